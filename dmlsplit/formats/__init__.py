@@ -1,1 +1,1 @@
-"""Front ends: what other programs wrote, read into descriptors. Optional packages are imported where they are used."""
+"""Front ends: read other programs' files into descriptors. Optional packages are imported where they are used."""

@@ -2,10 +2,10 @@
 
     {"Type": "DML_OPERATOR_GEMM", "Desc": {"ATensor": T, "BTensor": T, "OutputTensor": T, "TransA": "NONE", ...}}
 
-Members stand in Desc, or beside Type where there is none. A tensor T is as dmlsplit.formats.json has it, a fused
-operator is one without tensors, a DML_SCALE_BIAS is {"Scale": a, "Bias": b}, a DML_SIZE_2D {"Width": w, "Height": h}.
-Enums are given by full name, by name without the prefix or by number. Optional members may be left out, and counts that
-arrays say; numbers that JSON lacks are "inf", "-inf" and "nan".
+Members stand in Desc, or beside Type where there is none. A tensor T has the form of dmlsplit.formats.json, a fused
+operator is an operator without tensors, a DML_SCALE_BIAS is {"Scale": a, "Bias": b}, a DML_SIZE_2D {"Width": w,
+"Height": h}. Enums are given by full name, by name without the prefix or by number. Optional members and the counts of
+arrays may be left out; numbers that JSON lacks are "inf", "-inf" and "nan".
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def dumps(desc: AnyDesc, indent: int | None = None) -> str:
 
 
 def read_any(text: JsonText, key_path: KeyPath = (), *, whole_model: bool = False) -> AnyDesc:
-    """The operator at `key_path` of a parsed text; `whole_model` as read_operator has it."""
+    """The operator at `key_path` of a parsed text; `whole_model` as in read_operator."""
     return narrowed(_AnyReader(text, whole_model).operator(key_path, "", fused=False))
 
 
 class _AnyReader(_OperatorReader):
-    """Reads an operator by its schema; `words` is where it stands, as messages say it."""
+    """Reads an operator by its schema; `words` is its place in messages."""
 
     def schema(self, members: dict[str, object], path: KeyPath, words: str) -> OperatorSchema:
         value, at = self.field(members, path, "Type", lambda value, at: (value, at))
@@ -76,7 +76,7 @@ class _AnyReader(_OperatorReader):
             raise self.text.error((*path, *error.path), f"{place}: {error.said}" if place else error.said) from None
 
     def member(self, member: Member | None, value: object, path: KeyPath, words: str) -> object:
-        """A value of JSON as AnyOperatorDesc takes it, which refuses what it is not."""
+        """Converts a JSON value to the form that AnyOperatorDesc takes; AnyOperatorDesc refuses unfit values."""
         if member is None or value is None:
             return value
         if member.type == "tensor" and isinstance(value, dict):
@@ -91,7 +91,7 @@ class _AnyReader(_OperatorReader):
 
 
 def to_json(desc: AnyDesc) -> dict[str, Any]:
-    """A descriptor as the object that it is the text of."""
+    """A descriptor as a JSON object."""
     if not isinstance(desc, AnyOperatorDesc):
         return split_or_join_json(desc)
     return {"Type": desc.operator.c_name, "Desc": _members(desc, fused=False)}

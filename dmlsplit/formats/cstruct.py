@@ -1,7 +1,7 @@
 """A descriptor in C memory, and back: DirectML.h's structs as a 64-bit program lays them out.
 
-`write` makes the structs for a call through ctypes, cffi or an emulated device; `read` takes over what a C program has
-built. Null pointers stand for None on both sides.
+`write` makes the structs for a call through ctypes, cffi or an emulated device; `read` copies those that a C program
+has built. Null pointers stand for None on both sides.
 
 Source of the layouts: DirectML.h, member order; they are the same on x64 and ARM64.
 """
@@ -18,9 +18,9 @@ from dmlsplit.formats.limits import Limit
 from dmlsplit.system.errors import DescriptorError
 
 MAX_TENSOR_COUNT: Final = Limit.STRUCT_TENSORS.most
-"""OutputCount or InputCount of an array that is read or written; a larger one is taken for garbage."""
+"""The largest OutputCount or InputCount of an array that is read or written; larger ones are taken for garbage."""
 MAX_DIMENSION_COUNT: Final = Limit.STRUCT_DIMENSIONS.most
-"""DimensionCount of sizes or strides that are read or written."""
+"""The largest DimensionCount of sizes or strides that are read or written."""
 
 UINT, UINT64, POINTER = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
 
@@ -70,10 +70,11 @@ class CStruct:
 def write(desc: OperatorDesc) -> CStruct:
     """Writes a descriptor into fresh C memory, which the result owns.
 
-    C knows no array lengths: of an array longer than its count only the counted entries are written. Refused with
-    DescriptorError, which names the member, is what has no form in C or would be read past its end: sizes or strides
-    shorter than DimensionCount, a count larger than its array, None inside the array of tensors (which holds structs,
-    not pointers), a total size beyond 64 bits, a count above MAX_TENSOR_COUNT or MAX_DIMENSION_COUNT.
+    C knows no array lengths: of an array longer than its count only the counted entries are written. Raises
+    DescriptorError, which names the member, for descriptors that have no form in C or would be read past the end of an
+    array: sizes or strides shorter than DimensionCount, a count larger than its array, None inside the array of tensors
+    (which holds structs, not pointers), a total size beyond 64 bits, a count above MAX_TENSOR_COUNT or
+    MAX_DIMENSION_COUNT.
     """
     writer = _Writer()
     members = members_of(desc)
@@ -86,11 +87,10 @@ def write(desc: OperatorDesc) -> CStruct:
 
 
 def read(address: int, type: OperatorType | None = None) -> OperatorDesc:
-    """The descriptor at an address of this process; everything is copied, nothing of the memory is referenced later.
+    """Reads the descriptor at an address of this process; everything is copied, no reference to the memory remains.
 
-    `address` is that of the DML_SPLIT_OPERATOR_DESC or DML_JOIN_OPERATOR_DESC that `type` says; without `type` it is
-    that of a DML_OPERATOR_DESC. Whatever its Type, a tensor's Desc is taken for a DML_BUFFER_TENSOR_DESC: there is no
-    other kind.
+    `address` points to a DML_SPLIT_OPERATOR_DESC or DML_JOIN_OPERATOR_DESC, according to `type`; without `type` to a
+    DML_OPERATOR_DESC. A tensor's Desc is read as a DML_BUFFER_TENSOR_DESC whatever its Type: there is no other kind.
 
     Raises DescriptorError, which names the member, for a null or misaligned address, a misaligned pointer, a count
     above MAX_TENSOR_COUNT or MAX_DIMENSION_COUNT of an array that is not null, and an operator other than Split and
@@ -124,7 +124,7 @@ def _check_count(count: int, limit: int, path: str) -> None:
 
 
 class _Writer:
-    """Makes the parts of a descriptor; `memory` holds whatever an address was given out for."""
+    """Makes the parts of a descriptor; `memory` keeps everything alive whose address was used."""
 
     def __init__(self) -> None:
         self.memory: list[object] = []

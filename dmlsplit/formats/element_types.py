@@ -1,4 +1,4 @@
-"""Element types of models: what holds one in numpy, and what carries its bits in DirectML."""
+"""Element types of models: their types in numpy, and the DirectML types that carry their bits."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from dmlsplit.system.errors import InputError
 class ElementType:
     """One element type; `name` is numpy's, or ml_dtypes' where numpy has none.
 
-    DirectML holds an element as `count` elements of `data_type`; where it cannot, `data_type` is None and `refusal`
-    says why. `itemsize` is the size in numpy's unpacked form, 0 where numpy has none.
+    DirectML holds an element as `count` elements of `data_type`; where it cannot, `data_type` is None and `refusal` is
+    the reason. `itemsize` is the size in numpy's unpacked form, 0 where numpy has none.
     """
 
     name: str
@@ -30,11 +30,11 @@ class ElementType:
 
     @property
     def is_native(self) -> bool:
-        """Whether DirectML has the type itself."""
+        """True where DirectML has this very type."""
         return self.data_type is not None and self.data_type.name.lower() == self.name
 
     def dtype(self) -> np.dtype[Any]:
-        """numpy's type; InputError where there is none, or where ml_dtypes would hold it and is not installed."""
+        """numpy's type; InputError where there is none, or where it takes ml_dtypes, which is not installed."""
         if self.itemsize == 0:
             raise InputError(f"numpy has no fixed-size type for {self.name}")
         try:
@@ -63,7 +63,7 @@ _CARRIED: Final = (
     *("bool", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz"),
     *("float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"),
 )
-"""Types of 8 bits. A split moves bits, whatever they mean: an integer of the same width carries them."""
+"""Types of 8 bits. A split moves bits regardless of their meaning: an integer of the same width carries them."""
 ELEMENT_TYPES: Final[Mapping[str, ElementType]] = {
     element.name: element
     for element in (
@@ -77,4 +77,4 @@ ELEMENT_TYPES: Final[Mapping[str, ElementType]] = {
         ElementType("string", 0, None, refusal="strings have no fixed size"),
     )
 }
-"""Every element type that a front end knows, by numpy's or ml_dtypes' name."""
+"""All element types of the front ends, by numpy's or ml_dtypes' name."""

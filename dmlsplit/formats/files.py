@@ -1,4 +1,4 @@
-"""The files that a model refers to: opened only where that is allowed."""
+"""Opens the files that a model refers to, where that is allowed."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class AllowedFolders:
-    """The model's folder, against which relative paths are taken, and further folders; links are resolved first."""
+    """The model's folder, the base of relative paths, and further folders; links are resolved first."""
 
     def __init__(self, folder: str | os.PathLike[str], more: Iterable[str | os.PathLike[str]] = ()) -> None:
         self.folder = os.path.realpath(folder)
         self._roots = (self.folder, *(os.path.realpath(root) for root in more))
 
     def source(self, path: str) -> str:
-        """The file to read: as DxDispatch does, beside the model, else in the current folder."""
+        """The path to read: beside the model, as DxDispatch does, else in the current folder."""
         return self._resolved(self._source(path), path)
 
     def note_source(self, path: str, model: str) -> None:
@@ -40,21 +40,21 @@ class AllowedFolders:
         note_reference(self._source(path), model)
 
     def beside(self, path: str) -> str:
-        """The file of that name in the model's folder, to read or to write; it need not exist."""
+        """The path of a file in the model's folder, to read or to write; the file need not exist."""
         return self._resolved(os.path.join(self.folder, path), path)
 
     def _source(self, path: str) -> str:
         beside = os.path.join(self.folder, path)
-        # lexists: a dangling link is to be reported, not passed over
+        # lexists: report dangling links instead of passing over them
         return path if not os.path.lexists(beside) and os.path.exists(path) else beside
 
     def read(self, location: str, offset: int, size: int) -> tuple[bytes, int]:
-        """`size` bytes from `offset` of a regular file beside the model, as many as there are; and the file's size.
+        """Reads up to `size` bytes from `offset` of a regular file beside the model; also returns the file's size.
 
-        All data outside of a model's own file is read here. Raises InputError, OSError.
+        All data outside a model's own file is read here. Raises InputError, OSError.
         """
         path = self.beside(location)
-        note_reference(path, "a model")  # its reader has the name
+        note_reference(path, "a model")  # its reader knows the name
         with open_input(path) as stream:
             held = os.fstat(stream.fileno()).st_size
             if not 0 <= offset <= held or size <= 0:
@@ -76,7 +76,7 @@ class AllowedFolders:
 
 
 def note_reference(path: str, model: str) -> None:
-    """Notes that a model refers to a file, whether that is read or not: no output of the command is to replace it."""
+    """Notes that a model refers to a file, read or not, so that no output of the command replaces it."""
     note_input(path, f"a file that {model} refers to")
 
 
@@ -88,7 +88,7 @@ def _contains(root: str, path: str) -> bool:
 
 
 def check_size(size: int, what: str) -> None:
-    """InputError where a buffer of `size` bytes cannot reasonably be had."""
+    """InputError where a buffer of `size` bytes cannot reasonably be allocated."""
     memory = _physical_memory()
     limit = MAX_BUFFER_BYTES if memory is None else min(MAX_BUFFER_BYTES, memory // 4)
     if size > limit:
@@ -113,7 +113,7 @@ def read_raw(path: str) -> Bytes:
 def read_npy(path: str) -> np.ndarray:
     """The array of an .npy file, C-contiguous and of native byte order. Raises InputError, OSError.
 
-    The header is held against the file's size before anything is allocated. DxDispatch pads too short a file with
+    The header is checked against the file's size before anything is allocated. DxDispatch pads too short a file with
     zeros and refuses Fortran order; here both are refused.
     """
     with open_input(path) as stream:
@@ -129,5 +129,5 @@ def read_npy(path: str) -> np.ndarray:
 
 
 def reason(error: OSError | InputError) -> str:
-    """Why a file could not be opened, without its name."""
+    """The reason why a file could not be opened, without its name."""
     return error.message if isinstance(error, InputError) else error.strerror or str(error)

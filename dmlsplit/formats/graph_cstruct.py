@@ -1,7 +1,7 @@
 """A DML_GRAPH_DESC in C memory, and back: DirectML.h's structs as a 64-bit program lays them out.
 
-A node of the C struct holds an IDMLOperator, which does not tell what it was created with. So a caller that reads a
-graph says what each operator is, by its address, and one that writes it says where the operators are.
+A node of the C struct holds an IDMLOperator, which does not reveal its descriptor. So the caller of `read` passes a
+descriptor for each operator's address, and the caller of `write` the operators' addresses.
 
 Source of the layouts: DirectML.h, DML_TARGET_VERSION >= 0x2100; they are the same on x64 and ARM64.
 """
@@ -29,7 +29,7 @@ OPERATOR_NODE: Final = 1
 """DML_GRAPH_NODE_TYPE_OPERATOR."""
 INPUT_EDGE, OUTPUT_EDGE, INTERMEDIATE_EDGE = 1, 2, 3  # DML_GRAPH_EDGE_TYPE
 NO_OPERATOR: Final = 0
-"""DML_OPERATOR_INVALID: what a node that is a constant, not an operator, is taken for."""
+"""DML_OPERATOR_INVALID: the type of nodes that are constants, not operators."""
 
 
 def _edge_struct(name: str, kind: type[Edge]) -> type[ctypes.Structure]:
@@ -75,7 +75,8 @@ class CGraph:
 
 
 def write(graph: GraphDesc, operators: Sequence[int]) -> CGraph:
-    """Writes a graph into fresh C memory, which the result owns; the tensors of its ends have no form in C.
+    """Writes a graph into fresh C memory, which the result owns; tensors of graph ends have no form in C and are
+    dropped.
 
     `operators`: the address of each node's IDMLOperator. ValueError where there are not as many as nodes.
     """
@@ -99,9 +100,9 @@ def _pointers(
     descs: Sequence[ctypes.Structure],
     memory: list[Any],
 ) -> int:
-    """The address of an array of structs that say what kind of desc they point to."""
+    """The address of an array of structs with a type and a pointer to each desc."""
     array = (layout * max(len(descs), 1))()
-    for entry, desc in zip(array, descs, strict=False):  # one without entries is no null pointer
+    for entry, desc in zip(array, descs, strict=False):  # an array without entries is no null pointer
         entry.Type, entry.Desc = kind, ctypes.addressof(desc)
     memory += [descs, array]
     return ctypes.addressof(array)
@@ -112,11 +113,11 @@ def _sides(graph: GraphDesc) -> Iterator[tuple[str, Sequence[Edge]]]:
 
 
 def read(address: int, operators: Mapping[int, GraphNode]) -> GraphDesc:
-    """The graph at an address of this process; everything is copied, nothing of the memory is referenced later.
+    """Reads the graph at an address of this process; everything is copied, no reference to the memory remains.
 
-    `address` is that of the DML_GRAPH_DESC. `operators` says what the IDMLOperator at an address was created with; one
-    that it does not have, and a node that is no operator, is a neighbour of which nothing is known. The ends of the
-    graph are None: they are what the edges' other ends say.
+    `address` points to the DML_GRAPH_DESC. `operators` maps the address of an IDMLOperator to its descriptor; operators
+    that it lacks, and nodes that are no operators, become neighbours without a type. The graph's ends are None: their
+    tensors are those at the other ends of the edges.
 
     Raises DescriptorError, which names the member, for a null or misaligned address, an edge of another type than its
     array's, and a count above MAX_TENSOR_COUNT. Any other address is the caller's contract.

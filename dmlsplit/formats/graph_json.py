@@ -5,12 +5,11 @@
      "OutputEdges": [{"FromNodeIndex", "FromNodeOutputIndex", "GraphOutputIndex"}, ...],
      "IntermediateEdges": [{"FromNodeIndex", "FromNodeOutputIndex", "ToNodeIndex", "ToNodeInputIndex"}, ...]}}
 
-A Split or Join, and a tensor T, are as dmlsplit.formats.json has them. Of another operator the tensors have the names
-of its struct; one that no model of graphs knows (dmlsplit.graphs.operators has the others) has all of its struct, as
-dmlsplit.formats.any_operator_json has it, or "Inputs" and "Outputs", arrays of tensors. Other members are numbers,
-arrays of numbers, or null; ScaleBias also {"Scale": a, "Bias": b}. A Desc that is null, of another operator than Split
-and Join, says that nothing is known of the node. An end of the graph that is
-null is what the other end of its edge is.
+A Split or Join, and a tensor T, have the form of dmlsplit.formats.json. Other operators name their tensors as in their
+struct; those outside the graph model (see dmlsplit.graphs.operators) give all of their struct in the form of
+dmlsplit.formats.any_operator_json, or "Inputs" and "Outputs", arrays of tensors. Other members are numbers, arrays of
+numbers, or null; ScaleBias also {"Scale": a, "Bias": b}. A null Desc of an operator other than Split and Join means
+that nothing is known of the node. A null end of the graph stands for the tensor at the other end of its edge.
 """
 
 from __future__ import annotations
@@ -109,11 +108,11 @@ class _Reader(_AnyReader):
             raise self.text.error(path, f"Type: expected {GRAPH!r}, not {shown(value)}")
 
     def inside(self, members: dict[str, object], path: KeyPath) -> tuple[dict[str, object], KeyPath]:
-        """The members of the member Desc, and its path."""
+        """The object in the member Desc, and its path."""
         return self.field(members, path, "Desc", lambda value, at: (self.members_of(value, at), at))
 
     def places(self, members: dict[str, object], path: KeyPath, name: str) -> list[KeyPath]:
-        """Where the entries of an array stand."""
+        """The key paths of an array's entries."""
         return [(*path, name, i) for i in range(len(self.field(members, path, name, self.items_of)))]
 
     def end(self, path: KeyPath) -> TensorDesc | None:
@@ -124,7 +123,7 @@ class _Reader(_AnyReader):
         return kind(*[self.field(members, path, name, self.uint32) for name in kind.members()])
 
     def node(self, path: KeyPath, counts: tuple[int, int]) -> GraphNode:
-        """`counts`: of the inputs and outputs that edges lead to."""
+        """The node at `path`; `counts` are the numbers of inputs and outputs that edges lead to."""
         members = self.members_of(self.text.get(path), path)
         number = self._number(self.field(members, path, "Type", lambda value, _: value), (*path, "Type"))
         if number in (SPLIT, JOIN):

@@ -1,4 +1,4 @@
-"""A Concat node of a framework's model, as the front ends describe it."""
+"""A Concat node of a framework's model, as front ends return it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinNode(OperatorNode[JoinOperatorDesc]):
-    """One Concat of a model; as SplitNode, with inputs and one output. `lengths` are the inputs' sizes on the axis."""
+    """One Concat of a model: a SplitNode's counterpart with several inputs and one output. `lengths` are the inputs'
+    sizes on the axis."""
 
     operator_type: ClassVar = OperatorType.JOIN
     desc_type: ClassVar = JoinOperatorDesc
@@ -32,7 +33,7 @@ class JoinNode(OperatorNode[JoinOperatorDesc]):
 
     @property
     def whole_shape(self) -> Shape | None:
-        """The shape of the tensor that is made."""
+        """The shape of the output."""
         return self.output_shape
 
     @property
@@ -40,25 +41,25 @@ class JoinNode(OperatorNode[JoinOperatorDesc]):
         return (self.output_name,)
 
     def execute(self, arrays: Sequence[npt.NDArray[np.generic]]) -> npt.NDArray[np.generic]:
-        """The node's output for its inputs, bit for bit as the framework defines it, copied by the C core.
+        """Computes the node's output, bit for bit as the framework defines it; the C core copies.
 
-        The arrays have the node's element type and shapes that agree with `input_shapes`; of strings they are arrays of
-        str (dtype object, U or T). Where the first is a tensor of another library that DLPack exports, so is the
-        output. InputError for what does not fit, and for a node that its framework refuses.
+        The arrays have the node's element type and shapes that agree with `input_shapes`; strings are arrays of str
+        (dtype object, U or T). If the first is a DLPack tensor of another library, so is the output. InputError for
+        arrays that do not fit, and for a node that its framework refuses.
         """
         given = self._checked(arrays)
         axis = self._axis(tuple([array.shape for array in given]))
         from dmlsplit.native.arrays import join
 
         if given[0].dtype.kind in "OUT":
-            # Objects are not bytes to be copied: their places are joined.
+            # Objects cannot be copied as bytes: join their indices.
             ends = np.cumsum([array.size for array in given])
             places = [
                 np.arange(end - array.size, end).reshape(array.shape) for array, end in zip(given, ends, strict=True)
             ]
             whole: npt.NDArray[np.generic] = np.concatenate([array.ravel() for array in given])[join(places, axis)]
             return whole
-        # As raw bytes: extension types are no concern of the kernels.
+        # As raw bytes, since kernels ignore extension types.
         dtype = given[0].dtype
         output = join([array.view(np.dtype(f"V{dtype.itemsize}")) for array in given], axis).view(dtype)
         made: npt.NDArray[np.generic] = tensor_maker(arrays[0])(output)
@@ -76,7 +77,7 @@ class JoinNode(OperatorNode[JoinOperatorDesc]):
         return given
 
     def _axis(self, shapes: tuple[tuple[int, ...], ...]) -> int:
-        """The axis for inputs of these shapes, by the framework's rules where the model does not fix them."""
+        """The axis for inputs of these shapes; where the model leaves it open, by the framework's rules."""
         axis = self.axis
         if self.facts is not None and self.input_shapes != shapes:
             facts = self.facts.with_shapes(shapes)  # type: ignore[attr-defined]

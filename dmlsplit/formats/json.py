@@ -35,14 +35,14 @@ _VALUES: Final = {
     for known, prefix in _PREFIXES.items()
 }
 _LOWER_CASE: Final = {"Type": "type", "Desc": "desc"}
-"""DxDispatch's operators may spell these two in lower case; here its tensors may, too."""
+"""DxDispatch accepts these two keys of operators in lower case; here tensors may use them, too."""
 
 _T = TypeVar("_T")
 _D = TypeVar("_D")
 
 
 class OtherOperatorError(InputError):
-    """An operator that is neither a Split nor a Join; `type_name` is the text that names it."""
+    """An operator that is neither a Split nor a Join; `type_name` is its name in the text."""
 
     def __init__(self, message: str, type_name: str, *, file: str | None, line: int | None, column: int | None) -> None:
         super().__init__(message, file=file, line=line, column=column)
@@ -50,7 +50,7 @@ class OtherOperatorError(InputError):
 
 
 class ParsedOperator(NamedTuple):
-    """A descriptor and the text that it came from; `notes` say what the reader changed."""
+    """A descriptor and its text; `notes` are the reader's changes."""
 
     descriptor: OperatorDesc
     notes: tuple[Diagnostic, ...]
@@ -58,26 +58,25 @@ class ParsedOperator(NamedTuple):
     key_path: KeyPath
 
     def locate(self, location: Location) -> Position:
-        """Line and column of a member; of the nearest one around it if absent."""
+        """Line and column of a member, or of the nearest member around it that is present."""
         return located(self.text, self.key_path, location)
 
 
 def loads(text: str | bytes) -> OperatorDesc:
     """The descriptor of one operator in JSON; InputError, with line and column, where it is malformed.
 
-    A member that is left out gets DxDispatch's default; one that is given is taken as given, so that
-    `loads(dumps(desc)) == desc`.
+    Omitted members get DxDispatch's defaults; given ones are taken unchanged, so that `loads(dumps(desc)) == desc`.
     """
     return read_operator(JsonText(text)).descriptor
 
 
 def dumps(desc: OperatorDesc, indent: int | None = None) -> str:
-    """A descriptor in JSON. A total size that is unknown (None) is left out."""
+    """A descriptor in JSON. An unknown total size (None) is left out."""
     return json.dumps(to_json(desc), indent=indent)
 
 
 def to_json(desc: OperatorDesc) -> dict[str, Any]:
-    """The same as the object that it is the text of."""
+    """A descriptor as a JSON object."""
     members = members_of(desc)
     roles = members.roles
     array = None if members.array is None else [tensor_json(tensor) for tensor in members.array]
@@ -90,8 +89,9 @@ def to_json(desc: OperatorDesc) -> dict[str, Any]:
 def read_operator(text: JsonText, key_path: KeyPath = (), *, whole_model: bool = False) -> ParsedOperator:
     """The operator at `key_path` of a parsed text.
 
-    `whole_model`: it is part of a DxDispatch model, where a total size of 0 is computed and empty strides are a null
-    pointer. Raises OtherOperatorError for another operator than Split and Join, InputError where it is malformed.
+    `whole_model`: reads the operator as part of a DxDispatch model, in which a total size of 0 is computed and empty
+    strides are a null pointer. Raises OtherOperatorError for another operator than Split and Join, InputError where it
+    is malformed.
     """
     reader = _OperatorReader(text, whole_model)
     members, path = reader.members_of(text.get(key_path), key_path), key_path
@@ -110,12 +110,12 @@ def read_operator(text: JsonText, key_path: KeyPath = (), *, whole_model: bool =
 
 
 def located(text: JsonText, key_path: KeyPath, location: Location) -> Position:
-    """Line and column of a member of what stands at `key_path`; of the nearest one around it if absent."""
+    """Line and column of a member of the value at `key_path`, or of the nearest one around it that is present."""
     return text.position(_key_path(text, key_path, location.steps))
 
 
 def _spelling(members: dict[str, object], name: str) -> str | None:
-    """The key under which a member stands; None where it is absent."""
+    """The spelling of a member's key; None where it is absent."""
     if name in members:
         return name
     lower = _LOWER_CASE.get(name)
@@ -145,7 +145,8 @@ def _key_path(text: JsonText, start: KeyPath, steps: Iterable[Step]) -> KeyPath:
 
 
 class FieldReader:
-    """Typed members of a parsed text: each method takes a value and its key path and refuses what C cannot hold."""
+    """Reads typed members of a parsed text: each method takes a value and its key path and refuses values that C cannot
+    hold."""
 
     def __init__(self, text: JsonText) -> None:
         self.text = text
@@ -301,19 +302,19 @@ class _OperatorReader(FieldReader):
 
 
 def _location(path: KeyPath) -> Location:
-    """Where a key path leads: from the tensor's name on, without the wrappers."""
+    """The Location of a key path: from the tensor's name on, without the wrappers."""
     start = next(i for i, key in enumerate(path) if str(key).startswith(("InputTensor", "OutputTensor")))
     return Location(tuple([key for key in path[start:] if key not in ("Desc", "desc")]))
 
 
 def _suggestion(name: str, known: type[enum.IntEnum] | type[enum.IntFlag]) -> str:
-    """`; did you mean X?`, or nothing where no name is near."""
+    """`; did you mean X?`, or nothing where no name is close."""
     near = nearest(name.upper().removeprefix(_PREFIXES[known]), known.__members__, 0.75)
     return f"; did you mean {_PREFIXES[known]}{near}?" if near else ""
 
 
 def _name(value: int) -> str | int:
-    """An enumerator as DxDispatch spells it, without the prefix; a value without a name as a number."""
+    """An enumerator in DxDispatch's spelling, without the prefix; the number of a value without a name."""
     if isinstance(value, TensorFlags):
         return {0: "NONE", 1: "OWNED_BY_DML"}.get(value, int(value))
     return value.name if isinstance(value, enum.Enum) else value

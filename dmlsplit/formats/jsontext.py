@@ -1,4 +1,4 @@
-"""JSON text as DxDispatch takes it, with the line and column of every value on demand.
+"""Parses JSON text as DxDispatch does, with the line and column of every value on demand.
 
 Beyond RFC 8259: `//` and `/* */` comments and trailing commas, the extras that DxDispatch switches on in RapidJSON
 (kParseCommentsFlag, kParseTrailingCommasFlag; not kParseNanAndInfFlag, so NaN and Infinity are errors). Stricter than
@@ -31,7 +31,7 @@ MAX_NODES: Final = Limit.JSON_NODES.most
 MAX_DEPTH: Final = Limit.JSON_DEPTH.most
 
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+'
-"""A string, closed or not: matched whole, so that nothing is ever looked for inside it."""
+"""A string, closed or not: matched whole, so that no pattern matches inside it."""
 
 
 class _Pattern:
@@ -47,11 +47,11 @@ class _Pattern:
 
 _COMMENT = _Pattern(rf"{_STRING}|(?P<comment>/\*(?:.*?\*/|(?P<open>.*))|//[^\n]*)")
 _TRAILING_COMMA = _Pattern(rf"{_STRING}|[\[{{,:][ \t\r\n]*+,|(?P<comma>,)(?=[ \t\r\n]*+[\]}}])")
-"""The second branch takes a comma that follows no value (`[,]`): that one is no trailing comma."""
+"""The second branch matches a comma without a value before it (`[,]`), which is no trailing comma."""
 _BRACKET = _Pattern(rf'(?:[^"\[\]{{}}]++|{_STRING})*+(?:(?P<open>[\[{{])|(?P<close>[\]}}])|\Z)')
 _CONSTANT = _Pattern(rf"{_STRING}|(?P<constant>-?Infinity|NaN)")
 _LONG_NUMBER = _Pattern(rf"{_STRING}|(?P<number>-?[0-9]{{600,}})")
-"""640 digits is the smallest limit that CPython lets be set for conversions."""
+"""640 digits is the smallest conversion limit that CPython can be set to."""
 _NUMBER = _Pattern(rf"{_STRING}|(?P<number>-?[0-9][0-9.eE+-]*+)")
 _KEY_OR_BRACKET = _Pattern(rf"(?P<string>{_STRING})(?P<key>[ \t\r\n]*+:)?|[\[{{\]}}]")
 _SPACE = re.compile(r"[ \t\r\n]*+")
@@ -59,7 +59,7 @@ _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
 class _Refused(Exception):
-    """Raised by the decoder's hooks, which do not know the place; the argument makes the error of the text."""
+    """Raised by the decoder's hooks, which lack the position; the argument makes the error from the text."""
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -84,7 +84,7 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_co
 
 
 def shown(value: object) -> str:
-    """A JSON value as a message names it: short, on one line, printable."""
+    """A JSON value for messages: short, on one line, printable."""
     if isinstance(value, str):
         return f"'{printable(value, 60)}'"
     if isinstance(value, dict):
@@ -97,7 +97,7 @@ def shown(value: object) -> str:
 
 
 def read_bounded(stream: BinaryIO, file: str) -> bytes:
-    """All bytes of a stream that holds a JSON text. InputError where it has no end, or one too far; OSError."""
+    """All bytes of a stream of JSON text. InputError where it has no end, or is too long; OSError."""
     data = read_at_most(stream, MAX_BYTES)
     if data is None:
         raise InputError(f"the text is longer than {MAX_BYTES} bytes, the limit for JSON", file=file)
@@ -105,7 +105,7 @@ def read_bounded(stream: BinaryIO, file: str) -> bytes:
 
 
 def read_line(stream: BinaryIO, file: str, number: int) -> bytes:
-    """The next line of a stream, with its end; empty where there is none. InputError where it is too long; OSError."""
+    """The next line of a stream, with its end; empty at the end. InputError for a line that is too long; OSError."""
     line = stream.readline(MAX_BYTES + 1)
     if len(line) > MAX_BYTES:
         message = f"the line is longer than {MAX_BYTES} bytes, the limit for JSON; what follows is not read"
@@ -114,10 +114,10 @@ def read_line(stream: BinaryIO, file: str, number: int) -> bytes:
 
 
 class JsonText:
-    """A parsed JSON document: `value`, and where each member stands in the text.
+    """A parsed JSON document: `value`, and the position of each member in the text.
 
     `source` is bytes (UTF-8, with or without a byte order mark) or str; `file` names it in errors; `first_line` is the
-    number of its first line, for a line of a larger file. Raises InputError with the place for whatever is no JSON.
+    number of its first line, for a line of a larger file. Raises InputError with the place where the text is not JSON.
     """
 
     def __init__(self, source: str | bytes, *, file: str | None = None, first_line: int = 1) -> None:
@@ -139,11 +139,12 @@ class JsonText:
             raise error.in_file(file) from None
 
     def position(self, path: KeyPath) -> Position:
-        """Line and column (from 1, in code points) of the value at `path`; of the nearest one around it if absent."""
+        """Line and column (from 1, in code points) of the value at `path`, or of the nearest one around it that is
+        present."""
         return self._position(self._offset(path))
 
     def get(self, path: KeyPath) -> object:
-        """The value at `path`, which must be there."""
+        """The value at `path`, which must exist."""
         value: Any = self.value
         for key in path:
             value = value[key]
@@ -221,7 +222,7 @@ class JsonText:
         return self._error(error.pos, f"not JSON: {error.msg[0].lower()}{error.msg[1:]}")
 
     def _find(self, pattern: _Pattern) -> int:
-        """Where the first named group of `pattern` matches outside strings."""
+        """The offset of the first match of a named group of `pattern` outside strings."""
         for match in pattern.compiled.finditer(self._text):
             if match.lastgroup is not None:
                 return match.start(match.lastgroup)
@@ -248,11 +249,11 @@ class JsonText:
         return _COMMENT.compiled.sub(blank, self._text) if "/" in self._text else self._text
 
     def _without_extras(self) -> str:
-        """The text with comments and trailing commas blanked out, every other character at its place."""
+        """The text with comments and trailing commas blanked out; all other characters keep their offsets."""
         return _TRAILING_COMMA.compiled.sub(lambda match: " " if match["comma"] else match[0], self._without_comments())
 
     def _duplicate_key(self) -> InputError:
-        """The error for the first key that its object has already; the text up to there is known to be well-formed."""
+        """The error for the first duplicate key; the text before it must be well-formed."""
         scopes: list[set[str]] = []
         for match in _KEY_OR_BRACKET.compiled.finditer(self._text):
             if match["string"] is None:
@@ -279,7 +280,7 @@ class JsonText:
         for key in path:
             if self._text[offset] not in "[{":
                 break
-            # Found once, then kept: a report may ask for every member of a long array.
+            # Cached: a report may ask for every member of a long array.
             if offset not in self._children:
                 self._children[offset] = self._child_offsets(offset)
             if key not in self._children[offset]:
@@ -288,7 +289,7 @@ class JsonText:
         return offset
 
     def _child_offsets(self, offset: int) -> dict[str | int, int]:
-        """Where the values inside the array or object that starts at `offset` stand, by key or index."""
+        """Maps keys or indices to the offsets of the values in the array or object that starts at `offset`."""
         text = self._text
         is_object = text[offset] == "{"
         children: dict[str | int, int] = {}
@@ -303,7 +304,7 @@ class JsonText:
         return children
 
     def _next(self, value_offset: int) -> int:
-        """The offset of what follows a value: the next key or item, or the closing bracket."""
+        """The offset behind a value: of the next key or item, or of the closing bracket."""
         _, end = _DECODER.raw_decode(self._text, value_offset)
         end = self._skip_space(end)
         return self._skip_space(end + 1) if self._text[end] == "," else end

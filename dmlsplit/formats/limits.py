@@ -1,4 +1,4 @@
-"""Limits on reading files, all in one table: docs/limits.md prints it, and modules take their values from it."""
+"""All limits on reading files, in one table: docs/limits.md prints it, and modules take their values from it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dmlsplit.system.errors import InputError
 
 @unique
 class Limit(Enum):
-    """The `most` of a `unit` that a reader takes, and what it `bounds`; the name says which files it is for.
+    """The `most` of a `unit` that a reader accepts, and the quantity that it `bounds`; the name tells the kind of file.
 
-    `a_byte` is added to the `most` for each byte of the file. A reader that meets more refuses the file with one error,
-    or takes the value that it was looking for as unknown.
+    `a_byte` is added to the `most` for each byte of the file. A reader that finds more refuses the file with one error,
+    or treats the value that it was reading as unknown.
     """
 
     def __init__(self, most: int, unit: str, bounds: str, a_byte: float = 0) -> None:
@@ -80,14 +80,14 @@ class Limit(Enum):
 
 
 class LimitError(InputError):
-    """The file as a whole is beyond a limit."""
+    """A file exceeds a limit as a whole."""
 
     def __init__(self, limit: Limit, most: int) -> None:
         super().__init__(f"beyond the limit {limit.name}: {most} {limit.unit} for {limit.bounds}")
 
 
 class Budget:
-    """The use that a file of `size` bytes has made of its limits."""
+    """Counts a file of `size` bytes against its limits."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -98,7 +98,7 @@ class Budget:
         return limit.of(self._size)
 
     def spend(self, limit: Limit, amount: int = 1) -> None:
-        """Raises LimitError where the file takes more than it may."""
+        """Adds to the count of a limit; LimitError where the file exceeds it."""
         self._spent[limit] += amount
         if self._spent[limit] > self.most(limit):
             raise LimitError(limit, self.most(limit))

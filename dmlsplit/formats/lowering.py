@@ -1,4 +1,5 @@
-"""Splits and Concats of a framework in DirectML: the rewritten operators, fed with arrays of its types and shapes."""
+"""Runs Splits and Concats of a framework on DirectML: the rewritten operators, with arrays of the framework's types and
+shapes."""
 
 from __future__ import annotations
 
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 
 NO_SPLIT: Final = SplitOperatorDesc(None, None, 0)
 NO_JOIN: Final = JoinOperatorDesc(None, None, 0)
-"""The `desc` of a node that stands for no operator."""
+"""The `desc` of a node that is no operator."""
 
 
 class LoweredNode(Protocol):
-    """The node of a framework, as far as its rewriting asks: see OperatorNode."""
+    """The members of OperatorNode that a rewriting uses."""
 
     @property
     def operator_type(self) -> OperatorType: ...
@@ -57,9 +58,9 @@ class LoweredNode(Protocol):
 
 @dataclass(frozen=True)
 class NodeLegalization(Legalization[Any]):
-    """A Legalization whose arrays are of the framework's type and shape; other buffers are raw memory, as for any.
+    """A Legalization whose arrays have the framework's type and shape; other buffers are raw memory, as for any.
 
-    Where an element is several of DirectML, the outputs of `dispatch` are C-contiguous.
+    If an element takes several DirectML elements, the outputs of `dispatch` must be C-contiguous.
     """
 
     element: ElementType | None = None
@@ -73,7 +74,7 @@ class NodeLegalization(Legalization[Any]):
         super().dispatch(self._lowered(input, "input"), self._lowered(out, "output", copies=False))
 
     def _lowered(self, given: Any, side: Side, *, copies: bool = True) -> Any:
-        """The arrays of a side, or its one array, as DirectML's elements."""
+        """The array or arrays of one side, viewed as DirectML elements."""
         if side == members_of(self.desc).roles.whole_side:
             return self._array(given, side, copies)
         return [self._array(array, f"{side}s[{i}]", copies) for i, array in enumerate(given)]
@@ -104,7 +105,7 @@ class NodeLegalization(Legalization[Any]):
 
 
 def legalized_node(node: LoweredNode, target: Target) -> Legalization[Any]:
-    """SplitNode.legalize and JoinNode.legalize for one target."""
+    """Implements SplitNode.legalize and JoinNode.legalize for one target."""
     splits = node.operator_type is OperatorType.SPLIT
     obstacle = node.obstacle()
     if obstacle is not None:
@@ -112,7 +113,7 @@ def legalized_node(node: LoweredNode, target: Target) -> Legalization[Any]:
         return Legalization.refused(NO_SPLIT if splits else NO_JOIN, report)
     found = legalized(node.descriptor(), target)
     report = found.report
-    # Of a Concat ONNX Runtime leaves out the empty inputs, as the rewriting does: nothing is lost.
+    # ONNX Runtime drops a Concat's empty inputs as the rewriting does: nothing is lost.
     if splits and 0 in (*(node.whole_shape or ()), *(node.lengths or ())):
         skipped = RULES["node/empty-tensor"].diagnostic(
             Location(node=node.path),
@@ -125,17 +126,17 @@ def legalized_node(node: LoweredNode, target: Target) -> Legalization[Any]:
 
 
 def asked_descriptor(found: Legalization[Any]) -> OperatorDesc | None:
-    """The descriptor of the node that was asked about; None where it stands for none."""
+    """The descriptor of the node that was legalized; None where it is no operator."""
     return None if found.desc in (NO_SPLIT, NO_JOIN) else found.desc
 
 
 def is_rewritten(node: LoweredNode, found: Legalization[Any]) -> bool:
-    """Whether more was changed than how the axis is counted."""
+    """True where more than the axis numbering was changed."""
     return found.operators != (found.desc,) or (node.element is not None and not node.element.is_native)
 
 
 def _steps(node: LoweredNode) -> Iterator[str]:
-    """The changes that the descriptor itself is of the framework's node."""
+    """The steps from the framework's node to its descriptor."""
     assert node.element is not None
     assert node.element.data_type is not None
     count, held = node.element.count, node.element.data_type

@@ -1,4 +1,4 @@
-"""The nodes of a framework's model, as the front ends describe them, and a Split among them."""
+"""The nodes of a framework's model, as front ends return them, with SplitNode for a Split."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
 
     @property
     def whole_shape(self) -> Shape | None:
-        """The shape of the tensor that is cut."""
+        """The shape of the input."""
         return self.input_shape
 
     @property
@@ -46,12 +46,12 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
         return self.output_names
 
     def execute(self, array: npt.NDArray[np.generic]) -> list[npt.NDArray[np.generic]]:
-        """The node's outputs for an input, bit for bit as the framework defines them, copied by the C core.
+        """Computes the node's outputs, bit for bit as the framework defines them; the C core copies.
 
-        The array has the node's element type and a shape that agrees with `input_shape`; of strings it is one of str
-        (dtype object, U or T). A tensor of another library that DLPack exports gives tensors of that library. An
-        output that the model leaves out is in the list all the same. InputError for what does not fit, and for a node
-        that its framework refuses.
+        The array has the node's element type and a shape that agrees with `input_shape`; strings are an array of str
+        (dtype object, U or T). A DLPack tensor of another library gives tensors of that library. The list includes
+        outputs that the model omits. InputError for an array that does not fit, and for a node that its framework
+        refuses.
         """
         given, array = array, self._array(array, self._known_element(), "the input")
         if self.input_shape is not None and not agrees(array.shape, self.input_shape):
@@ -60,15 +60,16 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
         from dmlsplit.native.arrays import split
 
         if array.dtype.kind in "OT":
-            # Objects are not bytes to be copied: their places are split.
+            # Objects cannot be copied as bytes: split their indices.
             places = np.arange(array.size).reshape(array.shape)
             return [array.ravel()[piece] for piece in split(places, axis, lengths)]
-        # As raw bytes: extension types are no concern of the kernels.
+        # As raw bytes, since kernels ignore extension types.
         raw = array.view(np.dtype(f"V{array.dtype.itemsize}"))
         return [*map(tensor_maker(given), [piece.view(array.dtype) for piece in split(raw, axis, lengths)])]
 
     def _cut(self, shape: tuple[int, ...]) -> tuple[int, Sequence[int]]:
-        """Axis and lengths for an input of this shape, by the framework's rules where the model does not fix them."""
+        """The axis and lengths for an input of this shape; where the model leaves them open, by the framework's
+        rules."""
         axis, lengths = self.axis, self.lengths
         if self.facts is not None and self.input_shape != shape:
             facts = self.facts.with_shape(shape)
@@ -79,7 +80,7 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
         known = [length for length in lengths if isinstance(length, int)]
         if len(known) < len(lengths) - 1:
             raise InputError(f"{self.path}: the lengths {shape_text(lengths)} are not known")
-        # The only unknown one is what is left of the axis.
+        # The single unknown length is the rest of the axis.
         rest = shape[axis] - sum(known)
         sizes = [length if isinstance(length, int) else rest for length in lengths]
         if min(sizes, default=0) < 0 or sum(sizes) != shape[axis]:
@@ -89,7 +90,7 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
 
 @dataclass(frozen=True, slots=True)
 class OtherNode:
-    """A node that is named and not judged; `diagnostic` says why."""
+    """A node that is listed but not judged; `diagnostic` has the reason."""
 
     name: str
     op: str
@@ -102,7 +103,7 @@ class ModelNodes:
 
     items: tuple[SplitNode | JoinNode | OtherNode, ...]
     of_nodes: int = 0
-    """How many nodes the model has in all; 0 where that is not known."""
+    """The number of all nodes in the model; 0 where unknown."""
 
     @property
     def judged(self) -> tuple[SplitNode | JoinNode, ...]:
@@ -111,7 +112,7 @@ class ModelNodes:
 
 
 def lengths_text(lengths: Sequence[Dim] | None, most: int = 8) -> str:
-    """As shape_text, the middle of many left out."""
+    """The lengths as shape_text shows them, without the middle ones of many."""
     if lengths is None or len(lengths) <= most:
         return "?" if lengths is None else shape_text(lengths)
     head, tail = shape_text(lengths[: most - 2])[:-1], shape_text(lengths[-1:])[1:]
@@ -119,7 +120,7 @@ def lengths_text(lengths: Sequence[Dim] | None, most: int = 8) -> str:
 
 
 def given_size(value: object, what: str) -> int:
-    """A size that the caller gives; InputError for what is none, which `what` names."""
+    """Converts a size that the caller gives; InputError, naming it by `what`, where it is no size."""
     try:
         size = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -130,6 +131,6 @@ def given_size(value: object, what: str) -> int:
 
 
 def listed(names: Collection[str]) -> str:
-    """Names of a file for a message: the first eight."""
+    """Joins names from a file for a message: the first eight."""
     shown = [printable(name, 40) for name in islice(names, 8)]
     return ", ".join(shown) + (", ..." if len(names) > len(shown) else "") if shown else "none"

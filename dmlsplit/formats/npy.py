@@ -35,7 +35,7 @@ class Header(NamedTuple):
 
 
 def read_header(stream: BinaryIO, file_size: int) -> Header:
-    """The header at the start of a file, held against its size. Raises InputError, OSError."""
+    """Reads and checks the header at the start of a file against the file's size. Raises InputError, OSError."""
     try:
         shape, fortran_order, dtype = _read(stream)
         if any(type(size) is not int or size < 0 for size in shape):
@@ -43,7 +43,7 @@ def read_header(stream: BinaryIO, file_size: int) -> Header:
     except OSError:
         raise
     except Exception:
-        # The header is a Python literal from the file, and numpy lets through whatever evaluating it raises.
+        # The header is a Python literal from the file; numpy lets all errors of its evaluation through.
         raise InputError("the header is not that of an .npy file") from None
     header = Header(shape, fortran_order, dtype, stream.tell())
     if not dtype.hasobject and header.data_size != file_size - header.data_offset:
@@ -58,7 +58,7 @@ def _read(stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     if version == (1, 0):
         return np.lib.format.read_array_header_1_0(stream, _MAX_HEADER)
     if version == (3, 0):
-        # It differs from 2.0 in the encoding of field names only; escapes bring them through the reader of 2.0.
+        # 3.0 differs from 2.0 only in the encoding of field names; escapes carry them through the reader of 2.0.
         (length,) = struct.unpack("<I", stream.read(4))
         if length > _MAX_HEADER:
             raise ValueError

@@ -1,6 +1,6 @@
-"""The operators and graphs of .json (one operator, one graph or a DxDispatch model) and .jsonl files, as entries.
+"""Reads the operators and graphs of .json (one operator, one graph or a DxDispatch model) and .jsonl files as entries.
 
-Nothing here raises for what is wrong with a file: every fault becomes an Entry, so that the rest is still read.
+Faults of a file raise nothing: each becomes an Entry, so that the rest is still read.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ STANDARD_INPUT: Final = "<stdin>"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One operator of a file, or what stands in its place.
+    """One operator of a file, or a substitute for one.
 
-    `name` is the dispatchable's in a DxDispatch model, or the node's. `descriptor` is None where `error` says why the
-    operator cannot be read, where a note says that it is neither a Split nor a Join, or where `node`, of a framework's
-    model, stands for no operator. `locate` maps a location to line and column. `index` counts the entries of
-    the file from 0; an entry without an index of its own, -1, only says something of the file.
+    `name` is the name of the dispatchable in a DxDispatch model, or of the node. `descriptor` is None where the
+    operator cannot be read (`error` has the reason), is neither a Split nor a Join (a note says so), or where `node`,
+    of a framework's model, is no operator. `locate` maps a location to line and column. `index` counts the entries of
+    the file from 0; an entry with index -1 is about the file only.
     """
 
     file: str
@@ -56,22 +56,22 @@ class Entry:
     locate: Callable[[Location], Position | None]
     node: SplitNode | JoinNode | None = None
     operator: str | None = None
-    """The name of a node without descriptor."""
+    """The operator name of a node without descriptor."""
     graph: GraphDesc | None = None
-    """A DML_GRAPH, in the place of an operator."""
+    """A DML_GRAPH, instead of an operator."""
     any_operator: Callable[[], AnyOperatorDesc | OperatorDesc] | None = None
-    """Reads the operator by its schema, whichever it is; raises InputError."""
+    """Reads any operator by its schema; raises InputError."""
     of_nodes: int = 0
-    """How many nodes the model has that the node is of."""
+    """The number of nodes in the node's model."""
 
 
 def read_operators(
     source: str | os.PathLike[str] | bytes, *, name: str | None = None, kind: Kind | None = None
 ) -> Iterator[Entry]:
-    """The operators of a file, of standard input ("-") or of bytes; a .jsonl file is read line by line.
+    """Reads the operators of a file, of standard input ("-") or of bytes; a .jsonl file line by line.
 
-    `name` is what the entries call the file (its path where left out). `kind` is taken from the name's suffix; where
-    that says nothing, text that is one JSON document is "json", other text is "jsonl".
+    `name` is the file's name in the entries (by default its path). `kind` defaults to the name's suffix; for other
+    suffixes, a single JSON document is "json" and any other text "jsonl".
     """
     if isinstance(source, bytes):
         file = name or STANDARD_INPUT
@@ -95,7 +95,7 @@ def read_operators(
 
 
 def folder_pattern(folder: str) -> str:
-    """The pattern of the models in a folder, quoted for a shell that would expand it."""
+    """A glob pattern for the models in a folder, quoted so that a shell does not expand it."""
     return f"'{printable(folder.replace(os.sep, '/').rstrip('/') or '/', 60)}/**/*.onnx'"
 
 
@@ -109,7 +109,7 @@ def failed(file: str, index: int, error: InputError, name: str | None = None) ->
 
 
 def _everywhere(error: InputError) -> Callable[[Location], Position | None]:
-    """A `locate` that knows one place."""
+    """A `locate` that returns one place for every location."""
     position = None if error.line is None or error.column is None else (error.line, error.column)
     return lambda location: position
 
@@ -142,7 +142,8 @@ def _read_bytes(data: bytes, file: str, kind: Kind | None) -> Iterator[Entry]:
 
 
 def _is_lines(data: bytes) -> bool:
-    """Whether any line is a JSON object by itself; a document that is merely malformed is one error, not one a line."""
+    """True where any line is a JSON object by itself; a document that is merely malformed gives one error, not one a
+    line."""
     for line in io.BytesIO(data):
         if line.lstrip().startswith(b"{"):
             try:
@@ -160,7 +161,7 @@ def _read_lines(stream: BinaryIO, file: str) -> Iterator[Entry]:
             line = read_line(stream, file, number)
         except InputError as error:
             yield failed(file, index, error)
-            return  # there may be no end of it
+            return  # it may be endless
         if not line:
             return
         if not line.strip():
@@ -170,7 +171,7 @@ def _read_lines(stream: BinaryIO, file: str) -> Iterator[Entry]:
         except InputError as error:
             yield failed(file, index, error)
             if line.startswith((b"\xff\xfe", b"\xfe\xff")):
-                return  # UTF-16: every line would be an error
+                return  # UTF-16: otherwise every line would be an error
         else:
             yield _operator(text, (), file, index)
         index += 1
@@ -191,7 +192,7 @@ def _read_text(text: JsonText, file: str, index: int) -> Iterator[Entry]:
 
 
 def _note_sources(model: dict[str, object], file: str) -> None:
-    """Notes the files of resources, and of operators that have one: they are not read here."""
+    """Notes the files of resources and operators, which are not read here."""
     sources: list[str] = []
     todo: list[object] = [model]
     while todo:
@@ -202,7 +203,7 @@ def _note_sources(model: dict[str, object], file: str) -> None:
             if isinstance(source, str):
                 sources.append(source)
     if sources:
-        from dmlsplit.formats.files import AllowedFolders  # with numpy, which takes longer than most models
+        from dmlsplit.formats.files import AllowedFolders  # needs numpy, which takes longer than most models
 
         folders = AllowedFolders(os.path.dirname(os.path.realpath(file)))
         for source in sources:
@@ -210,14 +211,14 @@ def _note_sources(model: dict[str, object], file: str) -> None:
 
 
 def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry:
-    """The entry of one operator, or of a graph; in a model its key path ends in the dispatchable's name."""
+    """The entry of one operator or graph; in a model its key path ends in the dispatchable's name."""
     name = str(key_path[-1]) if key_path else None
     whole_model = name is not None
     by_schema = partial(_by_schema, text, key_path, whole_model)
     try:
         value = text.get(key_path)
         if isinstance(value, dict) and value.get("Type", value.get("type")) == GRAPH:
-            from dmlsplit.formats.graph_json import read_graph  # files have operators, mostly
+            from dmlsplit.formats.graph_json import read_graph  # most files have operators
 
             locate = partial(located, text, key_path)
             return Entry(file, index, name, None, None, (), locate, graph=read_graph(text, key_path))
@@ -234,6 +235,6 @@ def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry
 
 
 def _by_schema(text: JsonText, key_path: KeyPath, whole_model: bool) -> AnyOperatorDesc | OperatorDesc:
-    from dmlsplit.formats.any_operator_json import read_any  # files have Splits and Joins, mostly
+    from dmlsplit.formats.any_operator_json import read_any  # most files have Splits and Joins
 
     return read_any(text, key_path, whole_model=whole_model)

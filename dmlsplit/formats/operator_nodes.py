@@ -1,4 +1,4 @@
-"""The common base of a framework's Splits and Concats: nodes that are one DirectML operator each."""
+"""The base class of a framework's Split and Concat nodes: each is one DirectML operator."""
 
 from __future__ import annotations
 
@@ -38,10 +38,9 @@ if TYPE_CHECKING:
 class OperatorNode(Generic[DescT]):
     """A node with the report of its framework's rules.
 
-    `op` and `version` say by which specification it is judged (Split 13, VariadicSplit 1). `axis` is resolved to
-    0..rank-1 where the rank is known; `lengths` and the shapes hold None, or a symbol's name, where the model says no
-    more. `report` is the framework's verdict. `graph` names the subgraph or function that holds the node, "" the
-    model's own graph.
+    `op` and `version` name the specification that judges it (Split 13, VariadicSplit 1). `axis` is resolved to
+    0..rank-1 where the rank is known; in `lengths` and the shapes, unknown sizes are None or a symbol's name. `report`
+    is the framework's verdict. `graph` names the subgraph or function that holds the node, "" the model's own graph.
     """
 
     operator_type: ClassVar[OperatorType]
@@ -58,23 +57,23 @@ class OperatorNode(Generic[DescT]):
     element: ElementType | None = field(repr=False)
     graph: str = ""
     facts: NodeFacts | None = field(default=None, repr=False)
-    """They made the report; with them, `execute` judges a node of unknown sizes anew for those of its arrays."""
+    """The facts behind the report; `execute` uses them to judge a node of unknown sizes again for its arrays' sizes."""
     in_session: InSession | None = field(default=None, repr=False, compare=False)
-    """The node in the session of its model; None where its model is not ONNX's."""
+    """The node in its model's session; None for models other than ONNX."""
 
     @property
     @abstractmethod
     def whole_shape(self) -> Shape | None:
-        """The shape of the tensor that is cut, or made."""
+        """The shape of a Split's input or a Concat's output."""
 
     @property
     @abstractmethod
     def named_outputs(self) -> Sequence[str]:
-        """Names of the outputs, "" of those that have none."""
+        """Names of the outputs, "" for unnamed ones."""
 
     @property
     def path(self) -> str:
-        """The node's name in diagnostics, safe to print: its own, or that of an output, after that of its graph."""
+        """The node's name in diagnostics, safe to print: its graph's name, then its own or that of an output."""
         name = self.name or next(filter(None, self.named_outputs), "") or self.op
         return printable(f"{self.graph}/{name}" if self.graph else name)
 
@@ -98,7 +97,7 @@ class OperatorNode(Generic[DescT]):
         return desc
 
     def obstacle(self) -> Diagnostic | None:
-        """Why the node stands for no DirectML operator; None where it does."""
+        """Why the node is no DirectML operator; None where it is one."""
         here = Location(node=self.path)
         not_lowered, unknown = RULES["node/not-lowered"], RULES["node/shape-unknown"]
         if not self.report.ok:
@@ -131,10 +130,10 @@ class OperatorNode(Generic[DescT]):
         directml: Release | str | None = None,
         onnxruntime: Runtime | str | None = None,
     ) -> Legalization[DescT]:
-        """The node as operators that a feature level or a release takes, as `dmlsplit.legalize` gives them.
+        """Rewrites the node into operators that a feature level or a release accepts, as `dmlsplit.legalize` does.
 
-        Its `execute` and `dispatch` take arrays of the framework's type and shape. Where the node stands for no
-        operator, `ok` is False, and the report says why.
+        Its `execute` and `dispatch` take arrays of the framework's type and shape. Where the node is no operator, `ok`
+        is False, and the report has the reason.
         """
         return legalized_node(self, find_target(feature_level, directml, onnxruntime))
 
@@ -147,14 +146,14 @@ class OperatorNode(Generic[DescT]):
         free_dimensions: Mapping[str, int] | None = None,
         options: SessionOptions = DEFAULTS,
     ) -> RuntimeAnswer:
-        """The answer of a version of ONNX Runtime with its DirectML execution provider about the node in its model.
+        """The answer about the node in its model by a version of ONNX Runtime with its DirectML execution provider.
 
-        `run_shapes` and `run_values` are the model's inputs at the first Run: shapes, and the elements of integers that
-        lengths come from; `free_dimensions` ONNX Runtime's overrides of symbolic dimensions at session creation.
-        Where none of them is given, what was said as the model was read is said of the first Run.
+        `run_shapes` and `run_values` describe the model's inputs at the first Run: shapes, and the elements of integer
+        tensors that determine lengths; `free_dimensions` are ONNX Runtime's overrides of symbolic dimensions at session
+        creation. Where none of them is given, the facts given when the model was read apply to the first Run.
 
-        Raises ValueError for an unknown version; InputError for what contradicts the model, or is not in it, and for a
-        node that is not of an ONNX model.
+        Raises ValueError for an unknown version; InputError for facts that contradict the model or name something it
+        lacks, and for a node of another format than ONNX.
         """
         said = None
         if not (run_shapes is None and run_values is None and free_dimensions is None):
@@ -165,7 +164,7 @@ class OperatorNode(Generic[DescT]):
         return node.session.answer(node.place, runtime, options, said)
 
     def _known_element(self) -> ElementType:
-        """The element type of a node that can be executed. InputError for one that its framework refuses."""
+        """The element type of a node that can be executed. InputError for a type that its framework refuses."""
         if not self.report.ok:
             raise InputError(f"{self.path}: {(self.report.errors or self.report.hidden)[0].message}")
         if self.element is None:
@@ -173,7 +172,8 @@ class OperatorNode(Generic[DescT]):
         return self.element
 
     def _array(self, given: Any, element: ElementType, what: str) -> np.ndarray:
-        """An array of the node's element type, or a tensor of another library as one; InputError for all else."""
+        """Converts a value to an array of the node's element type; tensors of other libraries are viewed. InputError
+        for others."""
         array = given
         if is_foreign(given):
             try:
@@ -189,7 +189,7 @@ class OperatorNode(Generic[DescT]):
         return array
 
     def _check_facts(self, facts: NodeFacts) -> None:
-        """InputError where the framework's rules refuse the node for the arrays that it is executed on."""
+        """InputError where the framework's rules refuse the node with the sizes of the arrays it is executed on."""
         errors = [d for d in judge_node(facts, self.path) if d.severity is Severity.ERROR]
         if errors:
             raise InputError(f"{errors[0].path}: {errors[0].message}")

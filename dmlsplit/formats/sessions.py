@@ -1,4 +1,4 @@
-"""A node in the session of its model: what a reader of models gives its nodes, so that ONNX Runtime can be asked."""
+"""A node in its model's session, which front ends attach to nodes so that ONNX Runtime can be asked about them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The facts given of a model's inputs: `shapes`, `dims` (sizes of symbols) and `values` (elements of integers) of
+    """Facts about a model's inputs: `shapes`, `dims` (sizes of symbols) and `values` (elements of integer tensors) at
     the first Run, and `free_dimensions`, ONNX Runtime's overrides of symbols at session creation."""
 
     shapes: Mapping[str, Sequence[Dim]] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class Inputs:
 
     @property
     def key(self) -> object:
-        """Equal for equal inputs, and hashable."""
+        """A hashable key, equal for equal inputs."""
         return (
             tuple(sorted((name, tuple(shape)) for name, shape in self.shapes.items())),
             tuple(sorted(self.dims.items())),
@@ -35,11 +35,11 @@ class Inputs:
 
 
 class Session(Protocol):
-    """A model that versions of ONNX Runtime can be asked about."""
+    """A model, for asking versions of ONNX Runtime."""
 
     def answer(self, place: NodeKey, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> RuntimeAnswer:
-        """The answer for a node; `inputs` None: what was said as the model was read. InputError for what contradicts
-        the model."""
+        """The answer for a node; `inputs` None uses the facts given when the model was read. InputError for
+        contradictions to the model."""
 
     def graph_diagnostics(self, place: NodeKey, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:
         """The faults of the DirectML graphs around a node. InputError for sizes that contradict the model."""
@@ -47,7 +47,7 @@ class Session(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NodeKey:
-    """A node of a model; `number` counts the nodes of one operator whose path is the same."""
+    """Identifies a node of a model; `number` counts the nodes with this operator and path."""
 
     op: str
     path: str
@@ -56,7 +56,7 @@ class NodeKey:
 
 @dataclass(frozen=True, slots=True)
 class InSession:
-    """A node in the session of its model."""
+    """A node and its model's session."""
 
     session: Session
     place: NodeKey

@@ -1,11 +1,11 @@
-"""Reading files that may have no end."""
+"""Reads files that may have no end."""
 
 from __future__ import annotations
 
 from typing import BinaryIO, Final
 
 _PIECE: Final = 1 << 20
-"""Python takes memory for all bytes that it is asked for, before it knows how many there are."""
+"""Read size: Python allocates all requested bytes before it knows how many there are."""
 
 
 def read_at_most(stream: BinaryIO, most: int) -> bytes | None:

@@ -1,4 +1,4 @@
-"""The content of a DxDispatch model: resources, dispatchables and commands, each with its place in the text.
+"""The content of a DxDispatch model: resources, dispatchables and commands, each with its position in the text.
 
 Source: DxDispatch, src/model/JsonParsers.cpp and Model.cpp.
 """
@@ -25,8 +25,8 @@ from dmlsplit.system.spelling import nearest
 class ResourceBinding:
     """A range of a resource, from `element_offset` elements on to its end.
 
-    The element size in bytes is None where the resource's data type says it. `elementCount`, `format`, `shape` and
-    `counter` say nothing to a DirectML operator and are not kept.
+    The element size in bytes is None where the resource's data type determines it. `elementCount`, `format`, `shape`
+    and `counter` do not affect DirectML operators and are dropped.
     """
 
     resource: str
@@ -36,12 +36,12 @@ class ResourceBinding:
 
 
 Bindings: TypeAlias = Mapping[str, tuple[ResourceBinding, ...]]
-"""Bind point -> what is bound to it, one for each tensor."""
+"""Maps a bind point to its bindings, one for each tensor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dispatchable:
-    """An operator; `bindings` are those of its initialization (tensors that are OWNED_BY_DML)."""
+    """An operator; `bindings` are for its initialization (OWNED_BY_DML tensors)."""
 
     name: str
     operator: ParsedOperator
@@ -64,7 +64,7 @@ class PrintCommand:
 
 @dataclass(frozen=True, slots=True)
 class WriteFileCommand:
-    """`target_path` as the model spells it, `file` where it leads; `dimensions` empty: one dimension."""
+    """`target_path` is the model's spelling, `file` the resolved path; empty `dimensions`: one dimension."""
 
     resource: str
     target_path: str
@@ -86,7 +86,7 @@ class Model:
     commands: tuple[Command, ...]
 
     def error(self, position: Position, message: str) -> InputError:
-        """An error at a place of the model."""
+        """An error at a position of the model."""
         return InputError(message, file=self.file, line=position[0], column=position[1])
 
 
@@ -94,8 +94,8 @@ def read(path: str | os.PathLike[str], allow_paths: Iterable[str | os.PathLike[s
     """Reads a model with the initial values of its resources.
 
     Files that it refers to have to lie in its folder, links resolved, or in one of `allow_paths`. Descriptors are not
-    judged here: `run` does that. Raises InputError, with the place, for whatever is malformed, cannot be opened or
-    needs another operator than DML_OPERATOR_SPLIT and DML_OPERATOR_JOIN.
+    judged here: `run` does that. Raises InputError, with the place, where anything is malformed, cannot be opened or
+    needs an operator other than DML_OPERATOR_SPLIT and DML_OPERATOR_JOIN.
     """
     file = os.fspath(path)
     try:
@@ -133,7 +133,7 @@ class _ModelReader(ResourceReader):
             raise InputError(message, file=error.file, line=error.line, column=error.column) from None
         bindings: Bindings = {}
         members = self.members_of(self.text.get(path), path)
-        if isinstance(members.get("bindings"), dict):  # DxDispatch passes over anything else
+        if isinstance(members.get("bindings"), dict):  # DxDispatch ignores anything else
             bindings = self._bindings(members["bindings"], (*path, "bindings"))
         return Dispatchable(name, operator, bindings, self.text.position(path))
 
@@ -163,7 +163,7 @@ class _ModelReader(ResourceReader):
         return WriteFileCommand(resource, target, file, tuple(dimensions or ()), position)
 
     def _known(self, members: dict[str, object], path: KeyPath, key: str, known: Mapping[str, object]) -> str:
-        """The name of a resource or dispatchable that has to be there."""
+        """Reads the name of a resource or dispatchable, which must exist."""
         name = self.field(members, path, key, self.string)
         if name not in known:
             near = nearest(name, known, 0.75)

@@ -31,10 +31,10 @@ _SPECIAL: Final = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Resource:
-    """A buffer of `size_in_bytes`, which starts with `initial_values` (bytes, read-only) and is 0 beyond them.
+    """A buffer of `size_in_bytes` that starts with `initial_values` (bytes, read-only), followed by zeros.
 
-    `data_type` is how it prints; UNKNOWN for a list of typed values. `initial_values` None: the buffer is "deferred",
-    that is, made by the dispatchable that writes it, which only ONNX models do.
+    `data_type` is the type it is printed as; UNKNOWN for a list of typed values. `initial_values` None: the buffer is
+    "deferred", made by the dispatchable that writes it, which only ONNX models support.
     """
 
     name: str
@@ -51,7 +51,7 @@ class ResourceReader(FieldReader):
         super().__init__(text)
         self._folders = folders
         self._total = 0
-        """Bytes of the resources read so far: what bounds one of them bounds all of them together."""
+        """Bytes of the resources read so far: the limit of one resource also limits their total."""
         self._inputs = {file_key(text.file or "")}
         """The files that are read."""
 
@@ -77,7 +77,7 @@ class ResourceReader(FieldReader):
 
     def _size(self, members: dict[str, object], data_size: int, path: KeyPath) -> int:
         size = self.optional(members, path, "sizeInBytes", self.uint64, (data_size + 3) // 4 * 4)
-        # DxDispatch holds the offset against the size, but copies the values to the start all the same.
+        # DxDispatch checks the offset against the size, but always copies the values to the start.
         offset = self.optional(members, path, "initialValuesOffsetInBytes", self.uint64, 0)
         if offset + data_size > size:
             message = f"a buffer of {size} bytes is too small for {data_size} bytes of initialValues at offset {offset}"
@@ -104,7 +104,7 @@ class ResourceReader(FieldReader):
         return TensorDataType(declared), self._generated(values, dtype, path)
 
     def _generated(self, values: dict[str, object], dtype: np.dtype, path: KeyPath) -> np.ndarray:
-        """valueCount times `value`, or a sequence from valueStart in steps of valueDelta."""
+        """The bytes of valueCount times `value`, or of a sequence from valueStart in steps of valueDelta."""
         if ("value" in values) == ("valueStart" in values):
             raise self.text.error(path, "expected exactly one of 'value', 'valueStart' and 'sourcePath'")
         count = self.field(values, path, "valueCount", self.uint32)
@@ -146,7 +146,7 @@ class ResourceReader(FieldReader):
         if suffix != ".npy":
             return TensorDataType(declared), data
         if data.dtype == np.bool_:
-            data = data.view(np.int8)  # DxDispatch takes the `b` of `|b1` for a signed byte
+            data = data.view(np.int8)  # DxDispatch reads the `b` of `|b1` as a signed byte
         found = DATA_TYPE_OF_NUMPY[data.dtype.kind, data.itemsize]
         if declared not in (TensorDataType.UNKNOWN, found):
             wanted = TensorDataType(declared).name
@@ -199,6 +199,6 @@ class ResourceReader(FieldReader):
 
 
 def _rounded(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Doubles in the resource's type. DxDispatch makes a half of a float, so a FLOAT16 is rounded twice."""
+    """Converts doubles to the resource's type. DxDispatch makes a half from a float, so a FLOAT16 is rounded twice."""
     with np.errstate(all="ignore"):
         return (numbers.astype(np.float32) if dtype == np.float16 else numbers).astype(dtype)

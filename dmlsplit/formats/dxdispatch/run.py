@@ -1,4 +1,4 @@
-"""Executing a DxDispatch model on the CPU.
+"""Executes a DxDispatch model on the CPU.
 
 A model runs on the emulated device, which judges its operators and bindings as a build of DirectML does. Source:
 DxDispatch, src/dxdispatch/Executor.cpp and DmlDispatchable.cpp.
@@ -45,18 +45,18 @@ from dmlsplit.system.printable import printable
 from dmlsplit.targets.target import ReleaseLike, RuntimeLike
 
 MAX_DIMENSIONS: Final = 32
-"""Of a written .npy file: what every numpy release reads."""
+"""The most dimensions of a written .npy file, the limit of the oldest numpy releases."""
 _FLOAT_FORMAT: Final = "{:.6g}".format
 """A C++ stream's default: six significant digits, exponents of at least two digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """How a run ended.
+    """The outcome of a run.
 
     `reports`: the dispatchables whose descriptors the device refuses, with line and column in the model; if there is
-    one, nothing was executed. `failures`: the files that could not be written, in spite of which the run went on.
-    `warnings`: what the run did although DirectML's documentation forbids it, or promises no outcome.
+    one, nothing was executed. `failures`: the files that could not be written; the run continued. `warnings`: actions
+    of the run that DirectML's documentation forbids, or for which it promises no outcome.
     """
 
     reports: tuple[Report, ...] = ()
@@ -77,14 +77,13 @@ def run(
     *,
     onnxruntime: RuntimeLike = None,
 ) -> RunResult:
-    """Executes the commands of a model on the emulated device of a release, or of the one that a version of ONNX
-    Runtime ships (the newest known if none is given).
+    """Executes the commands of a model on the emulated device of a release, or of the release that a version of ONNX
+    Runtime ships (by default the newest known).
 
     `write` gets the lines that DxDispatch prints, each with its newline. The model is not changed and may be run again.
-    `on_failure` is told of a file that could not be written as it happens. Raises InputError, with the place in the
-    model, where bindings do not fit their operator (the device is removed then, as DirectML's would be, or refuses the
-    dispatch), a resource cannot be printed, or there is not enough memory; ValueError for an unknown release or
-    version.
+    `on_failure` is called as soon as a file cannot be written. Raises InputError, with the place in the model, where
+    bindings do not fit their operator (the device is removed then, as DirectML's would be, or refuses the dispatch), a
+    resource cannot be printed, or there is not enough memory; ValueError for an unknown release or version.
 
     Departures from what DxDispatch prints: 8-bit integers as numbers instead of characters; no timings; the path of a
     written file as the model spells it. Floats are spelled as libstdc++ does, `-nan` included.
@@ -120,11 +119,11 @@ def _create_operators(model: Model, device: Device) -> tuple[dict[str, Dispatcha
 
 
 BindPoint: TypeAlias = tuple[str, int]
-"""A tensor, or an array of tensors, of an operator: the member's name, and how many tensors it has."""
+"""A tensor or an array of tensors of an operator: the member's name, and its number of tensors."""
 
 
 def _bind_points(operator: Geometry) -> tuple[BindPoint, BindPoint]:
-    """The bind point of the inputs, and that of the outputs."""
+    """The bind points of the inputs and of the outputs."""
     roles = operator.roles
     return roles.sides((roles.whole, 1), (roles.parts, len(operator.parts)))
 
@@ -139,7 +138,7 @@ class _Runner:
     write: Callable[[str], object]
     on_failure: Callable[[InputError], object]
     found: list[Diagnostic]
-    """The device's warnings since the list was last emptied."""
+    """The device's warnings since the list was last cleared."""
     buffers: dict[str, Buffer] = field(default_factory=dict)
     persistent: dict[str, BufferBinding] = field(default_factory=dict)
     failures: list[InputError] = field(default_factory=list)
@@ -160,7 +159,7 @@ class _Runner:
             self._initialize(name, dispatchable)
 
     def _initialize(self, name: str, dispatchable: Dispatchable) -> None:
-        """Initializes an operator, which copies: later changes of the resource do not reach it."""
+        """Initializes an operator, which copies: later changes to the resource do not affect it."""
         operator = self.operators[name]
         inputs, _ = _bind_points(operator.geometry)
         name_of_inputs, bindings = inputs[0], dispatchable.bindings
@@ -212,7 +211,8 @@ class _Runner:
         position: Position,
         places: Mapping[tuple[Step, ...], ResourceBinding],
     ) -> None:
-        """Dispatches; what the device says is told where the model says it. `places`: what is bound by which call."""
+        """Dispatches, and reports the device's diagnostics at positions of the model. `places`: the resource that each
+        bind call used."""
 
         def told(d: Diagnostic) -> tuple[Position, str]:
             steps = d.location.steps
@@ -240,7 +240,7 @@ class _Runner:
         self.found.clear()
 
     def _ranges(self, point: BindPoint, bindings: Bindings, position: Position) -> list[BufferBinding]:
-        """The ranges that are bound to a bind point's tensors."""
+        """The ranges bound to a bind point's tensors."""
         name, count = point
         bound = bindings.get(name)
         if bound is None:
@@ -251,7 +251,7 @@ class _Runner:
         return [self._range(binding) for binding in bound]
 
     def _range(self, binding: ResourceBinding) -> BufferBinding:
-        """From the offset to the end of the resource, in 64 bits, as DxDispatch computes it."""
+        """The range from the offset to the end of the resource, in 64-bit arithmetic, as DxDispatch computes it."""
         name = printable(binding.resource)
         resource = self.model.resources[binding.resource]
         buffer = self.buffers.get(binding.resource)
@@ -273,7 +273,7 @@ class _Runner:
         return 0 if dtype is None else dtype.itemsize
 
     def print(self, command: PrintCommand) -> None:
-        """The resource's elements, without what lies beyond its initial values."""
+        """Prints the resource's elements up to the end of its initial values."""
         resource = self.model.resources[command.resource]
         try:
             values = self._elements(resource, None if resource.initial_values is None else resource.initial_values.size)
@@ -285,7 +285,8 @@ class _Runner:
         self.write(f"Resource '{printable(command.resource, None)}': {text}\n")
 
     def _elements(self, resource: Resource, size: int | None) -> np.ndarray:
-        """A resource's first `size` bytes (None: all) as elements of its type; a rest smaller than one is left out."""
+        """A resource's first `size` bytes (None: all) as elements of its type; a remainder smaller than one is
+        dropped."""
         name = printable(resource.name)
         if resource.initial_values is None:
             raise InputError(f"resource '{name}' is deferred and was never made")
@@ -299,7 +300,7 @@ class _Runner:
         return buffer[: count * dtype.itemsize].view(dtype)
 
     def write_file(self, command: WriteFileCommand) -> None:
-        """Writes the whole resource; a failure is noted, and the run goes on."""
+        """Writes the whole resource; a failure is recorded, and the run continues."""
         names = f"'{printable(command.resource)}' to '{printable(command.target_path)}'"
         try:
             self._write_file(command)
@@ -333,7 +334,7 @@ class _Runner:
 
 
 def _spelled(values: np.ndarray) -> list[str]:
-    """Numbers as a C++ stream of libstdc++ prints them."""
+    """Formats numbers as a C++ stream of libstdc++ does."""
     if values.dtype.kind != "f":
         return [str(value) for value in values.tolist()]
     # A FLOAT16 is printed by way of float, a float by way of double: neither changes the value.

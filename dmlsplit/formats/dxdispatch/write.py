@@ -1,4 +1,5 @@
-"""Legalised operators as DxDispatch models: a model of their own, or in place of the operators of a given model."""
+"""Writes legalized operators as DxDispatch models: a model of their own, or a given model with its operators
+replaced."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ from dmlsplit.native.binding import NUMPY_DTYPE
 
 Members: TypeAlias = dict[str, Any]
 Sources: TypeAlias = Mapping[str, Sequence[tuple[str, int]]]
-"""For "input", "output" and "temporary": the resource of each buffer, and the byte at which it begins."""
+"""Maps "input", "output" and "temporary" to the resource and the start byte of each buffer."""
 _BYTES: Final = TensorDataType.INT8
-"""The type that a buffer without one of its own is shown as."""
+"""The type for printing a buffer without one of its own."""
 
 
 def new_model(legalizations: Iterable[tuple[str | None, Legalization]]) -> Members:
-    """A model that runs operators one after another, in resources of their own, and prints what they wrote.
+    """A model that runs operators one after another, in resources of their own, and prints the outputs.
 
     Inputs hold 1, 2, 3, ...
     """
@@ -31,7 +32,7 @@ def new_model(legalizations: Iterable[tuple[str | None, Legalization]]) -> Membe
         operator = _free(name or "operator", model["dispatchables"])
         buffers: dict[str, list[tuple[str, int]]] = {}
         printed = []
-        assert found.desc is not None  # only what has no rewriting may lack it
+        assert found.desc is not None  # only results without a rewriting lack it
         geometry = Geometry.of(found.desc)
         for kind, tensors in (("input", geometry.inputs), ("output", geometry.outputs)):
             buffers[kind] = []
@@ -48,7 +49,7 @@ def new_model(legalizations: Iterable[tuple[str | None, Legalization]]) -> Membe
 
 
 def rewritten_model(text: JsonText, legalizations: Mapping[str, Legalization]) -> Members:
-    """A given model with dispatchables of these names legalised, and with their dispatches bound anew.
+    """A given model with the named dispatchables replaced by their legalizations and their dispatches rebound.
 
     InputError, with the place, where its resources or commands are malformed.
     """
@@ -68,7 +69,7 @@ class _Rewriter(FieldReader):
         for name, found in changed.items():
             path: KeyPath = ("dispatchables", name)
             members = self.members_of(dispatchables[name], path)
-            bindings = members.get("bindings")  # DxDispatch passes over what is no object
+            bindings = members.get("bindings")  # DxDispatch ignores entries that are no objects
             owned[name] = self._sources(bindings, (*path, "bindings")) if isinstance(bindings, dict) else {}
             names[name] = _add(model, name, found, owned[name])
         for i, value in enumerate(self.field(given, (), "commands", self.items_of)):
@@ -96,7 +97,7 @@ class _Rewriter(FieldReader):
         return found
 
     def _source(self, value: object, path: KeyPath) -> tuple[str, int]:
-        """The resource and the byte in it that a binding names."""
+        """The resource of a binding and the byte offset in it."""
         if isinstance(value, str):
             return value, 0
         members = self.members_of(value, path)
@@ -154,12 +155,12 @@ def _commands(names: Sequence[str], found: Legalization, buffers: Sources) -> li
 
 
 def _bindings(operator: OperatorDesc, regions: Sequence[Region], buffers: Sources) -> tuple[Members, Members]:
-    """The bindings of an operator's inputs and of its outputs; a tensor without a buffer yet has none."""
+    """The bindings of an operator's inputs and of its outputs; a tensor without a buffer so far has none."""
     bound = []
     for region in regions:
         name, start = buffers[region.buffer][region.index] if region.buffer in buffers else ("", 0)
         offset = start + region.offset
-        # Bytes as elements, whatever the resource's type.
+        # As byte elements, whatever the resource's type.
         bound.append({"name": name, "elementOffset": offset, "elementSizeInBytes": 1} if offset else name)
     roles = members_of(operator).roles
     whole, parts = roles.whole_and_parts(bound)
@@ -171,7 +172,7 @@ def _is_owned(operator: OperatorDesc) -> bool:
 
 
 def _resource(tensor: TensorLayout) -> Members:
-    """A buffer of the tensor's total size, whose elements have values: those of an output are 0."""
+    """A buffer of the tensor's total size; its elements have values, 0 for an output."""
     data_type = TensorDataType(tensor.data_type)
     count = tensor.extent
     if data_type not in NUMPY_DTYPE:
@@ -188,7 +189,7 @@ def _zeros(data_type: TensorDataType, count: int) -> Members:
 
 
 def _free(name: str, taken: Container[str]) -> str:
-    """The name, with a number behind it where it is taken."""
+    """The name, with a number appended where it is taken."""
     free, number = name, 1
     while free in taken:
         number += 1

@@ -4,10 +4,10 @@ local functions.
     for node in onnx.read("model.onnx", shapes={"images": (1, 3, 640, 640)}, dims={"batch": 1}):
         print(node.name, node.lengths, node.report)
 
-`legalize` writes a model back as a target takes it.
+`legalize` writes a model back in a form that a target accepts.
 
-The modules here know the bytes of a file. What is read of them, and what is asked of ONNX Runtime, stands in packages
-above this one; the names of it are imported when they are first asked for.
+The modules here handle the bytes of a file. Packages above this one read nodes from them and predict ONNX Runtime;
+their names are imported here on first use.
 """
 
 from __future__ import annotations

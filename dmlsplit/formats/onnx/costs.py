@@ -1,8 +1,8 @@
 """The memory, in bytes, that copies of nodes take: an estimate, made before anything is copied.
 
-A function hands its attributes on, graphs among them, and each reference to one is a copy: a chain of functions that
-refer twice doubles a graph at every call. So the cost of a call is a number and, for each attribute, how often the
-value that the call gives is copied.
+A function passes its attributes on, graphs included, and each reference to one is a copy: a chain of functions with two
+references each doubles a graph at every call. So the cost of a call is a number and, for each attribute, the number of
+copies of the value that the call passes.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ import onnx
 from dmlsplit.formats.onnx.protobuf import graphs_of
 
 MESSAGE: Final = 64
-"""Of a node or attribute besides its content."""
+"""The cost of a node or attribute without its content."""
 A_BYTE: Final = 4
-"""Of one in the file."""
+"""The cost of one byte of content in the file."""
 ENDLESS: Final = 1 << 62
 """More than any limit: a function that calls itself."""
 
 
 class Cost(NamedTuple):
-    """`own`, and for each attribute of the function around it how often that is copied."""
+    """`own` is the fixed cost, `copies` the number of copies of each attribute of the enclosing function."""
 
     own: int
     copies: Mapping[str, int] = {}
 
 
 Callee: TypeAlias = Callable[[onnx.NodeProto], Cost | None]
-"""The cost of following a node's call; None where it is no call, or is not followed."""
+"""The cost of expanding a node's call; None where it is no call, or is not expanded."""
 
 
 def not_followed(node: onnx.NodeProto) -> None:
-    """The Callee for copies of the nodes alone."""
+    """The Callee that expands no calls."""
 
 
 def cost_of(nodes: Iterable[onnx.NodeProto], callee: Callee = not_followed) -> Cost:
-    """The memory that copies of nodes take, their graphs included."""
+    """The memory that copies of nodes take, including their graphs."""
     own, copies = 0, Counter[str]()
     for node in nodes:
         called = callee(node) or Cost(0)
@@ -57,7 +57,7 @@ def cost_of(nodes: Iterable[onnx.NodeProto], callee: Callee = not_followed) -> C
 
 
 def cost_of_attribute(attribute: onnx.AttributeProto, callee: Callee = not_followed) -> Cost:
-    """The same of an attribute; a reference costs what it refers to."""
+    """The memory that copies of an attribute take; a reference costs a copy of its value."""
     if attribute.ref_attr_name:
         return Cost(MESSAGE, {attribute.ref_attr_name: 1})
     own, copies = MESSAGE + A_BYTE * attribute.ByteSize(), Counter[str]()

@@ -1,4 +1,4 @@
-"""Nodes that need their own outputs: such a graph is computed in no order, and no runtime loads it."""
+"""Nodes that need their own outputs: such a graph has no order of computation, and no runtime loads it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dmlsplit.system.printable import printable
 
 
 def check_cycles(model: onnx.ModelProto) -> None:
-    """InputError where nodes of a graph, of a graph in a node or of a function need one another's outputs in a circle.
+    """InputError where nodes of a graph, of a subgraph or of a function depend on each other in a cycle.
 
-    Nodes that stand in front of what they read are no fault: ONNX Runtime sorts them.
+    Nodes listed before their inputs' producers are no fault: ONNX Runtime sorts them.
     """
     _names_read(model.graph.node)
     for function in model.functions:
@@ -23,7 +23,7 @@ def check_cycles(model: onnx.ModelProto) -> None:
 
 
 def _names_read(nodes: Sequence[onnx.NodeProto]) -> set[str]:
-    """The names that nodes and the graphs in them read, but for those that are known within these graphs only."""
+    """The names that nodes and their subgraphs read, without names that are defined only within these subgraphs."""
     found: set[str] = set()
     needs: list[set[str]] = []
     producers: dict[str, int] = {}
@@ -37,13 +37,13 @@ def _names_read(nodes: Sequence[onnx.NodeProto]) -> set[str]:
         found |= read
         producers.update(dict.fromkeys(node.output, index))
         behind = behind or not found.isdisjoint(node.output)
-    if behind:  # something is read in front of what computes it, or by that itself
+    if behind:  # an input is read before its producer, or by the producer itself
         _check_order(nodes, needs, producers)
     return found
 
 
 def _names_from_outside(graph: onnx.GraphProto) -> set[str]:
-    """The names that a graph in a node has from the graphs around it."""
+    """The names that a node's subgraph takes from the graphs around it."""
     read = _names_read(graph.node) | {value.name for value in graph.output}
     read.difference_update(
         (value.name for value in (*graph.input, *graph.initializer)),

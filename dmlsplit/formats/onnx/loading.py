@@ -1,4 +1,4 @@
-"""From a file to a model without its weights: what judging Split nodes takes, small enough to be handed around."""
+"""Loads a model without its weights: all that judging Split nodes needs, small enough to pass around."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ MAX_VALUE_BYTES: Final = Limit.ONNX_VALUE.most
 MAX_NAME: Final = Limit.ONNX_NAME.most
 _UNUSED: Final = ("doc_string", "metadata_props", "quantization_annotation", "training_info")
 _CONTAINERS: Final = ("ModelProto", "GraphProto", "FunctionProto", "SparseTensorProto")
-"""Messages that may be larger than protobuf can say, as nodes may be."""
+"""Messages that may be larger than protobuf can represent, as nodes may be."""
 _KEPT: Final = {"TensorProto": ("name", "data_type", "dims"), "AttributeProto": ("name", "type", "t", "g", "graphs")}
-"""The fields that are kept of messages above MAX_VALUE_BYTES: of others all."""
+"""The fields that are kept of messages above MAX_VALUE_BYTES; other messages keep all."""
 _WITH_TENSORS: Final = frozenset(
     {
         *("GraphProto", "FunctionProto", "TrainingInfoProto"),
@@ -41,8 +41,8 @@ _WITH_TENSORS: Final = frozenset(
 def of_source(
     source: str | os.PathLike[str] | bytes | onnx.ModelProto, allow_paths: Iterable[str | os.PathLike[str]]
 ) -> tuple[onnx.ModelProto, ReadExternal]:
-    """The model of a file, of its bytes or as it is, and how its external data is read: that of a file only, from its
-    folder and `allow_paths`. InputError for what is no model; OSError."""
+    """Loads the model of a file, of its bytes or a ModelProto, with a reader for its external data, which only a file
+    has: in its folder and `allow_paths`. InputError where it is no model; OSError."""
     if isinstance(source, onnx.ModelProto):
         return source, no_external_data
     if isinstance(source, bytes):
@@ -52,8 +52,8 @@ def of_source(
 
 
 def load(path: str | os.PathLike[str]) -> onnx.ModelProto:
-    """The model of a file, without external data, which is noted as being there. InputError for what is no model;
-    OSError."""
+    """Loads the model of a file without its external data, whose files are noted as inputs. InputError where it is no
+    model; OSError."""
     with open_input(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         if size > MAX_FILE_BYTES:
@@ -68,7 +68,7 @@ def load(path: str | os.PathLike[str]) -> onnx.ModelProto:
 
 
 def parse(data: bytes) -> onnx.ModelProto:
-    """The model of serialized bytes. InputError for what is none, or has too many parts."""
+    """Parses a serialized model. InputError where it is none, or has too many parts."""
     check_messages(data)
     model = onnx.ModelProto()
     try:
@@ -81,14 +81,14 @@ def parse(data: bytes) -> onnx.ModelProto:
 
 
 def note_references(locations: Iterable[str], path: str | os.PathLike[str]) -> None:
-    """Notes the files of external data that the model in a file names, which no output is to replace."""
+    """Notes the external data files that a model names, which no output may replace."""
     folder = os.path.dirname(os.path.abspath(path))
     for location in locations:
         note_reference(os.path.join(folder, location), os.fspath(path))
 
 
 def external_locations(model: onnx.ModelProto) -> list[str]:
-    """The files that hold external data of any tensor, as the model names them, each once."""
+    """The distinct external data files of all tensors, as the model names them."""
     return list(dict.fromkeys(filter(None, _locations(model))))
 
 
@@ -103,9 +103,9 @@ def _locations(message: Message) -> Iterator[str]:
 
 
 def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy in which large tensors have type and dimensions only, without documentation.
+    """A copy without documentation in which large tensors keep only type and dimensions.
 
-    LimitError for names and ranks beyond all measure; InputError for nodes that need their own outputs.
+    LimitError for excessive names and ranks; InputError for nodes that need their own outputs.
     """
     copy = onnx.ModelProto()
     _copy(model, copy)
@@ -115,7 +115,7 @@ def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _copy(message: Message, copy: Message) -> None:
-    """Copies a message but for what is unused, and for the data of large tensors in it."""
+    """Copies a message without unused fields and the data of large tensors."""
     kind = message.DESCRIPTOR.name
     sized = message.attribute if isinstance(message, onnx.NodeProto) else [message]
     if kind not in _CONTAINERS and all(each.ByteSize() <= MAX_VALUE_BYTES for each in sized):
@@ -137,8 +137,8 @@ def _copy(message: Message, copy: Message) -> None:
 
 
 def _check_names(model: onnx.ModelProto) -> None:
-    """Checks names and ranks, and puts backslash escapes for what is no UTF-8: protobuf reads such strings, as bytes,
-    but takes them nowhere."""
+    """Checks names and ranks, and escapes invalid UTF-8 with backslashes: protobuf reads such strings, as bytes, but
+    refuses them in assignments."""
     todo: list[Message] = [model]
     while todo:
         message = todo.pop()
@@ -162,7 +162,7 @@ def _check_names(model: onnx.ModelProto) -> None:
 
 
 def _put(message: Message, field: FieldDescriptor, value: Any) -> None:
-    """Sets a field to a value, or to several, that are no messages."""
+    """Sets a scalar field, repeated or not."""
     put: Callable[[Any], Any] = text if field.type == FieldDescriptor.TYPE_STRING else lambda each: each
     if isinstance(value, (str, bytes, int, float)):
         setattr(message, field.name, put(value))

@@ -1,4 +1,4 @@
-"""Walks over the messages of ONNX models, and changes that protobuf takes several steps for.
+"""Walks over the messages of ONNX models, and multi-step changes of protobuf messages.
 
 These functions take models as they are in files; elsewhere loading.without_weights has cut their strings.
 """
@@ -22,7 +22,7 @@ def domain_of(message: onnx.NodeProto | onnx.FunctionProto | onnx.OperatorSetIdP
 
 
 def operator_of(node: onnx.NodeProto) -> str:
-    """The operator of the default domain that a node is; "" where it is of another domain."""
+    """The name of a node's operator in the default domain; "" for another domain."""
     return text(node.op_type) if domain_of(node) == "" else ""
 
 
@@ -40,7 +40,7 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """A graph and those in its nodes, the outermost first."""
+    """A graph and the graphs in its nodes, outermost first."""
     yield graph
     for node in graph.node:
         for subgraph in subgraphs(node):
@@ -48,7 +48,7 @@ def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 
 def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Nodes, and those of their graphs."""
+    """Nodes, and the nodes of their subgraphs."""
     todo = [iter(nodes)]
     while todo:
         for node in todo[-1]:
@@ -62,7 +62,7 @@ def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 
 
 def values_of(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
-    """The declarations of a graph, of which the last one of a name counts: an input is what the caller gives."""
+    """Yields the declarations of a graph; the last one of a name counts, since an input is given by the caller."""
     yield from graph.output
     yield from graph.value_info
     yield from graph.input
@@ -74,12 +74,12 @@ def computed(nodes: Iterable[onnx.NodeProto]) -> set[str]:
 
 
 def first_output(node: onnx.NodeProto) -> str:
-    """The first name that a node writes, "" where it writes none."""
+    """The first name that a node writes, "" for none."""
     return next((text(name) for name in node.output if name), "")
 
 
 def reads(node: onnx.NodeProto) -> Iterator[str]:
-    """The names that a node reads, and those that graphs in it do."""
+    """The names that a node and its subgraphs read."""
     for each in all_nodes([node]):
         yield from (text(name) for name in each.input if name)
         for graph in subgraphs(each):
@@ -87,33 +87,33 @@ def reads(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def refill(field: Any, entries: Iterable[Any]) -> None:
-    """Puts entries, which may be its own, in the place of all that a repeated field has."""
+    """Replaces all entries of a repeated field; the new ones may come from the field itself."""
     kept = list(entries)
     del field[:]
     field.extend(kept)
 
 
 def rename_tensors(node: onnx.NodeProto, new_name: Callable[[str], str]) -> None:
-    """Gives the tensors that a node reads and writes other names."""
+    """Renames the tensors that a node reads and writes."""
     for field in (node.input, node.output):
         refill(field, [new_name(text(name)) for name in field])
 
 
 def add_document(node: onnx.NodeProto, document: str) -> None:
-    """Adds a line to the documentation of a node."""
+    """Appends a line to a node's documentation."""
     node.doc_string = "\n".join(filter(None, [text(node.doc_string), document]))
 
 
 class Names(set[str]):
-    """Names that are taken."""
+    """A set of names in use."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         super().__init__(names)
         self._numbers: dict[str, int] = {}
-        """The last that was put behind a name."""
+        """The last number appended to a name."""
 
     def fresh(self, base: str) -> str:
-        """`base`, or what is made of it by a number, as a name that nothing has yet; it is taken then."""
+        """Returns and reserves an unused name: `base`, or `base` with a number."""
         name = base
         while name in self:
             number = self._numbers[base] = self._numbers.get(base, 1) + 1
@@ -123,7 +123,7 @@ class Names(set[str]):
 
     @classmethod
     def of(cls, graph: onnx.GraphProto) -> Names:
-        """The names of tensors in a graph and in the graphs of its nodes."""
+        """The names of tensors in a graph and its subgraphs."""
         found = cls()
         for each in all_graphs(graph):
             for value in (*each.input, *each.output, *each.initializer, *each.value_info):

@@ -19,11 +19,11 @@ from dmlsplit.system.printable import printable
 
 MAX_RANK: Final = Limit.ONNX_RANK.most
 MAX_ELEMENTS: Final = Limit.ONNX_ELEMENTS.most
-"""Of a value that is looked at: there are fewer lengths than outputs."""
+"""The most elements of a value that is read: lengths are fewer than outputs."""
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 ReadExternal: TypeAlias = Callable[[str, int, int], bytes]
-"""The bytes of an external file: its location in the model, offset, length. InputError."""
+"""Reads from an external file: takes its location in the model, offset and length. InputError."""
 
 _NAMES: Final[Mapping[str, str]] = {
     "FLOAT": "float32",
@@ -35,11 +35,11 @@ _NAMES: Final[Mapping[str, str]] = {
     "FLOAT8E8M0": "float8_e8m0fnu",
     "FLOAT4E2M1": "float4_e2m1fn",
 }
-"""Names of element types that are not numpy's in capitals."""
+"""Element types whose names are not numpy's in capitals."""
 
 
 def text(name: str | bytes) -> str:
-    """A string of a model; what is no UTF-8, which protobuf hands out as bytes, in backslash escapes."""
+    """A string of a model; invalid UTF-8, which protobuf returns as bytes, in backslash escapes."""
     return name if isinstance(name, str) else name.decode("utf-8", "backslashreplace")
 
 
@@ -59,13 +59,13 @@ def type_name(data_type: int) -> str | None:
 
 
 def check_rank(rank: int) -> None:
-    """LimitError where there are too many dimensions."""
+    """LimitError for too many dimensions."""
     if rank > MAX_RANK:
         raise LimitError(Limit.ONNX_RANK, MAX_RANK)
 
 
 def type_of(proto: onnx.TypeProto) -> tuple[str | None, Shape | None]:
-    """Element type and shape; of what is no tensor its kind, in capitals."""
+    """Element type and shape of a tensor type; for other types their kind, in capitals."""
     kind = proto.WhichOneof("value")
     if kind != "tensor_type":
         return (None if kind is None else kind.removesuffix("_type").upper()), None
@@ -84,7 +84,7 @@ def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
 
 
 def value_of(tensor: onnx.TensorProto, read_external: ReadExternal) -> Array | None:
-    """The elements of a small tensor; None for a larger one. InputError where it contradicts itself."""
+    """The elements of a small tensor; None for a larger one. InputError where its data and dimensions disagree."""
     dims = tuple(tensor.dims)
     if any(dim < 0 for dim in dims):
         raise InputError(f"has negative dimensions {list(dims)}")
@@ -124,7 +124,7 @@ def _with_external_data(tensor: onnx.TensorProto, count: int, read_external: Rea
 
 
 def external_reader(folders: AllowedFolders) -> ReadExternal:
-    """Reads external data in the folders that are allowed, links resolved first."""
+    """A reader of external data in the allowed folders, links resolved first."""
 
     def read(location: str, offset: int, length: int) -> bytes:
         shown = printable(location)
@@ -140,5 +140,5 @@ def external_reader(folders: AllowedFolders) -> ReadExternal:
 
 
 def no_external_data(location: str, offset: int, length: int) -> bytes:
-    """The reader for a model that is in memory."""
+    """The reader for a model in memory, which has no files: always raises InputError."""
     raise InputError(f"has external data in '{printable(location)}', and the model is not from a file")

@@ -1,4 +1,4 @@
-"""Walks over what leads from one to another: the order of ONNX Runtime's walk over the nodes of a graph."""
+"""A graph walk in the order in which ONNX Runtime visits the nodes of a graph."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ Node = TypeVar("Node", bound=Hashable)
 
 
 def depth_first(roots: Iterable[Node], before: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
-    """All that the roots lead to, each behind those `before` it: from the last root on, and among the nodes before one
-    the last one first."""
+    """Yields all nodes reachable from the roots, each behind those `before` it; the last root comes first, and of
+    several nodes before one the last."""
     todo = [(node, False) for node in roots]
     visited: set[Node] = set()
     while todo:

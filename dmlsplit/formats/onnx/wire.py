@@ -10,23 +10,23 @@ import onnx
 from dmlsplit.formats.limits import Limit, LimitError
 
 Fields: TypeAlias = dict[int, "Fields"]
-"""The numbers of a message's fields that are messages, each with the fields of those."""
+"""Maps the numbers of a message's submessage fields to the fields of the submessages."""
 
 NOT_COUNTED: Final = "onnx.TypeProto"
-"""With few bytes for many dimensions; its own limit is that of ranks."""
+"""Not counted: a few bytes give many dimensions, which the limit on ranks bounds."""
 _LENGTH_DELIMITED: Final = 2
 _SKIPPED: Final = {1: 8, 5: 4}
-"""Bytes of a field by its wire type; groups have none of their own."""
+"""Bytes of a field by its wire type; group tags have no content."""
 
 
 def check_messages(data: bytes) -> None:
-    """LimitError where there are more messages than a model of that many bytes has. What is no protobuf passes."""
+    """LimitError where there are more messages than a model of that size may have. Data that is no protobuf passes."""
     most = Limit.ONNX_MESSAGES.of(len(data))
     if len(data) // 2 <= most:  # A message takes 2 bytes at least.
         return
     try:
         _count(data, most)
-    except IndexError:  # The end of the data in the middle of a number.
+    except IndexError:  # The data ends within a number.
         return
 
 
@@ -61,7 +61,7 @@ def _count(data: bytes, most: int) -> None:
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """The number at a place, and the place after it."""
+    """The number at an offset, and the offset behind it."""
     byte = data[place]
     if byte < 128:
         return byte, place + 1
@@ -76,7 +76,7 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
 
 @cache
 def _fields() -> Fields:
-    """Of a model; what holds itself, as graphs do, does so here as well."""
+    """The Fields of ModelProto; messages that contain themselves, as graphs do, refer to the same mapping."""
     made: dict[str, Fields] = {}
     todo = [onnx.ModelProto.DESCRIPTOR]
     while todo:

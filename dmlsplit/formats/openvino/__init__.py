@@ -3,7 +3,7 @@
     for node in openvino.read("model.xml", shapes={"images": (1, 3, 640, 640)}):
         print(node.name, node.lengths, node.report)
 
-It needs defusedxml, not OpenVINO.
+Needs defusedxml, not OpenVINO.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One Concat of an IR: its facts, the verdict, and what it puts out."""
+"""One Concat of an IR: its facts, its verdict, and its output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Concat(JudgedLayer[OpenVinoConcat]):
 
     @classmethod
     def of(cls, graph: Graph, layer: Layer, tensors: Mapping[PortId, PortTensor]) -> Concat:
-        """The concat of a layer, once everything that feeds it is known. Raises InputError."""
+        """Makes the concat of a layer, once all its producers are known. Raises InputError."""
         sources = [graph.sources.get((layer.id, port.id)) for port in layer.inputs]
         inputs, differing = [], []
         for i, (port, source) in enumerate(zip(layer.inputs, sources, strict=True)):
@@ -66,7 +66,7 @@ class Concat(JudgedLayer[OpenVinoConcat]):
         )
 
     def put_out(self, given: GivenShapes) -> dict[PortId, PortTensor]:
-        """The output, as what it feeds sees it."""
+        """The output as its readers see it."""
         open_ = next((tensor.origin for tensor in self.inputs if not is_static(tensor.shape)), None)
         tensors = {}
         for port in self.layer.outputs:

@@ -1,4 +1,4 @@
-"""Values that an IR knows: constants of the .bin, also behind layers that only move or convert them."""
+"""Known values in an IR: constants of the .bin, also behind layers that only move or convert them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _DTYPES: Final[Mapping[str, str]] = {
     "i4": "|u1",
     "u4": "|u1",
 }
-"""The types of elements in the .bin, which is little endian everywhere; two elements of 4 bits share a byte."""
+"""Element types of the .bin, always little endian; two elements of 4 bits share a byte."""
 
 Number: TypeAlias = int | float
 
 
 class Value(NamedTuple):
-    """A tensor's value, as far as it is known; `unknown` says why `numbers` is None."""
+    """A tensor's value, or in `unknown` the reason why `numbers` is None."""
 
     type: str | None
     shape: Shape | None
@@ -53,7 +53,7 @@ class Weights:
         self._left = MAX_VALUES
 
     def read(self, layer: Layer, offset: int, size: int) -> bytes:
-        """`size` bytes from `offset`. Raises InputError where the file does not hold them."""
+        """Reads `size` bytes from `offset`. Raises InputError where the file is shorter."""
         try:
             data, held = self._folders.read(self.name, offset, size)
         except (OSError, InputError) as error:
@@ -93,7 +93,7 @@ class Weights:
 
 
 def resolve(graph: Graph, source: PortId, weights: Weights, shape_of: Callable[[PortId], Shape | None]) -> Value:
-    """The value of the tensor that `source` puts out, as far as constants tell."""
+    """The value of the output `source`, as far as constants determine it."""
     chain: list[Layer] = []
     while True:
         layer = graph.layers[source[0]]
@@ -135,7 +135,7 @@ def _converted(layer: Layer, value: Value, numbers: tuple[Number, ...]) -> Value
 
 
 def _reshaped(layer: Layer, value: Value, numbers: tuple[Number, ...]) -> Value:
-    """The shape is the one that the layer declares: its numbers stay in their order."""
+    """The value in the shape that the layer declares; the numbers keep their order."""
     shape = layer.outputs[0].shape if len(layer.outputs) == 1 else None
     if shape is None and len(numbers) == 1:
         shape = ()
@@ -152,6 +152,6 @@ _STEPS: Final[Mapping[str, Callable[[Layer, Value, tuple[Number, ...]], Value]]]
 
 
 def _unpacked(pairs: npt.NDArray[np.uint8], signed: bool) -> npt.NDArray[np.int64]:
-    """Elements of 4 bits, the first of a byte in its low half."""
+    """Elements of 4 bits; the low half of a byte comes first."""
     halves = np.stack((pairs & 15, pairs >> 4), axis=-1).reshape(-1).astype(np.int64)
     return np.where(halves > 7, halves - 16, halves) if signed else halves

@@ -1,4 +1,4 @@
-"""The XML of an IR, read as a stream into graphs. The text is untrusted: no DTD, no entities, everything bounded."""
+"""Reads the XML of an IR as a stream into graphs. The text is untrusted: no DTD, no entities, everything bounded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_NAMES: Final = Limit.IR_NAMES.most
 MAX_DIM: Final = Limit.IR_DIM.most
 
 _CHUNK: Final = 16 << 20
-"""Large, since an older expat scans an unfinished token anew with each chunk."""
+"""Large, since an older expat rescans an unfinished token with each chunk."""
 
 
 def read_document(stream: BinaryIO) -> Graph:
@@ -58,7 +58,7 @@ def read_document(stream: BinaryIO) -> Graph:
             raise MemoryError from None
         line, column = _place(error)
         raise InputError(f"not XML: {printable(error.getMessage(), 200)}", line=line, column=column) from None
-    # pyexpat raises these for encodings that Python does not know, or that are not of one byte a character.
+    # pyexpat raises these for encodings that Python lacks, or with more than one byte a character.
     except (SAXException, LookupError, ValueError) as error:
         raise handler.error(f"not XML: {printable(str(error), 200)}") from None
     if handler.graph is None:
@@ -69,8 +69,8 @@ def read_document(stream: BinaryIO) -> Graph:
 class _Handler(ContentHandler):
     """Builds the graphs.
 
-    The stack holds for each open element what it is called in _START, what was built, and which of its children (by
-    name, ports by id) were seen.
+    The stack holds for each open element its name in _START, the built object, and the children seen so far (by name,
+    ports by id).
     """
 
     def __init__(self, place: Locator) -> None:
@@ -117,7 +117,7 @@ class _Handler(ContentHandler):
             if sum(map(len, self._dim)) > MAX_DIM:
                 raise self.error(f"{self._layer()}: a <dim> is longer than {MAX_DIM} characters")
 
-    # The starts of elements; their answers are given to the starts of the children.
+    # The starts of elements; each returned object is passed to the starts of the children.
 
     def _net(self, _: None, name: str, attributes: Mapping[str, str]) -> Graph:
         if name.lower() != "net":
@@ -131,7 +131,7 @@ class _Handler(ContentHandler):
         return self.graph
 
     def _part(self, built: Any, name: str, attributes: Mapping[str, str]) -> Any:
-        """An element of which its parent has one."""
+        """Registers an element that its parent may have only once."""
         seen = self._stack[-1][2]
         if name in seen:
             layer = self._layer()
@@ -223,7 +223,7 @@ def _place(locator: Locator | SAXParseException) -> tuple[int, int]:
 
 _Start = Callable[[_Handler, Any, str, Mapping[str, str]], Any]
 _DATA: Final = ("element_type", "shape", "offset", "size", "num_splits", "axis", "output_type", "destination_type")
-"""The attributes of <data> that are looked at."""
+"""The attributes of <data> that are read."""
 _BODIES: Final = ("body", "then_body", "else_body")
 _KINDS: Final = dict.fromkeys(_BODIES, "graph")
 _START: Final[Mapping[tuple[str, str], _Start]] = {
@@ -239,4 +239,4 @@ _START: Final[Mapping[tuple[str, str], _Start]] = {
     ("port", "dim"): _Handler._start_dim,
     ("edges", "edge"): _Handler._edge,
 }
-"""By the kind of the parent and the name of the element; other elements, and what is in them, are passed over."""
+"""Handlers by the kind of the parent and the name of the element; other elements are skipped with their content."""

@@ -1,4 +1,4 @@
-"""Layers, ports and edges of an IR, and the numbers and shapes that its text holds."""
+"""Layers, ports and edges of an IR, and the numbers and shapes in its text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PortId: TypeAlias = tuple[int, int]
 
 @dataclass(slots=True)
 class Port:
-    r"""An input or output; `shape` None: the port has no <dim>, which stands for a scalar or for an unknown rank.
+    r"""An input or output; `shape` None: the port has no <dim>, so it is a scalar or of unknown rank.
 
     `listed` holds the port's names, separated by commas; `\,` is a comma in a name.
     """
@@ -48,7 +48,7 @@ class Port:
 
 @dataclass(slots=True)
 class Layer:
-    """A layer; `data` holds the attributes of its <data> that are looked at, `bodies` the graphs inside it."""
+    """A layer; `data` holds the attributes of <data> that are read, `bodies` the graphs inside it."""
 
     id: int
     name: str
@@ -78,7 +78,7 @@ class Layer:
         return self.data[name]
 
     def integer(self, name: str) -> int:
-        """An attribute of <data> that is to be an integer."""
+        """An integer attribute of <data>; InputError for anything else."""
         number = integer(self.attribute(name))
         if number is None:
             raise self.error(f"{name} is '{printable(self.data[name], 60)}', not an integer")
@@ -95,16 +95,16 @@ class Edge:
 
 @dataclass(slots=True)
 class Graph:
-    """The model's own graph, or a body of a layer; `name` is the way to it: "If_3/then_body"."""
+    """The model's own graph, or a body of a layer; `name` is its path: "If_3/then_body"."""
 
     name: str
     layers: dict[int, Layer] = field(default_factory=dict)
     edges: list[Edge] = field(default_factory=list)
     sources: dict[PortId, PortId] = field(default_factory=dict)
-    """Where the data of an input port comes from."""
+    """Maps input ports to the output ports that feed them."""
 
     def in_order(self) -> Iterator[Layer]:
-        """The layers, each after those that feed it. Raises InputError for edges that lead nowhere, and for cycles.
+        """Yields the layers, each after its producers. Raises InputError for edges that lead nowhere, and for cycles.
 
         Fills `sources`.
         """
@@ -150,7 +150,7 @@ def integer(text: str) -> int | None:
 
 
 def read_dim(text: str) -> Dim:
-    """A size as OpenVINO writes it: 6, -1, ?, 2..10, 2.., ..10. Raises InputError."""
+    """Parses a size in OpenVINO's notation: 6, -1, ?, 2..10, 2.., ..10. Raises InputError."""
     text = text.strip()
     number = integer(text)
     if number is not None and -1 <= number <= MAX_SIZE:
@@ -166,7 +166,7 @@ def read_dim(text: str) -> Dim:
 
 
 def read_shape(text: str) -> Shape | None:
-    """A shape as a Parameter has it: "2,?,3..", "" for a scalar, None for "..." (unknown rank). Raises InputError."""
+    """Parses the shape of a Parameter: "2,?,3..", "" for a scalar, None for "..." (unknown rank). Raises InputError."""
     text = text.strip()
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1].strip()

@@ -1,4 +1,4 @@
-"""From the layers of an IR to judged nodes."""
+"""Turns the layers of an IR into judged nodes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import printable
 
 _OPERATIONS: Final = {"split": "Split", "variadicsplit": "VariadicSplit", "concat": "Concat"}
-"""OpenVINO compares the names of operations without regard to case."""
+"""OpenVINO compares operation names case-insensitively."""
 _OPSET: Final = re.compile(r"opset[1-9][0-9]?")
-"""Every opset so far has these operations as opset1 introduced them."""
+"""Every opset so far has these operations unchanged since opset1."""
 
 
 Item: TypeAlias = SplitNode | JoinNode | OtherNode
@@ -60,9 +60,9 @@ def read_model(
     require_known_names: bool = True,
     free_dimensions: Mapping[str, int] | None = None,
 ) -> ModelNodes:
-    """As `read`, with the layers of these names that are not judged: those of extensions.
+    """Reads like `read`, and also returns the layers with these names that are not judged: those of extensions.
 
-    `require_known_names`: whether a tensor or symbol that this model does not have is an error.
+    `require_known_names`: a tensor or symbol that this model lacks is an error.
     """
     name = os.fspath(path)
     try:
@@ -85,7 +85,7 @@ def read_model(
 
 
 def _items(model: Graph, weights: Weights, given: GivenShapes) -> Iterator[tuple[Position, Item]]:
-    """The nodes in the model and in the bodies inside it, each with its place."""
+    """The nodes of the model and its bodies, each with its position."""
     graphs, names = [model], Names()
     while graphs:
         graph = graphs.pop()
@@ -108,7 +108,7 @@ def _items(model: Graph, weights: Weights, given: GivenShapes) -> Iterator[tuple
 
 
 def _layer_count(model: Graph) -> int:
-    """The layers in the model and in the bodies inside it."""
+    """The number of layers in the model and its bodies."""
     graphs, count = [model], 0
     while graphs:
         layers = graphs.pop().layers.values()

@@ -1,4 +1,4 @@
-"""One Split or VariadicSplit of an IR: its facts, the verdict, and what it puts out."""
+"""One Split or VariadicSplit of an IR: its facts, its verdict, and its outputs."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ F = TypeVar("F", bound=NodeFacts)
 
 @dataclass(frozen=True, slots=True)
 class JudgedLayer(Generic[F]):
-    """A layer that is judged, in its graph."""
+    """A layer to judge, in its graph."""
 
     graph: Graph
     layer: Layer
     facts: F
 
     def _report(self, op: str, unknown: Iterable[tuple[PortTensor, tuple[Step, ...]]]) -> Report:
-        """`unknown`: the inputs whose shapes may not be known, and where they stand."""
+        """The layer's report; `unknown`: the inputs whose shapes may be unknown, with their locations."""
         path = path_of(self.graph, self.layer)
         shapes = [_shape_unknown(tensor, place, path) for tensor, place in unknown if not is_static(tensor.shape)]
         found = (*judge_node(self.facts, path), *shapes)
         return Report(found, self.facts.specification, None, op).located(lambda _: self.layer.place)
 
     def _declared(self, shape: Shape | None, declared: Shape | None) -> Shape | None:
-        """The specification's shape; sizes that it leaves open are those that the port declares."""
+        """The specification's shape; its open sizes are filled in from the port's declaration."""
         return merged(shape, declared) if compatible(shape, declared) else shape
 
 
@@ -48,7 +48,7 @@ class Split(JudgedLayer[OpenVinoSplit]):
 
     @classmethod
     def of(cls, graph: Graph, layer: Layer, op: str, tensors: Mapping[PortId, PortTensor], weights: Weights) -> Split:
-        """The split of a layer, once everything that feeds it is known. Raises InputError."""
+        """Makes the split of a layer, once all its producers are known. Raises InputError."""
         ports = dict(zip(INPUTS[op], layer.inputs, strict=False))
         sources = {name: graph.sources.get((layer.id, port.id)) for name, port in ports.items()}
         fed = {name: source for name, source in sources.items() if source is not None}
@@ -102,7 +102,7 @@ class Split(JudgedLayer[OpenVinoSplit]):
         )
 
     def put_out(self, given: GivenShapes) -> dict[PortId, PortTensor]:
-        """The outputs, as what they feed sees them."""
+        """The outputs as their readers see them."""
         tensors = {}
         for port, computed in zip(self.layer.outputs, self._output_shapes(), strict=True):
             output = Output(self.graph, self.layer, port)
@@ -122,7 +122,7 @@ class Split(JudgedLayer[OpenVinoSplit]):
 
 
 def _shape_unknown(tensor: PortTensor, place: tuple[Step, ...], path: str) -> Diagnostic:
-    """The diagnostic of an input, of the layer at `path`, whose shape DirectML would have to know: how to give it."""
+    """The diagnostic for an input of unknown shape of the layer at `path`, with a hint how to give the shape."""
     shape = shape_text(tensor.shape)
     origin = "" if tensor.origin is None else printable(tensor.origin.name, 60)
     hint = f"--shape gives that of '{origin}', on which it depends"
@@ -137,7 +137,7 @@ def path_of(graph: Graph, layer: Layer) -> str:
 
 
 def _value(graph: Graph, source: PortId | None, tensors: Mapping[PortId, PortTensor], weights: Weights) -> Value:
-    """An input's value; its type and shape also where the value is not known."""
+    """An input's value; its type and shape also where the value is unknown."""
     if source is None:
         return Value(None, None, None)
     value = resolve(graph, source, weights, lambda id: tensors[id].shape)
@@ -149,7 +149,7 @@ def _value(graph: Graph, source: PortId | None, tensors: Mapping[PortId, PortTen
 
 
 def _integers(value: Value) -> tuple[int, ...] | None:
-    """The numbers of an integer tensor of at most one dimension; another one is a fault, whatever it holds."""
+    """The numbers of an integer tensor, None for any other; a rank above 1 is reported elsewhere, whatever it holds."""
     if value.numbers is None or value.type not in INTEGER_TYPES:
         return None
     return tuple(map(int, value.numbers))

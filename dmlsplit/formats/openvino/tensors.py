@@ -1,7 +1,7 @@
-"""The facts that are known of the tensors of a graph: shapes, element types, and the shapes that the caller gives.
+"""Known facts about the tensors of a graph: shapes, element types, and the shapes that the caller gives.
 
-An IR declares the shape of every port; nothing is inferred here but what follows at once: a Parameter's or the caller's
-shape is carried through layers that keep it, and a Split's outputs follow from its input.
+An IR declares the shape of every port; only direct consequences are inferred here: a Parameter's or the caller's shape
+passes through layers that keep it, and a Split's outputs follow from its input.
 """
 
 from __future__ import annotations
@@ -28,33 +28,32 @@ KEEPS_SHAPE: Final = frozenset(
         *("Swish", "Tan", "Tanh"),
     )
 )
-"""Layers whose output has the shape of their first input, whatever else they are given."""
+"""Layers whose output has the shape of their first input, whatever their other inputs."""
 
 
 class Output(NamedTuple):
-    """An output of a layer. Its names are put together when they are asked for: each may be much longer than the text
-    of the port."""
+    """An output of a layer. Its names are built on demand: each may be much longer than the text of the port."""
 
     graph: Graph
     layer: Layer
     port: Port
 
     def names(self) -> Iterator[str]:
-        """The port's names, then the layer's, with the port's number if there are several; in a body they stand behind
-        the way to it."""
+        """The port's names, then the layer's, with the port's number if there are several; in a body they follow the
+        body's path."""
         own = self.layer.name if len(self.layer.outputs) == 1 else f"{self.layer.name}:{self.port.id}"
         way = f"{self.graph.name}/" if self.graph.name else ""
         return (f"{way}{name}" for name in chain(self.port.names, (own,)))
 
     @property
     def name(self) -> str:
-        """The name by which the output is spoken of."""
+        """The output's name in messages."""
         return next(self.names())
 
 
 class PortTensor(NamedTuple):
-    """An output, as far as it is known. `origin` is the one that the shape depends on: where it is not known, the
-    caller can give it there."""
+    """The known facts about an output. `origin` is the output that determines an unknown shape: the caller can give the
+    shape there."""
 
     shape: Shape | None
     type: str | None
@@ -63,13 +62,13 @@ class PortTensor(NamedTuple):
 
 
 class Names:
-    """The names of tensors that nodes are answered with, bounded as a whole."""
+    """Names of tensors for the returned nodes, with a limit on their total length."""
 
     def __init__(self) -> None:
         self._left = MAX_NAMES
 
     def of(self, output: Output | None) -> str:
-        """The name of an output, "" for none. Raises InputError where there are too many characters."""
+        """The name of an output, "" for none. Raises InputError where the total exceeds the limit."""
         name = "" if output is None else output.name
         self._left -= len(name)
         if output is not None and self._left < 0:
@@ -78,14 +77,14 @@ class Names:
 
 
 class GivenShapes:
-    """The caller's shapes, by the names of tensors or layers."""
+    """The caller's shapes, by names of tensors or layers."""
 
     def __init__(self, shapes: Mapping[str, Sequence[int | None]]) -> None:
         self._shapes = {name: _given_shape(name, shape) for name, shape in shapes.items()}
         self._used: set[str] = set()
 
     def fill(self, output: Output, shape: Shape | None) -> Shape | None:
-        """The shape of an output with what the caller says of it. Raises InputError for a contradiction."""
+        """Merges the shape of an output with the caller's. Raises InputError for a contradiction."""
         for name in output.names() if self._shapes else ():
             if name in self._shapes:
                 self._used.add(name)
@@ -96,7 +95,7 @@ class GivenShapes:
         return shape
 
     def check_used(self, graph: Graph) -> None:
-        """InputError for a name that the model does not have."""
+        """InputError for a name that the model lacks."""
         for name in self._shapes:
             if name not in self._used:
                 parameters = [layer.name for layer in graph.layers.values() if layer.type == "Parameter"]
@@ -116,7 +115,7 @@ def put_out(graph: Graph, layer: Layer, first: PortTensor | None, given: GivenSh
 
 
 def _declared(layer: Layer, port: Port) -> tuple[Shape | None, str | None]:
-    """The output by the attributes of a Parameter or Const, else by the port."""
+    """The output's facts from the attributes of a Parameter or Const, else from the port."""
     if layer.type not in ("Parameter", "Const"):
         return port.shape, type_name(port.precision)
     type = type_name(layer.data.get("element_type", port.precision))

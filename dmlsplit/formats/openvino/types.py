@@ -9,7 +9,7 @@ from dmlsplit.formats.element_types import ELEMENT_TYPES, ElementType
 from dmlsplit.system.printable import printable
 
 _PRECISIONS: Final = {"fp16": "f16", "fp32": "f32", "fp64": "f64", "bool": "boolean", "bin": "u1"}
-"""The names that ports use, where they are not those of element_type in upper case."""
+"""Names used by ports that are not element_type's in upper case."""
 _UNKNOWN: Final = ("dynamic", "undefined", "unspecified")
 
 _NUMPY_NAMES: Final[Mapping[str, str]] = {
@@ -32,7 +32,7 @@ _NUMPY_NAMES: Final[Mapping[str, str]] = {
 
 
 def type_name(text: str | None) -> str | None:
-    """The name that element_type uses, of either form; None for an unknown type, other names as they are."""
+    """The name in element_type's notation; None for an unknown type, unrecognized names unchanged."""
     if text is None:
         return None
     name = text.strip().lower()
@@ -43,5 +43,5 @@ def type_name(text: str | None) -> str | None:
 
 
 def element_type(name: str | None) -> ElementType | None:
-    """The type that holds the elements; None for a type that is not known."""
+    """The ElementType of a type name; None for an unknown type."""
     return ELEMENT_TYPES.get(_NUMPY_NAMES.get(name or "", ""))
