@@ -1,4 +1,4 @@
-"""The registry of rules: each rule is defined once, and everything that speaks of rules reads it from here.
+"""The registry of rules: each rule is defined once, and all code that refers to rules reads it from here.
 
 Scopes: input/ (reported by the readers of files), tensor/, split/, join/, legalize/ (reported by rewriting), onnx/
 and openvino/ (the frameworks' own rules of their Splits and Concats), node/ (reported by the front ends of models),
@@ -68,7 +68,7 @@ __all__ = [
 ]
 
 REDIRECTS: Final[Mapping[str, str]] = {}
-"""Old id -> the id that took its place."""
+"""Old id -> new id."""
 
 _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "input": ("input",),
@@ -84,7 +84,7 @@ _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "binding": ("binding",),
     "device": ("device",),
 }
-"""Scope -> the modules with its rules."""
+"""Scope -> the modules of its rules."""
 
 
 @cache
@@ -118,9 +118,9 @@ class _Registry(Mapping[str, Rule]):
 RULES: Final = _Registry()
 """Every rule by id."""
 TENSOR_RULES: Final = tuple([rule for rule in _scope("tensor").values() if isinstance(rule, TensorRule)])
-"""The rules of one tensor, in member order."""
+"""The rules about one tensor, in member order."""
 CRASH_RULES: Final = dict(zip(ROLES, crash.crash, strict=True))
-"""Run before all others, for a release: they find what ends the process before anything is checked."""
+"""Run before all others, for a release: they find reads that end the process before anything is checked."""
 OPERATOR_RULES: Final[Mapping[OperatorType, tuple[OperatorRule, ...]]] = {
     kind: tuple(
         [
@@ -136,17 +136,17 @@ reads_past_an_array: Final = crash.reads_past_an_array
 
 @cache
 def node_rules(facts: type[NodeFacts]) -> tuple[NodeRule[Any], ...]:
-    """The rules of frameworks' nodes of which such facts are known."""
+    """The rules for frameworks' nodes with facts of this class."""
     return tuple(
         [rule for rule in _scope(facts.scope).values() if isinstance(rule, NodeRule) and isinstance(rule.bad, facts)]
     )
 
 
 def valid_where(facts: NodeFacts) -> tuple[Condition, ...]:
-    """On which of the sizes that a node without errors leaves open its framework's rules find none, either."""
+    """The conditions on open sizes under which the framework's rules find no fault in a node without errors."""
     return facts.valid_where(rule for rule in node_rules(type(facts)) if rule.severity is Severity.ERROR)
 
 
 def judge_node(facts: NodeFacts, node: str) -> tuple[Diagnostic, ...]:
-    """The findings of a framework's own rules in a node; each location names `node`, its printable name."""
+    """The findings of a framework's own rules about a node; each location names `node`, its printable name."""
     return facts.judge(node_rules(type(facts)), node)

@@ -24,7 +24,7 @@ from dmlsplit.rules._model import Finding, Findings
 
 
 class ConcatFacts(NodeFacts):
-    """A Concat as the model has it: shapes and element types of its inputs, None for those that are not known."""
+    """A Concat as the model declares it: shapes and element types of its inputs, None for unknown ones."""
 
     __slots__ = ()
     if TYPE_CHECKING:
@@ -35,14 +35,14 @@ class ConcatFacts(NodeFacts):
     @property
     @abstractmethod
     def output_shape(self) -> Shape | None:
-        """As far as the inputs say."""
+        """The output's shape, as far as the inputs determine it."""
 
     def with_shape(self, shape: tuple[int, ...]) -> ConcatFacts:
-        """The same of a Concat of one input."""
+        """The facts with the shape of the single input replaced."""
         return self.with_shapes((shape,))
 
     def with_shapes(self, shapes: tuple[tuple[int, ...], ...]) -> ConcatFacts:
-        """The same node with inputs of these shapes, which fit what is known of them."""
+        """The facts with these input shapes, which must agree with the known ones."""
         changes: Any = {"shapes": shapes}
         return replace(self, **changes)
 
@@ -64,7 +64,7 @@ class ConcatFacts(NodeFacts):
 
     @property
     def inputs(self) -> tuple[tuple[Expression, ...] | None, ...]:
-        """The sizes of the inputs, the open ones as symbols."""
+        """The sizes of the inputs; open sizes are symbols."""
         return tuple([None if s is None else expressions(s, f"inputs[{i}]") for i, s in enumerate(self.shapes)])
 
     @property
@@ -89,12 +89,12 @@ class ConcatFacts(NodeFacts):
 
 
 def sizes_alike(n: ConcatFacts) -> Iterator[Condition]:
-    """Where the sizes off the axis are the same."""
+    """The conditions for equal sizes off the axis."""
     yield from alike(n.inputs, n.axis_index)
 
 
 def declared_fits(n: ConcatFacts) -> Iterator[Condition]:
-    """Where the output has the shape that is declared of it."""
+    """The conditions for the output to have its declared shape."""
     yield from fits(n.declared_shape, n.whole)
 
 

@@ -1,7 +1,7 @@
 """The message of DirectML's own debug layer for a rule, as observed; it names a descriptor's first fault only.
 
-Names in braces stand for what differs: the tensor as the layer names it, the value found (`actual`), the limit
-(`expected`). `product` is a number of elements modulo 2^32, `last` wraps where there are no dimensions.
+Names in braces are placeholders: the tensor by the layer's name, the value found (`actual`), the limit (`expected`).
+`product` is a number of elements modulo 2^32, `last` wraps where there are no dimensions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 BUILD: Final = "DirectML 1.9.0"
-"""The build whose DirectML.Debug.dll was asked."""
+"""The build whose DirectML.Debug.dll was observed."""
 
 _STRIDES: Final = (
     "The strides for tensor '{tensor}' are self-overlapping, which is invalid for output tensors. The provided sizes "
@@ -96,4 +96,4 @@ _MESSAGES: Final[Mapping[str, str | tuple[str, ...]]] = {
 MESSAGES: Final[Mapping[str, tuple[str, ...]]] = {
     rule: (said,) if isinstance(said, str) else said for rule, said in _MESSAGES.items()
 }
-"""By rule. Rules that share a message are distinctions that the layer does not make."""
+"""Messages by rule. The layer does not distinguish rules that share a message."""

@@ -1,4 +1,4 @@
-"""Rules of a framework's Split or Concat node: the facts that are known of one node, and how rules judge them."""
+"""Rules of a framework's Split or Concat node: the known facts about one node, and how rules judge them."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from dmlsplit.rules.node import RUNTIME_DIFFERS
 
 
 def outputs_fit(n: Any) -> Iterator[Condition]:
-    """Where the outputs of a split have the shapes that are declared of them."""
+    """The conditions for a split's outputs to have their declared shapes."""
     for declared, sizes in zip(n.declared_shapes, n.parts_shapes, strict=False):
         yield from fits(declared, sizes)
 
 
 def misdeclared(n: Any, outputs: str, words: str) -> Findings:
-    """The outputs of a split that are declared in other shapes than they have; the words say {declared} and {shape}."""
+    """Yields the outputs of a split whose declared shape is wrong; the message contains {declared} and {shape}."""
     for i, (declared, shape) in enumerate(zip(n.declared_shapes, n.output_shapes, strict=False)):
         if not compatible(declared, shape):
             said = {"declared": shape_text(declared), "shape": shape_text(shape)}
@@ -31,15 +31,15 @@ def misdeclared(n: Any, outputs: str, words: str) -> Findings:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts(ABC):
-    """The findings of a front end about one node; plain values only, so that a check needs no framework."""
+    """A front end's facts about one node; plain values only, so that a check needs no framework."""
 
     scope: ClassVar[str]
-    """Of the framework's rules."""
+    """The scope of the framework's rules."""
 
     @property
     @abstractmethod
     def specification(self) -> str:
-        """By what the node is judged: ONNX Split 13."""
+        """The specification that judges the node: ONNX Split 13."""
 
     @property
     @abstractmethod
@@ -53,54 +53,55 @@ class NodeFacts(ABC):
 
     @property
     def whole(self) -> tuple[Expression, ...] | None:
-        """The sizes of the tensor that is cut or made, the open ones as symbols; None where there is no telling.
+        """The sizes of a Split's input or a Concat's output, open ones as symbols; None where unknown.
 
-        A front end that has no open sizes leaves this, `parts` and `closed` as they are.
+        A front end without open sizes keeps the defaults of this, `parts` and `closed`.
         """
         return None
 
     @property
     def parts(self) -> tuple[Expression, ...] | None:
-        """The sizes of the parts on the axis, likewise."""
+        """The sizes of the parts on the axis, open ones as symbols; None where unknown."""
         return None
 
     @property
     def least_rank(self) -> int | None:
-        """Where the rank is open: the least that its framework's rules allow, if all else depends on the sizes only."""
+        """For an open rank: the least rank that the framework's rules allow, if everything else depends on sizes
+        only."""
         return None
 
     @property
     def parts_shapes(self) -> tuple[tuple[Expression, ...], ...]:
-        """The shapes of the parts, as far as there is telling."""
+        """The shapes of the parts; empty where unknown."""
         whole, axis, parts = self.whole, self.axis_index, self.parts
         if whole is None or axis is None or parts is None:
             return ()
         return tuple([(*whole[:axis], part, *whole[axis + 1 :]) for part in parts])
 
     def closed(self, values: Values) -> NodeFacts:
-        """The same node with the sizes of symbols."""
+        """The facts with symbols replaced by sizes."""
         return self
 
     @abstractmethod
     def with_shape(self, shape: tuple[int, ...]) -> NodeFacts:
-        """The same node with an input of this shape, which fits what is known of it."""
+        """The facts with this input shape, which must agree with the known one."""
 
     def differences(self) -> Iterable[tuple[str, str]]:
-        """Members (or "") and what runtimes were seen to do otherwise, whatever the rules say of the node."""
+        """Members (or "") and the deviating behaviour of runtimes, independent of the rules' findings."""
         return ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The facts that are not as usual, as JSON holds them."""
+        """The facts that differ from their defaults, as JSON holds them."""
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
 
     def valid_where(self, rules: Iterable[NodeRule[Any]]) -> tuple[Condition, ...]:
-        """On which of the sizes that are left open none of the rules finds anything."""
+        """The conditions on open sizes under which none of the rules finds a fault."""
         return depending(condition for rule in rules for condition in rule.where(self))
 
     def judge(self, rules: Iterable[NodeRule[Any]], node: str) -> tuple[Diagnostic, ...]:
-        """The findings of rules in the node of that name.
+        """The diagnostics of rules about the node of that name.
 
-        What runtimes do otherwise where a rule found something is a warning of its own.
+        Where a rule finds a fault that runtimes treat differently, a separate warning says so.
         """
         found = []
         here = Location(node=node)

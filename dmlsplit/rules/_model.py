@@ -1,12 +1,12 @@
-"""The kinds of rules. A rule with a check decorates it; one of the four kinds says what the check looks at:
+"""The kinds of rules. A rule decorates its check; each of the four kinds has checks with their own subject:
 
     @TensorRule("tensor/size-zero", "A size is 0.", "DirectML has ...", sources=(...), needs=..., bad=..., good=...)
     def size_zero(t: TensorView) -> Findings:
         yield Finding(...)
 
-The name is the rule from then on. A rule of Split and its twin of Join are declared by the decorator operator_rules.
-A rule that nothing checks, because the code that comes upon the fault reports it, is a Notice. The registry
-(dmlsplit.rules) takes every rule that is a name of one of its modules.
+The name is the rule from then on. A rule of Split and its twin of Join are declared by the decorator operator_rules. A
+Notice is a rule without a check: the code that meets the fault reports it. The registry (dmlsplit.rules) contains every
+rule that is a name in one of its modules.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 class Finding(NamedTuple):
-    """A fault: its member within what was looked at, what is wrong, the limit, the value.
+    """A fault: its member within the checked subject, the message, the limit, the value.
 
-    A check of operators names the tensor at fault, if it is one; the member is the tensor's then.
+    A check of operators names the tensor at fault, if any; the member is then the tensor's.
     """
 
     member: str | tuple[Step, ...]
@@ -43,14 +43,14 @@ class Finding(NamedTuple):
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The steps to the member, from what was looked at."""
+        """The steps to the member, from the checked subject."""
         member = self.member
         inside = (member,) if isinstance(member, str) and member else tuple(member)
         return inside if self.tensor is None else self.tensor.steps + inside
 
 
 class Fact(enum.Enum):
-    """A part of a node that a check relies on or finds faulty."""
+    """A part of a node that a check needs to be sound or finds faulty."""
 
     FORM = "which inputs and attributes are given"
     TYPE = "the element type"
@@ -62,7 +62,7 @@ class Fact(enum.Enum):
 
 Findings: TypeAlias = Iterator[Finding]
 Aspects: TypeAlias = Set[Any]
-"""Of Aspect, or of Fact for a framework's node."""
+"""Aspects, or Facts for a framework's node."""
 F = TypeVar("F")
 NONE: Final[Aspects] = frozenset()
 
@@ -71,7 +71,7 @@ _ID: Final = re.compile(r"[a-z]+/[a-z0-9]+(-[a-z0-9]+)*")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Rule:
-    """Identity, meaning and sources of a rule. `severity` and `basis` are those of its diagnostics."""
+    """Identity, meaning and sources of a rule. `severity` and `basis` are copied to its diagnostics."""
 
     id: str
     summary: str
@@ -114,16 +114,16 @@ class Rule:
         )
 
     def report(self, location: Location, finding: Finding) -> Diagnostic:
-        """The diagnostic of something that the check found in what lies at `location`."""
+        """The diagnostic of a finding in the subject at `location`."""
         place = location.member(*finding.steps)
         return self.diagnostic(place, finding.message, expected=finding.expected, actual=finding.actual)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Notice(Rule):
-    """A rule without a check: the code that comes upon the fault reports it.
+    """A rule without a check: the code that meets the fault reports it.
 
-    `outcome` is what comes of a violation, of the emulated device's rules.
+    `outcome`: the consequence of a violation, for rules of the emulated device.
     """
 
     outcome: str = ""
@@ -139,8 +139,8 @@ def _missing(*view: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Checked(Rule):
-    """`needs`: aspects without which the check means nothing; it is skipped where one is absent or at fault.
-    `spoils`: aspects that count as faulty once the check has found something."""
+    """`needs`: aspects that must be sound; the check is skipped where one is absent or faulty. `spoils`: aspects that
+    become faulty with a finding."""
 
     needs: Aspects = NONE
     spoils: Aspects = NONE
@@ -153,11 +153,11 @@ class DescriptorRule(_Checked):
     bad: Callable[[], OperatorDesc] = _missing
     good: Callable[[], OperatorDesc] = _missing
     examples_for: FeatureLevel | str = FeatureLevel.FL_6_4
-    """The level, or the DirectML release, by which `bad` and `good` are told apart."""
+    """The level, or the DirectML release, that tells `bad` from `good`."""
     limit: bool = False
-    """Refused for what a level or build takes, not for a contradiction: another descriptor may do the same work."""
+    """A limit of a level or build, not a contradiction: another descriptor may do the same work."""
     undefined: bool = False
-    """A build may read past an array: a release has no HRESULT to predict, unless it refuses before that."""
+    """A build may read past an array: no HRESULT is predicted for a release, unless it refuses earlier."""
 
     @property
     def target_of_examples(self) -> dict[str, str]:
@@ -181,8 +181,8 @@ class OperatorRule(DescriptorRule):
     """A rule of an operator as a whole, or of how its tensors fit together.
 
     `needs` are the operator's own aspects, `needs_of_whole` the whole tensor's, `needs_of_parts` those of the parts
-    that the check is handed; the rule is skipped where it `needs_all_parts` and one lacks something. What a finding
-    spoils is an aspect of its tensor, or of the operator.
+    that the check is handed; the rule is skipped where it `needs_all_parts` and one lacks something. A finding spoils
+    aspects of its tensor, or of the operator.
     """
 
     needs_of_whole: Aspects = NONE
@@ -193,7 +193,7 @@ class OperatorRule(DescriptorRule):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BindingRule(_Checked):
-    """A rule of one DML_BINDING_DESC. `outcome`: what comes of a violation."""
+    """A rule of one DML_BINDING_DESC. `outcome`: the consequence of a violation."""
 
     outcome: str = "the device is removed"
     check: Callable[[BindingView], Findings] = _missing
@@ -204,11 +204,11 @@ class BindingRule(_Checked):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NodeRule(_Checked, Generic[F]):
-    """A framework's own rule of a node, with a pair of nodes on the two sides of its boundary. Where nothing else is
-    said, its check needs the FORM.
+    """A framework's own rule of a node, with a pair of nodes on the two sides of its boundary. By default its check
+    needs the FORM.
 
-    `runtimes`: what runtimes were seen to do where the check finds a fault; reported as node/runtime-differs. `where`:
-    the conditions on which the check finds nothing, of sizes that the node leaves open; none where these do not matter.
+    `runtimes`: the observed behaviour of runtimes where the check finds a fault; reported as node/runtime-differs.
+    `where`: the conditions on open sizes under which the check finds nothing; none where sizes do not matter.
     """
 
     needs: Aspects = frozenset({Fact.FORM})
@@ -226,7 +226,7 @@ R = TypeVar("R", bound=BindingRule | NodeRule[Any])
 
 
 def findings_of(rules: Iterable[R], view: Any) -> Iterator[tuple[R, Sequence[Finding]]]:
-    """The findings of rules, one after another; a rule that needs what another has found faulty is skipped."""
+    """Yields rules with their findings; skips a rule that needs an aspect which an earlier finding spoilt."""
     spoilt: set[object] = set()
     for rule in rules:
         found = list(rule.check(view)) if rule.needs.isdisjoint(spoilt) else []
@@ -246,7 +246,7 @@ OperatorCheck: TypeAlias = Callable[[OperatorView, Sequence[TensorView]], Findin
 Make: TypeAlias = Callable[..., OperatorDesc]
 """rules._examples.split or join."""
 THE_PAGE: Final = Source("the page of the operator's desc")
-"""Stands in an operator_rules' sources for the page of each operator."""
+"""In an operator_rules' sources, the placeholder for each operator's page."""
 _PAGES: Final = {"split": SPLIT_DESC, "join": JOIN_DESC}
 _WORDS: Final = {
     "split": {"whole": "input", "part": "output", "operator": "split"},
@@ -263,7 +263,7 @@ def operator_rules(
     good: Callable[[Make], OperatorDesc],
     **settings: Any,
 ) -> Callable[[OperatorCheck], tuple[OperatorRule, ...]]:
-    """One declaration for the same rule of Split and of Join, or of one of them; the ids' scopes say of which.
+    """Declares a rule of Split, of Join or of both at once; the scopes of the ids select the operators.
 
     In the texts {whole} is the input of a split and the output of a join, {part} the other, {array} and {count} the
     members that hold the parts. `bad` and `good` get the operator's maker of examples.
@@ -299,5 +299,5 @@ def type_name(data_type: int) -> str:
 
 
 def number_range(numbers: tuple[int, ...]) -> str:
-    """1-8 for (1, ..., 8); every set of dimension counts is a range."""
+    """Formats (1, ..., 8) as 1-8; every set of dimension counts is a range."""
     return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"

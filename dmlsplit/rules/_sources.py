@@ -1,4 +1,4 @@
-"""Where rules come from: Microsoft's pages, its header, the frameworks' specifications, and what was observed."""
+"""Sources of rules: Microsoft's pages, its header, the frameworks' specifications, and observations."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dmlsplit.targets.releases import observed_levels
 
 
 class Source(NamedTuple):
-    """Where a rule comes from: a page, or what was observed."""
+    """The source of a rule: a page, or an observation."""
 
     title: str
     url: str = ""

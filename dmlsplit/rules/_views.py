@@ -1,4 +1,4 @@
-"""The subjects of checks: a tensor, an operator or a binding under judgement, with values derived from each."""
+"""The subjects of checks: a tensor, an operator or a binding under judgement, with values derived from it."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Aspect(enum.Enum):
     # Of an operator.
     ARRAY = "the array of the parts, and its count"
     AXIS = "Axis"
-    # No faults, but nothing to look at where they are absent.
+    # Not faults, but nothing to check where they are absent.
     STRIDES_GIVEN = "Strides that are no null pointer"
     OUTPUT = "a tensor that is an output"
 
-    # An Enum's own hash is a call of Python; sets of aspects are made for every tensor.
+    # Enum's own hash is a Python-level call; sets of aspects are made for every tensor.
     __hash__ = object.__hash__
 
 
@@ -52,7 +52,7 @@ EXTENT: Final = LAYOUT_SIZES | {Aspect.DATA_TYPE, Aspect.STRIDES}
 class TensorView:
     """One tensor of an operator under judgement.
 
-    `spoilt` holds the aspects that a check may not rely on, `is_output` and `is_strided` say which are there at all.
+    `spoilt` holds the aspects that a check must not rely on, `is_output` and `is_strided` which of them exist at all.
     """
 
     __slots__ = (
@@ -84,7 +84,7 @@ class TensorView:
         self.support = support
         self.target = target
         desc = tensor.desc if tensor is not None else None
-        # A check that looks at `desc` is skipped where it is null, so the stand-in is never looked at.
+        # A check that reads `desc` is skipped where it is null, so the stand-in is never read.
         self.desc: BufferTensorDesc = desc if desc is not None else _NO_DESC
         count = self.desc.dimension_count
         sizes, strides = self.desc.sizes or (), self.desc.strides
@@ -108,7 +108,7 @@ class TensorView:
 
     @property
     def exact_implied_size(self) -> int:
-        if self._exact is None:  # several rules ask
+        if self._exact is None:  # several rules use it
             self._exact = (extent(self.sizes, self.strides) * self.bits + 31) // 32 * 4
         return self._exact
 
@@ -150,7 +150,7 @@ class BufferRange(NamedTuple):
 
     @property
     def wrapped_end(self) -> int:
-        """Where the range ends for a build, which computes it in 64 bits."""
+        """The end of the range as a build computes it, in 64 bits."""
         return (self.offset + self.size_in_bytes) % 2**64
 
 
@@ -161,26 +161,26 @@ class SlotKind(enum.Enum):
     ARRAY = "an array of buffers"
     NOTHING = "nothing"
     NO_CALL = "not even nothing"
-    """Whatever is bound there, nothing included, removes the device."""
+    """Any binding, even an empty one, removes the device."""
 
 
 class BindingSlot(NamedTuple):
-    """A slot of a binding table, and what it needs."""
+    """A slot of a binding table, and the resource that it requires."""
 
     tensor: str
-    """In words: a tensor's name, "the persistent resource", ..."""
+    """The name in messages: a tensor's name, "the persistent resource", ..."""
     kind: SlotKind
     size: int = 0
-    """Bytes that a buffer has at least; `size_name` says what they are."""
+    """The least size of a buffer in bytes; `size_name` names it."""
     size_name: str = "TotalTensorSizeInBytes"
     alignment: int = 1
-    """Bytes of which a buffer's offset is a multiple."""
+    """A buffer's offset must be a multiple of this many bytes."""
     why: str = ""
-    """Of NOTHING: why nothing belongs there."""
+    """For NOTHING: why nothing belongs there."""
     entries: tuple[BindingSlot, ...] = ()
-    """Of an array."""
+    """The slots of an array's entries."""
     misreads_array: bool = False
-    """A BUFFER_ARRAY of no entries passes for nothing here, and is then read as a DML_BUFFER_BINDING."""
+    """A BUFFER_ARRAY without entries passes for nothing here, and is then read as a DML_BUFFER_BINDING."""
 
 
 class BindingView(NamedTuple):
@@ -196,7 +196,7 @@ class BindingView(NamedTuple):
 
     @property
     def range(self) -> BufferRange | None:
-        """The range where a buffer belongs and one is bound."""
+        """The bound range, where a buffer belongs here and one is bound."""
         if self.slot.kind is not SlotKind.BUFFER or self.type != BindingType.BUFFER or self.is_null:
             return None
         return None if self.ranges[0].buffer_size is None else self.ranges[0]

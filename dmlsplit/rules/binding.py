@@ -1,4 +1,4 @@
-"""Rules of what is bound: of one DML_BINDING_DESC, in the order in which they are asked, and of a whole table."""
+"""Rules of bindings: of one DML_BINDING_DESC, in the order in which builds check them, and of a whole table."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ OTHER_TABLE: Final = Notice(
 )
 
 
-# The documentation forbids these, and the builds let them through.
+# The documentation forbids these; the builds accept them.
 _HAZARD: Final = (BINDING, BIND_OUTPUTS, OBSERVED_DEVICE)
 OUTPUTS_OVERLAP: Final = Notice(
     "binding/outputs-overlap",

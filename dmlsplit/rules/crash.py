@@ -1,7 +1,7 @@
-"""Reads that a release makes before it checks anything: there a call ends the process instead of returning.
+"""Reads that a release performs before any check: there a call ends the process instead of returning.
 
 Observed with every array ending at an unreadable page. On a user's machine a read past an array is undefined behaviour,
-not a promised crash. Where a release refuses before it would read so far, its HRESULT is known.
+not a promised crash. Where a release refuses before such a read, its HRESULT is known.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CRASH: Final = "this release crashes here"
 
 
 class Refused:
-    """The release refuses before it reads on."""
+    """The release refuses before it reads further."""
 
 
 REFUSED: Final = Refused()
@@ -51,7 +51,7 @@ def crash(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
 
 
 def _first_looks(o: OperatorView) -> Finding | Refused | None:
-    """The first step of a release, before it looks at the tensors one by one: it ends, refuses or, None, goes on."""
+    """The first checks of a release, before the tensors one by one: a crash, a refusal, or None to continue."""
     release = o.target.release
     if release is None:
         return None
@@ -61,7 +61,7 @@ def _first_looks(o: OperatorView) -> Finding | Refused | None:
         return REFUSED
     walks = _walks_sizes(o)
     if is_split and walks and o.axis >= max(whole.support.dimension_counts):
-        return REFUSED  # before the input is looked at
+        return REFUSED  # before the input is read
     if whole.tensor is None or whole.tensor.desc is None:
         return _crash(whole, "" if whole.tensor is None else "Desc")
     dimensions = whole.desc.dimension_count
@@ -82,9 +82,9 @@ def _walks_sizes(o: OperatorView) -> bool:
 
 
 def _walk(o: OperatorView) -> Finding | Refused | None:
-    """The comparison of sizes that comes before the tensors themselves are checked.
+    """Compares sizes as builds do before they check the tensors themselves.
 
-    A split takes the input's DimensionCount for that of every output, a join each input's for that of the output.
+    A split uses the input's DimensionCount for every output, a join each input's for the output.
     """
     is_join = o.type is OperatorType.JOIN
     total = 0
@@ -96,7 +96,7 @@ def _walk(o: OperatorView) -> Finding | Refused | None:
         if is_join:
             if len(sizes or ()) < dimensions:
                 return _crash(part, "Sizes")
-            # A 32-bit product, taken for a signed number: the bound of 2^31 - 1 elements.
+            # A 32-bit product, compared as a signed number: the bound of 2^31 - 1 elements.
             if math.prod((sizes or ())[:dimensions]) % 2**32 >= 2**31:
                 return REFUSED
         for d in range(dimensions):
@@ -113,7 +113,7 @@ def _walk(o: OperatorView) -> Finding | Refused | None:
             if sizes[d] != expected:
                 return REFUSED
     if o.count > len(o.parts):
-        return None  # the next one is past the array's end
+        return None  # the next one lies past the array's end
     expected = _size(o.whole, o.axis)
     if expected is None:
         return _crash(o.whole, "Sizes")
@@ -124,7 +124,7 @@ def _walk(o: OperatorView) -> Finding | Refused | None:
 
 
 def _size(tensor: TensorView, d: int) -> int | None:
-    """None where there is nothing to read."""
+    """The size at index `d`; None for null Sizes and past their end."""
     sizes = tensor.desc.sizes
     return None if sizes is None or d >= len(sizes) else sizes[d]
 
@@ -140,16 +140,16 @@ _BEFORE_ARRAYS: Final = frozenset(
         *("tensor/flags-unknown", "tensor/dimension-count-out-of-range", "tensor/sizes-null"),
     }
 )
-"""For what a tensor is refused before its Sizes and Strides are read."""
+"""Rules by which a tensor is refused before its Sizes and Strides are read."""
 _COMPARED_ELSEWHERE: Final = "tensor/dimension-count-not-supported"
-"""The numbers of dimensions that an operator takes are compared before all tensors or after them."""
+"""An operator's ranks are compared before all tensors or after them."""
 
 
 def reads_past_an_array(o: OperatorView, found: Sequence[Diagnostic]) -> bool:
-    """Whether a release reads past the end of an array before it refuses; `found` are the faults of the operator.
+    """True where a release reads past the end of an array before it refuses; `found` are the operator's faults.
 
-    The order in which builds look, observed with arrays that end at an unreadable page: first what `_first_looks` does,
-    then the tensors one by one, each by its members up to the pointers, then by its Sizes and Strides and all else.
+    The order of checks, observed with arrays that end at an unreadable page: first those of `_first_looks`, then the
+    tensors one by one, each by its members up to the pointers, then by Sizes, Strides and the rest.
     """
     if isinstance(_first_looks(o), Refused):
         return False
@@ -169,7 +169,7 @@ def reads_past_an_array(o: OperatorView, found: Sequence[Diagnostic]) -> bool:
             return not _refused_by_sizes(tensor)
         whole, part = o.whole.desc, tensor.desc
         alike = part.data_type == whole.data_type and part.dimension_count == whole.dimension_count
-        if rules or (not is_split and output_first and not alike):  # compared before it looks at the next one
+        if rules or (not is_split and output_first and not alike):  # compared before the next one is read
             return False
     if o.array is not None and o.count > len(o.array):
         return True
@@ -184,5 +184,5 @@ def _too_short(tensor: TensorView) -> bool:
 
 
 def _refused_by_sizes(tensor: TensorView) -> bool:
-    """Sizes are multiplied one by one, up to the first 0 or the bound, before Strides are read."""
+    """True where Sizes, multiplied one by one up to the first 0 or the bound, are refused before Strides are read."""
     return any(not 0 < product <= UINT_MAX for product in itertools.accumulate(tensor.sizes, operator.mul))

@@ -15,11 +15,10 @@ COMPILED: Final = Source("observed: CompileGraph of DirectML builds of feature l
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GraphRule(Rule):
-    """A rule of graphs. `releases` says which builds do it, `cure` what helps.
+    """A rule of graphs. `releases` names the builds concerned, `cure` the remedy.
 
-    `refuses`: CompileGraph, or CreateOperator of a node, returns a failing HRESULT. `sound`: nothing is wrong with such
-    a graph; CompileGraph makes something wrong of it. `examples_for`: the DirectML release by which the examples are
-    told apart.
+    `refuses`: CompileGraph, or CreateOperator of a node, returns a failing HRESULT. `sound`: such a graph is valid;
+    CompileGraph compiles it wrongly. `examples_for`: the DirectML release that tells the examples apart.
     """
 
     basis: Basis = Basis.OBSERVED

@@ -1,4 +1,4 @@
-"""Why ONNX Runtime does what it does with a Split or Concat, and what to do about it."""
+"""Why ONNX Runtime treats a Split or Concat as it does, and the remedies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COMMON: Final = _file("optimizer/common_subexpression_elimination.cc")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Habit(Notice):
-    """Something that ONNX Runtime does; `cure` is what helps, as an imperative, "" where nothing is wrong."""
+    """A behaviour of ONNX Runtime; `cure` is the remedy, as an imperative, "" where nothing is wrong."""
 
     cure: str = ""
 

@@ -1,4 +1,4 @@
-"""Rules of Strides: their number, what DirectML checks of an output's layout, and the overlaps it lets through."""
+"""Rules of Strides: their number, DirectML's checks of an output's layout, and the overlaps that it lets through."""
 
 from __future__ import annotations
 

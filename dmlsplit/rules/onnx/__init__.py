@@ -1,6 +1,7 @@
 """Rules of ONNX's Split, versions 1, 2, 11, 13 and 18, and of its Concat, versions 1, 4, 11 and 13.
 
-They follow the text of the operator and onnx's shape inference; what runtimes were seen to do otherwise is said beside.
+They follow the text of the operator and onnx's shape inference; deviating behaviour observed in runtimes is noted
+beside.
 """
 
 from __future__ import annotations

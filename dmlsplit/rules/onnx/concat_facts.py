@@ -1,4 +1,4 @@
-"""The facts about one ONNX Concat node, and properties that follow from them."""
+"""The facts about one ONNX Concat node, and derived properties."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ DATA_TYPES: Final = {1: SPLIT_TYPES[1], 4: SPLIT_TYPES[2], 11: SPLIT_TYPES[2], 1
 
 @dataclass(frozen=True, slots=True)
 class OnnxConcat(ConcatFacts):
-    """A Concat as the model has it; None stands for what is absent or unknown. `version` is 0 where the model imports
-    no opset to judge by."""
+    """A Concat as the model declares it; None means absent or unknown. `version` is 0 where the model imports no opset
+    for it."""
 
     scope = "onnx"
     version: int
     shapes: tuple[Shape | None, ...]
-    """Of the inputs, one each."""
+    """One shape for each input."""
     data_types: tuple[str | None, ...] = ()
-    """Of the inputs, one each where any is known."""
+    """One type for each input, where any is known."""
     axis: int | None = None
     omitted: tuple[int, ...] = ()
-    """The inputs whose name is empty."""
+    """The inputs with an empty name."""
     outputs: int = 1
     output_omitted: bool = False
-    """Whether the output's name is empty."""
+    """True where the output's name is empty."""
     other_attributes: tuple[str, ...] = ()
-    """Attributes that the version does not have."""
+    """Attributes that the version lacks."""
     mistyped_attributes: tuple[str, ...] = ()
     declared_type: str | None = None
     declared_shape: Shape | None = None
-    """The output's type and shape, as the model declares them."""
+    """The output's type and shape as the model declares them."""
     opset: int | None = None
     newest_opset: int | None = None
-    """The opset that the model imports, and the newest one whose operators are known."""
+    """The model's opset and the newest opset whose operators are known."""
 
     @property
     def specification(self) -> str:
@@ -58,7 +58,7 @@ class OnnxConcat(ConcatFacts):
 
     @property
     def axis_index(self) -> int | None:
-        """The axis from 0, as far as the rank says which; None also where it is out of range."""
+        """The axis from 0; None where a negative axis meets an unknown rank, and where it is out of range."""
         axis, rank = self.given_axis, self.rank
         if axis is None or rank is None:
             return axis if axis is not None and axis >= 0 else None
@@ -66,7 +66,8 @@ class OnnxConcat(ConcatFacts):
 
     @property
     def output_shape(self) -> Shape | None:
-        """As far as the inputs say; a size off the axis is the first number that an input has there."""
+        """The output's shape, as far as the inputs determine it; a size off the axis is the first number that any input
+        has there."""
         axis, rank, lengths = self.axis_index, self.rank, self.lengths
         if axis is None or rank is None or lengths is None:
             return None

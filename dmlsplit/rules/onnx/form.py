@@ -9,7 +9,7 @@ from dmlsplit.rules._model import Fact, Finding, Findings, NodeRule
 from dmlsplit.rules._sources import OBSERVED_RUNTIMES, ONNX_IR, ONNX_SPLIT, ONNX_SPLIT_CHANGES, ONNX_SPLIT_SHAPES
 from dmlsplit.rules.onnx.split_facts import ATTRIBUTES, DATA_TYPES, MAX_INPUTS, OnnxSplit
 
-# The nodes of which the rules' examples are variations.
+# The nodes that the rules' examples vary.
 EQUAL = OnnxSplit(13, 2, data_type="FLOAT", input_shape=(4, 6), axis=1)
 GIVEN = replace(EQUAL, inputs=2, split_input=True, split_values=(2, 4), split_type="INT64", split_shape=(2,))
 ATTRIBUTE = replace(EQUAL, version=11, split=(2, 4))

@@ -1,4 +1,4 @@
-"""Rules of the lengths of ONNX's Split, and of the outputs that they make."""
+"""Rules of the lengths of ONNX's Split, and of the outputs that they determine."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def last_chunk_negative(n: OnnxSplit) -> Findings:
     good=replace(COUNTED, input_shape=(4, 10), outputs=4, num_outputs=4),
 )
 def last_chunk_empty(n: OnnxSplit) -> Findings:
-    # ONNX Runtime takes 1 of 0.
+    # ONNX Runtime accepts 1 part of size 0.
     if _last_chunk(n) == 0 and n.num_outputs != 1:
         who = "ONNX Runtime and OpenVINO refuse" if n.axis_size else "ONNX Runtime refuses"
         of = f"of the {n.axis_size} of axis {n.axis or 0}"

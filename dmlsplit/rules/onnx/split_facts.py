@@ -1,4 +1,4 @@
-"""The facts about one ONNX Split node, and properties that follow from them."""
+"""The facts about one ONNX Split node, and derived properties."""
 
 from __future__ import annotations
 
@@ -32,52 +32,52 @@ ATTRIBUTES: Final = {
     18: ("axis", "num_outputs"),
 }
 MAX_PARTS: Final = 1 << 16
-"""A num_outputs beyond this, for which a file has not even to name outputs, is not laid out."""
+"""The largest num_outputs that is laid out; a file can give a larger one without naming outputs."""
 MAX_INPUTS: Final = {1: 2, 2: 1, 11: 1, 13: 2, 18: 2}
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxSplit(NodeFacts):
-    """A Split as the model has it. Of what is optional, None stands for absent; of what the model computes, for
-    unknown. `version` is 0 where the model imports no opset to judge by."""
+    """A Split as the model declares it. None means absent for optional members, unknown for computed ones. `version` is
+    0 where the model imports no opset for it."""
 
     scope = "onnx"
     version: int
     outputs: int
-    """Outputs listed, those without a name included."""
+    """Listed outputs, including those without a name."""
     omitted: tuple[int, ...] = ()
-    """The outputs whose name is empty."""
+    """The outputs with an empty name."""
     inputs: int = 1
-    """Inputs listed, those without a name included."""
+    """Listed inputs, including those without a name."""
     data_input: bool = True
-    """Whether the first input has a name."""
+    """True where the first input has a name."""
     data_type: str | None = None
     input_shape: Shape | None = None
     axis: int | None = None
     num_outputs: int | None = None
     split: tuple[int, ...] | None = None
-    """The attribute."""
+    """The attribute `split`."""
     split_input: bool = False
-    """Whether the second input has a name."""
+    """True where the second input has a name."""
     split_values: Lengths | None = None
     """The second input's elements."""
     split_dims: Shape | None = None
-    """The same where some are sizes that the model names or leaves open."""
+    """The second input's elements where some are symbols or open."""
     split_type: str | None = None
     split_shape: Shape | None = None
     split_malformed: str | None = None
     """Why the second input's tensor cannot be read."""
     other_attributes: tuple[str, ...] = ()
-    """Attributes that the version does not have."""
+    """Attributes that the version lacks."""
     mistyped_attributes: tuple[str, ...] = ()
     declared_types: tuple[str | None, ...] = ()
     declared_shapes: tuple[Shape | None, ...] = ()
-    """The outputs' types and shapes, as the model declares them."""
+    """The outputs' types and shapes as the model declares them."""
     repeated: tuple[int, ...] = ()
-    """Outputs that have the name of one before them."""
+    """Outputs that repeat the name of an earlier one."""
     opset: int | None = None
     newest_opset: int | None = None
-    """The opset that the model imports, and the newest one whose operators are known."""
+    """The model's opset and the newest opset whose operators are known."""
 
     @property
     def specification(self) -> str:
@@ -103,7 +103,7 @@ class OnnxSplit(NodeFacts):
 
     @property
     def axis_index(self) -> int | None:
-        """The axis from 0, as far as the rank says which; None also where it is out of range."""
+        """The axis from 0; None where a negative axis meets an unknown rank, and where it is out of range."""
         axis, rank = self.axis or 0, self.rank
         if rank is None:
             return axis if axis >= 0 else None
@@ -117,25 +117,25 @@ class OnnxSplit(NodeFacts):
 
     @property
     def count(self) -> int:
-        """The number of parts; more than there are outputs where trailing ones are left out."""
+        """The number of parts; exceeds the number of outputs where trailing ones are left out."""
         if self.version >= 18 and not self.split_input and self.num_outputs is not None:
             return self.num_outputs
         return self.outputs
 
     @property
     def equal_parts(self) -> bool:
-        """Whether no lengths are given."""
+        """True where no lengths are given."""
         return not self.split_input and (self.split is None or self.version >= 13)
 
     @property
     def _uneven(self) -> bool:
-        """Whether num_outputs makes the last part smaller than the others."""
+        """True where num_outputs makes the last part smaller than the others."""
         size, count = self.axis_size, self.num_outputs or 0
         return self.version >= 18 and self.equal_parts and isinstance(size, int) and count > 0 and size % count != 0
 
     @property
     def given_lengths(self) -> tuple[int, ...] | None:
-        """The lengths given by attribute or input, where they are known and whole."""
+        """The lengths given by attribute or input, if all are known numbers."""
         if self.split is not None and self.version < 13:
             return self.split
         values = self.split_values if self.split_input else None
@@ -145,7 +145,7 @@ class OnnxSplit(NodeFacts):
 
     @property
     def lengths(self) -> Shape | None:
-        """The sizes of the parts on the axis; None for the whole where not even their number is certain."""
+        """The sizes of the parts on the axis; None where even their number is uncertain."""
         if not self.equal_parts:
             given = self.given_lengths
             open_ = self.split_dims if self.split_dims and len(self.split_dims) == self.outputs else None
@@ -155,7 +155,7 @@ class OnnxSplit(NodeFacts):
             return None
         if not isinstance(size, int):
             return (size,) if count == 1 else (None,) * count
-        # Before 18 the two differ where it is a fault.
+        # Before 18 the two differ only in faulty nodes.
         chunk = -(-size // count) if self.version >= 18 else size // count
         return (*(chunk,) * (count - 1), size - chunk * (count - 1))
 
@@ -193,7 +193,8 @@ class OnnxSplit(NodeFacts):
 
     @property
     def open_lengths(self) -> tuple[Expression, ...] | None:
-        """Lengths of which not each is a number that is known; None where all are, or where none are given."""
+        """The given lengths as expressions, if not all are known numbers; None where all are, or where none are
+        given."""
         if self.given_lengths is not None or self.equal_parts or self.split_malformed:
             return None
         known = self.split_dims is not None and len(self.split_dims) == self.outputs

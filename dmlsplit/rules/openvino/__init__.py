@@ -1,6 +1,6 @@
 """Rules of OpenVINO's Split-1, VariadicSplit-1 and Concat-1.
 
-They follow the text of the specifications; what OpenVINO was seen to do otherwise is said beside.
+They follow the text of the specifications; deviating behaviour observed in OpenVINO is noted beside.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rules of OpenVINO's Concat-1.
 
-They follow the text of the specification; what OpenVINO was seen to do otherwise is said beside.
+They follow the text of the specification; deviating behaviour observed in OpenVINO is noted beside.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dmlsplit.rules.openvino.concat_facts import OpenVinoConcat
 from dmlsplit.rules.openvino.split_facts import AXIS_KNOWN, ELEMENT_TYPES
 
 EXAMPLE: Final = OpenVinoConcat(((1, 8, 50, 50), (1, 16, 50, 50), (1, 32, 50, 50)), ("f32",) * 3, axis=1)
-"""The specification's own."""
+"""The specification's own example."""
 _NOT_NUMERIC: Final = ("boolean", "string")
 _NOT_RUN: Final = ("u1", "u2", "u3", "u6")
 

@@ -1,4 +1,4 @@
-"""The facts about one OpenVINO Concat layer, and properties that follow from them."""
+"""The facts about one OpenVINO Concat layer, and derived properties."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from dmlsplit.rules._concat import ConcatFacts
 
 @dataclass(frozen=True, slots=True)
 class OpenVinoConcat(ConcatFacts):
-    """A layer as the IR has it; None stands for unknown, or for absent. Element types are OpenVINO's names (f32)."""
+    """A layer as the IR declares it; None means unknown or absent. Element types are OpenVINO's names (f32)."""
 
     scope = "openvino"
     shapes: tuple[Shape | None, ...]
-    """Of the inputs, one for each port."""
+    """One shape for each input port."""
     data_types: tuple[str | None, ...] = ()
-    """Of the inputs, one each where any is known."""
+    """One type for each input, where any is known."""
     axis: int | None = None
     missing: tuple[int, ...] = ()
-    """The input ports that no edge leads to."""
+    """The input ports without an edge."""
     outputs: int = 1
-    """Output ports."""
+    """The number of output ports."""
     port_shapes: tuple[tuple[int, Shape], ...] = ()
-    """Input ports that declare another shape than what feeds them, and that shape."""
+    """Input ports that declare a shape other than their producer's, with the declared shape."""
     declared_shape: Shape | None = None
     declared_type: str | None = None
     """The type that the output port declares."""
@@ -41,7 +41,7 @@ class OpenVinoConcat(ConcatFacts):
 
     @property
     def output_shape(self) -> Shape | None:
-        """As far as the inputs say; off the axis the sizes that fit all of them."""
+        """The output's shape, as far as the inputs determine it; off the axis the sizes that all inputs allow."""
         axis, rank, lengths = self.axis_index, self.rank, self.lengths
         if axis is None or rank is None or lengths is None:
             return None
@@ -52,7 +52,7 @@ class OpenVinoConcat(ConcatFacts):
 
 
 def _common(dims: Sequence[Dim]) -> Dim:
-    """The sizes that fit all dimensions; those of the first where there are none."""
+    """The sizes that all dimensions allow; those of the first dimension where there are none."""
     found = dims[0]
     for dim in dims[1:]:
         if overlap(found, dim):

@@ -17,7 +17,7 @@ from dmlsplit.rules._sources import (
 )
 from dmlsplit.rules.openvino.split_facts import AXIS_KNOWN, ELEMENT_TYPES, INPUTS, INTEGER_TYPES, OpenVinoSplit
 
-# The specifications' own examples, of which the rules' examples are variations.
+# The specifications' own examples, which the rules' examples vary.
 SPLIT: Final = OpenVinoSplit(
     "Split", 3, data_shape=(6, 12, 10, 24), data_type="f32", axis=1, axis_type="i64", axis_shape=(), num_splits=3
 )
@@ -176,6 +176,6 @@ def axis_out_of_range(n: OpenVinoSplit) -> Findings:
 
 
 def not_integer(member: str, type: str | None) -> Findings:
-    """The fault of an input that is to be of an integer type."""
+    """The fault of an input that must be of an integer type."""
     if type is not None and type not in INTEGER_TYPES:
         yield Finding(member, f"is of {type}, must be of an integer type", "an integer type", type)

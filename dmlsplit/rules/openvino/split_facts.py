@@ -1,4 +1,4 @@
-"""The facts about one OpenVINO Split or VariadicSplit layer, and properties that follow from them."""
+"""The facts about one OpenVINO Split or VariadicSplit layer, and derived properties."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ ELEMENT_TYPES: Final = (
     *INTEGER_TYPES,
     *("f16", "f32", "f64", "bf16", "boolean", "string", "nf4", "f4e2m1", "f8e4m3", "f8e5m2", "f8e8m0"),
 )
-"""OpenVINO's element types, by the names that element_type uses."""
+"""OpenVINO's element types, by element_type's names."""
 
 AXIS_KNOWN: Final = frozenset({Fact.FORM, Fact.SHAPE, Fact.AXIS})
-"""The needs of a check that looks at the axis in the data's shape."""
+"""The needs of a check that reads the axis in the data's shape."""
 
 INPUTS: Final = {"Split": ("data", "axis"), "VariadicSplit": ("data", "axis", "split_lengths")}
 
 
 @dataclass(frozen=True, slots=True)
 class OpenVinoSplit(NodeFacts):
-    """A layer as the IR has it. None stands for unknown, or for absent where something is optional.
+    """A layer as the IR declares it. None means unknown, or absent for optional members.
 
-    Element types are OpenVINO's names (f32). Of axis and split_lengths, the value is known only where it comes from
-    constants; where it is not, `..._unknown` says why.
+    Element types are OpenVINO's names (f32). The values of axis and split_lengths are known only where they come from
+    constants; otherwise `..._unknown` has the reason.
     """
 
     scope = "openvino"
     op: str
     outputs: int
-    """Output ports."""
+    """The number of output ports."""
     data_shape: Shape | None = None
     data_type: str | None = None
     axis: int | None = None
@@ -48,11 +48,11 @@ class OpenVinoSplit(NodeFacts):
     split_lengths_shape: Shape | None = None
     split_lengths_unknown: str | None = None
     missing_inputs: tuple[str, ...] = ()
-    """The inputs that no edge leads to."""
+    """The inputs without an edge."""
     extra_inputs: int = 0
-    """Input ports beyond those of the specification."""
+    """Input ports beyond the specification's."""
     port_shape: Shape | None = None
-    """The shape that the layer's own data port declares, where the port that feeds it declares another one."""
+    """The shape of the layer's own data port, where it differs from its producer's."""
     declared_shapes: tuple[Shape | None, ...] = ()
     declared_types: tuple[str | None, ...] = ()
     """The types and shapes that the output ports declare."""
@@ -99,17 +99,17 @@ class OpenVinoSplit(NodeFacts):
 
     @property
     def total(self) -> int | None:
-        """The sum of the lengths, a -1 left out."""
+        """The sum of the lengths without -1."""
         return None if self.split_lengths is None else sum(n for n in self.split_lengths if n != -1)
 
     @property
     def has_rest(self) -> bool:
-        """Whether one length is -1: whatever the others leave."""
+        """True where one length is -1: the rest of the axis."""
         return self.split_lengths is not None and -1 in self.split_lengths
 
     @property
     def count(self) -> int | None:
-        """The number of outputs that the specification asks for."""
+        """The number of outputs that the specification requires."""
         if self.op == "Split":
             return self.num_splits
         if self.split_lengths is not None:
@@ -119,20 +119,20 @@ class OpenVinoSplit(NodeFacts):
 
     @property
     def too_many_parts(self) -> bool:
-        """Whether num_splits exceeds every size that the axis may have, if that is not 0 alone."""
+        """True where num_splits exceeds every possible size of the axis, unless that is 0 alone."""
         high = self.axis_bounds.high
         return self.num_splits is not None and high is not None and high > 0 and self.num_splits > high
 
     @property
     def indivisible(self) -> bool:
-        """Whether no size that the axis may have is a multiple of num_splits."""
+        """True where no possible size of the axis is a multiple of num_splits."""
         low, high = self.axis_bounds
         n = self.num_splits
         return n is not None and n > 0 and high is not None and -(-low // n) * n > high
 
     @property
     def wrong_sum(self) -> bool:
-        """Whether the lengths, none of which is -1, sum up to no size that the axis may have."""
+        """True where the lengths, none of them -1, sum up to no possible size of the axis."""
         low, high = self.axis_bounds
         if self.total is None or self.has_rest:
             return False
@@ -140,7 +140,7 @@ class OpenVinoSplit(NodeFacts):
 
     @property
     def lengths(self) -> Shape:
-        """The sizes of the outputs on the axis; one for each output port where the count is another one."""
+        """The sizes of the outputs on the axis; one for each output port where their number differs."""
         if self.op == "Split":
             return (self._part(),) * self.outputs
         if self.split_lengths is None or len(self.split_lengths) != self.outputs:
@@ -183,7 +183,7 @@ class OpenVinoSplit(NodeFacts):
 
     @property
     def output_shapes(self) -> tuple[Shape | None, ...]:
-        """The outputs' shapes as the specification has them; faults leave sizes unknown."""
+        """The outputs' shapes according to the specification; faults leave sizes unknown."""
         shape, axis = self.data_shape, self.axis_index
         if shape is None:
             return (None,) * self.outputs
@@ -197,11 +197,11 @@ class OpenVinoSplit(NodeFacts):
             return None
         if isinstance(size, int):
             return size // count if size % count == 0 else None
-        # Both ends are rounded down, as OpenVINO does; a size that divides evenly lies between them.
+        # Both ends are rounded down, as OpenVINO does; an evenly divisible size lies between them.
         low, high = bounds(size)
         return interval(low // count, None if high is None else high // count)
 
     def _rest(self) -> Dim:
-        """The length that -1 stands for; of an interval OpenVINO makes an unknown size, and so does this."""
+        """The length that -1 stands for; unknown for an interval, as in OpenVINO."""
         size, total = self.axis_size, self.total
         return size - total if isinstance(size, int) and total is not None and total <= size else None
