@@ -147,17 +147,19 @@ def _is_no_answer(reply: str) -> bool:
 
 
 def _explain(asked: Sequence[Prepared], answers: list[LibraryAnswer], build: Build) -> None:
-    """Puts in reasons: that the build is older than the operator, else what the debug layer says, as far as it knows
-    the operators and refuses the same, by the same call."""
+    """Puts in reasons: that an operator is newer than the level that the build says, else what the debug layer says, as
+    far as it knows the operators and refuses the same, by the same call."""
     refused = []
     for i, answer in enumerate(answers):
         if not answer.hresult:
             continue
         newer = [each for each in asked[i].schemas if each.since > build.feature_level]
         if newer and answer.call == "CreateOperator":
-            said = f"{newer[0].c_name} came with feature level {newer[0].since}, the build has {build.feature_level}"
+            said = f"{newer[0].c_name} came with feature level {newer[0].since}, the build says {build.feature_level}"
             answers[i] = replace(answer, reason=said)
-        elif all(each.since <= LAYER_KNOWS for each in asked[i].schemas):
+        # Builds of the layer's own level may have operators of the next one.
+        of_its_level = build.feature_level >= debug_layer().feature_level
+        if all(each.since <= LAYER_KNOWS for each in asked[i].schemas) and (of_its_level or not newer):
             refused.append(i)
     if not refused or not is_added(debug_layer()):
         return
@@ -192,9 +194,7 @@ class Prepared:
     @property
     def command(self) -> str:
         """The question as the harness takes it."""
-        return (
-            f"session {' ; '.join(self._steps)}" if self.compiles else self._steps[0].replace("operator", "create", 1)
-        )
+        return self._words("session", "create")
 
     @property
     def creation(self) -> str:
@@ -204,9 +204,12 @@ class Prepared:
     @property
     def explanation(self) -> str:
         """The question with what the debug layer says."""
-        return (
-            f"messages {' ; '.join(self._steps)}" if self.compiles else self._steps[0].replace("operator", "explain", 1)
-        )
+        return self._words("messages", "explain")
+
+    def _words(self, of_session: str, of_operator: str) -> str:
+        if self.compiles:
+            return f"{of_session} {' ; '.join(self._steps)}"
+        return f"{of_operator}{self._steps[0].removeprefix('operator')}"
 
     def answer(self, reply: str, build: str) -> LibraryAnswer:
         """What a reply to the question means."""

@@ -87,7 +87,7 @@ def test_how_a_process_ended():
 def test_an_operator_newer_than_the_build(newest):
     answer = ask(operator("FOLD"), newest)
     assert answer.hresult == newest.release.invalid_argument
-    assert answer.reason == "DML_OPERATOR_FOLD came with feature level 6_4, the build has 6_2"
+    assert answer.reason == "DML_OPERATOR_FOLD came with feature level 6_4, the build says 6_2"
 
 
 def test_memory(newest):
@@ -197,6 +197,11 @@ def test_the_debug_layer_says_why(newest):
     assert answers[1].reason is None
     assert answers[2].reason
     assert ask(wrong, newest, explain=False).reason is None
+    old = find_build("tensorflow-directml-1.15.8")
+    if is_added(old):  # it says 5_0 and knows this operator of 5_1
+        tensor = dml.BufferTensorDesc(3, (1, 2, 3, 4))
+        gelu = dml.AnyOperatorDesc("ACTIVATION_GELU", {"InputTensor": tensor, "OutputTensor": tensor})
+        assert "DML_TENSOR_DATA_TYPE_UINT32" in ask(gelu, old).reason
 
 
 def test_json_of_every_operator():
