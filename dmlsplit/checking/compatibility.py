@@ -57,7 +57,7 @@ class Columns(NamedTuple):
         return spans(labels, self.labels)
 
     def named(self, labels: Sequence[str]) -> str:
-        """The same with the noun: feature levels 1_0-2_0."""
+        """The ranges with the noun: feature levels 1_0-2_0."""
         return f"{self.noun}{'' if len(labels) == 1 else 's'} {self.spans(labels)}"
 
 

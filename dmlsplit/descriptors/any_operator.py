@@ -1,7 +1,7 @@
 """A frozen descriptor of any operator.
 
-Building one never judges it: whatever the struct's members can hold is representable, null pointers and unknown values
-of enums included.
+Building one never judges it: any value that the struct's members can hold is representable, including null pointers and
+unknown enum values.
 """
 
 from __future__ import annotations

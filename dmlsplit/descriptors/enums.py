@@ -19,7 +19,7 @@ PERSISTENT_BUFFER_ALIGNMENT: Final = 256
 """Bytes; the offset of a temporary, or of a persistent, resource is a multiple of it."""
 
 GRAPH: Final = "DML_GRAPH"
-"""The name of a DML_GRAPH_DESC in reports and JSON, in the place of an operator's."""
+"""The name of a DML_GRAPH_DESC in reports and JSON, where operators have their operator type."""
 
 UINT_MAX: Final = 2**32 - 1
 UINT64_MAX: Final = 2**64 - 1

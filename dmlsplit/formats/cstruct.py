@@ -62,9 +62,9 @@ class CStruct:
         self._operator = DML_OPERATOR_DESC(type, ctypes.addressof(desc))
         self._memory = (desc, memory)
         self.address: Final = ctypes.addressof(desc)
-        """Of the DML_SPLIT_OPERATOR_DESC or DML_JOIN_OPERATOR_DESC."""
+        """The address of the DML_SPLIT_OPERATOR_DESC or DML_JOIN_OPERATOR_DESC."""
         self.operator_desc_address: Final = ctypes.addressof(self._operator)
-        """Of a DML_OPERATOR_DESC of `type` that points to `address`."""
+        """The address of a DML_OPERATOR_DESC of `type` that points to `address`."""
 
 
 def write(desc: OperatorDesc) -> CStruct:

@@ -71,7 +71,7 @@ class CGraph:
     def __init__(self, desc: ctypes.Structure, memory: list[Any]) -> None:
         self._memory = (desc, memory)
         self.address: Final = ctypes.addressof(desc)
-        """Of the DML_GRAPH_DESC."""
+        """The address of the DML_GRAPH_DESC."""
 
 
 def write(graph: GraphDesc, operators: Sequence[int]) -> CGraph:
@@ -116,8 +116,8 @@ def read(address: int, operators: Mapping[int, GraphNode]) -> GraphDesc:
     """Reads the graph at an address of this process; everything is copied, no reference to the memory remains.
 
     `address` points to the DML_GRAPH_DESC. `operators` maps the address of an IDMLOperator to its descriptor; operators
-    that it lacks, and nodes that are no operators, become neighbours without a type. The graph's ends are None: their
-    tensors are those at the other ends of the edges.
+    that it lacks, and nodes that are no operators, become neighbours of type NO_OPERATOR. The graph's ends are None:
+    their tensors are those at the other ends of the edges.
 
     Raises DescriptorError, which names the member, for a null or misaligned address, an edge of another type than its
     array's, and a count above MAX_TENSOR_COUNT. Any other address is the caller's contract.

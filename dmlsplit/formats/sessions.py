@@ -35,7 +35,7 @@ class Inputs:
 
 
 class Session(Protocol):
-    """A model, for asking versions of ONNX Runtime."""
+    """Answers for the nodes of one model, for any version of ONNX Runtime."""
 
     def answer(self, place: NodeKey, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> RuntimeAnswer:
         """The answer for a node; `inputs` None uses the facts given when the model was read. InputError for

@@ -1,7 +1,7 @@
 """DirectML's graph descriptors as frozen dataclasses.
 
 Building one never judges it: an index out of range, a cycle, or an edge whose ends differ are representable, so that
-`validate` can report them. What is refused is a value that the member's C type cannot hold.
+`validate` can report them. Only values that the member's C type cannot hold are refused.
 """
 
 from __future__ import annotations

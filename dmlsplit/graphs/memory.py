@@ -1,7 +1,6 @@
 """The model of CompileGraph: a graph becomes a list of dispatches, and the memory that each one reads and writes.
 
-Found by asking builds of DirectML, and true of them as far as `Unmodelled` does not say otherwise. It happens in this
-order:
+Derived from observed builds of DirectML, and valid for them except where it raises Unmodelled. The order of the passes:
 
     fuse        p * sigmoid(q) becomes one dispatch (fusion.py)
     bypass      identities are taken out (views.py)

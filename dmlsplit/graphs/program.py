@@ -175,7 +175,7 @@ class Node:
     number: int | None
     axis: int = 0
     offsets: tuple[int, ...] = ()
-    """Of a Slice, in elements."""
+    """For a Slice: the offsets in elements."""
     steps: tuple[int, ...] = ()
     from_split: bool = False
     kept: bool = False

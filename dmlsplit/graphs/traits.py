@@ -1,4 +1,4 @@
-"""How builds of DirectML differ in what they make of a graph: one row of traits for each range of builds.
+"""How builds of DirectML differ in compiling graphs: one row of traits for each range of builds.
 
 Observed: CompileGraph and a recorded dispatch, over a Direct3D 12 device without a GPU, and executions. A version
 without a row was not observed compiling graphs.

@@ -1,10 +1,10 @@
-"""Cutting one operator into several, each on a sub-range of the buffers: it is too large, or has too many dimensions.
+"""Cuts an operator that is too large, or has too many dimensions, into several, each on a sub-range of the buffers.
 
 A buffer is bound at multiples of 16 bytes only. The grain of a loop is the least number of its steps that leads to such
 a multiple in every tensor: a loop is cut at multiples of its grain. On the axis of several parts a cut may also lie
 where only a part can be bound. The whole tensor is then bound some steps earlier, and these lead-in steps go through a
-temporary buffer: a split writes what it reads too early there, a join gets from there what it writes too early, which
-is what stood in the output and was copied before.
+temporary buffer: a split writes the elements there that it reads too early; a join reads from there the elements that
+it writes too early, a copy of the output's previous content.
 
 For example, a target takes 32 elements at most, and 44 elements of UINT8 are split into 11 and 33:
 

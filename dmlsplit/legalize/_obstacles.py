@@ -1,6 +1,6 @@
 """Obstacles: why an attempt at a rewriting does not lead to operators that the target accepts.
 
-The search returns an obstacle wherever it gives a way up, and a refusal names those that it met.
+The search returns an obstacle wherever it gives up an attempt, and a refusal names these obstacles.
 """
 
 from __future__ import annotations

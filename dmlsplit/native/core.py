@@ -1,4 +1,4 @@
-"""The one importer of the C extension: plans, and what the core says of itself.
+"""The one importer of the C extension: plans, and the core's version and profile.
 
 Importing this module without the extension works; using it raises NativeError.
 """

@@ -91,7 +91,7 @@ class _Exported(NamedTuple):
     """An exporter's description of its memory."""
 
     address: int
-    """Of the first element, for any strides."""
+    """The address of the first element, for any strides."""
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None
     """Bytes; None: packed."""
@@ -114,7 +114,7 @@ def _has(value: object, name: str) -> bool:
     try:
         return hasattr(value, name)
     except Exception:
-        return True  # what it raises is said when it is asked for
+        return True  # its message is reported when the tensor is exported
 
 
 def as_array(value: Any) -> np.ndarray:
@@ -138,7 +138,7 @@ def as_array(value: Any) -> np.ndarray:
             return _view(_of_capsule(*_capsule(value)), value)
     except MemoryError:
         raise
-    except Exception as error:  # whatever a library raises
+    except Exception as error:  # any exception of the library
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise TypeError(f"a {name} that its library does not export: {reason}") from None
     where = f"{_DEVICES.get(device, f'DLPack device type {device}')} device {number}"

@@ -1,8 +1,8 @@
-"""The observed builds of DirectML as data: what each takes, how it computes sizes, what it answers.
+"""The observed builds of DirectML as data: the descriptors that each accepts, its arithmetic of sizes, its HRESULTs.
 
 Every row was observed by calling the build, from device creation to a recorded dispatch (the Windows ones under wine,
-the Linux ones directly), over a fake Direct3D 12 device. Nothing here depends on a release's name: what a name leads to
-is `release_names`.
+the Linux ones directly), over a fake Direct3D 12 device. Nothing here depends on a release's name: `release_names`
+resolves names.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ WHEEL: Final = "onnxruntime-directml"
 
 @dataclass(frozen=True, slots=True)
 class RuntimeTraits:
-    """What versions of ONNX Runtime do in different ways."""
+    """Behaviour in which versions of ONNX Runtime differ."""
 
     constants_are_nodes: bool = False
     """Whether small constants of a fused graph are nodes of their own."""
@@ -39,8 +39,7 @@ class RuntimeTraits:
 class Runtime:
     """One version of ONNX Runtime, and the DirectML that it ships.
 
-    `packages` are those that ship it with the DirectML execution provider: onnxruntime-directml (Python),
-    onnxruntime-node (npm).
+    `packages` ship it with the DirectML execution provider: onnxruntime-directml (Python), onnxruntime-node (npm).
     """
 
     version: str

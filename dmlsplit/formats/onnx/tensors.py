@@ -96,7 +96,7 @@ def value_of(tensor: onnx.TensorProto, read_external: ReadExternal) -> Array | N
     try:
         array = numpy_helper.to_array(tensor)
     except Exception as error:
-        # onnx raises whatever numpy does where data and dimensions disagree.
+        # onnx raises any of numpy's exceptions where data and dimensions disagree.
         raise InputError(f"is malformed: {printable(str(error))}") from None
     if array.shape != dims:
         raise InputError(f"has dimensions {list(dims)} and data for {list(array.shape)}")

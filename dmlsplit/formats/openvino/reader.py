@@ -39,15 +39,15 @@ def read(
     dims: Mapping[str, int] | None = None,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
 ) -> list[SplitNode | JoinNode]:
-    """The Split, VariadicSplit and Concat layers of an IR of version 10 or 11, in the order of the file, those in
-    bodies of If, Loop and TensorIterator included.
+    """Reads the Split, VariadicSplit and Concat layers of an IR of version 10 or 11, in the order of the file,
+    including bodies of If, Loop and TensorIterator.
 
     `path` is the XML; axis and lengths are read from the .bin of the same name, which must be, links resolved, in the
     XML's folder or in one of `allow_paths`. `shapes` gives sizes that the model leaves open, by the name of a tensor or
     layer, mostly a Parameter (None for a size that stays unknown). An IR has no named sizes for `dims`.
 
-    Raises InputError, with file and line, for what cannot be read as an IR, or has no such tensor; faults of layers are
-    in their reports.
+    Raises InputError, with file and line, for files that are no IR, and for names of tensors that it lacks; faults of
+    layers are in their reports.
     """
     return list(read_model(path, shapes, dims, allow_paths).judged)
 
