@@ -40,7 +40,7 @@ Every rule that `dmlsplit check` and `dmlsplit.validate` apply, and those of the
 [device.md](device.md)), generated from the registry by `docs/generate.py`. `dmlsplit rule ID` shows the same in the
 terminal.
 
-The examples of the device's rules are given an `s`, which is made so:
+The device examples use this `Setup` class as `s`:
 
 ```py
 """
