@@ -1,1 +1,1 @@
-"""What DirectML.h says: enums, descriptors, layouts, geometry, and the places that diagnostics name in them."""
+"""DirectML.h in Python: enums, descriptors, layouts, geometry, and the locations in them that diagnostics name."""

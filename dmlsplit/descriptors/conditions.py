@@ -100,7 +100,7 @@ def symbols_of(size: Expression) -> Iterator[Symbol]:
 
 
 def value_of(size: Expression, values: Values) -> int:
-    """The number that an expression is. KeyError for a symbol that has none."""
+    """The value of an expression. KeyError for a symbol without a size in `values`."""
     if isinstance(size, int):
         return size
     if isinstance(size, Symbol):

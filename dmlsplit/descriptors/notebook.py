@@ -1,4 +1,5 @@
-"""How notebooks show descriptors and reports: the package gives the renderers, which stand above all that they show."""
+"""Notebook renderers for descriptors and reports. The package installs them, since they belong to modules above this
+one."""
 
 from __future__ import annotations
 

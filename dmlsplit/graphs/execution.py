@@ -1,7 +1,7 @@
-"""Symbolic execution of a compiled graph: whether each dispatch reads the tensors that it should.
+"""Symbolic execution of a compiled graph: checks that each dispatch reads the right tensors.
 
-A read is right where every byte was last written by the dispatch that made the tensor, or the part of it that lives
-there. The fault of a wrong read is passed on to all values computed from it.
+A read is right where every byte was last written by the dispatch that made the tensor, or the part of it that is
+placed there. The fault of a wrong read is passed on to all values computed from it.
 """
 
 from __future__ import annotations

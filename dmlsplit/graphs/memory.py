@@ -241,7 +241,8 @@ def _settle(program: Program, tensor: Tensor) -> None:
 
 
 def _check_memory(program: Program, dispatches: Iterable[Dispatch]) -> None:
-    """Raises Refused, one for each buffer, where a dispatch reads or writes beyond its end."""
+    """Raises Refused for the first buffer beyond whose end a dispatch reads or writes; its `others` are those for the
+    other buffers."""
     refused: dict[str, Refused] = {}
     for dispatch in dispatches:
         for region in (*(region for _, region in dispatch.reads), dispatch.writes):

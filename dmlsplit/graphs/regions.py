@@ -1,4 +1,4 @@
-"""Whether regions of memory have elements in common: rows with steps, compared without going through the elements."""
+"""Tests regions of memory for common elements: compares rows with steps, without visiting the elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging a graph: what CompileGraph returns, and which graph outputs are then right."""
+"""Judges a graph: predicts CompileGraph's result, and which graph outputs are right."""
 
 from __future__ import annotations
 

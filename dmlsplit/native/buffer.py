@@ -1,4 +1,4 @@
-"""Memory that stands for a Direct3D 12 buffer."""
+"""The stand-in for a Direct3D 12 buffer."""
 
 from __future__ import annotations
 

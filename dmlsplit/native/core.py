@@ -272,7 +272,7 @@ def profile() -> Profile:
 
 
 def measured_profile() -> Profile:
-    """The profile after a measurement, which a large enough plan triggers: 20 to 60 ms the first time."""
+    """Makes a plan that is large enough to measure the machine (20 to 60 ms the first time); returns the profile."""
     Plan(SPLIT, 1, (16, 1 << 20), None, 0, (8, 8), None)
     return profile()
 

@@ -97,7 +97,7 @@ class CompiledOperator(Generic[DescT_co]):
 
     @property
     def tensors(self) -> tuple[BoundTensor, Sequence[BoundTensor]]:
-        """How the whole tensor and its parts lie in raw memory."""
+        """The layouts of the whole tensor and of the parts in raw memory."""
         return self._whole, self._parts
 
     def __reduce__(self) -> tuple[type[CompiledOperator[DescT_co]], tuple[DescT_co, Report, int]]:

@@ -93,7 +93,7 @@ def same_file(left: str, right: str) -> bool:
 
 def file_key(path: str) -> FileKey:
     """A key that is equal for all paths to a file, which need not exist."""
-    real = os.path.realpath(path)  # of `no/../a`, which exists only after `no` is made, that is `a`
+    real = os.path.realpath(path)  # `no/../a`, which exists only once `no` does, resolves to `a`
     for each in (path, real):
         try:
             status = os.stat(each)

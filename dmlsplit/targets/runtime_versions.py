@@ -24,15 +24,15 @@ class RuntimeTraits:
     """Behaviour in which versions of ONNX Runtime differ."""
 
     constants_are_nodes: bool = False
-    """Whether small constants of a fused graph are nodes of their own."""
+    """True where small constants of a fused graph are nodes of their own."""
     uninferred: frozenset[str] = frozenset()
     """Operators whose outputs have no sizes before the model runs."""
     reads_overloads: bool = False
-    """Whether functions of one name are told apart by their overload."""
+    """True where functions of one name are distinguished by their overload."""
     keeps_sizes_of_others: bool = False
-    """Whether a Reshape keeps a size that is taken from another tensor."""
+    """True where a Reshape keeps a size that is copied from another tensor."""
     outer_lengths_are_known: bool = False
-    """Whether a kernel of a Split whose lengths are a constant of an outer graph is made with the session."""
+    """True where the kernel of a Split with lengths from an outer graph's constant is made with the session."""
 
 
 @dataclass(frozen=True, slots=True)

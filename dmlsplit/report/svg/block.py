@@ -275,7 +275,7 @@ def _names(
 
 
 def _legend(parent: ET.Element, subject: Subject, skewed: Sequence[str], y: float) -> float:
-    """Draws the note that the picture is not to scale."""
+    """Draws the note that the picture is not to scale; returns where it ends."""
     if not skewed:
         return y - 8
     label(parent, "soft tiny", LEFT, y - 2, f"not to scale: {', '.join(skewed)}")
