@@ -14,8 +14,10 @@ from dmlsplit.formats.sessions import Inputs
 from dmlsplit.onnxruntime.graph_build import session_graphs
 from dmlsplit.onnxruntime.session import OnnxSession
 from dmlsplit.targets.runtime_versions import find_runtime
-from dmlsplit.targets.session_options import DEFAULTS
+from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 from dmlsplit.verdicts.runtime_answers import Outcome
+from tests.onnxruntime.conftest import FRESH_SEED
+from tests.onnxruntime.generator import sample
 from tests.onnxruntime.recorded import lines, options_of, sample_of
 
 VOLATILE = ExecutionFlags.DESCRIPTORS_VOLATILE
@@ -24,7 +26,8 @@ LEAST = 5
 
 
 def compiled_graphs(model, version, options=DEFAULTS, inputs=None):
-    """For each node that gets into a CompileGraph: its flags, and the part that it is in."""
+    """For each node that gets into a CompileGraph, and that no other one stands for: its flags, and the part that it is
+    in."""
     session = OnnxSession(loading.without_weights(model), no_external_data)
     runtime, inputs = find_runtime(version), inputs or Inputs()
     parts = {}
@@ -32,7 +35,8 @@ def compiled_graphs(model, version, options=DEFAULTS, inputs=None):
         parts |= {graph.path(index): part for part in session_graphs(graph).parts for index in part.members}
     for node in session.nodes(runtime, options, inputs):
         call = node.answer.compile
-        if call is not None and call.call == "CompileGraph":
+        merged = any(found.rule == "onnxruntime/computed-once" for found in node.answer.diagnostics)
+        if call is not None and call.call == "CompileGraph" and not merged:
             yield call.flags, parts[node.path]
 
 
@@ -57,6 +61,21 @@ def test_flags_follow_from_the_graph_that_is_built_and_recorded(step):
                 found["node"] += 1
     assert found["node"] >= 3500 // step
     assert found["graph"] >= 0.95 * found["node"]
+
+
+@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_flags_follow_from_the_graphs_of_fresh_models(count):
+    """Repeated with DMLSPLIT_ONNXRUNTIME_SEED."""
+    found = 0
+    for index in range(count):
+        asked = sample(FRESH_SEED, index)
+        free = Inputs(free_dimensions=asked.free_dimensions)
+        options = SessionOptions(optimization=asked.optimization)
+        for flags, part in compiled_graphs(asked.model, "1.24.4", options, free):
+            assert not part.least < LEAST <= part.most
+            assert flags == (VOLATILE if part.least >= LEAST else 0), (FRESH_SEED, index)
+            found += 1
+    assert found >= count // 5
 
 
 HEAD = '<ir_version: 8, opset_import: ["" : 17]> g '
