@@ -124,8 +124,8 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
 
 
 def output_options(*formats: str, json_help: str) -> Callable[[Command], Command]:
-    """Adds --format and -o: the command gets `format_`, and what it prints goes to the file. --json, as the option was
-    named before, stays."""
+    """Adds --format and -o: the command gets `format_`; its standard output goes to the file. --json, the former name
+    of --format json, is hidden."""
 
     def add(command: Command) -> Command:
         @click.option("--format", "format_", type=click.Choice(formats), default=formats[0], help=json_help)
@@ -151,7 +151,7 @@ def _is_on_command_line(name: str) -> bool:
 def _targets(
     feature_level: tuple[str, ...], directml: tuple[str, ...], onnxruntime: tuple[str, ...], assume: tuple[str, ...]
 ) -> tuple[Target, ...]:
-    """Releases and versions of ONNX Runtime may stand beside each other, a level stands alone."""
+    """The targets that the options name: one level, or releases and versions of ONNX Runtime. UsageError for others."""
     try:
         if feature_level and (directml or onnxruntime):
             other = "--directml" if directml else "--onnxruntime"
@@ -168,7 +168,7 @@ def _targets(
 
 
 def allow_path_option(said: str) -> Callable[[Command], Command]:
-    """Adds --allow-path, of which the help is given."""
+    """Adds --allow-path with this help text; the command gets `allow_path`."""
     folder = click.Path(exists=True, file_okay=False)
     return click.option("--allow-path", metavar="DIR", multiple=True, type=folder, help=said)
 
@@ -235,7 +235,7 @@ def _size(text: str) -> int:
 
 
 def expanded(files: Iterable[str]) -> list[str]:
-    """The files, patterns replaced by what they match: not every shell does that."""
+    """The file names with patterns expanded, since not every shell expands them."""
     found: list[str] = []
     for file in files:
         matches = [] if os.path.lexists(file) or not glob.has_magic(file) else sorted(glob.glob(file, recursive=True))
@@ -244,19 +244,19 @@ def expanded(files: Iterable[str]) -> list[str]:
 
 
 def read_entries(file: str, given: Given | None = None) -> Iterator[Entry]:
-    """The operators of a file, or of standard input for "-"; of models the descriptors that nodes stand for."""
+    """Yields the operators of a file (standard input for "-"); a node of a model as the descriptor that it becomes."""
     return map(without_nodes, read_with_nodes(file, given))
 
 
 def read_with_nodes(file: str, given: Given | None = None) -> Iterator[Entry]:
-    """The same, with the nodes of models."""
+    """Yields the operators of a file (standard input for "-"); an entry of a model has its node."""
     refuse_closed_input([file])
     return front_ends.read_entries(file, given)
 
 
 @contextmanager
 def judging_of(file: str) -> Iterator[None]:
-    """Within the block, whatever nobody foresaw is an InputError that names the file, as it is for `check`."""
+    """Turns any unexpected exception in the block into an InputError that names the file, as `check` does."""
     try:
         yield
     except (click.ClickException, click.Abort, click.exceptions.Exit, DmlSplitError, OSError):
@@ -266,14 +266,14 @@ def judging_of(file: str) -> Iterator[None]:
 
 
 def refuse_closed_input(files: Iterable[str]) -> None:
-    """Raises InputError where standard input is asked for and there is none."""
+    """Raises InputError if "-" is among the names and standard input is closed."""
     if "-" in files and sys.stdin is None:
         raise InputError("standard input is closed")
 
 
 def rule_filter(select: Iterable[str], ignore: Iterable[str]) -> Keep:
-    """The rules that --select and --ignore leave. Both are ids, old ones too, or scopes such as `tensor/`; UsageError
-    for an unknown one."""
+    """A function that tells whether --select and --ignore keep a rule id. Both are ids, old ones included, or scopes
+    such as `tensor/`; UsageError for an unknown one."""
     selected, ignored = _rule_ids(select, "--select"), _rule_ids(ignore, "--ignore")
     if not (selected or ignored):
         return keep_all
@@ -291,7 +291,7 @@ def _rule_ids(names: Iterable[str], option: str) -> frozenset[str]:
 
 
 def completing(names: Callable[[], Iterable[str]]) -> Complete:
-    """The completion of a value by the shell."""
+    """A shell completion that offers the names with the typed prefix."""
     return lambda context, parameter, start: [name for name in dict.fromkeys(names()) if name.startswith(start)]
 
 

@@ -19,7 +19,7 @@ from dmlsplit.targets.target import find_target
 
 
 def take(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    """The callback of --config: what stands there is the default of the options that follow."""
+    """The callback of --config: reads the file and makes its values the defaults of the later options."""
     if context.resilient_parsing:
         return
     found = configuration.find(os.getcwd()) if value is None else configuration.read(value)
@@ -30,7 +30,7 @@ def take(context: click.Context, parameter: click.Parameter, value: str | None) 
 
 
 def _refuse_unknown(found: Configuration, defaults: dict[str, Any]) -> None:
-    """InputError, which names the file, for a rule or a target that there is none of."""
+    """Raises InputError, which names the file, for an unknown rule or target."""
     try:
         rule_filter(defaults.get("select", ()), defaults.get("ignore", ()))
         for rules in found.table.get("per-file-ignores", {}).values():
@@ -44,7 +44,7 @@ def _refuse_unknown(found: Configuration, defaults: dict[str, Any]) -> None:
 
 
 def questions(question: Question) -> Callable[[str], Question]:
-    """The question about each file: that of the command line, with the settings of this file."""
+    """A function from a file name to the question about that file: the command line's, with per-file settings added."""
     found = click.get_current_context().obj
     if not isinstance(found, Configuration) or not found.path:
         return lambda file: question
@@ -76,5 +76,5 @@ def questions(question: Question) -> Callable[[str], Question]:
 
 
 def _both(first: Callable[[str], bool], second: Callable[[str], bool], rule: str) -> bool:
-    """Keeps what both keep; a partial of it can go to another process."""
+    """Whether both functions keep a rule id. A partial of this function can be pickled."""
     return first(rule) and second(rule)

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def is_written_back(file: str, out: str | None) -> bool:
-    """Whether a model is to be written as the model that it is."""
+    """Whether `file` and `out` are both ONNX models by name."""
     return all(path is not None and path.lower().endswith(".onnx") for path in (file, out))
 
 
 @dataclass(frozen=True, slots=True)
 class WriteBackOptions:
-    """The options that are for models written back alone, as they are given."""
+    """The options of `legalize` that apply to ONNX models only."""
 
     dry_run: bool
     diff: bool
@@ -34,12 +34,12 @@ class WriteBackOptions:
 
     @property
     def asks(self) -> bool:
-        """Whether they ask for what is said of a model, which need not be written then."""
+        """Whether an option asks for a report, so that no model has to be written."""
         return self.dry_run or self.diff or self.page is not None
 
 
 def write_back(file: str, out: str | None, target: Target, given: Given, options: WriteBackOptions) -> int:
-    """Writes the model of `file`, mended for a target, to `out`; says what was changed, or why it cannot be."""
+    """Writes the model of `file`, legalized for a target, to `out`, and prints the changes, or why there are none."""
     from dmlsplit.formats.files import AllowedFolders
     from dmlsplit.mending import mended_model
 

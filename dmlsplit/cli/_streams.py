@@ -27,14 +27,14 @@ _STANDARD_OUTPUT: Final = "standard output"
 
 
 def prepare() -> None:
-    """Lets no character that the terminal's encoding lacks stop the program."""
+    """Makes standard output and error escape characters that the terminal's encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def person_reads(stream: TextIO | None) -> bool:
-    """Whether to write for a person: on a terminal, unless it can do nothing but print."""
+    """Whether the stream is a terminal that can do more than print."""
     return stream is not None and os.environ.get("TERM") != "dumb" and stream.isatty()
 
 
@@ -92,8 +92,8 @@ def output(path: str | None, *, colons_meant: bool = False) -> Iterator[Write]:
 
 @contextmanager
 def redirected(path: str | None) -> Iterator[None]:
-    """What is written to standard output in the block goes to `path`, unless that is None or "-": when it is done, and
-    as `output` writes files."""
+    """Collects standard output in the block, and writes it to `path` at the end as `output` does; None and "-" are
+    standard output itself."""
     if path in (None, "-"):
         yield
         return
@@ -104,13 +104,13 @@ def redirected(path: str | None) -> Iterator[None]:
 
 
 def _drop(stream: TextIO) -> None:
-    """Closes a file whose content does not matter any more, if it is open yet."""
+    """Closes a file that is going to be dropped; errors are ignored."""
     with suppress(OSError):
         stream.close()
 
 
 def _is_replaced(path: str) -> bool:
-    """Whether it is a regular file, or will be one; an OSError for a loop of links."""
+    """Whether `path` is a regular file or does not exist yet. OSError for a loop of links."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except FileNotFoundError:
@@ -118,7 +118,7 @@ def _is_replaced(path: str) -> bool:
 
 
 def refuse_to_replace(path: str | None, files: Iterable[str | None], what: str = "an input file") -> None:
-    """Raises UsageError where what is written to `path` would replace one of `files`, under whatever name."""
+    """Raises UsageError if `path` and one of `files` are the same file, under whatever names."""
     if path in (None, "-"):
         return
     for file in files:
@@ -138,14 +138,14 @@ def _is_standard_input(path: str) -> bool:
 
 
 def flush() -> None:
-    """Brings out what is buffered; an OSError names standard output."""
+    """Flushes standard output; an OSError names it."""
     if sys.stdout is not None:
         with naming(_STANDARD_OUTPUT):
             sys.stdout.flush()
 
 
 def leave() -> None:
-    """Last flush. What cannot be written any more is dropped, lest the interpreter complain about it as it ends."""
+    """Flushes for the last time. Drops what cannot be written, so that the interpreter does not complain at exit."""
     try:
         flush()
     except (OSError, KeyboardInterrupt):

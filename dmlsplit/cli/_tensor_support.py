@@ -21,7 +21,7 @@ _PAGES: Final = {OperatorType.SPLIT: SPLIT_PAGE, OperatorType.JOIN: JOIN_PAGE}
 
 
 class Support(NamedTuple):
-    """A documented table, with the feature levels that it holds for: its own and those without one of their own."""
+    """A documented table, and the feature levels it applies to: its own, and later ones without a table."""
 
     levels: tuple[FeatureLevel, ...]
     tensors: tuple[TensorSupport, ...]
@@ -40,7 +40,7 @@ def _support(operator: OperatorType) -> list[Support]:
 
 
 def print_levels(as_json: bool) -> None:
-    """The documented tables of both operators."""
+    """Prints the documented tables of both operators."""
     if as_json:
         operators = [
             {"operator": operator.c_name, "source": page, "tables": [_support_json(s) for s in _support(operator)]}
@@ -52,7 +52,7 @@ def print_levels(as_json: bool) -> None:
 
 
 def print_releases(as_json: bool) -> None:
-    """The observed builds and what they take."""
+    """Prints the observed builds and the tensors they take."""
     if as_json:
         found = [_release_json(release) for release in releases()]
         _streams.write(json.dumps({"schema": SCHEMA, "releases": found}, indent=2) + "\n")
@@ -63,7 +63,7 @@ def print_releases(as_json: bool) -> None:
 
 
 def print_runtimes(as_json: bool) -> None:
-    """The versions of ONNX Runtime, the DirectML in them, and what they load."""
+    """Prints the versions of ONNX Runtime, their DirectML, and the newest opset and IR version they load."""
     if as_json:
         members = ("version", "directml", "newest_opset", "newest_ir_version", "packages", "observed")
         found = [{name: getattr(runtime, name) for name in members} for runtime in runtimes()]
@@ -85,7 +85,7 @@ def print_runtimes(as_json: bool) -> None:
 
 
 def _version_row(version: str, builds: Sequence[Release]) -> tuple[str, ...]:
-    """The builds of one DirectML version, which take the same."""
+    """A row for the builds of one DirectML version, which take the same tensors."""
     traits = builds[0].traits
     return (
         version,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dmlsplit.library.catalogue import Build
 
 BATCH = 500
-"""Operators that one process of a build is asked about; then what it answered is written."""
+"""Operators per process of a build; their answers are written before the next process starts."""
 
 
 def _onnxruntimes() -> list[str]:
@@ -113,7 +113,7 @@ def ask(
 
 
 class _Asking:
-    """The answers to files, one by one, and the exit status that they come to."""
+    """Asks about files one by one, and keeps the exit status."""
 
     def __init__(self, compile: bool, explain: bool) -> None:
         self._compile, self._explain = compile, explain

@@ -119,7 +119,7 @@ def check(files: tuple[str, ...], targets: tuple[Target, ...], given: Given, **o
 
 
 class CheckOptions(NamedTuple):
-    """The options that no other command has, as they are given."""
+    """The options of `check` alone."""
 
     format_: str
     out: str | None
@@ -133,7 +133,7 @@ class CheckOptions(NamedTuple):
     jobs: int
 
     def refuse_to_replace(self, inputs: Sequence[str]) -> None:
-        """UsageError where one of the files that are written is another that is read or written."""
+        """Raises UsageError if an output file is also an input or another output."""
         for written in (self.out, self.write_baseline):
             _streams.refuse_to_replace(written, inputs)
         # A baseline may be brought up to date, and is then what --baseline and --write-baseline both name.
@@ -141,7 +141,7 @@ class CheckOptions(NamedTuple):
         _streams.refuse_to_replace(self.out, [self.write_baseline], "what --write-baseline writes")
 
     def known(self) -> Baseline | None:
-        """The baseline. InputError where there is no such file, unless it is the one that this run writes."""
+        """The baseline that --baseline names. InputError if the file does not exist, unless this run writes it."""
         if self.baseline is None:
             return None
         try:
@@ -152,7 +152,7 @@ class CheckOptions(NamedTuple):
             return Baseline(self.baseline)
 
     def columns(self, targets: Sequence[Target]) -> tuple[Columns, ...]:
-        """The columns that each node of a model is asked for: those of a page."""
+        """The columns of a page of HTML; none for other formats."""
         if self.format_ != "html":
             return ()
         from dmlsplit.report.html.build import page_columns
@@ -160,7 +160,7 @@ class CheckOptions(NamedTuple):
         return page_columns(targets)
 
     def console(self) -> Console | None:
-        """Where a person reads the report, if one does."""
+        """The terminal that shows the report; None if it goes elsewhere."""
         if self.format_ != "text" or self.out is not None or not _streams.person_reads(sys.stdout):
             return None
         from dmlsplit.report import terminal
@@ -183,7 +183,7 @@ class CheckOptions(NamedTuple):
                 refuse_input(self.write_baseline)  # before the report gets its name
 
     def status(self, tally: Tally) -> int:
-        """The exit status for what was found."""
+        """The exit status: 2 for an unread file, 1 for errors and what --fail-on names, else 0."""
         if tally.verdicts[Verdict.NOT_READ]:
             return 2
         if self.write_baseline is not None:
@@ -218,7 +218,7 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
 
 
 def _executor(jobs: int) -> AbstractContextManager[Executor | None]:
-    """Processes for files; None, this process, for one job."""
+    """A process pool for several jobs; None for one, which runs in this process."""
     if jobs < 2:
         return nullcontext()
     from dmlsplit.system.processes import Processes
@@ -229,7 +229,8 @@ def _executor(jobs: int) -> AbstractContextManager[Executor | None]:
 def _in_order(
     files: Iterable[Iterable[Result]], step: Callable[[], object], *, repeat_errors: bool
 ) -> Iterator[Result]:
-    """The results, file after file. `repeat_errors`: the first failure of each is said on standard error as well."""
+    """Yields the results in the order of the files. `repeat_errors`: prints the first failure of each file on standard
+    error, too."""
     for results in files:
         failed = False
         for result in results:
@@ -243,7 +244,7 @@ def _in_order(
 
 @contextmanager
 def _progress(files: int, console: Console | None) -> Iterator[Callable[[], object]]:
-    """A bar on the terminal for several files, below what is printed there; the function moves it by one file."""
+    """Shows a progress bar below the report for several files; yields a function that advances it by one file."""
     if files < 2 or (console is None and not _streams.person_reads(sys.stderr)):
         yield lambda: None
         return

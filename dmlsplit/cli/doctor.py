@@ -1,4 +1,4 @@
-"""dmlsplit doctor: what this installation consists of, and what it lacks."""
+"""dmlsplit doctor: the parts of this installation, and the missing ones."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _numpy() -> tuple[str, bool]:
 
 
 def _extension() -> tuple[list[str], bool]:
-    """The lines about the C extension, and whether something is wrong with it."""
+    """The lines about the C extension, and True if it is missing or broken."""
     from dmlsplit.native import core
 
     if core.IMPORT_ERROR is not None:

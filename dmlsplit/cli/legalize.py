@@ -123,8 +123,8 @@ def _rewrite(file: str, out: str | None, target: Target, given: Given) -> int:
 def _without_operator(
     entry: Entry, node: SplitNode | JoinNode | None, target: Target, *, is_written: bool
 ) -> tuple[str, bool]:
-    """The text on an entry that stands for no operator, and whether it fails: a node whose sizes are open where a model
-    is written, and a node of which too little is known, or that is wrong. Other operators have no part in this."""
+    """The text on an entry without a descriptor, and whether it is a failure: a node that is invalid or too little
+    known, and, if a model is written, one whose sizes are open. Other operators never fail."""
     item = judge_entry(entry, target)
     answer = None if node is None else answer_by(node, target)
     if answer is None or not answer.cases:
@@ -152,7 +152,7 @@ def _lines(entry: Entry, found: Legalization, target: Target) -> list[str]:
 
 
 def _model(file: str, done: Sequence[tuple[Entry, Legalization]]) -> dict[str, Any]:
-    """FILE legalized, where it is a DxDispatch model; else a model made for its operators."""
+    """The DxDispatch model to write: FILE itself with its operators replaced, or a new one if FILE is none."""
     from dmlsplit.formats.dxdispatch.write import new_model, rewritten_model
     from dmlsplit.formats.jsontext import JsonText
 

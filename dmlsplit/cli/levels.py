@@ -85,7 +85,7 @@ def levels(
 
 
 class ColumnReasons(NamedTuple):
-    """Columns that refuse an operator, or leave it unknown, for the same reasons."""
+    """Columns with the same reasons to refuse an operator, or to leave it unknown."""
 
     labels: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...]
@@ -109,7 +109,7 @@ class Answered(NamedTuple):
     is_asked: bool = False
     """Whether columns could be asked at all."""
     doubts: Sequence[ColumnReasons] = ()
-    """The columns of which it is not known, and why."""
+    """The columns with an unknown answer, and why."""
     of_nodes: int = 0
     """How many nodes the model has, of a node."""
 
@@ -119,7 +119,7 @@ class Answered(NamedTuple):
 
     @property
     def outcome(self) -> object:
-        """Equal for operators that have the same answers for the same rules, whatever tensors these name."""
+        """A key that is equal for operators with the same answers by the same rules, whichever tensors they name."""
         reasons = [
             (each.labels, tuple([diagnostic.rule for diagnostic in each.diagnostics]))
             for each in (*self.refusals, *self.doubts)
@@ -130,12 +130,12 @@ class Answered(NamedTuple):
 
     @property
     def is_unknown(self) -> bool:
-        """Whether too little is known of a node for a descriptor, and nothing is wrong with it."""
+        """Whether a valid node lacks the facts for a descriptor."""
         return isinstance(self.answer, Judged) and not self.is_asked and self.answer.report.ok
 
 
 def _answered(read: Entry, asked: Columns) -> Answered | None:
-    """None for what only says something of the file."""
+    """The answer about an entry; None for a note on the whole file."""
     in_sessions = asked is RUNTIMES and read.node is not None and read.node.in_session is not None
     entry = read if in_sessions else without_nodes(read)
     newest = judge_entry(entry, asked.columns[-1].target)
@@ -176,7 +176,7 @@ def _refusals(found: Iterable[Compatibility], entry: Entry) -> Iterator[ColumnRe
 
 
 def _doubts(found: Iterable[Compatibility]) -> Iterator[ColumnReasons]:
-    """The columns of which it is not known, by their reasons."""
+    """The columns with an unknown answer, grouped by reason."""
     labels: dict[tuple[Diagnostic, ...], list[str]] = {}
     for answer in found:
         column = answer.column
@@ -188,7 +188,7 @@ def _doubts(found: Iterable[Compatibility]) -> Iterator[ColumnReasons]:
 
 
 def _answers(file: str, given: Given, asked: Columns) -> tuple[list[Answered], int]:
-    """The answers about all operators of a file, and the exit status that they stand for."""
+    """The answers about all operators of a file, and the exit status."""
     status = 0
     answers = []
     for read in read_with_nodes(file, given):
@@ -206,7 +206,8 @@ def _answers(file: str, given: Given, asked: Columns) -> tuple[list[Answered], i
 
 
 def _print_text(answers: Sequence[Answered], asked: Columns, shown: Shown) -> None:
-    """What is said of each operator, and a matrix of all; of nodes of a model of which the same is said, once."""
+    """Prints the answer about each operator, then a matrix of all. Equal answers about nodes of a model are printed
+    once."""
     kept = [found for found in answers if not isinstance(found.answer, NotRead)]
     if shown.only_problems:
         problems = [found for found in kept if len(found.taken) < len(asked.columns)]
@@ -251,7 +252,7 @@ def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
 
 
 def _group_text(group: Sequence[Answered], asked: Columns, verbose: bool) -> str:
-    """What is said of operators alike."""
+    """The text on operators with equal answers."""
     first = group[0].answer
     if len(group) == 1:
         subject = text.plain(text.subject_parts(first))
@@ -288,7 +289,7 @@ def _headline(answered: Answered, asked: Columns) -> str:
 
 
 def _details(answered: Answered, asked: Columns, verbose: bool) -> Iterator[str]:
-    """The reasons of columns that do not take the operator, and what else columns do with it."""
+    """Lines on the columns that do not take the operator as it is: reasons, rewritings, the CPU."""
     if not answered.is_asked:
         yield from _reasons(answered.answer.report.diagnostics, verbose)
     for refusal in answered.refusals:
@@ -305,12 +306,12 @@ def _details(answered: Answered, asked: Columns, verbose: bool) -> Iterator[str]
 
 
 def _alike(said: Mapping[str, str]) -> dict[str, list[str]]:
-    """The labels of which the same is said."""
+    """The labels of operators with equal answers."""
     return {answer: [label for label in said if said[label] == answer] for answer in dict.fromkeys(said.values())}
 
 
 def _reasons(diagnostics: Sequence[Diagnostic], verbose: bool) -> Iterator[str]:
-    """A line for each, or for each rule the first and how many more there are."""
+    """A line for each diagnostic; or, for each rule, the first and the number of others."""
     counts = Counter(diagnostic.rule for diagnostic in diagnostics)
     firsts = list({diagnostic.rule: diagnostic for diagnostic in reversed(diagnostics)}.values())[::-1]
     for diagnostic in diagnostics if verbose else firsts:
@@ -326,8 +327,8 @@ def _wrapped(line: str, indent: int) -> list[str]:
 
 
 def _matrix(groups: Sequence[Sequence[Answered]], asked: Columns, columns: int) -> Iterator[str]:
-    """Levels or releases down, operators across, those of which the same is said as one; as many blocks as the columns
-    of the terminal make necessary."""
+    """A table with a row for each level or release, and a column for each group of equal operators; split into blocks
+    that fit the terminal."""
     width = max(len(column.label) for column in asked.columns) + 2
     per_block = max(1, (columns - width) // 6)
     answers = [group[0] for group in groups]

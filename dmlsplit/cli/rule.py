@@ -69,7 +69,7 @@ def rule(id: str | None, format_: str) -> int:
 
 
 def _show_list(console: Console) -> None:
-    """All rules: a table, or a heading and a summary each where the table would leave too little for these."""
+    """Prints all rules: a table, or on a narrow terminal a heading and a summary for each."""
     from dmlsplit.report import terminal
 
     if console.width >= TABLE_WIDTH:
@@ -91,7 +91,7 @@ def _heading(rule: Rule) -> list[Part]:
 
 
 def _page(rule: Rule, width: int, *, wrap_examples: bool = False) -> Iterator[list[Part]]:
-    """The lines of a rule's page; an example is one line of JSON, or several that are the same to a parser."""
+    """The lines of a rule's page. An example is one line of JSON; `wrap_examples` breaks it between members."""
     yield _heading(rule)
     runtimes = f"Runtimes: {rule.runtimes}." if isinstance(rule, NodeRule) and rule.runtimes else ""
     releases = f"Releases: {rule.releases}." if isinstance(rule, GraphRule) else ""
@@ -131,7 +131,7 @@ def _page(rule: Rule, width: int, *, wrap_examples: bool = False) -> Iterator[li
 
 
 def _steps(rule: Rule) -> tuple[str, str] | None:
-    """The programs of a device's rule, the bad one first."""
+    """The bad and the good program of a device's rule; None for other rules."""
     if rule.scope not in ("binding", "device"):
         return None
     from dmlsplit.device import examples as programs
@@ -141,7 +141,7 @@ def _steps(rule: Rule) -> tuple[str, str] | None:
 
 
 def _found(rule: Rule) -> Sequence[Diagnostic]:
-    """The diagnostics of the bad example."""
+    """The diagnostics of the rule's bad example."""
     if isinstance(rule, DescriptorRule):
         return evaluate(rule.bad(), find_target(**rule.target_of_examples)).diagnostics
     if isinstance(rule, GraphRule):

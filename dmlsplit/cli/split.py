@@ -136,7 +136,7 @@ def split(
 def _npy_pieces(
     file: str, folder: str, axis: int | None, lengths: Shape | None, sections: int | None
 ) -> tuple[FileTensor, list[NewFile], int, int, list[str]]:
-    """Input, outputs, element size, axis, and what to say of each output."""
+    """Reads the header of an .npy file; returns input, outputs, element size, axis, and a line on each output."""
     if axis is None:
         raise click.UsageError("--axis is needed, or --descriptor")
     if (lengths is None) == (sections is None):
@@ -182,7 +182,7 @@ def _strides(shape: Shape, fortran_order: bool, itemsize: int) -> Shape:
 
 
 def _descriptor(file: str) -> SplitOperatorDesc | None:
-    """The one Split of a file; None, and its faults are printed, where it is refused."""
+    """The only Split of a file; None if it is refused, whose faults are printed."""
     entries = list(read_entries(file))
     for entry in entries:
         if entry.error is not None:
@@ -227,14 +227,14 @@ def _piece(file: str, folder: str, index: int) -> str:
 
 
 def _surplus(file: str, folder: str, count: int) -> list[str]:
-    """Files whose names go on after those of `count` pieces: beside them nobody could tell where the set ends."""
+    """Existing files numbered above `count`: left in place, they would look like pieces of this split."""
     names = (_piece(file, folder, i) for i in itertools.count(count))
     return list(itertools.takewhile(os.path.lexists, names))
 
 
 @contextmanager
 def _progress(total: int) -> Iterator[Advance]:
-    """A bar with rate and time left where a person looks on; it is gone in the end."""
+    """Shows a progress bar on a terminal, and removes it at the end; yields a function that advances it."""
     if not _streams.person_reads(sys.stderr):
         yield lambda count: None
         return
