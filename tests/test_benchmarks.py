@@ -16,11 +16,11 @@ NO_TIME = ("--seconds", "0.01")
 pytestmark = pytest.mark.slow
 
 
-def output_of(program, *arguments):
+def output_of(program, *arguments, statuses=(0,)):
     environment = os.environ | {"PYTHONPATH": str(FOLDER.parent)}
     command = [sys.executable, str(FOLDER / program), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in statuses, done.stderr
     return done.stdout
 
 
@@ -61,10 +61,22 @@ def test_read_back_and_several_processes(tmp_path):
 
 @pytest.mark.skipif(not {"avx2"} & {*core.cpu_features()}, reason="one regime of stores only")
 def test_profiles():
-    assert "1 cases, median " in output_of("against.py", "intel", "--cases", "a4", *NO_TIME)
     said = output_of("profile.py", "--most", "300000", *NO_TIME)
     assert "| contiguous | 262144 |" in said
     assert "send all of this" in said
+
+
+@pytest.mark.skipif(not (FOLDER.parent / ".git").exists(), reason="no repository")
+@pytest.mark.skipif(not {"avx2"} & {*core.cpu_features()}, reason="one instruction set only")
+def test_against(tmp_path):
+    """A commit, and a profile; the status depends on times."""
+    options = ("--rounds", "1", "--cases", "a4,d7", "--builds", str(tmp_path), *NO_TIME)
+    said = output_of("against.py", "HEAD", "--isa", "ssse3", *options, statuses=(0, 1))
+    assert said.count('{"isa": "ssse3", ') == 2
+    said += output_of("against.py", "--profile", "intel", *options, statuses=(0, 1))
+    assert said.count("\n2 cases, geometric mean of B/A ") == 2
+    assert said.count("\n| d7 |") == 2
+    assert "WRONG" not in said
 
 
 def test_neighbours_and_kernels():

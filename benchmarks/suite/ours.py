@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any
 
 import numpy as np
 
 import dmlsplit as dml
-from dmlsplit.native import core
+from suite.builds import ISA_LEVELS
 from suite.contest import Buffers, Job, Prepare, Unsupported
-
-ISA_LEVELS: Final = ("any", "ssse3", "avx2", "avx512", "avx512vbmi")
+from suite.installed import core
 
 
 class Ours:
@@ -30,7 +29,7 @@ class Ours:
         features = core.cpu_features()
         return next((level for level in reversed(ISA_LEVELS) if level in features), "any")
 
-    def plan(self, buffers: Buffers) -> core.Plan:
+    def plan(self, buffers: Buffers) -> Any:
         """Raises Unsupported where the kernel that was asked for refuses."""
         if self.kernel is not None:
             return self._plan(buffers, self.kernel)
@@ -45,7 +44,7 @@ class Ours:
                     continue
         raise Unsupported(f"no kernel up to {self.isa}")
 
-    def _plan(self, buffers: Buffers, kernel: str | None) -> core.Plan:
+    def _plan(self, buffers: Buffers, kernel: str | None) -> Any:
         case = buffers.case
         try:
             return core.Plan(
