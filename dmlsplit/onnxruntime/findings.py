@@ -10,7 +10,7 @@ from typing import Final
 
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.location import Location
-from dmlsplit.graphs.traits import traits_of
+from dmlsplit.graphs.traits import Fusion, traits_of
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.onnxruntime.cures import GUARDED, MOVABLE, UNSPLIT, Cure, Fault, cures_of
 from dmlsplit.onnxruntime.fused import FusedGraph, SessionGraphs
@@ -267,6 +267,9 @@ def _ranges(graph: FusedGraph, found: GraphFault) -> str:
 
     def is_affected(directml: str) -> bool:
         release = next(runtime.release for runtime in runtimes() if runtime.directml == directml)
+        traits = traits_of(release)
+        if found.rule == Fault.PRODUCT.rule and (traits is None or traits.fusion is Fusion.NONE):
+            return False
         return (found.rule, found.node) in graph.once(("rules", release), lambda: _rules(graph, release))
 
     parts = []

@@ -40,6 +40,8 @@ class FusedGraph:
     """Nodes that ONNX Runtime may move a Transpose over."""
 
     once: Once = field(default_factory=Once, repr=False)
+    """The judgements, which have numbers for nodes and tensors, and no names: those of graphs that differ in names only
+    are made once."""
     compiled: Once = field(default_factory=Once, repr=False)
     """The values that its judgements rest on, which are large; they are kept without these."""
 

@@ -29,6 +29,7 @@ from dmlsplit.graphs.descriptors import (
 from dmlsplit.graphs.descriptors import Value as Member
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Graph, Node, Value, attribute
+from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.fused import FusedGraph, Part, SessionGraphs
 from dmlsplit.onnxruntime.lowered import BROADCAST, IDENTITY, LOWERED, SLICE, UNKNOWN, Kind, Lowered
 from dmlsplit.onnxruntime.neighbours import NEIGHBOURS, TRANSPOSABLE
@@ -61,8 +62,13 @@ def session_graphs(graph: SessionGraph) -> SessionGraphs:
     """The DirectML graphs of one graph of a model, in a session of `graph.options`."""
     optimized = graph.once("optimized", lambda: _optimized(graph))
     order = graph.once("order", optimized.walk)
-    places = tuple([_in_graph(graph, node) for node in order]) if graph.fuses else ()
+    places = graph.once(("in graph", graph.runtime), lambda: _places(graph, order))
     return graph.once(("graphs", places), lambda: _graphs(graph, optimized, order, places))
+
+
+def _places(graph: SessionGraph, order: Sequence[Node]) -> tuple[bool | None, ...]:
+    """Whether each node can be in a fused graph, None where that is not known; nothing where none can."""
+    return tuple([_in_graph(graph, node) for node in order]) if graph.fuses else ()
 
 
 def _optimized(graph: SessionGraph) -> Graph:
@@ -226,6 +232,7 @@ class _Builder:
         left = [value for value in made if value.is_output or not members.issuperset(value.readers)]
         self.exits = sorted(left, key=lambda value: value.name.encode("utf-8", "surrogatepass"))
         """The tensors that leave the graph: by name, in byte order."""
+        self._descs: dict[tuple[TensorDataType, tuple[int, ...]], BufferTensorDesc] = {}
 
     def built(self, alive: Sequence[Node]) -> FusedGraph:
         """The graph of the nodes that lead to what leaves it."""
@@ -256,19 +263,25 @@ class _Builder:
             made.append(self._node(row, described, list(map(self._tensor, row.outputs))))
         output_edges = [OutputGraphEdgeDesc(*ends[value], i) for i, value in enumerate(self.exits)]
         results = list(map(self._tensor, self.exits))
+        handed = GraphDesc(shapes, results, [node for node, _ in made], input_edges, output_edges, wires)
+        kinds, ops = tuple([kind for _, kind in made]), tuple([row.name for row in rows])
+        behind = self._behind_transposes(rows)
+        members = tuple([tuple(node.members.items()) for node, _ in made if isinstance(node, NeighbourOperatorDesc)])
+        alike = "judgements", handed, members, kinds, ops, has_constants, behind
         return FusedGraph(
             self.graph.scope.label,
-            GraphDesc(shapes, results, [node for node, _ in made], input_edges, output_edges, wires),
-            tuple([kind for _, kind in made]),
+            handed,
+            kinds,
             tuple([row.path for row in rows]),
-            tuple([row.name for row in rows]),
+            ops,
             tuple([name for name, _ in inputs]),
             _names(self.exits),
             tuple([_names(row.outputs) for row in rows]),
             tuple([frozenset(self.graph.nodes[row.node.index].input) for row in rows]),
             frozenset(value.name for value in self.exits if value.is_output),
             has_constants,
-            self._behind_transposes(rows),
+            behind,
+            self.graph.model.once(alike, Once),
         )
 
     def alive(self) -> list[Node]:
@@ -377,7 +390,10 @@ class _Builder:
     def _tensor(self, value: Value, sizes: Sequence[int] | None = None) -> BufferTensorDesc:
         element = self._element(value)
         data_type = TensorDataType.FLOAT32 if element is None or element.data_type is None else element.data_type
-        return BufferTensorDesc(data_type, self._sizes(value) if sizes is None else sizes)
+        key = data_type, self._sizes(value) if sizes is None else tuple(sizes)
+        if key not in self._descs:
+            self._descs[key] = BufferTensorDesc(*key)
+        return self._descs[key]
 
     def _element(self, value: Value) -> ElementType | None:
         return element_type(self.graph.data_type(value.known))

@@ -4,6 +4,8 @@ import pytest
 
 from dmlsplit.checking.files import Question, judge_file
 from dmlsplit.formats import onnx as front_end
+from dmlsplit.graphs.traits import Fusion
+from dmlsplit.onnxruntime import graph_judging
 from dmlsplit.system.errors import DmlSplitError
 from dmlsplit.targets.target import find_target
 from tests.effort import calls
@@ -46,3 +48,31 @@ def _mended(data):
         return front_end.legalize(data, onnxruntime=RUNTIME)
     except DmlSplitError as error:  # some cannot be mended
         return error
+
+
+def compiled(family, folder, monkeypatch):
+    """The traits of the graphs that are compiled as a model is judged."""
+    path = folder / "model.onnx"
+    path.write_bytes(FAMILIES[family](SIZE).SerializeToString())
+    found = []
+    compile_graph = graph_judging.compile_graph
+
+    def noted(graph, traits, assumed):
+        found.append(traits)
+        return compile_graph(graph, traits, assumed)
+
+    monkeypatch.setattr(graph_judging, "compile_graph", noted)
+    list(judge_file(str(path), Question(TARGETS[1:])))
+    return found
+
+
+def test_graphs_that_differ_in_names_only_are_compiled_once(tmp_path, monkeypatch):
+    found = compiled("ifs", tmp_path, monkeypatch)
+    assert found
+    assert len(found) == len(set(found))
+
+
+def test_fused_products_are_looked_for_in_builds_that_fuse(tmp_path, monkeypatch):
+    found = compiled("gates", tmp_path, monkeypatch)
+    assert len(found) > 1
+    assert Fusion.NONE not in {traits.fusion for traits in found}

@@ -36,7 +36,10 @@ def graphs_of(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """The graphs in a node's attributes, in order."""
     for attribute in node.attribute:
-        yield from graphs_of(attribute)
+        if attribute.HasField("g"):
+            yield attribute.g
+        if attribute.graphs:
+            yield from attribute.graphs
 
 
 def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
@@ -53,8 +56,7 @@ def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     while todo:
         for node in todo[-1]:
             yield node
-            inner = [each for graph in subgraphs(node) for each in graph.node]
-            if inner:
+            if node.attribute and (inner := [each for graph in subgraphs(node) for each in graph.node]):
                 todo.append(iter(inner))
                 break
         else:
