@@ -144,8 +144,19 @@ typedef struct dms_stores {
 
 enum { DMS_CLAIMED_AHEAD = 1024, DMS_FILLED_AHEAD = 16384 };    /* bytes */
 
+/* What a nest does to its elements, which decides how it stores and where it is cut. */
+typedef enum dms_kind {
+    DMS_MOVE,
+    DMS_FILL,                           /* repeats a run over contiguous memory */
+    DMS_TRANSPOSE                       /* of matrices: one loop is contiguous in the target, another in the source */
+} dms_kind;
+
+#define DMS_NO_MATRIX UINT32_MAX
+
 /* The copy of one part: runs of contiguous bytes, repeated by loops. Sizes are at least 2. */
 typedef struct dms_nest {
+    dms_kind kind;                      /* of these loops: dms_classify */
+    uint32_t columns;                   /* the loop that is contiguous in the source, of a matrix whose rows are the last loop; or DMS_NO_MATRIX */
     uint32_t rank;
     size_t run;                         /* bytes */
     int64_t part_offset;                /* bytes from the part's base pointer to the first run */
@@ -153,6 +164,9 @@ typedef struct dms_nest {
     dms_stores stores;
     dms_loop *loops;                    /* [rank], outermost first, in descending order of the target's strides */
 } dms_nest;
+
+/* Sets kind and columns from the other members. */
+void dms_classify(dms_nest *nest);
 
 typedef struct dms_kernel dms_kernel;
 

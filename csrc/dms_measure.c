@@ -64,7 +64,7 @@ static void ask(dmlsplit_profile *profile, const memory *m)
     const dms_stores fetches[2] = {dms_streamed_stores(DMLSPLIT_FETCH_LINES), dms_streamed_stores(DMLSPLIT_FETCH_PAGES)};
     const dms_stores claims[2] = {{DMS_PLAIN, 0, 0}, {DMS_CLAIMED, 0, DMS_CLAIMED_AHEAD}}, streams[2] = {claims[0], fetches[0]};
     dms_loop matrix[2] = {{SIDE, SIDE * 4, 4}, {SIDE, 4, SIDE * 4}};
-    dms_nest run = {0, STREAMED, 0, 0, claims[0], NULL}, turned = {2, 4, 0, 0, claims[0], matrix};
+    dms_nest run = {DMS_MOVE, DMS_NO_MATRIX, 0, STREAMED, 0, 0, claims[0], NULL}, turned = {DMS_TRANSPOSE, 0, 2, 4, 0, 0, claims[0], matrix};
     const bool pages = is_better(runs, &run, fetches, m, STREAMED, profile->fetch == DMLSPLIT_FETCH_PAGES);
     profile->fetch = pages ? DMLSPLIT_FETCH_PAGES : DMLSPLIT_FETCH_LINES;
     run.run = COPIED;

@@ -1,7 +1,6 @@
 /* dms_plan.c - from a geometry to a plan */
 #include "dms_internal.h"
 #include "dms_struct.h"
-#include "dms_transpose.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -202,7 +201,8 @@ static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *lo
         loops[d].target_stride = operands[0].strides[d];
         loops[d].source_stride = operands[1].strides[d];
     }
-    shape->nest.stores = dms_is_fill(&shape->nest) ? plan->fills : dms_refuse_transpose(&shape->nest) == NULL ? plan->turns : plan->copies;
+    dms_classify(&shape->nest);
+    shape->nest.stores = shape->nest.kind == DMS_FILL ? plan->fills : shape->nest.kind == DMS_TRANSPOSE ? plan->turns : plan->copies;
 }
 
 /* What slices are found by. */

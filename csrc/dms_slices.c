@@ -59,7 +59,7 @@ static void order_loops(const dms_nest *nest, uint32_t *order)
     uint32_t count = 0, last[2];
     for (uint32_t d = 0; d < nest->rank; d++)
         order[d] = d;
-    if (dms_refuse_transpose(nest) != NULL)
+    if (nest->kind != DMS_TRANSPOSE)
         return;
     const dms_matrix m = dms_find_matrix(nest);
     last[m.columns->size < m.rows->size] = (uint32_t)(m.columns - nest->loops);
@@ -74,7 +74,7 @@ static void order_loops(const dms_nest *nest, uint32_t *order)
 static uint64_t unit_of(const dms_shape *shape, uint64_t slice)
 {
     const dms_nest *nest = &shape->nest;
-    const bool turns = dms_refuse_transpose(nest) == NULL;
+    const bool turns = nest->kind == DMS_TRANSPOSE;
     uint32_t order[DMLSPLIT_MAX_RANK];
     uint64_t step = shape->bytes, lines = DMS_LINE;   /* lines of a matrix are turned together */
     order_loops(nest, order);
@@ -90,7 +90,7 @@ static uint64_t unit_of(const dms_shape *shape, uint64_t slice)
 uint64_t dms_least_unit(const dms_shape *shape)
 {
     const dms_nest *nest = &shape->nest;
-    if (dms_refuse_transpose(nest) != NULL)
+    if (nest->kind != DMS_TRANSPOSE)
         return lower(nest->run, DMS_LINE);
     const dms_matrix m = dms_find_matrix(nest);
     return lower(m.rows->size, m.columns->size) * nest->run;
@@ -129,6 +129,7 @@ static void copy_some(const copy *c, uint64_t first, uint64_t last)
             bytes *= loops[order[i]].size;
             step *= loop.size;
         }
+        dms_classify(&box);
         const dms_kernel *kernel = find_kernel(c->shape->kernel, &box);
 #ifdef DMS_TESTING
         dms_fallback_bytes += kernel != c->shape->kernel && kernel == &dms_kernel_table[DMS_KERNEL_COUNT - 1] ? bytes : 0;
@@ -203,7 +204,7 @@ static uint64_t cut_at(const dms_shape *shape, uint64_t byte, uint64_t slice)
     if (byte >= shape->bytes)
         return shape->bytes;
     const uint64_t unit = unit_of(shape, slice);
-    DMS_ASSERT(dms_refuse_transpose(&shape->nest) != NULL || unit % dms_least_unit(shape) == 0);   /* the shorter side of a matrix stays whole */
+    DMS_ASSERT(shape->nest.kind != DMS_TRANSPOSE || unit % dms_least_unit(shape) == 0);   /* the shorter side of a matrix stays whole */
     return byte / unit * unit;
 }
 

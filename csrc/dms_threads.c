@@ -8,7 +8,9 @@
  *                                                       thread: find a task that wants helpers, take slices, sleep
  */
 #define _POSIX_C_SOURCE 200809L         /* signal masks, in C11 without extensions */
-#include "dms_transpose.h"
+#include "dms_internal.h"
+
+#include <string.h>
 
 #ifdef _WIN32
 #define WIN32_LEAN_AND_MEAN
@@ -57,7 +59,7 @@ static uint64_t least_share(const dmlsplit_plan *plan)
 #if defined(DMS_TESTING) || DMS_SANITIZED
     return plan->bytes > 0;
 #else
-    return plan->group == NULL && dms_refuse_transpose(&plan->shapes[0].nest) == NULL ? 4 << 20 : 10 << 20;
+    return plan->group == NULL && plan->shapes[0].nest.kind == DMS_TRANSPOSE ? 4 << 20 : 10 << 20;
 #endif
 }
 

@@ -81,22 +81,11 @@ typedef struct dms_matrix {
     dms_loop around[DMLSPLIT_MAX_RANK];
 } dms_matrix;
 
+/* Of a nest that has one. */
 dms_matrix dms_find_matrix(const dms_nest *nest);
 
-/* NULL, or why not. A nest that turns a matrix, the loops around it apart. */
-const char *dms_refuse_transpose(const dms_nest *nest);
-const char *dms_accept_transpose(const dms_nest *nest);     /* where it is not narrow */
-
-/* Whether a run is repeated over contiguous memory, as the input was broadcast along that dimension, and over so much of it that a longer run of several
- * pays. Up to 512 bytes of a matrix are turned as fast, within the caches in 0.55 of the time. */
-static inline bool dms_is_fill(const dms_nest *nest)
-{
-    enum { LEAST = 128, TURNED = 512 };         /* bytes */
-    const dms_loop *last = nest->rank > 0 ? &nest->loops[nest->rank - 1] : NULL;        /* there may be no loops */
-    if (last == NULL || last->source_stride != 0 || last->target_stride != (int64_t)nest->run || last->size * nest->run < LEAST)
-        return false;
-    return last->size * nest->run > TURNED || dms_accept_transpose(nest) != NULL;
-}
+/* Whether a side of a nest's matrix is too short for squares to pay. */
+bool dms_is_narrow(const dms_nest *nest);
 
 void dms_transpose_nest(const dms_nest *nest, char *target, const char *source, const dms_turner *turner);
 

@@ -141,7 +141,7 @@ const char dms_no_pixels[] = "it does not turn pixels of 2 to 16 elements to pla
 dms_pixels dms_find_pixels(const dms_nest *nest)
 {
     dms_pixels p = {0, false};
-    if (dms_refuse_transpose(nest) != NULL)
+    if (nest->columns == DMS_NO_MATRIX)
         return p;
     const dms_matrix m = dms_find_matrix(nest);
     const bool to_pixels = m.rows->size <= DMS_MOST_CHANNELS && m.columns->target_stride == (int64_t)(m.rows->size * nest->run);

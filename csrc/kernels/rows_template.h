@@ -204,7 +204,7 @@ DMS_TARGET void DMS_NAME(dms_run_rows)(const dmlsplit_plan *plan, const dms_buff
 
 const char *DMS_NAME(dms_accept_runs)(const dms_nest *nest)
 {
-    if (dms_is_fill(nest))
+    if (nest->kind == DMS_FILL)
         return NULL;
     if (nest->run <= 16)
         return "contiguous runs are not longer than 16 bytes";
@@ -252,7 +252,7 @@ DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const
     static const dms_loop once = {1, 0, 0};
     const dms_loop *last = nest->rank > 0 ? &nest->loops[nest->rank - 1] : &once;
     const uint32_t outer = nest->rank > 0 ? nest->rank - 1 : 0;
-    const bool fill = dms_is_fill(nest), by_call = fill && nest->stores.regime == DMS_CLAIMED && last->size * nest->run >= LEAST_BY_CALL;
+    const bool fill = nest->kind == DMS_FILL, by_call = fill && nest->stores.regime == DMS_CLAIMED && last->size * nest->run >= LEAST_BY_CALL;
     const uint64_t most = fill ? PATTERN / nest->run : 1;
     uint64_t count = most < last->size ? most : last->size;
     while (by_call && (count & (count - 1)) != 0)       /* a power of two makes whole lines of most runs */

@@ -305,52 +305,23 @@ void dms_transpose(const dms_turner *turner, size_t element_size, dms_side *from
 
 /* ---- Nests ---- */
 
-/* The loop that is contiguous in the source, forwards or backwards; nest->rank: none. */
-static uint32_t source_loop(const dms_nest *nest)
-{
-    uint32_t d = 0;
-    while (d < nest->rank && dms_abs_i64(nest->loops[d].source_stride) != nest->run)
-        d++;
-    return d;
-}
-
-const char *dms_refuse_transpose(const dms_nest *nest)
-{
-    enum { LEAST = 256 };               /* elements: below, finding the tiles costs more than they save */
-    if (!dms_is_element(nest->run))
-        return "elements are not of 1, 2, 4, 8 or 16 bytes";
-    if (nest->rank < 2 || nest->loops[nest->rank - 1].target_stride != (int64_t)nest->run)
-        return "no loop is contiguous in the target";
-    const uint32_t columns = source_loop(nest);
-    if (columns + 1 >= nest->rank)
-        return "no other loop is contiguous in the source";
-    if (nest->loops[columns].size * nest->loops[nest->rank - 1].size < LEAST)
-        return "the matrix that is turned has less than 256 elements";
-    return NULL;
-}
-
 dms_matrix dms_find_matrix(const dms_nest *nest)
 {
-    const uint32_t columns = source_loop(nest);
     dms_matrix m;
     m.rows = &nest->loops[nest->rank - 1];
-    m.columns = &nest->loops[columns];
+    m.columns = &nest->loops[nest->columns];
     m.count = 0;
     for (uint32_t d = 0; d + 1 < nest->rank; d++)
-        if (d != columns)
+        if (d != nest->columns)
             m.around[m.count++] = nest->loops[d];
     return m;
 }
 
-const char *dms_accept_transpose(const dms_nest *nest)
+const char *dms_refuse_transpose(const dms_nest *nest)
 {
-    enum { NARROW = 12 };               /* elements of a side: squares of which most is empty take longer than moves */
-    const char *refusal = dms_refuse_transpose(nest);
-    if (refusal != NULL)
-        return refusal;
-    const dms_matrix m = dms_find_matrix(nest);
-    const size_t least = dms_smaller(DMS_LINE / nest->run, NARROW);
-    return m.rows->size >= least && m.columns->size >= least ? NULL : "a side of the matrix has less than a line, or than 12 elements";
+    if (nest->columns == DMS_NO_MATRIX)
+        return "no matrix of 256 elements or more, of 1, 2, 4, 8 or 16 bytes each, is transposed";
+    return dms_is_narrow(nest) ? "a side of the matrix has less than a line, or than 12 elements" : NULL;
 }
 
 /* The loop with its steps in the other order, and where it begins. */
