@@ -23,21 +23,14 @@ uint64_t dms_full_parts(const dmlsplit_plan *plan);
 /* Sets the members that are alike for all rows of a plan: count to places. */
 void dms_lay_out_channels(const dmlsplit_plan *plan, dms_channels *channels);
 
-/* NULL, or why a plan's rows are not cut into contiguous pieces, or not into such as are copied together. */
-const char *dms_refuse_pieces(const dmlsplit_plan *plan);
-const char *dms_refuse_rows(const dmlsplit_plan *plan);
+/* NULL, or why a plan's rows are not cut into contiguous pieces. */
+const char *dms_can_pieces(const dmlsplit_plan *plan);
 
-/* NULL, or why a plan does not consist of such stretches of small pieces. */
-const char *dms_refuse_moves(const dmlsplit_plan *plan);
-
-/* The same, where rows have to follow each other without gaps. */
-const char *dms_refuse_channels(const dmlsplit_plan *plan);
+/* Whether rows follow each other without gaps, in the whole and in every part. */
+bool dms_are_packed(const dmlsplit_plan *plan);
 
 /* The common width of all parts, or 0. */
 size_t dms_equal_width(const dmlsplit_plan *plan);
-
-/* NULL, or why not 2 to 4 parts of 1, 2, 4 or 8 bytes. */
-const char *dms_refuse_equal(const dmlsplit_plan *plan);
 
 /* Copies the rows from first on by moves: what shuffles leave over. */
 void dms_move_channels(const dms_channels *channels, bool split, uint64_t first);

@@ -37,7 +37,7 @@ static bool has(uint32_t value, uint32_t bits)
     return (value & bits) == bits;
 }
 
-static uint32_t detect(void)
+static uint32_t detect_isa(void)
 {
     dms_cpuid_registers one = {0, 0, 0, 0}, seven = {0, 0, 0, 0};
     uint32_t isa = DMS_NEON ? DMS_ISA_NEON : 0;
@@ -60,7 +60,7 @@ uint32_t dms_cpu_isa(void)
 {
     uint32_t value = dms_load_cached(&cached);
     if (value == 0) {
-        value = detect() | DETECTED;
+        value = detect_isa() | DETECTED;
         dms_store_cached(&cached, value);
     }
     return value & ~DETECTED;
@@ -69,7 +69,7 @@ uint32_t dms_cpu_isa(void)
 #ifdef DMS_TESTING
 void dms_cpu_mask(uint32_t mask)
 {
-    dms_store_cached(&cached, (detect() & mask) | DETECTED);
+    dms_store_cached(&cached, (detect_isa() & mask) | DETECTED);
 }
 #endif
 

@@ -187,7 +187,7 @@ typedef struct dms_part {
 } dms_part;
 
 enum {                                  /* one index for each line of the kernel table */
-#define DMS_KERNEL(kind, name, isa, accept) DMS_KERNEL_##name,
+#define DMS_KERNEL(kind, name, isa, can, slow, cost) DMS_KERNEL_##name,
 #include "dms_kernels.inc"
     DMS_KERNEL_COUNT
 };
@@ -239,7 +239,13 @@ typedef struct dms_buffers {
 typedef struct dms_channels dms_channels;
 typedef void dms_stretch_copier(const dms_channels *channels, const void *tables, bool split, const dms_stores *stores);
 
-/* A kernel has one of two forms, and NULL in place of the other. accept_* returns NULL, or why not, as a static text.
+/* What a kernel costs where it is slow, and why, as a static text; 0 and NULL: it is not. */
+typedef struct dms_slow {
+    unsigned cost;
+    const char *why;
+} dms_slow;
+
+/* A kernel has one of two forms, and NULL in place of the other. can_* returns NULL, or why not, as a static text.
  *   group: copies rows [first, last) of all parts, whatever it reads or writes first
  *   nest:  copies one part
  * What they stream is fenced behind them (dms_slices.c). Of small rows group kernels copy one stretch after the other.
@@ -248,9 +254,12 @@ typedef void dms_stretch_copier(const dms_channels *channels, const void *tables
 struct dms_kernel {
     const char *name;
     uint32_t isa;                       /* the bit that the CPU must have, or DMS_ISA_ANY */
-    const char *(*accept_group)(const dmlsplit_plan *plan);
+    unsigned cost;                      /* where it is not slow */
+    const char *(*can_group)(const dmlsplit_plan *plan);
+    dms_slow (*slow_group)(const dmlsplit_plan *plan);
     void (*run_group)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last);
-    const char *(*accept_nest)(const dms_nest *nest);
+    const char *(*can_nest)(const dms_nest *nest);
+    dms_slow (*slow_nest)(const dms_nest *nest);
     void (*run_nest)(const dms_nest *nest, char *target, const char *source);
     dms_stretch_copier *copy_stretch;   /* or NULL */
     void *(*prepare_group)(const dmlsplit_plan *plan);  /* or NULL */
@@ -258,8 +267,11 @@ struct dms_kernel {
 
 extern const dms_kernel dms_kernel_table[DMS_KERNEL_COUNT];
 
-/* Chooses the first kernels of the table that this CPU has and that accept; with a name, only that one. */
+/* Chooses the cheapest kernels that this CPU has and that can copy the plan; with a name, only that one, where it is not slow. */
 dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name);
+
+/* The kernel for a part of what `chosen` was chosen for: itself, or the next one of the table that can, and is not slow. */
+const dms_kernel *dms_kernel_for(const dms_kernel *chosen, const dms_nest *box);
 
 /* dmlsplit_plan_create with a kernel's name: that one or DMLSPLIT_KERNEL_REFUSED. NULL: the best one. For tests and benchmarks. */
 dmlsplit_status dms_plan_create(const dmlsplit_geometry *geometry, const char *kernel, dmlsplit_plan **plan, dmlsplit_fault *fault);
@@ -322,6 +334,7 @@ void dms_cpu_mask(uint32_t mask);
 
 /* The least bytes of a slice, for tests to lower; those that slices left to another kernel than the chosen one, so far; runs of each kernel; and steps
  * that planning took, over strides, bytes of tables, and parts of slices. */
+extern uint32_t dms_removed_kernel;     /* index of a row that is left out of the table; DMS_KERNEL_COUNT: none */
 extern void (*dms_while_measuring)(void);       /* called before what was measured is kept; may be NULL */
 extern uint64_t dms_least_slice, dms_fallback_bytes, dms_kernel_runs[DMS_KERNEL_COUNT], dms_plan_steps;
 #define DMS_COUNT_RUN(kernel) ((void)dms_kernel_runs[(kernel) - dms_kernel_table]++)

@@ -5,19 +5,22 @@
 
 #include <string.h>
 
-#define DMS_DECLARE_GROUP(name, accept)                                                                                 \
-    const char *accept(const dmlsplit_plan *plan);                                                                      \
+#define DMS_DECLARE_GROUP(name, can, slow)                                                                              \
+    const char *can(const dmlsplit_plan *plan);                                                                         \
+    dms_slow slow(const dmlsplit_plan *plan);                                                                           \
     void dms_run_##name(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last);
-#define DMS_DECLARE_STRETCH(name, accept)                                                                               \
-    const char *accept(const dmlsplit_plan *plan);                                                                      \
+#define DMS_DECLARE_STRETCH(name, can, slow)                                                                            \
+    const char *can(const dmlsplit_plan *plan);                                                                         \
+    dms_slow slow(const dmlsplit_plan *plan);                                                                           \
     dms_stretch_copier dms_copy_##name;
-#define DMS_DECLARE_TABLE(name, accept)                                                                                 \
-    DMS_DECLARE_STRETCH(name, accept)                                                                                   \
+#define DMS_DECLARE_TABLE(name, can, slow)                                                                              \
+    DMS_DECLARE_STRETCH(name, can, slow)                                                                                \
     void *dms_prepare_##name(const dmlsplit_plan *plan);
-#define DMS_DECLARE_NEST(name, accept)                                                                                  \
-    const char *accept(const dms_nest *nest);                                                                           \
+#define DMS_DECLARE_NEST(name, can, slow)                                                                               \
+    const char *can(const dms_nest *nest);                                                                              \
+    dms_slow slow(const dms_nest *nest);                                                                                \
     void dms_run_##name(const dms_nest *nest, char *target, const char *source);
-#define DMS_KERNEL(kind, name, isa, accept) DMS_DECLARE_##kind(name, accept)
+#define DMS_KERNEL(kind, name, isa, can, slow, cost) DMS_DECLARE_##kind(name, can, slow)
 #include "dms_kernels.inc"
 
 /* ---- Instruction sets ---- */

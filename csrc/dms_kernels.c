@@ -1,47 +1,78 @@
 /* dms_kernels.c - the kernel table and the choice from it */
+#include "dms_costs.h"
 #include "dms_kernel.h"
 
-#define DMS_GROUP(name, accept) .accept_group = accept, .run_group = dms_run_##name
-#define DMS_STRETCH(name, accept) .accept_group = accept, .run_group = dms_run_small_rows, .copy_stretch = dms_copy_##name
-#define DMS_TABLE(name, accept) DMS_STRETCH(name, accept), .prepare_group = dms_prepare_##name
-#define DMS_NEST(name, accept) .accept_nest = accept, .run_nest = dms_run_##name
-#define DMS_KERNEL(kind, title, feature, accept) {.name = #title, .isa = feature, DMS_##kind(title, accept)},
+#define DMS_GROUP(name, can, slow) .can_group = can, .slow_group = slow, .run_group = dms_run_##name
+#define DMS_STRETCH(name, can, slow) .can_group = can, .slow_group = slow, .run_group = dms_run_small_rows, .copy_stretch = dms_copy_##name
+#define DMS_TABLE(name, can, slow) DMS_STRETCH(name, can, slow), .prepare_group = dms_prepare_##name
+#define DMS_NEST(name, can, slow) .can_nest = can, .slow_nest = slow, .run_nest = dms_run_##name
+#define DMS_KERNEL(kind, title, feature, can, slow, number) {.name = #title, .isa = feature, .cost = number, DMS_##kind(title, can, slow)},
 const dms_kernel dms_kernel_table[DMS_KERNEL_COUNT] = {
 #include "dms_kernels.inc"
 };
 
 #ifdef DMS_TESTING
 uint64_t dms_kernel_runs[DMS_KERNEL_COUNT], dms_plan_steps;
+uint32_t dms_removed_kernel = DMS_KERNEL_COUNT;
+#define IS_REMOVED(index) ((index) == dms_removed_kernel)
+#else
+#define IS_REMOVED(index) false
 #endif
 
-/* The first kernel that takes a shape, or that takes all of a plan: shape is NULL. With a name, only that one. NULL: there is none. Where refusals is
- * not NULL it receives why those before it do not, unless another shape had a reason. */
-static const dms_kernel *find_kernel(const dmlsplit_plan *plan, const dms_shape *shape, const char *name, const char **refusals)
+/* What a kernel costs for a shape, or for all of a plan: shape is NULL. *why: why it can not, or is slow; NULL: neither. */
+static unsigned cost_of(const dms_kernel *kernel, const dmlsplit_plan *plan, const dms_shape *shape, const char **why)
+{
+    *why = shape != NULL ? kernel->can_nest(&shape->nest) : kernel->can_group(plan);
+    if (*why != NULL)
+        return DMS_IMPOSSIBLE;
+    const dms_slow slow = shape != NULL ? kernel->slow_nest(&shape->nest) : kernel->slow_group(plan);
+    *why = slow.why;
+    return slow.why != NULL ? slow.cost : kernel->cost;
+}
+
+/* The cheapest kernel for a shape, or for all of a plan: shape is NULL. With a name, that one, if it is not slow. NULL: there is none that costs less than
+ * limit. Where refusals is not NULL it receives why kernels that stand before the one that is chosen are not, unless another shape had a reason. */
+static const dms_kernel *find_cheapest(const dmlsplit_plan *plan, const dms_shape *shape, const char *name, unsigned limit, const char **refusals)
 {
     const uint32_t isa = dms_cpu_isa();
-    for (uint32_t i = 0; i < DMS_KERNEL_COUNT; i++) {
+    const dms_kernel *best = NULL;
+    for (uint32_t i = 0; i < DMS_KERNEL_COUNT && (best == NULL || dms_kernel_table[i].cost < limit); i++) {
         const dms_kernel *kernel = &dms_kernel_table[i];
-        const char *refusal = "this CPU lacks its instructions";
-        if ((kernel->accept_nest != NULL) != (shape != NULL) || (name != NULL && strcmp(name, kernel->name) != 0))
+        const char *why = "this CPU lacks its instructions";
+        unsigned cost = DMS_IMPOSSIBLE;
+        if ((kernel->can_nest != NULL) != (shape != NULL) || (name != NULL && strcmp(name, kernel->name) != 0) || IS_REMOVED(i))
             continue;
         if ((kernel->isa & ~isa) == 0)
-            refusal = shape != NULL ? kernel->accept_nest(&shape->nest) : kernel->accept_group(plan);
-        if (refusal == NULL)
-            return kernel;
-        if (refusals != NULL && refusals[i] == NULL)
-            refusals[i] = refusal;
+            cost = cost_of(kernel, plan, shape, &why);
+        if (refusals != NULL && why != NULL && refusals[i] == NULL)
+            refusals[i] = why;
+        if (cost < limit && (name == NULL || why == NULL)) {
+            best = kernel;
+            limit = cost;
+        }
     }
-    return NULL;
+    return best;
+}
+
+const dms_kernel *dms_kernel_for(const dms_kernel *chosen, const dms_nest *box)
+{
+    const dms_kernel *const last = &dms_kernel_table[DMS_KERNEL_COUNT - 1];
+    while (chosen != last && (!dmlsplit_kernel_available((uint32_t)(chosen - dms_kernel_table)) || chosen->can_nest(box) != NULL ||
+                              chosen->slow_nest(box).why != NULL))
+        chosen++;
+    return chosen;
 }
 
 dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name)
 {
-    plan->group = find_kernel(plan, NULL, name, plan->refusals);
+    plan->group = find_cheapest(plan, NULL, name, DMS_PART_BY_PART, plan->refusals);
+    if (plan->group != NULL)
+        plan->refusals[plan->group - dms_kernel_table] = NULL;  /* slow, and the best nevertheless */
     for (uint64_t i = 0; i < plan->shape_count; i++) {
         dms_shape *shape = &plan->shapes[i];
-        shape->kernel = find_kernel(plan, shape, name, plan->group == NULL ? plan->refusals : NULL);
+        shape->kernel = find_cheapest(plan, shape, name, DMS_IMPOSSIBLE, plan->group == NULL ? plan->refusals : NULL);
         if (shape->kernel == NULL && plan->group == NULL)
-            return DMLSPLIT_KERNEL_REFUSED;     /* that of the name: the last line of the table accepts everything */
+            return DMLSPLIT_KERNEL_REFUSED;     /* that of the name: the last row of the table can copy everything */
     }
     if (plan->group == NULL || plan->group->prepare_group == NULL)
         return DMLSPLIT_OK;

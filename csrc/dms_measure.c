@@ -22,7 +22,7 @@ typedef struct memory {
 } memory;
 
 /* The widest kernel of a family; NULL: there is none. */
-static const dms_kernel *find_kernel(const char *prefix)
+static const dms_kernel *widest_kernel(const char *prefix)
 {
     for (uint32_t i = 0; i < DMS_KERNEL_COUNT; i++)
         if (dmlsplit_kernel_available(i) && strncmp(dms_kernel_table[i].name, prefix, strlen(prefix)) == 0)
@@ -60,7 +60,7 @@ static bool is_better(const dms_kernel *kernel, dms_nest *nest, const dms_stores
 
 static void ask(dmlsplit_profile *profile, const memory *m)
 {
-    const dms_kernel *const runs = find_kernel("runs_"), *const turns = find_kernel("transpose_");
+    const dms_kernel *const runs = widest_kernel("runs_"), *const turns = widest_kernel("transpose_");
     const dms_stores fetches[2] = {dms_streamed_stores(DMLSPLIT_FETCH_LINES), dms_streamed_stores(DMLSPLIT_FETCH_PAGES)};
     const dms_stores claims[2] = {{DMS_PLAIN, 0, 0}, {DMS_CLAIMED, 0, DMS_CLAIMED_AHEAD}}, streams[2] = {claims[0], fetches[0]};
     dms_loop matrix[2] = {{SIDE, SIDE * 4, 4}, {SIDE, 4, SIDE * 4}};

@@ -147,7 +147,7 @@ static uint64_t bytes_read(const dmlsplit_plan *plan)
 }
 
 /* Lines are claimed from the profile's traffic on, and on every CPU from so many times what the caches nearest the core hold; 0: never. */
-static dms_stores choose(const dmlsplit_profile *profile, uint64_t traffic, uint64_t stream, uint64_t claim, uint64_t times, uintptr_t ahead)
+static dms_stores choose_regime(const dmlsplit_profile *profile, uint64_t traffic, uint64_t stream, uint64_t claim, uint64_t times, uintptr_t ahead)
 {
     const dms_stores claimed = {DMS_CLAIMED, 0, ahead}, plain = {DMS_PLAIN, 0, 0};
     const bool is_large = times > 0 && profile->level2 > 0 && traffic >= times * profile->level2;
@@ -165,9 +165,9 @@ static void choose_stores(dmlsplit_plan *plan)
     const uint64_t read = bytes_read(plan), traffic = plan->bytes + read, filled = plan->bytes / 3 * 2 + read;
     dmlsplit_profile p;
     dms_profile_for(traffic, &p);
-    plan->copies = choose(&p, traffic, p.stream_copies, p.claim, 0, DMS_CLAIMED_AHEAD);
-    plan->turns = choose(&p, traffic, p.stream_turns, p.claim, plan->space.element_size == 1 ? 4 : 0, DMS_CLAIMED_AHEAD);
-    plan->fills = choose(&p, filled, p.stream_turns, p.claim / 3 * 2, 6, DMS_FILLED_AHEAD);
+    plan->copies = choose_regime(&p, traffic, p.stream_copies, p.claim, 0, DMS_CLAIMED_AHEAD);
+    plan->turns = choose_regime(&p, traffic, p.stream_turns, p.claim, plan->space.element_size == 1 ? 4 : 0, DMS_CLAIMED_AHEAD);
+    plan->fills = choose_regime(&p, filled, p.stream_turns, p.claim / 3 * 2, 6, DMS_FILLED_AHEAD);
 }
 
 static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *loops)
@@ -219,7 +219,7 @@ static void number_bytes(dmlsplit_plan *plan)
     }
 }
 
-static dmlsplit_status build(dmlsplit_plan *plan, const dmlsplit_geometry *g, const char *kernel, dmlsplit_fault *fault)
+static dmlsplit_status build_plan(dmlsplit_plan *plan, const dmlsplit_geometry *g, const char *kernel, dmlsplit_fault *fault)
 {
     uint64_t elements;
     dmlsplit_status status = dms_check_geometry(g, &elements, fault);
@@ -271,7 +271,7 @@ dmlsplit_status dms_plan_create(const dmlsplit_geometry *geometry, const char *k
     dmlsplit_geometry known;
     dmlsplit_status status = dms_take_struct(&known, sizeof known, geometry, geometry->struct_size, DMS_FIRST_GEOMETRY);
     if (status == DMLSPLIT_OK)
-        status = build(built, &known, kernel, fault);
+        status = build_plan(built, &known, kernel, fault);
     if (status == DMLSPLIT_OK)
         *plan = built;
     else

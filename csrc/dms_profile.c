@@ -39,7 +39,7 @@ static void read_caches(uint32_t leaf, dmlsplit_profile *profile)
  * Servers and virtual machines report caches that are not theirs: where 105 MiB were reported, copies of which the output is read once broke even
  * at 16 to 18 MB, and transposes, whose plain stores wait for one line after the other, at twice the second-level cache (Intel). There copies of 32 MB
  * took 0.85 times as long when pages were fetched, and prefetchw plain ones 0.8; on Zen 5 1.15 and 1.1 times. */
-static void detect(dmlsplit_profile *profile)
+static void read_machine(dmlsplit_profile *profile)
 {
     enum { MOST_COPIES = 16 << 20, MOST_LEVEL2 = 4 << 20, INTEL = 0x756e6547 /* "Genu" */, PREFETCHW = 1u << 8 };
     dms_cpuid_registers vendor, extended;
@@ -117,7 +117,7 @@ static void keep_detected(void)
     dmlsplit_profile profile;
     memset(&profile, 0, sizeof profile);
     profile.struct_size = sizeof profile;
-    detect(&profile);
+    read_machine(&profile);
     read_variables(&profile);
     keep(DETECTED, &profile);
 }

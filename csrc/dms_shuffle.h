@@ -35,5 +35,11 @@ typedef struct dms_shuffle {
 /* unit: bytes of a vector. For a plan that is not refused; free() takes the list, NULL: there is no memory. */
 dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t unit);
 
-/* NULL, or why not. */
-const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit);
+/* Rows of a block. */
+uint64_t dms_shuffle_rows(const dmlsplit_plan *plan, size_t unit);
+
+/* Whether the list of a plan whose rows are packed has room for all its steps, and takes so many a vector on average, or fewer. */
+bool dms_shuffle_takes(const dmlsplit_plan *plan, size_t unit, size_t most);
+
+/* Where shuffles are slow (dms_costs.c). */
+dms_slow dms_slow_shuffle(const dmlsplit_plan *plan, size_t unit);

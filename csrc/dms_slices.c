@@ -96,14 +96,6 @@ uint64_t dms_least_unit(const dms_shape *shape)
     return lower(m.rows->size, m.columns->size) * nest->run;
 }
 
-/* The kernel that was chosen, or the next one after it that takes what is left of a matrix. */
-static const dms_kernel *find_kernel(const dms_kernel *chosen, const dms_nest *box)
-{
-    while (!dmlsplit_kernel_available((uint32_t)(chosen - dms_kernel_table)) || chosen->accept_nest(box) != NULL)
-        chosen++;                       /* the last one takes all */
-    return chosen;
-}
-
 /* Bytes [first, last) of a part in the order of its loops, by the largest boxes from first on. */
 static void copy_some(const copy *c, uint64_t first, uint64_t last)
 {
@@ -130,7 +122,7 @@ static void copy_some(const copy *c, uint64_t first, uint64_t last)
             step *= loop.size;
         }
         dms_classify(&box);
-        const dms_kernel *kernel = find_kernel(c->shape->kernel, &box);
+        const dms_kernel *kernel = dms_kernel_for(c->shape->kernel, &box);
 #ifdef DMS_TESTING
         dms_fallback_bytes += kernel != c->shape->kernel && kernel == &dms_kernel_table[DMS_KERNEL_COUNT - 1] ? bytes : 0;
 #endif
@@ -238,7 +230,7 @@ static void fence(void)
 /* What is done last: non-temporal stores become visible before those after them, as ordinary ones would; after many parts once, as each
  * such fence waits for memory (1,024 parts of 4 KB took 2.4 times memcpy's time, and 1.1). And MSVC leaves it to the program to clear the upper halves of
  * the registers, without which older instructions run slowly. */
-static void leave(const dmlsplit_plan *plan)
+static void finish_stores(const dmlsplit_plan *plan)
 {
     const uint32_t isa = dms_cpu_isa();
     if ((isa & DMS_ISA_SSSE3) != 0 && (dms_is_streamed(&plan->copies) || dms_is_streamed(&plan->turns) || dms_is_streamed(&plan->fills)))
@@ -266,7 +258,7 @@ void dms_run_slice(const dmlsplit_plan *plan, const dms_buffers *buffers, const 
         plan->group->run_group(plan, buffers, s->first, s->last);
     else
         copy_bytes(plan, buffers, s, plan->bytes / cut->count);
-    leave(plan);
+    finish_stores(plan);
 }
 
 void dms_run_all(const dmlsplit_plan *plan, const dms_buffers *buffers)
@@ -281,5 +273,5 @@ void dms_run_all(const dmlsplit_plan *plan, const dms_buffers *buffers)
             DMS_COUNT_RUN(c.shape->kernel);
             c.shape->kernel->run_nest(&c.shape->nest, c.target, c.source);
         }
-    leave(plan);
+    finish_stores(plan);
 }

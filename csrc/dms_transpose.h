@@ -91,5 +91,4 @@ void dms_transpose_nest(const dms_nest *nest, char *target, const char *source, 
 
 /* ---- Columns: parts of one element a row ---- */
 
-const char *dms_refuse_columns(const dmlsplit_plan *plan);
 void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, const dms_turner *turner);

@@ -9,10 +9,6 @@
  * times memcpy's time at 134 MB in place of 0.72; 1 KB was dearer within the caches. */
 #define BLOCK_BYTES 2048
 
-/* Rows and pieces (these on average) up to so many bytes are as well copied by moves as row by row; past the caches, where rows have to collect lines
- * between moves, all that have no wider piece than the last. */
-enum { SMALL_ROW = 64, SMALL_PIECE = 80, WIDEST_STREAMED = 128 };
-
 uint64_t dms_full_parts(const dmlsplit_plan *plan)
 {
     uint64_t count = 0;
@@ -21,8 +17,7 @@ uint64_t dms_full_parts(const dmlsplit_plan *plan)
     return count;
 }
 
-/* Whether rows follow each other without gaps, in the whole and in every part. */
-static bool are_packed(const dmlsplit_plan *plan)
+bool dms_are_packed(const dmlsplit_plan *plan)
 {
     const dms_space *space = &plan->space;
     for (uint64_t i = 0; i < space->operand_count; i++)
@@ -31,36 +26,21 @@ static bool are_packed(const dmlsplit_plan *plan)
     return true;
 }
 
-/* Whether pieces are moved to memory that is cached, and streamed from there as whole lines (stretch_template.h). */
-static bool are_staged(const dmlsplit_plan *plan)
+const char *dms_can_small_rows(const dmlsplit_plan *plan)
 {
-    uint64_t widest = 0;
-    for (uint64_t i = 1; i < plan->space.operand_count; i++)
-        widest = plan->space.operands[i].length > widest ? plan->space.operands[i].length : widest;
-    return dms_is_streamed(&plan->copies) && widest * plan->space.element_size <= WIDEST_STREAMED && are_packed(plan);
-}
-
-const char *dms_refuse_moves(const dmlsplit_plan *plan)
-{
-    enum { LEAST_ROWS = 8 };            /* of a stretch: with fewer, finding it takes longer than copying them */
-    const dms_space *space = &plan->space;
-    const uint64_t row = space->operands[0].length * space->element_size, parts = dms_full_parts(plan);
-    const char *refusal = dms_refuse_pieces(plan);
+    const uint64_t parts = dms_full_parts(plan);
+    const char *refusal = dms_can_pieces(plan);
     if (refusal != NULL)
         return refusal;
     if (parts < 2 || parts > DMS_MOST_CHANNELS)
         return "there are not 2 to 16 parts";
-    if (plan->rows >= LEAST_ROWS && space->sizes[space->axis - 1] < LEAST_ROWS)
-        return "fewer than 8 rows are equally far apart";
-    if (row > SMALL_ROW && row > parts * SMALL_PIECE && !are_staged(plan))
-        return "rows are longer than 64 bytes, and pieces than 80 on average, or 128 bytes at the most past the caches";
-    return NULL;
+    return plan->space.operands[0].length * plan->space.element_size > BLOCK_BYTES ? "rows are longer than 2048 bytes" : NULL;
 }
 
-const char *dms_refuse_channels(const dmlsplit_plan *plan)
+const char *dms_can_packed_rows(const dmlsplit_plan *plan)
 {
-    const char *refusal = dms_refuse_moves(plan);
-    return refusal != NULL || are_packed(plan) ? refusal : "rows do not follow each other without gaps";
+    const char *refusal = dms_can_small_rows(plan);
+    return refusal != NULL || dms_are_packed(plan) ? refusal : "rows do not follow each other without gaps";
 }
 
 size_t dms_equal_width(const dmlsplit_plan *plan)
@@ -72,9 +52,9 @@ size_t dms_equal_width(const dmlsplit_plan *plan)
     return (size_t)(space->operands[1].length * space->element_size);
 }
 
-const char *dms_refuse_equal(const dmlsplit_plan *plan)
+const char *dms_can_equal(const dmlsplit_plan *plan)
 {
-    const char *refusal = dms_refuse_channels(plan);
+    const char *refusal = dms_can_packed_rows(plan);
     if (refusal != NULL)
         return refusal;
     const size_t width = dms_equal_width(plan);

@@ -20,7 +20,6 @@
 
 enum {
     MOST_PAIRS = DMS_MOST_CHANNELS / 2,
-    MOST_WIDE = 10,                     /* parts of 4 bytes or more, where transposes, shuffles or moves are faster with more of them */
     MOST_AT_ONCE = 10,                  /* parts that are written line by line. Lines of more, which often begin at one place of a page, share a set of */
     MOST_BATCH = 8                      /* the first-level cache: they are written group by group, so many lines of each part at once */
 };
@@ -82,7 +81,7 @@ static void fill_tables(step_tables *tables, unsigned count, size_t width, bool 
 }
 
 /* A permute takes bytes from two vectors, or from one where no second one is left. */
-static DMS_TARGET DMS_ALWAYS_INLINE vector gather(const vector *from, unsigned count, vector table, const __mmask64 *masks)
+static DMS_TARGET DMS_ALWAYS_INLINE vector gather_bytes(const vector *from, unsigned count, vector table, const __mmask64 *masks)
 {
     vector v = _mm512_permutex2var_epi8(from[0], table, from[1]);
     for (unsigned i = 2; i < count; i += 2)
@@ -96,7 +95,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void gather_groups(vector *to, const vector 
 {
     for (unsigned i = 0; i < first; i++)
         for (unsigned j = 0; j < second; j++)
-            to[i * second + j] = gather(from + j * first, first, load(tables->table[i]), tables->masks[i]);
+            to[i * second + j] = gather_bytes(from + j * first, first, load(tables->table[i]), tables->masks[i]);
 }
 
 /* The bytes that are left of `size` for the vector with this index. */
@@ -120,14 +119,14 @@ static DMS_TARGET void copy_few(const dms_channels *c, const void *given, bool s
         gather_groups(grouped, from, first, second, &tables->first);
     for (unsigned i = 0; i < tables->count; i++) {
         const unsigned m = i % second;
-        const vector now = gather((first > 1 ? grouped : from) + i - m, second, load(tables->second.table[m]), tables->second.masks[m]);
+        const vector now = gather_bytes((first > 1 ? grouped : from) + i - m, second, load(tables->second.table[m]), tables->second.masks[m]);
         char *const to = split ? c->parts[i] : c->whole + i * DMS_LINE;
         _mm512_mask_storeu_epi8((void *)to, first_bytes(split ? size : left_over(whole, i)), now);
     }
 }
 
 /* Whole blocks. count and split are constants, as is the regime within the caches. */
-static DMS_TARGET DMS_ALWAYS_INLINE void copy_blocks(const dms_channels *c, const step_tables *tables, const dms_stores *stores, carried *to,
+static DMS_TARGET DMS_ALWAYS_INLINE void copy_channel_blocks(const dms_channels *c, const step_tables *tables, const dms_stores *stores, carried *to,
                                                      bool ragged, unsigned count, bool split, dms_regime regime)
 {
     const uint64_t block = DMS_LINE >> tables->shift;
@@ -173,7 +172,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void copy_blocks(const dms_channels *c, cons
                 vector now[DMS_MOST_CHANNELS];
                 for (unsigned i = j; i < j + together; i++) {
                     const unsigned w = split ? i : 0, m = i % second;
-                    const vector v = gather((first > 1 ? grouped[b] : from) + i - m, second, table[m], masks[m]);
+                    const vector v = gather_bytes((first > 1 ? grouped[b] : from) + i - m, second, table[m], masks[m]);
                     now[i - j] = ragged ? carry(v, rotation[w], filled[w], &waiting[w]) : v;
                 }
                 for (unsigned i = j; i < j + together; i++) {   /* by a function, what gcc made of it took 1.07 of the time past the caches */
@@ -200,7 +199,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void copy_blocks(const dms_channels *c, cons
     static DMS_TARGET void name(const dms_channels *c, const void *tables, bool both, const dms_stores *stores, carried *to, bool ragged)       \
     {                                                                                                                                           \
         (void)both;                                                                                                                             \
-        copy_blocks(c, tables, stores, to, ragged, count, split, regime);                                                                       \
+        copy_channel_blocks(c, tables, stores, to, ragged, count, split, regime);                                                                       \
     }
 #define COPY_MANY(count)                                            \
     COPY_BLOCKS(split_##count, count, true, stores->regime)         \
@@ -223,22 +222,16 @@ DMS_TARGET void dms_copy_channels_avx512vbmi(const dms_channels *c, const void *
     copy_carried(c, tables, split, DMS_LINE >> tables->shift, stores, true, copy_few, function);
 }
 
-/* NULL, or why other kernels are as fast. */
-static const char *refuse_count(unsigned count, size_t width, bool split)
+static const char *refuse_count(unsigned count, size_t width)
 {
-    if (width == 0 || (width & (width - 1)) != 0 || width > 16)
-        return "there are not 2 to 16 parts of 1, 2, 4, 8 or 16 bytes";
-    if (count > MOST_WIDE && width == 4 && split)
-        return "more than 10 parts of 4 bytes in a split: transposes are as fast";
-    if (count > MOST_WIDE && width > 4 && members_of(count) == 1)
-        return "11, 13 or 15 parts of 8 bytes or more: shuffles or moves are as fast";
-    return NULL;
+    const bool fits = count >= 2 && count <= DMS_MOST_CHANNELS && width > 0 && (width & (width - 1)) == 0 && width <= 16;
+    return fits ? NULL : "there are not 2 to 16 parts of 1, 2, 4, 8 or 16 bytes";
 }
 
-const char *dms_accept_channels_avx512vbmi(const dmlsplit_plan *plan)
+const char *dms_can_channels_avx512vbmi(const dmlsplit_plan *plan)
 {
-    const char *refusal = dms_refuse_channels(plan);
-    return refusal != NULL ? refusal : refuse_count((unsigned)dms_full_parts(plan), dms_equal_width(plan), plan->direction == DMLSPLIT_SPLIT);
+    const char *refusal = dms_can_packed_rows(plan);
+    return refusal != NULL ? refusal : refuse_count((unsigned)dms_full_parts(plan), dms_equal_width(plan));
 }
 
 void *dms_prepare_channels_avx512vbmi(const dmlsplit_plan *plan)
@@ -251,22 +244,10 @@ void *dms_prepare_channels_avx512vbmi(const dmlsplit_plan *plan)
 
 /* ---- Planes ---- */
 
-const char *dms_accept_planes_avx512vbmi(const dms_nest *nest)
+const char *dms_can_planes_avx512vbmi(const dms_nest *nest)
 {
-#ifdef DMS_TESTING
-    enum { LEAST = 1 };                 /* tests have less to copy */
-#else
-    enum { LEAST = 8192 };              /* elements: 300 pixels of 7 took 3 to 6 times as long as by moves */
-#endif
     const dms_pixels p = dms_find_pixels(nest);
-    uint64_t elements = 1;
-    for (uint32_t d = 0; d < nest->rank; d++)
-        elements *= nest->loops[d].size;
-    if (p.count > 0 && elements < LEAST)
-        return "fewer than 8192 elements: to fill the tables takes longer than moves";
-    if (p.count > MOST_WIDE && nest->run >= 4 && (members_of(p.count) == 1 || p.count == DMS_MOST_CHANNELS))
-        return "pixels of 11, 13, 15 or 16 elements of 4 bytes or more: squares are as fast";
-    return p.count > 0 ? refuse_count(p.count, nest->run, p.split) : dms_no_pixels;
+    return p.count > 0 ? refuse_count(p.count, nest->run) : dms_no_pixels;
 }
 
 DMS_TARGET void dms_run_planes_avx512vbmi(const dms_nest *nest, char *target, const char *source)

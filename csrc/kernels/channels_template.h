@@ -161,7 +161,7 @@ DMS_TARGET void DMS_NAME(dms_copy_channels)(const dms_channels *c, const void *t
     DMS_NAME(stream_stretch)(&rows, tables, stores);
 }
 
-const char *DMS_NAME(dms_accept_planes)(const dms_nest *nest)
+const char *DMS_NAME(dms_can_planes)(const dms_nest *nest)
 {
     enum { WIDEST = LANES == 1 ? 4 : 8 };
     const dms_pixels p = dms_find_pixels(nest);

@@ -2,9 +2,8 @@
 #include "../dms_channels.h"
 #include "../dms_transpose.h"
 
-const char *dms_refuse_columns(const dmlsplit_plan *plan)
+const char *dms_can_columns(const dmlsplit_plan *plan)
 {
-    enum { FEW = 8 };
     const dms_space *space = &plan->space;
     const int64_t size = (int64_t)space->element_size;
     if (plan->rows < 2 || space->operands[0].length < 2)
@@ -18,8 +17,6 @@ const char *dms_refuse_columns(const dmlsplit_plan *plan)
     for (uint64_t i = 1; i < space->operand_count; i++)
         if (space->operands[i].length != 1 || space->operands[i].strides[space->axis - 1] != size)
             return "parts are not contiguous columns of one element";
-    if ((size >= 8 || space->operands[0].length < FEW) && dms_refuse_moves(plan) == NULL)
-        return "few elements a row, or of 8 bytes and more: moves are faster";
     return NULL;
 }
 

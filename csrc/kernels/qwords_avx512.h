@@ -14,7 +14,7 @@
 enum { ROWS = 8 };                      /* that are whole vectors in every part */
 
 /* A vector of a part that begins at qword place of each row. width (qwords), place and index are constants, as all that follows from them. */
-static DMS_TARGET DMS_ALWAYS_INLINE __m512i gather(const char *rows, size_t width, size_t place, size_t index)
+static DMS_TARGET DMS_ALWAYS_INLINE __m512i gather_qwords(const char *rows, size_t width, size_t place, size_t index)
 {
     const size_t begin = ROWS * index;  /* of the vector in the part, in qwords */
 #define COLUMN(t) (long long)(place + (begin + (t)) % width)
@@ -62,7 +62,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void split_blocks(const dms_channels *c, con
         DMS_UNROLLED_LONG
         for (size_t i = 0; i < ROWS; i++) {
             const size_t part = i < a ? 0 : i < a + b ? 1 : 2;
-            v[i] = gather(from, place[part + 1] - place[part], place[part], i - place[part]);
+            v[i] = gather_qwords(from, place[part + 1] - place[part], place[part], i - place[part]);
         }
         DMS_UNROLLED_LONG
         for (size_t i = 0; i < ROWS && ragged; i++) {       /* all before any is stored: each with its store took 1.4 times as long */
@@ -112,7 +112,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void join_blocks(const dms_channels *p, carr
     *given = to;
 }
 
-static DMS_TARGET void copy_blocks(const dms_channels *c, const void *tables, bool split, const dms_stores *stores, carried *to, bool ragged)
+static DMS_TARGET void copy_qword_blocks(const dms_channels *c, const void *tables, bool split, const dms_stores *stores, carried *to, bool ragged)
 {
     (void)tables;
     if (split)
@@ -125,9 +125,9 @@ static DMS_TARGET void copy_blocks(const dms_channels *c, const void *tables, bo
         join_blocks(c, to, false, DMS_PLAIN);
 }
 
-const char *dms_accept_qwords_avx512(const dmlsplit_plan *plan)
+const char *dms_can_qwords_avx512(const dmlsplit_plan *plan)
 {
-    const char *refusal = dms_refuse_channels(plan);
+    const char *refusal = dms_can_packed_rows(plan);
     const dms_space *space = &plan->space;
     uint64_t bits = 0;
     if (refusal != NULL)
@@ -141,5 +141,5 @@ const char *dms_accept_qwords_avx512(const dmlsplit_plan *plan)
 
 void dms_copy_qwords_avx512(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {
-    copy_carried(c, tables, split, ROWS, stores, stores->regime != DMS_PLAIN, dms_copy_channels, copy_blocks);
+    copy_carried(c, tables, split, ROWS, stores, stores->regime != DMS_PLAIN, dms_copy_channels, copy_qword_blocks);
 }

@@ -30,19 +30,6 @@ static DMS_TARGET DMS_ALWAYS_INLINE void reverse(const dms_nest *nest, char *tar
     while (dms_next(nest->loops, nest->rank - 1, index, &target, &source));
 }
 
-const char *DMS_NAME(dms_accept_reverse)(const dms_nest *nest)
-{
-    enum { SHORTEST = 16 };             /* steps: fewer are taken in blocks of another loop, five times as fast */
-    if (nest->run > 16 || (nest->run & (nest->run - 1)) != 0)
-        return "elements are not of 1, 2, 4, 8 or 16 bytes";
-    if (nest->rank == 0)
-        return "it is one run";
-    const dms_loop *last = &nest->loops[nest->rank - 1];
-    if (last->target_stride != (int64_t)nest->run || last->source_stride != -(int64_t)nest->run)
-        return "no loop goes backwards";
-    return last->size >= SHORTEST ? NULL : "the loop that goes backwards has less than 16 steps";
-}
-
 DMS_TARGET void DMS_NAME(dms_run_reverse)(const dms_nest *nest, char *target, const char *source)
 {
     switch (nest->run) {

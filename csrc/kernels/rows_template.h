@@ -202,19 +202,6 @@ DMS_TARGET void DMS_NAME(dms_run_rows)(const dmlsplit_plan *plan, const dms_buff
 
 /* ---- Runs ---- */
 
-const char *DMS_NAME(dms_accept_runs)(const dms_nest *nest)
-{
-    if (nest->kind == DMS_FILL)
-        return NULL;
-    if (nest->run <= 16)
-        return "contiguous runs are not longer than 16 bytes";
-    const dms_loop *last = nest->rank > 0 ? &nest->loops[nest->rank - 1] : NULL;
-    const bool gaps = last != NULL && last->size > 1 && last->target_stride != (int64_t)nest->run;
-    if (dms_is_streamed(&nest->stores))
-        return !gaps || nest->run >= SHORTEST_STREAM ? NULL : "past the caches, runs of less than 1024 bytes with gaps between them make no whole lines";
-    return nest->run > 2 * DMS_LINE && nest->run < LONGEST_INLINE ? NULL : "runs of up to 128 bytes, or of 4096 and more: moves and memcpy are as fast";
-}
-
 /* Fills size bytes with copies of a run, and up to a whole word. */
 static DMS_TARGET void DMS_NAME(repeat)(char *pattern, const char *source, size_t run, size_t size)
 {

@@ -40,7 +40,7 @@ void dms_copy_runs(char *to, const char *from, int64_t to_step, int64_t from_ste
 #undef COPY_RUNS
 }
 
-const char *dms_accept_scalar(const dms_nest *nest)
+const char *dms_can_scalar(const dms_nest *nest)
 {
     (void)nest;
     return NULL;
@@ -56,4 +56,22 @@ void dms_run_scalar(const dms_nest *nest, char *target, const char *source)
     do
         dms_copy_runs(target, source, line.target_stride, line.source_stride, line.size, nest->run);
     while (dms_next(nest->loops, outer, index, &target, &source));
+}
+
+/* ---- What kernels of all instruction sets can ---- */
+
+const char *dms_can_runs(const dms_nest *nest)
+{
+    (void)nest;
+    return NULL;
+}
+
+const char *dms_can_reverse(const dms_nest *nest)
+{
+    if (nest->run > 16 || (nest->run & (nest->run - 1)) != 0)
+        return "elements are not of 1, 2, 4, 8 or 16 bytes";
+    if (nest->rank == 0)
+        return "it is one run";
+    const dms_loop *last = &nest->loops[nest->rank - 1];
+    return last->target_stride == (int64_t)nest->run && last->source_stride == -(int64_t)nest->run ? NULL : "no loop goes backwards";
 }

@@ -7,7 +7,6 @@
  *            ^ a row            b: bbbb = bb.b from byte 1, then ...b from byte 5; ...
  */
 #include "../dms_shuffle.h"
-#include "../dms_transpose.h"
 
 #include <stdlib.h>
 
@@ -64,7 +63,7 @@ static bool add_vector(dms_shuffle *s, const dms_channels *l, bool split, size_t
     return true;
 }
 
-static bool build(const dmlsplit_plan *plan, size_t unit, dms_shuffle *s)
+static bool build_list(const dmlsplit_plan *plan, size_t unit, dms_shuffle *s)
 {
     const bool split = plan->direction == DMLSPLIT_SPLIT;
     dms_channels l;
@@ -82,47 +81,22 @@ dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t unit)
 {
     dms_shuffle *made = malloc(sizeof *made);
     if (made != NULL)
-        (void)build(plan, unit, made);  /* which it was asked for before it was not refused */
+        (void)build_list(plan, unit, made);  /* which it was asked for before it was not refused */
     return made;
 }
 
-/* Whether a vector takes so many steps on average, or fewer. The list is too large for the stack. */
-static bool takes_few_steps(const dmlsplit_plan *plan, size_t unit, size_t most)
+uint64_t dms_shuffle_rows(const dmlsplit_plan *plan, size_t unit)
 {
-    dms_shuffle *const s = malloc(sizeof *s);
-    const bool few = s != NULL && build(plan, unit, s) && s->step_count <= most * s->vector_count;
-    free(s);
-    return few;
-}
-
-const char *dms_refuse_shuffle(const dmlsplit_plan *plan, size_t unit)
-{
-    enum {
-        LEAST_BLOCKS = 8,               /* of rows that follow each other: what remains of them is copied one by one */
-        MOST_STEPS = 8,                 /* a vector on average */
-        WIDE = 8,
-        WIDEST = 12, WIDEST_OF_64 = 20, /* with vectors of 16 and of 64 bytes */
-        FEW = 3,                        /* steps a vector, with which shuffles of whole vectors are faster than moves still */
-        STREAMED_BLOCK = 512,           /* bytes: of more, too few are staged at once for the tables to pay */
-        MANY = 8
-    };
-    const char *refusal = dms_refuse_channels(plan);
-    if (refusal != NULL)
-        return refusal;
-    const uint64_t row = plan->space.operands[0].length * plan->space.element_size, parts = dms_full_parts(plan);
-    const bool wide = row >= WIDE * parts;
-    if (row > (unit < DMS_WIDEST_UNIT ? WIDEST : WIDEST_OF_64) * parts)
-        return "pieces of a row are of 12 bytes or more on average, with 64-byte vectors of 20: moves are as fast";
-    if (dms_refuse_columns(plan) == NULL && plan->space.operands[0].length >= MANY && row >= 16)
-        return "8 elements and 16 bytes a row or more: transposes are faster";
     dms_channels l;
     dms_lay_out_channels(plan, &l);
-    if (plan->space.sizes[plan->space.axis - 1] < LEAST_BLOCKS * rows_of_block(&l, unit))
-        return "there are too few rows for the tables to pay";
-    const uint64_t rows = rows_of_block(&l, unit);
-    if (!takes_few_steps(plan, unit, wide ? FEW : MOST_STEPS))
-        return "too many vectors have to be looked at for one";
-    if (wide && dms_is_streamed(&plan->copies) && (plan->direction == DMLSPLIT_JOIN || row > WIDE * parts || rows > unit / 4 || rows * row > STREAMED_BLOCK))
-        return "wide pieces had to be staged, and are not the parts of a split, of 8 bytes on average and a multiple of 4: moves are as fast";
-    return NULL;
+    return rows_of_block(&l, unit);
+}
+
+/* The list is too large for the stack. */
+bool dms_shuffle_takes(const dmlsplit_plan *plan, size_t unit, size_t most)
+{
+    dms_shuffle *const s = malloc(sizeof *s);
+    const bool takes = s != NULL && build_list(plan, unit, s) && s->step_count <= most * s->vector_count;
+    free(s);
+    return takes;
 }

@@ -81,9 +81,9 @@ static DMS_TARGET void DMS_NAME(shuffle_rows)(const dms_channels *c, const void 
     dms_move_channels(c, split, count * s->rows);
 }
 
-const char *DMS_NAME(dms_accept_shuffle)(const dmlsplit_plan *plan)
+dms_slow DMS_NAME(dms_slow_shuffle)(const dmlsplit_plan *plan)
 {
-    return dms_refuse_shuffle(plan, UNIT);
+    return dms_slow_shuffle(plan, UNIT);
 }
 
 void *DMS_NAME(dms_prepare_shuffle)(const dmlsplit_plan *plan)

@@ -12,8 +12,8 @@
 
 enum { MOST_STAGED = 4096 };            /* bytes of a group */
 
-/* Asks for what is read next, and for the lines of the group after this one. */
-static DMS_TARGET inline void DMS_NAME(prepare_group)(const dms_channels *group, bool split, const dms_stores *stores)
+/* Prefetches what the groups after this one read, or the lines that they write. */
+static DMS_TARGET inline void DMS_NAME(prefetch_group)(const dms_channels *group, bool split, const dms_stores *stores)
 {
     const bool streamed = dms_is_streamed(stores), pages = split && stores->page > 0;
     const uintptr_t ahead = dms_lines_ahead(stores, split);
@@ -53,7 +53,7 @@ static DMS_TARGET void DMS_NAME(copy_groups)(const dms_channels *c, const void *
         group.whole = c->whole + row * c->row;
         for (size_t i = 0; i < c->count; i++)
             group.parts[i] = c->parts[i] + row * c->widths[i];
-        DMS_NAME(prepare_group)(&group, split, stores);
+        DMS_NAME(prefetch_group)(&group, split, stores);
         for (size_t i = 0; streamed && i < targets; i++)
             *(split ? &group.parts[i] : &group.whole) = lines[i].bytes + lines[i].fill;
         copy(&group, tables, split, stores);

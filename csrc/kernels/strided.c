@@ -46,11 +46,9 @@ static bool sort_loops(const dms_nest *nest, nesting *n)
     return true;
 }
 
-const char *dms_accept_strided(const dms_nest *nest)
+const char *dms_can_strided(const dms_nest *nest)
 {
     nesting n;
-    if (nest->run > 16)
-        return "elements are longer than 16 bytes";
     return sort_loops(nest, &n) ? NULL : "there is no loop of 16 steps or more";
 }
 

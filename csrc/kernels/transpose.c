@@ -317,11 +317,9 @@ dms_matrix dms_find_matrix(const dms_nest *nest)
     return m;
 }
 
-const char *dms_refuse_transpose(const dms_nest *nest)
+const char *dms_can_transpose(const dms_nest *nest)
 {
-    if (nest->columns == DMS_NO_MATRIX)
-        return "no matrix of 256 elements or more, of 1, 2, 4, 8 or 16 bytes each, is transposed";
-    return dms_is_narrow(nest) ? "a side of the matrix has less than a line, or than 12 elements" : NULL;
+    return nest->columns == DMS_NO_MATRIX ? "no matrix of 256 elements or more, of 1, 2, 4, 8 or 16 bytes each, is transposed" : NULL;
 }
 
 /* The loop with its steps in the other order, and where it begins. */

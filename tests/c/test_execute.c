@@ -412,7 +412,7 @@ static void row_ranges(void)
     for (int i = 0; i < ROWS * WIDTH; i++)
         whole[i] = (char)(i % 251);
     for (uint32_t k = 0; k < DMS_KERNEL_COUNT; k++) {
-        if (dms_kernel_table[k].accept_group == NULL || !dmlsplit_kernel_available(k))
+        if (dms_kernel_table[k].can_group == NULL || !dmlsplit_kernel_available(k))
             continue;
         dmlsplit_plan *plan = NULL;
         check_case = dms_kernel_table[k].name;
@@ -455,8 +455,8 @@ static void mixed_kernels(void)
         whole[i] = (char)(i % 251);
     check_case = "mixed kernels";
     CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
-    CHECK(plan->shapes[0].kernel->accept_nest(&plan->shapes[0].nest) == NULL);
-    CHECK(plan->shapes[0].kernel->accept_nest(&plan->shapes[1].nest) != NULL);
+    CHECK(plan->shapes[0].kernel->can_nest(&plan->shapes[0].nest) == NULL && plan->shapes[0].kernel->slow_nest(&plan->shapes[0].nest).why == NULL);
+    CHECK(plan->shapes[0].kernel->can_nest(&plan->shapes[1].nest) != NULL || plan->shapes[0].kernel->slow_nest(&plan->shapes[1].nest).why != NULL);
     CHECK_EQUAL(plan->shapes[1].kernel - dms_kernel_table, DMS_KERNEL_scalar);
     CHECK_EQUAL(dmlsplit_split(plan, whole, parts), DMLSPLIT_OK);
     for (int i = 0; i < 101; i++)

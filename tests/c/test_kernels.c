@@ -8,7 +8,10 @@
 #include "check.h"
 #include "guarded.h"
 
+#include "dms_costs.h"
 #include "dms_internal.h"
+
+#include <limits.h>
 
 #include <string.h>
 
@@ -227,6 +230,7 @@ typedef struct kernel_case {
     char *expected[PARTS + 1];          /* what the scalar kernel leaves in what is written */
 } kernel_case;
 
+static bool removed[DMS_KERNEL_COUNT];      /* as it was the best one for some plan */
 static char name[200];
 static uint64_t ran[DMS_KERNEL_COUNT][2];   /* by direction */
 
@@ -325,6 +329,51 @@ static void compare(kernel_case *c, const char *form_name, const char *kernel, u
     }
 }
 
+/* What a kernel costs for a plan, or for its first shape. */
+static unsigned cost_of(const dms_kernel *kernel, const dmlsplit_plan *plan)
+{
+    const bool is_group = kernel->can_group != NULL;
+    const dms_nest *nest = &plan->shapes[0].nest;
+    if (!dmlsplit_kernel_available((uint32_t)(kernel - dms_kernel_table)) || (is_group ? kernel->can_group(plan) : kernel->can_nest(nest)) != NULL)
+        return UINT_MAX;
+    const dms_slow slow = is_group ? kernel->slow_group(plan) : kernel->slow_nest(nest);
+    return slow.why != NULL ? slow.cost : kernel->cost;
+}
+
+static const dms_kernel *chosen_kernel(const dmlsplit_plan *plan)
+{
+    return plan->group != NULL ? plan->group : plan->shapes[0].kernel;
+}
+
+/* Without the row of the chosen kernel a plan has the next best one by cost, and copies the same. */
+static void remove_chosen(kernel_case *c, const form *f, uint64_t rows, uint64_t draw, int regime)
+{
+    dmlsplit_status status;
+    dmlsplit_plan *plan = create(c, NULL, &status);
+    const dms_kernel *const first = chosen_kernel(plan);
+    dms_removed_kernel = (uint32_t)(first - dms_kernel_table);
+    dmlsplit_plan_destroy(plan);
+    plan = create(c, NULL, &status);
+    if (plan != NULL) {
+        const dms_kernel *const next = chosen_kernel(plan);
+        const unsigned cost = cost_of(next, plan);
+        CHECK(next != first && cost < UINT_MAX && (next->can_group == NULL || cost < DMS_PART_BY_PART));
+        for (uint32_t k = 0; k < DMS_KERNEL_COUNT; k++) {
+            const dms_kernel *other = &dms_kernel_table[k];
+            if (other == first || (other->can_group == NULL && next->can_group != NULL))
+                continue;               /* copies of all parts come first, */
+            CHECK(other->can_group != NULL && next->can_group == NULL ? cost_of(other, plan) >= DMS_PART_BY_PART : cost_of(other, plan) >= cost);
+        }
+        removed[dms_removed_kernel] = true;
+        run_plan(c, plan);
+        compare(c, f->name, "the next kernel", rows, draw, regime);
+        dmlsplit_plan_destroy(plan);
+    } else {
+        CHECK(status == DMLSPLIT_KERNEL_REFUSED && dms_removed_kernel == DMS_KERNEL_COUNT - 1);     /* nothing else is for any plan */
+    }
+    dms_removed_kernel = DMS_KERNEL_COUNT;
+}
+
 static void run_case(kernel_case *c, const form *f, uint64_t rows, uint64_t draw)
 {
     dmlsplit_status status;
@@ -360,6 +409,8 @@ static void run_case(kernel_case *c, const form *f, uint64_t rows, uint64_t draw
             run_plan(c, plan);
             compare(c, f->name, "the chosen kernel", rows, draw, regime);
             dmlsplit_plan_destroy(plan);
+            if ((draw + (uint64_t)regime + mask) % 3 == 0)
+                remove_chosen(c, f, rows, draw, regime);
         }
         dms_cpu_mask(UINT32_MAX);
     }
@@ -372,6 +423,8 @@ static void every_kernel_ran(void)
 {
     for (uint32_t k = 0; k < DMS_KERNEL_COUNT; k++) {
         check_case = dmlsplit_kernel_name(k);
+        if (dmlsplit_kernel_available(k))
+            CHECK(removed[k]);
         if (dmlsplit_kernel_available(k))
             CHECK(ran[k][DMLSPLIT_SPLIT] > 0 && ran[k][DMLSPLIT_JOIN] > 0);
         else
