@@ -20,13 +20,14 @@ const char *dms_can_columns(const dmlsplit_plan *plan)
     return NULL;
 }
 
-/* Parts, each of which has one element in a row: rows of the matrix that is transposed, or of its source. */
-static dms_side list_parts(const dms_stretch *s)
+/* Parts, each of which has one element in a row: rows of the matrix that is transposed, or of its source. How far they are apart matters to streams only. */
+static dms_side list_parts(const dms_stretch *s, const dms_stores *stores)
 {
-    dms_side side = {0, NULL, 0, s, 0, 0, 0};
+    dms_side side = {s->plan->space.operands[0].length, NULL, 0, s, 0, 0, 0};
     dms_stretch_part found;
-    for (uint64_t part = 0; dms_next_part(s, &part, &found); side.count++) {
-        side.begin = side.count == 0 ? found.base : side.begin;
+    uint64_t part = 0;
+    while ((side.begin == NULL || dms_is_streamed(stores)) && dms_next_part(s, &part, &found)) {
+        side.begin = side.begin == NULL ? found.base : side.begin;
         side.apart |= (uintptr_t)found.base - (uintptr_t)side.begin;
     }
     return side;
@@ -37,7 +38,7 @@ void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers
     const bool split = plan->direction == DMLSPLIT_SPLIT;
     dms_stretch s;
     while (dms_next_stretch(&s, plan, buffers, &first, last)) {
-        dms_side parts = list_parts(&s), rows = dms_space_out(s.whole, s.step, s.rows);
+        dms_side parts = list_parts(&s, &plan->turns), rows = dms_space_out(s.whole, s.step, s.rows);
         dms_transpose(turner, (size_t)plan->space.element_size, split ? &rows : &parts, split ? &parts : &rows, &plan->turns, NULL, 0);
     }
 }
