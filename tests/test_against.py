@@ -40,6 +40,9 @@ class TestJudging:
             ([0.80, 1.11, 1.12], [1.01, 0.99, 1.02], Verdict.ALIKE),  # the rounds disagree
             ([1.20, 0.91, 0.90], [1.01, 0.99, 1.02], Verdict.ALIKE),
             ([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], Verdict.ALIKE),
+            ([1.015, 1.015, 1.015], [1.0, 1.0, 1.0], Verdict.ALIKE),  # few rounds agree by chance
+            ([1.025, 1.025, 1.025], [1.0, 1.0, 1.0], Verdict.SLOWER),
+            ([1.5, 1.5], [1.0, 1.0], Verdict.UNKNOWN),
             ([1.10] * 20 + [0.50], [1.0] * 20 + [3.0], Verdict.SLOWER),  # one round in 21 was disturbed
         ],
     )
@@ -58,7 +61,7 @@ class TestJudging:
 
     def test_sides_in_each_others_place(self):
         """B/A of 1.25 is A/B of 0.8."""
-        forth, back = judge(rounds_of([1.25], [1.1])), judge(rounds_of([0.8], [1 / 1.1]))
+        forth, back = judge(rounds_of([1.25] * 3, [1.1] * 3)), judge(rounds_of([0.8] * 3, [1 / 1.1] * 3))
         assert (forth.verdict, back.verdict) == (Verdict.SLOWER, Verdict.FASTER)
         assert (forth.ratio, forth.noise) == pytest.approx((1 / back.ratio, back.noise))
 
@@ -95,7 +98,7 @@ class TestPairing:
         assert calls_of_a_turn((A, "copy"), estimates) == 1
 
     def test_summary(self):
-        found = {"x": rounds_of([1.5], [1.0]), "y": rounds_of([3.0], [1.0]), "z": rounds_of([0.5], [1.0])}
+        found = {name: rounds_of([ratio] * 3, [1.0] * 3) for name, ratio in (("x", 1.5), ("y", 3.0), ("z", 0.5))}
         lines = against.summary({name: judge(rounds) for name, rounds in found.items()}, list(found.values()))
         assert lines == [
             "3 cases, geometric mean of B/A 1.310, of A/A 1.000",
@@ -239,6 +242,19 @@ class TestLockstep:
         setting = Setting("this one", self.SETTING.package, isa="any" if _widest() != "any" else "ssse3")
         with pytest.raises(Refused, match=r"this one: .* is asked for"):
             Lockstep({A: setting}, False, "cpu")
+
+    def test_modules_of_another_installation_are_refused(self, tmp_path):
+        """The package that is measured is the one that was named."""
+        with pytest.raises(Refused, match="which is not in"):
+            Lockstep({A: Setting("A", tmp_path)}, False, "cpu")
+
+    def test_modules_that_a_package_lacks_are_not_looked_for_elsewhere(self, tmp_path):
+        """A commit has dmlsplit._native, the checkout dmlsplit.native: an editable installation has both names."""
+        (tmp_path / "dmlsplit").mkdir()
+        (tmp_path / "dmlsplit" / "__init__.py").write_text("")
+        (tmp_path / "dmlsplit" / "_native.py").write_text("import os\nos._exit(7)")
+        with pytest.raises(Refused, match="its process ended with status 7"):
+            Lockstep({A: Setting("A", tmp_path)}, False, "cpu")
 
     def test_a_process_that_ends(self, tmp_path):
         (tmp_path / "dmlsplit").mkdir()

@@ -11,12 +11,17 @@ from typing import Final
 
 OUTER: Final = 0.1
 """The share of rounds at each end that a spread leaves out."""
+FEWEST_ROUNDS: Final = 3
+"""Fewer say nothing of the noise."""
+LEAST_NOISE: Final = 1.02
+"""A few rounds agree more closely than the next few will with them."""
 
 
 class Verdict(StrEnum):
     SLOWER = "slower"
     FASTER = "faster"
     ALIKE = ""
+    UNKNOWN = "too few rounds"
 
 
 @dataclass(frozen=True)
@@ -40,10 +45,13 @@ class Judgement:
     low: float
     high: float
     noise: float
+    rounds: int
 
     @property
     def verdict(self) -> Verdict:
-        """Slower or faster where B/A is beyond the noise, and its whole spread on the same side of 1."""
+        """SLOWER or FASTER where B/A is beyond the noise and its whole spread lies on the same side of 1."""
+        if self.rounds < FEWEST_ROUNDS:
+            return Verdict.UNKNOWN
         if self.ratio > self.noise and self.low > 1:
             return Verdict.SLOWER
         if self.ratio < 1 / self.noise and self.high < 1:
@@ -66,5 +74,6 @@ def quantile(values: Iterable[float], share: float) -> float:
 
 def judge(rounds: Sequence[Turns]) -> Judgement:
     ratios, same = zip(*(each.ratios() for each in rounds), strict=True)
-    noise = quantile((max(x, 1 / x) for x in same), 1 - OUTER)
-    return Judgement(statistics.median(ratios), quantile(ratios, OUTER), quantile(ratios, 1 - OUTER), noise)
+    noise = max(LEAST_NOISE, quantile((max(x, 1 / x) for x in same), 1 - OUTER))
+    median, low, high = statistics.median(ratios), quantile(ratios, OUTER), quantile(ratios, 1 - OUTER)
+    return Judgement(median, low, high, noise, len(rounds))

@@ -50,19 +50,24 @@ class Process:
     def __init__(self, setting: Setting, cpu: int | None, clock: str) -> None:
         self.name = setting.name
         environment = {name: value for name, value in os.environ.items() if name != ISA_VARIABLE}
-        environment["PYTHONPATH"] = os.pathsep.join(map(str, (setting.package, SUITE)))
+        # -S: a finder of editable installations would find modules that this package lacks in the checkout.
+        environment["PYTHONPATH"] = os.pathsep.join([str(setting.package), str(SUITE), *filter(None, sys.path)])
         if setting.isa is not None:
             environment[ISA_VARIABLE] = setting.isa
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "suite.side"],
+            [sys.executable, "-P", "-S", "-m", "suite.side"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=environment,
             text=True,
         )
         self.about = self.ask(isa=setting.isa, profile=setting.profile, cpu=cpu, clock=clock)
-        if "refused" in self.about:
-            raise Refused(f"{self.name}: {self.about['refused']}")
+        refusal = self.about.get("refused")
+        if refusal is None and not Path(self.about["core"]).is_relative_to(setting.package):
+            refusal = f"{self.about['core']} is loaded, which is not in {setting.package}"
+        if refusal is not None:
+            self.__exit__()
+            raise Refused(f"{self.name}: {refusal}")
 
     def ask(self, **request: Any) -> dict[str, Any]:
         requests, answers = self._process.stdin, self._process.stdout

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Any, Final
@@ -51,7 +52,7 @@ class Side:
             self.profile = core.measured_profile()
             if profile is not None:
                 known = {name: value for name, value in profile.items() if name in core.Profile._fields}
-                self.profile = self.profile._replace(**known, origin="settings")
+                self.profile = self.profile._replace(**known | {"origin": "settings"})
         self.jobs: dict[str, tuple[Job, Buffers]] = {}
 
     def about(self) -> dict[str, Any]:
@@ -59,7 +60,7 @@ class Side:
         widest = Ours().widest_isa
         if self.isa is not None and widest != self.isa:
             raise Unsupported(f"{self.isa} is asked for, and the widest instruction set is {widest}")
-        return {"isa": widest, "profile": self.profile._asdict() if self.profile else None}
+        return {"core": core.__file__, "isa": widest, "profile": self.profile._asdict() if self.profile else None}
 
     def prepare(self, case: Case, copy: str | None, check: bool) -> dict[str, Any]:
         """Makes the jobs `case` and, where a copy is asked for, `copy`; returns their times and the kernels.
@@ -107,6 +108,7 @@ class Side:
 
 
 def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started this process ends it
     side: Side | None = None
     for line in sys.stdin:
         request = json.loads(line)
