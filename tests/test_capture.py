@@ -205,6 +205,23 @@ def test_the_header_knows_the_members_of_the_table():
         ]
 
 
+def test_the_header_declares_the_structs_and_numbers_of_the_table():
+    """Where DirectML.h is not included."""
+    header = (ROOT / "include" / "dmlsplit_capture.h").read_text("utf-8")
+    structs = dict(
+        re.findall(r"^typedef struct DML_(\w+)_OPERATOR_DESC \{\n(.*?)^\} DML_\1_OPERATOR_DESC;", header, re.M | re.S)
+    )
+    members = {name: tuple(re.findall(r"(\w+);", body)) for name, body in structs.items()}
+    assert members == {row.name: row.members for row in OPERATORS if row.members}
+    basic = (ROOT / "include" / "dmlsplit_directml.h").read_text("utf-8")
+    numbers = {name: int(number) for name, number in re.findall(r"\bDML_OPERATOR_(\w+) = (\d+)", basic)}
+    assert numbers == {"INVALID": 0, **{row.name: row.number for row in OPERATORS}}
+    levels = {int(value, 16) for value in re.findall(r"\bDML_FEATURE_LEVEL_\w+ = (0x\w+)", basic)}
+    assert levels == {int(level) for level in dml.FeatureLevel}
+    for name, value in re.findall(r"\bDML_FEATURE_LEVEL_(\w+) = (0x\w+)", basic):
+        assert dml.FeatureLevel(int(value, 16)).name.endswith(name)
+
+
 def check(lines: list[str], *options: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "dmlsplit", "check", "-", "--feature-level", "6_4", *options]
     return subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, timeout=120)

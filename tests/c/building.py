@@ -62,7 +62,7 @@ MODES = {
         ["-O2", "-static", "-Wa,-muse-unaligned-vector-move", "-D__USE_MINGW_ANSI_STDIO=1"],
         ["x86_64-w64-mingw32-gcc"],
         ["wine"],
-        "gcc-mingw-w64-x86-64-win32 wine",
+        "g++-mingw-w64-x86-64-win32 wine",
     ),
 }
 CPU_FLAGS = {"ssse3": "ssse3", "avx2": "avx2", "avx512": "avx512bw", "avx512vbmi": "avx512_vbmi", "neon": "asimd"}

@@ -7,7 +7,8 @@
     asan      the same under AddressSanitizer and UndefinedBehaviorSanitizer
     tsan      test_threads.c under ThreadSanitizer
     headers   each header alone as C99, C11 and C++11, and pointers.c; those of DirectML's structs after a DirectML.h;
-              capture.c, which calls all of dmlsplit_capture.h, under the sanitizers
+              capture.c, which calls all of dmlsplit_capture.h, under the sanitizers; capture_graph.c, which is written
+              for DirectML.h, without it, by gcc and clang from C99 to C++20
     cpp       test_hpp.cpp, which uses dmlsplit.hpp, as C++17 and C++20, under the sanitizers, without exceptions
     switches  test_execute.c with the instruction sets left out, by DMLSPLIT_NO_..., test_profile.c without measuring,
               test_verdict.c without integers of 128 bits, test_kernels.c (and its bound of the stack) without
@@ -19,7 +20,7 @@
     valgrind  test_*.c again, each under valgrind's memcheck, which knows instructions up to AVX2: minutes
     aarch64   test_*.c, capture.c and the example for 64-bit Arm, with NEON, under qemu
     s390x     the same for a big-endian machine
-    mingw     the same for Windows, under wine
+    mingw     the same for Windows, under wine, and capture_graph.c before and after windows.h
     zig       test_*.c and dmlsplit.hpp compiled for other systems by clang, of the package ziglang; test_*.c run where
               this system, wine or qemu can
 
@@ -63,6 +64,7 @@ from building import (  # beside this file
 
 HEADERS = sorted(ROOT.glob("include/*.h"))
 TESTS = sorted(HERE.glob("test_*.c"))
+GRAPHS = HERE / "capture_graph.c"
 EXAMPLE = ROOT / "examples" / "c" / "split.c"
 CAPTURED = (
     '{"Type": "DML_OPERATOR_SPLIT", "Desc": {"InputTensor": {"Type": "BUFFER", "Desc": {"DataType": "FLOAT32", '
@@ -107,6 +109,16 @@ def cross_tests(name, folder):
         run([*mode.compiler, *mode.flags, *options, "-o", there])
         run_built(mode, there, HERE / "capture.c", expected_output=run([here, HERE / "capture.c"]))
 
+    def among_windows_headers():
+        here, there = folder / "graphs", folder / "graphs.exe"
+        run([*CC, "-std=c99", *STRICT, *INCLUDE, GRAPHS, "-o", here])
+        expected = run([here, GRAPHS])
+        for standard, language in (("c99", "c"), ("c11", "c"), ("c++11", "c++"), ("c++20", "c++")):
+            for place in ([], ["-DCAPTURE_BEFORE_WINDOWS"], ["-DCAPTURE_AFTER_WINDOWS"]):
+                options = [f"-std={standard}", "-x", language, *STRICT, *place, *INCLUDE]
+                run([*mode.compiler, *mode.flags, *options, GRAPHS, "-o", there])
+                run_built(mode, there, GRAPHS, expected_output=expected)
+
     def example():
         binary = folder / "split.exe"
         run([*mode.compiler, *mode.flags, *INCLUDE, EXAMPLE, *SOURCES, "-o", binary])
@@ -114,6 +126,8 @@ def cross_tests(name, folder):
 
     yield from core_tests(name, folder)
     yield "capture.c", capture
+    if name == "mingw":
+        yield "capture_graph.c before and after windows.h", among_windows_headers
     yield "examples/c/split.c", example
 
 
@@ -144,10 +158,28 @@ def header_tests(_, folder):
         run([*compiler, *options, *STRICT, *MODES["asan"].flags, *INCLUDE, HERE / "capture.c", "-o", binary])
         run([binary, HERE / "capture.c"])
 
+    def graphs(compilers):
+        """The same lines by every compiler and standard; tests/test_capture.py reads them."""
+        said = set()
+        for compiler, language, standards in compilers:
+            for standard in standards:
+                binary = folder / "capture_graph"
+                command = [*compiler, f"-std={standard}", "-x", language, *STRICT, *INCLUDE]
+                run([*command, GRAPHS, "-o", binary])
+                said.add(run([binary, GRAPHS]))
+        if len(said) != 1:
+            raise Failure(f"{len(said)} different outputs")
+
     yield "dmlsplit_directml.h and dmlsplit_capture.h after DirectML.h", after_directml
     for compiler, standard, language in ((CC, "c99", "c"), (CXX, "c++11", "c++")):
         options = [f"-std={standard}", "-x", language]
         yield f"dmlsplit_capture.h, sanitized, as {standard}", lambda c=compiler, o=options: capture(c, o)
+    found = {"the compilers": (CC, CXX)}
+    if shutil.which("clang") and shutil.which("clang++"):
+        found["clang"] = (["clang"], ["clang++"])
+    for name, (c, cpp) in found.items():
+        compilers = [(c, "c", ("c99", "c11", "c17")), (cpp, "c++", ("c++11", "c++14", "c++17", "c++20"))]
+        yield f"graphs without DirectML.h, by {name}", lambda compilers=compilers: graphs(compilers)
 
 
 def cpp_tests(_, folder):
