@@ -252,6 +252,56 @@ def test_pages_name_options_that_exist():
             assert {word.split("=")[0] for word in words if word.startswith("--")} <= options, f"{page.name}: {words}"
 
 
+SEARCH = r"""
+const fs = require("fs"), vm = require("vm");
+delete globalThis.module;
+delete globalThis.exports;
+globalThis.importScripts = (...names) => names.forEach(name => vm.runInThisContext(fs.readFileSync(name, "utf-8")));
+globalThis.XMLHttpRequest = class {
+    addEventListener(_, handler) { this.handler = handler; }
+    open(_, name) { this.responseText = fs.readFileSync(name, "utf-8"); }
+    send() { this.handler.call(this); }
+};
+const answers = [];
+globalThis.postMessage = message => { if (message.results) answers.push(message.results.map(page => page.location)); };
+console.log = () => {};
+importScripts("worker.js");
+onmessage({data: {init: true}});
+process.argv.slice(1).forEach(query => onmessage({data: {query}}));
+process.stdout.write(JSON.stringify(answers));
+"""
+SOUGHT = {
+    "find_package": "howto-c.html",
+    "FetchContent": "howto-c.html",
+    "dmlsplit_split_slice": "howto-c.html",
+    "context-unknown": "rules.html#onnxruntimecontext-unknown",
+    "onnxruntime/context-unknown": "rules.html#onnxruntimecontext-unknown",
+    "split/axis-sizes-sum": "rules.html#splitaxis-sizes-sum",
+    "__array_interface__": "api/index.html",
+    "dml.validate": "howto-directml.html",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node on the path")
+@pytest.mark.skipif(
+    shutil.which("mkdocs", path=str(Path(sys.executable).parent)) is None, reason="pip install '.[docs]'"
+)
+def test_the_sites_search_finds_names_of_code(tmp_path):
+    """Its own program answers; what it finds first are at most ten places."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path / "site"]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=300)
+    node = ["node", "-e", SEARCH, *SOUGHT]
+    done = subprocess.run(
+        node, cwd=tmp_path / "site" / "search", capture_output=True, text=True, check=True, timeout=120
+    )
+    for (query, page), found in zip(SOUGHT.items(), json.loads(done.stdout), strict=True):
+        assert page in found[:10], query
+    names = (tmp_path / "site" / "api" / "index.html").read_text("utf-8")
+    assert "<code>__array_interface__</code>" in names
+    assert "<strong>array_interface</strong>" not in names
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("git") is None, reason="no git on the path")
 @pytest.mark.skipif(shutil.which("mike", path=str(Path(sys.executable).parent)) is None, reason="pip install '.[docs]'")

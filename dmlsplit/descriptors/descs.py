@@ -119,7 +119,7 @@ class BufferTensorDesc:
 
     @classmethod
     def from_array(cls, array: npt.NDArray[np.generic]) -> BufferTensorDesc:
-        """Describes an ndarray, or an object that exports one (DLPack, __array_interface__), by dtype, shape and
+        """Describes an ndarray, or an object that exports one (DLPack, `__array_interface__`), by dtype, shape and
         strides (None where the array is packed).
 
         DescriptorError for arrays that DirectML cannot describe: a dtype without a DirectML type (bool and bfloat16

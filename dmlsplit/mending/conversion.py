@@ -55,7 +55,11 @@ Original: TypeAlias = Callable[[onnx.NodeProto], onnx.NodeProto]
 def takes(operator: str, opset: int, data_type: str | None) -> bool:
     """Whether an operator, as an opset has it, has a first input of an element type; of None it is not known."""
     schema = schema_of(operator, opset)
-    return data_type is None or schema is None or f"tensor({data_type.lower()})" in schema.inputs[0].types
+    if data_type is None or schema is None:
+        return True
+    taken = schema.inputs[0].type_str  # its .types raises in onnx 1.20
+    allowed = {row.type_param_str: row.allowed_type_strs for row in schema.type_constraints}
+    return f"tensor({data_type.lower()})" in allowed.get(taken, [taken])
 
 
 def convert(

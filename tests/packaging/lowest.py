@@ -19,12 +19,14 @@ ROOT = Path(__file__).parents[2]
 TESTS = {
     "": ["test_validation.py", "test_execution.py", "test_arrays.py", "test_foreign.py", "test_foreign_liars.py",
          "test_integers.py", "cli/test_split.py", "cli/test_commands.py"],
-    "onnx": ["formats/test_onnx.py", "formats/test_onnx_external.py", "cli/test_onnxruntime.py", "test_foreign.py"],
     "openvino": ["formats/test_openvino.py"],
     "html": ["cli/test_check.py", "cli/test_check_html.py"],
+    "onnx": ["formats/test_onnx.py", "formats/test_onnx_external.py", "cli/test_onnxruntime.py",
+             "cli/test_model_files.py", "cli/test_mended_page.py", "cli/test_written_back.py",
+             "formats/mending/test_cures.py", "formats/mending/test_bytes.py", "test_foreign.py"],
     "distributed": ["test_distributed.py"],
 }  # fmt: skip
-"""Extra -> the tests that need it; those of "" need none."""
+"""Extra -> the tests that need it, and those above it; those of "" need none."""
 FOR_TESTS = ("pytest", "hypothesis", "jsonschema", "pyyaml")
 
 
