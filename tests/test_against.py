@@ -215,8 +215,13 @@ class TestTrees:
 def test_detection_is_held_to_a_variable():
     source = (FOLDER.parent / "csrc" / "dms_cpu.c").read_text(encoding="utf-8")
     held = builds.with_forced_isa(source)
-    assert "value = (detect() & forced_isa()) | DETECTED;" in held
-    assert held.count("forced_isa()") == source.count("detect()") > 0
+    assert "value = (detect_isa() & forced_isa()) | DETECTED;" in held
+    assert held.count("forced_isa()") == source.count("detect_isa()") > 0
+
+
+@pytest.mark.parametrize("call", ["detect()", "detect_isa()"])
+def test_detection_of_older_commits_is_held_too(call):
+    assert f"value = ({call} & forced_isa()) | X;" in builds.with_forced_isa(f"value = {call} | X;")
 
 
 class TestLockstep:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,8 @@ ISA_VARIABLE: Final = "DMLSPLIT_FORCED_ISA"
 """What forced_isa.h reads: one of ISA_LEVELS."""
 ISA_LEVELS: Final = ("any", "ssse3", "avx2", "avx512", "avx512vbmi")
 """Instruction sets of x86; each includes those before it."""
+DETECTION: Final = re.compile(r"\bdetect(?:_isa)?\(\)")
+"""The call in dms_cpu.c that asks the CPU, under the names that it has had."""
 
 
 class NotBuilt(Exception):
@@ -54,7 +57,7 @@ def tree_of_checkout() -> str:
 
 def with_forced_isa(source: str) -> str:
     """dms_cpu.c with its detection held to ISA_VARIABLE."""
-    return f'#include "{FORCED_ISA.name}"\n' + source.replace("detect()", "(detect() & forced_isa())")
+    return f'#include "{FORCED_ISA.name}"\n' + DETECTION.sub(r"(\g<0> & forced_isa())", source)
 
 
 def installed(tree: str, builds: Path) -> Path:
