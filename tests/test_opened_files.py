@@ -36,6 +36,13 @@ PLACES = {
     # The package's own
     "models/inference.py": 1,
     "report/html/__init__.py": 1,
+    "descriptors/schema.py": 1,
+    "library/catalogue.py": 1,
+    # A build of DirectML that was fetched, its package, and the programs that ask it
+    "library/fetching.py": 4,
+    "library/harness.py": 1,
+    "library/pipes.py": 1,
+    "library/sessions.py": 1,
 }
 READING = {
     # The files that the caller names
@@ -47,6 +54,7 @@ READING = {
     "mending/source.py",
     "formats/openvino/reader.py",
     "formats/operator_files.py",
+    "library/models.py",
     "report/terminal.py",
     # What a model refers to, in its folder and in those that the caller allows: AllowedFolders.read for the tensors of
     # ONNX and OpenVINO, resources of DxDispatch; AllowedFolders.beside for external data that goes along

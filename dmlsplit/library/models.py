@@ -14,6 +14,7 @@ from dmlsplit.library.catalogue import ONNXRUNTIME, Build, find_build
 from dmlsplit.library.fetching import added
 from dmlsplit.library.sessions import OnnxRuntime, Query
 from dmlsplit.system.errors import DmlSplitError, InputError
+from dmlsplit.system.input_files import open_input
 
 if TYPE_CHECKING:
     import onnx
@@ -92,6 +93,8 @@ def ask_models(files: Iterable[str], version: str) -> Iterator[tuple[str, ModelA
         for file in files:
             try:
                 yield file, _asked(runtime, build, file)
+            except InputError as error:
+                yield file, error.in_file(file)
             except DmlSplitError as error:
                 yield file, error
             except OSError as error:
@@ -99,7 +102,7 @@ def ask_models(files: Iterable[str], version: str) -> Iterator[tuple[str, ModelA
 
 
 def ask_model(file: str, version: str) -> ModelAnswer:
-    """The same of one model; InputError where it cannot be read."""
+    """Asks about one model. Raises InputError where it cannot be read."""
     ((_, answer),) = ask_models([file], version)
     if isinstance(answer, DmlSplitError):
         raise answer
@@ -115,7 +118,7 @@ def _runtime(version: str) -> Build:
 
 
 def _asked(runtime: OnnxRuntime, build: Build, file: str) -> ModelAnswer:
-    with open(file, "rb") as stream:  # says what is wrong with the name
+    with open_input(file) as stream:  # says what is wrong with the name
         stream.read(1)
     path = Path(file).resolve()
     named, names = _named(path)
