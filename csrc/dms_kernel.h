@@ -23,6 +23,22 @@
 #define DMS_KERNEL(kind, name, isa, can, slow, cost) DMS_DECLARE_##kind(name, can, slow)
 #include "dms_kernels.inc"
 
+/* What rows of the table that a build leaves out can copy, and their costs: the functions are there all the same. */
+const char *dms_can_packed_rows(const dmlsplit_plan *plan);
+const char *dms_can_equal(const dmlsplit_plan *plan);
+const char *dms_can_columns(const dmlsplit_plan *plan);
+const char *dms_can_rows(const dmlsplit_plan *plan);
+const char *dms_can_runs(const dms_nest *nest);
+const char *dms_can_transpose(const dms_nest *nest);
+const char *dms_can_reverse(const dms_nest *nest);
+dms_slow dms_slow_channels_avx512vbmi(const dmlsplit_plan *plan);
+dms_slow dms_slow_columns(const dmlsplit_plan *plan);
+dms_slow dms_slow_rows(const dmlsplit_plan *plan);
+dms_slow dms_slow_runs(const dms_nest *nest);
+dms_slow dms_slow_transpose(const dms_nest *nest);
+dms_slow dms_slow_planes_avx512vbmi(const dms_nest *nest);
+dms_slow dms_slow_reverse(const dms_nest *nest);
+
 /* ---- Instruction sets ---- */
 
 /* Kernels keep arrays of vectors in registers, for which loops over them have to be unrolled. gcc does it at -O3 only: at -O2 three channels took three

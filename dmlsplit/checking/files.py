@@ -186,6 +186,8 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
         return NotRead(_by(target, report), name, position)
     verdict = _node_verdict(entry, target)
     report = _judged(entry, target) if verdict is None else verdict.report
+    if report.operator is None and not report.ok:
+        keep = keep_all
     kept = tuple([d for d in report.diagnostics if keep(d.rule)])
     hidden = tuple([d for d in report.diagnostics if not keep(d.rule)])
     report = _by(target, replace(report, diagnostics=kept, hidden=hidden, file=entry.file, index=max(entry.index, 0)))

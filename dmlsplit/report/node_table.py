@@ -100,8 +100,9 @@ class NodeTable:
     def _heading(self) -> str:
         """The number of judged nodes and of all nodes."""
         count = len(self._rows) + self._left_out
-        of = self._of_nodes or count
-        nodes = f"{f'{count} of ' if self._of_nodes else ''}{of} node{'' if of == 1 else 's'}"
+        # Nodes of functions are judged where they are called, and may be more than the model has.
+        of = max(self._of_nodes, count)
+        nodes = f"{f'{count} of ' if self._of_nodes >= count else ''}{of} node{'' if of == 1 else 's'}"
         left_out = f"; {self._left_out} that are ok left out" if self._left_out else ""
         return f"{nodes} judged (Split and Concat){left_out}"
 

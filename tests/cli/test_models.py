@@ -337,3 +337,17 @@ class TestCheckFiles:
         [report] = dml.check_files([models / "open.onnx"], dims={"n": 4}, directml="1.8.0")
         assert report.judged_by == "directml 1.8.0"
         assert not report.diagnostics
+
+
+@pytest.mark.parametrize("options", [(), ("--select", "node/"), ("--ignore", "onnx/")])
+def test_what_cannot_be_read_is_reported_whatever_is_selected(cli, tmp_path, options):
+    body = [node("f", ["x"], ["t"], domain="d"), node("Split", ["t"], ["y", "z"], num_outputs=2)]
+    own = [onnx.helper.make_opsetid("", 18), onnx.helper.make_opsetid("d", 1)]
+    made = model([node("f", ["x"], ["a"], domain="d", name="call")], [value("x", (2, 4))], opset=18)
+    made.functions.append(onnx.helper.make_function("d", "f", ["x"], ["y"], body, own))
+    made.opset_import.append(own[1])
+    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    result = cli("check", "m.onnx", "--format", "jsonl", *options)
+    assert result.status == 2
+    answers = [json.loads(line) for line in result.out.splitlines()]
+    assert ["onnx/function-recursive"] in [[each["rule"] for each in answer["diagnostics"]] for answer in answers]
