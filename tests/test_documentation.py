@@ -136,7 +136,7 @@ def test_page(page, alone, tmp_path, monkeypatch, capsys):
     for block in blocks(page):
         if block.mark == "needs library":
             if not is_added(LIBRARY):
-                pytest.skip("the build is not here")
+                pytest.skip(f"dmlsplit library add {LIBRARY} has not been run")
         elif block.mark.startswith("needs "):
             pytest.importorskip(PACKAGES[block.mark.removeprefix("needs ")])
         if block.language == "sh":
