@@ -18,13 +18,14 @@ from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.operator_files import read_operators
 from dmlsplit.graphs import GraphDesc
 from dmlsplit.graphs.examples import Sketch
-from dmlsplit.onnxruntime.cures import CURES, Fault
+from dmlsplit.onnxruntime.cures import CURES
 from dmlsplit.report import svg
 from dmlsplit.report.rule import examples
 from dmlsplit.report.svg import graph as svg_graph
 from dmlsplit.rules import RULES, BindingRule, DescriptorRule, NodeRule, Notice, Rule
 from dmlsplit.rules._debug_layer import BUILD, MESSAGES
 from dmlsplit.rules.graph import GraphRule
+from dmlsplit.rules.graph_faults import FaultKind
 from dmlsplit.rules.onnxruntime import Habit
 from dmlsplit.targets.releases import Release, directml_versions, observed_levels
 from dmlsplit.targets.runtime_versions import runtimes
@@ -125,7 +126,7 @@ rule.
 """
 
 USELESS = {
-    Fault.GATE: {
+    FaultKind.GATE: {
         "removed by optimization": (
             "Identity",
             "Mul by 1",
@@ -136,16 +137,16 @@ USELESS = {
         ),
         "wrong nevertheless": ("a or b as a graph output",),
     },
-    Fault.PRODUCT: {"removed by optimization": ("Identity",)},
-    Fault.REPEATED: {
+    FaultKind.PRODUCT: {"removed by optimization": ("Identity",)},
+    FaultKind.REPEATED: {
         "removed by optimization": ("Identity",),
         "wrong nevertheless": ("Reshape", "v as a graph output"),
     },
-    Fault.OVERWRITTEN: {
+    FaultKind.OVERWRITTEN: {
         "removed by optimization": ("Mul by 1", "Add 0"),
         "wrong nevertheless": ("Identity", "Reshape", "v or g(...) as a graph output", "a pair of Transposes"),
     },
-    Fault.REFUSED: {
+    FaultKind.REFUSED: {
         "removed by optimization": ("Identity", "Mul by 1", "a pair of Transposes", "Expand to its own shape"),
         "wrong nevertheless": ("Slice, from DirectML 1.13.1 on", "Reshape"),
     },
@@ -281,20 +282,20 @@ def scaled_silu() -> GraphDesc:
 def graph_pictures() -> Iterable[tuple[str, str]]:
     """Name and picture of each fault of a graph's memory."""
     for fault, release, title in (
-        (Fault.GATE, "1.15.4", "a * sigmoid(b) of a Split"),
-        (Fault.REPEATED, "1.10.1", "Join(v, v)"),
-        (Fault.OVERWRITTEN, "1.15.4", "v = tanh(x); relu(Join(v, y)) and v"),
-        (Fault.REFUSED, "1.15.4", "tanh of a half of sigmoid(x)"),
+        (FaultKind.GATE, "1.15.4", "a * sigmoid(b) of a Split"),
+        (FaultKind.REPEATED, "1.10.1", "Join(v, v)"),
+        (FaultKind.OVERWRITTEN, "1.15.4", "v = tanh(x); relu(Join(v, y)) and v"),
+        (FaultKind.REFUSED, "1.15.4", "tanh of a half of sigmoid(x)"),
     ):
         yield fault, svg_graph.picture(graphs.EXAMPLES[fault.rule](False), release, title)
     whole = graphs.EXAMPLES["graph/whole-for-part"](False)
     yield "whole", svg_graph.picture(whole, "1.8.0", "a, b = Split(x); Join(b, y) in rows, and relu(b)")
-    yield Fault.PRODUCT, svg_graph.picture(scaled_silu(), "1.15.4", "(y * x) * sigmoid(x)")
+    yield FaultKind.PRODUCT, svg_graph.picture(scaled_silu(), "1.15.4", "(y * x) * sigmoid(x)")
 
 
-def runtimes_with(fault: Fault) -> Iterable[Sequence[str]]:
+def runtimes_with(fault: FaultKind) -> Iterable[Sequence[str]]:
     """DirectML releases, the ONNX Runtime that ship them, and whether they have the fault."""
-    graph = scaled_silu() if fault is Fault.PRODUCT else graphs.EXAMPLES[fault.rule](False)
+    graph = scaled_silu() if fault is FaultKind.PRODUCT else graphs.EXAMPLES[fault.rule](False)
     for directml in dict.fromkeys(runtime.directml for runtime in runtimes()):
         report = dml.validate(graph, directml=find_release(directml))
         yield directml, "wrong" if "wrong" in report.outputs else "right" if report.compiles else "refused"
@@ -303,7 +304,7 @@ def runtimes_with(fault: Fault) -> Iterable[Sequence[str]]:
 def graph_tables(page: Path) -> str:
     """The page as it is, with the tables of today at its end."""
     before, _, _ = page.read_text("utf-8").partition(GRAPHS_HEAD.partition("\n")[0])
-    shown = [Fault.GATE, Fault.PRODUCT, Fault.REPEATED, Fault.OVERWRITTEN, Fault.REFUSED]
+    shown = [FaultKind.GATE, FaultKind.PRODUCT, FaultKind.REPEATED, FaultKind.OVERWRITTEN, FaultKind.REFUSED]
     found = [dict(runtimes_with(fault)) for fault in shown]
     rows = []
     for directml in dict.fromkeys(runtime.directml for runtime in runtimes()):
@@ -314,12 +315,13 @@ def graph_tables(page: Path) -> str:
     cures = [
         (
             cure.fault.name.lower(),
-            cure.change + (f" ({cure.condition})" if cure.condition else ""),
+            cure.sentence() + (f" ({cure.condition})" if cure.condition else ""),
             "yes" if cure.bit_exact else "no",
             "yes" if cure.adds_output else "no",
             f"before {cure.first_wrong}" if cure.first_wrong else "all",
         )
         for cure in CURES
+        if cure.fault in shown
     ]
     columns = ("Fault", "What helps", "Equal bit for bit", "A further output", "DirectML")
     useless = [(fault.name.lower(), why, ", ".join(what)) for fault, by in USELESS.items() for why, what in by.items()]

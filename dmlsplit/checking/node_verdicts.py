@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dmlsplit.checking.compatibility import Columns, Compatibility, compatibility
 from dmlsplit.checking.open_sizes import OpenNode
@@ -20,6 +20,7 @@ from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.legalize import in_words
 from dmlsplit.onnxruntime.reports import graph_diagnostics, judged_in_session
 from dmlsplit.rules import RULES
+from dmlsplit.rules.onnxruntime import FAULTS
 from dmlsplit.targets.target import Target, Use, target_of
 from dmlsplit.verdicts.validation import minimum_feature_level
 
@@ -70,21 +71,12 @@ def _judged(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target:
 
 
 def _with_graphs(verdict: NodeVerdict, node: SplitNode | JoinNode, target: Target) -> NodeVerdict:
-    """Adds the faults of the DirectML graphs around a model's node.
-
-    A runtime's diagnostic of the same fault is merged with it.
-    """
+    """Adds the faults of the DirectML graphs around a model's node, each in place of the runtime's diagnostic of it."""
     if not node.report.ok or node.in_session is None:
         return verdict
-    found = list(graph_diagnostics(node, target))
-    kept = []
-    for diagnostic in verdict.report.diagnostics:
-        twin = next((i for i, each in enumerate(found) if each.rule == _SAME_FAULT.get(diagnostic.rule)), None)
-        if twin is None:
-            kept.append(diagnostic)
-        else:
-            message = f"{found[twin].message} ({diagnostic.rule}: {diagnostic.message})"
-            found[twin] = replace(found[twin], message=message)
+    found = graph_diagnostics(node, target)
+    rules = {each.rule for each in found}
+    kept = [d for d in verdict.report.diagnostics if d.rule not in FAULTS or FAULTS[d.rule].rule not in rules]
     report = replace(verdict.report, diagnostics=(*kept, *found))
     summary = verdict.summary._replace(graph=_correctness(found))
     if summary.minimum_level is not None:
@@ -136,13 +128,6 @@ def _in_graph(answer: Compatibility, node: SplitNode | JoinNode) -> Compatibilit
         return answer
     report = replace(answer.report, diagnostics=(*answer.report.diagnostics, *found))
     return answer._replace(use=in_graph(answer.use, _correctness(found)), report=report)
-
-
-_SAME_FAULT: Final = {
-    "onnxruntime/graph-refused": "graph/memory-too-small",
-    "onnxruntime/graph-without-outputs": "graph/empty",
-}
-"""Maps a rule of ONNX Runtime on nodes to the graph rule for the same fault."""
 
 
 def _judge_open(node: SplitNode | JoinNode, target: Target, open_node: OpenNode) -> NodeVerdict:

@@ -100,7 +100,7 @@ def as_released(graph: GraphDesc, compiled: CompiledGraph) -> Shaders:
     shaders: list[Shader] = []
     temporaries: dict[str, int] = {}
     for dispatch in compiled.dispatches:
-        if dispatch.wrong is not None and dispatch.wrong.rule == "graph/five-dimensions":
+        if dispatch.wrong is not None and dispatch.wrong.fault.rule == "graph/five-dimensions":
             raise Unmodelled("which elements a broken Split of five dimensions takes was not observed")
         node = None if dispatch.node is None else graph.nodes[dispatch.node]
         function = copied

@@ -17,6 +17,7 @@ from dmlsplit.graphs.program import (
 )
 from dmlsplit.graphs.reading import Program
 from dmlsplit.graphs.traits import FiveDimensions
+from dmlsplit.rules.graph_faults import Fault, FaultKind
 
 INNER: Final = 4
 """Dimensions of the shader that broken Splits of five and more are compiled for."""
@@ -31,18 +32,15 @@ def break_splits(program: Program) -> None:
         outer = len(node.output.sizes) - INNER
         if node.family is Family.SPLIT and math.prod(node.operands[0].sizes[:-INNER]) > 1:
             broken.append(node)
-            message = "all but the elements of the first index come from wrong places"
-            node.wrong = Wrong("graph/five-dimensions", message, behind_first=True)
+            node.wrong = Wrong(Fault(FaultKind.FIVE_DIMENSIONS, node.number), behind_first=True)
             if node.axis < outer:
                 used = [k for k, tensor in enumerate(node.outputs) if uses[tensor] or tensor in program.output_set]
                 if used == [0] and math.prod(node.output.sizes[:-INNER]) > 1:
                     raise Unmodelled("what the first part of a Split along an outer dimension is was not seen")
-                message = f"a Split of {outer + INNER} dimensions along one before the last four"
-                raise Refused(node.number or 0, message, "graph/five-dimensions")
+                raise Refused(Fault(FaultKind.OUTER_SPLIT, node.number or 0, numbers=(outer + INNER,)))
         if node.family is Family.JOIN and node.kept and node.axis < outer and len(node.operands) > 1:
             if any(math.prod(operand.sizes[:-INNER]) == 1 for operand in node.operands):
-                message = f"a Join of {outer + INNER} dimensions along one before the last four copies its inputs"
-                raise Refused(node.number or 0, message, "graph/five-dimensions")
+                raise Refused(Fault(FaultKind.OUTER_JOIN, node.number or 0, numbers=(outer + INNER,)))
             if outer > 1:
                 raise Unmodelled("which Joins of more than five dimensions are refused was not found out")
     unseen = program.traits.five_dimensions is FiveDimensions.UNKNOWN

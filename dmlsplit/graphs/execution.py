@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, StandIn, Tensor, Unmodelled
+from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, Tensor, Unmodelled
 from dmlsplit.graphs.regions import at_first_index, overlap
+from dmlsplit.rules.graph_faults import Fault, FaultKind
 
 MOST_COMPARISONS: Final = 100
 """The most comparisons of regions, per dispatch on average; beyond it the correctness of a graph is unknown."""
@@ -39,11 +40,9 @@ class Extent(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class WrongOutput:
-    """Why an output is wrong: the rule, the node at fault (None: a copy), and what happened."""
+    """Why an output is wrong."""
 
-    rule: str
-    node: int | None
-    message: str
+    fault: Fault
     negatives_only: bool = False
     """Only negative numbers are wrong."""
     extent: Extent = Extent.ALL
@@ -182,7 +181,7 @@ class Execution:
             equal = [self._value(one) is self._value(other) for one, other in wrong.instead]
             if not equal or not all(equal):
                 extent = Extent.BEHIND_FIRST if wrong.behind_first else Extent.ALL
-                yield WrongOutput(wrong.rule, dispatch.node, wrong.message, extent=extent)
+                yield WrongOutput(replace(wrong.fault, node=dispatch.node), extent=extent)
         for tensor, region in dispatch.reads:
             found = self._read(tensor, region)
             if found is not None and found.negatives_only and not dispatch.copies:
@@ -268,11 +267,7 @@ class Execution:
         for output, place, k in self.lost.get(tensor, ()):
             if self._overlap(place, region):
                 number = output.producer.number if output.producer else None
-                return WrongOutput(
-                    "graph/place-not-written",
-                    number,
-                    f"the place of input {k} of the Join (node {number}) is never written",
-                )
+                return WrongOutput(Fault(FaultKind.REPEATED, number, numbers=(k,)))
         return None
 
     def _pieces(self, tensor: Tensor, region: BufferView) -> Iterator[_Piece]:
@@ -314,11 +309,9 @@ class Execution:
         if stand_in is not None:
             if write.copied is not None and write.copied is earlier.copied:
                 raise Unmodelled("what was joined in place of a part may hold the parts beside it")
-            return _in_place_of_part(stand_in, "comes over the places beside that of a part")
-        node = write.dispatch.node
-        what = f"node {node} ({write.dispatch.name})" if node is not None else "a copy"
-        message = f"{what} has written over it, and its result is read instead"
-        return WrongOutput("graph/memory-overwritten", node, message, write.dispatch.rectifies)
+            return WrongOutput(Fault(FaultKind.WHOLE_OVER_OTHERS, stand_in.part.split))
+        fault = Fault(FaultKind.OVERWRITTEN, write.dispatch.node, operator=write.dispatch.name)
+        return WrongOutput(fault, write.dispatch.rectifies)
 
     def _reaching(self, write: _Write, region: BufferView, *, alone: bool) -> WrongOutput | None:
         """The fault that a read of `region` inherits from a write; `alone`: no other write made the tensor."""
@@ -348,7 +341,7 @@ class Execution:
             for write in (write for other in others for write in self.memory.of_tensor[other.whole]):
                 if self._overlap(write.region, stand_in.place):
                     raise Unmodelled("what is joined in place of two parts of a Split may hold the right one")
-            return _in_place_of_part(stand_in, "is joined with its first elements in the place of a part")
+            return WrongOutput(Fault(FaultKind.WHOLE_FIRST, stand_in.part.split))
         return None
 
     def _overlap(self, one: BufferView, other: BufferView) -> bool:
@@ -359,8 +352,3 @@ class Execution:
         self.budget -= 1
         if self.budget < 0:
             raise Unmodelled("too much memory is shared to follow")
-
-
-def _in_place_of_part(stand_in: StandIn, what: str) -> WrongOutput:
-    split = stand_in.part.split
-    return WrongOutput("graph/whole-for-part", split, f"the input of the Split (node {split}) {what}")

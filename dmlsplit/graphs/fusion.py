@@ -15,6 +15,7 @@ from dmlsplit.graphs.program import (
 )
 from dmlsplit.graphs.reading import Program
 from dmlsplit.graphs.traits import Fusion
+from dmlsplit.rules.graph_faults import Fault, FaultKind
 
 
 def fuse(program: Program) -> None:
@@ -35,11 +36,8 @@ def fuse(program: Program) -> None:
             if source.tensor.origin is other.origin:
                 _check_sizes(program, product)
                 if other is not source.tensor:
-                    product.wrong = Wrong(
-                        "graph/fused-wrongly",
-                        f"it computes q * sigmoid(q) of q = {source.tensor.name}, not {other.name} * sigmoid(q)",
-                        ((_value_of(source.tensor), _value_of(other)),),
-                    )
+                    fault = Fault(FaultKind.GATE, product.number, (source.tensor.name, other.name))
+                    product.wrong = Wrong(fault, ((_value_of(source.tensor), _value_of(other)),))
                 product.operands, product.fused = [source], True
                 sigmoid.removed = True
                 break
@@ -81,12 +79,11 @@ def _fuse_chain(program: Program, product: Node, k: int, sigmoid: Node, uses: Us
     place = rest.index if rest.producer is not None else 0
     found = [source] if source.producer is None else source.producer.outputs
     if place >= len(found):
-        raise Crash(product.number or 0, f"its fusion wants output {place} of a node that has {len(found)}")
+        raise Crash(Fault(FaultKind.PRODUCT_CRASHES, product.number or 0, numbers=(place, len(found))))
     taken = found[place]
     if {p, q} != {source, taken} or (p is q) != (source is taken):
         product.wrong = Wrong(
-            "graph/fused-wrongly",
-            f"it computes {taken.name} * r * sigmoid(r) of r = {source.name}, not {p.name} * {q.name} * sigmoid(r)",
+            Fault(FaultKind.PRODUCT, product.number, (taken.name, source.name, p.name, q.name)),
             ((_value_of(taken), _value_of(rest)), (_value_of(source), _value_of(p if rest is q else q))),
         )
     sigmoid.fused = inner.removed = True

@@ -43,6 +43,7 @@ from dmlsplit.graphs.program import (
 from dmlsplit.graphs.reading import Program
 from dmlsplit.graphs.traits import FiveDimensions, GraphTraits, JoinPlacement
 from dmlsplit.graphs.views import bypass_identities, cut_splits, elide_splits
+from dmlsplit.rules.graph_faults import Fault, FaultKind
 
 LAST_FACTOR: Final = 2
 """In x * sigmoid(x) * y * z, the operand whose memory the fused product can take."""
@@ -243,25 +244,26 @@ def _settle(program: Program, tensor: Tensor) -> None:
 def _check_memory(program: Program, dispatches: Iterable[Dispatch]) -> None:
     """Raises Refused for the first buffer beyond whose end a dispatch reads or writes; its `others` are those for the
     other buffers."""
-    refused: dict[str, Refused] = {}
+    refused: dict[str, Fault] = {}
     for dispatch in dispatches:
         for region in (*(region for _, region in dispatch.reads), dispatch.writes):
             available = program.buffers[region.buffer]
             if region.end > available and region.buffer not in refused:
                 size = region.end - region.offset
-                message = f"{size} bytes at {region.offset} do not fit the {available} of {region.buffer}"
-                refused[region.buffer] = _refused(program, dispatch, message)
+                kind, node = _too_small_for(program, dispatch)
+                numbers = (size, region.offset, available)
+                refused[region.buffer] = Fault(kind, node, numbers=numbers, buffer=region.buffer)
     if refused:
         first, *others = refused.values()
-        first.others = others
-        raise first
+        raise Refused(first, others)
 
 
-def _refused(program: Program, dispatch: Dispatch, message: str) -> Refused:
+def _too_small_for(program: Program, dispatch: Dispatch) -> tuple[FaultKind, int]:
+    """The kind and the node of the fault where a dispatch goes beyond the end of a buffer."""
     for _, _, whole, part in program.stand_ins:
         if dispatch.output is whole:
-            return Refused(part.split, message, "graph/whole-for-part")
-    return Refused(dispatch.node or 0, message)
+            return FaultKind.WHOLE_TOO_LARGE, part.split
+    return FaultKind.REFUSED, dispatch.node or 0
 
 
 def _lie_alike(sizes: Sequence[int], one: Sequence[int], other: Sequence[int]) -> bool:

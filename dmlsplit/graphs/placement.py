@@ -20,6 +20,7 @@ from dmlsplit.graphs.program import (
 from dmlsplit.graphs.reading import Program
 from dmlsplit.graphs.traits import JoinPlacement
 from dmlsplit.graphs.views import join_for_rows
+from dmlsplit.rules.graph_faults import Fault, FaultKind
 
 
 def copies_inputs(program: Program, join: Node, strides: Sequence[int]) -> bool:
@@ -148,4 +149,4 @@ def _refuse_narrow(operand: Operand, part: Part, output: Tensor) -> None:
     extent = 1 + sum((size - 1) * stride for size, stride in zip(operand.sizes, output.strides, strict=True))
     thin = part.sizes[part.axis] == 1 < operand.sizes[part.axis]
     if thin or extent < math.prod(operand.sizes):
-        raise Refused(part.split, "its input does not fit the place of a part", "graph/whole-for-part")
+        raise Refused(Fault(FaultKind.WHOLE_TOO_NARROW, part.split))

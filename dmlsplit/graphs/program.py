@@ -12,6 +12,7 @@ from dmlsplit.descriptors.enums import TensorDataType
 from dmlsplit.descriptors.layout import is_packed, packed_strides
 from dmlsplit.graphs.descriptors import Neighbour
 from dmlsplit.graphs.operators import Family
+from dmlsplit.rules.graph_faults import Fault, TensorName, happens
 
 VECTOR: Final = 16
 """Bytes that a shader reads or writes at once."""
@@ -23,32 +24,36 @@ class Unmodelled(Exception):
 
 
 class Refused(Exception):
-    """CompileGraph returns E_INVALIDARG, mostly because a tensor does not fit the memory that it was given."""
+    """CompileGraph returns E_INVALIDARG, mostly because a tensor does not fit the memory that it was given.
 
-    def __init__(self, node: int, message: str, rule: str = "graph/memory-too-small") -> None:
-        super().__init__(message)
-        self.node = node
-        self.rule = rule
-        self.others: Sequence[Refused] = ()
-        """Further refusals, one for each buffer that is too small."""
+    `others` are further faults, one for each buffer that is too small.
+    """
+
+    def __init__(self, fault: Fault, others: Sequence[Fault] = ()) -> None:
+        super().__init__(fault)
+        self.fault = fault
+        self.others = others
+
+    def __str__(self) -> str:
+        return happens(self.fault)
 
 
 class Crash(Exception):
     """CompileGraph ends the process."""
 
-    rule: Final = "graph/fusion-crashes"
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault)
+        self.fault = fault
 
-    def __init__(self, node: int, message: str) -> None:
-        super().__init__(message)
-        self.node = node
+    def __str__(self) -> str:
+        return happens(self.fault)
 
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A dispatch that computes something else than its node: the rule at fault, and the difference."""
+    """A dispatch that computes something else than its node: the fault, and the difference."""
 
-    rule: str
-    message: str
+    fault: Fault
     instead: tuple[tuple[Tensor, Tensor], ...] = ()
     """Pairs of the tensor that it reads and the one that it should read; where their values are equal nothing is
     wrong."""
@@ -89,11 +94,9 @@ class Tensor:
         return is_packed(self.sizes, self.strides)
 
     @property
-    def name(self) -> str:
-        """The name in messages."""
-        if self.producer is None:
-            return f"graph input {self.index}"
-        return f"output {self.index} of node {self.producer.number}"
+    def name(self) -> TensorName:
+        """The name in faults."""
+        return TensorName(None if self.producer is None else self.producer.number, self.index)
 
     @property
     def origin(self) -> object:

@@ -19,6 +19,7 @@ from dmlsplit.graphs.program import Crash, Refused, Unmodelled
 from dmlsplit.graphs.structure import faults
 from dmlsplit.graphs.traits import GraphTraits, traits_of
 from dmlsplit.rules.graph import GRAPH_RULES
+from dmlsplit.rules.graph_faults import happens, of_output
 from dmlsplit.targets.releases import releases
 from dmlsplit.targets.target import Target
 from dmlsplit.verdicts.validation import evaluate
@@ -146,14 +147,14 @@ def _compiled(graph: GraphDesc, traits: GraphTraits | None) -> _Compiled:
     except Unmodelled as reason:
         return _unknown((), str(reason))
     except (Refused, Crash) as error:
-        found = GRAPH_RULES[error.rule].diagnostic(Location.of("Nodes", error.node), str(error))
+        place = Location.of("Nodes", error.fault.index or 0)
+        found = GRAPH_RULES[error.fault.rule].diagnostic(place, happens(error.fault))
         return _Compiled((found,), False, ends_the_process=isinstance(error, Crash))
     diagnostics: list[Diagnostic] = []
-    for i, fault in enumerate(execution.faults):
-        if fault is not None:
-            by = f"Nodes[{fault.node}]" if fault.node is not None else "a copy"
-            message = f"graph output {i} is wrong: {fault.message} ({by})"
-            diagnostics.append(GRAPH_RULES[fault.rule].diagnostic(Location.of("Outputs", i), message))
+    for i, wrong in enumerate(execution.faults):
+        if wrong is not None:
+            message = of_output(i, wrong.fault)
+            diagnostics.append(GRAPH_RULES[wrong.fault.rule].diagnostic(Location.of("Outputs", i), message))
     outputs: list[Correctness] = ["right" if fault is None else "wrong" for fault in execution.faults]
     return _Compiled(tuple(diagnostics), True, tuple(outputs))
 

@@ -5,7 +5,7 @@
 
 `fields`, `source` and `assembling` know the file: what is not touched stays byte for byte. `sites`, `views` and
 `judged` know the nodes and what the target makes of them; `rewritings` is the table of what mends a node, `forms` and
-`reshaping` carry it out. `graph_cures` chooses what helps against wrong graphs, and `carriers` carries it out.
+`reshaping` carry it out. `graph_cures` chooses what helps against wrong graphs, and `cures` makes the change.
 """
 
 from __future__ import annotations

@@ -2,40 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from itertools import chain, compress, islice
+from itertools import chain, compress
 from typing import Final, TypeAlias
 
 import onnx
 
 from dmlsplit.descriptors.diagnostics import Severity
 from dmlsplit.formats.onnx.protobuf import Names
-from dmlsplit.mending.carriers import CARRIERS, OTHERS, Carrier
+from dmlsplit.mending.cures import change_of
 from dmlsplit.mending.editing import Replacement, names_of, node_text, outputs_of, replace_nodes
 from dmlsplit.mending.judged import JudgedModel, wrong_graphs
 from dmlsplit.mending.sites import Bodies, Place, Site, Spot
 from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.surroundings import Surroundings
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document
-from dmlsplit.onnxruntime.cures import Fault, cures_of
+from dmlsplit.onnxruntime.cures import Cure, ways
 from dmlsplit.onnxruntime.findings import GraphFinding
+from dmlsplit.rules.graph_faults import Fault, FaultKind
 
 _ROUNDS: Final = 24
 """Choices of cures that are tried, of all faults at once."""
-_BUFFER: Final = re.compile(r"\btemporary \d+")
-"""The name of memory in a message; its number is another one after another cure."""
 
-_Key: TypeAlias = tuple[Fault, str, str, int]
-"""A fault, the path of the node that does it, and what happens: a cure may leave another of them at the same node. The
-number is for nodes of one name."""
-_PLACES: Final = 4
-"""Ways to apply one cure that are tried, the nearest first."""
-_Option: TypeAlias = tuple[str, Carrier, int]
-"""A cure's name, what carries it out, and which of its ways."""
+_Key: TypeAlias = tuple[Fault, str, int]
+"""A fault without its buffer, the path of the node that does it, and a number that tells nodes of one name apart."""
 
 
 @dataclass
@@ -63,11 +56,11 @@ def cured(source: SourceModel, model: JudgedModel) -> Cured:
         if not wrong:
             trial.unknown = [Refusal(each.path, each.diagnostic.message) for each in trial.judged.findings]
             return trial
-        alike: Counter[tuple[Fault, str, str]] = Counter()
+        alike: Counter[tuple[Fault, str]] = Counter()
         for finding in wrong:
-            if finding.fault is None:
+            if finding.fault is None or not ways(finding.fault.kind, finding.directml):
                 return _refused(model, finding)
-            name = finding.fault, finding.node, _BUFFER.sub("memory", finding.happens)
+            name = finding.fault.without_buffer, finding.node
             key = *name, alike[name]
             alike[name] += 1
             asked.setdefault(key, finding)
@@ -93,7 +86,7 @@ class _Work:
         self._spots = judged.spots
         self._names = names_of(judged.model)
         self._sites: dict[Place, dict[int, list[Site]]] = {}
-        for site in judged.sites:
+        for site in judged.typed_sites:
             self._sites.setdefault(site.place, {}).setdefault(site.index, []).append(site)
         self._bodies = Bodies(judged.model)
         self._around: dict[Place, Surroundings | None] = {}
@@ -117,24 +110,24 @@ class _Work:
         taken = Names(self._names)
         edits: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
         owners: dict[Spot, _Key] = {}
-        done: dict[_Key | None, tuple[Fault, str]] = {}
+        done: dict[_Key | None, tuple[FaultKind, str]] = {}
         trial = Cured(self._judged, [], [], [])
         for key, finding in asked.items():
-            options = list(_options(finding))
+            options = _options(finding)
             blocking: _Key | None = None
             while chosen[key] < len(options):
-                name = options[chosen[key]][0]
-                for place, made in self._made(key, finding, options[chosen[key]], taken):
-                    if {done.get(owners.get((place, i))) for i in made} == {(finding.fault, name)}:
+                cure, way = options[chosen[key]]
+                for place, made in self._made(key, finding, cure, way, taken):
+                    if {done.get(owners.get((place, i))) for i in made} == {(cure.fault, cure.name)}:
                         break  # the same is done against another of them: another call of a function, for one
                     others = [owners[place, i] for i in made if (place, i) in owners]
                     blocking = blocking or next(iter(others), None)
                     if others:
                         continue
                     owners.update({(place, i): key for i in made})
-                    done[key] = key[0], name
+                    done[key] = cure.fault, cure.name
                     edits.setdefault(place, {}).update({i: list(nodes) for i, nodes in made.items()})
-                    trial.changes.append(self._change(finding, name, place, made))
+                    trial.changes.append(self._change(finding, cure, place, made))
                     break
                 else:
                     chosen[key] += 1
@@ -149,19 +142,19 @@ class _Work:
         return trial, None, None
 
     def _made(
-        self, key: _Key, finding: GraphFinding, option: _Option, taken: Names
+        self, key: _Key, finding: GraphFinding, cure: Cure, way: int, taken: Names
     ) -> Iterator[tuple[Place, Replacement]]:
-        """The nodes that a cure adds, at each place that the finding may mean: of several alike the next one first."""
-        name, carrier, way = option
+        """Yields the nodes that a cure adds at each node that the finding may mean; of several of one name, the key's
+        first."""
         spots, first = self._spots.get(finding.node, ()), key[-1]
         for place, index in (*spots[first:], *spots[:first]):
             around = self._surroundings(place)
             if around is None:
                 continue
             around.taken = taken
-            around.document = document([name], finding.path, self._judged.target.name, _happens(finding))
+            around.document = document([cure.name], finding.path, self._judged.target.name, finding.what)
             try:
-                made = next(islice(carrier(around, index), way, None), None)
+                made = change_of(cure, way, around, index)
             except CannotMend:
                 continue
             if made and all(map(around.is_valid, chain.from_iterable(made.values()))):
@@ -176,29 +169,17 @@ class _Work:
             self._around[place] = known
         return self._around[place]
 
-    def _change(self, finding: GraphFinding, name: str, place: Place, made: Replacement) -> Change:
+    def _change(self, finding: GraphFinding, cure: Cure, place: Place, made: Replacement) -> Change:
         around = self._around[place]
         assert around is not None
         before = tuple(node_text(around.nodes[i]) for i in sorted(made))
-        return Change(finding.path, (name,), _happens(finding), before, tuple(_texts(made)))
+        return Change(finding.path, (cure.name,), finding.what, before, tuple(_texts(made)))
 
 
 def _texts(made: Replacement) -> Iterator[str]:
     return (node_text(node) for index in sorted(made) for node in made[index])
 
 
-def _happens(finding: GraphFinding) -> str:
-    """The message without the releases and the cures."""
-    return finding.diagnostic.message.partition("; ")[0]
-
-
-def _options(finding: GraphFinding) -> Iterator[_Option]:
-    """The cures of a finding that can be carried out: at the nearest place first, there the cheapest first."""
+def _options(finding: GraphFinding) -> Sequence[tuple[Cure, int]]:
     assert finding.fault is not None
-    for name, carrier in OTHERS.get(finding.fault, ()):
-        yield name, carrier, 0
-    for way in range(_PLACES):
-        for cure in cures_of(finding.fault, finding.directml):
-            found = CARRIERS.get((cure.fault, cure.name))
-            if found is not None:
-                yield cure.name, found, way
+    return ways(finding.fault.kind, finding.directml)

@@ -23,11 +23,12 @@ from dmlsplit.models.functions import check_references
 from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.answers import NodeOnRuntime
-from dmlsplit.onnxruntime.cures import Fault
 from dmlsplit.onnxruntime.findings import GraphFinding
 from dmlsplit.onnxruntime.predict import placement
 from dmlsplit.onnxruntime.reports import runtime_of_graphs
 from dmlsplit.onnxruntime.session import OnnxSession
+from dmlsplit.rules.graph_faults import Fault, NodeName
+from dmlsplit.rules.onnxruntime import FAULTS
 from dmlsplit.targets.runtime_versions import NEWEST, Runtime, runtime_of_release, runtimes
 from dmlsplit.targets.session_options import options_of
 from dmlsplit.targets.target import Target
@@ -35,8 +36,6 @@ from dmlsplit.verdicts.runtime_answers import Outcome
 from dmlsplit.verdicts.validation import evaluate
 
 ELSEWHERE: Final = "onnxruntime/session-fails-elsewhere"
-_GRAPHS: Final = {"onnxruntime/graph-without-outputs": Fault.DEAD, "onnxruntime/graph-refused": Fault.REFUSED}
-"""The rules that say of a node what is wrong with its graph."""
 _FAILING: Final = (Outcome.SESSION_FAILS, Outcome.RUN_FAILS)
 
 
@@ -84,6 +83,11 @@ class JudgedModel:
     def sites(self) -> Sequence[Site]:
         """The Splits and Concats."""
         return self._once("sites", lambda: sites_of(self._read, self.read_external, self._inference))
+
+    @property
+    def typed_sites(self) -> Sequence[Site]:
+        """The same nodes, whose scopes know the types of all tensors."""
+        return sites_of(self._read, self.read_external, self._inference, typed=True)
 
     @cached_property
     def views(self) -> Sequence[View]:
@@ -160,9 +164,9 @@ def wrong_graphs(views: Sequence[View]) -> list[GraphFinding]:
         if not view.in_session or view.answer is None:
             continue
         for each in view.answer.diagnostics:
-            if each.rule in _GRAPHS and each.rule not in _passed_over(view):
-                path, release = view.site.path, view.runtime.directml
-                found.append(GraphFinding(_GRAPHS[each.rule], path, path, (), None, release, each))
+            if each.rule in FAULTS and each.rule not in _passed_over(view):
+                fault = Fault(FAULTS[each.rule], NodeName(view.node.op, view.site.path))
+                found.append(GraphFinding(fault, view.site.path, view.runtime.directml, said=each))
     return found
 
 

@@ -51,9 +51,14 @@ Spot: TypeAlias = tuple[Place, int]
 Body: TypeAlias = onnx.GraphProto | onnx.FunctionProto
 
 
-def sites_of(model: onnx.ModelProto, read_external: ReadExternal, inference: Inference) -> list[Site]:
-    """The Splits and Concats of a model without weights, in order. InputError for what is no model."""
-    reader = _SiteReader(model, read_external, inference)
+def sites_of(
+    model: onnx.ModelProto, read_external: ReadExternal, inference: Inference, *, typed: bool = False
+) -> list[Site]:
+    """The Splits and Concats of a model without weights, in order. InputError for what is no model.
+
+    `typed`: their scopes know the types of all tensors, even where none of the nodes needs inference.
+    """
+    reader = _SiteReader(model, read_external, inference, typed=typed)
     for _ in reader.items(model, {}):
         pass
     return reader.sites
@@ -102,7 +107,10 @@ class Bodies:
 class _SiteReader(Reader):
     """A Reader that notes where what it reads stands."""
 
-    def __init__(self, model: onnx.ModelProto, read_external: ReadExternal, inference: Inference) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, read_external: ReadExternal, inference: Inference, *, typed: bool
+    ) -> None:
+        self._typed = typed
         super().__init__(model, read_external, (), False, Budget(model.ByteSize()), inference)
         self.sites: list[Site] = []
 
@@ -113,3 +121,6 @@ class _SiteReader(Reader):
         place = Place(calls[-1] if calls else None, scope.steps)
         self.sites.append(Site(place, index, node, found, scope))
         return found
+
+    def _needs_none(self, graph: onnx.GraphProto) -> bool:
+        return not self._typed and super()._needs_none(graph)

@@ -17,14 +17,15 @@ from dmlsplit.mending.constants import constant_nodes
 from dmlsplit.mending.conversion import takes
 from dmlsplit.mending.sites import Site
 from dmlsplit.models.scope import Scope
+from dmlsplit.onnxruntime.cures import Around
 
 
 @dataclass
-class Surroundings:
+class Surroundings(Around[str]):
     """The graph that a fault is in. `sites`: its Splits and Concats by index, each at all of its calls."""
 
     nodes: Sequence[onnx.NodeProto]
-    outputs: set[str]
+    exits: set[str]
     sites: Mapping[int, Sequence[Site]]
     original: Callable[[onnx.NodeProto], onnx.NodeProto]
     """A node with all that the file has of it."""
@@ -88,24 +89,17 @@ class Surroundings:
 
     @cached_property
     def dead(self) -> Mapping[int, Sequence[int]]:
-        """Of each node that leads to no output those that it hangs together with, itself among them."""
-        todo = [i for name in self.outputs if (i := self.producer(name)) is not None]
-        needed = set(todo)
-        while todo:
-            before = {i for name in reads(self.nodes[todo.pop()]) if (i := self.producer(name)) is not None}
-            todo += before - needed
-            needed |= before
+        """Maps each node that no output depends on to its connected group."""
         found: dict[int, list[int]] = {}
         for index in range(len(self.nodes)):
-            if index in needed or index in found:
+            if index in self.leading or index in found:
                 continue
             group = found[index] = [index]
             for each in group:  # which grows
-                names = [text(name) for name in self.nodes[each].output if name]
-                near = [i for name in reads(self.nodes[each]) if (i := self.producer(name)) is not None]
-                near += [i for name in names for i in self.readers.get(name, ())]
+                near = [i for name in self.inputs_of(each) if (i := self.producer(name)) is not None]
+                near += [i for name in self.outputs_of(each) for i in self.readers_of(name)]
                 for other in near:
-                    if other not in needed and other not in found:
+                    if other not in self.leading and other not in found:
                         found[other] = group
                         group.append(other)
         return found
@@ -119,11 +113,21 @@ class Surroundings:
         kinds = {site.scope.type_of(text(node.input[0]))[0] for site in next(iter(self.sites.values())) if node.input}
         return all(takes(text(node.op_type), self.opset, kind) for kind in kinds)
 
+    def inputs_of(self, node: int) -> Sequence[str]:
+        """The tensors that a node, or a graph in it, reads."""
+        return list(map(text, reads(self.nodes[node])))
+
+    def outputs_of(self, node: int) -> Sequence[str]:
+        return [text(name) for name in self.nodes[node].output if name]
+
     def producer(self, name: str) -> int | None:
         return self.producers.get(text(name))
 
+    def readers_of(self, name: str) -> Sequence[int]:
+        return self.readers.get(name, ())
+
     def is_read(self, name: str) -> bool:
-        return name in self.outputs or bool(self.readers.get(name))
+        return name in self.exits or bool(self.readers.get(name))
 
     def fresh(self, name: str, word: str) -> str:
         """A name that nothing else has, made of another."""

@@ -2,69 +2,216 @@
 
 Which cure for this finding? A finding has a `fault`:
 
-    for cure in cures_of(finding.fault, directml="1.15.4"):     # the cheapest first
-        cure.name, cure.change, cure.bit_exact, cure.adds_output
+    for cure in cures_of(finding.fault.kind, directml="1.15.4"):     # the cheapest first
+        cure.name, cure.sentence(), cure.bit_exact, cure.adds_output
 
 All of these were executed by ONNX Runtime with its DirectML execution provider, at optimization levels 0 and 99, and
 gave the right result with every DirectML that they are named for. Two rules hold for all: leave no node behind whose
-output nothing uses (Fault.DEAD), and make no output of a node in GUARDED a graph output, nor put an activation behind
-such a graph output (Fault.UNWRITTEN).
+output nothing uses (FaultKind.DEAD), and make no output of a node in GUARDED a graph output, nor put an activation
+behind such a graph output (FaultKind.UNWRITTEN).
+
+`check` asks the rows about a fused graph, and advises the first that can be applied; `legalize` asks them about the
+model, and dmlsplit.mending.cures makes the change.
 """
 
 from __future__ import annotations
 
-import enum
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Final
+from functools import cached_property
+from itertools import islice
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
+from dmlsplit.rules.graph_faults import FaultKind
 from dmlsplit.targets.release_names import version_key
 from dmlsplit.targets.target import ReleaseLike, RuntimeLike, find_target_release
 
+T = TypeVar("T")
 
-class Fault(enum.StrEnum):
-    """The kinds of faults of a graph that a model's nodes become."""
-
-    GATE = "gate"
-    """a * sigmoid(b) of two outputs of one Split gives b * sigmoid(b)."""
-    PRODUCT = "product"
-    """(y * x) * sigmoid(x) gives x * x * sigmoid(x)."""
-    REPEATED = "repeated"
-    """Concat(v, v): one of the places is not written."""
-    OVERWRITTEN = "overwritten"
-    """v of Concat(v, y) is used after an elementwise operator g behind the Concat, which has destroyed it."""
-    REFUSED = "refused"
-    """One part of a Split of an intermediate is used, by an elementwise operator: the session is not made."""
-    UNWRITTEN = "unwritten"
-    """A graph output that also feeds an activation that is fused into its node: the output stays empty."""
-    DEAD = "dead"
-    """Nodes whose outputs nothing uses: the session is not made."""
-
-    @property
-    def rule(self) -> str:
-        """The id of the rule that reports it."""
-        return _RULES[self]
+_NEAR: Final = 6
+"""The most edges between the node at fault and the Split or Concat that is changed."""
+_PLACES: Final = 4
+"""The most places that one cure is tried at, the nearest first."""
 
 
-_RULES: Final = {
-    Fault.GATE: "graph/fused-wrongly",
-    Fault.PRODUCT: "graph/fused-wrongly",
-    Fault.REPEATED: "graph/place-not-written",
-    Fault.OVERWRITTEN: "graph/memory-overwritten",
-    Fault.REFUSED: "graph/memory-too-small",
-    Fault.UNWRITTEN: "graph/output-not-written",
-    Fault.DEAD: "graph/empty",
-}
+class Around(ABC, Generic[T]):
+    """A graph as cures look at it: nodes are indices, T identifies tensors.
+
+    Implemented for fused graphs, for the model's graphs in a session, and for graphs that are being mended.
+    """
+
+    exits: AbstractSet[T]
+    """The outputs of the graph."""
+
+    @abstractmethod
+    def op(self, node: int | None) -> str:
+        """The ONNX operator of a node, "" for one outside the default domain."""
+
+    @abstractmethod
+    def inputs_of(self, node: int) -> Sequence[T]:
+        """The tensors that a node reads."""
+
+    @abstractmethod
+    def outputs_of(self, node: int) -> Sequence[T]:
+        """The tensors that a node computes; without omitted ones."""
+
+    @abstractmethod
+    def producer(self, tensor: T) -> int | None:
+        """The node that computes a tensor."""
+
+    @abstractmethod
+    def readers_of(self, tensor: T) -> Sequence[int]:
+        """The nodes that read a tensor."""
+
+    def reads_unchanged(self, node: int, tensor: T) -> bool:
+        """Whether nothing stands between a tensor and its reader in the model."""
+        return True
+
+    @cached_property
+    def leading(self) -> frozenset[int]:
+        """The nodes that an output of the graph depends on."""
+        todo = [node for tensor in self.exits if (node := self.producer(tensor)) is not None]
+        found = set(todo)
+        while todo:
+            before = {node for each in self.inputs_of(todo.pop()) if (node := self.producer(each)) is not None}
+            todo += before - found
+            found |= before
+        return frozenset(found)
+
+    def above(self, node: int) -> Iterator[int]:
+        """The nodes that a node's inputs depend on, the nearest first."""
+        todo, seen = [node], {node}
+        for _ in range(_NEAR):
+            following = []
+            for each in todo:
+                for tensor in self.inputs_of(each):
+                    before = self.producer(tensor)
+                    if before is not None and before not in seen:
+                        seen.add(before)
+                        following.append(before)
+                        yield before
+            todo = following
+
+    def below(self, node: int) -> Iterator[int]:
+        """A node and the nodes that depend on it, the nearest first."""
+        todo, seen = [node], {node}
+        for _ in range(_NEAR):
+            yield from todo
+            following = dict.fromkeys(
+                reader for each in todo for tensor in self.outputs_of(each) for reader in self.readers_of(tensor)
+            )
+            todo = [each for each in following if each not in seen]
+            seen.update(todo)
+
+
+class Place(NamedTuple):
+    """A place in a graph where a cure may be applied: the node that is changed, and a tensor and its reader."""
+
+    node: int
+    tensor: Any = None
+    reader: int = -1
+
+
+Places: TypeAlias = Callable[[Around[Any], int], Iterator[Place]]
+"""The places that a cure may be applied at against a fault of this node, the nearest first."""
+
+
+def _producers(operator: str) -> Places:
+    """The nodes of an operator that the node depends on."""
+    return lambda around, node: (Place(each) for each in around.above(node) if around.op(each) == operator)
+
+
+def _operands(operator: str) -> Places:
+    """The inputs of the node that an operator computes."""
+
+    def found(around: Around[Any], node: int) -> Iterator[Place]:
+        for tensor in around.inputs_of(node):
+            if around.op(around.producer(tensor)) == operator:
+                yield Place(node, tensor, node)
+
+    return found
+
+
+def _itself(around: Around[Any], node: int) -> Iterator[Place]:
+    yield Place(node)
+
+
+def _joined(around: Around[Any], node: int) -> Iterator[Place]:
+    """The outputs of Concats that the node reads."""
+    for concat in around.above(node):
+        if around.op(concat) == "Concat":
+            for output in around.outputs_of(concat)[:1]:
+                if output in around.inputs_of(node):
+                    yield Place(concat, output, node)
+
+
+def _used_parts(around: Around[Any], node: int) -> Iterator[Place]:
+    """The Splits and Slices with a single output in use, which one node reads: behind the node, and right before it."""
+    before = [each for tensor in around.inputs_of(node) if (each := around.producer(tensor)) is not None]
+    for cut in dict.fromkeys((*around.below(node), *before)):
+        if around.op(cut) not in ("Split", "Slice"):
+            continue
+        used = [each for each in around.outputs_of(cut) if each in around.exits or around.readers_of(each)]
+        if len(used) == 1 and used[0] not in around.exits and len(around.readers_of(used[0])) == 1:
+            yield Place(cut, used[0], around.readers_of(used[0])[0])
+
+
+def _leaving(around: Around[Any], node: int) -> Iterator[Place]:
+    """The outputs of the node that are outputs of the graph and are read."""
+    for tensor in around.outputs_of(node):
+        if tensor in around.exits and around.readers_of(tensor):
+            yield Place(node, tensor)
+
+
+def _anywhere(around: Around[Any], place: Place) -> bool:
+    return True
+
+
+def _is_repeated(around: Around[Any], place: Place) -> bool:
+    inputs = around.inputs_of(place.node)
+    return around.op(place.node) == "Concat" and len(set(inputs)) < len(inputs)
+
+
+def _moves_over_join(around: Around[Any], place: Place) -> bool:
+    unguarded = not any(_is_guarded(around, tensor) for tensor in around.inputs_of(place.node))
+    return unguarded and place.tensor not in around.exits and _is_movable(around, place)
+
+
+def _moves_over_cut(around: Around[Any], place: Place) -> bool:
+    whole = around.inputs_of(place.node)[0]
+    return not _is_guarded(around, whole) and _is_movable(around, place)
+
+
+def _is_movable(around: Around[Any], place: Place) -> bool:
+    """Whether the reader may be moved over the Split or Concat that computes the tensor: no other node reads it."""
+    alone = list(around.readers_of(place.tensor)) == [place.reader]
+    return alone and around.op(place.reader) in MOVABLE and around.reads_unchanged(place.reader, place.tensor)
+
+
+def _is_guarded(around: Around[Any], tensor: Any) -> bool:
+    return tensor in around.exits and around.op(around.producer(tensor)) in GUARDED
+
+
+def _is_dead(around: Around[Any], place: Place) -> bool:
+    return place.node not in around.leading
+
+
+def _is_measured(around: Around[Any], place: Place) -> bool:
+    """Whether an output of the graph depends on the node, by its sizes only: a session has folded those."""
+    return place.node in around.leading
 
 
 @dataclass(frozen=True, slots=True)
 class Cure:
-    """One change of a model. `change` says it as an imperative; v, y, a, b, x, g are those of the Fault.
+    """One change of a model. `change` says it as an imperative; v, y, x, g, {a} and {b} are those of the FaultKind.
 
     `first_wrong` is the first DirectML with which it does not help, "" where it always did.
     """
 
     name: str
-    fault: Fault
+    fault: FaultKind
     change: str
     bit_exact: bool = True
     """Whether the model's results stay the same bit for bit."""
@@ -73,56 +220,109 @@ class Cure:
     first_wrong: str = ""
     condition: str = ""
     """Where it can be applied, "" where everywhere."""
+    places: Places | None = None
+    """Where to look for a place to apply it; None for a cure that dmlsplit leaves to the reader."""
+    applies: Callable[[Around[Any], Place], bool] = _anywhere
+    """Whether it can be applied there."""
+
+    def sentence(self, a: str = "a", b: str = "b") -> str:
+        """The change as an imperative, with the names of the gate's two operands."""
+        return self.change.format(a=a, b=b)
+
+    def place(self, around: Around[Any], node: int, way: int) -> Place | None:
+        """The way-th nearest place to apply it against a fault of this node; None where it does not apply there."""
+        place = None if self.places is None else next(islice(self.places(around, node), way, None), None)
+        return place if place is not None and self.applies(around, place) else None
 
 
 CURES: Final = (
-    Cure("two-slices", Fault.GATE, "take a and b with two Slices in place of the Split"),
-    Cure("one-slice", Fault.GATE, "take a, or b, with a Slice beside the Split"),
-    Cure("reshape-part", Fault.GATE, "put a Reshape to (0, ..., 0) behind a, or b"),
-    Cure("max-part", Fault.GATE, "put Max(t, t) behind a, or b"),
-    Cure("clip-sigmoid", Fault.GATE, "put Clip(0, 1) behind the Sigmoid"),
-    Cure("sigmoid-output", Fault.GATE, "make the Sigmoid's output a graph output, too", adds_output=True),
-    Cure("tanh-form", Fault.GATE, "compute the Sigmoid as 0.5 + 0.5 * tanh(0.5 * b)", bit_exact=False),
-    Cure("reshape-factor", Fault.PRODUCT, "put a Reshape to (0, ..., 0) behind y * x"),
-    Cure("max-factor", Fault.PRODUCT, "put Max(t, t) in front of the Sigmoid, or behind y * x"),
-    Cure("clip-sigmoid", Fault.PRODUCT, "put Clip(0, 1) behind the Sigmoid"),
-    Cure("regroup", Fault.PRODUCT, "compute y * (x * sigmoid(x)) instead", bit_exact=False),
-    Cure("factor-output", Fault.PRODUCT, "make y * x a graph output, too", adds_output=True),
-    Cure("max-branch", Fault.REPEATED, "put Max(v, v) in front of all but one of the Concat's inputs"),
-    Cure("tile", Fault.REPEATED, "take a Tile in place of the Concat", condition="Concat(v, v) only"),
+    Cure(
+        "two-slices",
+        FaultKind.GATE,
+        "take {a} and {b} with two Slices in place of the Split",
+        places=_producers("Split"),
+    ),
+    Cure("one-slice", FaultKind.GATE, "take {a}, or {b}, with a Slice beside the Split"),
+    Cure(
+        "reshape-part",
+        FaultKind.GATE,
+        "put a Reshape to (0, ..., 0) behind {a}, or {b}",
+        places=_operands("Split"),
+    ),
+    Cure("max-part", FaultKind.GATE, "put Max(t, t) behind {a}, or {b}", places=_operands("Split")),
+    Cure("clip-sigmoid", FaultKind.GATE, "put Clip(0, 1) behind the Sigmoid"),
+    Cure("sigmoid-output", FaultKind.GATE, "make the Sigmoid's output a graph output, too", adds_output=True),
+    Cure("tanh-form", FaultKind.GATE, "compute the Sigmoid as 0.5 + 0.5 * tanh(0.5 * {b})", bit_exact=False),
+    Cure(
+        "reshape-factor",
+        FaultKind.PRODUCT,
+        "put a Reshape to (0, ..., 0) behind y * x",
+        places=_operands("Mul"),
+    ),
+    Cure(
+        "max-factor",
+        FaultKind.PRODUCT,
+        "put Max(t, t) in front of the Sigmoid, or behind y * x",
+        places=_operands("Mul"),
+    ),
+    Cure("clip-sigmoid", FaultKind.PRODUCT, "put Clip(0, 1) behind the Sigmoid"),
+    Cure("regroup", FaultKind.PRODUCT, "compute y * (x * sigmoid(x)) instead", bit_exact=False),
+    Cure("factor-output", FaultKind.PRODUCT, "make y * x a graph output, too", adds_output=True),
+    Cure(
+        "max-branch",
+        FaultKind.REPEATED,
+        "put Max(v, v) in front of all but one of the Concat's inputs",
+        places=_itself,
+        applies=_is_repeated,
+    ),
+    Cure("tile", FaultKind.REPEATED, "take a Tile in place of the Concat", condition="Concat(v, v) only"),
     Cure(
         "operator-first",
-        Fault.OVERWRITTEN,
+        FaultKind.OVERWRITTEN,
         "move the elementwise operator in front of the Concat: Concat(g(v), g(y))",
         condition="g is in MOVABLE; v is no graph output made by a node that g is fused into",
+        places=_joined,
+        applies=_moves_over_join,
     ),
-    Cure("max-input", Fault.OVERWRITTEN, "put Max(v, v) in front of the Concat"),
-    Cure("concat-output", Fault.OVERWRITTEN, "make the Concat's output a graph output, too", adds_output=True),
-    Cure("second-reader", Fault.OVERWRITTEN, "give the Concat a second reader (ReduceSum)", adds_output=True),
-    Cure("cut-and-join", Fault.OVERWRITTEN, "put two Slices and a Concat behind the Concat"),
+    Cure("max-input", FaultKind.OVERWRITTEN, "put Max(v, v) in front of the Concat", places=_producers("Concat")),
+    Cure("concat-output", FaultKind.OVERWRITTEN, "make the Concat's output a graph output, too", adds_output=True),
+    Cure("second-reader", FaultKind.OVERWRITTEN, "give the Concat a second reader (ReduceSum)", adds_output=True),
+    Cure("cut-and-join", FaultKind.OVERWRITTEN, "put two Slices and a Concat behind the Concat"),
     Cure(
         "rename",
-        Fault.OVERWRITTEN,
+        FaultKind.OVERWRITTEN,
         "rename the graph outputs, so that v's other use comes before g in byte order",
         condition="v's other use and g are graph outputs, and nothing follows g",
     ),
     Cure(
         "operator-first",
-        Fault.REFUSED,
+        FaultKind.REFUSED,
         "put the elementwise operator in front of the Split",
         condition="the operator is in MOVABLE; only one part of the Split is used",
+        places=_used_parts,
+        applies=_moves_over_cut,
     ),
-    Cure("gather", Fault.REFUSED, "take the part with a Gather in place of the Split"),
-    Cure("negative-pad", Fault.REFUSED, "take the part with a Pad of negative pads in place of the Split"),
-    Cure("max-part", Fault.REFUSED, "put Max(t, t) behind the part"),
-    Cure("split-first", Fault.REFUSED, "split the operand of the node that feeds the Split"),
+    Cure("gather", FaultKind.REFUSED, "take the part with a Gather in place of the Split", places=_used_parts),
+    Cure("negative-pad", FaultKind.REFUSED, "take the part with a Pad of negative pads in place of the Split"),
+    Cure("max-part", FaultKind.REFUSED, "put Max(t, t) behind the part", places=_used_parts),
+    Cure("split-first", FaultKind.REFUSED, "split the operand of the node that feeds the Split"),
     Cure(
         "part-output",
-        Fault.REFUSED,
+        FaultKind.REFUSED,
         "make the Split's input, or one of its parts, a graph output, too",
         adds_output=True,
     ),
-    Cure("slice", Fault.REFUSED, "take the part with a Slice in place of the Split", first_wrong="1.13.1"),
+    Cure("slice", FaultKind.REFUSED, "take the part with a Slice in place of the Split", first_wrong="1.13.1"),
+    Cure("max-between", FaultKind.UNWRITTEN, "put Max(t, t) between them", places=_leaving),
+    Cure("remove-dead", FaultKind.DEAD, "remove what nothing uses", places=_itself, applies=_is_dead),
+    Cure(
+        "fold-shape",
+        FaultKind.DEAD,
+        "put constants in place of the sizes that are read of them",
+        condition="only their sizes are read",
+        places=_itself,
+        applies=_is_measured,
+    ),
 )
 """By fault, the cheapest first."""
 
@@ -137,7 +337,7 @@ MOVABLE: Final = frozenset({"Abs", "Ceil", "Clip", "Floor", "LeakyRelu", "Neg", 
 rounding at most, wherever it stands."""
 
 
-def cures_of(fault: Fault, directml: ReleaseLike = None, *, onnxruntime: RuntimeLike = None) -> tuple[Cure, ...]:
+def cures_of(fault: FaultKind, directml: ReleaseLike = None, *, onnxruntime: RuntimeLike = None) -> tuple[Cure, ...]:
     """The cures of a fault that help with a DirectML release, or with the one that a version of ONNX Runtime ships, the
     cheapest first; those that help with every one where neither is given.
 
@@ -152,3 +352,16 @@ def cures_of(fault: Fault, directml: ReleaseLike = None, *, onnxruntime: Runtime
         return version_key(release.directml) < version_key(cure.first_wrong)
 
     return tuple([cure for cure in CURES if cure.fault is fault and helps(cure)])
+
+
+def ways(fault: FaultKind, directml: ReleaseLike) -> list[tuple[Cure, int]]:
+    """The cures of a fault that can be made here, each with its place: all at the nearest one, the cheapest first, then
+    all at the next one. `check` advises the first that applies, `legalize` makes it."""
+    cures = [cure for cure in cures_of(fault, directml) if cure.places is not None]
+    return [(cure, way) for way in range(_PLACES) for cure in cures]
+
+
+def advised(fault: FaultKind, around: Around[Any], node: int, directml: ReleaseLike) -> Cure | None:
+    """The first cure against a fault of a node that applies; None where none does."""
+    found = (cure for cure, way in ways(fault, directml) if cure.place(around, node, way) is not None)
+    return next(found, None)

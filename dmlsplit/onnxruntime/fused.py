@@ -154,9 +154,9 @@ class SessionGraphs:
         return [part.variants[0] for part in self.parts if part.is_known and part.variants]
 
     @property
-    def dead(self) -> list[tuple[str, ...]]:
-        """The nodes of each part that nothing reads the results of: CompileGraph gets it without any node."""
-        return [part.paths for part in self.parts if part.is_known and not part.leading and not part.fails]
+    def dead(self) -> list[Part]:
+        """The parts whose results nothing reads: CompileGraph gets them without any node."""
+        return [part for part in self.parts if part.is_known and not part.leading and not part.fails]
 
     @property
     def doubtful(self) -> list[Part]:

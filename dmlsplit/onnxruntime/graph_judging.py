@@ -19,6 +19,7 @@ from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.fused import FusedGraph
 from dmlsplit.onnxruntime.lowered import Kind
+from dmlsplit.rules.graph_faults import Fault, FaultKind
 
 _TAKEN_FOR: Final[Mapping[Kind, tuple[Family, ...]]] = {
     Kind.WHOLE: (Family.WHOLE, Family.WHOLE, Family.WHOLE),
@@ -34,15 +35,21 @@ _VIEWS: Final = frozenset({"Split", "Slice"})
 
 @dataclass(frozen=True, slots=True)
 class GraphFault:
-    """One thing that is wrong: the rule, the node of the graph that does it (None: a copy), what happens, and to which
-    of the graph's outputs; to none where CompileGraph refuses the graph."""
+    """A fault of a graph, and the graph's outputs that it makes wrong: none where CompileGraph refuses the graph."""
 
-    rule: str
-    node: int | None
-    message: str
+    fault: Fault
     outputs: tuple[int, ...] = ()
     tensor: tuple[int, int] | None = None
-    """In place of outputs: the node, and which of its outputs is wrong."""
+    """In place of outputs: the wrong tensor, by its node and its index among the node's outputs."""
+
+    @property
+    def rule(self) -> str:
+        return self.fault.rule
+
+    @property
+    def node(self) -> int | None:
+        """The node that does it; None for a copy."""
+        return self.fault.index
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,7 @@ def judged(graph: FusedGraph, traits: GraphTraits | None, *, takes_constants: bo
 
 def _judgement(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bool) -> JudgedGraph:
     if graph.has_constants and not takes_constants:
-        return _refused(graph, GraphFault("graph/constant-node", None, "some constant is a node of its own"))
+        return _refused(graph, GraphFault(Fault(FaultKind.CONSTANT, None)))
     if traits is None:
         return _unknown(graph, "this DirectML was not observed compiling graphs")
     if any(graph.ops[i] in JUDGED for i in graph.behind_transposes):
@@ -82,7 +89,7 @@ def _judgement(graph: FusedGraph, traits: GraphTraits | None, takes_constants: b
     for results in zip(*(answer.outputs for answer in answers), strict=True):
         outputs.append(results[0] if len(set(results)) == 1 else "unknown")
     found = [
-        GraphFault(fault.rule, fault.node, fault.message, kept)
+        GraphFault(fault.fault, kept)
         for fault in first.found
         if (kept := tuple([i for i in fault.outputs if outputs[i] == "wrong"]))
     ]
@@ -129,9 +136,9 @@ def _compile(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Famil
     except Unmodelled as reason:
         return reason.with_traceback(None)
     except Refused as refused:
-        return tuple([GraphFault(each.rule, each.node, str(each)) for each in (refused, *refused.others)])
+        return tuple([GraphFault(each) for each in (refused.fault, *refused.others)])
     except Crash as crash:
-        return (GraphFault("graph/fusion-crashes", crash.node, str(crash)),)
+        return (GraphFault(crash.fault),)
 
 
 def _judged(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> JudgedGraph:
@@ -144,13 +151,13 @@ def _judged(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family
         faults = Execution(compiled).faults
     except Unmodelled as reason:
         return _unknown(graph, str(reason))
-    found: dict[tuple[str, int | None, str], list[int]] = {}
-    for i, fault in enumerate(faults):
-        if fault is not None:
-            found.setdefault((fault.rule, fault.node, fault.message), []).append(i)
-    outcomes: list[Correctness] = ["right" if fault is None else "wrong" for fault in faults]
+    found: dict[Fault, list[int]] = {}
+    for i, wrong in enumerate(faults):
+        if wrong is not None:
+            found.setdefault(wrong.fault, []).append(i)
+    outcomes: list[Correctness] = ["right" if wrong is None else "wrong" for wrong in faults]
     return JudgedGraph(
-        True, tuple(outcomes), tuple([GraphFault(*key, tuple(outputs)) for key, outputs in found.items()])
+        True, tuple(outcomes), tuple([GraphFault(fault, tuple(outputs)) for fault, outputs in found.items()])
     )
 
 
@@ -187,9 +194,9 @@ def _arising(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Famil
     except Unmodelled:
         return {}
     found: dict[GraphFault, None] = {}
-    for fault, tensor in arisen.items():
-        if not fault.negatives_only:  # a Relu behind it may make it right again
-            found[GraphFault(fault.rule, fault.node, fault.message, tensor=_made_by(tensor))] = None
+    for wrong, tensor in arisen.items():
+        if not wrong.negatives_only:  # a Relu behind it may make it right again
+            found[GraphFault(wrong.fault, tensor=_made_by(tensor))] = None
     return found
 
 

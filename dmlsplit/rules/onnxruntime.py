@@ -8,6 +8,7 @@ from typing import Final
 from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Notice
 from dmlsplit.rules._sources import ONNX_BOTH_SHAPES, Source
+from dmlsplit.rules.graph_faults import FaultKind
 
 _DML: Final = "providers/dml/DmlExecutionProvider/src"
 
@@ -38,13 +39,25 @@ COMMON: Final = _file("optimizer/common_subexpression_elimination.cc")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Habit(Notice):
-    """A behaviour of ONNX Runtime; `cure` is the remedy, as an imperative, "" where nothing is wrong."""
+    """A behaviour of ONNX Runtime; `cure` is the remedy, as an imperative, "" where nothing is wrong.
+
+    `fault` is the graph's fault that fails the session, None for anything else.
+    """
 
     cure: str = ""
+    fault: FaultKind | None = None
 
 
-def _habit(id: str, severity: Severity, summary: str, explanation: str, *sources: Source, cure: str = "") -> Habit:
-    return Habit(id, summary, explanation, (OBSERVED, *sources), severity, Basis.OBSERVED, cure=cure)
+def _habit(
+    id: str,
+    severity: Severity,
+    summary: str,
+    explanation: str,
+    *sources: Source,
+    cure: str = "",
+    fault: FaultKind | None = None,
+) -> Habit:
+    return Habit(id, summary, explanation, (OBSERVED, *sources), severity, Basis.OBSERVED, cure=cure, fault=fault)
 
 
 _E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
@@ -244,6 +257,7 @@ GRAPH_WITHOUT_OUTPUTS = _habit(
     "Nodes that lead to no output are taken out of the DirectML graph. CompileGraph refuses one without nodes.",
     GRAPH,
     cure="remove the nodes that nothing reads",
+    fault=FaultKind.DEAD,
 )
 NOT_READ = _habit(
     "onnxruntime/not-read",
@@ -279,6 +293,7 @@ GRAPH_REFUSED = _habit(
     GRAPH,
     cure="move the elementwise operator in front of the Split or Slice, or take the block with Gather or a "
     "negative Pad",
+    fault=FaultKind.REFUSED,
 )
 SESSION_FAILS_ELSEWHERE = _habit(
     "onnxruntime/session-fails-elsewhere",
@@ -299,3 +314,8 @@ CONTEXT_UNKNOWN = _habit(
     "What happens depends on what ONNX Runtime makes of the nodes around.",
     "Optimization may change this node or its graph, in ways that are not followed here.",
 )
+
+FAULTS: Final = {
+    habit.id: habit.fault for habit in tuple(globals().values()) if isinstance(habit, Habit) and habit.fault is not None
+}
+"""The faults of graphs that a node's answer reports, by rule."""

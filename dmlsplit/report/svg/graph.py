@@ -14,6 +14,7 @@ from dmlsplit.graphs.reading import Program
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.report.svg import canvas
 from dmlsplit.report.svg.canvas import add, label, line, rectangle, shortened
+from dmlsplit.rules.graph_faults import happens
 from dmlsplit.targets.release_names import find_release
 from dmlsplit.targets.releases import Release
 
@@ -92,7 +93,7 @@ class _Drawing:
         if self._overflows():
             return []
         faults = Execution(self.compiled).faults
-        return [(i, fault.message) for i, fault in enumerate(faults) if fault is not None]
+        return [(i, happens(wrong.fault)) for i, wrong in enumerate(faults) if wrong is not None]
 
     def _overflows(self) -> list[str]:
         found = []

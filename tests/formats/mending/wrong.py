@@ -101,7 +101,7 @@ def repeated(times=2):
 
 WRONG = {
     "gate": (gate(), "two-slices"),
-    "product": (product(), None),
+    "product": (product(), "reshape-factor"),
     "overwritten": (overwritten("Relu"), "operator-first"),
     "overwritten, rounded by its place": (overwritten("Sigmoid"), "max-input"),
     "overwritten, with a state": (state(), "max-input"),

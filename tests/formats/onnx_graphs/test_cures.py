@@ -4,45 +4,46 @@ from __future__ import annotations
 
 import pytest
 
-from dmlsplit.onnxruntime.cures import CURES, Fault, cures_of
+from dmlsplit.onnxruntime.cures import CURES, cures_of
+from dmlsplit.rules.graph_faults import FaultKind
 from tests.formats.onnx_graphs.recorded import executions, lines
 
 CLASSES = {
-    Fault.GATE: "A",
-    Fault.PRODUCT: "A2",
-    Fault.REPEATED: "B",
-    Fault.OVERWRITTEN: "C",
-    Fault.REFUSED: "D",
+    FaultKind.GATE: "A",
+    FaultKind.PRODUCT: "A2",
+    FaultKind.REPEATED: "B",
+    FaultKind.OVERWRITTEN: "C",
+    FaultKind.REFUSED: "D",
 }
 FIRST_WITH_CONSTANTS = "1.13.1"
 RECORDED = {
-    (Fault.GATE, "two-slices"): ("slices",),
-    (Fault.GATE, "one-slice"): ("slice_a", "slice_b"),
-    (Fault.GATE, "reshape-part"): ("reshape_a", "reshape_b"),
-    (Fault.GATE, "max-part"): ("max_a", "max_b"),
-    (Fault.GATE, "clip-sigmoid"): ("hardclip", "clip_s"),
-    (Fault.GATE, "sigmoid-output"): ("sig_out",),
-    (Fault.GATE, "tanh-form"): ("tanhform",),
-    (Fault.PRODUCT, "reshape-factor"): ("reshape_p",),
-    (Fault.PRODUCT, "max-factor"): ("max_p", "max_x"),
-    (Fault.PRODUCT, "clip-sigmoid"): ("clip_s",),
-    (Fault.PRODUCT, "regroup"): ("Mul(y, Mul(x, Sigmoid(x)))",),
-    (Fault.PRODUCT, "factor-output"): ("p_out",),
-    (Fault.REPEATED, "max-branch"): ("Max(v,v)",),
-    (Fault.REPEATED, "tile"): ("Tile",),
-    (Fault.OVERWRITTEN, "operator-first"): ("unfuse_each",),
-    (Fault.OVERWRITTEN, "max-input"): ("max_j",),
-    (Fault.OVERWRITTEN, "concat-output"): ("j_out",),
-    (Fault.OVERWRITTEN, "second-reader"): ("j_used",),
-    (Fault.OVERWRITTEN, "cut-and-join"): ("catpad",),
-    (Fault.OVERWRITTEN, "rename"): ("rename",),
-    (Fault.REFUSED, "operator-first"): ("dead_split", "dead_relu"),
-    (Fault.REFUSED, "gather"): ("gather",),
-    (Fault.REFUSED, "negative-pad"): ("padneg",),
-    (Fault.REFUSED, "max-part"): ("max",),
-    (Fault.REFUSED, "split-first"): ("split_first", "slice_first"),
-    (Fault.REFUSED, "part-output"): ("v_out", "a_out", "other_out"),
-    (Fault.REFUSED, "slice"): ("slice",),
+    (FaultKind.GATE, "two-slices"): ("slices",),
+    (FaultKind.GATE, "one-slice"): ("slice_a", "slice_b"),
+    (FaultKind.GATE, "reshape-part"): ("reshape_a", "reshape_b"),
+    (FaultKind.GATE, "max-part"): ("max_a", "max_b"),
+    (FaultKind.GATE, "clip-sigmoid"): ("hardclip", "clip_s"),
+    (FaultKind.GATE, "sigmoid-output"): ("sig_out",),
+    (FaultKind.GATE, "tanh-form"): ("tanhform",),
+    (FaultKind.PRODUCT, "reshape-factor"): ("reshape_p",),
+    (FaultKind.PRODUCT, "max-factor"): ("max_p", "max_x"),
+    (FaultKind.PRODUCT, "clip-sigmoid"): ("clip_s",),
+    (FaultKind.PRODUCT, "regroup"): ("Mul(y, Mul(x, Sigmoid(x)))",),
+    (FaultKind.PRODUCT, "factor-output"): ("p_out",),
+    (FaultKind.REPEATED, "max-branch"): ("Max(v,v)",),
+    (FaultKind.REPEATED, "tile"): ("Tile",),
+    (FaultKind.OVERWRITTEN, "operator-first"): ("unfuse_each",),
+    (FaultKind.OVERWRITTEN, "max-input"): ("max_j",),
+    (FaultKind.OVERWRITTEN, "concat-output"): ("j_out",),
+    (FaultKind.OVERWRITTEN, "second-reader"): ("j_used",),
+    (FaultKind.OVERWRITTEN, "cut-and-join"): ("catpad",),
+    (FaultKind.OVERWRITTEN, "rename"): ("rename",),
+    (FaultKind.REFUSED, "operator-first"): ("dead_split", "dead_relu"),
+    (FaultKind.REFUSED, "gather"): ("gather",),
+    (FaultKind.REFUSED, "negative-pad"): ("padneg",),
+    (FaultKind.REFUSED, "max-part"): ("max",),
+    (FaultKind.REFUSED, "split-first"): ("split_first", "slice_first"),
+    (FaultKind.REFUSED, "part-output"): ("v_out", "a_out", "other_out"),
+    (FaultKind.REFUSED, "slice"): ("slice",),
 }
 """The names of the executions that show each cure."""
 
@@ -51,7 +52,9 @@ def key(version: str) -> list[int]:
     return [int(part) for part in version.split(".")]
 
 
-@pytest.mark.parametrize("cure", CURES, ids=lambda cure: f"{cure.fault}-{cure.name}")
+@pytest.mark.parametrize(
+    "cure", [cure for cure in CURES if cure.fault in CLASSES], ids=lambda cure: f"{cure.fault}-{cure.name}"
+)
 def test_a_cure_was_right_wherever_it_was_executed(cure):
     names = set(RECORDED[cure.fault, cure.name])
     found = [
@@ -70,12 +73,12 @@ def test_a_cure_was_right_wherever_it_was_executed(cure):
 
 
 def test_cures_by_release():
-    names = [cure.name for cure in cures_of(Fault.REFUSED, "1.12.1")]
+    names = [cure.name for cure in cures_of(FaultKind.REFUSED, "1.12.1")]
     assert "slice" in names
-    assert "slice" not in [cure.name for cure in cures_of(Fault.REFUSED, "1.13.1")]
-    assert "slice" not in [cure.name for cure in cures_of(Fault.REFUSED)]
+    assert "slice" not in [cure.name for cure in cures_of(FaultKind.REFUSED, "1.13.1")]
+    assert "slice" not in [cure.name for cure in cures_of(FaultKind.REFUSED)]
     with pytest.raises(ValueError, match="unknown DirectML release"):
-        cures_of(Fault.GATE, "9.9")
+        cures_of(FaultKind.GATE, "9.9")
 
 
 def test_every_fault_that_has_cures_has_one_that_changes_no_bit_and_adds_no_output():

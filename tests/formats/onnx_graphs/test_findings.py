@@ -11,8 +11,8 @@ from onnx import parser
 from dmlsplit import Severity, check_files
 from dmlsplit.cli import main
 from dmlsplit.onnxruntime import SessionOptions, find_runtime
-from dmlsplit.onnxruntime.cures import Fault
 from dmlsplit.onnxruntime.findings import findings
+from dmlsplit.rules.graph_faults import FaultKind
 from tests.effort import calls
 from tests.formats.onnx_graphs import models, patterns
 from tests.formats.onnx_graphs.recorded import parts_of, session_model
@@ -39,19 +39,24 @@ SCALED = """(float[1,8,4,4] x, float[1,4,4,4] y) => (float[1,4,4,4] o, float[1,4
 REPEATED = "(float[1,4,4,4] x) => (float[1,8,4,4] o) { v = Tanh(x)  o = Concat<axis=1>(v, v) }"
 
 WRONG = {
-    "a GLU": (text(GLU), Fault.GATE, "a", "two-slices"),
-    "a Conformer's convolution": (block("Conformer convolution"), Fault.GATE, None, "two-slices"),
-    "an attention gate": (block("attention gate"), Fault.GATE, None, "two-slices"),
-    "a SwiGLU in another order": (block("SwiGLU reordered"), Fault.GATE, None, "two-slices"),
-    "a scaled SiLU": (text(SCALED), Fault.PRODUCT, "a", "reshape-factor"),
-    "a residual around a Concat": (block("residual: v + Conv(Relu(Concat"), Fault.OVERWRITTEN, None, "operator-first"),
-    "a scaled residual": (block("residual: v + Conv(MulC(Concat"), Fault.OVERWRITTEN, None, "max-input"),
-    "a state beside a Concat": (block("streaming state"), Fault.OVERWRITTEN, None, "max-input"),
-    "an output beside a Concat": (text(JOINED), Fault.OVERWRITTEN, "j", "operator-first"),
-    "Sigmoid, Split, Tanh": (text(CUT), Fault.REFUSED, "a", "gather"),
-    "Sigmoid, Split, Relu": (text(CUT.replace("Tanh", "Relu")), Fault.REFUSED, "a", "operator-first"),
-    "an output before a Sigmoid": (text(JOINED.replace("Relu", "Sigmoid")), Fault.OVERWRITTEN, "j", "max-input"),
-    "a dead Split": (models.dead({"model": "dead Split of the input"}), Fault.DEAD, None, None),
+    "a GLU": (text(GLU), FaultKind.GATE, "a", "two-slices"),
+    "a Conformer's convolution": (block("Conformer convolution"), FaultKind.GATE, None, "two-slices"),
+    "an attention gate": (block("attention gate"), FaultKind.GATE, None, "two-slices"),
+    "a SwiGLU in another order": (block("SwiGLU reordered"), FaultKind.GATE, None, "two-slices"),
+    "a scaled SiLU": (text(SCALED), FaultKind.PRODUCT, "a", "reshape-factor"),
+    "a residual around a Concat": (
+        block("residual: v + Conv(Relu(Concat"),
+        FaultKind.OVERWRITTEN,
+        None,
+        "operator-first",
+    ),
+    "a scaled residual": (block("residual: v + Conv(MulC(Concat"), FaultKind.OVERWRITTEN, None, "max-input"),
+    "a state beside a Concat": (block("streaming state"), FaultKind.OVERWRITTEN, None, "max-input"),
+    "an output beside a Concat": (text(JOINED), FaultKind.OVERWRITTEN, "j", "operator-first"),
+    "Sigmoid, Split, Tanh": (text(CUT), FaultKind.REFUSED, "a", "gather"),
+    "Sigmoid, Split, Relu": (text(CUT.replace("Tanh", "Relu")), FaultKind.REFUSED, "a", "operator-first"),
+    "an output before a Sigmoid": (text(JOINED.replace("Relu", "Sigmoid")), FaultKind.OVERWRITTEN, "j", "max-input"),
+    "a dead Split": (models.dead({"model": "dead Split of the input"}), FaultKind.DEAD, None, "remove-dead"),
 }
 """The model, the fault, the node that it is said of where it has a name, and the cure."""
 
@@ -92,13 +97,11 @@ def found_in(model: onnx.ModelProto, version: str = "1.24.4", **options):
 def test_wrong_models_are_found_with_the_cure(name):
     model, fault, path, cure = WRONG[name]
     finding, *others = found_in(model)
-    assert (finding.fault, others) == (fault, [])
+    assert (finding.fault.kind, others) == (fault, [])
     assert path in (None, finding.path)
     assert (finding.cure.name if finding.cure else None) == cure
     assert finding.diagnostic.severity is Severity.ERROR
     assert finding.diagnostic.rule == fault.rule
-    if finding.cure is not None and fault is not Fault.GATE:  # of a gate the parts are named
-        assert finding.cure.change in finding.diagnostic.message
 
 
 @pytest.mark.parametrize("name", RIGHT)
@@ -113,15 +116,13 @@ def test_without_fusion_nothing_is_wrong():
 
 def test_the_releases_are_named():
     (gate,) = found_in(text(GLU))
-    assert (
-        "DirectML 1.13.1 to 1.15.4, that is ONNX Runtime 1.17.0 to 1.30.0 (1.17.0 to 1.17.3 not observed);"
-        in gate.diagnostic.message
-    )
-    assert "it computes q * sigmoid(q) of q = b, not a * sigmoid(q)" in gate.diagnostic.message
-    assert "take a and b with two Slices in place of the Split" in gate.diagnostic.message
+    (affected,) = gate.affected
+    assert (affected.directml[0], affected.directml[-1]) == ("1.13.1", "1.15.4")
+    assert (affected.versions[0], affected.versions[-1]) == ("1.17.0", "1.30.0")
+    assert (affected.assumed[0], affected.assumed[-1]) == ("1.17.0", "1.17.3")
+    assert gate.fault.tensors == ("b", "a")
     (joined,) = found_in(text(JOINED))
-    assert "the output z is wrong: Relu r has written over it" in joined.diagnostic.message
-    assert joined.outputs == ("z",)
+    assert (joined.outputs, joined.leave, joined.culprit.op) == (("z",), True, "Relu")
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,7 @@ def test_an_unwritten_output_is_reported_beside_a_concat():
     h = s("Add", x, y)
     s.outputs = [h, s.named(s.concat(s("Relu", h), y), "o")]
     (finding,) = found_in(s.model())
-    assert (finding.fault, finding.outputs) == (Fault.UNWRITTEN, (h,))
+    assert (finding.fault.kind, finding.outputs) == (FaultKind.UNWRITTEN, (h,))
     assert found_in(s.model(), optimization=1) == ()
 
 
@@ -193,7 +194,7 @@ def test_names_of_a_model_are_not_taken_for_places_in_a_graph():
             for i, name in enumerate(names):
                 names[i] = name.replace("b", "graph input 7 of node 99")
     (finding,) = found_in(model)
-    assert "q = graph input 7 of node 99" in finding.diagnostic.message
+    assert finding.fault.tensors == ("graph input 7 of node 99", "a")
 
 
 def test_work_is_linear_in_the_faults():
@@ -276,18 +277,17 @@ def test_a_verdict_may_depend_on_the_target(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("model", "rule", "of_runtime"),
+    ("model", "rule"),
     [
-        (text(CUT), "graph/memory-too-small", "onnxruntime/graph-refused"),
-        (models.dead({"model": "dead Split of the input"}), "graph/empty", "onnxruntime/graph-without-outputs"),
+        (text(CUT), "graph/memory-too-small"),
+        (models.dead({"model": "dead Split of the input"}), "graph/empty"),
     ],
 )
-def test_a_refused_graph_is_reported_once_with_what_the_runtime_says(tmp_path, model, rule, of_runtime):
+def test_a_refused_graph_is_reported_once(tmp_path, model, rule):
     path = tmp_path / "model.onnx"
     onnx.save(model, path)
     errors = [error for report in check_files([path], onnxruntime="1.24.4") for error in report.errors]
     assert [error.rule for error in errors] == [rule]
-    assert f"({of_runtime}: " in errors[0].message
 
 
 def scaled_gates(count: int) -> onnx.ModelProto:
@@ -335,4 +335,4 @@ def test_an_activation_is_put_into_a_node_beside_an_if(outputs, read, unwritten)
     head = f"(float[2,6] x, bool c) => ({outputs}float[2,6] r, float[?,?] z, float[2,3] p, float[2,3] q)"
     found = found_in(text(f"{head} {{ a = Add(x, x)  r = Relu(a)  p, q = Split<axis=1>(x)  {choice} }}"))
     assert tuple(name for finding in found for name in finding.outputs) == unwritten
-    assert {finding.fault for finding in found} == ({Fault.UNWRITTEN} if unwritten else set())
+    assert {finding.fault.kind for finding in found} == ({FaultKind.UNWRITTEN} if unwritten else set())

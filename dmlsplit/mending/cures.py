@@ -1,0 +1,209 @@
+"""The changes of a model that cure wrong graphs: for each row of dmlsplit.onnxruntime.cures the nodes that it puts in.
+
+A cure is tried where its row says that it applies, and kept where the graphs of the changed model are right. None
+changes a bit of a result: an operator is moved over a Split or a Concat only where its result for an element does not
+depend on the elements beside it, nor on where in a vector a processor computes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+import onnx
+
+from dmlsplit.formats.onnx.protobuf import refill
+from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.mending.editing import Replacement
+from dmlsplit.mending.surroundings import Surroundings
+from dmlsplit.onnxruntime.cures import Cure, Place
+from dmlsplit.rules.graph_faults import FaultKind
+
+_MOST_INDICES: Final = 1 << 16
+"""The most indices of a Gather: they are a constant in the model."""
+
+Change: TypeAlias = Callable[[Surroundings, Place], "Replacement | None"]
+"""The nodes that apply a cure at a place; None where the model's opset, or what is known of it, does not allow it."""
+
+
+def change_of(cure: Cure, way: int, around: Surroundings, node: int) -> Replacement | None:
+    """The nodes that apply a cure at the way-th nearest place to a node; None where it does not apply there."""
+    place = cure.place(around, node, way)
+    return None if place is None else CHANGES[cure.fault, cure.name](around, place)
+
+
+def _two_slices(around: Surroundings, place: Place) -> Replacement | None:
+    split = place.node
+    known = around.lengths(split)
+    if known is None:
+        return None
+    axis, _, lengths = known
+    node = around.nodes[split]
+    whole = text(node.input[0])
+    made: list[onnx.NodeProto] = []
+    start = 0
+    for name, length in zip(map(text, node.output), lengths, strict=False):
+        if name and around.is_read(name):
+            made += _slice(around, whole, name, axis, start, start + length)
+        start += length
+    return {split: around.inheriting(split, made)}
+
+
+def _slice(around: Surroundings, whole: str, part: str, axis: int, start: int, end: int) -> list[onnx.NodeProto]:
+    if around.opset < 10:
+        return [around.node("Slice", [whole], part, starts=[start], ends=[end], axes=[axis])]
+    numbers = [node for value in (start, end, axis) for node in around.integers(part, [value])]
+    return [*numbers, around.node("Slice", [whole, *(text(constant.output[0]) for constant in numbers)], part)]
+
+
+def _between(around: Surroundings, name: str, readers: Sequence[int], op: str) -> Replacement | None:
+    """Puts Max(t, t), or a Reshape to the same shape, between a tensor and some of its readers."""
+    if not readers or not all(map(around.can_be_rewired, readers)):
+        return None
+    other = around.fresh(name, "apart")
+    if op == "Max":
+        made = [around.node("Max", [name, name], other)]
+    else:
+        rank = around.rank(name)
+        if rank is None or around.opset < 5:
+            return None
+        sizes = around.integers(name, [0] * rank)
+        made = [*sizes, around.node("Reshape", [name, text(sizes[-1].output[0])], other)]
+    found = {index: [around.rewired(index, {name: other})] for index in readers}
+    return {**found, min(readers): [*made, *found[min(readers)]]}
+
+
+def _behind(op: str) -> Change:
+    """Puts Max(t, t), or a Reshape to the same shape, between the tensor and its reader."""
+    return lambda around, place: _between(around, place.tensor, [place.reader], op)
+
+
+def _max_branch(around: Surroundings, place: Place) -> Replacement:
+    """Puts Max(v, v) in front of all but the first of a Concat's equal inputs."""
+    culprit = place.node
+    names = list(map(text, around.nodes[culprit].input))
+    changed, made = list(names), []
+    last: dict[str, str] = {}
+    for k, name in enumerate(names):
+        if name in last:  # each reads the one before: a session merges equal nodes
+            changed[k] = around.fresh(name, "apart")
+            made.append(around.node("Max", [last[name]] * 2, changed[k]))
+        last[name] = changed[k]
+    concat = around.rewired(culprit, {})
+    refill(concat.input, changed)
+    return {culprit: [*made, concat]}
+
+
+def _moved_over_concat(around: Surroundings, place: Place) -> Replacement | None:
+    concat, joined, culprit = place
+    if not _is_rewirable(around, culprit):
+        return None
+    names = dict.fromkeys(map(text, around.nodes[concat].input))
+    result = text(around.nodes[culprit].output[0])
+    renamed = {name: around.fresh(name, around.op(culprit).lower()) for name in names}
+    moved = []
+    for name, new in renamed.items():
+        moved.append(around.rewired(culprit, {joined: name}, {result: new}))
+        moved[-1].name = new
+    # Where the operator stood: what it reads beside the tensor is known there.
+    return {concat: [], culprit: [*moved, around.rewired(concat, renamed, {joined: result})]}
+
+
+def _is_rewirable(around: Surroundings, index: int) -> bool:
+    return len(around.nodes[index].output) == 1 and around.can_be_rewired(index)
+
+
+def _max_input(around: Surroundings, place: Place) -> Replacement | None:
+    """Puts Max(v, v) in front of the inputs of a Concat that something else reads, or else of all."""
+    concat = place.node
+    names = [name for name in dict.fromkeys(map(text, around.nodes[concat].input)) if name in around.producers]
+    shared = [name for name in names if name in around.exits or len(around.readers[name]) > 1]
+    made: list[onnx.NodeProto] = []
+    renamed: dict[str, str] = {}
+    for name in shared or names:
+        source = name
+        if any(_is_max_of(around.nodes[i], name) for i in around.readers[name]):  # a session merges equal nodes
+            source = around.fresh(name, "again")
+            made.append(around.node("Max", [name, name], source))
+        renamed[name] = around.fresh(name, "apart")
+        made.append(around.node("Max", [source, source], renamed[name]))
+    return {concat: [*made, around.rewired(concat, renamed)]} if renamed else None
+
+
+def _is_max_of(node: onnx.NodeProto, name: str) -> bool:
+    return node.op_type == "Max" and list(map(text, node.input)) == [name, name]
+
+
+def _moved_over_split(around: Surroundings, place: Place) -> Replacement | None:
+    cut, part, reader = place
+    whole, result = text(around.nodes[cut].input[0]), text(around.nodes[reader].output[0])
+    if not _is_rewirable(around, reader):
+        return None
+    new = around.fresh(whole, around.op(reader).lower())
+    moved = around.rewired(reader, {part: whole}, {result: new})
+    moved.name = new
+    return {cut: [], reader: [moved, around.rewired(cut, {whole: new}, {part: result})]}
+
+
+def _gathered(around: Surroundings, place: Place) -> Replacement | None:
+    cut, part, _ = place
+    known = around.cut(cut, part)
+    if known is None or len(known[1]) > _MOST_INDICES:
+        return None
+    axis, taken = known
+    indices = around.integers(part, taken)
+    whole = text(around.nodes[cut].input[0])
+    gather = around.node("Gather", [whole, text(indices[-1].output[0])], part, axis=axis)
+    return {cut: around.inheriting(cut, [*indices, gather])}
+
+
+def _max_between(around: Surroundings, place: Place) -> Replacement | None:
+    """Puts Max(t, t) between an output of the graph and the activation that it feeds."""
+    return _between(around, place.tensor, around.readers[place.tensor], "Max")
+
+
+def _without_dead(around: Surroundings, place: Place) -> Replacement:
+    """Removes a node that no output depends on, and all such nodes that are connected with it."""
+    return {index: [] for index in around.dead[place.node]}
+
+
+def _fold_shapes(around: Surroundings, place: Place) -> Replacement | None:
+    """Puts constants in place of Shape and Size behind a node, which alone are read: a session folds those, and keeps
+    the node."""
+    made: dict[int, Sequence[onnx.NodeProto]] = {}
+    todo, seen = [place.node], {place.node}
+    while todo:
+        index = todo.pop()
+        for name in filter(None, map(text, around.nodes[index].output)):
+            readers = around.readers.get(name, ())
+            if name in around.exits:
+                return None
+            for reader in readers:
+                if around.op(reader) in ("Shape", "Size"):
+                    values = around.constant(result := text(around.nodes[reader].output[0]))
+                    if values is None or result in around.exits:
+                        return None
+                    made[reader] = around.constant_nodes(result, values)
+                elif reader not in seen:
+                    seen.add(reader)
+                    todo.append(reader)
+    return made
+
+
+CHANGES: Final[Mapping[tuple[FaultKind, str], Change]] = {
+    (FaultKind.GATE, "two-slices"): _two_slices,
+    (FaultKind.GATE, "reshape-part"): _behind("Reshape"),
+    (FaultKind.GATE, "max-part"): _behind("Max"),
+    (FaultKind.PRODUCT, "reshape-factor"): _behind("Reshape"),
+    (FaultKind.PRODUCT, "max-factor"): _behind("Max"),
+    (FaultKind.REPEATED, "max-branch"): _max_branch,
+    (FaultKind.OVERWRITTEN, "operator-first"): _moved_over_concat,
+    (FaultKind.OVERWRITTEN, "max-input"): _max_input,
+    (FaultKind.REFUSED, "operator-first"): _moved_over_split,
+    (FaultKind.REFUSED, "gather"): _gathered,
+    (FaultKind.REFUSED, "max-part"): _behind("Max"),
+    (FaultKind.UNWRITTEN, "max-between"): _max_between,
+    (FaultKind.DEAD, "remove-dead"): _without_dead,
+    (FaultKind.DEAD, "fold-shape"): _fold_shapes,
+}
+"""The function that makes each cure's change: one for every row that says where to apply it."""

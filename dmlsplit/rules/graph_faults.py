@@ -1,0 +1,248 @@
+"""The faults that CompileGraph makes of a graph: values, their rules, and their sentences.
+
+`Fault` says what is wrong by kind, node and tensors. The functions below it are the only ones that put it into words.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, TypeAlias
+
+from dmlsplit.system.printable import printable
+
+
+class FaultKind(enum.StrEnum):
+    """The kinds of faults. Those that a model is mended for have cures in dmlsplit.onnxruntime.cures."""
+
+    GATE = "gate"
+    """a * sigmoid(b) of two outputs of one Split gives b * sigmoid(b)."""
+    PRODUCT = "product"
+    """(y * x) * sigmoid(x) gives x * x * sigmoid(x)."""
+    PRODUCT_CRASHES = "product-crashes"
+    """As PRODUCT, where the operand that is put in does not exist: the process ends."""
+    REPEATED = "repeated"
+    """Concat(v, v): one of the places is not written."""
+    OVERWRITTEN = "overwritten"
+    """v of Concat(v, y) is used after an elementwise operator g behind the Concat, which has destroyed it."""
+    REFUSED = "refused"
+    """One part of a Split of an intermediate is used, by an elementwise operator: the session is not made."""
+    WHOLE_TOO_LARGE = "whole-too-large"
+    """The input of a Split is joined in place of a part, and does not fit the memory."""
+    WHOLE_TOO_NARROW = "whole-too-narrow"
+    """The input of a Split is joined in place of a part, and does not fit the part's place."""
+    WHOLE_OVER_OTHERS = "whole-over-others"
+    """The input of a Split is joined in place of a part, and overwrites the places beside it."""
+    WHOLE_FIRST = "whole-first"
+    """The input of a Split is joined in place of a part that begins elsewhere."""
+    FIVE_DIMENSIONS = "five-dimensions"
+    """A Split of five dimensions or more reads from wrong places."""
+    OUTER_SPLIT = "outer-split"
+    """A Split along a dimension before the last four is refused."""
+    OUTER_JOIN = "outer-join"
+    """A Join along a dimension before the last four that copies its inputs is refused."""
+    CONSTANT = "constant"
+    """A constant is a node of the graph, which older builds refuse."""
+    UNWRITTEN = "unwritten"
+    """A graph output that also feeds an activation that is fused into its node: the output stays empty."""
+    DEAD = "dead"
+    """Nodes whose outputs nothing uses: the session is not made."""
+
+    @property
+    def rule(self) -> str:
+        """The id of the rule that reports it."""
+        return _KINDS[self][0]
+
+
+_WHOLE: Final = "the input of the Split ({node}) "
+
+_KINDS: Final = {
+    FaultKind.GATE: (
+        "graph/fused-wrongly",
+        "it computes q * sigmoid(q) of q = {tensors[0]}, not {tensors[1]} * sigmoid(q)",
+    ),
+    FaultKind.PRODUCT: (
+        "graph/fused-wrongly",
+        "it computes {tensors[0]} * r * sigmoid(r) of r = {tensors[1]}, not {tensors[2]} * {tensors[3]} * sigmoid(r)",
+    ),
+    FaultKind.PRODUCT_CRASHES: (
+        "graph/fusion-crashes",
+        "its fusion wants output {numbers[0]} of a node that has {numbers[1]}",
+    ),
+    FaultKind.REPEATED: (
+        "graph/place-not-written",
+        "the place of input {numbers[0]} of the Join ({node}) is never written",
+    ),
+    FaultKind.OVERWRITTEN: (
+        "graph/memory-overwritten",
+        "{operation} has written over it, and its result is read instead",
+    ),
+    FaultKind.REFUSED: (
+        "graph/memory-too-small",
+        "{numbers[0]} bytes at {numbers[1]} do not fit the {numbers[2]} of {buffer}",
+    ),
+    FaultKind.WHOLE_TOO_LARGE: (
+        "graph/whole-for-part",
+        "{numbers[0]} bytes at {numbers[1]} do not fit the {numbers[2]} of {buffer}",
+    ),
+    FaultKind.WHOLE_TOO_NARROW: ("graph/whole-for-part", "its input does not fit the place of a part"),
+    FaultKind.WHOLE_OVER_OTHERS: ("graph/whole-for-part", _WHOLE + "comes over the places beside that of a part"),
+    FaultKind.WHOLE_FIRST: (
+        "graph/whole-for-part",
+        _WHOLE + "is joined with its first elements in the place of a part",
+    ),
+    FaultKind.FIVE_DIMENSIONS: (
+        "graph/five-dimensions",
+        "all but the elements of the first index come from wrong places",
+    ),
+    FaultKind.OUTER_SPLIT: (
+        "graph/five-dimensions",
+        "a Split of {numbers[0]} dimensions along one before the last four",
+    ),
+    FaultKind.OUTER_JOIN: (
+        "graph/five-dimensions",
+        "a Join of {numbers[0]} dimensions along one before the last four copies its inputs",
+    ),
+    FaultKind.CONSTANT: ("graph/constant-node", "some constant is a node of its own"),
+    FaultKind.UNWRITTEN: (
+        "graph/output-not-written",
+        "the output {tensors[0]} of {node} is never written, since the activation behind it is put into the node: Run "
+        "gives an empty value for it",
+    ),
+    FaultKind.DEAD: (
+        "graph/empty",
+        "nothing uses what {nodes}: ONNX Runtime compiles a graph of no nodes, and the session is not made",
+    ),
+}
+"""The rule of each kind, and the sentence that says what happens."""
+
+
+class NodeName(NamedTuple):
+    """A node of a model, by its operator and path."""
+
+    op: str
+    path: str
+
+    def __str__(self) -> str:
+        return f"{self.op} {printable(self.path, 60)}"
+
+
+class TensorName(NamedTuple):
+    """A tensor of a graph: an output of a node, or an input of the graph (`node` None)."""
+
+    node: int | None
+    number: int
+
+    def __str__(self) -> str:
+        return f"graph input {self.number}" if self.node is None else f"output {self.number} of node {self.node}"
+
+
+Node: TypeAlias = int | NodeName | None
+"""A node of a graph by index, or of a model by name; None for a copy that CompileGraph inserts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault: its kind, the node that does it, and the tensors and numbers that its sentence is about, in order.
+
+    In a graph, nodes and tensors are indices; `named` gives the fault with the names of a model.
+    """
+
+    kind: FaultKind
+    node: Node
+    tensors: tuple[TensorName | str, ...] = ()
+    numbers: tuple[int, ...] = ()
+    operator: str = ""
+    """The operator of the dispatch that overwrites."""
+    buffer: str = ""
+    """The buffer that is too small."""
+    nodes: tuple[NodeName, ...] = ()
+    """All nodes of a DEAD part."""
+
+    @property
+    def rule(self) -> str:
+        return self.kind.rule
+
+    @property
+    def index(self) -> int | None:
+        """The node's index in its graph; None for a copy, and in a fault that has a model's names."""
+        return self.node if isinstance(self.node, int) else None
+
+    def named(self, node: Callable[[int], NodeName], tensor: Callable[[TensorName], str]) -> Fault:
+        """This fault with the model's names of its nodes and tensors."""
+        names = tuple([tensor(each) if isinstance(each, TensorName) else each for each in self.tensors])
+        return replace(self, node=node(self.node) if isinstance(self.node, int) else self.node, tensors=names)
+
+    @property
+    def without_buffer(self) -> Fault:
+        """This fault without its buffer, whose number changes with the rest of the graph."""
+        return replace(self, buffer="")
+
+
+def happens(fault: Fault) -> str:
+    """What happens, without its consequences: node 3 (RELU) has written over it, and its result is read instead."""
+    node = f"node {fault.node}" if isinstance(fault.node, int) else str(fault.node)
+    operation = f"{node} ({fault.operator})" if isinstance(fault.node, int) else node
+    return _KINDS[fault.kind][1].format(
+        node=node,
+        operation="a copy" if fault.node is None else operation,
+        tensors=[printable(str(tensor), 60) for tensor in fault.tensors],
+        numbers=fault.numbers,
+        buffer=fault.buffer,
+        nodes=f"{listed([each.path for each in fault.nodes])} {'computes' if len(fault.nodes) == 1 else 'compute'}",
+    )
+
+
+def of_output(index: int, fault: Fault) -> str:
+    """What is wrong with an output of a graph."""
+    by = "a copy" if fault.node is None else f"Nodes[{fault.node}]"
+    return f"graph output {index} is wrong: {happens(fault)} ({by})"
+
+
+class Affected(NamedTuple):
+    """Successive DirectML versions with one fault, the ONNX Runtime versions that ship them, and those of these that
+    are assumed to behave alike."""
+
+    directml: Sequence[str]
+    versions: Sequence[str]
+    assumed: Sequence[str]
+
+    def __str__(self) -> str:
+        text = f"DirectML {_span(self.directml)}, that is ONNX Runtime {_span(self.versions)}"
+        return text + (f" ({_span(self.assumed)} not observed)" if self.assumed else "")
+
+
+def in_model(
+    fault: Fault, culprit: NodeName, outputs: Sequence[str], *, leave: bool = False, reader: NodeName | None = None
+) -> str:
+    """What is wrong with a model, of a named fault.
+
+    `outputs` are the wrong tensors, none where the graph is refused; `leave`: they are outputs of the model. `reader`
+    is the one node that reads a part of what `culprit` computes.
+    """
+    said = happens(fault)
+    if fault.kind in (FaultKind.UNWRITTEN, FaultKind.DEAD):
+        return said
+    if not outputs:
+        if reader is not None:
+            said = f"only a part of it is used, by {reader}, which works in place: {said}"
+        return f"CompileGraph refuses the graph at {culprit}, and the session is not made: {said}"
+    kind = "the output" if leave else "the tensor"
+    subject = f"{kind}s {listed(outputs)} are" if len(outputs) > 1 else f"{kind} {listed(outputs)} is"
+    place = "" if str(culprit) in said else f" ({culprit})"
+    return f"{subject} wrong: {said}{place}"
+
+
+def unknown(reason: str) -> str:
+    """The sentence of graph/unknown for a model."""
+    return f"what comes of its graph is not known: {reason}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first four names."""
+    return ", ".join(printable(name, 60) for name in names[:4]) + (", ..." if len(names) > 4 else "")
+
+
+def _span(versions: Sequence[str]) -> str:
+    return versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"

@@ -1,0 +1,114 @@
+"""The sentences of faults of graphs, by indices and by the names of a model."""
+
+import pytest
+
+from dmlsplit.rules.graph import GRAPH_RULES
+from dmlsplit.rules.graph_faults import (
+    Affected,
+    Fault,
+    FaultKind,
+    NodeName,
+    TensorName,
+    happens,
+    in_model,
+    of_output,
+    unknown,
+)
+
+A, B = TensorName(0, 0), TensorName(0, 1)
+IN_GRAPH = {
+    Fault(FaultKind.GATE, 2, (B, TensorName(None, 3))): (
+        "it computes q * sigmoid(q) of q = output 1 of node 0, not graph input 3 * sigmoid(q)"
+    ),
+    Fault(FaultKind.PRODUCT, 4, (A, B, B, A)): (
+        "it computes output 0 of node 0 * r * sigmoid(r) of r = output 1 of node 0, "
+        "not output 1 of node 0 * output 0 of node 0 * sigmoid(r)"
+    ),
+    Fault(FaultKind.PRODUCT_CRASHES, 4, numbers=(1, 1)): "its fusion wants output 1 of a node that has 1",
+    Fault(FaultKind.REPEATED, 3, numbers=(1,)): "the place of input 1 of the Join (node 3) is never written",
+    Fault(FaultKind.OVERWRITTEN, 5, operator="RELU"): (
+        "node 5 (RELU) has written over it, and its result is read instead"
+    ),
+    Fault(FaultKind.OVERWRITTEN, None, operator="COPY"): "a copy has written over it, and its result is read instead",
+    Fault(FaultKind.REFUSED, 1, numbers=(512, 0, 256), buffer="temporary 2"): (
+        "512 bytes at 0 do not fit the 256 of temporary 2"
+    ),
+    Fault(FaultKind.WHOLE_TOO_LARGE, 1, numbers=(512, 0, 256), buffer="output 0"): (
+        "512 bytes at 0 do not fit the 256 of output 0"
+    ),
+    Fault(FaultKind.WHOLE_TOO_NARROW, 1): "its input does not fit the place of a part",
+    Fault(FaultKind.WHOLE_OVER_OTHERS, 1): (
+        "the input of the Split (node 1) comes over the places beside that of a part"
+    ),
+    Fault(FaultKind.WHOLE_FIRST, 1): (
+        "the input of the Split (node 1) is joined with its first elements in the place of a part"
+    ),
+    Fault(FaultKind.FIVE_DIMENSIONS, 0): "all but the elements of the first index come from wrong places",
+    Fault(FaultKind.OUTER_SPLIT, 0, numbers=(5,)): "a Split of 5 dimensions along one before the last four",
+    Fault(FaultKind.OUTER_JOIN, 0, numbers=(5,)): (
+        "a Join of 5 dimensions along one before the last four copies its inputs"
+    ),
+    Fault(FaultKind.CONSTANT, None): "some constant is a node of its own",
+}
+RELU, SPLIT = NodeName("Relu", "block/act"), NodeName("Split", "halves")
+
+
+@pytest.mark.parametrize(("fault", "sentence"), IN_GRAPH.items(), ids=lambda value: getattr(value, "kind", ""))
+def test_what_happens_in_a_graph(fault, sentence):
+    assert happens(fault) == sentence
+    assert fault.rule in GRAPH_RULES
+
+
+def test_every_kind_has_a_sentence():
+    assert {fault.kind for fault in IN_GRAPH} == set(FaultKind) - {FaultKind.UNWRITTEN, FaultKind.DEAD}
+
+
+def test_of_an_output():
+    assert of_output(2, Fault(FaultKind.WHOLE_TOO_NARROW, 1)).endswith("(Nodes[1])")
+    assert of_output(2, Fault(FaultKind.OVERWRITTEN, None)).startswith("graph output 2 is wrong: a copy has")
+    assert of_output(2, Fault(FaultKind.OVERWRITTEN, None)).endswith("(a copy)")
+
+
+def test_a_named_fault_has_the_names_of_a_model():
+    names = {B: "gate\n7", TensorName(None, 3): "x"}
+    fault = Fault(FaultKind.GATE, 2, tuple(names)).named([SPLIT, SPLIT, RELU].__getitem__, names.__getitem__)
+    assert (fault.node, fault.tensors, fault.index) == (RELU, ("gate\n7", "x"), None)
+    assert in_model(fault, RELU, ["y"], leave=True) == (
+        r"the output y is wrong: it computes q * sigmoid(q) of q = gate\n7, not x * sigmoid(q) (Relu block/act)"
+    )
+    assert in_model(fault, RELU, ["y", "z"]).startswith("the tensors y, z are wrong: ")
+
+
+def test_the_culprit_is_named_once():
+    said = in_model(Fault(FaultKind.OVERWRITTEN, RELU, operator="RELU"), RELU, ["v"])
+    assert said == "the tensor v is wrong: Relu block/act has written over it, and its result is read instead"
+
+
+def test_a_refused_graph():
+    fault = Fault(FaultKind.REFUSED, SPLIT, numbers=(512, 0, 256), buffer="temporary 2")
+    assert in_model(fault, SPLIT, (), reader=RELU) == (
+        "CompileGraph refuses the graph at Split halves, and the session is not made: only a part of it is used, by "
+        "Relu block/act, which works in place: 512 bytes at 0 do not fit the 256 of temporary 2"
+    )
+    assert fault.without_buffer == Fault(FaultKind.REFUSED, SPLIT, numbers=(512, 0, 256))
+
+
+def test_what_no_graph_has():
+    dead = Fault(FaultKind.DEAD, SPLIT, nodes=(SPLIT, RELU))
+    assert in_model(dead, SPLIT, ()) == (
+        "nothing uses what halves, block/act compute: ONNX Runtime compiles a graph of no nodes, and the session is "
+        "not made"
+    )
+    assert in_model(Fault(FaultKind.UNWRITTEN, RELU, ("v",)), RELU, ["v"], leave=True) == (
+        "the output v of Relu block/act is never written, since the activation behind it is put into the node: Run "
+        "gives an empty value for it"
+    )
+    assert unknown("why") == "what comes of its graph is not known: why"
+
+
+def test_affected_releases():
+    affected = Affected(["1.13.1", "1.15.4"], ["1.17.0", "1.17.3", "1.24.4"], ["1.17.0", "1.17.3"])
+    assert str(affected) == (
+        "DirectML 1.13.1 to 1.15.4, that is ONNX Runtime 1.17.0 to 1.24.4 (1.17.0 to 1.17.3 not observed)"
+    )
+    assert str(Affected(["1.10.1"], ["1.14.1"], [])) == "DirectML 1.10.1, that is ONNX Runtime 1.14.1"
