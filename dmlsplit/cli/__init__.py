@@ -21,9 +21,9 @@ INTERRUPTED: Final = 130
 """128 + SIGINT, as a shell has it."""
 BROKEN_PIPE: Final = 141
 """128 + SIGPIPE."""
-_YOUNG_OBJECTS: Final = 50_000
-"""After so many new objects Python looks for unused ones: by default after 700, which took half the time of a large
-model, nearly all of whose objects are in use until it is judged."""
+_COLLECTIONS: Final = (200_000, 50, 50)
+"""How rarely Python looks for unused objects: by default after 700 new ones, which took half the time of a large model,
+nearly all of whose objects are in use until it is judged."""
 COMMANDS: Final = {
     "ask": "Ask the real DirectML or ONNX Runtime.",
     "check": "Judge the operators of files.",
@@ -127,7 +127,7 @@ def _status(args: Sequence[str] | None) -> int:
 @contextmanager
 def _rarely_collected() -> Iterator[None]:
     before = gc.get_threshold()
-    gc.set_threshold(_YOUNG_OBJECTS)
+    gc.set_threshold(*_COLLECTIONS)
     try:
         yield
     finally:

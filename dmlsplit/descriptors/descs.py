@@ -36,6 +36,8 @@ _FLAGS = {0: TensorFlags.NONE, 1: TensorFlags.OWNED_BY_DML}
 
 
 def _uint(value: object, path: str, bits: int = 32) -> int:
+    if type(value) is int and 0 <= value <= UINT_MAX:
+        return value
     number = integer(value, path)
     if not 0 <= number < 1 << bits:
         kind = "UINT" if bits == 32 else f"UINT{bits}"
@@ -45,6 +47,8 @@ def _uint(value: object, path: str, bits: int = 32) -> int:
 
 def _data_type(value: object) -> TensorDataType | int:
     """Converts the number of a known data type to TensorDataType; returns any other number unchanged."""
+    if type(value) is TensorDataType:
+        return value
     try:
         number = _uint(value, "DataType")
     except TypeError as error:
@@ -52,6 +56,11 @@ def _data_type(value: object) -> TensorDataType | int:
         hint = name if name in TensorDataType.__members__ else "FLOAT32"
         raise TypeError(f"{error}; a data type is a TensorDataType: TensorDataType.{hint}") from None
     return _DATA_TYPES.get(number, number)
+
+
+def _flags(value: object) -> TensorFlags:
+    number = _uint(value, "Flags")
+    return _FLAGS[number] if number in _FLAGS else TensorFlags(number)
 
 
 def _uints(values: Iterable[int] | None, path: str) -> tuple[int, ...] | None:
@@ -97,8 +106,7 @@ class BufferTensorDesc:
         put(self, "data_type", _data_type(data_type))
         put(self, "sizes", _uints(sizes, "Sizes"))
         put(self, "strides", _uints(strides, "Strides"))
-        number = _uint(flags, "Flags")
-        put(self, "flags", _FLAGS[number] if number in _FLAGS else TensorFlags(number))
+        put(self, "flags", flags if flags is TensorFlags.NONE else _flags(flags))
         if dimension_count is None:
             dimension_count = len(self.sizes) if self.sizes is not None else 0
         put(self, "dimension_count", _uint(dimension_count, "DimensionCount"))
@@ -167,8 +175,10 @@ class TensorDesc:
     def __init__(self, type: TensorType | int, desc: BufferTensorDesc | None) -> None:
         if desc is not None and not isinstance(desc, BufferTensorDesc):
             raise TypeError(f"Desc: {desc!r} is not a BufferTensorDesc")
-        number = _uint(type, "Type")
-        object.__setattr__(self, "type", _TENSOR_TYPES.get(number, number))
+        if type is not TensorType.BUFFER:
+            number = _uint(type, "Type")
+            type = _TENSOR_TYPES.get(number, number)
+        object.__setattr__(self, "type", type)
         object.__setattr__(self, "desc", desc)
 
     @property
@@ -224,7 +234,14 @@ def _tensors(values: Iterable[TensorLike] | None, path: str) -> tuple[TensorDesc
         tensors = list(values)
     except TypeError:
         raise TypeError(f"{path}: {values!r} is not a sequence of tensors") from None
-    return tuple([_tensor(tensor, f"{path}[{i}]") for i, tensor in enumerate(tensors)])
+    return tuple(
+        [
+            TensorDesc(TensorType.BUFFER, tensor)
+            if type(tensor) is BufferTensorDesc
+            else _tensor(tensor, f"{path}[{i}]")
+            for i, tensor in enumerate(tensors)
+        ]
+    )
 
 
 @dataclass(frozen=True, slots=True, init=False)

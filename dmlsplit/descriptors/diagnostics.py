@@ -99,6 +99,8 @@ class Report:
 
     @property
     def ok(self) -> bool:
+        if not self.diagnostics and not self.hidden:
+            return True
         return not any(d.severity is Severity.ERROR for d in (*self.diagnostics, *self.hidden))
 
     @property

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeAlias, TypeGuard
+from functools import partial
+from typing import Final, NamedTuple, TypeAlias, TypeGuard
 
 from dmlsplit.system.printable import printable
 
@@ -77,9 +78,13 @@ def merged(a: Shape | None, b: Shape | None) -> Shape | None:
     return tuple(map(both, a, b))
 
 
+_is_number: Final = partial(type.__instancecheck__, int)
+"""isinstance(dim, int); this is asked of all tensors of a model several times."""
+
+
 def is_static(shape: Shape | None) -> TypeGuard[tuple[int, ...]]:
     """True for a known rank with numbers for all sizes."""
-    return shape is not None and all(isinstance(dim, int) for dim in shape)
+    return shape is not None and all(map(_is_number, shape))
 
 
 def numbers(shape: Shape | None) -> tuple[int, ...]:

@@ -25,7 +25,6 @@ class JoinNode(OperatorNode[JoinOperatorDesc]):
     sizes on the axis."""
 
     operator_type: ClassVar = OperatorType.JOIN
-    desc_type: ClassVar = JoinOperatorDesc
     input_shapes: tuple[Shape | None, ...]
     output_shape: Shape | None
     input_names: tuple[str, ...] = ()

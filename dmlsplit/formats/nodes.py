@@ -30,7 +30,6 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
     """One Split of a model."""
 
     operator_type: ClassVar = OperatorType.SPLIT
-    desc_type: ClassVar = SplitOperatorDesc
     input_shape: Shape | None
     output_shapes: tuple[Shape | None, ...]
     input_name: str = ""

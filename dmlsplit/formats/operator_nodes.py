@@ -5,15 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import numpy as np
 
 from dmlsplit.descriptors.call_types import DescT
-from dmlsplit.descriptors.descs import BufferTensorDesc
+from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, SplitOperatorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
-from dmlsplit.descriptors.dims import Dim, Shape, numbers, shape_text
-from dmlsplit.descriptors.enums import UINT_MAX, FeatureLevel, OperatorType
+from dmlsplit.descriptors.dims import Dim, Shape, is_static, numbers, shape_text
+from dmlsplit.descriptors.enums import UINT_MAX, FeatureLevel, OperatorType, TensorDataType
 from dmlsplit.descriptors.geometry import ROLES
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.element_types import ElementType
@@ -34,6 +35,15 @@ if TYPE_CHECKING:
     from dmlsplit.legalize import Legalization
 
 
+@lru_cache(maxsize=1024)
+def _packed(
+    operator: OperatorType, data_type: TensorDataType, sizes: tuple[int, ...], axis: int, lengths: tuple[int, ...]
+) -> Any:
+    """The operator of packed tensors, which equal nodes share."""
+    kind = SplitOperatorDesc if operator is OperatorType.SPLIT else JoinOperatorDesc
+    return kind.from_lengths(BufferTensorDesc(data_type, sizes), axis, lengths)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorNode(Generic[DescT]):
     """A node with the report of its framework's rules.
@@ -44,7 +54,6 @@ class OperatorNode(Generic[DescT]):
     """
 
     operator_type: ClassVar[OperatorType]
-    desc_type: ClassVar[type[Any]]
     name: str
     op: str
     version: int
@@ -92,35 +101,36 @@ class OperatorNode(Generic[DescT]):
         sizes, lengths = numbers(self.whole_shape), numbers(self.lengths)
         if self.element.count > 1:
             sizes = (*sizes, self.element.count)
-        whole = BufferTensorDesc(self.element.data_type, sizes)
-        desc: DescT = self.desc_type.from_lengths(whole, self.axis, lengths)
+        desc: DescT = _packed(self.operator_type, self.element.data_type, sizes, self.axis, lengths)
         return desc
 
     def obstacle(self) -> Diagnostic | None:
         """Why the node is no DirectML operator; None where it is one."""
-        here = Location(node=self.path)
-        not_lowered, unknown = RULES["node/not-lowered"], RULES["node/shape-unknown"]
+
+        def found(rule: str, message: str, **values: Any) -> Diagnostic:
+            return RULES[rule].diagnostic(Location(node=self.path), message, **values)
+
         if not self.report.ok:
-            return not_lowered.diagnostic(here, "the node is not valid by its framework's rules")
+            return found("node/not-lowered", "the node is not valid by its framework's rules")
         if self.element is not None and self.element.data_type is None:
             message = f"{self.data_type} cannot be lowered: {self.element.refusal}"
-            return RULES["node/type-not-lowered"].diagnostic(here, message, actual=self.data_type)
+            return found("node/type-not-lowered", message, actual=self.data_type)
         for diagnostic in self.report.diagnostics:
             if diagnostic.rule == "node/shape-unknown":
                 return diagnostic
         if self.element is None:
-            return unknown.diagnostic(here, "the element type is not known", actual=self.data_type)
+            return found("node/shape-unknown", "the element type is not known", actual=self.data_type)
         shape = f"{ROLES[self.operator_type].whole_side} shape"
         for what, sizes in ((shape, self.whole_shape), ("lengths", self.lengths)):
-            if sizes is None or not all(isinstance(size, int) for size in sizes):
+            if not is_static(sizes):
                 message = f"the {what} {shape_text(sizes)} is not known; --shape or --dim gives it"
-                return unknown.diagnostic(here, message, actual=shape_text(sizes))
+                return found("node/shape-unknown", message, actual=shape_text(sizes))
         if self.axis is None:
-            return unknown.diagnostic(here, "the axis is not known")
+            return found("node/shape-unknown", "the axis is not known")
         largest = max(numbers(self.whole_shape), default=0)
         if largest > UINT_MAX:
             message = f"the {shape} {shape_text(self.whole_shape)} does not fit DirectML's UINTs of 32 bits"
-            return not_lowered.diagnostic(here, message, expected=f"sizes to {UINT_MAX}", actual=largest)
+            return found("node/not-lowered", message, expected=f"sizes to {UINT_MAX}", actual=largest)
         return None
 
     def legalize(

@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc, narrowed
 from dmlsplit.descriptors.descs import JoinOperatorDesc, SplitOperatorDesc, TensorDesc, TensorLike, _tensors, _uint
+from dmlsplit.descriptors.enums import UINT_MAX
 from dmlsplit.graphs.operators import JOIN, SPLIT, operator_number
 
 Value: TypeAlias = int | float | tuple[int, ...] | tuple[float, ...] | None
@@ -32,14 +33,21 @@ class _Edge:
     """An edge; its fields stand in the order of the struct's members."""
 
     @classmethod
-    @cache
     def members(cls) -> tuple[str, ...]:
         """The indices by their C names: ToNodeIndex."""
-        return tuple([index.name.title().replace("_", "") for index in fields(cls)])
+        return tuple([member for _, member in cls._named()])
+
+    @classmethod
+    @cache
+    def _named(cls) -> tuple[tuple[str, str], ...]:
+        """The indices, each with its C name."""
+        return tuple([(index.name, index.name.title().replace("_", "")) for index in fields(cls)])
 
     def __post_init__(self) -> None:
-        for index, member in zip(fields(self), self.members(), strict=True):
-            object.__setattr__(self, index.name, _uint(getattr(self, index.name), member))
+        for index, member in self._named():
+            value = getattr(self, index)
+            if type(value) is not int or not 0 <= value <= UINT_MAX:
+                object.__setattr__(self, index, _uint(value, member))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import accumulate
 from typing import Final, TypeAlias
 
@@ -49,6 +50,16 @@ class Crash(Exception):
         return happens(self.fault)
 
 
+def bytes_of(sizes: Sequence[int], element_bytes: int) -> int:
+    """The bytes of a packed tensor, in whole words of 4."""
+    return -(-math.prod(sizes) * element_bytes // 4) * 4
+
+
+@lru_cache(maxsize=1024)
+def _packed(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    return packed_strides(sizes)
+
+
 @dataclass(frozen=True, slots=True)
 class Wrong:
     """A dispatch that computes something else than its node: the fault, and the difference."""
@@ -83,11 +94,11 @@ class Tensor:
     region: BufferView | None = None
 
     def __post_init__(self) -> None:
-        self.strides = self.strides or packed_strides(self.sizes)
+        self.strides = self.strides or _packed(self.sizes)
 
     @property
     def bytes(self) -> int:
-        return -(-math.prod(self.sizes) * self.element_bytes // 4) * 4
+        return bytes_of(self.sizes, self.element_bytes)
 
     @property
     def packed(self) -> bool:

@@ -18,6 +18,7 @@ from dmlsplit.graphs.program import (
     Tensor,
     Unmodelled,
     Uses,
+    bytes_of,
     depth_first,
     numbers_of,
 )
@@ -45,6 +46,8 @@ class Program:
         self.buffers: dict[str, int] = {}
         """Bytes of each buffer."""
         self.homes_of_nodes: dict[Node, Tensor] = {}
+        self._checked: dict[int, tuple[tuple[int, ...], int]] = {}
+        """The sizes and the element's bytes of descriptors, by identity: many tensors share one."""
         self._read(graph)
         self.results = list(self.outputs)
         self.result_set = set(self.results)
@@ -94,7 +97,7 @@ class Program:
                     or self._element_bytes(tensor.data_type) != operand.tensor.element_bytes
                 ):
                     raise Unmodelled("edges whose ends differ in sizes or data type were not observed")
-                self._tensor(tensor.desc, None, 0)
+                self._facts(tensor.desc)
             differ = any(operand.sizes != node.output.sizes for operand in node.operands)
             if node.family.computes and differ and self.assumed is None:
                 raise Unmodelled(f"{short_name(node.type)} of tensors of different sizes was not observed")
@@ -106,6 +109,15 @@ class Program:
 
     def _tensor(self, desc: BufferTensorDesc | None, producer: Node | None, index: int) -> Tensor:
         assert desc is not None
+        return Tensor(*self._facts(desc), producer, index)
+
+    def _facts(self, desc: BufferTensorDesc) -> tuple[tuple[int, ...], int]:
+        """The sizes and the bytes of an element of a tensor as it was observed in graphs, or may be one."""
+        if id(desc) not in self._checked:
+            self._checked[id(desc)] = self._checked_facts(desc)
+        return self._checked[id(desc)]
+
+    def _checked_facts(self, desc: BufferTensorDesc) -> tuple[tuple[int, ...], int]:
         assert desc.sizes is not None
         size = self._element_bytes(desc.data_type)
         if size is None:
@@ -115,10 +127,9 @@ class Program:
             raise Unmodelled("tensors with strides of their own were hardly observed in graphs")
         if desc.flags:
             raise Unmodelled("tensors that DirectML owns were not observed in graphs")
-        tensor = Tensor(sizes, size, producer, index)
-        if desc.total_tensor_size_in_bytes != tensor.bytes:
+        if desc.total_tensor_size_in_bytes != bytes_of(sizes, size):
             raise Unmodelled("tensors that are larger than their elements were not observed in graphs")
-        return tensor
+        return sizes, size
 
     def _element_bytes(self, data_type: int) -> int | None:
         size = ELEMENT_BYTES.get(int(data_type))

@@ -27,7 +27,7 @@ _TICK: Final = 0.1
 _UNSAFE_DOMAIN: Final = "dmlsplit.unsafe"
 _LATE: Final = f"did not end within {TIMEOUT:.0f} seconds"
 
-KEPT_BYTES: Final = 1 << 20
+KEPT_BYTES: Final = 16 << 20
 """Of a model and its answer together, up to which they are kept for the next question."""
 
 

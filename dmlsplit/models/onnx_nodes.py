@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import onnx
@@ -110,6 +112,16 @@ def _lengths(name: str, scope: Scope) -> dict[str, Any]:
     return found
 
 
+@lru_cache(maxsize=1024)
+def _findings(facts: OnnxSplit | OnnxConcat) -> tuple[Diagnostic, ...]:
+    """The findings of ONNX's rules, without the node's name: nodes of equal facts share them."""
+    return judge_node(facts, "")
+
+
+def _judged(facts: OnnxSplit | OnnxConcat, path: str) -> tuple[Diagnostic, ...]:
+    return tuple([replace(each, location=replace(each.location, node=path)) for each in _findings(facts)])
+
+
 def name_of(node: onnx.NodeProto, scope: Scope) -> str:
     """The name of a node in paths: its own, or that of its first output, or its operator."""
     name = node.name or first_output(node) or node.op_type
@@ -120,7 +132,7 @@ def split_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> SplitNode:
     """The judged node; `hint` says what the caller can pass where a shape is unknown."""
     facts, path = split_facts(node, scope), name_of(node, scope)
     scope.origin.budget.spend(Limit.ONNX_PARTS, _parts(facts))
-    found = judge_node(facts, path)
+    found = _judged(facts, path)
     report = Report((*found, *_unknown_of_split(node, facts, path, hint)), facts.specification, None, "Split")
     shapes: tuple[Shape | None, ...] = (None,) * facts.outputs
     lengths: Shape | None = facts.given_lengths
@@ -229,7 +241,7 @@ def concat_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> JoinNode:
     """The judged node; `hint` says what the caller can pass where a shape is unknown."""
     scope.origin.budget.spend(Limit.ONNX_PARTS, len(node.input))
     facts, path = _concat_facts(node, scope), name_of(node, scope)
-    found = judge_node(facts, path)
+    found = _judged(facts, path)
     report = Report((*found, *_unknown_of_concat(node, facts, path, hint)), facts.specification, None, "Concat")
     return JoinNode(
         name=node.name,

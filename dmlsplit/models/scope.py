@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, TypeAlias
 
@@ -13,7 +13,7 @@ from onnx import helper
 
 from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.formats.limits import Budget, Limit, LimitError
-from dmlsplit.formats.onnx.protobuf import domain_of, values_of
+from dmlsplit.formats.onnx.protobuf import domain_of, subgraphs, values_of
 from dmlsplit.formats.onnx.tensors import Array, ReadExternal, type_name, type_of, value_of
 from dmlsplit.models.folding import FOLDED, Constant, attributes_of, fold, of_shape
 from dmlsplit.models.functions import Functions
@@ -48,6 +48,8 @@ class Origin:
     budget: Budget
     partly: bool = True
     """Whether the sizes that are known of a shape count where others are not."""
+    types: dict[bytes, tuple[str | None, Shape | None]] = field(default_factory=dict, repr=False, compare=False)
+    """Element type and shape of types that were read, by their bytes: tensors share few types."""
 
     @classmethod
     def of(
@@ -119,8 +121,12 @@ class Scope:
         """Element type and shape; None for what is unknown, and of the name that is left out."""
         if name in self._types:
             if name not in self._read_types:
-                data_type, shape = type_of(self._types[name])
-                self._read_types[name] = data_type, self._named(shape)
+                proto = self._types[name]
+                data = proto.SerializeToString()
+                if data not in self.origin.types:
+                    data_type, shape = type_of(proto)
+                    self.origin.types[data] = data_type, self._named(shape)
+                self._read_types[name] = self.origin.types[data]
             return self._read_types[name]
         if name in self._initializers:
             tensor = self._initializers[name]
@@ -230,6 +236,8 @@ class Scope:
     def children(self, index: int) -> Iterator[tuple[str, Scope]]:
         """The graphs in the attributes of the node of this index, each with its attribute's name."""
         node = self.graph.node[index]
+        if not any(True for _ in subgraphs(node)):
+            return
         # Inference keeps the order of nodes, but not that of attributes.
         twins = {a.name: a for a in self.inferred.node[index].attribute}
         name = node.name or node.op_type

@@ -84,16 +84,30 @@ def predict(
     `graph_nodes`: the nodes of the fused graph that the node gets into where it gets into one, itself included; None
     where neither it nor whether it is below 5 is known.
     """
-    found = _Predictor(facts, runtime, path, first_run, options, graph_nodes)
+    least = None if graph_nodes is None else min(graph_nodes, LEAST_NODES_FOR_VOLATILE)
+    answer = _predicted(facts, runtime, first_run, options, least)
+    if not answer.diagnostics:
+        return answer
+    here = Location(node=path)
+    return replace(answer, diagnostics=tuple([replace(each, location=here) for each in answer.diagnostics]))
+
+
+@lru_cache(maxsize=1024)
+def _predicted(
+    facts: RuntimeFacts, runtime: Runtime, first_run: FirstRun | None, options: SessionOptions, graph_nodes: int | None
+) -> RuntimeAnswer:
+    """The answer without the node's name: nodes of equal facts, of which large models have many, share it."""
+    found = _Predictor(facts, runtime, first_run, options, graph_nodes)
     try:
         return found.answer()
     except _Stop as stop:
         return stop.answer
 
 
+@lru_cache(maxsize=1024)
 def placement(facts: RuntimeFacts, runtime: Runtime, *, options: SessionOptions = DEFAULTS) -> Placement:
     """Where the node goes: the steps of `predict` up to the making of the operator."""
-    found = _Predictor(facts, runtime, "", None, options, 1)
+    found = _Predictor(facts, runtime, None, options, 1)
     try:
         found.before_operators()
         return Placement(in_graph=found.in_graph())
@@ -107,7 +121,6 @@ class _Predictor:
 
     facts: RuntimeFacts
     runtime: Runtime
-    path: str
     first_run: FirstRun | None
     options: SessionOptions
     graph_nodes: int | None
@@ -343,7 +356,7 @@ class _Predictor:
         return RuntimeAnswer(self.runtime, outcome, at, tuple(operators), hresults, diagnostics=tuple(self.notes))
 
     def _note(self, name: str, message: str) -> None:
-        self.notes.append(diagnostic(name, self.path, message))
+        self.notes.append(diagnostic(name, "", message))
 
     def _stop(self, outcome: Outcome, name: str, message: str, at: str | None = None) -> NoReturn:
         self._note(name, message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
@@ -95,6 +96,7 @@ def _of_newest(found: Diagnostic) -> Diagnostic:
     return GRAPH_RULES["graph/unknown"].diagnostic(found.location, message)
 
 
+@lru_cache(maxsize=64)
 def runtime_of_graphs(target: Target) -> Runtime | None:
     """The version whose graphs a model's nodes become, with the DirectML that compiles them.
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import onnx
 
@@ -34,6 +35,8 @@ from dmlsplit.onnxruntime.reshapes import Fate, shapes_for_reshapes
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
+
+_ROWS: Final = {"": NEIGHBOURS, "com.microsoft": CONTRIBUTED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,8 @@ class SessionGraph:
         for index, names in enumerate(self.reads):
             for name in names:
                 self.readers.setdefault(name, []).append(index)
+        self._paths: dict[int, str] = {}
+        self._placed: dict[int, Placed] = {}
         self._shapes: dict[str, Shape | None] = {}
         self.graph = Graph(self, self.outputs, self.initializers)
         for index, node in enumerate(self.nodes):
@@ -135,12 +140,14 @@ class SessionGraph:
         other._implemented = other._all_implemented()
         if other._implemented != self._implemented:
             other.preferring_cpu = other._preferring_cpu()
-            other.once = Once()
+            other.once, other._placed = Once(), {}
         return other
 
     def path(self, index: int) -> str:
         """The name of a node in diagnostics."""
-        return name_of(self.nodes[index], self.scope)
+        if index not in self._paths:
+            self._paths[index] = name_of(self.nodes[index], self.scope)
+        return self._paths[index]
 
     @property
     def given_constants(self) -> Iterator[str]:
@@ -310,6 +317,11 @@ class SessionGraph:
 
     def placed(self, index: int) -> Placed:
         """Where a node goes that is no Split or Concat."""
+        if index not in self._placed:
+            self._placed[index] = self._place(index)
+        return self._placed[index]
+
+    def _place(self, index: int) -> Placed:
         node = self.nodes[index]
         on_dml = False if index in self.preferring_cpu else self.implemented(index)
         if node.op_type == "Identity" and self.options.optimization >= 1 and self.fuses:
@@ -353,8 +365,8 @@ def _leads_only_to(node: Node, indices: Container[int]) -> bool:
 
 def neighbour_of(node: onnx.NodeProto) -> Neighbour | None:
     """The row of a node's operator, where it has one."""
-    rows = {"": NEIGHBOURS, "com.microsoft": CONTRIBUTED}.get(domain_of(node), {})
-    return rows.get(node.op_type)
+    rows = _ROWS.get(domain_of(node))
+    return None if rows is None else rows.get(node.op_type)
 
 
 def _for_runtime(graphs: Sequence[SessionGraph], runtime: Runtime) -> list[SessionGraph]:

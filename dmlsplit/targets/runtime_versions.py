@@ -72,13 +72,18 @@ class Runtime:
     @property
     def traits(self) -> RuntimeTraits:
         """How it treats models in another way than other versions do."""
-        return next(traits for first, traits in reversed(_TRAITS) if key_of(first) <= self.key)
+        return _traits_of(self.version)
 
 
 @cache
 def key_of(version: str) -> tuple[int, ...]:
     """Orders versions: (1, 24, 4)."""
     return tuple([int(part) for part in version.split(".")])
+
+
+@cache
+def _traits_of(version: str) -> RuntimeTraits:
+    return next(traits for first, traits in reversed(_TRAITS) if key_of(first) <= key_of(version))
 
 
 def _not_observed(version: str, directml: str, newest_opset: int, newest_ir_version: int) -> Runtime:

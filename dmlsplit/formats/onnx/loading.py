@@ -154,10 +154,11 @@ def _check_names(model: onnx.ModelProto) -> None:
             elif descriptor.type == FieldDescriptor.TYPE_MESSAGE:
                 todo += value
             elif descriptor.type == FieldDescriptor.TYPE_STRING:
-                names = [value] if isinstance(value, (str, bytes)) else value
-                if any(len(name) > MAX_NAME for name in names):
-                    raise LimitError(Limit.ONNX_NAME, MAX_NAME)
-                if any(isinstance(name, bytes) for name in names):
+                names = (value,) if isinstance(value, (str, bytes)) else value
+                for name in names:
+                    if len(name) > MAX_NAME:
+                        raise LimitError(Limit.ONNX_NAME, MAX_NAME)
+                if bytes in map(type, names):
                     _put(message, descriptor, value)
 
 

@@ -17,8 +17,8 @@ DEFAULT_DOMAINS: Final = ("", "ai.onnx")
 
 def domain_of(message: onnx.NodeProto | onnx.FunctionProto | onnx.OperatorSetIdProto) -> str:
     """ "" for ai.onnx as well."""
-    domain = text(message.domain)
-    return "" if domain in DEFAULT_DOMAINS else domain
+    domain = message.domain
+    return "" if domain in DEFAULT_DOMAINS else text(domain)
 
 
 def operator_of(node: onnx.NodeProto) -> str:
@@ -46,7 +46,7 @@ def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     """A graph and the graphs in its nodes, outermost first."""
     yield graph
     for node in graph.node:
-        for subgraph in subgraphs(node):
+        for subgraph in subgraphs(node) if node.attribute else ():
             yield from all_graphs(subgraph)
 
 
@@ -77,14 +77,17 @@ def computed(nodes: Iterable[onnx.NodeProto]) -> set[str]:
 
 def first_output(node: onnx.NodeProto) -> str:
     """The first name that a node writes, "" for none."""
-    return next((text(name) for name in node.output if name), "")
+    for name in node.output:
+        if name:
+            return text(name)
+    return ""
 
 
 def reads(node: onnx.NodeProto) -> Iterator[str]:
     """The names that a node and its subgraphs read."""
-    for each in all_nodes([node]):
-        yield from (text(name) for name in each.input if name)
-        for graph in subgraphs(each):
+    for each in all_nodes([node]) if node.attribute else [node]:
+        yield from map(text, filter(None, each.input))
+        for graph in subgraphs(each) if each.attribute else ():
             yield from (text(value.name) for value in graph.output)
 
 

@@ -11,13 +11,15 @@ Node = TypeVar("Node", bound=Hashable)
 def depth_first(roots: Iterable[Node], before: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
     """Yields all nodes reachable from the roots, each behind those `before` it; the last root comes first, and of
     several nodes before one the last."""
-    todo = [(node, False) for node in roots]
+    todo: list[Node | None] = list(roots)
     visited: set[Node] = set()
     while todo:
-        node, leaving = todo.pop()
-        if leaving:
+        node = todo.pop()
+        if node is None:  # all before the node below it are yielded
+            node = todo.pop()
+            assert node is not None
             yield node
         elif node not in visited:
             visited.add(node)
-            todo.append((node, True))
-            todo += [(each, False) for each in before(node)]
+            todo += (node, None)
+            todo += before(node)
