@@ -30,6 +30,7 @@ COMMANDS: Final = {
     "config": "Show how a C or C++ program is compiled with the library.",
     "doctor": "Show what this installation has and lacks.",
     "draw": "Draw the operators of a file as SVG.",
+    "explain": "Show what ONNX Runtime makes of a node, pass by pass.",
     "legalize": "Rewrite operators for a lower feature level or release.",
     "levels": "Show what feature levels or releases take.",
     "library": "Fetch, list and remove the libraries that ask asks.",

@@ -63,6 +63,14 @@ class Integer(ParamType[int]):
         return number
 
 
+_assume_option: Final = click.option(
+    "--assume",
+    multiple=True,
+    type=click.Choice(list(ASSUMPTIONS)),
+    help=f"What is known of the device. {'; '.join(f'{name}: {said}' for name, said in ASSUMPTIONS.items())}.",
+)
+
+
 def target_options(*, several: bool = False) -> Callable[[Command], Command]:
     """Adds --feature-level, --directml, --onnxruntime and --assume; the command gets `target`, or at least one of
     `targets`."""
@@ -93,12 +101,7 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
             "descriptor, by the DirectML in it."
             f"{' May be given several times.' if several else ''}",
         )
-        @click.option(
-            "--assume",
-            multiple=True,
-            type=click.Choice(list(ASSUMPTIONS)),
-            help=f"What is known of the device. {'; '.join(f'{name}: {said}' for name, said in ASSUMPTIONS.items())}.",
-        )
+        @_assume_option
         @functools.wraps(command)
         def judging(
             *args: Any,
@@ -121,6 +124,26 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
         return judging
 
     return add
+
+
+def runtime_options(command: Command) -> Command:
+    """Adds --onnxruntime, once, and --assume; the command gets `target`, which is a version of ONNX Runtime."""
+
+    @click.option(
+        "--onnxruntime",
+        metavar="V",
+        default=NEWEST_RUNTIME.version,
+        shell_complete=complete_runtime,
+        help="The version of ONNX Runtime with its DirectML execution provider: "
+        f"{NEWEST_RUNTIME.version} (the default).",
+    )
+    @_assume_option
+    @functools.wraps(command)
+    def in_session(*args: Any, onnxruntime: str, assume: tuple[str, ...], **options: Any) -> int:
+        (target,) = _targets((), (), (onnxruntime,), assume)
+        return command(*args, target=target, **options)
+
+    return in_session
 
 
 def output_options(*formats: str, json_help: str) -> Callable[[Command], Command]:

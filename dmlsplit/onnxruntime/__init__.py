@@ -2,6 +2,8 @@
 
 for node in dml.onnxruntime.on_onnxruntime("model.onnx", "1.24.4", run_shapes={"images": (1, 3, 640, 640)}):
     print(node.path, node.answer.outcome, node.answer.at, node.answer.compile)
+for step in dml.onnxruntime.explain("model.onnx", "split_qkv", "1.24.4").steps:
+    print(step.name, step.fate)
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dmlsplit.system.lazy import lazy
 
 if TYPE_CHECKING:
     from dmlsplit.onnxruntime.answers import NodeOnRuntime
+    from dmlsplit.onnxruntime.explaining import Explanation, Fate, FusedPart, NodeState, Placement, Step, explain
     from dmlsplit.onnxruntime.facts import FirstRun as FirstRun
     from dmlsplit.onnxruntime.facts import LengthsFrom as LengthsFrom
     from dmlsplit.onnxruntime.facts import RuntimeFacts as RuntimeFacts
@@ -25,12 +28,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CompileCall",
+    "Explanation",
+    "Fate",
+    "FusedPart",
     "NodeOnRuntime",
+    "NodeState",
     "Outcome",
+    "Placement",
     "Runtime",
     "RuntimeAnswer",
     "RuntimeReport",
     "SessionOptions",
+    "Step",
+    "explain",
     "find_runtime",
     "on_onnxruntime",
     "runtimes",
@@ -38,6 +48,7 @@ __all__ = [
 
 _NAMES = {
     "onnxruntime.answers": "NodeOnRuntime",
+    "onnxruntime.explaining": "Explanation Fate FusedPart NodeState Placement Step explain",
     "onnxruntime.facts": "FirstRun LengthsFrom RuntimeFacts",
     "onnxruntime.prediction": "on_onnxruntime",
     "onnxruntime.reports": "RuntimeReport",

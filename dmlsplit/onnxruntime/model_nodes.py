@@ -21,6 +21,8 @@ from dmlsplit.system.printable import printable
 if TYPE_CHECKING:
     import onnx
 
+    from dmlsplit.onnxruntime.session import OnnxSession
+
 Source: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto"
 
 
@@ -61,6 +63,17 @@ def read_model(
     as `dims`, of which ONNX Runtime is told at session creation already.
     """
     inputs = Inputs(shapes or {}, dims or {}, values or {}, free_dimensions or {})
+    return read_session(source, inputs, allow_paths=allow_paths, require_known_names=require_known_names)[1]
+
+
+def read_session(
+    source: Source,
+    inputs: Inputs,
+    *,
+    allow_paths: Iterable[str | os.PathLike[str]] = (),
+    require_known_names: bool = True,
+) -> tuple[OnnxSession, ModelNodes]:
+    """The session of a model, and the nodes that `read_model` returns. Raises as `read` does."""
     try:
         import onnx  # noqa: F401
         from google.protobuf.message import DecodeError, EncodeError
@@ -88,7 +101,7 @@ def read_model(
         session = OnnxSession(
             asked, read_external, inputs, require_known_names=require_known_names, inference=inference
         )
-        return ModelNodes(tuple(in_session(session, reader.items(model, constants))), reader.node_count)
+        return session, ModelNodes(tuple(in_session(session, reader.items(model, constants))), reader.node_count)
     except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages in one another
         raise InputError("its graphs are nested too deeply") from None
 

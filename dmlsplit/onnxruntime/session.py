@@ -82,13 +82,22 @@ class OnnxSession:
             return RuntimeAnswer(runtime, Outcome.SESSION_FAILS, INIT, diagnostics=(note,))
         if found is not None:
             return found.answer
-        removed = self._model_of(runtime, options, inputs).removed
-        if removed and any(place.path[:length] in removed for length in _ends_of_graphs(place.path)):
+        if self.is_removed(place.path, runtime, options, inputs):
             note = diagnostic("onnxruntime/branch-not-taken", place.path, "it is in a branch that is never taken")
             return RuntimeAnswer(runtime, Outcome.CPU, "init", diagnostics=(note,))
         # Less is known of it than an answer takes: a model of no opset, a node without inputs or element type.
         note = diagnostic("onnxruntime/context-unknown", place.path, "the model says too little of the node")
         return RuntimeAnswer(runtime, Outcome.UNKNOWN, diagnostics=(note,))
+
+    def is_removed(self, path: str, runtime: Runtime, options: SessionOptions, inputs: Inputs | None = None) -> bool:
+        """Whether a path is that of a node in a branch that an If never takes."""
+        removed = self._model_of(runtime, options, inputs).removed
+        return bool(removed) and any(path[:length] in removed for length in _ends_of_graphs(path))
+
+    def in_session_of(self, runtime: Runtime, options: SessionOptions) -> SessionModel:
+        """The model as a session reads it: functions are inlined, and branches that an If always takes are in its
+        place."""
+        return self._model_of(runtime, options, None)
 
     def graph_diagnostics(self, place: NodeKey, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:
         """The faults of the DirectML graphs that the model's nodes become, as far as they are reported on this node.

@@ -5,8 +5,10 @@ Each pass changes a dmlsplit.models.graph.Graph, and is named as the source file
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, NamedTuple, TypeAlias
 
 from dmlsplit.models.graph import Graph
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import (
@@ -55,8 +57,28 @@ PASSES: Final = (
 """Those that make other nodes, in order."""
 
 
+Watch: TypeAlias = Callable[[Pass | None, Graph, bool], None]
+"""Called with None before the first pass of a list, and after each pass: with the pass, and whether it was made."""
+_WATCH: Final[ContextVar[Watch | None]] = ContextVar("watch", default=None)
+
+
 def run(passes: Iterable[Pass], graph: Graph, level: int) -> None:
     """Makes the changes of an optimization level."""
+    watch = _WATCH.get()
+    if watch is not None:
+        watch(None, graph, False)
     for each in passes:
         if level >= each.level:
             each.change(graph)
+        if watch is not None:
+            watch(each, graph, level >= each.level)
+
+
+@contextmanager
+def watched(watch: Watch) -> Iterator[None]:
+    """Calls `watch` around every pass that runs in the block."""
+    token = _WATCH.set(watch)
+    try:
+        yield
+    finally:
+        _WATCH.reset(token)

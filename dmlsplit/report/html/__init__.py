@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from dmlsplit.checking.results import Answer, Note, Result, verdict_of
 from dmlsplit.descriptors.diagnostics import Report, Severity
+from dmlsplit.report import explained as explained_text
 from dmlsplit.report.html.build import PREFIX, Builder
 from dmlsplit.report.html.view import LOOKS
 from dmlsplit.report.rule import examples
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import jinja2
 
     from dmlsplit.mending.mending import Mending
+    from dmlsplit.onnxruntime.explaining import Explanation
 
 
 class MissingPackageError(DmlSplitError):
@@ -75,6 +77,17 @@ def mended(file: str, found: Mending, target: str) -> Iterator[str]:
     return template.generate(file=file, found=found, target=target, style=style, policy=_policy(style=style))
 
 
+def explained(file: str, found: Explanation) -> Iterator[str]:
+    """The page on what became of a node of the model in `file`, in pieces: a table with a row for each step.
+
+    MissingPackageError where jinja2 is missing, before the first piece is asked for.
+    """
+    style = _text("style.css")
+    template = _environment().get_template("explained.html.j2")
+    heading, rows = explained_text.heading(found), list(explained_text.rows(found))
+    return template.generate(file=file, heading=heading, rows=rows, style=style, policy=_policy(style=style))
+
+
 def notebook(report: Report) -> str | None:
     """A report as HTML for notebooks: the verdict and a table of its diagnostics; None where jinja2 is missing."""
     try:
@@ -119,4 +132,4 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-__all__ = ["MissingPackageError", "chunks", "mended", "notebook"]
+__all__ = ["MissingPackageError", "chunks", "explained", "mended", "notebook"]

@@ -1,0 +1,82 @@
+"""dmlsplit explain: what became of one node of an ONNX model in ONNX Runtime, pass by pass."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from dmlsplit.checking.front_ends import Given
+from dmlsplit.cli import _streams
+from dmlsplit.cli._arguments import completing, judging_of, model_options, output_options, runtime_options
+from dmlsplit.system.errors import InputError
+from dmlsplit.targets.session_options import options_of
+
+if TYPE_CHECKING:
+    from dmlsplit.onnxruntime.explaining import Explanation
+    from dmlsplit.targets.target import Target
+
+
+def _completed(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
+    """The paths of the model's Splits and Concats, for the shell; none where the model cannot be read."""
+    from dmlsplit.onnxruntime import model_nodes
+
+    try:
+        nodes = model_nodes.read(str(context.params["file"]))
+    except Exception:  # a shell that completes shows no errors
+        return []
+    return completing(lambda: [node.path for node in nodes])(context, parameter, start)
+
+
+@click.command()
+@click.argument("file", metavar="MODEL", type=click.Path())
+@click.argument("node", metavar="NODE", shell_complete=_completed)
+@runtime_options
+@model_options
+@output_options("text", "json", "html", json_help="json: an object. html: a page.")
+def explain(file: str, node: str, target: Target, given: Given, format_: str) -> int:
+    """Show what ONNX Runtime makes of one node of an ONNX model, pass by pass, and why.
+
+    NODE is its path as check prints it, its name or the name of one of its outputs; NODE#2 is the third of several; a
+    number is the node's index in the JSON of check. After the passes come the node's placement, the part of the graph
+    that it is fused with, what is submitted to DirectML, the answer, and the faults of that graph.
+
+    \b
+    Examples:
+      dmlsplit explain model.onnx split_qkv --onnxruntime 1.24.4
+      dmlsplit explain model.onnx 0 --format json -o explained.json
+    """
+    from dmlsplit.onnxruntime.explaining import explain as explained
+
+    assert target.runtime is not None
+    with judging_of(file):
+        try:
+            found = explained(
+                file,
+                node,
+                target.runtime,
+                run_shapes=given.shapes,
+                run_dims=given.dims,
+                free_dimensions=given.free_dimensions,
+                options=options_of(target),
+                allow_paths=given.allow_paths,
+            )
+        except InputError as error:
+            raise error.in_file(file) from None
+        _write(file, found, format_)
+    return int(any(error.severity == "error" for error in found.diagnostics))
+
+
+def _write(file: str, found: Explanation, format_: str) -> None:
+    from dmlsplit.report import explained
+
+    if format_ == "json":
+        _streams.write(json.dumps({"file": file, **found.to_dict()}, indent=2) + "\n")
+    elif format_ == "html":
+        from dmlsplit.report import html
+
+        for piece in html.explained(file, found):
+            _streams.write(piece)
+    else:
+        _streams.write(explained.text(found))

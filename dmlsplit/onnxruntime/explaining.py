@@ -1,0 +1,443 @@
+"""What became of one node of a model in a session, step by step, as a value.
+
+found = explain("model.onnx", "split_qkv", "1.24.4")
+for step in found.steps:
+    print(step.name, step.fate, [node.operator for node in step.nodes])
+print(found.placement, found.part, found.answer)
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import onnx
+
+from dmlsplit.descriptors.diagnostics import SCHEMA, Diagnostic
+from dmlsplit.descriptors.dims import Dim
+from dmlsplit.descriptors.schema import known_operator
+from dmlsplit.formats.nodes import OtherNode
+from dmlsplit.formats.sessions import Inputs, NodeKey
+from dmlsplit.graphs.descriptors import node_type
+from dmlsplit.models.functions import JUDGED
+from dmlsplit.onnxruntime import passes
+from dmlsplit.onnxruntime.graph_build import session_graphs
+from dmlsplit.onnxruntime.model_nodes import read_session
+from dmlsplit.onnxruntime.node_facts import facts_in
+from dmlsplit.onnxruntime.predict import placement
+from dmlsplit.onnxruntime.reports import answer_json
+from dmlsplit.onnxruntime.session import Item, OnnxSession
+from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
+from dmlsplit.system.spelling import nearest
+from dmlsplit.targets.runtime_versions import Runtime, find_runtime
+from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
+from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
+
+if TYPE_CHECKING:
+    from dmlsplit.models.graph import Graph
+    from dmlsplit.onnxruntime.findings import GraphFinding
+    from dmlsplit.onnxruntime.fused import Part
+
+_MOST_LISTED: Final = 4
+"""Names that an error message lists."""
+_MOST_COMPARED: Final = 10_000
+"""Names that an unknown one is compared with."""
+BRANCHES: Final = "constant_if"
+"""The step that puts the branch of an If whose condition is constant in its place."""
+RESHAPES: Final = "reshape_fusion"
+"""The step in which nodes become the constant shape of a Reshape."""
+
+
+class Fate(enum.StrEnum):
+    """What one step does with a node."""
+
+    UNCHANGED = "unchanged"
+    CHANGED = "changed"
+    """Its operator, its inputs or its outputs are others."""
+    FUSED = "fused"
+    """It is one node with others of the model."""
+    FOLDED = "folded"
+    """Constants stand in its place."""
+    REMOVED = "removed"
+    """Its readers read something else, or nothing reads it."""
+
+
+class NodeState(NamedTuple):
+    """A node of the session's graph. `of` are the paths of the model's nodes that it comes from."""
+
+    operator: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    of: tuple[str, ...]
+
+
+class Step(NamedTuple):
+    """One pass, and what it left of the node: usually one node, none where it is gone.
+
+    `made`: whether the session's optimization level includes the pass. `instead` are the tensors that are read in place
+    of the outputs of a removed node.
+    """
+
+    name: str
+    level: int
+    made: bool
+    fate: Fate
+    nodes: tuple[NodeState, ...]
+    instead: tuple[str, ...] = ()
+
+
+class Placement(NamedTuple):
+    """Where a node runs: "DML", "CPU", or None where that is not known; and whether it can be in a fused graph."""
+
+    provider: str | None
+    in_graph: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class FusedPart:
+    """The part of the graph that the node is fused with: the index of the part, and its nodes.
+
+    `operators` are the DirectML operators that are handed to CompileGraph, in order; empty where they are not known.
+    """
+
+    index: int
+    nodes: tuple[str, ...]
+    operators: tuple[str, ...]
+    known: bool
+    """Whether it is known which nodes are in it, and of which sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What became of one node in a session: `steps` in ONNX Runtime's order, then where it runs and what is submitted.
+
+    `placement` is None for a node that is gone before nodes are placed, `part` for a node that is not fused. `answer`
+    is about a Split or Concat, None for other operators. `findings` are faults of the DirectML graph that the node is
+    part of, or that are reported on it.
+    """
+
+    path: str
+    operator: str
+    runtime: Runtime
+    options: SessionOptions
+    steps: tuple[Step, ...]
+    placement: Placement | None = None
+    part: FusedPart | None = None
+    submitted: tuple[str, ...] = ()
+    """The DirectML operators that the node becomes."""
+    answer: RuntimeAnswer | None = None
+    findings: tuple[GraphFinding, ...] = field(default=())
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether optimization leaves no node of it."""
+        return bool(self.steps) and not self.steps[-1].nodes
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """The diagnostics of the answer, then those of the findings."""
+        answered = () if self.answer is None else self.answer.diagnostics
+        return (*answered, *(finding.diagnostic for finding in self.findings))
+
+    def to_dict(self) -> dict[str, object]:
+        """The JSON form; every key is always there."""
+        part, placed = self.part, self.placement
+        return {
+            "schema": SCHEMA,
+            "node": self.path,
+            "operator": self.operator,
+            "runtime": self.runtime.version,
+            "options": {name: getattr(self.options, name) for name in SessionOptions.__dataclass_fields__},
+            "steps": [
+                {
+                    "pass": step.name,
+                    "level": step.level,
+                    "made": step.made,
+                    "fate": str(step.fate),
+                    "nodes": [node._asdict() for node in step.nodes],
+                    "instead": list(step.instead),
+                }
+                for step in self.steps
+            ],
+            "placement": None if placed is None else placed._asdict(),
+            "part": None
+            if part is None
+            else {
+                "index": part.index,
+                "nodes": list(part.nodes),
+                "operators": list(part.operators),
+                "known": part.known,
+            },
+            "submitted": list(self.submitted),
+            "onnxruntime": None if self.answer is None else answer_json(self.answer),
+            "diagnostics": [] if self.answer is None else [each.to_dict() for each in self.answer.diagnostics],
+            "findings": [
+                {
+                    "fault": None if each.fault is None else str(each.fault.kind),
+                    "outputs": list(each.outputs),
+                    "cure": None if each.cure is None else each.cure.name,
+                    "diagnostic": each.diagnostic.to_dict(),
+                }
+                for each in self.findings
+            ],
+        }
+
+
+def explain(
+    source: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    node: str | int,
+    version: str | Runtime,
+    *,
+    run_shapes: Mapping[str, Sequence[Dim]] | None = None,
+    run_dims: Mapping[str, int] | None = None,
+    run_values: Mapping[str, Sequence[int]] | None = None,
+    free_dimensions: Mapping[str, int] | None = None,
+    options: SessionOptions = DEFAULTS,
+    allow_paths: Iterable[str | os.PathLike[str]] = (),
+) -> Explanation:
+    """What one version of ONNX Runtime makes of a node of a model, pass by pass.
+
+    `node` is its path as `check` prints it, its name or the name of one of its outputs, with #2 behind it for the third
+    of several; or, as a number, its index in the JSON of `check`. The other arguments are those of `on_onnxruntime`;
+    `run_dims` are the sizes of symbolic dimensions at the first Run.
+
+    Raises InputError for what is no model, has no such node, or has several; ValueError for an unknown version;
+    OSError.
+    """
+    runtime = find_runtime(version)
+    inputs = Inputs(run_shapes or {}, run_dims or {}, run_values or {}, free_dimensions or {})
+    session, read = read_session(source, inputs, allow_paths=allow_paths)
+    nodes = list(_nodes(session.graphs(runtime, options)))
+    wanted = _wanted(node, read.items, {name for each in nodes for name in each.names})
+    found = wanted.among(nodes)
+    if not found and session.is_removed(wanted.path, runtime, options):
+        answer = None if wanted.key is None else session.answer(wanted.key, runtime, options, None)
+        removed = Step(BRANCHES, 1, True, Fate.REMOVED, ())
+        return Explanation(wanted.path, wanted.operator, runtime, options, (removed,), answer=answer)
+    return _explained(session, _only(wanted, found, nodes), runtime, options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A node of a session: its graph, its index there, and which of the nodes with its operator and path it is."""
+
+    graph: int
+    index: int
+    path: str
+    operator: str
+    number: int
+    names: frozenset[str]
+    """Its path, its name, and its outputs."""
+
+
+def _nodes(graphs: Sequence[SessionGraph]) -> Iterator[_Node]:
+    seen: Counter[tuple[str, str]] = Counter()
+    for k, graph in enumerate(graphs):
+        for index, node in enumerate(graph.nodes):
+            path = graph.path(index)
+            names = frozenset(filter(None, (path, node.name, *node.output)))
+            yield _Node(k, index, path, node.op_type, seen[node.op_type, path], names)
+            seen[node.op_type, path] += 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """The node that is asked for: any with this name or path, or the one of this key."""
+
+    path: str
+    key: NodeKey | None = None
+    number: int | None = None
+    """Which of those with the name."""
+
+    @property
+    def operator(self) -> str:
+        return "" if self.key is None else self.key.op
+
+    def among(self, nodes: Sequence[_Node]) -> list[_Node]:
+        """The nodes that it may be: with its path, or else with its name."""
+        if self.key is not None:
+            return [each for each in nodes if NodeKey(each.operator, each.path, each.number) == self.key]
+        found = [each for each in nodes if each.path == self.path] or [
+            each for each in nodes if self.path in each.names
+        ]
+        return found if self.number is None else found[self.number : self.number + 1]
+
+
+def _wanted(node: str | int, items: Sequence[Item], names: Container[str]) -> _Wanted:
+    """The node that a caller names; a number is an index where nothing has it for a name."""
+    if isinstance(node, int) or (node not in names and parsed_index(node) is not None):
+        index = node if isinstance(node, int) else parsed_index(node)
+        assert index is not None
+        if not 0 <= index < len(items):
+            counted = f"0 to {len(items) - 1}" if items else "none"
+            raise InputError(f"there is no node {index}: check lists {counted}")
+        item = items[index]
+        return _Wanted(_path_of(item), _key_of(item))
+    path, separator, number = node.rpartition("#")
+    if node not in names and separator and (which := parsed_index(number)) is not None:
+        return _Wanted(path, number=which)
+    key = next((found for item in items if (found := _key_of(item)) is not None and found.path == node), None)
+    return _Wanted(node) if node in names or key is None else _Wanted(node, key)
+
+
+def parsed_index(text: str) -> int | None:
+    """The number that a text of at most nine digits is; None for any other text."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
+
+
+def _key_of(item: Item) -> NodeKey | None:
+    """The place of a Split or Concat in its session."""
+    return None if isinstance(item, OtherNode) or item.in_session is None else item.in_session.place
+
+
+def _path_of(item: Item) -> str:
+    return str(item.diagnostic.location.node) if isinstance(item, OtherNode) else item.path
+
+
+def _only(wanted: _Wanted, found: Sequence[_Node], nodes: Sequence[_Node]) -> _Node:
+    """The one node that is meant; InputError that names others where there is none, or several."""
+    if len(found) == 1:
+        return found[0]
+    name = printable(wanted.path)
+    if found:
+        some = [f"{name}#{k} ({each.operator} {each.path})" for k, each in enumerate(found[:_MOST_LISTED])]
+        more = ", ..." if len(found) > _MOST_LISTED else ""
+        raise InputError(f"{len(found)} nodes are named '{name}': ask for {', '.join(some)}{more}")
+    within = [each.path for each in nodes if each.path.startswith(f"{wanted.path}/")]
+    if within:
+        more = ", ..." if len(within) > _MOST_LISTED else ""
+        raise InputError(f"'{name}' is the call of a function, with the nodes {', '.join(within[:_MOST_LISTED])}{more}")
+    known = [each.path for each in nodes]
+    near = [each.path for each in nodes if each.path.endswith(f"/{name}") or each.operator == wanted.path]
+    near = list(dict.fromkeys(near))[:_MOST_LISTED]
+    near = near or list(filter(None, [nearest(wanted.path, islice(known, _MOST_COMPARED))]))
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise InputError(f"there is no node '{name}'{hint}")
+
+
+def _explained(session: OnnxSession, node: _Node, runtime: Runtime, options: SessionOptions) -> Explanation:
+    model = session.in_session_of(runtime, options)
+    tracker = _Tracker(node)
+    with passes.watched(tracker):
+        graphs = list(SessionGraph.all_of(model, runtime, options, model.session, model.run))
+        graph = graphs[node.graph]
+        parts = session_graphs(graph)
+    facts = facts_in(graph).get(node.index)
+    answer = None
+    if facts is not None:
+        answer = session.answer(NodeKey(node.operator, node.path, node.number), runtime, options, None)
+    place, part = None, None
+    gone = bool(tracker.steps) and not tracker.steps[-1].nodes
+    if not gone:
+        part = next((_part(k, each) for k, each in enumerate(parts.parts) if node.index in each.members), None)
+        place = Placement(_provider(graph, node.index, runtime, options), _in_graph(part))
+    beside = {node.path, *(() if part is None else part.nodes)}
+    findings = [each for each in session.findings(runtime, options) if not beside.isdisjoint((each.path, each.node))]
+    return Explanation(
+        node.path,
+        node.operator,
+        runtime,
+        options,
+        tuple(tracker.steps),
+        place,
+        part,
+        _submitted(node, answer, parts.parts) if not gone or answer is not None else (),
+        answer,
+        tuple(findings),
+    )
+
+
+class _Tracker:
+    """Notes what each pass leaves of a node."""
+
+    def __init__(self, node: _Node) -> None:
+        self._node = node
+        self._last: tuple[NodeState, ...] | None = None
+        self.steps: list[Step] = []
+
+    def __call__(self, done: passes.Pass | None, graph: Graph, made: bool) -> None:
+        """Called before the first pass of a list, with None, and after each pass."""
+        facts = graph.facts
+        if not isinstance(facts, SessionGraph) or not self._is_within(facts):
+            return
+        nodes = tuple(self._left(graph, facts))
+        if self._last is None:
+            self._last = nodes
+        if done is not None or nodes != self._last:
+            name, level = (RESHAPES, 1) if done is None else (done.change.__name__, done.level)
+            instead = () if nodes else self._instead(graph, facts)
+            self.steps.append(Step(name, level, made, self._fate(graph, facts, nodes), nodes, instead))
+        self._last = nodes
+
+    def _is_within(self, facts: SessionGraph) -> bool:
+        index = self._node.index
+        return index < len(facts.nodes) and facts.path(index) == self._node.path and self._is_same(facts)
+
+    def _is_same(self, facts: SessionGraph) -> bool:
+        return set(facts.nodes[self._node.index].output) <= self._node.names
+
+    def _left(self, graph: Graph, facts: SessionGraph) -> Iterator[NodeState]:
+        for node in graph.nodes:
+            if self._node.index in node.origins:
+                inputs, outputs = ([value.name for value in values] for values in (node.inputs, node.outputs))
+                of = [facts.path(index) for index in sorted(set(node.origins))]
+                yield NodeState(node.op_type or node.proto.op_type, tuple(inputs), tuple(outputs), tuple(of))
+
+    def _instead(self, graph: Graph, facts: SessionGraph) -> tuple[str, ...]:
+        outputs = [name for name in facts.nodes[self._node.index].output if name]
+        return tuple([graph.source(name) for name in outputs if graph.source(name) != name])
+
+    def _fate(self, graph: Graph, facts: SessionGraph, nodes: tuple[NodeState, ...]) -> Fate:
+        if nodes == self._last:
+            return Fate.UNCHANGED
+        if not nodes:
+            folded = graph.folded | facts.graph.folded
+            return Fate.FOLDED if self._node.index in folded else Fate.REMOVED
+        merged = self._last is not None and sum(len(n.of) for n in nodes) > sum(len(n.of) for n in self._last)
+        return Fate.FUSED if merged and len(nodes) <= len(self._last or ()) else Fate.CHANGED
+
+
+def _provider(graph: SessionGraph, index: int, runtime: Runtime, options: SessionOptions) -> str | None:
+    facts = facts_in(graph).get(index)
+    if facts is None:
+        on_dml = None if graph.nodes[index].op_type in JUDGED else graph.placed(index).on_dml
+        return None if on_dml is None else "DML" if on_dml else "CPU"
+    answer = placement(facts, runtime, options=options).answer
+    if answer is not None and answer.outcome is Outcome.UNKNOWN:
+        return None
+    return "CPU" if answer is not None and answer.outcome is Outcome.CPU else "DML"
+
+
+def _operator_name(number: int) -> str:
+    """DML_OPERATOR_...; "" for a number that no operator has."""
+    found = known_operator(number)
+    return "" if found is None else found.c_name
+
+
+def _in_graph(part: FusedPart | None) -> bool | None:
+    return False if part is None else True if part.known else None
+
+
+def _part(index: int, part: Part) -> FusedPart:
+    descs = part.variants[0].desc.nodes if part.is_known and part.variants else ()
+    return FusedPart(index, part.paths, tuple([_operator_name(node_type(desc)) for desc in descs]), part.is_known)
+
+
+def _submitted(node: _Node, answer: RuntimeAnswer | None, parts: Sequence[Part]) -> tuple[str, ...]:
+    """The DirectML operators that a node becomes: those of its answer, or its nodes in a fused graph."""
+    if answer is not None:
+        return tuple([_operator_name(node_type(desc)) for desc in answer.operators])
+    part = next((each for each in parts if node.index in each.members and each.is_known), None)
+    if part is None or not part.variants:
+        return ()
+    at = {part.paths[k] for k, origins in enumerate(part.origins) if node.index in origins}
+    graph = part.variants[0]
+    pairs = zip(graph.paths, graph.desc.nodes, strict=True)
+    return tuple([_operator_name(node_type(desc)) for path, desc in pairs if path in at])

@@ -1,0 +1,73 @@
+"""The steps of one node in a session, as text; report.html has the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from dmlsplit.report.text import diagnostic_parts, plain
+from dmlsplit.system.printable import printable
+
+_MOST_LISTED: Final = 12
+"""Nodes and operators of a part that are listed."""
+
+if TYPE_CHECKING:
+    from dmlsplit.onnxruntime.explaining import Explanation, NodeState, Step
+
+
+def heading(found: Explanation) -> str:
+    """The node and the session."""
+    kind = f"{printable(found.operator)} " if found.operator else ""
+    return f"{kind}{printable(found.path)} in ONNX Runtime {found.runtime.version}"
+
+
+def rows(found: Explanation) -> Iterator[tuple[str, str]]:
+    """Pairs of a subject and what there is to say of it: each pass, then the placement of the node, its part, what is
+    submitted, the answer and the findings."""
+    for step in found.steps:
+        yield step.name, _said(step)
+    if found.placement is not None:
+        provider = {"DML": "DirectML", "CPU": "the CPU", None: "it is not known where"}[found.placement.provider]
+        fused = {True: "in a fused graph", False: "not fused", None: "it is not known whether it is fused"}
+        yield "placement", f"{provider}, {fused[found.placement.in_graph]}"
+    if found.part is not None:
+        count = len(found.part.nodes)
+        doubt = "" if found.part.known else "; it is not known whether these are all, or of which sizes"
+        yield f"part {found.part.index}", f"{count} node{'s' * (count > 1)}: {_listed(found.part.nodes)}{doubt}"
+        if found.part.operators:
+            yield "compiled", _listed([name.removeprefix("DML_OPERATOR_") or "?" for name in found.part.operators])
+    if found.submitted:
+        yield "submitted", ", ".join(found.submitted)
+    if found.answer is not None:
+        call, at = found.answer.compile, found.answer.at
+        when = "" if at is None else " at session creation" if at == "init" else " at the first Run"
+        how = "" if call is None else f"; {call.call}, flags {call.flags}"
+        yield "answer", f"{found.answer.outcome}{when}{how}"
+        for diagnostic in found.answer.diagnostics:
+            yield "answer", plain(diagnostic_parts(diagnostic, None))
+    for finding in found.findings:
+        yield "finding", plain(diagnostic_parts(finding.diagnostic, None))
+
+
+def text(found: Explanation) -> str:
+    """The rows below the heading, in two columns."""
+    pairs = list(rows(found))
+    width = max((len(word) for word, _ in pairs), default=0)
+    return "\n".join([heading(found), *(f"  {word:{width}}  {said}" for word, said in pairs)]) + "\n"
+
+
+def _said(step: Step) -> str:
+    if not step.made:
+        return f"not made below optimization level {step.level}"
+    after = "; ".join(map(_node, step.nodes)) if step.fate in ("changed", "fused") else ""
+    instead = f"{', '.join(map(printable, step.instead))} is read instead" if step.fate == "removed" else ""
+    return ": ".join(filter(None, [str(step.fate), after if after else instead if step.instead else ""]))
+
+
+def _node(node: NodeState) -> str:
+    inputs, outputs = (", ".join(map(printable, names)) for names in (node.inputs, node.outputs))
+    return f"{outputs} = {printable(node.operator)}({inputs}) of {', '.join(map(printable, node.of))}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(printable, names[:_MOST_LISTED])) + (", ..." if len(names) > _MOST_LISTED else "")
