@@ -59,9 +59,7 @@ class _Worker:
         finally:
             self._end = math.inf
         if answer is None:
-            self._process = None
-            process.kill()
-            code = process.wait()
+            code = self.close()
             if time.monotonic() >= end:
                 raise InferenceError(_LATE)
             raise InferenceError(f"ended its process ({'signal' if code < 0 else 'status'} {abs(code)})")
@@ -79,8 +77,6 @@ class _Worker:
             head = process.stdout.read(8)
             size = int.from_bytes(head, "little")
             if size > Limit.ONNX_INFERENCE_ANSWER.of(len(model)):
-                process.kill()
-                process.wait()
                 raise InferenceError(f"gives {size} bytes for {len(model)}, which is more than is taken")
             answer = process.stdout.read(size) if len(head) == 8 else b""
         except OSError:
@@ -90,6 +86,7 @@ class _Worker:
     def _running(self) -> subprocess.Popen[bytes]:
         # After a fork the pipe is the parent's.
         if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
+            self.close()
             if not sys.executable:
                 raise InferenceError("has no Python interpreter to run in")
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -118,16 +115,19 @@ class _Worker:
                 process.kill()
             time.sleep(_TICK)
 
-    def close(self) -> None:
+    def close(self) -> int:
+        """Ends the process, and gives its exit status: 0 where there is none, or it is the parent's."""
         process, self._process = self._process, None
-        if process is not None and self._owner == os.getpid():
-            process.kill()
-            process.wait()
-            with suppress(OSError):  # a part of a question that it has not read
-                assert process.stdin is not None
-                process.stdin.close()
-            assert process.stdout is not None
-            process.stdout.close()
+        if process is None or self._owner != os.getpid():
+            return 0
+        process.kill()
+        code = process.wait()
+        with suppress(OSError):  # a part of a question that it has not read
+            assert process.stdin is not None
+            process.stdin.close()
+        assert process.stdout is not None
+        process.stdout.close()
+        return code
 
 
 _worker = _Worker()

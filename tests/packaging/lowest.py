@@ -1,11 +1,14 @@
 """The lower bounds of pyproject.toml: the package, and each extra, with the oldest versions that it says it takes.
 
-Run by `.ci/run full`: `python tests/packaging/lowest.py`. Needs an index to install from. The tests run outside of the
-checkout, on the installed package.
+    python tests/packaging/lowest.py                     everything, as `.ci/run full` does
+    python tests/packaging/lowest.py onnx distributed    the tests of these extras; none: the package without extras
+
+Needs an index to install from. The tests run outside of the checkout, on the installed package.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -39,7 +42,7 @@ def run(*command: object, **options: object) -> None:
     subprocess.run([str(word) for word in command], check=True, **options)  # type: ignore[call-overload]
 
 
-def main() -> None:
+def main(stages: list[str]) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
     assert TESTS.keys() - {""} == extras.keys() - {"test", "bench", "recipes", "docs"}
@@ -56,13 +59,17 @@ def main() -> None:
         lowest = bounds(project["dependencies"])
         for extra, tests in TESTS.items():
             lowest += bounds(extras[extra]) if extra else []
+            if stages and (extra or "none") not in stages:
+                continue
             run(python, "-m", "pip", "install", "--quiet", ROOT, *lowest, *tools)
             environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
             names = [f"tests/{name}" for name in tests]
             print(f"{extra or 'no extra'}: {' '.join(lowest)}", flush=True)
             run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *names, cwd=work / "there", env=environment)
-    print("all lower bounds hold")
+    print(f"lower bounds hold: {' '.join(stages) or 'all'}")
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stages", nargs="*", choices=[extra or "none" for extra in TESTS], default=[])
+    main(parser.parse_args().stages)

@@ -1,6 +1,7 @@
 """Nodes whose results are known before the session is made become constants.
 
-Source: graph.cc (Constant nodes) and constant_folding.cc of ONNX Runtime.
+Source: graph.cc (Constant nodes), constant_folding.cc and graph_utils.cc (RemoveNodesWithOneOutputBottomUp) of ONNX
+Runtime.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.onnx.protobuf import subgraphs
 from dmlsplit.models.graph import Graph, Node
-from dmlsplit.onnxruntime.neighbours import KEEPS_ON_CPU
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import RANDOM
 
 
@@ -20,16 +20,34 @@ def constant_nodes(graph: Graph) -> None:
 
 
 def constant_folding(graph: Graph) -> None:
-    """Folds what reads constants alone, and the sizes of what is static as a whole."""
+    """Folds what reads constants alone, and the Shapes of what is static as a whole; with a Shape goes what is computed
+    for it alone."""
     for node in graph.nodes:
-        if _folds(graph, node):
+        if node.index not in graph.folded and _folds(graph, node):
+            _fold_producers(graph, node)
             graph.fold(node)
+
+
+def _fold_producers(graph: Graph, node: Node) -> None:
+    """Takes out the nodes before one whose outputs are read once at most, by it or by one that is taken out."""
+    waiting = list(node.producers)
+    while waiting:
+        each = waiting.pop()
+        if each.index in graph.folded or any(value.is_output for value in each.outputs) or _edges(each) > 1:
+            continue
+        waiting += each.producers
+        graph.fold(each)
+
+
+def _edges(node: Node) -> int:
+    """How often the outputs of a node are read."""
+    return sum((*reader.inputs, *reader.captured).count(value) for value in node.outputs for reader in value.readers)
 
 
 def _folds(graph: Graph, node: Node) -> bool:
     if not node.op_type or node.op_type in RANDOM or node.op_type == "DequantizeLinear":
         return False
-    if node.op_type in KEEPS_ON_CPU and node.inputs and is_static(graph.facts.shape(node.inputs[0].name)):
+    if node.op_type == "Shape" and node.inputs and is_static(graph.facts.shape(node.inputs[0].name)):
         return True
     names = [value.name for value in node.inputs if value.name]
     return bool(names) and all(map(graph.facts.is_constant, names)) and not any(True for _ in subgraphs(node.proto))
