@@ -82,11 +82,12 @@ def _copy(files: AtomicFiles, source: str, target: str) -> None:
         if same_file(source, target):
             return
         raise InputError(f"'{printable(target)}' is there already, where external data would be copied to")
-    files.make_folder(os.path.dirname(target))
     try:
         read = open_input(source)
     except InputError as error:
         raise error.in_file(source) from None
-    with read, naming(target), open(files.create(target), "wb") as stream:
-        while piece := read.read(_COPIED_AT_ONCE):
-            stream.write(piece)
+    with read:
+        files.make_folder(os.path.dirname(target))
+        with naming(target), open(files.create(target), "wb") as stream:
+            while piece := read.read(_COPIED_AT_ONCE):
+                stream.write(piece)

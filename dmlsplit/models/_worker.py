@@ -1,7 +1,8 @@
 """A process that runs onnx's shape inference: hostile models end it, and nothing else.
 
-Requests and answers are 8 bytes of length, little endian, and that many bytes. A request is a model; an answer is a
-byte, 1 for the inferred model and 0 for the message of the error, and then that. The arguments are how many bytes of
+Requests and answers are 8 bytes of length, little endian, and that many bytes. A request is a byte, 1 where sizes that
+the model computes are followed, and a model; an answer is a byte, 1 for the inferred model and 0 for the message of the
+error, and then that. The arguments are how many bytes of
 memory the process may take, and how many more for each byte of the largest request so far.
 """
 
@@ -42,9 +43,10 @@ def main() -> None:
         size = int.from_bytes(head, "little")
         largest = max(largest, size)  # A process does not give all of its memory back.
         limit_memory(int(most + a_byte * largest))
-        model = requests.read(size)
+        data_prop = requests.read(1) == b"\1"
+        model = requests.read(size - 1)
         try:
-            answer = b"\1" + shape_inference.infer_shapes(model, data_prop=True).SerializeToString()
+            answer = b"\1" + shape_inference.infer_shapes(model, data_prop=data_prop).SerializeToString()
         except MemoryError:
             answer = b"\0takes too much memory"
         except Exception as error:

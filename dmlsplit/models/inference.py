@@ -41,18 +41,18 @@ class _Worker:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.last: tuple[bytes, bytes] | None = None
-        """The last model and its answer: a model is read, and then asked about as ONNX Runtime has it."""
+        """The last request and its answer: a model is read, and then asked about as ONNX Runtime has it."""
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
         self._end = math.inf
         """When the process is to have answered, by the monotonic clock."""
 
-    def infer(self, model: bytes, seconds: float) -> bytes:
+    def infer(self, request: bytes, seconds: float) -> bytes:
         """The inferred model; InferenceError. One thread at a time: see `lock`."""
         process = self._running()
         self._end = end = time.monotonic() + seconds
         try:
-            answer = self._ask(process, model)
+            answer = self._ask(process, request)
         except BaseException:  # an interrupt: the next question must not get this one's answer
             self.close()
             raise
@@ -67,17 +67,17 @@ class _Worker:
             raise InferenceError(answer[1:].decode("utf-8", "backslashreplace"))
         return answer[1:]
 
-    def _ask(self, process: subprocess.Popen[bytes], model: bytes) -> bytes | None:
+    def _ask(self, process: subprocess.Popen[bytes], request: bytes) -> bytes | None:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            process.stdin.write(len(model).to_bytes(8, "little"))
-            process.stdin.write(model)
+            process.stdin.write(len(request).to_bytes(8, "little"))
+            process.stdin.write(request)
             process.stdin.flush()
             head = process.stdout.read(8)
             size = int.from_bytes(head, "little")
-            if size > Limit.ONNX_INFERENCE_ANSWER.of(len(model)):
-                raise InferenceError(f"gives {size} bytes for {len(model)}, which is more than is taken")
+            if size > Limit.ONNX_INFERENCE_ANSWER.of(len(request)):
+                raise InferenceError(f"gives {size} bytes for {len(request)}, which is more than is taken")
             answer = process.stdout.read(size) if len(head) == 8 else b""
         except OSError:
             return None
@@ -158,12 +158,16 @@ class Inference:
     def __init__(self) -> None:
         self._seconds = TIMEOUT
 
-    def infer_shapes(self, model: onnx.ModelProto) -> onnx.ModelProto:
-        """The model with the types and shapes that onnx infers, data propagation included; InferenceError."""
+    def infer_shapes(self, model: onnx.ModelProto, *, data_propagation: bool = True) -> onnx.ModelProto:
+        """The model with the types and shapes that onnx infers; InferenceError.
+
+        `data_propagation`: sizes follow from what nodes compute, too.
+        """
         asked, names = shadowing.without(model)
         inferred = onnx.ModelProto()
         try:
-            inferred.ParseFromString(self._answer(asked.SerializeToString()))
+            request = bytes([data_propagation]) + asked.SerializeToString()
+            inferred.ParseFromString(self._answer(request))
         except (DecodeError, EncodeError):
             raise InferenceError("takes or gives what is no model") from None
         if len(inferred.graph.node) != len(model.graph.node):
@@ -171,16 +175,16 @@ class Inference:
         shadowing.put_back(inferred.graph, names)
         return inferred
 
-    def _answer(self, model: bytes) -> bytes:
+    def _answer(self, request: bytes) -> bytes:
         if self._seconds <= 0:
             raise InferenceError(_LATE)
         with _worker.lock:
-            if _worker.last is not None and _worker.last[0] == model:
+            if _worker.last is not None and _worker.last[0] == request:
                 return _worker.last[1]
             began = time.monotonic()
             try:
-                answer = _worker.infer(model, self._seconds)
+                answer = _worker.infer(request, self._seconds)
             finally:
                 self._seconds -= time.monotonic() - began
-            _worker.last = (model, answer) if len(model) + len(answer) <= KEPT_BYTES else None
+            _worker.last = (request, answer) if len(request) + len(answer) <= KEPT_BYTES else None
             return answer

@@ -204,7 +204,7 @@ class Scope:
             return self._read(self._value_of(node))
         if node.op_type in ("Shape", "Size") and node.input:
             shape = self.type_of(node.input[0])[1]
-            if shape is None or not (self.origin.partly or is_static(shape)):
+            if shape is None or not (self.origin.partly or (is_static(shape) and node.op_type == "Shape")):
                 return None
             return of_shape(node, shape, self.origin.symbols, self.origin.opset)
         if node.op_type not in FOLDED:

@@ -153,8 +153,9 @@ def _kept(graph: SessionGraph, index: int) -> int:
 
 
 def _beyond_rank(graph: SessionGraph, place: Placed) -> str | None:
-    """Why a neighbour fails session creation, if its rank does that."""
-    shapes = [graph.shape(name) for name in graph.nodes[place.index].input if name]
+    """Why a neighbour fails session creation, if the rank of what it reads or computes does that."""
+    node = graph.nodes[place.index]
+    shapes = [graph.shape(name) for name in (*node.input, *node.output) if name]
     rank = max((len(shape) for shape in shapes if shape is not None and is_static(shape)), default=0)
     if not place.on_dml or rank <= MAX_RANK:
         return None

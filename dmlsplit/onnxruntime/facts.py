@@ -47,6 +47,8 @@ class RuntimeFacts:
     """The shapes that the file itself declares of the outputs."""
     owned: tuple[bool, ...] = ()
     """Which of the tensors are initializers that a fused graph hands over to DirectML."""
+    stored_rank: int = 0
+    """The highest rank of initializers among the tensors: they are copied to the device as the session is made."""
     folded: bool = False
     """Whether the node is a constant before anything is placed."""
     ir_version: int = 10
@@ -69,6 +71,11 @@ class RuntimeFacts:
     @property
     def is_split(self) -> bool:
         return self.operator is OperatorType.SPLIT
+
+    @property
+    def gives_no_lengths(self) -> bool:
+        """Whether it is a Split that says nothing of its lengths, where equal parts are no longer the default."""
+        return self.is_split and self.opset >= 18 and self.given is LengthsFrom.EQUAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,10 @@ _FIRST_WITH_KERNEL: Final = {True: 2, False: 4}
 """The first opset whose Split (True) or Concat (False) is implemented."""
 
 
+NO_LENGTHS: Final = "neither lengths nor num_outputs are given"
+"""Where the axis is open, the first Run fails for it."""
+
+
 def refusals(facts: RuntimeFacts, runtime: Runtime) -> Iterator[Refusal]:
     """The reasons, in the order in which ONNX Runtime meets them."""
     opset, newest = facts.opset, runtime.newest_opset
@@ -42,9 +46,9 @@ def _of_split(facts: RuntimeFacts) -> Iterator[str]:
     if not facts.outputs:
         yield "there are no outputs"
         return
-    if facts.opset >= 18 and facts.given is LengthsFrom.EQUAL:
-        yield "neither lengths nor num_outputs are given"
     size = static_axis(facts)
+    if facts.gives_no_lengths and size is not None:
+        yield NO_LENGTHS
     if facts.opset >= 18 and facts.both_given and size is not None:
         yield "lengths as well as num_outputs are given"
     if facts.given in (LengthsFrom.ATTRIBUTE, LengthsFrom.CONSTANT) and facts.lengths is not None:

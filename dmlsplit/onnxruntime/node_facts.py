@@ -52,6 +52,7 @@ def _facts_of(graph: SessionGraph, index: int) -> RuntimeFacts | None:
         omitted=tuple([i for i, name in enumerate(node.output) if not name]),
         declared=tuple([_declared(graph, name) for name in node.output]),
         owned=tuple([_is_owned(graph, name) for name in read]),
+        stored_rank=max((len(graph.shape(name) or ()) for name in read if graph.is_initializer(name)), default=0),
         folded=index in graph.folded,
         ir_version=graph.model.ir_version,
         shapes_known=all(is_static(graph.shape(name)) or graph.is_open(name) for name in read),

@@ -13,7 +13,7 @@ from dmlsplit.descriptors.dims import Shape, is_static, numbers
 from dmlsplit.descriptors.enums import ExecutionFlags
 from dmlsplit.descriptors.location import Location
 from dmlsplit.onnxruntime.facts import FirstRun, LengthsFrom, RuntimeFacts, Sizes
-from dmlsplit.onnxruntime.model_refusals import refusals
+from dmlsplit.onnxruntime.model_refusals import NO_LENGTHS, refusals
 from dmlsplit.onnxruntime.node_shapes import output_shapes, static_axis
 from dmlsplit.onnxruntime.submitted import operator_of, owned_by_directml
 from dmlsplit.rules import RULES
@@ -133,6 +133,7 @@ class _Predictor:
             message = f"{self.runtime.version} is answered for as {self.runtime.like}"
             self._note("onnxruntime/version-not-observed", message)
         self.before_operators()
+        self._check_rank(self.facts.stored_rank, INIT)
         in_graph = self.in_graph()
         if not in_graph and not self._is_made_at_init():
             return self._at_run()
@@ -157,7 +158,7 @@ class _Predictor:
     def _place(self) -> None:
         facts, options = self.facts, self.options
         if facts.folded:
-            message = "it is a constant as the session is made: its inputs are, or a Reshape takes it for a shape"
+            message = "it is folded as the session is made: its inputs are constants, or no more than its shape is read"
             self._stop(Outcome.CPU, "onnxruntime/folded", message, INIT)
         reason = None
         if facts.data_type in _ON_CPU:
@@ -225,6 +226,8 @@ class _Predictor:
 
     def _at_run(self) -> RuntimeAnswer:
         facts, run = self.facts, self.first_run
+        if facts.gives_no_lengths:
+            self._fail("onnxruntime/lengths-do-not-fit", NO_LENGTHS, RUN)
         sizes = [shape for shape in run.shapes if shape is not None] if run is not None else []
         if len(sizes) != len(facts.shapes):
             if not all(is_static(shape) for shape in facts.shapes):

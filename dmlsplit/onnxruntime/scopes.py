@@ -140,7 +140,7 @@ class SessionModel:
             graph = model.graph
             # Without inference what is declared is known all the same.
             with suppress(InferenceError):
-                graph = self._inference.infer_shapes(wanted).graph
+                graph = self._inference.infer_shapes(wanted, data_propagation=partly).graph
                 _put_symbols(graph, symbols_of)
             scope = Scope(model.graph, graph, origin, constants=constants)
             if not _add_known(scope, wanted.graph, wanted_inputs, taken):

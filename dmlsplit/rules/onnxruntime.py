@@ -118,7 +118,8 @@ FOLDED = _habit(
     "The node becomes a constant as the session is made.",
     "All its inputs are initializers: constant folding runs it on the CPU, from optimization level 1 on. Or a Concat "
     "puts the shape for one Reshape together: in its place comes a constant with 0 for what the Reshape keeps and -1 "
-    "for what is not known, if that is one size at most.",
+    "for what is not known, if that is one size at most. Or Shapes alone read what is static: they become constants, "
+    "and what was computed for them is taken out.",
     FOLDING,
     RESHAPING,
 )

@@ -174,6 +174,16 @@ def test_the_model_is_never_replaced(cli, folder, link):
     assert tree(folder) == before
 
 
+def test_no_folders_are_made_for_data_that_is_not_there(cli, folder, monkeypatch):
+    """Of 300 folders the first would be an output, and each one slower than the one before."""
+    save(folder, in_an_initializer, location="/".join("a" * 300))
+    makes, made_folders = os.mkdir, []
+    monkeypatch.setattr(os, "mkdir", lambda path, *more: made_folders.append(path) or makes(path, *more))
+    before = tree(folder)
+    assert cli("legalize", "in/m.onnx", *LEVEL, "-o", "out/fixed.onnx", "--copy-data").status == 2
+    assert (made_folders, tree(folder)) == ([], before)
+
+
 OUTSIDE = {
     "above": "../key",
     "above, by a folder": "sub/../../key",

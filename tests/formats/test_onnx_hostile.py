@@ -22,7 +22,10 @@ class TestHostile:
     def test_what_ends_the_inference_leaves_the_rest(self, monkeypatch):
         from dmlsplit.models import inference
 
+        ended = []
+
         def end(process, request):
+            ended.append(process)
             process.kill()
             process.wait()
 
@@ -32,6 +35,7 @@ class TestHostile:
         assert second.lengths == (2, 2)
         [unknown, _] = first.report.diagnostics
         assert "onnx's shape inference: ended its process" in unknown.message
+        assert all(pipe.closed for process in ended for pipe in (process.stdin, process.stdout))
         monkeypatch.undo()
         assert front_end.read(model(nodes, [value("x", [2, 4])], opset=13))[0].lengths == (1, 1)
 

@@ -6,11 +6,23 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import dmlsplit.formats.onnx
 from dmlsplit.onnxruntime.prediction import on_onnxruntime
-from tests.formats.onnx_sessions import SPLIT, VERSION, X, ask, in_words, model, node, outcome, rules, tensor
+from dmlsplit.targets.session_options import SessionOptions
+from tests.formats.onnx_sessions import (
+    SPLIT,
+    VERSION,
+    X,
+    ask,
+    in_words,
+    model,
+    node,
+    outcome,
+    rules,
+    tensor,
+)
 
 
 def test_a_node_alone():
@@ -129,6 +141,66 @@ def test_a_neighbour_of_rank_9_fails_the_session_for_all():
     found = ask(nodes, [X, tensor("w", [1] * 9)], ["a", "b", "v"])
     assert outcome(found) == [("S", "session-fails", "init", None)]
     assert "R has a static tensor of rank 9" in found[0].answer.diagnostics[-1].message
+
+
+def test_a_neighbour_that_computes_rank_9_fails_the_session_for_all():
+    nodes = [SPLIT, node("Unsqueeze", ["w", "axes"], ["v"], name="U")]
+    found = ask(nodes, [X, tensor("w", [1] * 8)], ["a", "b", "v"], initializers={"axes": [0]})
+    assert outcome(found) == [("S", "session-fails", "init", None)]
+
+
+@pytest.mark.parametrize("rank", [8, 9])
+def test_an_initializer_is_copied_as_the_session_is_made_with_or_without_elements(rank):
+    """Observed of 1.19.2 and 1.24.4; of a tensor that is no initializer the first Run fails."""
+    words = f"(float[{','.join('1' * (rank - 1))},0] x) => (float[?] a, float[?] b)"
+    split = "{ a, b = Split<axis=0, num_outputs=2>(DATA) }"
+    options = SessionOptions(optimization=0)
+    (read,) = on_onnxruntime(in_words(f"g {words} {split.replace('DATA', 'x')}", 18), VERSION, options=options)
+    made = in_words(f"g {words} {split.replace('DATA', 'w')}", 18)
+    made.graph.initializer.append(numpy_helper.from_array(np.zeros([2] * (rank - 1) + [0], np.float32), "w"))
+    (stored,) = on_onnxruntime(made, VERSION, options=options)
+    expected = {8: ["DML", "DML"], 9: ["run-fails", "session-fails"]}
+    assert [str(each.answer.outcome) for each in (read, stored)] == expected[rank]
+
+
+@pytest.mark.parametrize("shape", ["4,6", "N,6", "4,N", "?,?"])
+def test_a_split_without_lengths_fails_where_its_size_becomes_known(shape):
+    made = in_words(f"g (float[{shape}] x) => (float[?,?] a, float[?,?] b) {{ a, b = Split<axis=1>(x) }}", 18)
+    (found,) = on_onnxruntime(made, VERSION, run_shapes={"x": (4, 6)})
+    known = shape.endswith("6")
+    expected = ("session-fails", "init") if known else ("run-fails", "run")
+    assert (str(found.answer.outcome), found.answer.at) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "outcomes"),
+    [
+        ("s = Shape(x) t = Gather(s, one) e = Expand(z, t)", {0: "DML run", 99: "DML run"}),
+        ("s = Size(w) t = Reshape(s, minus) e = Expand(z, t)", {0: "unknown None", 99: "unknown None"}),
+        ("s = Shape(w) t = Gather(s, one) e = Expand(z, t)", {0: "unknown None", 99: "DML init"}),
+    ],
+    ids=["a part of an open shape", "a size", "a static shape"],
+)
+def test_sizes_that_a_model_computes_are_known_where_onnx_runtime_folds_them(words, outcomes):
+    """onnx's data propagation follows more, but the session does not; at level 0 versions differ."""
+    constants = "<int64[1] one = {1}, int64[1] minus = {-1}>"
+    made = in_words(
+        f"g (float[N,6] x, float[4,6] w, float[1] z) => (float[?] a, float[?] b) {constants} "
+        f"{{ {words} a, b = Split<axis=0>(e) }}"
+    )
+    shapes = {"x": (4, 6), "w": (4, 6), "z": (1,)}
+    for level, expected in outcomes.items():
+        options = SessionOptions(optimization=level)
+        (found,) = on_onnxruntime(made, VERSION, run_shapes=shapes, options=options)
+        assert f"{found.answer.outcome} {found.answer.at}" == expected
+
+
+def test_a_split_whose_parts_are_only_measured_is_taken_out():
+    nodes = [SPLIT, *(node("Shape", [name], [f"{name}s"], name=f"{name}S") for name in "ab")]
+    found = ask(nodes, [X], ["as", "bs"])
+    assert (outcome(found), rules(found)) == ([("S", "CPU", "init", None)], [["folded"]])
+    counted = [SPLIT, *(node("Size", [name], [f"{name}s"], name=f"{name}S") for name in "ab")]
+    assert outcome(ask(counted, [X], ["as", "bs"])) == [("S", "DML", "init", 0)]
 
 
 def test_a_block_of_an_intermediate_for_one_elementwise_operator_is_refused():

@@ -52,7 +52,8 @@ BRANCHES = (
     [
         ("k = Constant<value = bool {1}>()", "then"),
         ("k = Not(yes)", "else"),
-        ("z = Size(x) n = Constant<value = int64 {12}>() k = Equal(z, n)", "then"),
+        ("z = Shape<end=1>(x) q = Squeeze(z) n = Constant<value = int64 {2}>() k = Equal(q, n)", "then"),
+        ("z = Size(x) n = Constant<value = int64 {12}>() k = Equal(z, n)", "both"),
         ("k = Identity(given)", "both"),
         ("k = Identity(default)", "both"),
     ],

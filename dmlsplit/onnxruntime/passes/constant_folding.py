@@ -29,19 +29,15 @@ def constant_folding(graph: Graph) -> None:
 
 
 def _fold_producers(graph: Graph, node: Node) -> None:
-    """Takes out the nodes before one whose outputs are read once at most, by it or by one that is taken out."""
+    """Takes out the nodes before one that nothing else reads, nor what is taken out."""
     waiting = list(node.producers)
     while waiting:
         each = waiting.pop()
-        if each.index in graph.folded or any(value.is_output for value in each.outputs) or _edges(each) > 1:
+        read = any(reader is not node for reader in each.readers)
+        if read or each.index in graph.folded or any(value.is_output for value in each.outputs):
             continue
         waiting += each.producers
         graph.fold(each)
-
-
-def _edges(node: Node) -> int:
-    """How often the outputs of a node are read."""
-    return sum((*reader.inputs, *reader.captured).count(value) for value in node.outputs for reader in value.readers)
 
 
 def _folds(graph: Graph, node: Node) -> bool:

@@ -19,8 +19,16 @@ HEAD = "(float[2,6] x, float[N,6] y, int64[1] l) => (float[?,?] o) <int64[1] one
         ("s = Shape(y) o = Expand(y, s)", ["s = Shape(y)", "o = Expand(y,s)"]),
         ("k = RandomNormalLike(two) o = Mul(x, k)", ["k = RandomNormalLike(two)", "o = Mul(x,k)"]),
         ("k = Add(l, one) o = Expand(x, k)", ["k = Add(l,one)", "o = Expand(x,k)"]),
+        ("s = Size(x) o = Mul(y, s)", ["s = Size(x)", "o = Mul(y,s)"]),
+        ("r = Relu(x) a, b = Split(r) s = Shape(a) t = Shape(b) o = Mul(s, t)", []),
+        ("a, b = Split(x) s = Shape(a) o = Mul(b, s)", ["a,b = Split(x)", "o = Mul(b,s)"]),
+        ("a = Neg(x) b = Mul(a, a) s = Shape(b) o = Mul(a, s)", ["a = Neg(x)", "o = Mul(a,s)"]),
+        ("o = Relu(x) s = Shape(o) t = Mul(s, s)", ["o = Relu(x)"]),
     ],
-    ids=["a Constant", "one after another", "static sizes", "open sizes", "random", "an input"],
+    ids=[
+        *("a Constant", "one after another", "static sizes", "open sizes", "random", "an input", "a Size"),
+        *("what is computed for Shapes", "what is read besides", "what is read elsewhere", "an output"),
+    ],
 )
 def test_what_is_known_before_the_session_is_made(body, expected):
     assert after(constant_folding, f"{HEAD} {{ {body} }}") == expected
