@@ -167,29 +167,6 @@ def _without_dead(around: Surroundings, place: Place) -> Replacement:
     return {index: [] for index in around.dead[place.node]}
 
 
-def _fold_shapes(around: Surroundings, place: Place) -> Replacement | None:
-    """Puts constants in place of Shape and Size behind a node, which alone are read: a session folds those, and keeps
-    the node."""
-    made: dict[int, Sequence[onnx.NodeProto]] = {}
-    todo, seen = [place.node], {place.node}
-    while todo:
-        index = todo.pop()
-        for name in filter(None, map(text, around.nodes[index].output)):
-            readers = around.readers.get(name, ())
-            if name in around.exits:
-                return None
-            for reader in readers:
-                if around.op(reader) in ("Shape", "Size"):
-                    values = around.constant(result := text(around.nodes[reader].output[0]))
-                    if values is None or result in around.exits:
-                        return None
-                    made[reader] = around.constant_nodes(result, values)
-                elif reader not in seen:
-                    seen.add(reader)
-                    todo.append(reader)
-    return made
-
-
 CHANGES: Final[Mapping[tuple[FaultKind, str], Change]] = {
     (FaultKind.GATE, "two-slices"): _two_slices,
     (FaultKind.GATE, "reshape-part"): _behind("Reshape"),
@@ -204,6 +181,5 @@ CHANGES: Final[Mapping[tuple[FaultKind, str], Change]] = {
     (FaultKind.REFUSED, "max-part"): _behind("Max"),
     (FaultKind.UNWRITTEN, "max-between"): _max_between,
     (FaultKind.DEAD, "remove-dead"): _without_dead,
-    (FaultKind.DEAD, "fold-shape"): _fold_shapes,
 }
 """The function that makes each cure's change: one for every row that says where to apply it."""

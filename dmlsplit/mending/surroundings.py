@@ -79,14 +79,6 @@ class Surroundings(Around[str]):
         start = sum(lengths[:place])
         return axis, range(start, start + lengths[place])
 
-    def constant(self, name: str) -> Array | None:
-        """The elements of a small tensor that is the same whatever the model is given, at all calls."""
-        found = [site.scope.constant(name) for site in next(iter(self.sites.values()))]
-        if not all(each is not None and each.whole for each in found):
-            return None
-        arrays = [each.array for each in found if each is not None]
-        return arrays[0] if all(np.array_equal(arrays[0], other) for other in arrays[1:]) else None
-
     @cached_property
     def dead(self) -> Mapping[int, Sequence[int]]:
         """Maps each node that no output depends on to its connected group."""

@@ -198,11 +198,6 @@ def _is_dead(around: Around[Any], place: Place) -> bool:
     return place.node not in around.leading
 
 
-def _is_measured(around: Around[Any], place: Place) -> bool:
-    """Whether an output of the graph depends on the node, by its sizes only: a session has folded those."""
-    return place.node in around.leading
-
-
 @dataclass(frozen=True, slots=True)
 class Cure:
     """One change of a model. `change` says it as an imperative; v, y, x, g, {a} and {b} are those of the FaultKind.
@@ -315,14 +310,6 @@ CURES: Final = (
     Cure("slice", FaultKind.REFUSED, "take the part with a Slice in place of the Split", first_wrong="1.13.1"),
     Cure("max-between", FaultKind.UNWRITTEN, "put Max(t, t) between them", places=_leaving),
     Cure("remove-dead", FaultKind.DEAD, "remove what nothing uses", places=_itself, applies=_is_dead),
-    Cure(
-        "fold-shape",
-        FaultKind.DEAD,
-        "put constants in place of the sizes that are read of them",
-        condition="only their sizes are read",
-        places=_itself,
-        applies=_is_measured,
-    ),
 )
 """By fault, the cheapest first."""
 

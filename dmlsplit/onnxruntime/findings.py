@@ -126,9 +126,11 @@ def _of_session(graph: SessionGraph, parts: SessionGraphs, runtime: Runtime) -> 
         origins = zip(dead.origins, dead.paths, strict=True)
         nodes = tuple([NodeName(graph.nodes[each[0]].op_type, path) for each, path in origins])
         place = next((path for path in dead.paths if path in parts.judged), anchor)
-        cure = advised(FaultKind.DEAD, around, dead.origins[0][0], runtime.release)
-        fault = Fault(FaultKind.DEAD, nodes[0], nodes=nodes)
-        yield GraphFinding(fault, place, runtime.directml, nodes[0], cure=cure)
+        # What leads to an output by folded Shapes alone is computed for a node that does not.
+        useless = next((i for i, each in enumerate(dead.origins) if each[0] not in around.leading), 0)
+        cure = advised(FaultKind.DEAD, around, dead.origins[useless][0], runtime.release)
+        fault = Fault(FaultKind.DEAD, nodes[useless], nodes=nodes)
+        yield GraphFinding(fault, place, runtime.directml, nodes[useless], cure=cure)
     for name, path, op in parts.unwritten:
         node = NodeName(op, path)
         cure = advised(FaultKind.UNWRITTEN, around, graph.producers[name], runtime.release)

@@ -23,6 +23,7 @@ from dmlsplit.models.inference import Inference, InferenceError, make_harmless
 from dmlsplit.models.once import Once
 from dmlsplit.models.scope import Origin, Scope
 from dmlsplit.onnxruntime.facts import Sizes
+from dmlsplit.onnxruntime.neighbours import KEEPS_ON_CPU
 
 _FIRST_WITH_DEFAULTS = 4
 """The IR version from which on an initializer that is an input as well is a default only."""
@@ -136,11 +137,15 @@ class SessionModel:
         refill(wanted.graph.value_info, [value for value in wanted.graph.value_info if value.name not in outputs])
         symbols_of = _take_symbols(wanted.graph)
         taken = Names.of(wanted.graph)
+        # A session knows no more of what is computed than it folds. Where all of that is folded, reading a model and
+        # asking about it are one inference.
+        measures = any(node.op_type in KEEPS_ON_CPU for node in all_nodes(model.graph.node))
+        propagated = partly or (bool(wanted_inputs) and not measures)
         for _ in range(_ROUNDS):
             graph = model.graph
             # Without inference what is declared is known all the same.
             with suppress(InferenceError):
-                graph = self._inference.infer_shapes(wanted, data_propagation=partly).graph
+                graph = self._inference.infer_shapes(wanted, data_propagation=propagated).graph
                 _put_symbols(graph, symbols_of)
             scope = Scope(model.graph, graph, origin, constants=constants)
             if not _add_known(scope, wanted.graph, wanted_inputs, taken):

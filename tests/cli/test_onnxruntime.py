@@ -109,7 +109,9 @@ def test_a_file_is_read_and_inferred_once_for_all_versions(tmp_path, monkeypatch
     write(tmp_path / "m.onnx", nodes, (2, 4))
     inferred = []
     infer = Inference.infer_shapes
-    monkeypatch.setattr(Inference, "infer_shapes", lambda self, made: inferred.append(made) or infer(self, made))
+    monkeypatch.setattr(
+        Inference, "infer_shapes", lambda self, made, **how: inferred.append(made) or infer(self, made, **how)
+    )
 
     def judged(*versions):
         targets = tuple(find_target(onnxruntime=version) for version in versions)

@@ -83,7 +83,7 @@ def test_a_chain_of_branches_takes_one_inference_more(monkeypatch):
     asked = []
     infer = inference.Inference.infer_shapes
     monkeypatch.setattr(
-        inference.Inference, "infer_shapes", lambda self, model: asked.append(model) or infer(self, model)
+        inference.Inference, "infer_shapes", lambda self, model, **how: asked.append(model) or infer(self, model, **how)
     )
     on_onnxruntime(FAMILIES["ifs of one another"](30), "1.24.4")
     assert len(asked) <= 4

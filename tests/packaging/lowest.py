@@ -30,6 +30,8 @@ TESTS = {
     "distributed": ["test_distributed.py"],
 }  # fmt: skip
 """Extra -> the tests that need it, and those above it; those of "" need none."""
+SLOW = {"distributed"}
+"""Extras whose tests are all slow."""
 FOR_TESTS = ("pytest", "hypothesis", "jsonschema", "pyyaml")
 
 
@@ -65,7 +67,9 @@ def main(stages: list[str]) -> None:
             environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
             names = [f"tests/{name}" for name in tests]
             print(f"{extra or 'no extra'}: {' '.join(lowest)}", flush=True)
-            run(python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *names, cwd=work / "there", env=environment)
+            chosen = ["-m", "slow"] if extra in SLOW else []
+            command = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *chosen, *names]
+            run(*command, cwd=work / "there", env=environment)
     print(f"lower bounds hold: {' '.join(stages) or 'all'}")
 
 
