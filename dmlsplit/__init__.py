@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from dmlsplit.graphs import GraphReport as GraphReport
     from dmlsplit.graphs import InputGraphEdgeDesc as InputGraphEdgeDesc
     from dmlsplit.graphs import IntermediateGraphEdgeDesc as IntermediateGraphEdgeDesc
-    from dmlsplit.graphs import NeighbourOperatorDesc as NeighbourOperatorDesc
     from dmlsplit.graphs import OutputGraphEdgeDesc as OutputGraphEdgeDesc
     from dmlsplit.legalize import legalize
     from dmlsplit.legalize.result import Legalization as Legalization
@@ -134,8 +133,7 @@ _NAMES = {
     "descriptors.schema": "OperatorSchema find_operator operators",
     "device": "BindingDesc BufferArrayBinding BufferBinding Capabilities Device",
     "formats.json": "dumps loads",
-    "graphs": "GraphDesc GraphReport InputGraphEdgeDesc IntermediateGraphEdgeDesc NeighbourOperatorDesc"
-    " OutputGraphEdgeDesc",
+    "graphs": "GraphDesc GraphReport InputGraphEdgeDesc IntermediateGraphEdgeDesc OutputGraphEdgeDesc",
     "legalize": "legalize",
     "legalize.result": "Legalization",
     "native.arrays": "join split",

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import math
 import os
+import random
 import re
+import runpy
 import shlex
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -14,11 +19,11 @@ from pathlib import Path
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.formats import cstruct
+from dmlsplit.formats import any_operator_json, cstruct
 from dmlsplit.formats.graph_json import loads as load_graph
 from dmlsplit.formats.json import OtherOperatorError, loads
-from dmlsplit.graphs.operators import OPERATORS
 from dmlsplit.system.errors import InputError
+from tests.any_operators import accepted, any_of, drawn
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "tests" / "c" / "capture.c"
@@ -103,7 +108,7 @@ CASES: list[tuple[dml.OperatorDesc, str, str | None]] = [
     (dml.JoinOperatorDesc(PARTS_WITHOUT_DESC, NO_DESC, 2), "not ok", "tensor/desc-null"),
     (dml.JoinOperatorDesc([], PLAIN, 2, UINT_MAX), "not ok", "join/input-count-exceeds-array"),
 ]
-OTHER_TYPES = [60, UINT_MAX]
+OTHER_TYPES = [999, UINT_MAX]
 MALFORMED = [
     '{"Type": "DML_OPERATOR_SPLIT", "Desc": null}',
     '{"Type": "DML_OPERATOR_JOIN", "Desc": null}',
@@ -134,7 +139,7 @@ HALF, FULL = (dml.BufferTensorDesc(F32, (1, channels, 1, 16)) for channels in (4
 EDGE = [dml.InputGraphEdgeDesc(0, 0, 0)]
 
 
-def one(node: dml.SplitOperatorDesc | dml.NeighbourOperatorDesc) -> dml.GraphDesc:
+def one(node: dml.SplitOperatorDesc | dml.AnyOperatorDesc) -> dml.GraphDesc:
     return dml.GraphDesc([None], [None], [node], EDGE, [dml.OutputGraphEdgeDesc(0, 0, 0)])
 
 
@@ -144,7 +149,7 @@ WINDOW = {
     "InputWindowSizes": (1, 4, 1, 16),
     "InputWindowStrides": (1, 1, 1, 1),
 }
-UNKNOWN = one(dml.NeighbourOperatorDesc(0, [None], [None]))
+UNKNOWN = one(dml.AnyOperatorDesc.of_tensors(0, [None], [None]))
 # As tests/c/capture_graph.c has them; None is malformed.
 GRAPHS: list[dml.GraphDesc | None] = [
     dml.GraphDesc(
@@ -152,19 +157,19 @@ GRAPHS: list[dml.GraphDesc | None] = [
         [None],
         [
             dml.SplitOperatorDesc(FULL, [HALF, HALF], 1),
-            dml.NeighbourOperatorDesc("ACTIVATION_SIGMOID", [HALF], [HALF]),
-            dml.NeighbourOperatorDesc("ELEMENT_WISE_MULTIPLY", [HALF, HALF], [HALF]),
+            dml.AnyOperatorDesc.of_tensors("ACTIVATION_SIGMOID", [HALF], [HALF]),
+            dml.AnyOperatorDesc.of_tensors("ELEMENT_WISE_MULTIPLY", [HALF, HALF], [HALF]),
         ],
         EDGE,
         [dml.OutputGraphEdgeDesc(2, 0, 0)],
         [dml.IntermediateGraphEdgeDesc(*edge) for edge in ((0, 1, 1, 0), (0, 0, 2, 0), (1, 0, 2, 1))],
     ),
-    one(dml.NeighbourOperatorDesc("ACTIVATION_LINEAR", [FULL], [FULL], {"Alpha": 0.5, "Beta": -2})),
-    one(dml.NeighbourOperatorDesc("ELEMENT_WISE_IDENTITY", [FULL], [FULL], {"ScaleBias": (2, 1)})),
-    one(dml.NeighbourOperatorDesc("SLICE1", [FULL], [HALF], WINDOW)),
-    one(dml.NeighbourOperatorDesc(53, [None], [None])),
+    one(dml.AnyOperatorDesc.of_tensors("ACTIVATION_LINEAR", [FULL], [FULL], {"Alpha": 0.5, "Beta": -2})),
+    one(dml.AnyOperatorDesc.of_tensors("ELEMENT_WISE_IDENTITY", [FULL], [FULL], {"ScaleBias": (2, 1)})),
+    one(dml.AnyOperatorDesc.of_tensors("SLICE1", [FULL], [HALF], WINDOW)),
+    one(dml.AnyOperatorDesc.of_tensors(999, [None], [None])),
     UNKNOWN,
-    dml.GraphDesc([], [None], [dml.NeighbourOperatorDesc(0, [], [None])], [], UNKNOWN.output_edges),
+    dml.GraphDesc([], [None], [dml.AnyOperatorDesc.of_tensors(0, [], [None])], [], UNKNOWN.output_edges),
     dml.GraphDesc([], [], [], [], []),
     None,
     None,
@@ -190,36 +195,156 @@ def test_graphs_read_back(build, tmp_path):
     assert verdicts[1:] == expected
 
 
-def test_the_header_knows_the_members_of_the_table():
+def test_generated_headers_are_those_of_the_schema():
+    made = runpy.run_path(str(ROOT / "csrc" / "generate_operators.py"))
+    assert (ROOT / "include" / "dmlsplit_operators.h").read_text("utf-8") == made["structs"]()
     header = (ROOT / "include" / "dmlsplit_capture.h").read_text("utf-8")
-    cases = re.findall(r"((?:    |)case [^\n]*)\n\s*return \"([^\"]*)\";", header)
-    known = {
-        int(number): members.split(" ") for labels, members in cases for number in re.findall(r"case (\d+):", labels)
-    }
-    rows = {row.number: row for row in OPERATORS if row.members}
-    assert known.keys() == rows.keys()
-    for number, words in known.items():
-        assert tuple(words[1::2]) == rows[number].members[: len(words) // 2]
-        assert [name for kind, name in zip(words[::2], words[1::2], strict=True) if kind == "T"] == [
-            *rows[number].tensors
-        ]
+    assert header == made["capture"](header)
 
 
-def test_the_header_declares_the_structs_and_numbers_of_the_table():
-    """Where DirectML.h is not included."""
-    header = (ROOT / "include" / "dmlsplit_capture.h").read_text("utf-8")
-    structs = dict(
-        re.findall(r"^typedef struct DML_(\w+)_OPERATOR_DESC \{\n(.*?)^\} DML_\1_OPERATOR_DESC;", header, re.M | re.S)
-    )
-    members = {name: tuple(re.findall(r"(\w+);", body)) for name, body in structs.items()}
-    assert members == {row.name: row.members for row in OPERATORS if row.members}
-    basic = (ROOT / "include" / "dmlsplit_directml.h").read_text("utf-8")
-    numbers = {name: int(number) for name, number in re.findall(r"\bDML_OPERATOR_(\w+) = (\d+)", basic)}
-    assert numbers == {"INVALID": 0, **{row.name: row.number for row in OPERATORS}}
-    levels = {int(value, 16) for value in re.findall(r"\bDML_FEATURE_LEVEL_\w+ = (0x\w+)", basic)}
-    assert levels == {int(level) for level in dml.FeatureLevel}
-    for name, value in re.findall(r"\bDML_FEATURE_LEVEL_(\w+) = (0x\w+)", basic):
-        assert dml.FeatureLevel(int(value, 16)).name.endswith(name)
+COMPILERS = {
+    name: [*command, *STRICT]
+    for name, command in {
+        "gcc, C": ["gcc", "-std=c99", "-xc"],
+        "gcc, C++": ["g++", "-std=c++11", "-xc++"],
+        "clang, C": ["clang", "-std=c17", "-xc"],
+        "clang, C++": ["clang++", "-std=c++20", "-xc++"],
+    }.items()
+}
+MINGW = {
+    name: [*command, *STRICT]
+    for name, command in {
+        "mingw, C": ["x86_64-w64-mingw32-gcc", "-std=c99", "-xc"],
+        "mingw, C++": ["x86_64-w64-mingw32-g++", "-std=c++11", "-xc++"],
+    }.items()
+}
+
+
+def compiled(command: list[str], source: str, out: Path, *options: str) -> Path:
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"there is no compiler {command[0]}")
+    out.with_suffix(".c").write_text(source, "utf-8")
+    line = [*command, *options, "-I", ROOT / "include", out.with_suffix(".c"), "-o", out]
+    subprocess.run(line, check=True, timeout=300)
+    return out
+
+
+def places() -> list[tuple[str, str, int]]:
+    """Each struct's size, and the offset of each of its members, as Python has them."""
+    found = []
+    for operator in dml.operators():
+        layout = cstruct.operator_struct(operator.number)
+        found.append((operator.struct, "", ctypes.sizeof(layout)))
+        found += [(operator.struct, name, getattr(layout, name).offset) for name, *_ in layout._fields_]
+    return found
+
+
+@pytest.mark.parametrize("compiler", [*COMPILERS, *MINGW])
+def test_every_struct_is_laid_out_as_python_has_it(compiler, tmp_path):
+    """Compiled only: what is not so has a negative size."""
+    checks = [
+        f"(sizeof({struct}) == {number})" if not member else f"(offsetof({struct}, {member}) == {number})"
+        for struct, member, number in places()
+    ]
+    lines = [f"typedef char check_{i}[{check} ? 1 : -1];" for i, check in enumerate(checks)]
+    source = "\n".join(['#include "dmlsplit_capture.h"', *lines, ""])
+    compiled({**COMPILERS, **MINGW}[compiler], source, tmp_path / "layout.o", "-c")
+
+
+LIBRARY = """
+#include "dmlsplit_capture.h"
+#ifdef __cplusplus
+extern "C"
+#endif
+int write_json(const char *path, const void *const *descs, size_t count);
+int write_json(const char *path, const void *const *descs, size_t count)
+{
+    FILE *stream = fopen(path, "wb");
+    int result = 0;
+    for (size_t i = 0; stream != NULL && i < count; i++)
+        result |= dmlsplit_write_json(stream, (const DML_OPERATOR_DESC *)descs[i]);
+    return stream != NULL && fclose(stream) == 0 ? result : -1;
+}
+"""
+
+
+@pytest.fixture(scope="module", params=COMPILERS)
+def printed(request, tmp_path_factory):
+    """A function that writes descriptors by the header, and returns the lines."""
+    if sys.platform == "win32":
+        pytest.skip("the compilers are those of other systems")
+    folder = tmp_path_factory.mktemp("capture")
+    library = compiled(COMPILERS[request.param], LIBRARY, folder / "capture.so", "-shared", "-fPIC")
+    function = ctypes.CDLL(str(library)).write_json
+    function.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t]
+
+    def lines_of(descs):
+        memory = [cstruct.write(desc) for desc in descs]
+        addresses = (ctypes.c_void_p * len(memory))(*[each.operator_desc_address for each in memory])
+        out = folder / "out.jsonl"
+        assert function(str(out).encode(), addresses, len(memory)) == 0
+        return out.read_text("ascii").splitlines()
+
+    return lines_of
+
+
+def test_every_operator_is_written_and_read_back(printed):
+    """Accepted descriptors, and drawn ones: in C memory, by the header, as Python writes them."""
+    rng = random.Random(7)
+    rounded = [through_c(desc) for desc in accepted()]  # to FLOAT
+    descs = [*rounded, *(drawn(operator, rng) for operator in dml.operators() for _ in range(8))]
+    assert {desc.type for desc in map(any_of, descs)} == {operator.number for operator in dml.operators()}
+    for desc, line in zip(descs, printed(descs), strict=True):
+        assert through_c(desc) == desc
+        assert any_operator_json.loads(line) == desc
+        assert ordered(json.loads(line)) == ordered(any_operator_json.to_json(desc))
+
+
+def through_c(desc):
+    memory = cstruct.write(desc)
+    return cstruct.read(memory.operator_desc_address)
+
+
+def ordered(value):
+    """A value in which the order of an object's keys counts."""
+    if isinstance(value, dict):
+        return [(key, ordered(each)) for key, each in value.items()]
+    return [ordered(each) for each in value] if isinstance(value, list) else value
+
+
+def test_numbers_that_json_lacks(printed):
+    tensor = dml.BufferTensorDesc(1, (1, 1, 2, 2))
+    numbers = [math.nan, math.inf, -math.inf, -0.0, 2.0**-149, 2.0**127, 0.1]
+    descs = [
+        dml.AnyOperatorDesc("ACTIVATION_ELU", {"InputTensor": tensor, "OutputTensor": tensor, "Alpha": number})
+        for number in numbers
+    ]
+    halves = [-math.inf, math.inf, 2.0**-24, -65504.0, 1.5]
+    filled = {"OutputTensor": tensor, "ValueDataType": "FLOAT16"}
+    descs += [dml.AnyOperatorDesc("FILL_VALUE_CONSTANT", {**filled, "Value": number}) for number in halves]
+    read = [any_operator_json.loads(line).members for line in printed(descs)]
+    found = [members["Alpha"] for members in read[: len(numbers)]] + [m["Value"] for m in read[len(numbers) :]]
+    expected = [*(struct.unpack("f", struct.pack("f", number))[0] for number in numbers), *halves]
+    assert [struct.pack("d", each) for each in found] == [struct.pack("d", each) for each in expected]
+
+
+def test_operators_that_point_to_themselves(printed):
+    desc = dml.AnyOperatorDesc("GEMM", next(d for d in accepted() if any_of(d).type == 54).members)
+    fused = dml.AnyOperatorDesc("GEMM", {**desc.members, "FusedActivation": desc})
+    memory = cstruct.write(fused)
+    layout = cstruct.operator_struct("GEMM")
+    layout.from_address(memory.address).FusedActivation = memory.operator_desc_address
+    with pytest.raises(dml.DescriptorError, match="more than 8 operators are fused"):
+        cstruct.read(memory.operator_desc_address)
+
+    class Written:  # what lines_of takes in the place of a descriptor
+        operator_desc_address = memory.operator_desc_address
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cstruct, "write", lambda _: Written)
+        (line,) = printed([fused])
+    assert line.count("DML_OPERATOR_GEMM") == 1 + cstruct.MAX_FUSED
+    assert json.loads(line)["Type"] == "DML_OPERATOR_GEMM"
 
 
 def check(lines: list[str], *options: str) -> subprocess.CompletedProcess[str]:
@@ -268,3 +393,4 @@ def test_limits_are_those_of_cstruct():
     limits = dict(re.findall(r"^#define (DMLSPLIT_CAPTURE_MAX_\w+) (\d+)u", header, re.MULTILINE))
     assert int(limits["DMLSPLIT_CAPTURE_MAX_DIMENSIONS"]) == cstruct.MAX_DIMENSION_COUNT
     assert int(limits["DMLSPLIT_CAPTURE_MAX_TENSORS"]) == cstruct.MAX_TENSOR_COUNT
+    assert int(limits["DMLSPLIT_CAPTURE_MAX_FUSED"]) == cstruct.MAX_FUSED

@@ -12,14 +12,32 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.descriptors.descs import (
+    BufferTensorDesc,
+    JoinOperatorDesc,
+    OperatorDesc,
+    SplitOperatorDesc,
+    TensorDesc,
+    TensorLike,
+    _tensors,
+    _uint,
+)
 from dmlsplit.descriptors.enums import TensorType
-from dmlsplit.descriptors.schema import Member, OperatorSchema, enumerators, find_operator, suggestion
+from dmlsplit.descriptors.schema import (
+    Member,
+    OperatorSchema,
+    enumerators,
+    find_operator,
+    known_operator,
+    suggestion,
+    tensors_only,
+)
 from dmlsplit.system.errors import DescriptorError
 from dmlsplit.system.printable import printable
 
 Path: TypeAlias = tuple[str | int, ...]
 Number: TypeAlias = int | float
+Tensors: TypeAlias = tuple[TensorDesc | None, ...]
 Value: TypeAlias = "Number | TensorDesc | AnyOperatorDesc | tuple[Value, ...] | None"
 
 DATA_TYPE: Final = "DML_TENSOR_DATA_TYPE"
@@ -104,8 +122,31 @@ class AnyOperatorDesc:
             return NotImplemented
         return self.operator.number == other.operator.number and dict(self.members) == dict(other.members)
 
-    def __reduce__(self) -> tuple[Callable[..., AnyOperatorDesc], tuple[int, dict[str, Value]]]:
-        return _again, (self.operator.number, dict(self.members))
+    def __reduce__(self) -> tuple[Callable[..., AnyOperatorDesc], tuple[int | OperatorSchema, dict[str, Value]]]:
+        return _again, (self.operator.number if self.operator.whole else self.operator, dict(self.members))
+
+    @classmethod
+    def of_tensors(
+        cls,
+        operator: str | int,
+        inputs: Iterable[TensorLike],
+        outputs: Iterable[TensorLike],
+        members: Mapping[str, object] = MappingProxyType({}),
+    ) -> AnyOperatorDesc:
+        """Describes an operator by its tensors in member order and by its other members.
+
+        Where these are not all of its struct, or where the number is no operator, the result has the members Inputs and
+        Outputs, and its schema is not `whole`. ValueError for an unknown name.
+        """
+        schema = find_operator(operator) if isinstance(operator, str) else known_operator(operator)
+        sides = {"input": _tensors(tuple(inputs), "Inputs") or (), "output": _tensors(tuple(outputs), "Outputs") or ()}
+        if schema is not None:
+            try:
+                return cls(schema, dict(members) | _by_member(schema, sides))
+            except MemberError:
+                pass  # more is in the struct than is given
+        number = schema.number if schema else _uint(operator, "Type")
+        return cls(tensors_only(number), {"Inputs": sides["input"], "Outputs": sides["output"]})
 
     def tensors(self, role: str) -> tuple[TensorDesc | None, ...]:
         """The input or the output tensors in member order, including the entries of arrays."""
@@ -128,8 +169,22 @@ class AnyOperatorDesc:
         return self.tensors("output")
 
 
-def _again(number: int, members: dict[str, Value]) -> AnyOperatorDesc:
-    return AnyOperatorDesc(number, members)
+def _again(operator: int | OperatorSchema, members: dict[str, Value]) -> AnyOperatorDesc:
+    return AnyOperatorDesc(operator, members)
+
+
+def _by_member(schema: OperatorSchema, sides: Mapping[str, Tensors]) -> dict[str, object]:
+    """The tensors by the members that hold them; MemberError where there are more or fewer than members."""
+    found: dict[str, object] = {}
+    for role, tensors in sides.items():
+        members = [member for member in schema.members if member.role == role]
+        if len(members) == 1 and members[0].type == "tensors":
+            found[members[0].name] = tensors
+            continue
+        if len(members) != len(tensors) or any(member.type != "tensor" for member in members):
+            raise MemberError((), f"{schema.struct} has other tensors")
+        found |= {member.name: tensor for member, tensor in zip(members, tensors, strict=True)}
+    return found
 
 
 def _normalized(schema: OperatorSchema, given: Mapping[str, object], fused: bool) -> dict[str, Value]:
@@ -295,8 +350,12 @@ def _shown(value: object) -> str:
 
 
 def widened(desc: AnyOperatorDesc | OperatorDesc) -> tuple[OperatorSchema, Mapping[str, Value]]:
-    """The schema and the members of any descriptor, Split and Join included."""
+    """The schema and the members of any descriptor, Split and Join included, that has all of its struct.
+
+    MemberError, which names what is missing, where only the tensors are known.
+    """
     if isinstance(desc, AnyOperatorDesc):
+        desc = desc if desc.operator.whole else _whole(desc)
         return desc.operator, desc.members
     if isinstance(desc, SplitOperatorDesc):
         whole: dict[str, Value] = {"InputTensor": desc.input_tensor, "OutputCount": desc.output_count}
@@ -307,9 +366,23 @@ def widened(desc: AnyOperatorDesc | OperatorDesc) -> tuple[OperatorSchema, Mappi
     raise TypeError(f"{type(desc).__name__} is no descriptor of an operator")
 
 
+def _whole(desc: AnyOperatorDesc) -> AnyOperatorDesc:
+    """The descriptor of an operator that is described by its tensors only, if there is nothing else in its struct."""
+    try:
+        schema = find_operator(desc.type)
+    except ValueError as unknown:
+        raise MemberError(("Type",), str(unknown)) from None
+    sides = {role: iter(desc.tensors(role)) for role in ("input", "output")}
+    return AnyOperatorDesc(
+        schema, {member.name: next(sides[member.role], None) for member in schema.members if member.type == "tensor"}
+    )
+
+
 def narrowed(desc: AnyOperatorDesc) -> AnyOperatorDesc | OperatorDesc:
     """A Split as a SplitOperatorDesc, a Join as a JoinOperatorDesc, any other operator as it is."""
     members: Mapping[str, Any] = desc.members
+    if not desc.operator.whole:
+        return desc
     if desc.operator.name == "SPLIT":
         return SplitOperatorDesc(
             members["InputTensor"], members["OutputTensors"], members["Axis"], members["OutputCount"]

@@ -42,12 +42,16 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class OperatorSchema:
-    """An operator: `name` is without DML_OPERATOR_, `since` the feature level that brought it."""
+    """An operator: `name` is without DML_OPERATOR_, `since` the feature level that brought it.
+
+    `whole` is False where only the tensors are described (see tensors_only).
+    """
 
     name: str
     number: int
     since: FeatureLevel
     members: tuple[Member, ...]
+    whole: bool = True
 
     @property
     def c_name(self) -> str:
@@ -118,10 +122,28 @@ def find_operator(name: str | int) -> OperatorSchema:
     return found
 
 
+_TENSORS: Final = (Member("Inputs", "input", "tensors"), Member("Outputs", "output", "tensors"))
+
+
+def tensors_only(number: int) -> OperatorSchema:
+    """A schema of two arrays of tensors, Inputs and Outputs, for an operator whose other members are not known.
+
+    The DML_OPERATOR_TYPE may be any number: TYPE(9999) is the name of one that DirectML does not have.
+    """
+    known = known_operator(number)
+    since = known.since if known else FeatureLevel.FL_1_0
+    return OperatorSchema(known.name if known else f"TYPE({number})", number, since, _TENSORS, whole=False)
+
+
 def enumerators(enum: str) -> Mapping[str, int]:
     """The values of an enum by their names, without the enum's own."""
     values: Mapping[str, int] = _table()["enums"][enum]
     return values
+
+
+def enums() -> tuple[str, ...]:
+    """The names of the enums that members have."""
+    return tuple(_table()["enums"])
 
 
 def suggestion(name: str, known: Mapping[str, object]) -> str:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from dmlsplit.graphs.descriptors import Neighbour
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
+from dmlsplit.descriptors.schema import find_operator
 from dmlsplit.graphs.operators import BY_NUMBER, Family
 from dmlsplit.graphs.program import Unmodelled
 
@@ -69,7 +70,7 @@ def copied(x: Array) -> Array:
     return x
 
 
-def function_of(node: Neighbour) -> Function:
+def function_of(node: AnyOperatorDesc) -> Function:
     """The function of a neighbour; Unmodelled where its operator or one of its members is not emulated."""
     row = BY_NUMBER.get(node.type)
     if row is None:
@@ -82,13 +83,12 @@ def function_of(node: Neighbour) -> Function:
     if compute is None:
         raise Unmodelled(f"what {row.name} computes is not emulated")
     numbers: list[float] = []
-    for name in row.members:
-        if name.endswith("Tensor") or name == "ScaleBias":
-            continue
-        value = node.members.get(name)
-        if not isinstance(value, (int, float)):
-            raise Unmodelled(f"{row.name} needs {name}")
-        numbers.append(float(np.float32(value)))
+    for member in find_operator(row.number).members:
+        if member.type == "float":
+            value = node.members.get(member.name)
+            if not isinstance(value, (int, float)):
+                raise Unmodelled(f"{row.name} needs {member.name}")
+            numbers.append(float(np.float32(value)))
     return lambda *inputs: compute(*inputs, *numbers)
 
 

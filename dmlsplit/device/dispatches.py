@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import SplitOperatorDesc, TensorDesc
 from dmlsplit.descriptors.enums import TEMPORARY_BUFFER_ALIGNMENT, TensorFlags
 from dmlsplit.descriptors.layout import packed_strides
 from dmlsplit.descriptors.location import Location
 from dmlsplit.device.arithmetic import Function, applied, copied, function_of, swish
 from dmlsplit.graphs import GraphDesc, GraphReport, evaluate_graph
-from dmlsplit.graphs.descriptors import NEIGHBOURS, described, node_tensors
+from dmlsplit.graphs.descriptors import described, node_tensors
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import BY_NUMBER, Family
 from dmlsplit.graphs.program import BufferView, CompiledGraph, Unmodelled, numbers_of
@@ -106,7 +107,7 @@ def as_released(graph: GraphDesc, compiled: CompiledGraph) -> Shaders:
         function = copied
         if dispatch.name == "SWISH":
             function = swish
-        elif not dispatch.copies and isinstance(node, NEIGHBOURS):
+        elif not dispatch.copies and isinstance(node, AnyOperatorDesc):
             function = function_of(node)
         reads = tuple([_view(region) for _, region in dispatch.reads])
         shaders.append(Shader(function, reads, _view(dispatch.writes)))
@@ -171,7 +172,7 @@ def _of_node(
     graph: GraphDesc, number: int, reads: Sequence[StridedView], writes: Sequence[StridedView]
 ) -> Iterator[Shader]:
     node = graph.nodes[number]
-    if not isinstance(node, NEIGHBOURS):
+    if not isinstance(node, AnyOperatorDesc):
         parts, whole = (writes, reads[0]) if isinstance(node, SplitOperatorDesc) else (reads, writes[0])
         place = 0
         for part in parts:

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc, MemberError, Value, narrowed, written
 from dmlsplit.descriptors.descs import OperatorDesc, TensorDesc
-from dmlsplit.descriptors.schema import Member, OperatorSchema, enumerators, find_operator
+from dmlsplit.descriptors.schema import Member, OperatorSchema, enumerators, find_operator, known_operator
 from dmlsplit.formats.json import _OperatorReader, tensor_json
 from dmlsplit.formats.json import to_json as split_or_join_json
 from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
@@ -94,7 +94,8 @@ def to_json(desc: AnyDesc) -> dict[str, Any]:
     """A descriptor as a JSON object."""
     if not isinstance(desc, AnyOperatorDesc):
         return split_or_join_json(desc)
-    return {"Type": desc.operator.c_name, "Desc": _members(desc, fused=False)}
+    named = desc.operator.whole or known_operator(desc.type)
+    return {"Type": desc.operator.c_name if named else desc.type, "Desc": _members(desc, fused=False)}
 
 
 def _members(desc: AnyOperatorDesc, *, fused: bool) -> dict[str, object]:

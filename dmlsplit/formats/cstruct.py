@@ -9,18 +9,23 @@ Source of the layouts: DirectML.h, member order; they are the same on x64 and AR
 from __future__ import annotations
 
 import ctypes
+import struct
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, Final, TypeAlias, TypeVar
 
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc, data_type_of, narrowed, scalar_format, widened
 from dmlsplit.descriptors.descs import BufferTensorDesc, OperatorDesc, TensorDesc
-from dmlsplit.descriptors.enums import OperatorType
-from dmlsplit.descriptors.geometry import ROLES, descriptor_of, members_of
+from dmlsplit.descriptors.schema import Member, OperatorSchema, find_operator
 from dmlsplit.formats.limits import Limit
 from dmlsplit.system.errors import DescriptorError
 
 MAX_TENSOR_COUNT: Final = Limit.STRUCT_TENSORS.most
 """The largest OutputCount or InputCount of an array that is read or written; larger ones are taken for garbage."""
 MAX_DIMENSION_COUNT: Final = Limit.STRUCT_DIMENSIONS.most
-"""The largest DimensionCount of sizes or strides that are read or written."""
+"""The largest count of numbers, DimensionCount of sizes among them, that are read or written."""
+MAX_FUSED: Final = Limit.STRUCT_FUSED.most
+"""The most operators that are read where one is fused into the other."""
 
 UINT, UINT64, POINTER = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
 
@@ -42,13 +47,26 @@ DML_BUFFER_TENSOR_DESC = struct_type(
     GuaranteedBaseOffsetAlignment=UINT,
 )
 DML_OPERATOR_DESC = struct_type("DML_OPERATOR_DESC", Type=UINT, Desc=POINTER)
-DML_SPLIT_OPERATOR_DESC = struct_type(
-    "DML_SPLIT_OPERATOR_DESC", InputTensor=POINTER, OutputCount=UINT, OutputTensors=POINTER, Axis=UINT
-)
-DML_JOIN_OPERATOR_DESC = struct_type(
-    "DML_JOIN_OPERATOR_DESC", InputCount=UINT, InputTensors=POINTER, OutputTensor=POINTER, Axis=UINT
-)
-_STRUCTS: Final = {OperatorType.SPLIT: DML_SPLIT_OPERATOR_DESC, OperatorType.JOIN: DML_JOIN_OPERATOR_DESC}
+DML_SIZE_2D = struct_type("DML_SIZE_2D", Width=UINT, Height=UINT)
+_LAYOUTS: Final[Mapping[str, type[Any]]] = {
+    "uint": UINT,
+    "bool": UINT,
+    "enum": UINT,
+    "int": ctypes.c_int32,
+    "float": ctypes.c_float,
+    "uint64": UINT64,
+    "scalar": UINT64,
+    "size-2d": DML_SIZE_2D,
+}
+"""What members of a type are by value; the others are pointers."""
+_ELEMENTS: Final[Mapping[str, type[Any]]] = {"uints": UINT, "ints": ctypes.c_int32, "floats": ctypes.c_float}
+
+
+@cache
+def operator_struct(name: str | int) -> type[ctypes.Structure]:
+    """The struct of an operator: DML_GEMM_OPERATOR_DESC of "GEMM"."""
+    schema = find_operator(name)
+    return struct_type(schema.struct, **{member.name: _LAYOUTS.get(member.type, POINTER) for member in schema.members})
 
 
 class CStruct:
@@ -57,58 +75,45 @@ class CStruct:
     The memory belongs to this object and is valid as long as it is referenced; the addresses keep nothing alive.
     """
 
-    def __init__(self, type: OperatorType, desc: ctypes.Structure, memory: list[object]) -> None:
-        self.type: Final = type
-        self._operator = DML_OPERATOR_DESC(type, ctypes.addressof(desc))
-        self._memory = (desc, memory)
-        self.address: Final = ctypes.addressof(desc)
-        """The address of the DML_SPLIT_OPERATOR_DESC or DML_JOIN_OPERATOR_DESC."""
-        self.operator_desc_address: Final = ctypes.addressof(self._operator)
+    def __init__(self, operator: ctypes.Structure, memory: list[object]) -> None:
+        self._operator = operator
+        self._memory = memory
+        self.type: Final[int] = operator.Type
+        """The DML_OPERATOR_TYPE."""
+        self.address: Final[int] = operator.Desc
+        """The address of the operator's own struct: DML_SPLIT_OPERATOR_DESC of a Split."""
+        self.operator_desc_address: Final = ctypes.addressof(operator)
         """The address of a DML_OPERATOR_DESC of `type` that points to `address`."""
 
 
-def write(desc: OperatorDesc) -> CStruct:
-    """Writes a descriptor into fresh C memory, which the result owns.
+def write(desc: AnyOperatorDesc | OperatorDesc) -> CStruct:
+    """Writes a descriptor of any operator into fresh C memory, which the result owns.
 
     C knows no array lengths: of an array longer than its count only the counted entries are written. Raises
     DescriptorError, which names the member, for descriptors that have no form in C or would be read past the end of an
-    array: sizes or strides shorter than DimensionCount, a count larger than its array, None inside the array of tensors
-    (which holds structs, not pointers), a total size beyond 64 bits, a count above MAX_TENSOR_COUNT or
-    MAX_DIMENSION_COUNT.
+    array: an array shorter than its count, None inside an array of tensors (which holds structs, not pointers), a total
+    size beyond 64 bits, a count above MAX_TENSOR_COUNT or MAX_DIMENSION_COUNT, a descriptor whose members are not all
+    known.
     """
     writer = _Writer()
-    members = members_of(desc)
-    roles = members.roles
-    struct = _STRUCTS[members.kind](Axis=members.axis)
-    setattr(struct, roles.parts, writer.tensors(members.array, members.part_count, roles.parts, roles.part_count))
-    setattr(struct, roles.part_count, members.part_count)
-    setattr(struct, roles.whole, writer.tensor(members.whole, roles.whole))
-    return CStruct(members.kind, struct, writer.memory)
+    return CStruct(writer.operator(*widened(desc), ""), writer.memory)
 
 
-def read(address: int, type: OperatorType | None = None) -> OperatorDesc:
+def read(address: int, type: int | None = None) -> AnyOperatorDesc | OperatorDesc:
     """Reads the descriptor at an address of this process; everything is copied, no reference to the memory remains.
 
-    `address` points to a DML_SPLIT_OPERATOR_DESC or DML_JOIN_OPERATOR_DESC, according to `type`; without `type` to a
-    DML_OPERATOR_DESC. A tensor's Desc is read as a DML_BUFFER_TENSOR_DESC whatever its Type: there is no other kind.
+    `address` points to the struct of an operator of DML_OPERATOR_TYPE `type`; without `type` to a DML_OPERATOR_DESC. A
+    tensor's Desc is read as a DML_BUFFER_TENSOR_DESC whatever its Type: there is no other kind. The result is a
+    SplitOperatorDesc, a JoinOperatorDesc or an AnyOperatorDesc.
 
     Raises DescriptorError, which names the member, for a null or misaligned address, a misaligned pointer, a count
-    above MAX_TENSOR_COUNT or MAX_DIMENSION_COUNT of an array that is not null, and an operator other than Split and
-    Join. Any other address is the caller's contract: this reads whatever is there, and memory that is not mapped ends
-    the process.
+    above MAX_TENSOR_COUNT or MAX_DIMENSION_COUNT of an array that is not null, a number that is no operator's, and
+    fused operators in one another, more than MAX_FUSED of them. Any other address is the caller's contract: this reads
+    whatever is there, and memory that is not mapped ends the process.
     """
-    if type is None:
-        operator = _at(DML_OPERATOR_DESC, address, "DML_OPERATOR_DESC")
-        number, address, name = operator.Type, operator.Desc or 0, "Desc"
-    else:
-        number, name = type, f"DML_{OperatorType(type).name}_OPERATOR_DESC"
-    if number not in _STRUCTS:
-        raise DescriptorError(f"Type: {int(number)} is neither DML_OPERATOR_SPLIT (62) nor DML_OPERATOR_JOIN (63)")
-    kind = OperatorType(number)
-    roles, struct = ROLES[kind], _at(_STRUCTS[kind], address, name)
-    count = getattr(struct, roles.part_count)
-    parts = _read_tensors(getattr(struct, roles.parts), count, roles.parts, roles.part_count)
-    return descriptor_of(kind, _read_tensor(getattr(struct, roles.whole), roles.whole), parts, count, struct.Axis)
+    if type is not None:
+        return narrowed(_read_members(_schema(type, "Type"), address, None, "", 0))
+    return narrowed(_read_operator(_at(DML_OPERATOR_DESC, address, "DML_OPERATOR_DESC"), "", 0))
 
 
 Address: TypeAlias = int | None
@@ -128,6 +133,45 @@ class _Writer:
 
     def __init__(self) -> None:
         self.memory: list[object] = []
+
+    def operator(self, schema: OperatorSchema, members: Mapping[str, Any], path: str) -> ctypes.Structure:
+        """A DML_OPERATOR_DESC and the struct it points to; `path` leads to the operator."""
+        made = operator_struct(schema.number)()
+        for member in schema.members:
+            count = members[member.count] if member.count else 0
+            value = self._member(schema, members, member, count, f"{path}{member.name}", f"{path}{member.count}")
+            setattr(made, member.name, value)
+        return DML_OPERATOR_DESC(schema.number, self._address(made))
+
+    def _member(
+        self, schema: OperatorSchema, members: Mapping[str, Any], member: Member, count: int, path: str, count_path: str
+    ) -> Any:
+        """A member as its struct holds it."""
+        value = members[member.name]
+        if member.type == "size-2d":
+            return DML_SIZE_2D(*value)
+        if member.type == "scalar":
+            packed = struct.pack(f"<{scalar_format(data_type_of(schema, members))}", value)
+            return int.from_bytes(packed, "little")
+        if member.type in _LAYOUTS or value is None:
+            return value
+        if member.type == "tensor":
+            return self.tensor(value, path)
+        if member.type == "tensors":
+            return self.tensors(value, count, path, count_path)
+        if member.type == "operator":
+            return self._address(self.operator(*widened(value), f"{path}.Desc."))
+        if member.type == "operators":
+            return self._operators(self._covered(value, count, MAX_TENSOR_COUNT, path, count_path) or (), path)
+        if member.type == "scale-bias":
+            return self._address((ctypes.c_float * 2)(*value))
+        return self._numbers(_ELEMENTS[member.type], value, count, path, count_path)
+
+    def _operators(self, descs: Sequence[AnyOperatorDesc], path: str) -> int:
+        array = (DML_OPERATOR_DESC * max(len(descs), 1))()
+        for i, desc in enumerate(descs):
+            array[i] = self.operator(*widened(desc), f"{path}[{i}].Desc.")
+        return self._address(array)
 
     def _address(self, data: ctypes.Structure | ctypes.Array[Any]) -> int:
         self.memory.append(data)
@@ -156,16 +200,18 @@ class _Writer:
         total, count = desc.total_tensor_size_in_bytes, desc.dimension_count
         if total is None:
             raise DescriptorError(f"{path}.TotalTensorSizeInBytes: the implied size does not fit a UINT64")
-        sizes = self.uints(desc.sizes, count, f"{path}.Sizes", f"{path}.DimensionCount")
-        strides = self.uints(desc.strides, count, f"{path}.Strides", f"{path}.DimensionCount")
+        sizes = self._numbers(UINT, desc.sizes, count, f"{path}.Sizes", f"{path}.DimensionCount")
+        strides = self._numbers(UINT, desc.strides, count, f"{path}.Strides", f"{path}.DimensionCount")
         alignment = desc.guaranteed_base_offset_alignment
         return self._address(
             DML_BUFFER_TENSOR_DESC(desc.data_type, desc.flags, count, sizes, strides, total, alignment)
         )
 
-    def uints(self, values: tuple[int, ...] | None, count: int, path: str, count_path: str) -> Address:
+    def _numbers(
+        self, kind: type[Any], values: tuple[float, ...] | None, count: int, path: str, count_path: str
+    ) -> Address:
         covered = self._covered(values, count, MAX_DIMENSION_COUNT, path, count_path)
-        return None if covered is None else self._address((ctypes.c_uint32 * max(count, 1))(*covered))
+        return None if covered is None else self._address((kind * max(count, 1))(*covered))
 
     @staticmethod
     def _covered(
@@ -190,39 +236,78 @@ def _checked(address: Address, alignment: int, path: str) -> int:
     return address
 
 
-def _at(struct: type[_Struct], address: Address, path: str) -> _Struct:
-    return struct.from_address(_checked(address, ctypes.alignment(struct), path))
+def _at(layout: type[_Struct], address: Address, path: str) -> _Struct:
+    return layout.from_address(_checked(address, ctypes.alignment(layout), path))
 
 
-def _read_tensor(address: Address, path: str) -> TensorDesc | None:
-    if address is None:
-        return None
-    return _tensor(_at(DML_TENSOR_DESC, address, path), path)
+def _schema(number: int, path: str) -> OperatorSchema:
+    try:
+        return find_operator(number)
+    except ValueError as unknown:
+        raise DescriptorError(f"{path}: {unknown}") from None
 
 
-def _tensor(struct: ctypes.Structure, path: str) -> TensorDesc:
-    if struct.Desc is None:
-        return TensorDesc(struct.Type, None)
-    desc = _at(DML_BUFFER_TENSOR_DESC, struct.Desc, f"{path}.Desc")
+def _read_operator(operator: ctypes.Structure, path: str, depth: int) -> AnyOperatorDesc:
+    """The descriptor of a DML_OPERATOR_DESC; `depth` counts the operators that it is fused into."""
+    if depth > MAX_FUSED:
+        raise DescriptorError(f"{path.removesuffix('.')}: more than {MAX_FUSED} operators are fused into one another")
+    schema = _schema(operator.Type, f"{path}Type")
+    return _read_members(schema, operator.Desc or 0, f"{path}Desc", f"{path}Desc." if path else "", depth)
+
+
+def _read_members(schema: OperatorSchema, address: int, name: str | None, path: str, depth: int) -> AnyOperatorDesc:
+    """The descriptor of an operator's own struct; `name` is the pointer's, `path` leads to the members."""
+    found = _at(operator_struct(schema.number), address, name or schema.struct)
+    members: dict[str, object] = {}
+    for member in schema.members:
+        count = getattr(found, member.count) if member.count else 0
+        value, place, count_place = getattr(found, member.name), f"{path}{member.name}", f"{path}{member.count}"
+        if member.type == "size-2d":
+            value = (value.Width, value.Height)
+        elif member.type == "scalar":
+            format = f"<{scalar_format(data_type_of(schema, members))}"
+            (value,) = struct.unpack_from(format, value.to_bytes(8, "little"))
+        elif member.type not in _LAYOUTS and value is not None:
+            value = _pointed_to(member, value, count, place, count_place, depth)
+        members[member.name] = value
+    return AnyOperatorDesc(schema, members)
+
+
+def _pointed_to(member: Member, address: int, count: int, path: str, count_path: str, depth: int) -> object:
+    """The value of a member that is a pointer, and not null."""
+    if member.type == "tensor":
+        return _tensor(_at(DML_TENSOR_DESC, address, path), path)
+    if member.type == "operator":
+        return _read_operator(_at(DML_OPERATOR_DESC, address, path), f"{path}.", depth + 1)
+    if member.type == "scale-bias":
+        return tuple(_array(ctypes.c_float, address, 2, 2, path, path) or ())
+    if member.type == "tensors":
+        tensors = _array(DML_TENSOR_DESC, address, count, MAX_TENSOR_COUNT, path, count_path)
+        return [_tensor(each, f"{path}[{i}]") for i, each in enumerate(tensors or ())]
+    if member.type == "operators":
+        operators = _array(DML_OPERATOR_DESC, address, count, MAX_TENSOR_COUNT, path, count_path)
+        return [_read_operator(each, f"{path}[{i}].", depth + 1) for i, each in enumerate(operators or ())]
+    return _numbers(_ELEMENTS[member.type], address, count, path, count_path)
+
+
+def _tensor(found: ctypes.Structure, path: str) -> TensorDesc:
+    if found.Desc is None:
+        return TensorDesc(found.Type, None)
+    desc = _at(DML_BUFFER_TENSOR_DESC, found.Desc, f"{path}.Desc")
     buffer = BufferTensorDesc(
         desc.DataType,
-        _read_uints(desc.Sizes, desc.DimensionCount, f"{path}.Sizes", f"{path}.DimensionCount"),
-        strides=_read_uints(desc.Strides, desc.DimensionCount, f"{path}.Strides", f"{path}.DimensionCount"),
+        _numbers(UINT, desc.Sizes, desc.DimensionCount, f"{path}.Sizes", f"{path}.DimensionCount"),
+        strides=_numbers(UINT, desc.Strides, desc.DimensionCount, f"{path}.Strides", f"{path}.DimensionCount"),
         flags=desc.Flags,
         total_tensor_size_in_bytes=desc.TotalTensorSizeInBytes,
         guaranteed_base_offset_alignment=desc.GuaranteedBaseOffsetAlignment,
         dimension_count=desc.DimensionCount,
     )
-    return TensorDesc(struct.Type, buffer)
+    return TensorDesc(found.Type, buffer)
 
 
-def _read_tensors(address: Address, count: int, path: str, count_path: str) -> list[TensorDesc] | None:
-    array = _array(DML_TENSOR_DESC, address, count, MAX_TENSOR_COUNT, path, count_path)
-    return None if array is None else [_tensor(struct, f"{path}[{i}]") for i, struct in enumerate(array)]
-
-
-def _read_uints(address: Address, count: int, path: str, count_path: str) -> list[int] | None:
-    array = _array(UINT, address, count, MAX_DIMENSION_COUNT, path, count_path)
+def _numbers(kind: type[Any], address: Address, count: int, path: str, count_path: str) -> list[int] | None:
+    array = _array(kind, address, count, MAX_DIMENSION_COUNT, path, count_path)
     return None if array is None else list(array)
 
 

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any, Final, TypeAlias, TypeVar
 
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.formats.cstruct import MAX_TENSOR_COUNT, POINTER, UINT, _array, _at, _check_count, struct_type
 from dmlsplit.graphs import (
     GraphDesc,
     GraphNode,
     InputGraphEdgeDesc,
     IntermediateGraphEdgeDesc,
-    NeighbourOperatorDesc,
     OutputGraphEdgeDesc,
 )
 from dmlsplit.graphs.descriptors import edge_counts
@@ -116,7 +116,7 @@ def read(address: int, operators: Mapping[int, GraphNode]) -> GraphDesc:
     """Reads the graph at an address of this process; everything is copied, no reference to the memory remains.
 
     `address` points to the DML_GRAPH_DESC. `operators` maps the address of an IDMLOperator to its descriptor; operators
-    that it lacks, and nodes that are no operators, become neighbours of type NO_OPERATOR. The graph's ends are None:
+    that it lacks, and nodes that are no operators, get the type NO_OPERATOR. The graph's ends are None:
     their tensors are those at the other ends of the edges.
 
     Raises DescriptorError, which names the member, for a null or misaligned address, an edge of another type than its
@@ -137,7 +137,7 @@ def read(address: int, operators: Mapping[int, GraphNode]) -> GraphDesc:
             desc = operators.get(node.Operator or 0)
         if desc is None:
             reached, used = counts.get(i, (0, 0))
-            desc = NeighbourOperatorDesc(NO_OPERATOR, [None] * reached, [None] * used)
+            desc = AnyOperatorDesc.of_tensors(NO_OPERATOR, [None] * reached, [None] * used)
         nodes.append(desc)
     return GraphDesc([None] * struct.InputCount, [None] * struct.OutputCount, nodes, inputs, outputs, wires)
 

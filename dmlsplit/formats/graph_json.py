@@ -5,11 +5,11 @@
      "OutputEdges": [{"FromNodeIndex", "FromNodeOutputIndex", "GraphOutputIndex"}, ...],
      "IntermediateEdges": [{"FromNodeIndex", "FromNodeOutputIndex", "ToNodeIndex", "ToNodeInputIndex"}, ...]}}
 
-A Split or Join, and a tensor T, have the form of dmlsplit.formats.json. Other operators name their tensors as in their
-struct; those outside the graph model (see dmlsplit.graphs.operators) give all of their struct in the form of
-dmlsplit.formats.any_operator_json, or "Inputs" and "Outputs", arrays of tensors. Other members are numbers, arrays of
-numbers, or null; ScaleBias also {"Scale": a, "Bias": b}. A null Desc of an operator other than Split and Join means
-that nothing is known of the node. A null end of the graph stands for the tensor at the other end of its edge.
+Operators and tensors T have the form of dmlsplit.formats.any_operator_json. A node of which only the tensors are known
+gives them as "Inputs" and "Outputs", arrays of tensors or null; its Type may be any number. A null Desc means that
+nothing is known of the node but its Type. What is beside the tensors may be left out of an operator of
+dmlsplit.graphs.operators; only its tensors are known then. A null end of the graph stands for the tensor at the other
+end of its edge.
 """
 
 from __future__ import annotations
@@ -18,29 +18,27 @@ import json
 from collections.abc import Sequence
 from dataclasses import astuple
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
-from dmlsplit.descriptors.descs import JoinOperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.descriptors.descs import TensorDesc
 from dmlsplit.descriptors.enums import GRAPH
 from dmlsplit.descriptors.schema import find_operator, known_operator
-from dmlsplit.formats.any_operator_json import _AnyReader
-from dmlsplit.formats.any_operator_json import to_json as any_operator_to_json
+from dmlsplit.formats.any_operator_json import _AnyReader, to_json
 from dmlsplit.formats.json import read_operator, tensor_json
-from dmlsplit.formats.json import to_json as operator_to_json
 from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
 from dmlsplit.graphs.descriptors import (
     GraphDesc,
     GraphNode,
     InputGraphEdgeDesc,
     IntermediateGraphEdgeDesc,
-    NeighbourOperatorDesc,
     OutputGraphEdgeDesc,
-    Value,
     edge_counts,
 )
-from dmlsplit.graphs.operators import BY_NUMBER, JOIN, SPLIT, operator_name
+from dmlsplit.graphs.operators import BY_NUMBER, JOIN, SPLIT
+from dmlsplit.system.errors import InputError
 
+_SIDES: Final = ("Inputs", "Outputs")
 _Edge = TypeVar("_Edge", InputGraphEdgeDesc, OutputGraphEdgeDesc, IntermediateGraphEdgeDesc)
 
 
@@ -54,7 +52,7 @@ def dumps(graph: GraphDesc, indent: int | None = None) -> str:
     desc = {
         "Inputs": [tensor_json(tensor) for tensor in graph.inputs],
         "Outputs": [tensor_json(tensor) for tensor in graph.outputs],
-        "Nodes": [_node(node) for node in graph.nodes],
+        "Nodes": [to_json(node) for node in graph.nodes],
         "InputEdges": _edges(graph.input_edges),
         "OutputEdges": _edges(graph.output_edges),
         "IntermediateEdges": _edges(graph.intermediate_edges),
@@ -64,20 +62,6 @@ def dumps(graph: GraphDesc, indent: int | None = None) -> str:
 
 def _edges(edges: Sequence[Any]) -> list[dict[str, int]]:
     return [dict(zip(edge.members(), astuple(edge), strict=True)) for edge in edges]
-
-
-def _node(node: GraphNode) -> object:
-    if isinstance(node, (SplitOperatorDesc, JoinOperatorDesc)):
-        return operator_to_json(node)
-    if isinstance(node, AnyOperatorDesc):
-        return any_operator_to_json(node)
-    row = BY_NUMBER.get(node.type)
-    inputs, outputs = ([tensor_json(tensor) for tensor in side] for side in (node.inputs, node.outputs))
-    members: dict[str, object] = {"Inputs": inputs, "Outputs": outputs}
-    if row is not None and len(inputs) == len(row.tensors) - 1 and len(outputs) == 1:
-        members = dict(zip(row.tensors, inputs + outputs, strict=True))
-    members.update({name: list(v) if isinstance(v, tuple) else v for name, v in node.members.items()})
-    return {"Type": node.type if row is None else operator_name(node.type), "Desc": members}
 
 
 def read_graph(text: JsonText, key_path: KeyPath = ()) -> GraphDesc:
@@ -125,27 +109,46 @@ class _Reader(_AnyReader):
     def node(self, path: KeyPath, counts: tuple[int, int]) -> GraphNode:
         """The node at `path`; `counts` are the numbers of inputs and outputs that edges lead to."""
         members = self.members_of(self.text.get(path), path)
-        number = self._number(self.field(members, path, "Type", lambda value, _: value), (*path, "Type"))
+        number = self.number(self.field(members, path, "Type", lambda value, _: value), (*path, "Type"))
         if number in (SPLIT, JOIN):
             return read_operator(self.text, path).descriptor
         if "Desc" in members and members["Desc"] is None:
-            return NeighbourOperatorDesc(number, [None] * counts[0], [None] * counts[1])
-        row = BY_NUMBER.get(number)
-        desc = members.get("Desc")
-        if row is None and known_operator(number) and isinstance(desc, dict) and "Inputs" not in desc:
+            return AnyOperatorDesc.of_tensors(number, [None] * counts[0], [None] * counts[1])
+        desc = members.get("Desc", members)
+        if isinstance(desc, dict) and ("Inputs" in desc or known_operator(number) is None):
+            return self.of_tensors(number, members, path)
+        try:
             return self.operator(path, f"Nodes[{path[-1]}].", fused=False)
-        members, path = self.inside(members, path)
-        if row is not None and "Inputs" not in members:
-            named = row.tensors
-            *inputs, output = [self.field(members, path, name, self.tensor) for name in named]
-            outputs = [output]
-        else:
-            named = ("Inputs", "Outputs")
-            inputs, outputs = ([self.end(place) for place in self.places(members, path, name)] for name in named)
-        values = {name: self._value(value, (*path, name)) for name, value in members.items() if name not in named}
-        return NeighbourOperatorDesc(number, inputs, outputs, values)
+        except InputError:
+            if number not in BY_NUMBER:
+                raise
+            found = self.loosely(number, members, path)
+            if found is None:
+                raise
+            return found
 
-    def _number(self, value: object, path: KeyPath) -> int:
+    def of_tensors(self, number: int, members: dict[str, object], path: KeyPath) -> AnyOperatorDesc:
+        """A node with Inputs and Outputs."""
+        members, path = self.inside(members, path)
+        inputs, outputs = ([self.end(at) for at in self.places(members, path, name)] for name in ("Inputs", "Outputs"))
+        values = {name: self.value(value, (*path, name)) for name, value in members.items() if name not in _SIDES}
+        return AnyOperatorDesc.of_tensors(number, inputs, outputs, values)
+
+    def loosely(self, number: int, members: dict[str, object], path: KeyPath) -> AnyOperatorDesc | None:
+        """A node whose tensors are right, and whose other members are numbers; None for any other."""
+        members, path = self.inside(members, path)
+        sides: dict[str, list[TensorDesc | None]] = {"input": [], "output": []}
+        tensors = [member for member in find_operator(number).members if member.type == "tensor"]
+        try:
+            for member in tensors:
+                sides[member.role].append(self.field(members, path, member.name, self.tensor))
+            others = members.keys() - {member.name for member in tensors}
+            values = {name: self.value(members[name], (*path, name)) for name in others}
+        except InputError:
+            return None
+        return AnyOperatorDesc.of_tensors(number, sides["input"], sides["output"], values)
+
+    def number(self, value: object, path: KeyPath) -> int:
         if isinstance(value, str):
             try:
                 return find_operator(value).number
@@ -153,7 +156,7 @@ class _Reader(_AnyReader):
                 raise self.text.error(path, f"Type: {unknown}") from None
         return self.uint32(value, path)
 
-    def _value(self, value: object, path: KeyPath) -> Value:
+    def value(self, value: object, path: KeyPath) -> object:
         if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
             return value
         if path[-1] == "ScaleBias" and isinstance(value, dict):

@@ -37,7 +37,8 @@ class Limit(Enum):
     JSON_DEPTH = 128, "levels", "arrays and objects in one another; a DxDispatch model needs 9"
     NPY_HEADER = 10_000, "characters", "the header, which is numpy's own limit for files that it does not trust"
     STRUCT_TENSORS = 2**20, "tensors", "OutputCount or InputCount; a larger one is taken for garbage"
-    STRUCT_DIMENSIONS = 64, "dimensions", "DimensionCount of sizes or strides"
+    STRUCT_DIMENSIONS = 64, "numbers", "an array of numbers: DimensionCount of sizes or strides"
+    STRUCT_FUSED = 8, "operators", "operators fused into one another"
     ONNX_FILE = 2**31 - 1, "bytes", "the file without external data; protobuf reads no message of 2 GiB"
     ONNX_MESSAGES = 500_000, "messages", "graphs, nodes, attributes, tensors, values and functions of a file", 1 / 16
     ONNX_NAME = 2**14, "characters", "a name"

@@ -22,7 +22,6 @@ from dmlsplit.graphs.descriptors import (
     GraphDesc,
     InputGraphEdgeDesc,
     IntermediateGraphEdgeDesc,
-    NeighbourOperatorDesc,
     OutputGraphEdgeDesc,
 )
 from dmlsplit.graphs.descriptors import GraphNode as GraphNode
@@ -35,6 +34,5 @@ __all__ = [
     "GraphReport",
     "InputGraphEdgeDesc",
     "IntermediateGraphEdgeDesc",
-    "NeighbourOperatorDesc",
     "OutputGraphEdgeDesc",
 ]

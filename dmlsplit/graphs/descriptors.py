@@ -7,25 +7,19 @@ Building one never judges it: an index out of range, a cycle, or an edge whose e
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import chain
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from dmlsplit.descriptors.any_operator import AnyOperatorDesc, narrowed
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc, Tensors, narrowed
 from dmlsplit.descriptors.descs import JoinOperatorDesc, SplitOperatorDesc, TensorDesc, TensorLike, _tensors, _uint
 from dmlsplit.descriptors.enums import UINT_MAX
-from dmlsplit.graphs.operators import JOIN, SPLIT, operator_number
-
-Value: TypeAlias = int | float | tuple[int, ...] | tuple[float, ...] | None
-"""A member of a neighbour that is no tensor: a number, an array of numbers, a null pointer."""
-Tensors: TypeAlias = tuple[TensorDesc | None, ...]
+from dmlsplit.graphs.operators import JOIN, SPLIT
 
 _MOST_OPTIONAL: Final = 16
 """The most tensors of an operator that may be absent."""
-_NO_MEMBERS: Final[Mapping[str, Value]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,44 +72,7 @@ class IntermediateGraphEdgeDesc(_Edge):
     to_node_input_index: int
 
 
-@dataclass(frozen=True, slots=True, init=False)
-class NeighbourOperatorDesc:
-    """An operator of a graph that is neither Split nor Join: its type and tensors are known, its arithmetic is not.
-
-    `type` is a DML_OPERATOR_TYPE by name (with or without DML_OPERATOR_) or number. `inputs` and `outputs` are the
-    tensors in the order of the members, None for a null pointer; `members` are the other members by name, in order.
-
-    Raises ValueError for an unknown name, DescriptorError for a number that does not fit a UINT.
-    """
-
-    type: int
-    inputs: Tensors
-    outputs: Tensors
-    members: Mapping[str, Value] = field(hash=False)
-
-    def __init__(
-        self,
-        type: int | str,
-        inputs: Iterable[TensorLike],
-        outputs: Iterable[TensorLike],
-        members: Mapping[str, Value] = _NO_MEMBERS,
-    ) -> None:
-        put = object.__setattr__
-        put(self, "type", operator_number(type) if isinstance(type, str) else _uint(type, "Type"))
-        put(self, "inputs", _tensors(tuple(inputs), "inputs"))
-        put(self, "outputs", _tensors(tuple(outputs), "outputs"))
-        values = {name: tuple(value) if isinstance(value, list) else value for name, value in members.items()}
-        put(self, "members", MappingProxyType(values))
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Pickles and copies by members, since pickle refuses a read-only mapping."""
-        return NeighbourOperatorDesc, (self.type, self.inputs, self.outputs, dict(self.members))
-
-
-Neighbour: TypeAlias = NeighbourOperatorDesc | AnyOperatorDesc
-"""A node that is neither Split nor Join: by its tensors, or with all of its struct."""
-NEIGHBOURS: Final = (NeighbourOperatorDesc, AnyOperatorDesc)
-GraphNode: TypeAlias = SplitOperatorDesc | JoinOperatorDesc | Neighbour
+GraphNode: TypeAlias = SplitOperatorDesc | JoinOperatorDesc | AnyOperatorDesc
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -146,7 +103,7 @@ class GraphDesc:
         put = object.__setattr__
         put(self, "inputs", _tensors(tuple(inputs), "Inputs"))
         put(self, "outputs", _tensors(tuple(outputs), "Outputs"))
-        found = _instances(nodes, (SplitOperatorDesc, JoinOperatorDesc, *NEIGHBOURS), "Nodes")
+        found = _instances(nodes, (SplitOperatorDesc, JoinOperatorDesc, AnyOperatorDesc), "Nodes")
         put(self, "nodes", tuple([narrowed(node) if isinstance(node, AnyOperatorDesc) else node for node in found]))
         put(self, "input_edges", _instances(input_edges, (InputGraphEdgeDesc,), "InputEdges"))
         put(self, "output_edges", _instances(output_edges, (OutputGraphEdgeDesc,), "OutputEdges"))
@@ -217,6 +174,6 @@ def _count(indices: list[int]) -> int:
 
 def node_type(node: GraphNode) -> int:
     """The DML_OPERATOR_TYPE."""
-    if isinstance(node, NEIGHBOURS):
+    if isinstance(node, AnyOperatorDesc):
         return node.type
     return SPLIT if isinstance(node, SplitOperatorDesc) else JOIN

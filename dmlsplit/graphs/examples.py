@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, SplitOperatorDesc
 from dmlsplit.descriptors.enums import TensorDataType
 from dmlsplit.graphs.descriptors import (
@@ -13,9 +14,7 @@ from dmlsplit.graphs.descriptors import (
     GraphNode,
     InputGraphEdgeDesc,
     IntermediateGraphEdgeDesc,
-    NeighbourOperatorDesc,
     OutputGraphEdgeDesc,
-    Value,
     node_tensors,
 )
 
@@ -52,7 +51,7 @@ class Sketch:
     def slice(self, source: End, axis: int, start: int, length: int) -> End:
         before = self.tensors[source].sizes or ()
         sizes = [length if d == axis else size for d, size in enumerate(before)]
-        members: dict[str, Value] = {
+        members: dict[str, object] = {
             "DimensionCount": len(sizes),
             "InputWindowOffsets": tuple(start if d == axis else 0 for d in range(len(sizes))),
             "InputWindowSizes": tuple(sizes),
@@ -65,11 +64,11 @@ class Sketch:
         return self._neighbour(operator, sources, self.tensors[sources[0]].sizes or (), {})
 
     def _neighbour(
-        self, operator: str, sources: Sequence[End], sizes: Sequence[int], members: Mapping[str, Value]
+        self, operator: str, sources: Sequence[End], sizes: Sequence[int], members: Mapping[str, object]
     ) -> End:
         output = BufferTensorDesc(TensorDataType.FLOAT32, sizes)
         inputs = [self.tensors[source] for source in sources]
-        return self._add(NeighbourOperatorDesc(operator, inputs, [output], members), sources, [output])[0]
+        return self._add(AnyOperatorDesc.of_tensors(operator, inputs, [output], members), sources, [output])[0]
 
     def _add(self, desc: GraphNode, sources: Iterable[End], outputs: Iterable[BufferTensorDesc | None]) -> list[End]:
         number = len(self.nodes)
@@ -163,7 +162,7 @@ def broken_relu(**members: object) -> Callable[[bool], GraphDesc]:
 
     def made(cured: bool) -> GraphDesc:
         changes: Any = {} if cured else members
-        return replace(chain(NeighbourOperatorDesc("ACTIVATION_RELU", [_T], [_T])), **changes)
+        return replace(chain(AnyOperatorDesc.of_tensors("ACTIVATION_RELU", [_T], [_T])), **changes)
 
     return made
 
@@ -178,10 +177,10 @@ def chain(*operators: GraphNode) -> GraphDesc:
     )
 
 
-def unary(operator: str, *sizes: int, data_type: TensorDataType = TensorDataType.FLOAT32) -> NeighbourOperatorDesc:
+def unary(operator: str, *sizes: int, data_type: TensorDataType = TensorDataType.FLOAT32) -> AnyOperatorDesc:
     """An operator with one packed input and an output of equal size and type."""
     tensor = BufferTensorDesc(data_type, sizes)
-    return NeighbourOperatorDesc(operator, [tensor], [tensor])
+    return AnyOperatorDesc.of_tensors(operator, [tensor], [tensor])
 
 
 def resized(cured: bool) -> GraphDesc:
@@ -227,7 +226,7 @@ def flat(cured: bool) -> GraphDesc:
 
 def unobserved(cured: bool) -> GraphDesc:
     """The halves of relu(x), computed by an operator that was not observed in graphs; cured: by relu."""
-    operator = NeighbourOperatorDesc("ACTIVATION_RELU" if cured else 53, [_T], [_T])
+    operator = AnyOperatorDesc.of_tensors("ACTIVATION_RELU" if cured else 53, [_T], [_T])
     return chain(operator, SplitOperatorDesc.from_lengths(_T, 1, (8,)))
 
 
@@ -243,8 +242,8 @@ EXAMPLES: Final[Mapping[str, Callable[[bool], GraphDesc]]] = {
     ),
     "graph/cycle": circular,
     "graph/empty": broken_relu(inputs=[], outputs=[], nodes=[], input_edges=[], output_edges=[]),
-    "graph/tensor-null": broken_relu(nodes=[NeighbourOperatorDesc("ACTIVATION_RELU", [None], [_T])]),
-    "graph/tensor-short": broken_relu(nodes=[NeighbourOperatorDesc("ACTIVATION_RELU", [_WITH_ONE_STRIDE], [_T])]),
+    "graph/tensor-null": broken_relu(nodes=[AnyOperatorDesc.of_tensors("ACTIVATION_RELU", [None], [_T])]),
+    "graph/tensor-short": broken_relu(nodes=[AnyOperatorDesc.of_tensors("ACTIVATION_RELU", [_WITH_ONE_STRIDE], [_T])]),
     "graph/neighbour-rank": flat,
     "graph/fused-wrongly": gated,
     "graph/memory-overwritten": joined,

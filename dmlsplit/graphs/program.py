@@ -9,9 +9,9 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Final, TypeAlias
 
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.enums import TensorDataType
 from dmlsplit.descriptors.layout import is_packed, packed_strides
-from dmlsplit.graphs.descriptors import Neighbour
 from dmlsplit.graphs.operators import Family
 from dmlsplit.rules.graph_faults import Fault, TensorName, happens
 
@@ -357,7 +357,7 @@ def depth_first(roots: Iterable[Node]) -> list[Node]:
     return order
 
 
-def numbers_of(desc: Neighbour, name: str, count: int) -> tuple[int, ...]:
+def numbers_of(desc: AnyOperatorDesc, name: str, count: int) -> tuple[int, ...]:
     value = desc.members.get(name)
     if not isinstance(value, tuple) or len(value) != count:
         raise Unmodelled(f"{name} is needed to know which elements a Slice takes")

@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 from itertools import accumulate
 
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import BufferTensorDesc
 from dmlsplit.descriptors.layout import ELEMENT_BITS, is_packed
-from dmlsplit.graphs.descriptors import NEIGHBOURS, GraphDesc, node_tensors, node_type
+from dmlsplit.graphs.descriptors import GraphDesc, node_tensors, node_type
 from dmlsplit.graphs.operators import BY_NUMBER, LEAKY_RELU, RELU, Family, short_name
 from dmlsplit.graphs.program import (
     ELEMENT_BYTES,
@@ -67,7 +68,7 @@ class Program:
                 self._tensor(tensor.desc if tensor else None, node, k) for k, tensor in enumerate(node_tensors(desc)[1])
             ]
             self.nodes.append(node)
-            if not isinstance(desc, NEIGHBOURS):
+            if not isinstance(desc, AnyOperatorDesc):
                 node.axis = desc.axis
                 continue
             if family is Family.SLICE:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from graphlib import CycleError, TopologicalSorter
 from typing import NamedTuple
 
-from dmlsplit.descriptors.any_operator import AnyOperatorDesc
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc, Tensors
 from dmlsplit.descriptors.descs import BufferTensorDesc, TensorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic, Value
 from dmlsplit.descriptors.location import Location
-from dmlsplit.graphs.descriptors import NEIGHBOURS, GraphDesc, Tensors, node_tensors, node_type
+from dmlsplit.graphs.descriptors import GraphDesc, node_tensors, node_type
 from dmlsplit.graphs.operators import BY_NUMBER, SPLIT
 from dmlsplit.rules.graph import GRAPH_RULES
 
@@ -55,7 +55,7 @@ class _Structure:
             known = node_type(self.graph.nodes[i]) in BY_NUMBER  # unknown operators are not judged
             if known and None in map(_buffer, (*inputs, *outputs)):
                 self._add("graph/tensor-null", Location.of("Nodes", i), "one of its tensors, or its Desc, is null")
-            if isinstance(self.graph.nodes[i], NEIGHBOURS):  # Split and Join have rules of their own
+            if isinstance(self.graph.nodes[i], AnyOperatorDesc):  # Split and Join have rules of their own
                 for tensor in (*inputs, *outputs):
                     self._look_at_length(tensor, Location.of("Nodes", i))
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, NamedTuple
 
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.descriptors.enums import GRAPH, HResult
 from dmlsplit.descriptors.location import Location
-from dmlsplit.graphs.descriptors import NEIGHBOURS, GraphDesc, Neighbour, described
+from dmlsplit.graphs.descriptors import GraphDesc, described
 from dmlsplit.graphs.execution import Correctness, Execution
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import BY_NUMBER, operator_name
@@ -166,7 +167,7 @@ def _created(graph: GraphDesc, target: Target) -> _Compiled:
     first_failure: bool | None = None
     """True where the first failing node ends the process."""
     for i, node in enumerate(graph.nodes):
-        if isinstance(node, NEIGHBOURS):
+        if isinstance(node, AnyOperatorDesc):
             diagnostics = _neighbour(node, target)
             fails, ends = bool(diagnostics), False
         else:
@@ -181,7 +182,7 @@ def _created(graph: GraphDesc, target: Target) -> _Compiled:
     return _Compiled(tuple(found), None if first_failure is None else False, ends_the_process=bool(first_failure))
 
 
-def _neighbour(node: Neighbour, target: Target) -> Sequence[Diagnostic]:
+def _neighbour(node: AnyOperatorDesc, target: Target) -> Sequence[Diagnostic]:
     row = BY_NUMBER.get(node.type)
     if row is None or int(target.feature_level) > LOWEST_LEVEL_RANKS:
         return []

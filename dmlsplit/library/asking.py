@@ -10,8 +10,7 @@ from typing import Final, TypeAlias
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc, MemberError, widened
 from dmlsplit.descriptors.descs import OperatorDesc, TensorDesc
 from dmlsplit.descriptors.enums import FeatureLevel
-from dmlsplit.descriptors.schema import find_operator
-from dmlsplit.graphs import GraphDesc, NeighbourOperatorDesc
+from dmlsplit.graphs import GraphDesc
 from dmlsplit.graphs.descriptors import GraphNode, described
 from dmlsplit.library.catalogue import DIRECTML, LINUX, Build, debug_layer, directml_builds, find_build
 from dmlsplit.library.errors import Unavailable
@@ -291,21 +290,12 @@ def _size(tensor: TensorDesc | None) -> int | None:
 
 
 def node_desc(node: GraphNode, index: int) -> AnyOperatorDesc | OperatorDesc:
-    """A node's descriptor. MemberError where a NeighbourOperatorDesc does not say all of it."""
-    if not isinstance(node, NeighbourOperatorDesc):
-        return node
+    """A node's descriptor, with all of its struct; MemberError, with the node's index, where less is known."""
     try:
-        schema = find_operator(node.type)
-        inputs, outputs = iter(node.inputs), iter(node.outputs)
-        members: dict[str, object] = dict(node.members)
-        for member in schema.members:
-            if member.type == "tensor":
-                members[member.name] = next(inputs if member.role == "input" else outputs, None)
-        return AnyOperatorDesc(schema, members)
+        widened(node)
     except MemberError as error:
         raise MemberError(("Nodes", index, *error.path), error.said) from None
-    except ValueError as unknown:
-        raise MemberError(("Nodes", index, "Type"), str(unknown)) from None
+    return node
 
 
 def graph_steps(desc: GraphDesc) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, SplitOperatorDesc
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.descriptors.enums import TensorDataType
@@ -23,10 +24,8 @@ from dmlsplit.graphs.descriptors import (
     GraphNode,
     InputGraphEdgeDesc,
     IntermediateGraphEdgeDesc,
-    NeighbourOperatorDesc,
     OutputGraphEdgeDesc,
 )
-from dmlsplit.graphs.descriptors import Value as Member
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Graph, Node, Value, attribute
 from dmlsplit.models.once import Once
@@ -266,8 +265,7 @@ class _Builder:
         handed = GraphDesc(shapes, results, [node for node, _ in made], input_edges, output_edges, wires)
         kinds, ops = tuple([kind for _, kind in made]), tuple([row.name for row in rows])
         behind = self._behind_transposes(rows)
-        members = tuple([tuple(node.members.items()) for node, _ in made if isinstance(node, NeighbourOperatorDesc)])
-        alike = "judgements", handed, members, kinds, ops, has_constants, behind
+        alike = "judgements", handed, kinds, ops, has_constants, behind
         return FusedGraph(
             self.graph.scope.label,
             handed,
@@ -318,7 +316,7 @@ class _Builder:
             return SplitOperatorDesc(inputs[0], outputs, self._axis(node, 0)), kind
         if row.name == "Concat":
             return JoinOperatorDesc(inputs, outputs[0], self._axis(node, 1)), kind
-        members: dict[str, Member] = {}
+        members: dict[str, object] = {}
         number = row.lowered.type
         if kind is Kind.COPIES:
             moved = row.name == "Transpose" and self._moves(node)
@@ -341,7 +339,7 @@ class _Builder:
         elif kind is Kind.OBSERVED and (self._changes_nothing(node) or node in self.fusible):
             kind = Kind.UNKNOWN  # what it writes over may have the same value, or it is part of another operator
         type_ = _UNKNOWN_TYPE if number is None else number
-        return NeighbourOperatorDesc(type_, inputs, outputs, members), kind
+        return AnyOperatorDesc.of_tensors(type_, inputs, outputs, members), kind
 
     def _changes_nothing(self, node: Node) -> bool:
         return noop_elimination(self.optimized, node) is not None

@@ -85,8 +85,8 @@ static const DML_OPERATOR_DESC operators[] = {
     {DML_OPERATOR_JOIN, &join_of_nulls},
     {DML_OPERATOR_JOIN, &join_without_descs},
     {DML_OPERATOR_JOIN, &join_count_garbage},
-    /* Neither a Split nor a Join: nothing behind Desc is read. */
-    {(DML_OPERATOR_TYPE)60, "x"},
+    /* No operator: nothing behind Desc is read. */
+    {(DML_OPERATOR_TYPE)999, "x"},
     {(DML_OPERATOR_TYPE)HUGE_UINT, NULL},
     /* Malformed: no descriptor at all. */
     {DML_OPERATOR_SPLIT, NULL},

@@ -40,7 +40,7 @@ static const DML_OPERATOR_DESC multiply_operator = {DML_OPERATOR_ELEMENT_WISE_MU
 static const DML_OPERATOR_DESC linear_operator = {DML_OPERATOR_ACTIVATION_LINEAR, &linear};
 static const DML_OPERATOR_DESC identity_operator = {DML_OPERATOR_ELEMENT_WISE_IDENTITY, &identity};
 static const DML_OPERATOR_DESC slice_operator = {DML_OPERATOR_SLICE1, &slice};
-static const DML_OPERATOR_DESC other_operator = {(DML_OPERATOR_TYPE)53, "nothing of it is read"};
+static const DML_OPERATOR_DESC other_operator = {(DML_OPERATOR_TYPE)999, "nothing of it is read"};
 
 static const DML_OPERATOR_GRAPH_NODE_DESC node = {NULL, "node"};
 static const DML_GRAPH_NODE_DESC nodes[] = {

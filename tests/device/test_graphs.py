@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -145,11 +143,16 @@ def test_refusals():
 
 def test_parameters_that_are_missing_are_named():
     tensor = dml.BufferTensorDesc(1, (1, 1, 1, 4))
-    node = dml.NeighbourOperatorDesc("ACTIVATION_ELU", [tensor], [tensor])
+    node = dml.AnyOperatorDesc.of_tensors("ACTIVATION_ELU", [tensor], [tensor])
     edges = [dml.InputGraphEdgeDesc(0, 0, 0)], [dml.OutputGraphEdgeDesc(0, 0, 0)]
     with pytest.raises(dml.DirectMLError, match="ACTIVATION_ELU needs Alpha"):
         dml.Device().compile_graph(dml.GraphDesc([tensor], [tensor], [node], *edges))
-    found = dml.GraphDesc([tensor], [tensor], [replace(node, members={"Alpha": 0.5})], *edges)
+    found = dml.GraphDesc(
+        [tensor],
+        [tensor],
+        [dml.AnyOperatorDesc.of_tensors("ACTIVATION_ELU", [tensor], [tensor], {"Alpha": 0.5})],
+        *edges,
+    )
     (x,) = inputs_of(found)
     np.testing.assert_allclose(run(found)[0], np.where(x < 0, 0.5 * np.expm1(x), x), rtol=1e-5)
 
@@ -183,7 +186,7 @@ def test_temporary_memory_is_the_programs():
 
 def test_half_precision():
     half = dml.BufferTensorDesc(dml.TensorDataType.FLOAT16, (1, 1, 1, 8))
-    node = dml.NeighbourOperatorDesc("ACTIVATION_TANH", [half], [half])
+    node = dml.AnyOperatorDesc.of_tensors("ACTIVATION_TANH", [half], [half])
     edges = [dml.InputGraphEdgeDesc(0, 0, 0)], [dml.OutputGraphEdgeDesc(0, 0, 0)]
     device = dml.Device()
     op = device.compile_graph(dml.GraphDesc([half], [half], [node], *edges))

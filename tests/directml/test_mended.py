@@ -54,7 +54,7 @@ def is_of_floats(desc):
 
 def can_be_made(node):
     """Whether the harness knows the operator's members."""
-    return not isinstance(node, dml.NeighbourOperatorDesc) or node.type in BY_NUMBER
+    return not isinstance(node, dml.AnyOperatorDesc) or node.type in BY_NUMBER
 
 
 def outputs(desc, release):

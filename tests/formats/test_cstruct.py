@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import re
 from dataclasses import replace
 
 import pytest
@@ -41,7 +42,7 @@ JOIN = dml.JoinOperatorDesc.from_lengths(X, 2, (2, 1, 3))
 
 @pytest.mark.parametrize(("name", "size", "offsets"), LAYOUTS, ids=[row[0] for row in LAYOUTS])
 def test_layout(name, size, offsets):
-    struct = getattr(cstruct, name)
+    struct = getattr(cstruct, name, None) or cstruct.operator_struct(re.fullmatch(r"DML_(\w+)_OPERATOR_DESC", name)[1])
     assert ctypes.sizeof(struct) == size
     assert {field: getattr(struct, field).offset for field, *_ in struct._fields_} == offsets
 
@@ -57,7 +58,7 @@ def pointer(address: int, offset: int) -> int:
 def test_bytes_of_a_split():
     """Read with nothing but offsets, as a C program would."""
     memory = cstruct.write(SPLIT)
-    assert memory.type is dml.OperatorType.SPLIT
+    assert memory.type == dml.OperatorType.SPLIT
     assert uint(memory.operator_desc_address, 0) == 62
     desc = pointer(memory.operator_desc_address, 8)
     assert desc == memory.address
@@ -80,6 +81,11 @@ def test_both_addresses_and_lifetime(desc):
     gc.collect()
     assert cstruct.read(memory.operator_desc_address) == desc
     assert cstruct.read(memory.address, memory.type) == desc
+
+
+def through_c(desc):
+    memory = cstruct.write(desc)
+    return cstruct.read(memory.operator_desc_address)
 
 
 def tensor_in_c(tensor: dml.TensorDesc | None) -> dml.TensorDesc | None:
@@ -124,7 +130,7 @@ def is_representable(desc: dml.OperatorDesc) -> bool:
 @given(any_operator())
 def test_round_trip_or_refusal(desc):
     if is_representable(desc):
-        assert cstruct.read(cstruct.write(desc).operator_desc_address) == in_c(desc)
+        assert through_c(desc) == in_c(desc)
     else:
         with pytest.raises(dml.DescriptorError, match=r"^(In|Out)put"):
             cstruct.write(desc)
@@ -149,7 +155,7 @@ def null(desc):
     ids=["input", "outputs", "desc", "sizes", "empty-sizes", "empty-outputs", "join-output", "join-inputs"],
 )
 def test_null_and_empty_members_are_kept_apart(desc):
-    assert cstruct.read(cstruct.write(desc).operator_desc_address) == desc
+    assert through_c(desc) == desc
 
 
 @pytest.mark.parametrize(
@@ -189,7 +195,7 @@ def test_write_refuses_very_many_tensors():
 
 
 def test_write_refuses_what_is_no_descriptor():
-    with pytest.raises(TypeError, match="int is not a SplitOperatorDesc"):
+    with pytest.raises(TypeError, match="int is no descriptor of an operator"):
         cstruct.write(7)
 
 
@@ -209,7 +215,7 @@ def input_buffer(memory: cstruct.CStruct) -> int:
 BROKEN = {
     "split desc null": (lambda m: m.operator_desc_address, 8, 0, 8, "Desc: the address is null"),
     "split desc misaligned": (lambda m: m.operator_desc_address, 8, 0x1004, 8, "Desc: the address 0x1004 is not"),
-    "another operator": (lambda m: m.operator_desc_address, 0, 5, 4, "Type: 5 is neither DML_OPERATOR_SPLIT"),
+    "another operator": (lambda m: m.operator_desc_address, 0, 999, 4, "Type: 999 is no operator"),
     "input misaligned": (lambda m: m.address, 0, 0x1001, 8, "InputTensor: the address 0x1001 is not a multiple of 8"),
     "outputs misaligned": (lambda m: m.address, 16, 0x1002, 8, "OutputTensors: the address 0x1002 is not"),
     "output count": (lambda m: m.address, 8, 2**32 - 1, 4, "OutputCount: 4294967295 is more than 1048576"),
@@ -237,7 +243,7 @@ def test_read_refuses(case):
         (0x1001, dml.OperatorType.JOIN, "DML_JOIN_OPERATOR_DESC: the address 0x1001 is not a multiple of 8"),
         (1 << 64, None, "DML_OPERATOR_DESC: 0x10000000000000000 is no 64-bit address"),
         (-8, None, "DML_OPERATOR_DESC: -0x8 is no 64-bit address"),
-        (8, dml.OperatorType.INVALID, "Type: 0 is neither DML_OPERATOR_SPLIT"),
+        (8, dml.OperatorType.INVALID, "Type: 0 is no operator"),
     ],
     ids=["null", "null split", "misaligned join", "too large", "negative", "no operator"],
 )

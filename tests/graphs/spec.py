@@ -109,7 +109,8 @@ def _node(node: dict[str, Any], inputs: list[dml.BufferTensorDesc]) -> graphs.Gr
             "InputWindowSizes": tuple(node["win"]),
             "InputWindowStrides": tuple(node["step"]),
         }
-    elif "p" in node:
-        members = {f"Parameter{i}": value for i, value in enumerate(node["p"])}
     name = OPERATORS.get(node["op"], f"ACTIVATION_{node['op']}")
-    return graphs.NeighbourOperatorDesc(name, inputs, outputs, members)
+    if "p" in node:
+        numbers = [member.name for member in dml.find_operator(name).members if member.type == "float"]
+        members = dict(zip(numbers, node["p"], strict=True))
+    return dml.AnyOperatorDesc.of_tensors(name, inputs, outputs, members)

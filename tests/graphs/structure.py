@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dmlsplit as dml
-from dmlsplit import graphs
-from dmlsplit.graphs import GraphDesc, NeighbourOperatorDesc
+from dmlsplit import AnyOperatorDesc, graphs
+from dmlsplit.graphs import GraphDesc
 
 T4 = dml.BufferTensorDesc(1, (1, 4, 1, 16))
 T8 = dml.BufferTensorDesc(1, (1, 8, 1, 16))
@@ -13,11 +13,11 @@ HALF = dml.BufferTensorDesc(2, (1, 16, 1, 16))
 
 
 def unary(name, tensor=T8):
-    return NeighbourOperatorDesc(name, [tensor], [tensor])
+    return AnyOperatorDesc.of_tensors(name, [tensor], [tensor])
 
 
 RELU, TANH, RELU4 = unary("ACTIVATION_RELU"), unary("ACTIVATION_TANH"), unary("ACTIVATION_RELU", T4)
-ADD = NeighbourOperatorDesc("ELEMENT_WISE_ADD", [T8, T8], [T8])
+ADD = AnyOperatorDesc.of_tensors("ELEMENT_WISE_ADD", [T8, T8], [T8])
 SPLIT = dml.SplitOperatorDesc(T8, [T4, T4], 1)
 JOIN = dml.JoinOperatorDesc([T4, T4], T8, 1)
 

@@ -189,12 +189,14 @@ def test_strides_of_another_number_than_dimensions(member, strides):
         dml.TensorDataType.FLOAT32, (1, 8, 1, 16), strides=strides, total_tensor_size_in_bytes=512
     )
     whole = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 8, 1, 16))
-    at_node = dml.NeighbourOperatorDesc("ACTIVATION_RELU", **{"inputs": [whole], "outputs": [whole], member: [tensor]})
+    at_node = dml.AnyOperatorDesc.of_tensors(
+        "ACTIVATION_RELU", **{"inputs": [whole], "outputs": [whole], member: [tensor]}
+    )
     edges = {
         "input_edges": [dml.InputGraphEdgeDesc(0, 0, 0)],
         "output_edges": [dml.OutputGraphEdgeDesc(0, 0, 0)],
     }
-    relu = dml.NeighbourOperatorDesc("ACTIVATION_RELU", [whole], [whole])
+    relu = dml.AnyOperatorDesc.of_tensors("ACTIVATION_RELU", [whole], [whole])
     ends = {"inputs": [whole], "outputs": [whole]}
     for graph in (
         dml.GraphDesc(**ends, nodes=[at_node], **edges),

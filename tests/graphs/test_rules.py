@@ -114,7 +114,7 @@ def test_unknown_operators_and_builds_are_unknown():
     x = g.input(1, 8, 1, 16)
     known = g.graph(g("ACTIVATION_RELU", x))
     tensor = known.inputs[0]
-    other = graphs.NeighbourOperatorDesc(53, [tensor], [tensor])
+    other = dml.AnyOperatorDesc.of_tensors(53, [tensor], [tensor])
     desc = graphs.GraphDesc([tensor], [tensor], [other], known.input_edges, known.output_edges)
     report = dml.validate(desc)
     assert (report.hresult, report.compiles, report.outputs) == (None, None, ("unknown",))

@@ -137,7 +137,7 @@ def test_a_node_that_does_not_say_all_of_its_struct(newest):
     graph = dml.GraphDesc(
         [tensor],
         [tensor],
-        [dml.NeighbourOperatorDesc("ACTIVATION_ELU", [tensor], [tensor])],
+        [dml.AnyOperatorDesc.of_tensors("ACTIVATION_ELU", [tensor], [tensor])],
         [dml.InputGraphEdgeDesc(0, 0, 0)],
         [dml.OutputGraphEdgeDesc(0, 0, 0)],
     )
