@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from dmlsplit.system.errors import DirectMLWarning as DirectMLWarning
     from dmlsplit.system.errors import NativeError as NativeError
     from dmlsplit.targets.feature_levels import TensorSupport as TensorSupport
-    from dmlsplit.targets.feature_levels import tensor_support as tensor_support
+    from dmlsplit.targets.operator_support import tensor_support as tensor_support
     from dmlsplit.targets.release_names import find_release
     from dmlsplit.targets.releases import Release, releases
     from dmlsplit.targets.runtime_versions import Runtime, find_runtime, runtimes
@@ -141,7 +141,8 @@ _NAMES = {
     "native.execution": "BoundOperator CompiledOperator compile",
     "system.errors": "BindingError DescriptorError DirectMLWarning DmlSplitError InputError NativeError"
     " NotLegalizedError",
-    "targets.feature_levels": "TensorSupport tensor_support",
+    "targets.feature_levels": "TensorSupport",
+    "targets.operator_support": "tensor_support",
     "targets.release_names": "find_release",
     "targets.releases": "Release releases",
     "targets.runtime_versions": "Runtime find_runtime runtimes",

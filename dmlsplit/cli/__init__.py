@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "rule": "List the rules, or explain one.",
     "run": "Execute a DxDispatch model on the CPU.",
     "split": "Split an array in a file, of any size.",
+    "support": "Show the data types and ranks that an operator takes.",
 }
 """Name of a command, and of its module, which is imported when the command is asked for -> its help in one line."""
 

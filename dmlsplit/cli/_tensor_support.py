@@ -13,7 +13,7 @@ from dmlsplit.descriptors.diagnostics import SCHEMA
 from dmlsplit.descriptors.enums import FeatureLevel, OperatorType
 from dmlsplit.descriptors.layout import ELEMENT_BITS
 from dmlsplit.report.table import Table
-from dmlsplit.targets.feature_levels import JOIN_PAGE, SPLIT_PAGE, TensorSupport, table_levels, tensor_support
+from dmlsplit.targets.feature_levels import JOIN_PAGE, SPLIT_PAGE, TensorSupport, documented_support, table_levels
 from dmlsplit.targets.releases import Release, directml_versions, releases
 from dmlsplit.targets.runtime_versions import runtimes
 
@@ -33,7 +33,7 @@ def _support(operator: OperatorType) -> list[Support]:
     return [
         Support(
             tuple(level for level in FeatureLevel if start <= level and (end is None or level < end)),
-            tensor_support(operator, start),
+            documented_support(operator, start),
         )
         for start, end in zip(own, ends, strict=True)
     ]

@@ -14,7 +14,7 @@ from dmlsplit.rules import _examples as eg
 from dmlsplit.rules._model import THE_PAGE, Each, Finding, Findings, number_range, operator_rules, type_name
 from dmlsplit.rules._sources import HEADER, JOIN_DESC, OBSERVED, OURS
 from dmlsplit.rules._views import DIMENSIONS, Aspect, OperatorView, TensorView
-from dmlsplit.targets.feature_levels import tensor_support
+from dmlsplit.targets.feature_levels import documented_support
 
 _RANK: Final = frozenset({Aspect.DESC, Aspect.DIMENSION_COUNT})
 # A join compares sizes before all else, in the dimensions that both tensors have.
@@ -39,7 +39,7 @@ INPUT_ELEMENTS_MAX: Final = 2**31 - 1
 )
 def dimension_count_differs(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
     count, level = o.whole.desc.dimension_count, o.target.feature_level
-    documented = tensor_support(o.type, level)[-1].dimension_counts
+    documented = documented_support(o.type, level)[-1].dimension_counts
     observed = o.target.builds[o.type][-1].dimension_counts
     if (count in documented) != (count in observed):
         message = (

@@ -19,13 +19,20 @@ JOIN_PAGE: Final = "https://learn.microsoft.com/windows/win32/api/directml/ns-di
 
 @dataclass(frozen=True, slots=True)
 class TensorSupport:
-    """One row of a page's "Tensor support" table: the dimension counts and data types of one member."""
+    """One row of a "Tensor support" table: the dimension counts and data types of one member.
+
+    `source` is the page, or says which builds were asked. `same_data_type_as` and `same_dimension_count_as` are the
+    tensors that have the same one wherever there is a choice; pages do not say that of tables.
+    """
 
     tensor: str
     kind: str
     dimension_counts: tuple[int, ...]
     data_types: frozenset[TensorDataType]
     source: str
+    optional: bool = False
+    same_data_type_as: tuple[str, ...] = ()
+    same_dimension_count_as: tuple[str, ...] = ()
 
 
 def _of_bits(*bits: int) -> frozenset[TensorDataType]:
@@ -61,18 +68,18 @@ def table_levels(operator: OperatorType) -> tuple[FeatureLevel, ...]:
     return tuple(sorted(_TABLES[operator]))
 
 
-def tensor_support(operator: OperatorType, feature_level: FeatureLevel | int | str) -> tuple[TensorSupport, ...]:
-    """The documented tensor support of an operator at a feature level, inputs first.
+def documented_support(operator: OperatorType, feature_level: FeatureLevel | int | str) -> tuple[TensorSupport, ...]:
+    """The documented tensor support of Split or Join at a feature level, inputs first.
 
     ValueError for an operator other than SPLIT and JOIN, or an unknown level.
     """
     if not isinstance(operator, int) or operator not in _TABLES:
         raise ValueError(f"dmlsplit knows the tensor support of SPLIT and JOIN, not of {operator!r}")
-    return _tensor_support(OperatorType(operator), FeatureLevel.parse(feature_level))
+    return _documented_support(OperatorType(operator), FeatureLevel.parse(feature_level))
 
 
 @cache
-def _tensor_support(operator: OperatorType, level: FeatureLevel) -> tuple[TensorSupport, ...]:
+def _documented_support(operator: OperatorType, level: FeatureLevel) -> tuple[TensorSupport, ...]:
     row = max(candidate for candidate in _TABLES[operator] if candidate <= level)
     dimension_counts, data_types = _TABLES[operator][row]
     page, members = _MEMBERS[operator]

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from dmlsplit.descriptors.enums import FeatureLevel, HResult, OperatorType, TensorDataType
 from dmlsplit.descriptors.layout import extent
-from dmlsplit.targets.feature_levels import TensorSupport, tensor_support
+from dmlsplit.targets.feature_levels import TensorSupport, documented_support
 
 OBSERVED: Final = "observed: CreateOperator of this build"
 
@@ -151,7 +151,7 @@ def _support(release: Release) -> Mapping[OperatorType, tuple[TensorSupport, ...
     return {
         operator: tuple(
             TensorSupport(row.tensor, row.kind, counts[operator], release.traits.data_types, OBSERVED)
-            for row in tensor_support(operator, release.max_feature_level)
+            for row in documented_support(operator, release.max_feature_level)
         )
         for operator in counts
     }

@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.enums import FeatureLevel, HResult, OperatorType, TensorDataType
-from dmlsplit.targets.feature_levels import TensorSupport, tensor_support
+from dmlsplit.targets.feature_levels import TensorSupport, documented_support
 from dmlsplit.targets.release_names import find_release
 from dmlsplit.targets.releases import NEWEST, Release, SizeArithmetic, release_of_level
 from dmlsplit.targets.runtime_versions import Runtime, find_runtime
@@ -124,7 +124,7 @@ class Target:
             self.release = None
             self.feature_level = by
             self.name = f"feature level {by}"
-            self.support = {operator: tensor_support(operator, by) for operator in _OPERATORS}
+            self.support = {operator: documented_support(operator, by) for operator in _OPERATORS}
             build = release_of_level(by)
             self.builds = self.support if build is None else build.support
             self.arithmetic = SizeArithmetic.EXACT

@@ -1,0 +1,185 @@
+"""Tensor support of every operator, by feature level or by release: what builds answered, else what the pages say.
+
+A level that builds were asked of has what any of them takes. A level without one has what the operator's page says of
+it, if the page has a row that is newer than the builds below; else what the builds below and above it take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final, TypeAlias
+
+from dmlsplit.descriptors.enums import FeatureLevel, OperatorType, TensorDataType
+from dmlsplit.descriptors.schema import Member, OperatorSchema, find_operator
+from dmlsplit.targets.feature_levels import TensorSupport, documented_support
+from dmlsplit.targets.operator_tables import OperatorFacts, OperatorTable, table
+from dmlsplit.targets.relations import Relation
+from dmlsplit.targets.release_names import find_release
+from dmlsplit.targets.releases import Release, releases
+
+By: TypeAlias = FeatureLevel | Release
+
+PAGE: Final = "https://learn.microsoft.com/windows/win32/api/directml/ns-directml-dml_{}_operator_desc"
+RECORDED: Final = "recorded"
+DOCUMENTED: Final = "documented"
+_SPLIT_AND_JOIN: Final = {"SPLIT": OperatorType.SPLIT, "JOIN": OperatorType.JOIN}
+
+
+@dataclass(frozen=True)
+class OperatorSupport:
+    """What a target takes of an operator: all that one of `facts` takes, nothing where there are none.
+
+    `basis` is "recorded" (builds were asked) or "documented", `source` names the builds or the page.
+    """
+
+    facts: tuple[OperatorFacts, ...]
+    basis: str
+    source: str
+
+
+def operator_support(schema: OperatorSchema, by: By) -> OperatorSupport:
+    """What a feature level or a release takes of an operator other than Split and Join."""
+    return _support(schema, by.max_feature_level, by.name) if isinstance(by, Release) else _support(schema, by, None)
+
+
+@cache
+def _support(schema: OperatorSchema, level: FeatureLevel, release: str | None) -> OperatorSupport:
+    recorded = table()
+    if release is not None:
+        return _of_builds(schema, [_asked_for(release, recorded)], recorded)
+    asked = [each for each in releases() if recorded.was_asked(each.name)]
+    if schema.since > level:
+        page = PAGE.format(schema.name.lower())
+        return OperatorSupport((), DOCUMENTED, f"{page} (DML_FEATURE_LEVEL_{schema.since})")
+    of_level = [each for each in asked if each.max_feature_level == level]
+    if of_level:
+        return _of_builds(schema, of_level, recorded)
+    levels = {each.max_feature_level for each in asked}
+    below = max([each for each in levels if each < level], default=None)
+    documented = recorded.documented(schema.name, level)
+    if documented is not None and (below is None or documented[0] > below):
+        row, facts = documented
+        source = f"{PAGE.format(schema.name.lower())} (DML_FEATURE_LEVEL_{row})"
+        return OperatorSupport((facts,), DOCUMENTED, source)
+    around = {below, min(each for each in levels if each > level)}
+    known = [each for each in asked if each.max_feature_level in around and each.max_feature_level >= schema.since]
+    return _of_builds(schema, known, recorded)
+
+
+def _asked_for(name: str, recorded: OperatorTable) -> Release:
+    """The build of a name, or that of the same version for another system, where only that was asked."""
+    release = find_release(name)
+    same = [each for each in releases() if each.directml == release.directml and recorded.was_asked(each.name)]
+    return next((each for each in same if each.name == release.name), same[0])
+
+
+def _of_builds(schema: OperatorSchema, builds: Sequence[Release], recorded: OperatorTable) -> OperatorSupport:
+    found = [recorded.facts(schema.name, build.name) for build in builds]
+    names = ", ".join(dict.fromkeys(build.directml for build in builds))
+    different: list[OperatorFacts] = []
+    for each in found:
+        if each is not None and each not in different:
+            different.append(each)
+    return OperatorSupport(tuple(different), RECORDED, f"{RECORDED}: DirectML {names}")
+
+
+def tensor_support(operator: str | int, by: By | str | int) -> tuple[TensorSupport, ...]:
+    """The tensor support of an operator at a feature level or in a release: a row a tensor, in the struct's order.
+
+    `operator` is a name ("GEMM", "DML_OPERATOR_GEMM") or a DML_OPERATOR_TYPE, `by` a FeatureLevel, a Release or the
+    name of one ("3_0", "1.15.4"). No rows where the target does not know the operator. ValueError for an unknown
+    operator, level or release.
+    """
+    if not isinstance(operator, (str, int)):
+        raise ValueError(f"{operator!r} is no operator; give its name or its DML_OPERATOR_TYPE")
+    schema = find_operator(operator)
+    target = _target(by)
+    kind = _SPLIT_AND_JOIN.get(schema.name)
+    if kind is not None:
+        return target.support[kind] if isinstance(target, Release) else documented_support(kind, target)
+    support = operator_support(schema, target)
+    if not support.facts:
+        return ()
+    return tuple([row for member in schema.members for row in _rows(member, support)])
+
+
+def settings_of(schema: OperatorSchema, by: By) -> dict[str, tuple[TensorSupport, ...]]:
+    """Settings of attributes ("Function=L2", "ScaleBias=given") that the data types depend on, each with the rows of
+    the tensors that have fewer with it."""
+    if schema.name in _SPLIT_AND_JOIN:
+        return {}
+    settings = dict.fromkeys(setting for each in operator_support(schema, by).facts for setting in each.by)
+    rows = {row.tensor: row for row in tensor_support(schema.number, by)}
+    found = {setting: rows_with(schema, by, setting) for setting in settings}
+    fewer = {
+        setting: tuple([row for row in with_it if row.data_types != rows[row.tensor].data_types])
+        for setting, with_it in found.items()
+    }
+    return {setting: with_it for setting, with_it in fewer.items() if with_it}
+
+
+def rows_with(schema: OperatorSchema, by: By, setting: str) -> tuple[TensorSupport, ...]:
+    """The rows of tensor_support with the data types that go with a setting of an attribute."""
+    facts = operator_support(schema, by).facts
+    found = []
+    for row in tensor_support(schema.number, by):
+        types = {each for of in facts for each in of.by.get(setting, of.types).values_of(row.tensor)}
+        found.append(replace(row, data_types=frozenset(map(TensorDataType, types))))
+    return tuple(found)
+
+
+@cache
+def recorded_values(schema: OperatorSchema, member: str) -> frozenset[int]:
+    """The values of an enum that any build takes beside an accepted descriptor's other members."""
+    recorded = table()
+    found = [recorded.facts(schema.name, build) for build in recorded.builds]
+    return frozenset(value for facts in found if facts is not None for value in facts.values.get(member, ()))
+
+
+def _target(by: By | str | int) -> By:
+    if isinstance(by, (FeatureLevel, Release)):
+        return by
+    try:
+        return FeatureLevel.parse(by)
+    except ValueError:
+        if isinstance(by, str) and by[:1].isdigit() and "." not in by:
+            raise
+        return find_release(str(by))
+
+
+def _rows(member: Member, support: OperatorSupport) -> Iterable[TensorSupport]:
+    """The rows of a member's tensors; of an array one for each entry that was asked about."""
+    if member.type == "tensor":
+        names = [member.name]
+    elif member.type == "tensors":
+        names = [f"{member.name}[{i}]" for i in range(9)]
+    else:
+        return
+    for name in names:
+        types = {each for facts in support.facts for each in _types(facts, name)}
+        ranks = {each for facts in support.facts for each in facts.ranks.values_of(name)}
+        if types or ranks:
+            kind = "Optional input" if member.optional else "Input"
+            yield TensorSupport(
+                name,
+                kind if member.role == "input" else kind.replace("Input", "Output").replace("input", "output"),
+                tuple(sorted(ranks)),
+                frozenset(map(TensorDataType, types)),
+                support.source,
+                member.optional,
+                _alike([each for facts in support.facts for each in (facts.types, *facts.by.values())], name),
+                _alike([facts.ranks for facts in support.facts], name),
+            )
+
+
+def _types(facts: OperatorFacts, name: str) -> set[int]:
+    """The types that a tensor may have, whatever the attributes are."""
+    return {each for relation in (facts.types, *facts.by.values()) for each in relation.values_of(name)}
+
+
+def _alike(relations: Sequence[Relation], name: str) -> tuple[str, ...]:
+    """The tensors that have the value of this one in all of the relations."""
+    found = [relation.alike(name) for relation in relations]
+    return tuple([each for each in found[0] if all(each in others for others in found)])

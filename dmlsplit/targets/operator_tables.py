@@ -1,0 +1,91 @@
+"""What DirectML builds answered about each operator's data types and ranks: the table that packaging/support.py writes.
+
+`operator_support.json.xz` has a column for each build that was asked and, for each operator, the different answers and
+which build gave which.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from dmlsplit.descriptors.enums import FeatureLevel, TensorDataType
+from dmlsplit.targets.relations import Relation
+
+FILE: Final = Path(__file__).with_name("operator_support.json.xz")
+
+
+@dataclass(frozen=True)
+class OperatorFacts:
+    """What a build takes of an operator.
+
+    `types` and `ranks` are of its tensors; members of DML_TENSOR_DATA_TYPE count as tensors. `by` maps a setting of an
+    attribute ("Function=L2", "ScaleBias=given") to the types that are taken with it, where they are others. `values`
+    are the values of enums and BOOLs, and the numbers of fused activations, that are taken beside an accepted
+    descriptor's other members.
+    """
+
+    types: Relation
+    ranks: Relation
+    by: Mapping[str, Relation]
+    values: Mapping[str, frozenset[int]]
+
+
+class OperatorTable:
+    """The whole table."""
+
+    def __init__(self, content: Mapping[str, Any]) -> None:
+        self.builds: tuple[str, ...] = tuple(content["builds"])
+        self._operators: Mapping[str, Mapping[str, Any]] = content["operators"]
+        self._documented: Mapping[str, Mapping[str, Any]] = content["documented"]
+
+    def facts(self, operator: str, build: str) -> OperatorFacts | None:
+        """What a build takes of an operator; None where it refuses all of it. KeyError for a build that was not
+        asked."""
+        return _facts(self, operator, self.builds.index(build)) if operator in self._operators else None
+
+    def was_asked(self, build: str) -> bool:
+        return build in self.builds
+
+    def documented(self, operator: str, level: FeatureLevel) -> tuple[FeatureLevel, OperatorFacts] | None:
+        """What the operator's page says of a level: the highest row at or below it; None where no page is known."""
+        rows = {FeatureLevel.parse(each): row for each, row in self._documented.get(operator, {}).items()}
+        own = max([each for each in rows if each <= level], default=None)
+        if own is None:
+            return None
+        ranks = {tensor: row[0] for tensor, row in rows[own].items()}
+        types = {tensor: [TensorDataType[name] for name in row[1]] for tensor, row in rows[own].items()}
+        return own, OperatorFacts(Relation.independent(types), Relation.independent(ranks), {}, {})
+
+    def form(self, operator: str, index: int) -> dict[str, Any]:
+        """A build's answers as the file has them."""
+        found: dict[str, Any] = {}
+        for key, (forms, of) in self._operators[operator].items():
+            if of[index] is not None:
+                found[key] = forms[of[index]]
+        return found
+
+
+@cache
+def table() -> OperatorTable:
+    """The table of the package."""
+    import lzma  # few programs have operators other than Split and Join
+
+    return OperatorTable(json.loads(lzma.decompress(FILE.read_bytes())))
+
+
+@cache
+def _facts(of: OperatorTable, operator: str, index: int) -> OperatorFacts | None:
+    form = of.form(operator, index)
+    if not form:
+        return None
+    return OperatorFacts(
+        Relation.from_json(form["types"]),
+        Relation.from_json(form["ranks"]),
+        {key.removeprefix("by "): Relation.from_json(value) for key, value in form.items() if key.startswith("by ")},
+        {key.removeprefix("of "): frozenset(value) for key, value in form.items() if key.startswith("of ")},
+    )

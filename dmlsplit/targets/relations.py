@@ -1,0 +1,177 @@
+"""What combinations of values an operator's members may have together: of data types, or of numbers of dimensions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from typing import Any, Final, TypeAlias
+
+Combination: TypeAlias = tuple[int, ...]
+Row: TypeAlias = tuple[int, ...]
+"""A mask of values for each group: bit n is value n."""
+WIDEST: Final = 32
+"""Values from here on are in no mask."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Groups of members that depend on each other. The members of a group have one value; the values of all groups
+    together are in one of the rows."""
+
+    groups: tuple[tuple[str, ...], ...]
+    rows: tuple[Row, ...]
+
+    @cached_property
+    def masks(self) -> tuple[int, ...]:
+        """The values that each group has in any row."""
+        return tuple([_union(row[i] for row in self.rows) for i in range(len(self.groups))])
+
+    def has(self, values: Mapping[str, int]) -> bool:
+        """True where a row has the values; a member without a value may have any."""
+        bits = []
+        for group in self.groups:
+            found = {values[name] for name in group if name in values}
+            if len(found) > 1:
+                return False
+            bits.append(_bit(found.pop()) if found else -1)
+        return any(all(bit == -1 or bit & mask for bit, mask in zip(bits, row, strict=True)) for row in self.rows)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Combinations that are accepted: those that every part has."""
+
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, names: Sequence[str], accepted: Iterable[Combination]) -> Relation:
+        """The smallest relation of this form that has all the combinations."""
+        combinations = list(dict.fromkeys(accepted))
+        groups = _alike(len(names), combinations)
+        reduced = [tuple([each[group[0]] for group in groups]) for each in combinations]
+        parts = []
+        for together in _dependent(len(groups), reduced):
+            tuples = {tuple([each[i] for i in together]) for each in reduced}
+            named = tuple([tuple([names[i] for i in groups[g]]) for g in together])
+            parts.append(Part(named, _rows(tuples)))
+        return cls(tuple(parts))
+
+    @classmethod
+    def independent(cls, values: Mapping[str, Iterable[int]]) -> Relation:
+        """The relation of members that do not depend on each other."""
+        return cls(tuple([Part(((name,),), ((_union(1 << each for each in of),),)) for name, of in values.items()]))
+
+    @classmethod
+    def from_json(cls, parts: Any) -> Relation:
+        return cls(
+            tuple(
+                [
+                    Part(tuple([tuple(group) for group in groups]), tuple([tuple(row) for row in rows]))
+                    for groups, rows in parts
+                ]
+            )
+        )
+
+    def to_json(self) -> list[Any]:
+        return [[part.groups, part.rows] for part in self.parts]
+
+    def has(self, values: Mapping[str, int]) -> bool:
+        """True where the values of these members are accepted together; members that are left out are not looked at."""
+        return all(part.has(values) for part in self.parts)
+
+    def part_of(self, name: str) -> tuple[Part, int] | None:
+        """The part that a member is in, and the number of its group there."""
+        return next(((part, i) for part in self.parts for i, group in enumerate(part.groups) if name in group), None)
+
+    def values_of(self, name: str) -> tuple[int, ...]:
+        """The values that a member has in any combination, the lowest first."""
+        found = self.part_of(name)
+        return () if found is None else values_in(found[0].masks[found[1]])
+
+    def alike(self, name: str) -> tuple[str, ...]:
+        """The members that have the same value as this one wherever it has a choice."""
+        found = self.part_of(name)
+        if found is None or found[0].masks[found[1]].bit_count() < 2:
+            return ()
+        return tuple([each for each in found[0].groups[found[1]] if each != name])
+
+    def groups_of(self, names: Sequence[str]) -> list[list[int]]:
+        """The groups as indices of `names`."""
+        return [[names.index(name) for name in group] for part in self.parts for group in part.groups]
+
+    def agrees(self, names: Sequence[str], answers: Mapping[Combination, bool]) -> bool:
+        """True where this has exactly the combinations that are answered with True."""
+        return all(self.has(dict(zip(names, each, strict=True))) == ok for each, ok in answers.items())
+
+    @property
+    def is_empty(self) -> bool:
+        return not all(part.rows for part in self.parts)
+
+    def drawn(self, names: Sequence[str], source: Random) -> Combination:
+        """A combination that is accepted, drawn by chance."""
+        values: dict[str, int] = {}
+        for part in self.parts:
+            row = source.choice(part.rows)
+            for group, mask in zip(part.groups, row, strict=True):
+                values.update(dict.fromkeys(group, source.choice(values_in(mask))))
+        return tuple([values[name] for name in names])
+
+
+def values_in(mask: int) -> tuple[int, ...]:
+    """The values of a mask, the lowest first."""
+    return tuple([value for value in range(mask.bit_length()) if mask >> value & 1])
+
+
+def _bit(value: int) -> int:
+    return 1 << value if 0 <= value < WIDEST else 0
+
+
+def _union(masks: Iterable[int]) -> int:
+    found = 0
+    for mask in masks:
+        found |= mask
+    return found
+
+
+def _alike(count: int, combinations: Sequence[Combination]) -> list[list[int]]:
+    """Members that have equal values in all combinations, grouped."""
+    groups: list[list[int]] = []
+    for i in range(count):
+        for group in groups:
+            if all(each[i] == each[group[0]] for each in combinations):
+                group.append(i)
+                break
+        else:
+            groups.append([i])
+    return groups
+
+
+def _dependent(count: int, combinations: Sequence[Combination]) -> list[list[int]]:
+    """Groups of members whose values are not a product of those of each."""
+    parts = [{i} for i in range(count)]
+    for i, j in itertools.combinations(range(count), 2):
+        pairs = {(each[i], each[j]) for each in combinations}
+        if len(pairs) != len({a for a, _ in pairs}) * len({b for _, b in pairs}):
+            first, second = (next(part for part in parts if each in part) for each in (i, j))
+            if first is not second:
+                first |= second
+                parts.remove(second)
+    return [sorted(part) for part in parts]
+
+
+def _rows(tuples: Iterable[Combination]) -> tuple[Row, ...]:
+    """Masks that have these combinations and no other: two rows that differ in one place become one."""
+    rows = sorted({tuple([1 << value for value in each]) for each in tuples})
+    while True:
+        before = len(rows)
+        for place in range(len(rows[0]) if rows else 0):
+            merged: dict[Row, int] = {}
+            for row in rows:
+                rest = (*row[:place], 0, *row[place + 1 :])
+                merged[rest] = merged.get(rest, 0) | row[place]
+            rows = sorted([(*rest[:place], mask, *rest[place + 1 :]) for rest, mask in merged.items()])
+        if len(rows) == before:
+            return tuple(rows)
