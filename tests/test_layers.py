@@ -38,9 +38,6 @@ PACKAGES = [
 FACADES = {("__init__",), ("onnx",), ("open_sizes",), ("formats", "onnx", "__init__")}
 """They name lazily what other packages define, so that it has a short name."""
 
-TYPED_LATER = {"onnxruntime"}
-"""Packages whose modules may import each other for type checkers."""
-
 
 def parts_of(path):
     return path.relative_to(PACKAGE).with_suffix("").parts
@@ -116,7 +113,7 @@ def circle(files, at_once=False):
     graph = {}
     for parts, path in files.items():
         name = parts[:-1] if parts[-1] == "__init__" else parts
-        found = set(imports(path, skip_typing=at_once or parts[0] in TYPED_LATER, at_once=at_once))
+        found = set(imports(path, skip_typing=at_once, at_once=at_once))
         if at_once:
             found |= {each[:k] for each in found for k in range(1, len(each)) if each[:k] != name[:k]}
         graph[name] = found & known - {name}

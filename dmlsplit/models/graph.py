@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -12,6 +13,16 @@ from dmlsplit.descriptors.dims import Shape
 from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.formats.onnx.walking import depth_first
+
+
+class Doubt(enum.Enum):
+    """What is not known of a node after a pass."""
+
+    TWINS_DIFFER = "an equal node has another number of outputs"
+    CONSTANT = "it may become a constant of the Reshape that reads it"
+    CONSTANT_LATER = "newer versions may make a constant of it"
+    STATIC = "its output may have a static shape that inference does not find here"
+    TRANSPOSED = "Transposes may be moved over it"
 
 
 @dataclass(eq=False, slots=True)
@@ -26,6 +37,8 @@ class Value:
     """Whether it is an output of the graph."""
     like: Value | None = None
     """Of a tensor that optimization makes: one of the model's that has its shape and type."""
+    is_computed: bool = False
+    """Whether a node of the model's graph computes it, be it left in the graph or not."""
 
     @property
     def known(self) -> str:
@@ -51,6 +64,7 @@ class Node:
     """The nodes of the model's graph that became part of it."""
     unwritten: str = ""
     """The output of the graph that nothing computes any more, since another node was put into this one."""
+    doubts: set[Doubt] = field(default_factory=set)
 
     @property
     def origins(self) -> tuple[int, ...]:
@@ -70,8 +84,8 @@ class Node:
     @property
     def only_reader(self) -> Node | None:
         """The node that alone reads the first output, once, where that is no output of the graph."""
-        value = self.outputs[0]
-        if len(value.readers) != 1 or value.is_output:
+        value = self.outputs[0] if self.outputs else None
+        if value is None or len(value.readers) != 1 or value.is_output:
             return None
         (reader,) = value.readers
         return reader if reader.inputs.count(value) == 1 else None
@@ -116,6 +130,9 @@ class Graph:
         self._nodes: dict[Node, None] = {}
         self._made = 0
 
+    def __contains__(self, node: Node) -> bool:
+        return node in self._nodes
+
     @property
     def nodes(self) -> list[Node]:
         """In the order of the file."""
@@ -133,7 +150,7 @@ class Graph:
         made.values = {name: Value(name, is_output=True) for name, value in self.values.items() if value.is_output}
         for node in self._nodes:
             tensors = ([value.name for value in values] for values in (node.inputs, node.outputs, node.captured))
-            made.add(node.index, node.proto, node.number, *tensors)
+            made.add(node.index, node.proto, node.number, *tensors).doubts.update(node.doubts)
         return made
 
     def add(
@@ -151,6 +168,7 @@ class Graph:
         self._nodes[node] = None
         for value in node.outputs:
             value.producer = node if value.name else None
+            value.is_computed = True
         self.read(node, [self.value(name) for name in inputs], [self.value(name) for name in captured])
         return node
 
@@ -184,6 +202,17 @@ class Graph:
             name = self._instead[name]
         return name
 
+    def is_given(self, name: str) -> bool:
+        """Whether what is read under a name is a constant of this very graph."""
+        return self.source(name) in self.constants
+
+    def kept(self, node: Node) -> Node:
+        """The node itself, or the one that computes its outputs where it was removed."""
+        if node in self._nodes:
+            return node
+        found = (self.values[self.source(value.name)].producer for value in node.outputs if value.name)
+        return next((other for other in found if other is not None), node)
+
     def fold(self, node: Node) -> None:
         """Puts constants in the place of a node."""
         self.constants.update(value.name for value in node.outputs if value.name)
@@ -213,6 +242,7 @@ class Graph:
         self.remove(after)
         self.write(node, outputs)
         node.absorbed += [node.index, *after.absorbed]
+        node.doubts |= after.doubts
         node.index = after.index
         node.number = self.new_number()
 

@@ -88,7 +88,7 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
         part = parts.get(kept)
         count = _count(part)
         answer = predict(facts[kept], graph.runtime, path=path, first_run=run, options=options, graph_nodes=count)
-        answer = in_context(graph, kept, path, answer, part, None if part is None else against.get(part))
+        answer = in_context(graph, graph.nodes[kept], path, answer, part, None if part is None else against.get(part))
         if kept != index and answer.outcome in (Outcome.DML, Outcome.CPU):
             note = diagnostic("onnxruntime/computed-once", path, f"it computes what {graph.path(kept)} does")
             answer = replace(answer, diagnostics=(*answer.diagnostics, note))
@@ -98,7 +98,7 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
 
 def _asked(graph: SessionGraph, index: int) -> tuple[int, str, FirstRun | None]:
     """The node that computes what one of them does, what it is called, and the sizes of the first Run."""
-    kept = _kept(graph, index)
+    kept = graph.graph.kept(graph.nodes[index]).index
     return kept, graph.path(index), first_run(graph, kept)
 
 
@@ -130,7 +130,7 @@ def _failures(
     for index in filter(graph.implemented, graphs.incomplete):
         why = f"{graph.path(index)} has no C, and the activation behind it is put into it"
         found.append(Failure(OPTIMIZING, why))
-    neighbours = [graph.placed(index) for index in graph.order() if index not in facts]
+    neighbours = [graph.placed(node.index) for node in graph.order if node.index not in facts]
     found += [Failure(LOADING, why, certain=False) for why in map(partial(_doubt, graph), neighbours) if why]
     found += [Failure(places[n.index].kernel, rank) for n in neighbours if (rank := _beyond_rank(graph, n))]
     return found
@@ -144,17 +144,9 @@ def _refusals(graph: SessionGraph, graphs: SessionGraphs) -> dict[Part, Refusal]
     return {part: found for part in graphs.parts if (found := refusal(part, traits)) is not None}
 
 
-def _kept(graph: SessionGraph, index: int) -> int:
-    """The node itself, or the one that computes its outputs where it is removed."""
-    if not graph.removed(index):
-        return index
-    origins = (graph.origin(name) for name in graph.nodes[index].output if name)
-    return next((i for i in origins if i is not None and not graph.removed(i)), index)
-
-
 def _beyond_rank(graph: SessionGraph, place: Placed) -> str | None:
     """Why a neighbour fails session creation, if the rank of what it reads or computes does that."""
-    node = graph.nodes[place.index]
+    node = graph.nodes[place.index].proto
     shapes = [graph.shape(name) for name in (*node.input, *node.output) if name]
     rank = max((len(shape) for shape in shapes if shape is not None and is_static(shape)), default=0)
     if not place.on_dml or rank <= MAX_RANK:
@@ -164,7 +156,7 @@ def _beyond_rank(graph: SessionGraph, place: Placed) -> str | None:
 
 def _doubt(graph: SessionGraph, place: Placed) -> str:
     """Why a neighbour may keep the session from being made."""
-    node = graph.nodes[place.index]
+    node = graph.nodes[place.index].proto
     domain, path = domain_of(node), graph.path(place.index)
     if domain not in DOMAINS:
         return f"{path} is of the domain {printable(domain, 60)}, which ONNX Runtime does not have by itself"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
 from dataclasses import replace
 from typing import NamedTuple
 
 from dmlsplit.formats.onnx.walking import depth_first
+from dmlsplit.models.graph import Doubt, Node
 from dmlsplit.onnxruntime.fused import Part
 from dmlsplit.onnxruntime.graph_refusals import Refusal
 from dmlsplit.onnxruntime.predict import diagnostic
-from dmlsplit.onnxruntime.reshapes import Fate
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
@@ -24,16 +23,16 @@ class _Change(NamedTuple):
 
 
 def in_context(
-    graph: SessionGraph, index: int, path: str, answer: RuntimeAnswer, part: Part | None, refusal: Refusal | None
+    graph: SessionGraph, node: Node, path: str, answer: RuntimeAnswer, part: Part | None, refusal: Refusal | None
 ) -> RuntimeAnswer:
     """The answer of a node in its graph; `part`: the fused part that it is in, if any; `refusal`: why CompileGraph may
     refuse that."""
-    if answer.outcome in (Outcome.CPU, Outcome.DML) and _may_become_constant(graph, index):
+    if answer.outcome in (Outcome.CPU, Outcome.DML) and _may_become_constant(graph, node):
         note = diagnostic("onnxruntime/context-unknown", path, "it may become a constant of the Reshape that reads it")
         return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=(*answer.diagnostics, note))
     if answer.outcome is not Outcome.DML or not answer.operators:
         return answer
-    changed = _change(graph, index, answer, part, refusal)
+    changed = _change(graph, node, answer, part, refusal)
     if changed is None:
         return answer
     notes = (*answer.diagnostics, diagnostic(changed.habit, path, changed.message))
@@ -44,11 +43,11 @@ def in_context(
 
 
 def _change(
-    graph: SessionGraph, index: int, answer: RuntimeAnswer, part: Part | None, refusal: Refusal | None
+    graph: SessionGraph, node: Node, answer: RuntimeAnswer, part: Part | None, refusal: Refusal | None
 ) -> _Change | None:
     """The first reason for which the answer of a node that DirectML computes does not hold in its graph."""
-    if index in graph.once("behind twins", lambda: _behind_twins(graph)):
-        if index in _other_twins(graph):
+    if node in graph.once("behind twins", lambda: _behind_twins(graph)):
+        if Doubt.TWINS_DIFFER in node.doubts:
             return _Change(Outcome.UNKNOWN, "onnxruntime/twins-differ", "another Split differs in its outputs only")
         message = "it is behind a Split of which another differs in its outputs only"
         return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", message)
@@ -57,44 +56,27 @@ def _change(
     if part is not None and not part.leading:
         message = "nothing reads what its fused graph computes"
         return _Change(Outcome.SESSION_FAILS, "onnxruntime/graph-without-outputs", message)
-    if graph.options.optimization >= 1 and index in graph.transposed:
+    if Doubt.TRANSPOSED in node.doubts:
         message = "it stands between Transposes, which may be moved over it"
         return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", message)
     if part is not None and refusal is not None:
         if not refusal.certain:
             return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", refusal.why)
         return _Change(Outcome.SESSION_FAILS, "onnxruntime/graph-refused", refusal.why)
-    if part is not None and index not in part.leading:
+    if part is not None and node.index not in part.leading:
         return _Change(Outcome.DML, "onnxruntime/not-read", "nothing reads what it computes")
     return None
 
 
-def _may_become_constant(graph: SessionGraph, index: int) -> bool:
+def _may_become_constant(graph: SessionGraph, node: Node) -> bool:
     """Whether a Concat may become the constant shape of a Reshape, or be removed with the one that it is read by."""
-    shape = graph.reshapes.get(index)
-    if shape is not None and shape.fate is not Fate.CONSTANT:
-        return shape.fate is Fate.UNKNOWN or graph.runtime.traits.keeps_sizes_of_others
-    return index in graph.for_constants and index not in graph.folded
+    if Doubt.CONSTANT_LATER in node.doubts and graph.runtime.traits.keeps_sizes_of_others:
+        return True
+    return Doubt.CONSTANT in node.doubts and node in graph.graph
 
 
-def _behind_twins(graph: SessionGraph) -> Set[int]:
-    """The Splits that have other twins, and the nodes that read what these give: it may be of the twin's sizes."""
-    return set(depth_first(sorted(_other_twins(graph)), lambda index: set(graph.followers(index)) - {-1}))
-
-
-def _other_twins(graph: SessionGraph) -> Set[int]:
-    """The Splits of which another differs in the number of outputs only."""
-    return graph.once("twins", lambda: _found_twins(graph))
-
-
-def _found_twins(graph: SessionGraph) -> Set[int]:
-    if graph.options.optimization < 1:
-        return set()
-    alike: dict[object, list[int]] = {}
-    for index, node in enumerate(graph.nodes):
-        if node.op_type == "Split" and node.input[:1] not in ([], [""]):
-            attributes = {each.name: each.SerializeToString(deterministic=True) for each in node.attribute}
-            key = (node.domain, tuple(node.input), frozenset(attributes.items()))
-            alike.setdefault(key, []).append(index)
-    found = (group for group in alike.values() if len({len(graph.nodes[i].output) for i in group}) > 1)
-    return {index for group in found for index in group}
+def _behind_twins(graph: SessionGraph) -> set[Node]:
+    """The Splits whose twins have another number of outputs, and the nodes that read what these give: it may be of the
+    twin's sizes."""
+    twins = [node for node in graph.graph.nodes if Doubt.TWINS_DIFFER in node.doubts]
+    return set(depth_first(twins, lambda node: list(node.readers)))

@@ -25,10 +25,10 @@ from dmlsplit.formats.nodes import OtherNode
 from dmlsplit.formats.sessions import Inputs, NodeKey
 from dmlsplit.graphs.descriptors import node_type
 from dmlsplit.models.functions import JUDGED
-from dmlsplit.onnxruntime import passes
 from dmlsplit.onnxruntime.graph_build import session_graphs
 from dmlsplit.onnxruntime.model_nodes import read_session
 from dmlsplit.onnxruntime.node_facts import facts_in
+from dmlsplit.onnxruntime.passes import Pass, watched
 from dmlsplit.onnxruntime.predict import placement
 from dmlsplit.onnxruntime.reports import answer_json
 from dmlsplit.onnxruntime.session import Item, OnnxSession
@@ -41,7 +41,7 @@ from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 if TYPE_CHECKING:
-    from dmlsplit.models.graph import Graph
+    from dmlsplit.models.graph import Doubt, Graph
     from dmlsplit.onnxruntime.findings import GraphFinding
     from dmlsplit.onnxruntime.fused import Part
 
@@ -51,8 +51,6 @@ _MOST_COMPARED: Final = 10_000
 """Names that an unknown one is compared with."""
 BRANCHES: Final = "constant_if"
 """The step that puts the branch of an If whose condition is constant in its place."""
-RESHAPES: Final = "reshape_fusion"
-"""The step in which nodes become the constant shape of a Reshape."""
 
 
 class Fate(enum.StrEnum):
@@ -67,6 +65,8 @@ class Fate(enum.StrEnum):
     """Constants stand in its place."""
     REMOVED = "removed"
     """Its readers read something else, or nothing reads it."""
+    UNKNOWN = "unknown"
+    """Whether the pass changes it is not known."""
 
 
 class NodeState(NamedTuple):
@@ -82,7 +82,7 @@ class Step(NamedTuple):
     """One pass, and what it left of the node: usually one node, none where it is gone.
 
     `made`: whether the session's optimization level includes the pass. `instead` are the tensors that are read in place
-    of the outputs of a removed node.
+    of the outputs of a removed node, `doubts` what is not known where the fate is unknown.
     """
 
     name: str
@@ -91,6 +91,7 @@ class Step(NamedTuple):
     fate: Fate
     nodes: tuple[NodeState, ...]
     instead: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
 
 class Placement(NamedTuple):
@@ -163,6 +164,7 @@ class Explanation:
                     "fate": str(step.fate),
                     "nodes": [node._asdict() for node in step.nodes],
                     "instead": list(step.instead),
+                    "doubts": list(step.doubts),
                 }
                 for step in self.steps
             ],
@@ -242,7 +244,7 @@ def _nodes(graphs: Sequence[SessionGraph]) -> Iterator[_Node]:
     for k, graph in enumerate(graphs):
         for index, node in enumerate(graph.nodes):
             path = graph.path(index)
-            names = frozenset(filter(None, (path, node.name, *node.output)))
+            names = frozenset(filter(None, (path, node.proto.name, *node.proto.output)))
             yield _Node(k, index, path, node.op_type, seen[node.op_type, path], names)
             seen[node.op_type, path] += 1
 
@@ -325,7 +327,7 @@ def _only(wanted: _Wanted, found: Sequence[_Node], nodes: Sequence[_Node]) -> _N
 def _explained(session: OnnxSession, node: _Node, runtime: Runtime, options: SessionOptions) -> Explanation:
     model = session.in_session_of(runtime, options)
     tracker = _Tracker(node)
-    with passes.watched(tracker):
+    with watched(tracker):
         graphs = list(SessionGraph.all_of(model, runtime, options, model.session, model.run))
         graph = graphs[node.graph]
         parts = session_graphs(graph)
@@ -360,9 +362,10 @@ class _Tracker:
     def __init__(self, node: _Node) -> None:
         self._node = node
         self._last: tuple[NodeState, ...] | None = None
+        self._doubts: set[Doubt] = set()
         self.steps: list[Step] = []
 
-    def __call__(self, done: passes.Pass | None, graph: Graph, made: bool) -> None:
+    def __call__(self, done: Pass | None, graph: Graph, made: bool) -> None:
         """Called before the first pass of a list, with None, and after each pass."""
         facts = graph.facts
         if not isinstance(facts, SessionGraph) or not self._is_within(facts):
@@ -370,10 +373,13 @@ class _Tracker:
         nodes = tuple(self._left(graph, facts))
         if self._last is None:
             self._last = nodes
-        if done is not None or nodes != self._last:
-            name, level = (RESHAPES, 1) if done is None else (done.change.__name__, done.level)
+        if done is not None:
             instead = () if nodes else self._instead(graph, facts)
-            self.steps.append(Step(name, level, made, self._fate(graph, facts, nodes), nodes, instead))
+            found = {doubt for node in graph.nodes if self._node.index in node.origins for doubt in node.doubts}
+            doubts = tuple(sorted(doubt.value for doubt in found - self._doubts))
+            self._doubts |= found
+            fate = Fate.UNKNOWN if doubts and nodes == self._last else self._fate(graph, facts, nodes)
+            self.steps.append(Step(done.change.__name__, done.level, made, fate, nodes, instead, doubts))
         self._last = nodes
 
     def _is_within(self, facts: SessionGraph) -> bool:
@@ -381,7 +387,7 @@ class _Tracker:
         return index < len(facts.nodes) and facts.path(index) == self._node.path and self._is_same(facts)
 
     def _is_same(self, facts: SessionGraph) -> bool:
-        return set(facts.nodes[self._node.index].output) <= self._node.names
+        return set(facts.nodes[self._node.index].proto.output) <= self._node.names
 
     def _left(self, graph: Graph, facts: SessionGraph) -> Iterator[NodeState]:
         for node in graph.nodes:
@@ -391,7 +397,7 @@ class _Tracker:
                 yield NodeState(node.op_type or node.proto.op_type, tuple(inputs), tuple(outputs), tuple(of))
 
     def _instead(self, graph: Graph, facts: SessionGraph) -> tuple[str, ...]:
-        outputs = [name for name in facts.nodes[self._node.index].output if name]
+        outputs = [name for name in facts.nodes[self._node.index].proto.output if name]
         return tuple([graph.source(name) for name in outputs if graph.source(name) != name])
 
     def _fate(self, graph: Graph, facts: SessionGraph, nodes: tuple[NodeState, ...]) -> Fate:

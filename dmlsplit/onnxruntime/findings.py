@@ -10,9 +10,9 @@ from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.location import Location
-from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.graphs.traits import Fusion, traits_of
 from dmlsplit.models.functions import JUDGED
+from dmlsplit.models.graph import Graph, Value
 from dmlsplit.onnxruntime.cures import UNSPLIT, Around, Cure, advised
 from dmlsplit.onnxruntime.fused import FusedGraph, SessionGraphs
 from dmlsplit.onnxruntime.graph_build import session_graphs
@@ -115,13 +115,17 @@ def findings(
 
 def _of_session(graph: SessionGraph, parts: SessionGraphs, runtime: Runtime) -> Iterator[GraphFinding]:
     """Faults that arise before DirectML sees the nodes."""
-    anchor, around = parts.anchor, _InModel(graph)
+    anchor = parts.anchor
     if anchor is None:
         return
     for group in parts.doubtful:
         place = next((path for path in group.paths if path in parts.judged), None)
         if place is not None:
             yield GraphFinding(None, place, runtime.directml, reason="it is not known which nodes are fused")
+    if not parts.dead and not parts.unwritten:
+        return
+    written = graph.before_optimization()
+    around = _InModel(written)
     for dead in parts.dead:
         origins = zip(dead.origins, dead.paths, strict=True)
         nodes = tuple([NodeName(graph.nodes[each[0]].op_type, path) for each, path in origins])
@@ -132,8 +136,8 @@ def _of_session(graph: SessionGraph, parts: SessionGraphs, runtime: Runtime) -> 
         fault = Fault(FaultKind.DEAD, nodes[useless], nodes=nodes)
         yield GraphFinding(fault, place, runtime.directml, nodes[useless], cure=cure)
     for name, path, op in parts.unwritten:
-        node = NodeName(op, path)
-        cure = advised(FaultKind.UNWRITTEN, around, graph.producers[name], runtime.release)
+        node, wrote = NodeName(op, path), around.producer(written.value(name))
+        cure = None if wrote is None else advised(FaultKind.UNWRITTEN, around, wrote, runtime.release)
         fault = Fault(FaultKind.UNWRITTEN, node, (name,))
         yield GraphFinding(fault, anchor, runtime.directml, node, (name,), leave=True, cure=cure)
 
@@ -237,29 +241,28 @@ class _InFused(Around[_Output]):
         return None
 
 
-class _InModel(Around[str]):
-    """A graph of a model in a session, before any optimization, as cures look at it."""
+class _InModel(Around[Value]):
+    """A graph of a model, before any optimization, as cures look at it."""
 
-    def __init__(self, graph: SessionGraph) -> None:
-        self.graph = graph
-        self.exits = graph.outputs
+    def __init__(self, graph: Graph) -> None:
+        self.nodes = graph.nodes
+        self.exits = {value for value in graph.values.values() if value.is_output}
 
     def op(self, node: int | None) -> str:
-        if node is None or domain_of(self.graph.nodes[node]):
-            return ""
-        return str(self.graph.nodes[node].op_type)
+        return "" if node is None else self.nodes[node].op_type
 
-    def inputs_of(self, node: int) -> Sequence[str]:
-        return self.graph.reads[node]
+    def inputs_of(self, node: int) -> Sequence[Value]:
+        read = (*self.nodes[node].inputs, *self.nodes[node].captured)
+        return [value for value in dict.fromkeys(read) if value.name]
 
-    def outputs_of(self, node: int) -> Sequence[str]:
-        return [name for name in self.graph.nodes[node].output if name]
+    def outputs_of(self, node: int) -> Sequence[Value]:
+        return [value for value in self.nodes[node].outputs if value.name]
 
-    def producer(self, tensor: str) -> int | None:
-        return self.graph.producers.get(tensor)
+    def producer(self, tensor: Value) -> int | None:
+        return None if tensor.producer is None else tensor.producer.index
 
-    def readers_of(self, tensor: str) -> Sequence[int]:
-        return self.graph.readers.get(tensor, ())
+    def readers_of(self, tensor: Value) -> Sequence[int]:
+        return [node.index for node in tensor.readers]
 
 
 def _affected(graph: FusedGraph, found: GraphFault) -> Iterator[Affected]:

@@ -27,7 +27,7 @@ from dmlsplit.graphs.descriptors import (
     OutputGraphEdgeDesc,
 )
 from dmlsplit.models.functions import JUDGED
-from dmlsplit.models.graph import Graph, Node, Value, attribute
+from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
 from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.fused import FusedGraph, Part, SessionGraphs
 from dmlsplit.onnxruntime.lowered import BROADCAST, IDENTITY, LOWERED, SLICE, UNKNOWN, Kind, Lowered
@@ -117,7 +117,6 @@ class _Parts:
         optimizes = graph.options.optimization >= 1
         self._followed = followed(optimized) if optimizes else set(order)
         self._fusible = fusible(optimized) if optimizes else set()
-        self._transposed = graph.transposed if optimizes else set()
         self._of_largest: dict[int, tuple[bool, FusedGraph | None]] = {}
         self._most_nodes: dict[int, int] = {}
 
@@ -156,7 +155,7 @@ class _Parts:
     def _most(self, largest: Sequence[int]) -> int:
         """How many nodes a part has at most, with all that may be fused with it."""
         if largest[0] not in self._most_nodes:
-            moved = any(self._order[i].index in self._transposed for i in largest)
+            moved = any(Doubt.TRANSPOSED in self._order[i].doubts for i in largest)
             self._most_nodes[largest[0]] = _UNBOUNDED if moved else len(largest)
         return self._most_nodes[largest[0]]
 
@@ -275,7 +274,7 @@ class _Builder:
             tuple([name for name, _ in inputs]),
             _names(self.exits),
             tuple([_names(row.outputs) for row in rows]),
-            tuple([frozenset(self.graph.nodes[row.node.index].input) for row in rows]),
+            tuple([frozenset(row.node.proto.input) for row in rows]),
             frozenset(value.name for value in self.exits if value.is_output),
             has_constants,
             behind,

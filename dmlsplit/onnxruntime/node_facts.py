@@ -11,9 +11,9 @@ import onnx
 
 from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.descriptors.enums import OperatorType
-from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.tensors import element_type, type_name, value_of
 from dmlsplit.models.functions import JUDGED
+from dmlsplit.models.graph import Node, Value
 from dmlsplit.onnxruntime.facts import FirstRun, LengthsFrom, RuntimeFacts, Sizes
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.errors import InputError
@@ -27,15 +27,15 @@ def facts_in(graph: SessionGraph) -> Mapping[int, RuntimeFacts]:
     """The facts of each Split and Concat of a graph that the model says enough of."""
 
     def made() -> Mapping[int, RuntimeFacts]:
-        judged = [i for i, node in enumerate(graph.nodes) if node.op_type in JUDGED and domain_of(node) == ""]
-        return {index: facts for index in judged if (facts := _facts_of(graph, index)) is not None}
+        judged = [node for node in graph.nodes if node.op_type in JUDGED]
+        return {node.index: facts for node in judged if (facts := _facts_of(graph, node)) is not None}
 
     return graph.once("facts", made)
 
 
-def _facts_of(graph: SessionGraph, index: int) -> RuntimeFacts | None:
+def _facts_of(graph: SessionGraph, of: Node) -> RuntimeFacts | None:
     """The facts of a Split or Concat in the model; None where there are too few to begin with."""
-    node, scope = graph.nodes[index], graph.scope
+    node, scope = of.proto, graph.scope
     names = list(node.input)
     read = names[:1] if node.op_type == "Split" else names
     data_type = next((kind for kind, _ in map(scope.type_of, read) if kind), None)
@@ -50,30 +50,29 @@ def _facts_of(graph: SessionGraph, index: int) -> RuntimeFacts | None:
         int(attributes["axis"].i) if "axis" in attributes else int(node.op_type == "Concat"),
         len(node.output),
         omitted=tuple([i for i, name in enumerate(node.output) if not name]),
-        declared=tuple([_declared(graph, name) for name in node.output]),
+        declared=tuple([_declared(graph, value) for value in of.outputs]),
         owned=tuple([_is_owned(graph, name) for name in read]),
         stored_rank=max((len(graph.shape(name) or ()) for name in read if graph.is_initializer(name)), default=0),
-        folded=index in graph.folded,
+        folded=of.index in graph.graph.folded,
         ir_version=graph.model.ir_version,
         shapes_known=all(is_static(graph.shape(name)) or graph.is_open(name) for name in read),
-        prefers_cpu=index in graph.preferring_cpu,
+        prefers_cpu=graph.graph.kept(of).index in graph.preferring_cpu,
         axis_given="axis" in attributes,
         both_given="num_outputs" in attributes and len(names) > 1 and names[1] != "",
     )
     return _with_lengths(facts, graph, names, attributes) if facts.is_split else facts
 
 
-def _declared(graph: SessionGraph, name: str) -> Shape | None:
+def _declared(graph: SessionGraph, value: Value) -> Shape | None:
     """The shape that the file declares of a tensor, or of the output that replaces it where an Identity is removed."""
-    if not name:
+    if not value.name:
         return None
-    shape = graph.scope.declared(name)[1]
-    readers = graph.readers.get(name, ())
-    if shape is not None or graph.options.optimization < 1 or len(readers) != 1:
+    shape = graph.scope.declared(value.name)[1]
+    if shape is not None or graph.options.optimization < 1 or len(value.readers) != 1:
         return shape
-    reader = graph.nodes[readers[0]]
-    after = reader.output[0] if reader.op_type == "Identity" else ""
-    return graph.scope.declared(after)[1] if after in graph.outputs else None
+    (reader,) = value.readers
+    is_replaced = reader.op_type == "Identity" and reader.outputs[0].is_output
+    return graph.scope.declared(reader.outputs[0].name)[1] if is_replaced else None
 
 
 def _is_owned(graph: SessionGraph, name: str) -> bool:
@@ -109,13 +108,13 @@ def _with_lengths(
     if not graph.is_constant(name):
         return replace(facts, given=LengthsFrom.COMPUTED)
     lengths = graph.scope.integers(name)
-    given = LengthsFrom.CONSTANT if name in graph.constants else LengthsFrom.OUTER
+    given = LengthsFrom.CONSTANT if graph.graph.is_given(name) else LengthsFrom.OUTER
     return replace(facts, given=given, lengths=lengths, shapes_known=facts.shapes_known and lengths is not None)
 
 
 def first_run(graph: SessionGraph, index: int) -> FirstRun | None:
     """The sizes of a node at the first Run; None where nothing is known of that."""
-    scope, node = graph.run_scope, graph.nodes[index]
+    scope, node = graph.run_scope, graph.nodes[index].proto
     if scope is None:
         return None
     names = list(node.input)

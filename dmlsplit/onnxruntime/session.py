@@ -127,7 +127,7 @@ class OnnxSession:
     def paths(self, runtime: Runtime, options: SessionOptions) -> Iterator[tuple[str, onnx.NodeProto]]:
         """The nodes of all graphs, with the names that findings have for them."""
         for graph in self.graphs(runtime, options):
-            yield from ((graph.path(index), node) for index, node in enumerate(graph.nodes))
+            yield from ((graph.path(node.index), node.proto) for node in graph.nodes)
 
     def _placed(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> dict[NodeKey, NodeOnRuntime]:
         model = self._model_of(runtime, options, inputs)

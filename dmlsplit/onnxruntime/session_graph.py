@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -15,11 +15,10 @@ from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.formats.onnx.protobuf import domain_of, first_output, reads, subgraphs
 from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.models.functions import JUDGED
-from dmlsplit.models.graph import Graph, Node
+from dmlsplit.models.graph import Doubt, Graph, Node
 from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import name_of
 from dmlsplit.models.scope import Scope
-from dmlsplit.onnxruntime import passes, transposes
 from dmlsplit.onnxruntime.neighbours import (
     CONTRIBUTED,
     CPU_INPUTS,
@@ -31,7 +30,7 @@ from dmlsplit.onnxruntime.neighbours import (
     Neighbour,
 )
 from dmlsplit.onnxruntime.node_shapes import merged
-from dmlsplit.onnxruntime.reshapes import Fate, shapes_for_reshapes
+from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, run
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
@@ -66,41 +65,21 @@ class SessionGraph:
         self.scope = scope
         self.run_scope = run_scope
         self.parent = parent
-        self.nodes = list(scope.graph.node)
         self.inputs = {value.name for value in scope.graph.input}
-        self.outputs = {value.name for value in scope.graph.output}
         self.initializers = {tensor.name: tensor for tensor in scope.graph.initializer}
         self.defaults: Mapping[str, onnx.TensorProto] = model.defaults if parent is None else {}
-        self.readers: dict[str, list[int]] = {}
-        self.producers = {name: i for i, node in enumerate(self.nodes) for name in node.output if name}
-        self.reads = [tuple(dict.fromkeys(reads(node))) for node in self.nodes]
-        """The names that each node reads, and those that graphs in it do."""
-        for index, names in enumerate(self.reads):
-            for name in names:
-                self.readers.setdefault(name, []).append(index)
         self._paths: dict[int, str] = {}
         self._placed: dict[int, Placed] = {}
-        self._shapes: dict[str, Shape | None] = {}
-        self.graph = Graph(self, self.outputs, self.initializers)
-        for index, node in enumerate(self.nodes):
-            own = set(node.input)
-            captured = [name for name in self.reads[index] if name not in own]
-            self.graph.add(index, node, self.number(index), node.input, node.output, captured)
-        passes.run(passes.BEFORE_PLACEMENT, self.graph, options.optimization)
-        self._shapes = {}
-        self.folded = self.graph.folded
-        self.constants = self.graph.constants
-        self.constants.update(name for name in self.producers if self.source(name) in self.constants)
-        self._removed = set(range(len(self.nodes))) - self.folded - {node.index for node in self.graph.nodes}
-        self.reshapes = shapes_for_reshapes(self)
-        constant = {index for index, shape in self.reshapes.items() if shape.fate is Fate.CONSTANT}
-        self.for_constants = {node.index for node in self.graph.nodes if _leads_only_to(node, constant)}
-        """The nodes that nothing reads any more once a Reshape's shape is a constant."""
-        for node in self.graph.nodes:
-            if node.index in constant:
-                self.graph.fold(node)
+        self._shapes: dict[tuple[str, str], Shape | None] = {}
+        self.graph = self.before_optimization()
+        """As optimization leaves it before nodes are placed."""
+        self.nodes = self.graph.nodes
+        """The nodes of the model's graph, those that are folded or removed included."""
+        run(BEFORE_PLACEMENT, self.graph, options.optimization)
+        self.order = self.graph.walk()
+        """The nodes that are left, in the order in which ONNX Runtime walks over them."""
         self._open = self._open_names()
-        self.has_subgraphs = any(True for node in self.nodes for _ in subgraphs(node))
+        self.has_subgraphs = any(True for node in self.nodes for _ in subgraphs(node.proto))
         self._implemented = self._all_implemented()
         self.preferring_cpu = self._preferring_cpu()
         self.once = Once()
@@ -126,7 +105,7 @@ class SessionGraph:
         """A graph behind those in its nodes: ONNX Runtime fuses the inner ones first."""
         graph = cls(model, runtime, options, scope, run_scope, parent)
         for index, node in enumerate(graph.nodes):
-            if not node.attribute:
+            if not node.proto.attribute:
                 continue
             inner_run = dict(run_scope.children(index)) if run_scope is not None else {}
             for name, child in scope.children(index):
@@ -143,27 +122,35 @@ class SessionGraph:
             other.once, other._placed = Once(), {}
         return other
 
+    def before_optimization(self) -> Graph:
+        """The model's graph as it stands in the file."""
+        made = Graph(self, (value.name for value in self.scope.graph.output), self.initializers)
+        for index, node in enumerate(self.scope.graph.node):
+            made.add(index, node, self._number(index, node), node.input, node.output, _captured(node))
+        return made
+
     def path(self, index: int) -> str:
         """The name of a node in diagnostics."""
         if index not in self._paths:
-            self._paths[index] = name_of(self.nodes[index], self.scope)
+            self._paths[index] = name_of(self.nodes[index].proto, self.scope)
         return self._paths[index]
 
     @property
     def given_constants(self) -> Iterator[str]:
         """The initializers, and what Constants give."""
         yield from self.initializers
-        yield from (name for node in self.nodes if node.op_type == "Constant" for name in node.output[:1])
+        yield from (value.name for node in self.nodes if node.op_type == "Constant" for value in node.outputs[:1])
 
     def shape(self, name: str) -> Shape | None:
         """The shape of a tensor as far as it is known at session creation.
 
         A tensor that is read in its place may have declared sizes.
         """
-        if name not in self._shapes:
-            known, read = (self.scope.type_of(which)[1] for which in (name, self.source(name)))
-            self._shapes[name] = read if known is None else known if is_static(known) else merged(known, read)
-        return self._shapes[name]
+        key = name, self.graph.source(name)
+        if key not in self._shapes:
+            known, read = (self.scope.type_of(which)[1] for which in key)
+            self._shapes[key] = read if known is None else known if is_static(known) else merged(known, read)
+        return self._shapes[key]
 
     @property
     def opset(self) -> int:
@@ -180,83 +167,48 @@ class SessionGraph:
 
     def is_constant(self, name: str) -> bool:
         """Whether a name is a constant of this graph or of one around it."""
-        if name in self.graph.constants:
+        if self.graph.is_given(name):
             return True
-        hidden = name in self.inputs or name in self.producers
+        value = self.graph.values.get(name)
+        hidden = name in self.inputs or (value is not None and value.is_computed)
         return self.parent is not None and not hidden and self.parent.is_constant(name)
-
-    @property
-    def alive(self) -> Iterator[tuple[int, onnx.NodeProto]]:
-        """The nodes that folding leaves, by index."""
-        return ((index, node) for index, node in enumerate(self.nodes) if index not in self.folded)
-
-    def order(self) -> list[int]:
-        """The nodes that are left, in the order in which ONNX Runtime walks over them."""
-        return [node.index for node in self.graph.walk()]
 
     @cached_property
     def walk(self) -> Mapping[int, int]:
-        """For each of these nodes which of them it is."""
-        return {index: place for place, index in enumerate(self.order())}
+        """For each node that is left, by index, its place in the order."""
+        return {node.index: place for place, node in enumerate(self.order)}
 
-    def number(self, index: int) -> tuple[int, int]:
+    def _number(self, index: int, node: onnx.NodeProto) -> tuple[int, int]:
         """Where ONNX Runtime has a node: those of functions count as added behind all others."""
-        place = self.model.inlined.get(first_output(self.nodes[index]))
+        place = self.model.inlined.get(first_output(node))
         return (0, index) if place is None else (1, place)
-
-    @cached_property
-    def transposed(self) -> set[int]:
-        """The nodes that optimization may move Transposes over."""
-        return transposes.transposed(self)
-
-    def removed(self, index: int) -> bool:
-        """Whether optimization removes a node: an Identity, or one that computes what another does."""
-        return index in self._removed
-
-    def source(self, name: str) -> str:
-        """The name that is read in place of another."""
-        return self.graph.source(name)
-
-    def origin(self, name: str) -> int | None:
-        """The node that computes a name, or what is read in its place."""
-        return self.producers.get(self.source(name))
-
-    def ends(self, name: str) -> list[int]:
-        """The nodes that read a name, or another that it stands for; -1 stands for a graph output."""
-        value = self.graph.values.get(self.source(name))
-        if value is None:
-            return []
-        return [-1] * value.is_output + [reader.index for reader in value.readers]
-
-    def followers(self, index: int) -> Iterator[int]:
-        """The nodes that read what a node gives, as `ends` has them."""
-        return (reader for name in self.nodes[index].output if name for reader in self.ends(name))
 
     # Constants, open tensors, and nodes that compute with sizes.
 
     def _open_names(self) -> set[str]:
         """The tensors whose sizes follow from what is known only as the model runs."""
         found = {name for name in self.inputs if not is_static(self.shape(name))}
-        outer = self.parent
-        settled = {shape.reshape for shape in self.reshapes.values() if shape.settles}
-        for index, node in self.alive:
-            if index in settled:
+        outer, by_data = self.parent, DATA_DEPENDENT | self.model.uninferred
+        for node in self.order:
+            if Doubt.STATIC in node.doubts:
                 continue
-            names = {name for name in node.input if name} - self.constants
-            by_data = node.op_type in DATA_DEPENDENT | self.model.uninferred or self._has_computed_lengths(node)
-            is_open = by_data or not names.isdisjoint(found) or any(map(self._is_open_integer, names))
+            names = [value.name for value in node.inputs if value.name and value.name not in self.graph.constants]
+            is_open = node.proto.op_type in by_data or self._has_computed_lengths(node) or not found.isdisjoint(names)
+            is_open = is_open or any(map(self._is_open_integer, names))
             if is_open or (outer is not None and any(map(outer.is_open, names))):
-                found.update(name for name in node.output if name)
+                found.update(value.name for value in node.outputs if value.name)
         return found
 
     def is_open(self, name: str) -> bool:
         """Whether the sizes of a tensor follow from what is known only as the model runs."""
-        return name in self._open or (self.parent is not None and self.parent.is_open(name))
+        if self.graph.source(name) in self._open:
+            return True
+        return self.parent is not None and self.parent.is_open(name)
 
-    def _has_computed_lengths(self, node: onnx.NodeProto) -> bool:
+    def _has_computed_lengths(self, node: Node) -> bool:
         """Whether the lengths of a Split are computed as the model runs, even where they follow from the model."""
-        is_split = node.op_type == "Split" and domain_of(node) == ""
-        return is_split and any(name and not self.is_constant(name) for name in node.input[1:])
+        lengths = node.inputs[1:] if node.op_type == "Split" else ()
+        return any(value.name and not self.is_constant(value.name) for value in lengths)
 
     def _is_open_integer(self, name: str) -> bool:
         """Whether a tensor may be sizes or lengths that a run gives."""
@@ -265,20 +217,20 @@ class SessionGraph:
     def _preferring_cpu(self) -> set[int]:
         """The nodes that are left on the CPU since they compute with sizes."""
         on_cpu = {
-            name
-            for index, node in self.alive
-            if node.op_type in KEEPS_ON_CPU and domain_of(node) == "" and self.implemented(index)
-            for name in node.output
+            value.name
+            for node in self.order
+            if node.op_type in KEEPS_ON_CPU and self.implemented(node.index)
+            for value in node.outputs
         }
         found = set()
-        for index, node in self.alive:
-            names = list(node.input)
-            if not on_cpu.intersection(names) or self.implemented(index) is False:
+        for node in self.order if on_cpu else ():
+            names = [value.name for value in node.inputs]
+            if on_cpu.isdisjoint(names) or self.implemented(node.index) is False:
                 continue
-            cpu_inputs = CPU_INPUTS.get(node.op_type, ())
+            cpu_inputs = CPU_INPUTS.get(node.proto.op_type, ())
             if all(self._stays(i, name, on_cpu, cpu_inputs) for i, name in enumerate(names) if name):
-                found.add(index)
-                on_cpu.update(name for name in node.output if name)
+                found.add(node.index)
+                on_cpu.update(value.name for value in node.outputs if value.name)
         return found
 
     def _stays(self, index: int, name: str, on_cpu: set[str], cpu_inputs: Sequence[int]) -> bool:
@@ -297,7 +249,7 @@ class SessionGraph:
     # Where nodes go.
 
     def _all_implemented(self) -> tuple[bool | None, ...]:
-        return tuple(map(self._is_implemented, self.nodes))
+        return tuple([self._is_implemented(node.proto) for node in self.nodes])
 
     def implemented(self, index: int) -> bool | None:
         """Whether the execution provider implements a node; None where that is not known."""
@@ -322,7 +274,7 @@ class SessionGraph:
         return self._placed[index]
 
     def _place(self, index: int) -> Placed:
-        node = self.nodes[index]
+        node = self.nodes[index].proto
         on_dml = False if index in self.preferring_cpu else self.implemented(index)
         if node.op_type == "Identity" and self.options.optimization >= 1 and self.fuses:
             # It may be removed, too, where it gives an output of the graph.
@@ -354,13 +306,15 @@ class SessionGraph:
 
     def is_initializer(self, name: str) -> bool:
         """Whether the partitioner finds a tensor of this name in this very graph."""
-        return name in self.constants or name in self.defaults
+        return self.graph.is_given(name) or name in self.defaults
 
 
-def _leads_only_to(node: Node, indices: Container[int]) -> bool:
-    """Whether nothing but these nodes, one at least, reads what a node gives."""
-    readers = list(node.readers)
-    return bool(readers) and all(r.index in indices for r in readers) and not any(v.is_output for v in node.outputs)
+def _captured(node: onnx.NodeProto) -> Sequence[str]:
+    """The names that the graphs in a node read, and the node itself does not."""
+    if not node.attribute:
+        return ()
+    own = set(node.input)
+    return [name for name in dict.fromkeys(reads(node)) if name not in own]
 
 
 def neighbour_of(node: onnx.NodeProto) -> Neighbour | None:

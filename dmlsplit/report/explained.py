@@ -61,7 +61,8 @@ def _said(step: Step) -> str:
         return f"not made below optimization level {step.level}"
     after = "; ".join(map(_node, step.nodes)) if step.fate in ("changed", "fused") else ""
     instead = f"{', '.join(map(printable, step.instead))} is read instead" if step.fate == "removed" else ""
-    return ": ".join(filter(None, [str(step.fate), after if after else instead if step.instead else ""]))
+    doubts = "; ".join(step.doubts) if step.fate == "unknown" else ""
+    return ": ".join(filter(None, [str(step.fate), after or doubts or (instead if step.instead else "")]))
 
 
 def _node(node: NodeState) -> str:

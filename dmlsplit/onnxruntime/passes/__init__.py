@@ -25,7 +25,9 @@ from dmlsplit.onnxruntime.passes.identity_elimination import eliminate_identitie
 from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
 from dmlsplit.onnxruntime.passes.quick_gelu_fusion import quick_gelu_fusion
 from dmlsplit.onnxruntime.passes.relu_clip_fusion import relu_clip_fusion
+from dmlsplit.onnxruntime.passes.reshape_fusion import reshape_fusion
 from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import remove_noops
+from dmlsplit.onnxruntime.passes.transpose_optimizer import transpose_optimizer
 
 
 class Pass(NamedTuple):
@@ -41,6 +43,8 @@ BEFORE_PLACEMENT: Final = (
     Pass(1, constant_folding),
     Pass(1, constant_sharing),
     Pass(1, common_subexpression_elimination),
+    Pass(1, reshape_fusion),
+    Pass(1, transpose_optimizer),
 )
 """The passes whose result decides on sizes and placement, in order."""
 PASSES: Final = (

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import onnx
 
 from dmlsplit.descriptors.dims import is_static, numbers
-from dmlsplit.models.graph import Graph, Node, Value
+from dmlsplit.models.graph import Doubt, Graph, Node, Value
 
 RANDOM: Final = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli"})
 """Operators that compute something else each time."""
@@ -45,16 +45,24 @@ def constant_sharing(graph: Graph) -> None:
 
 def common_subexpression_elimination(graph: Graph) -> None:
     """Makes all that reads one of several equal outputs read the first, in the order of the walk. Outputs of the graph
-    stay, and so do the nodes that give them. How many outputs a node has is not compared."""
+    stay, and so do the nodes that give them. How many outputs a node has is not compared: of a Split whose twin has
+    another number of them, it is not known which sizes are taken."""
     first: dict[_Key, Value] = {}
     equal: dict[Value, Value] = {}
+    splits: dict[_Key, list[Node]] = {}
     for node in graph.walk():
         key = _key(node, equal)
+        if node.op_type == "Split" and node.inputs and node.inputs[0].name:
+            splits.setdefault(key, []).append(node)
         for i, value in enumerate(node.outputs):
             if value.name:
                 other = first.setdefault((i, *key), value)
                 if other is not value:
                     equal[value] = other
+    for twins in splits.values():
+        if len({len(node.outputs) for node in twins}) > 1:
+            for node in twins:
+                node.doubts.add(Doubt.TWINS_DIFFER)
     touched = [value.producer for value in equal if not value.is_output]
     graph.redirect_all({value: other for value, other in equal.items() if not value.is_output})
     for twin in dict.fromkeys(touched):

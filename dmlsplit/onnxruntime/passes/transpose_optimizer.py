@@ -1,14 +1,15 @@
-"""A Transpose that undoes the one in front of it.
+"""A Transpose that undoes the one in front of it goes; over which nodes others may be moved.
 
-Source: onnx_transpose_optimization.cc of ONNX Runtime, of which this alone is followed. Over which nodes it may move
-other Transposes is found in dmlsplit.onnxruntime.transposes.
+Source: onnx_transpose_optimization.cc of ONNX Runtime. Where Transposes come to stand is not followed: the axes and
+sizes of the nodes that they may be moved over are others then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dmlsplit.models.graph import Graph, Node, Value, attribute
+from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
+from dmlsplit.onnxruntime.neighbours import TRANSPOSABLE
 
 
 def undone_transpose(graph: Graph, node: Node) -> Value | None:
@@ -28,3 +29,33 @@ def permutation(node: Node, rank: int) -> Sequence[int]:
     perm = attribute(node, "perm")
     found = tuple(range(rank - 1, -1, -1)) if perm is None else tuple(perm.ints)
     return found if sorted(found) == list(range(len(found))) else ()
+
+
+def transpose_optimizer(graph: Graph) -> None:
+    """Marks the nodes that Transposes in front of them may come to stand behind.
+
+    ONNX Runtime moves one where there are less of them then: those of the inputs that have none come to the others',
+    and that of the output, unless there is one further on which it may meet.
+    """
+    if not any(node.op_type == "Transpose" for node in graph.nodes):
+        return
+    order = graph.walk()
+    meeting: set[Node] = set()
+    for node in reversed(order):
+        if any(_gives(reader, reader in meeting) for reader in node.readers):
+            meeting.add(node)
+    for node in order:
+        inputs = [value for value in node.inputs if value.name and not graph.facts.is_constant(value.name)]
+        producers = [value.producer for value in inputs if value.producer is not None]
+        moved = sum(_gives(producer, Doubt.TRANSPOSED in producer.doubts) for producer in producers)
+        others = len(inputs) - moved + (node not in meeting)
+        # The cost of a Transpose is its rank; a Reshape may be one itself.
+        if len({len(graph.facts.shape(value.name) or ()) for value in inputs}) > 1 or node.op_type == "Reshape":
+            others = 0
+        if moved > others:
+            node.doubts.add(Doubt.TRANSPOSED)
+
+
+def _gives(node: Node, moved: bool) -> bool:
+    """Whether a node is a Transpose, or one may be moved over it."""
+    return node.op_type == "Transpose" or (moved and (not node.op_type or node.op_type in TRANSPOSABLE))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from dmlsplit.models.graph import Doubt
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import (
     common_subexpression_elimination,
     constant_sharing,
 )
-from tests.onnxruntime.passes import after
+from tests.onnxruntime.passes import after, graph_of
 
 HEAD = "(float[2,6] x) => (float[?,?] o, float[?,?] u) <float one = {1}, float uno = {1}, float[1] ones = {1}>"
 
@@ -42,3 +43,20 @@ def test_small_constants_that_are_equal_are_one():
     """Of one type and shape."""
     found = after(constant_sharing, f"{HEAD} {{ a = Add(x, one) b = Add(x, uno) o = Add(a, ones) u = Neg(b) }}")
     assert found == ["a = Add(x,one)", "b = Add(x,one)", "o = Add(a,ones)", "u = Neg(b)"]
+
+
+@pytest.mark.parametrize(
+    ("twin", "differ"),
+    [
+        ("c, d, e = Split<axis=1>(x)", {"a", "c"}),
+        ("c, d = Split<axis=1>(x)", set()),
+        ("c, d, e = Split<axis=0>(x)", set()),
+        ("i = Identity(x) c, d, e = Split<axis=1>(i)", set()),
+    ],
+    ids=["another number", "the same number", "another axis", "another tensor"],
+)
+def test_splits_that_differ_in_their_outputs_alone(twin, differ):
+    graph = graph_of(f"{HEAD} {{ a, b = Split<axis=1>(x) {twin} o = Add(a, b) u = Add(c, d) }}")
+    nodes = graph.nodes
+    common_subexpression_elimination(graph)
+    assert {node.outputs[0].name for node in nodes if Doubt.TWINS_DIFFER in node.doubts} == differ

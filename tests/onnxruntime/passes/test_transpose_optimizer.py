@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from dmlsplit.models.graph import Doubt
 from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import remove_noops
-from tests.onnxruntime.passes import after
+from dmlsplit.onnxruntime.passes.transpose_optimizer import transpose_optimizer
+from tests.onnxruntime.passes import after, graph_of
 
 HEAD = "(float[2,3,4] x) => (float[?,?,?] o)"
 
@@ -30,3 +32,30 @@ HEAD = "(float[2,3,4] x) => (float[?,?,?] o)"
 )
 def test_a_transpose_that_is_undone(body, expected):
     assert after(remove_noops, f"{HEAD} {{ {body} }}") == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "moved"),
+    [
+        ("a = Transpose(x) b = Relu(a) o = Transpose(b)", {"b"}),
+        ("a = Transpose(x) o = Relu(a)", set()),
+        ("a = Transpose(x) b = Relu(a) c = Erf(b) o = Transpose(c)", {"b", "c"}),
+        ("a = Transpose(x) b = LpNormalization(a) c = Relu(b) o = Transpose(c)", {"b"}),
+        ("a = Transpose(x) b = Transpose(x) o = Add(a, b)", {"o"}),
+        ("a = Transpose(x) o = Add(a, y)", set()),
+        ("b = Relu(x) o = Abs(b)", set()),
+    ],
+    ids=[
+        "between two",
+        "at the end",
+        "over several",
+        "up to one that stops them",
+        "two for one",
+        "one for one",
+        "none",
+    ],
+)
+def test_what_transposes_may_be_moved_over(body, moved):
+    graph = graph_of(f"(float[2,3,4] x, float[4,3,2] y) => (float[?,?,?] o) {{ {body} }}")
+    transpose_optimizer(graph)
+    assert {node.outputs[0].name for node in graph.nodes if Doubt.TRANSPOSED in node.doubts} == moved

@@ -1,0 +1,117 @@
+"""A Concat that puts together the shape for a Reshape becomes a constant.
+
+Source: reshape_fusion.cc of ONNX Runtime. Of the elements of the shape a size that the Reshape keeps becomes 0, and one
+other that is not known -1; where there are more of these the Concat stays. What is constant in an outer graph is not
+known. Observed with all versions.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Final
+
+from dmlsplit.descriptors.dims import Shape, is_static
+from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
+
+_MAY_VANISH: Final = frozenset({"Add", "Sub", "Mul", "Div", "Cast", "Identity"})
+"""Operators that are removed where they do nothing."""
+
+
+class _Fate(enum.Enum):
+    STAYS = enum.auto()
+    CONSTANT = enum.auto()
+    LATER = enum.auto()
+    """It stays up to 1.24.4; later it may become a constant."""
+    UNKNOWN = enum.auto()
+
+
+_DOUBTS: Final = {_Fate.UNKNOWN: Doubt.CONSTANT, _Fate.LATER: Doubt.CONSTANT_LATER}
+
+
+def reshape_fusion(graph: Graph) -> None:
+    """Folds each Concat that becomes the constant shape of a Reshape. The nodes that led to it alone, and Concats whose
+    fate is not known, may become constants."""
+    folded: set[Node] = set()
+    for node in graph.nodes:
+        reshape = node.only_reader if node.op_type == "Concat" else None
+        if reshape is None:
+            continue
+        fate, is_shape_known = _fate(graph, node, reshape)
+        if fate is _Fate.CONSTANT:
+            folded.add(node)
+        elif fate in _DOUBTS:
+            node.doubts.add(_DOUBTS[fate])
+        if is_shape_known:
+            reshape.doubts.add(Doubt.STATIC)
+    for node in graph.nodes:
+        readers = list(node.readers)
+        if readers and folded.issuperset(readers) and not any(value.is_output for value in node.outputs):
+            node.doubts.add(Doubt.CONSTANT)
+    for node in folded:
+        graph.fold(node)
+
+
+def _fate(graph: Graph, node: Node, reader: Node) -> tuple[_Fate, bool]:
+    """What becomes of a Concat, and whether the node that alone reads it gives a static shape then."""
+    if reader.op_type == "Cast" and graph.facts.data_type(node.outputs[0].name) == "INT64":
+        return _Fate.UNKNOWN, False  # one that does nothing is removed
+    allow_zero = attribute(reader, "allowzero")
+    if reader.op_type != "Reshape" or reader.inputs[1:2] != node.outputs[:1] or (allow_zero and allow_zero.i):
+        return _Fate.STAYS, False
+    data = reader.inputs[0]
+    whole = graph.facts.shape(data.name)
+    elements: list[int] = []
+    elsewhere = 0
+    for value in node.inputs:
+        known = _known(graph, value)
+        if isinstance(known, _Fate):
+            return known, known is _Fate.UNKNOWN and is_static(whole)
+        if known is None:
+            tensor, place = _size_of(graph, value)
+            kept = place == len(elements)
+            elsewhere += kept and tensor is not data
+            known = [0 if kept and tensor is data else -1]
+        elements += known
+    others = elements.count(-1)
+    if others <= 1:
+        return _Fate.CONSTANT, is_static(whole) if others else _are_known(whole, elements)
+    if any(value.producer is not None and value.producer.op_type in _MAY_VANISH for value in node.inputs):
+        return _Fate.UNKNOWN, is_static(whole)
+    return (_Fate.LATER, is_static(whole)) if others - elsewhere <= 1 else (_Fate.STAYS, False)
+
+
+def _known(graph: Graph, value: Value) -> Sequence[int] | _Fate | None:
+    """The elements that a Concat's input adds to the shape; None of one element that is computed; the Concat's fate
+    where the input decides about it."""
+    if graph.is_given(value.name):
+        array = graph.facts.elements(value.name)
+        return _Fate.UNKNOWN if array is None or array.dtype.kind not in "iu" else array.ravel().tolist()
+    sizes = graph.facts.shape(value.name)
+    if sizes is None or not is_static(sizes):
+        return _Fate.UNKNOWN
+    return None if sizes == (1,) else _Fate.STAYS
+
+
+def _are_known(whole: Shape | None, elements: Sequence[int]) -> bool:
+    """Whether the sizes are known that the 0s of a Reshape's shape keep."""
+    kept = [i for i, element in enumerate(elements) if element == 0]
+    return not kept or (whole is not None and all(i < len(whole) and isinstance(whole[i], int) for i in kept))
+
+
+def _size_of(graph: Graph, value: Value) -> tuple[Value | None, int | None]:
+    """The tensor that a value is one size of, by Shape, Gather and Unsqueeze, and which; None for any other value."""
+    place: int | None = None
+    for op_type in ("Unsqueeze", "Gather", "Shape"):
+        node = value.producer
+        if node is None or node.op_type != op_type or (op_type == "Shape" and node.proto.attribute):
+            return None, None
+        if not all(graph.is_given(each.name) for each in node.inputs[1:]):
+            return None, None
+        if op_type == "Gather":
+            array = graph.facts.elements(node.inputs[1].name)
+            place = (
+                int(array.ravel()[0]) if array is not None and array.size == 1 and array.dtype.kind in "iu" else None
+            )
+        value = node.inputs[0]
+    return value, place

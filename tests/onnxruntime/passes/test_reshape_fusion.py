@@ -1,0 +1,82 @@
+"""The pass dmlsplit.onnxruntime.passes.reshape_fusion."""
+
+from __future__ import annotations
+
+import pytest
+
+from dmlsplit.models.graph import Doubt
+from dmlsplit.onnxruntime.passes.constant_folding import constant_folding
+from dmlsplit.onnxruntime.passes.reshape_fusion import reshape_fusion
+from tests.onnxruntime.passes import graph_of
+
+HEAD = "(float[N,M,K,6] x, float[N,M,K,6] y, int64[1] n) => (float[?,?] o)"
+CONSTANTS = (
+    "<int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64[1] axes = {0}, int64[1] six = {6}, "
+    "int64[1] rest = {-1}>"
+)
+
+
+def size(name: str, place: str, of: str = "x") -> str:
+    """The nodes that take one size of a tensor."""
+    return f"{name}s = Shape({of}) {name}g = Gather({name}s, {place}) {name} = Unsqueeze({name}g, axes) "
+
+
+def fused(body: str):
+    """The nodes of a model that are folded by the pass, and the doubts about the others, by first output."""
+    graph = graph_of(f"{HEAD} {CONSTANTS} {{ {body} }}")
+    constant_folding(graph)
+    before = {node: node.outputs[0].name for node in graph.nodes}
+    reshape_fusion(graph)
+    doubts = {name: node.doubts for node, name in before.items() if node in graph and node.doubts}
+    return {name for node, name in before.items() if node not in graph}, doubts
+
+
+@pytest.mark.parametrize(
+    ("body", "folded", "doubts"),
+    [
+        ("c = Concat<axis=0>(n, six) o = Reshape(x, c)", {"c"}, {}),
+        (
+            size("a", "zero") + "c = Concat<axis=0>(a, rest) o = Reshape(x, c)",
+            {"c"},
+            {"a": {Doubt.CONSTANT}},
+        ),
+        (
+            size("a", "one") + "c = Concat<axis=0>(a, six) o = Reshape(x, c)",
+            {"c"},
+            {"a": {Doubt.CONSTANT}},
+        ),
+        (
+            size("a", "one") + size("b", "two") + "c = Concat<axis=0>(a, b) o = Reshape(x, c)",
+            set(),
+            {},
+        ),
+        (
+            size("a", "zero", "y") + size("b", "one", "y") + "c = Concat<axis=0>(a, b) o = Reshape(x, c)",
+            set(),
+            {"c": {Doubt.CONSTANT_LATER}},
+        ),
+        (
+            size("a", "one") + size("b", "two") + "d = Add(a, six) c = Concat<axis=0>(d, b) o = Reshape(x, c)",
+            set(),
+            {"c": {Doubt.CONSTANT}},
+        ),
+        ("c = Concat<axis=0>(n, n) d = Cast<to=7>(c) o = Reshape(x, d)", set(), {"c": {Doubt.CONSTANT}}),
+        ("c = Concat<axis=0>(n, rest) d = Neg(c) o = Reshape(x, d)", set(), {}),
+        ("c = Concat<axis=0>(n, rest) o = Reshape<allowzero=1>(x, c)", set(), {}),
+        ("c = Concat<axis=0>(n, rest) p = Reshape(x, c) q = Reshape(y, c) o = Add(p, q)", set(), {}),
+    ],
+    ids=[
+        "an element that is not known",
+        "a size in its place",
+        "a size elsewhere",
+        "two sizes elsewhere",
+        "sizes of another tensor",
+        "an element that may be another's",
+        "a Cast",
+        "no Reshape",
+        "zeros that are no sizes",
+        "two readers",
+    ],
+)
+def test_what_becomes_of_a_concat(body, folded, doubts):
+    assert fused(body) == (folded, doubts)
