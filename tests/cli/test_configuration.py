@@ -98,14 +98,13 @@ def test_baseline_and_severity(check, cli, tmp_path):
 
 
 def test_shapes_of_models(cli, tmp_path):
-    helper = pytest.importorskip("onnx").helper
-    value = helper.make_tensor_value_info
-    node = helper.make_node("Split", ["x"], ["a", "b"], name="cut", axis=1)
-    outputs = [value(name, 1, None) for name in "ab"]
-    graph = helper.make_graph([node], "g", [value("x", 1, ["n", "c"])], outputs)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)])
+    pytest.importorskip("onnx")
+    from tests.models import model, node, value
+
+    cut = node("Split", ["x"], ["a", "b"], name="cut", axis=1)
+    made = model([cut], [value("x", ["n", "c"])], ["a", "b"], opset=11)
     for name in ("one", "two"):
-        (tmp_path / f"{name}.onnx").write_bytes(model.SerializeToString())
+        (tmp_path / f"{name}.onnx").write_bytes(made.SerializeToString())
 
     def shapes(text, *args):
         (tmp_path / "dmlsplit.toml").write_text(text)

@@ -16,7 +16,7 @@ from dmlsplit.targets.runtime_versions import runtimes
 from dmlsplit.targets.target import find_target
 from tests.cli.conftest import BAD, GOOD, MALFORMED
 from tests.effort import calls
-from tests.formats.onnx_models import FLOAT, model, node, value
+from tests.models import FLOAT, model, node, value
 
 KEYS = ["schema", "file", "index", "operator", "judged_by", "ok", "hresult", "diagnostics", "onnxruntime"]
 SPLIT = node("Split", ["x"], ["a", "b"], axis=1, num_outputs=2, name="s")
