@@ -41,6 +41,7 @@ class Limit(Enum):
     STRUCT_FUSED = 8, "operators", "operators fused into one another"
     ONNX_FILE = 2**31 - 1, "bytes", "the file without external data; protobuf reads no message of 2 GiB"
     ONNX_MESSAGES = 500_000, "messages", "graphs, nodes, attributes, tensors, values and functions of a file", 1 / 16
+    ONNX_GRAPHS = 2**14, "graphs", "graphs in nodes"
     ONNX_NAME = 2**14, "characters", "a name"
     ONNX_RANK = 64, "dimensions", "a shape or tensor; numpy's own limit"
     ONNX_DEPTH = 128, "graphs", "graphs in one another, by nodes and by calls of functions with a Split"
@@ -64,6 +65,12 @@ class Limit(Enum):
         16,
     )
     ONNX_INFERENCE_TIME = 60, "seconds", "all shape inferences of a file"
+    ONNX_INFERENCE_NAMES = (
+        1 << 22,
+        "names",
+        "the names around each graph in a node, which onnx's inference copies for it",
+        128,
+    )
     ONNX_INFERENCE_MEMORY = 1 << 30, "bytes", "the process of shape inference, by what it is given", 32
     ONNX_INFERENCE_ANSWER = 32 << 20, "bytes", "the answer of shape inference, by what it is given", 8
     IR_FILE = 256 << 20, "bytes", "the XML"

@@ -17,7 +17,7 @@ import onnx
 from google.protobuf.message import DecodeError, EncodeError
 
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.onnx.protobuf import DEFAULT_DOMAINS, all_nodes
+from dmlsplit.formats.onnx.protobuf import DEFAULT_DOMAINS, all_nodes, subgraphs
 from dmlsplit.models import shadowing
 from dmlsplit.models.functions import Functions
 
@@ -152,6 +152,20 @@ def make_harmless(model: onnx.ModelProto, functions: Functions) -> None:
                 importing.opset_import.add(domain=domain, version=1)
 
 
+def _names_copied(graph: onnx.GraphProto, around: int = 0) -> int:
+    """How many names onnx copies for the graphs in a graph's nodes: for each of them those that are known before it.
+
+    `around`: the names around the graph.
+    """
+    known = around + len(graph.input) + len(graph.output) + len(graph.value_info) + len(graph.initializer)
+    copied = 0
+    for node in graph.node:
+        for inner in subgraphs(node) if node.attribute else ():
+            copied += known + _names_copied(inner, known)
+        known += len(node.output)
+    return copied
+
+
 class Inference:
     """The inferences of one file, which share its time."""
 
@@ -163,6 +177,9 @@ class Inference:
 
         `data_propagation`: sizes follow from what nodes compute, too.
         """
+        most = Limit.ONNX_INFERENCE_NAMES.of(model.ByteSize())
+        if _names_copied(model.graph) > most:
+            raise InferenceError(f"would copy more than {most} names for the graphs in nodes")
         asked, names = shadowing.without(model)
         inferred = onnx.ModelProto()
         try:

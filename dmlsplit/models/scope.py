@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, TypeAlias
@@ -106,12 +106,24 @@ class Scope:
         self._parent = parent
         self._given = constants or {}
         self._constants = dict(self._given)
-        self._initializers = {tensor.name: tensor for tensor in graph.initializer if tensor.name}
-        self._inputs = {value.name for value in graph.input}
-        self._producers = {name: node for node in graph.node for name in node.output if name}
         self._types = {value.name: value.type for value in values_of(inferred) if value.name and value.HasField("type")}
         self._read_types: dict[str, tuple[str | None, Shape | None]] = {}
-        self._declared = {value.name: value.type for value in (*graph.value_info, *graph.output) if value.name}
+
+    @cached_property
+    def _initializers(self) -> Mapping[str, onnx.TensorProto]:
+        return {tensor.name: tensor for tensor in self.graph.initializer if tensor.name}
+
+    @cached_property
+    def _inputs(self) -> Set[str]:
+        return {value.name for value in self.graph.input}
+
+    @cached_property
+    def _producers(self) -> Mapping[str, onnx.NodeProto]:
+        return {name: node for node in self.graph.node for name in node.output if name}
+
+    @cached_property
+    def _declared(self) -> Mapping[str, onnx.TypeProto]:
+        return {value.name: value.type for value in (*self.graph.value_info, *self.graph.output) if value.name}
 
     def asked_anew(self) -> Scope:
         """The same outermost graph, of whose constants nothing was asked yet."""

@@ -24,20 +24,23 @@ _BRANCHES = ("else_branch", "then_branch")
 @dataclass(slots=True)
 class Taken:
     """The changes to a model: `written` are the names that inserted nodes write, in order, `removed` the paths of the
-    graphs that are gone with the branches that are never taken, `names` those in the model."""
+    graphs that are gone with the branches that are never taken."""
 
     written: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
-    names: Names = field(default_factory=Names)
+    model: onnx.ModelProto = field(default_factory=onnx.ModelProto)
+    """As it was."""
+    names: Names | None = None
+    """The names in the model and those that were added; None while nothing was inserted."""
 
 
 def without_branches(model: onnx.ModelProto, scope: Scope, taken: Taken, budget: Budget) -> onnx.ModelProto | None:
     """The model with branches in the place of its Ifs, as `_take`; None where there are no such Ifs. `scope` knows the
     graph of the model. LimitError where names become too long."""
-    if not any(node.op_type == "If" for node in all_nodes(model.graph.node)):
+    if not _has_ifs(model.graph):
         return None
     copy = deepcopy(model)
-    taken.names = Names.of(copy.graph)
+    taken.model, taken.names = model, None
     return copy if _take(copy.graph, scope.asked_anew(), taken, budget) else None
 
 
@@ -65,8 +68,10 @@ def _take(graph: onnx.GraphProto, scope: Scope, taken: Taken, budget: Budget) ->
         found |= again
     changed = found
     for node, around, place in nodes:
-        branches = _branches_of(node) if place is not None else {}
-        for name, child in around.children(place) if branches and place is not None else ():
+        if place is None or not node.attribute:
+            continue
+        branches = {name: graph for name, graph in _branches_of(node).items() if _has_ifs(graph)}
+        for name, child in around.children(place) if branches else ():
             if name in branches:
                 changed |= _take(branches[name], child, taken, budget)
     if found:
@@ -89,6 +94,8 @@ def _taken(
     chosen = _BRANCHES[condition]
     taken.removed.append(counted(label_of(scope.label, f"{name}.{_BRANCHES[not condition]}"), budget))
     paths = [f"{name}.{chosen}/{name_in_path(inner)}" for inner in branches[chosen].node]
+    if taken.names is None:
+        taken.names = Names.of(taken.model.graph)
     body = _body(branches[chosen], node, f"{name}_{index}/", taken.names, budget)
     for inner, path in zip(body.node, paths, strict=False):
         inner.name = counted(path, budget)
@@ -100,6 +107,11 @@ def _taken(
         scope.set_constant(outer, child.known(value.name))
     known = len(child.graph.node)
     return [_Standing(inner, child, i if i < known else None) for i, inner in enumerate(body.node)]
+
+
+def _has_ifs(graph: onnx.GraphProto) -> bool:
+    """Whether there are Ifs in a graph or in those of its nodes."""
+    return any(node.op_type == "If" for node in all_nodes(graph.node))
 
 
 def _branches_of(node: onnx.NodeProto) -> dict[str, onnx.GraphProto]:

@@ -1,15 +1,17 @@
 """What a file may use is counted for the file: whichever sessions, branches and rounds ask."""
 
+import onnx
 import pytest
 from onnx import helper
 
 from dmlsplit import InputError, find_runtime
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.formats.limits import Limit
+from dmlsplit.formats.onnx import loading
 from dmlsplit.models import inference
 from dmlsplit.onnxruntime.prediction import on_onnxruntime
 from tests.formats.onnx_families import FAMILIES, TRUE, X, branch, call, choice, function, made
-from tests.models import node
+from tests.formats.onnx_models import node
 
 LONG = Limit.ONNX_NAME.most - 1
 
@@ -102,3 +104,19 @@ def test_constants_of_which_branches_get_copies_are_counted():
     )
     with pytest.raises(InputError, match=r"beyond the limit ONNX_COPIED: "):
         on_onnxruntime(model, "1.24.4")
+
+
+def test_graphs_in_nodes_are_counted(monkeypatch):
+    monkeypatch.setattr(loading, "MAX_GRAPHS", 8)
+    assert on_onnxruntime(FAMILIES["ifs"](4), "1.24.4")
+    with pytest.raises(InputError, match=r"beyond the limit ONNX_GRAPHS: 8 "):
+        on_onnxruntime(FAMILIES["ifs"](5), "1.24.4")
+
+
+def test_names_that_inference_copies_for_graphs_in_nodes_are_counted():
+    """onnx copies the names around a graph for each graph in a node: as often as there are both."""
+    assert inference.Inference().infer_shapes(FAMILIES["ifs"](20))
+    model = FAMILIES["ifs"](4000)
+    model.graph.value_info.extend(onnx.ValueInfoProto(name=f"n{i}") for i in range(30_000))
+    with pytest.raises(inference.InferenceError, match="would copy more than"):
+        inference.Inference().infer_shapes(model)

@@ -4,8 +4,7 @@ import pytest
 
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.system.errors import InputError
-from tests.formats.split_nodes import read_one, rules
-from tests.models import EQUAL, ints, model, node, value
+from tests.formats.onnx_models import EQUAL, ints, model, node, read_one, rules, value
 
 
 class TestHostile:

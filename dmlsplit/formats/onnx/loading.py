@@ -24,6 +24,7 @@ MAX_FILE_BYTES: Final = Limit.ONNX_FILE.most
 """protobuf reads no message of 2 GiB; the weights of larger models are external data, which is not read here."""
 MAX_VALUE_BYTES: Final = Limit.ONNX_VALUE.most
 """A tensor above this has no bearing on shapes or lengths; its data is left out."""
+MAX_GRAPHS: Final = Limit.ONNX_GRAPHS.most
 MAX_NAME: Final = Limit.ONNX_NAME.most
 _UNUSED: Final = ("doc_string", "metadata_props", "quantization_annotation", "training_info")
 _CONTAINERS: Final = ("ModelProto", "GraphProto", "FunctionProto", "SparseTensorProto")
@@ -137,12 +138,17 @@ def _copy(message: Message, copy: Message) -> None:
 
 
 def _check_names(model: onnx.ModelProto) -> None:
-    """Checks names and ranks, and escapes invalid UTF-8 with backslashes: protobuf reads such strings, as bytes, but
-    refuses them in assignments."""
+    """Checks names, ranks and the number of graphs, and escapes invalid UTF-8 with backslashes: protobuf reads such
+    strings, as bytes, but refuses them in assignments."""
     todo: list[Message] = [model]
+    graphs = -1  # the model's own
     while todo:
         message = todo.pop()
-        if isinstance(message, onnx.TensorShapeProto):
+        if isinstance(message, onnx.GraphProto):
+            graphs += 1
+            if graphs > MAX_GRAPHS:
+                raise LimitError(Limit.ONNX_GRAPHS, MAX_GRAPHS)
+        elif isinstance(message, onnx.TensorShapeProto):
             check_rank(len(message.dim))
         elif isinstance(message, onnx.TensorProto):
             check_rank(len(message.dims))

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import random
-from copy import deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
-
-from tests.models import Sketch, array, node
+from onnx import TensorProto, helper, numpy_helper
 
 OPSETS = (9, 11, 12, 13, 17, 18, 21)
 FLOATS = ("FLOAT", "FLOAT", "FLOAT", "FLOAT", "FLOAT", "FLOAT16")
@@ -32,7 +29,9 @@ class Builder:
     seed: int
     opset: int = 17
     kind: str = "FLOAT"
-    sketch: Sketch = field(default_factory=Sketch)
+    nodes: list = field(default_factory=list)
+    inputs: list = field(default_factory=list)
+    initializers: list = field(default_factory=list)
     live: list = field(default_factory=list)
     outputs: list = field(default_factory=list)
     read: set = field(default_factory=set)
@@ -51,7 +50,7 @@ class Builder:
         made = [Tensor("" if shape is None else self.name(), shape or ()) for shape in shapes]
         name = self.name(op.lower()) if self.random.random() < 0.7 else None
         names = [tensor.name for tensor in made]
-        self.sketch.node(op, inputs, names, name=name, **attributes)
+        self.nodes.append(helper.make_node(op, inputs, names, name=name, **attributes))
         self.read.update(inputs)
         found = [tensor for tensor in made if tensor.name]
         self.live += [tensor for tensor in found if 0 not in tensor.shape]
@@ -59,11 +58,12 @@ class Builder:
 
     def constant(self, values, as_node=None):
         name = self.name("k")
-        elements = values if isinstance(values, np.ndarray) else np.array(values, np.int64)
+        array = values if isinstance(values, np.ndarray) else np.array(values, np.int64)
+        tensor = numpy_helper.from_array(array, name)
         if as_node if as_node is not None else self.random.random() < 0.5:
-            self.sketch.node("Constant", [], [name], value=array(name, elements))
+            self.nodes.append(helper.make_node("Constant", [], [name], value=tensor))
         else:
-            self.sketch.initializer(elements, name)
+            self.initializers.append(tensor)
         return name
 
     def pick(self):
@@ -114,7 +114,7 @@ class Builder:
 
     def add_integers(self, op, inputs, **attributes):
         name = self.name("i")
-        self.sketch.node(op, inputs, [name], **attributes)
+        self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
         return name
 
     def concat(self, tensors, axis):
@@ -224,28 +224,34 @@ def model(seed: int) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     kept = {t.name: t for t in (*b.outputs, *ends) if t.name not in arrays}
     if not kept:
         return model(seed + 10**6)
-    made = Sketch(element_type, b.opset, b.sketch.nodes, initializers=b.sketch.initializers)
-    for name, shape in shapes.items():
-        made.input(name, *shape)
-    for tensor in kept.values():
-        made.output(tensor.name, [None] * len(tensor.shape))
+    outputs = [helper.make_tensor_value_info(t.name, element_type, [None] * len(t.shape)) for t in kept.values()]
+    inputs = [helper.make_tensor_value_info(name, element_type, shape) for name, shape in shapes.items()]
     wrapped = chance.random()
+    functions, imports = [], [helper.make_opsetid("", b.opset)]
+    nodes, initializers = b.nodes, b.initializers
     if wrapped < 0.12:
-        nodes = [*(node("Constant", [], [t.name], value=t) for t in made.initializers), *made.nodes]
-        imports = [helper.make_opsetid("", b.opset)]
-        made.functions = [helper.make_function("own", "F", list(arrays), list(kept), nodes, imports)]
-        made.nodes, made.initializers = [node("F", list(arrays), list(kept), domain="own", name="call")], []
+        nodes = [*(helper.make_node("Constant", [], [t.name], value=t) for t in initializers), *nodes]
+        function = helper.make_function("own", "F", list(arrays), list(kept), nodes, imports[:1])
+        functions, imports = [function], [*imports, helper.make_opsetid("own", 1)]
+        nodes, initializers = [helper.make_node("F", list(arrays), list(kept), domain="own", name="call")], []
     elif wrapped < 0.24:
-        inner = Sketch(element_type, b.opset, made.nodes, initializers=made.initializers)
-        for tensor in kept.values():
-            inner.node("Identity", [tensor.name], [f"{tensor.name}_out"])
-            inner.output(f"{tensor.name}_out", [None] * len(tensor.shape))
-        branch = inner.graph("then")
-        made.nodes, made.initializers = [], []
-        made.node("If", ["choice"], list(kept), then_branch=branch, else_branch=deepcopy(branch), name="if")
-        made.input("choice", element=TensorProto.BOOL)
+        named = [helper.make_node("Identity", [name], [f"{name}_out"]) for name in kept]
+        values = [
+            helper.make_tensor_value_info(f"{t.name}_out", element_type, [None] * len(t.shape)) for t in kept.values()
+        ]
+        branch = helper.make_graph([*nodes, *named], "then", [], values, initializers)
+        other = onnx.GraphProto()
+        other.CopyFrom(branch)
+        nodes = [helper.make_node("If", ["choice"], list(kept), then_branch=branch, else_branch=other, name="if")]
+        initializers = []
+        inputs.append(helper.make_tensor_value_info("choice", TensorProto.BOOL, []))
         arrays["choice"] = np.array(True)
-    return made.model(), arrays
+    graph = helper.make_graph(nodes, "g", inputs, outputs, initializers)
+    version = {9: 4, 11: 6, 12: 7, 13: 7, 17: 8, 18: 8, 21: 10}[b.opset]
+    made = helper.make_model(
+        graph, opset_imports=imports, ir_version=max(version, 8) if functions else version, functions=functions
+    )
+    return made, arrays
 
 
 def _array(kind: str, shape, seed: int) -> np.ndarray:
