@@ -88,7 +88,7 @@ def ask_models(files: Iterable[str], version: str) -> Iterator[tuple[str, ModelA
     ValueError for a version that cannot be asked, NotAdded where it has not been fetched, Unavailable where it cannot
     be asked here. A file that cannot be read is an error in the place of its answer.
     """
-    build = _runtime(version)
+    build = find_version(version)
     with OnnxRuntime(added(build)) as runtime:
         for file in files:
             try:
@@ -109,7 +109,8 @@ def ask_model(file: str, version: str) -> ModelAnswer:
     return answer
 
 
-def _runtime(version: str) -> Build:
+def find_version(version: str) -> Build:
+    """The build of a version, as ask_models takes it."""
     name = version if version.startswith(ONNXRUNTIME) else f"{ONNXRUNTIME}-{version}"
     build = find_build(name)
     if build.kind != ONNXRUNTIME:
@@ -131,9 +132,9 @@ def _asked(runtime: OnnxRuntime, build: Build, file: str) -> ModelAnswer:
         folder = f"Z:{path.parent}".replace("/", "\\")
         placed = runtime.ask(Query(named, config={**_NO_FUSION, _EXTERNAL: folder}))
         if placed.get("session"):
-            providers = _providers(placed["placement"])
-            nodes = {name: providers.get(name, FOLDED) for name in names}
-            made = {name: provider for name, provider in providers.items() if name not in nodes and name != _ON_CPU}
+            at = providers(placed["placement"])
+            nodes = {name: at.get(name, FOLDED) for name in names}
+            made = {name: provider for name, provider in at.items() if name not in nodes and name != _ON_CPU}
     events = record.get("events", [])
     created = [event for event in events if event["call"] == "CreateOperator"]
     operators = Counter(_operator(event) for event in created)
@@ -155,7 +156,7 @@ def _operator(event: Mapping[str, Any]) -> str:
     return known.c_name if known else f"DML_OPERATOR_TYPE({number})"
 
 
-def _providers(log: Sequence[str]) -> dict[str, str]:
+def providers(log: Sequence[str]) -> dict[str, str]:
     """Where each node runs, by the log of a session."""
     found: dict[str, str] = {}
     provider = ""

@@ -34,7 +34,8 @@ class RunInput:
 
 @dataclass(frozen=True)
 class Query:
-    """A session to be made, and run where `run` has its inputs. `model` is a file's bytes, or where it lies."""
+    """A session to be made, and run where `run` has its inputs. `model` is a file's bytes, or where it lies. `directml`:
+    whether it has the DirectML execution provider."""
 
     model: bytes | Path
     optimization: int = 99
@@ -42,6 +43,7 @@ class Query:
     free_dimensions: Mapping[str, int] = field(default_factory=dict)
     run: Sequence[RunInput] | None = None
     outputs: Sequence[str] = ()
+    directml: bool = True
 
 
 class OnnxRuntime:
@@ -105,6 +107,8 @@ class OnnxRuntime:
             yield f"config {_word(key)} {_word(value)}"
         for name, size in query.free_dimensions.items():
             yield f"free {_word(name)} {size}"
+        if not query.directml:
+            yield "cpu"
         if query.run is None:
             return
         yield "run"

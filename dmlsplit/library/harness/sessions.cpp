@@ -12,6 +12,7 @@
 //     optimization LEVEL                      0, 1, 2, 99
 //     config KEY VALUE                        an entry of the session's configuration
 //     free NAME SIZE                          a symbolic dimension's size
+//     cpu                                     the session has no DirectML execution provider
 //     run                                     the session is to be run, with zeros, too
 //     input NAME TYPE RANK SIZE ...           an input of the run, TYPE as in ONNX
 //     integers NAME COUNT SIZE VALUE ...      an input of rank 1 and type 7, with its elements
@@ -58,6 +59,7 @@ struct Query {
     std::vector<std::pair<std::string, std::string>> config;
     std::vector<std::pair<std::string, std::int64_t>> free;
     bool run = false;
+    bool directml = true;
     std::vector<Input> inputs;
     std::vector<std::string> outputs;
 };
@@ -116,6 +118,9 @@ void readLine(Query& query, const std::string& line) {
         query.free.emplace_back(first, size);
     } else if (key == "run") {
         query.run = true;
+        return;
+    } else if (key == "cpu") {
+        query.directml = false;
         return;
     } else if (key == "input" || key == "integers") {
         Input input;
@@ -206,7 +211,7 @@ private:
         for (const auto& [name, size] : query.free) {
             runtime_.check("AddFreeDimensionOverrideByName", Api::addFreeDimensionOverrideByName, options, name.c_str(), size);
         }
-        runtime_.useDirectML(options, recorder_, createQueue(0));
+        if (query.directml) runtime_.useDirectML(options, recorder_, createQueue(0));
         void* session = nullptr;
         if (query.fromFile) {
             runtime_.check("CreateSession", Api::createSession, environment_, wide(query.model).c_str(), options, &session);

@@ -1,0 +1,209 @@
+"""The table of operators: where versions of ONNX Runtime place a node of each operator, schema version and types.
+
+Observed: models of one node, asked of each version (tests/onnxruntime/record_operators.py writes the table). A row that
+was not asked is unknown; nothing stands for it.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import lzma
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from dmlsplit.targets.runtime_versions import Runtime, key_of
+
+PLACE: Final = "onnxruntime/operators.json.xz"
+NOT_ASKED: Final = "?"
+
+
+class Cell(enum.StrEnum):
+    """The answer of one version about one operator, as a letter of the table."""
+
+    FUSED = "g"
+    """On DirectML, in a fused graph where sizes are static; the CPU has no kernel."""
+    FUSED_WITH_CPU = "G"
+    DML = "d"
+    """On DirectML, by a kernel outside of any fused graph."""
+    DML_WITH_CPU = "D"
+    CPU = "C"
+    EXPANDED = "x"
+    """ONNX defines it by other operators, which take its place, as it has no kernel; they are on both providers."""
+    EXPANDED_ON_DML = "X"
+    EXPANDED_ON_CPU = "y"
+    FOLDED = "o"
+    """It is a constant, or is taken out."""
+    FAILS = "f"
+    """There is a kernel, but no session."""
+    FAILS_WITH_CPU = "F"
+    NO_KERNEL = "u"
+    """Neither DirectML nor the CPU has a kernel: there is no session."""
+    INVALID = "-"
+    """ONNX Runtime does not take it for a valid model."""
+
+
+ON_DML: Final = frozenset({Cell.FUSED, Cell.FUSED_WITH_CPU, Cell.DML, Cell.DML_WITH_CPU})
+FAILING: Final = frozenset({Cell.FAILS, Cell.FAILS_WITH_CPU, Cell.NO_KERNEL})
+WITH_CPU_KERNEL: Final = frozenset({Cell.FUSED_WITH_CPU, Cell.DML_WITH_CPU, Cell.CPU, Cell.FAILS_WITH_CPU})
+_FUSED: Final = frozenset({Cell.FUSED, Cell.FUSED_WITH_CPU})
+
+Types: TypeAlias = Sequence[str | None]
+Attributes: TypeAlias = Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator at one schema version, and the answers of one version of ONNX Runtime about it."""
+
+    name: str
+    version: int
+    row: Mapping[str, Any]
+    column: int
+    """Of the version of ONNX Runtime in the rows."""
+    versions: tuple[Operator, ...] = ()
+    """All schema versions of it, this one among them, where variants are recorded."""
+
+    @property
+    def usual(self) -> list[str]:
+        """The types that go without saying, by parameter."""
+        return str(self.row["usual"]).split(",")
+
+    def types(self, inputs: Types, outputs: Types) -> list[str | None]:
+        """The element type of each type parameter of a node, in ONNX's lower-case words: "float".
+
+        `inputs` and `outputs` have the type of each tensor, "" for one that is left out, None where it is not known.
+        A parameter without tensors has its usual type; None where no tensor's type is known.
+        """
+        found: list[str | None] = [""] * len(self.row["parameters"])
+        for tensors, places in ((inputs, self.row["inputs"]), (outputs, self.row["outputs"])):
+            for i, each in enumerate(tensors):
+                place = places[min(i, len(places) - 1)] if places else -1
+                if place >= 0 and each != "" and not found[place]:
+                    found[place] = each
+        return [usual if each == "" else each for each, usual in zip(found, self.usual, strict=True)]
+
+    def ask(self, types: Types) -> Cell | None:
+        """Where a node of these types goes; None where that is not known.
+
+        Of types that were not asked together, kernels take each parameter's types by themselves: a node is on DirectML
+        if every type is seen there, and not if one is seen on the CPU with usual ones beside it.
+        """
+        exact = self._cells.get(tuple(types))
+        if exact is not None:
+            return exact
+        usual = self.usual
+        own = [i for i, each in enumerate(types) if each != usual[i]]
+        alone = [self._cells.get((*usual[:i], types[i], *usual[i + 1 :])) for i in own]
+        if Cell.CPU in alone:
+            return Cell.CPU
+        seen = [self._seen.get((i, each), frozenset()) for i, each in enumerate(types)]
+        if all(not cells.isdisjoint(ON_DML) for cells in seen):
+            return min(cell for cells in seen for cell in cells if cell in ON_DML)
+        if any(cells == {Cell.CPU} for cells in seen):
+            return Cell.CPU
+        return None
+
+    @cached_property
+    def _cells(self) -> dict[tuple[str | None, ...], Cell]:
+        """The answers by types, without what was not asked."""
+        rows = self.row.get("types", {}).items()
+        found = {tuple(types.split(",")): cells[self.column] for types, cells in rows}
+        return {types: Cell(cell) for types, cell in found.items() if cell not in (NOT_ASKED, Cell.INVALID)}
+
+    @cached_property
+    def _seen(self) -> dict[tuple[int, str | None], set[Cell]]:
+        """The answers for each type of each parameter, whatever the others are."""
+        found: dict[tuple[int, str | None], set[Cell]] = {}
+        for types, cell in self._cells.items():
+            for place in enumerate(types):
+                found.setdefault(place, set()).add(cell)
+        return found
+
+    @cached_property
+    def moves(self) -> bool:
+        """Whether the CPU has a kernel for strings, hence one for all types: it moves elements."""
+        return any("string" in types and cell is Cell.CPU for types, cell in self._cells.items())
+
+    def message(self, types: Types) -> str:
+        """What ONNX Runtime says where a node of these types fails the session; "" where that is not recorded."""
+        number = self.row.get("messages", {}).get(",".join(each or "" for each in types))
+        return "" if number is None else str(_table()["messages"][number])
+
+    def of_variant(self, attributes: Attributes, outputs: int) -> Cell | None:
+        """Where attributes, or the number of outputs, send a node that is on DirectML without them; None: nowhere."""
+        for each in self.versions:
+            for given, count, types, cells in each.row.get("attributes", {}).values():
+                cell, base = cells[self.column], each.row["types"].get(types, "")[self.column : self.column + 1]
+                if base not in ON_DML or cell in ON_DML or cell in (NOT_ASKED, Cell.INVALID, Cell.FOLDED):
+                    continue
+                alike = all(attributes.get(name) == value for name, value in given.items())
+                if (given or count) and alike and outputs >= count:
+                    return Cell(cell)
+        return None
+
+    @cached_property
+    def most_rank(self) -> int | None:
+        """The highest rank of static sizes with which a session is made; None where it was not asked."""
+        ranks = {}
+        for each in self.versions:
+            for variant, (_, cells) in each.row.get("variants", {}).items():
+                if variant.startswith("rank") and each.version <= self.version:
+                    ranks[int(variant[4:])] = cells[self.column]
+        failing = [rank for rank in sorted(ranks) if ranks[rank] in FAILING]
+        return failing[0] - 1 if failing else None
+
+
+@cache
+def _table() -> dict[str, Any]:
+    data = (Path(__file__).parents[1] / PLACE).read_bytes()
+    found: dict[str, Any] = json.loads(lzma.decompress(data))
+    return found
+
+
+@cache
+def recorded_versions() -> tuple[str, ...]:
+    """The versions of ONNX Runtime that were asked, the oldest first."""
+    return tuple(_table()["versions"])
+
+
+@cache
+def column_of(runtime: Runtime) -> int | None:
+    """The version whose answers stand for a runtime: itself, or the newest one before it of those that were asked."""
+    older = [i for i, version in enumerate(recorded_versions()) if key_of(version) <= runtime.key]
+    return older[-1] if older and runtime.observed else None
+
+
+@cache
+def find_operator(domain: str, op_type: str, opset: int, runtime: Runtime) -> Operator | None:
+    """The operator at the schema version that an opset has, in a session of a runtime; None where it is not known.
+
+    `opset` is that of the operator's own domain.
+    """
+    name, column = f"{domain}.{op_type}" if domain else op_type, column_of(runtime)
+    rows: Mapping[str, Any] | None = _table()["operators"].get(name)
+    if rows is None or column is None:
+        return None
+    versions = sorted(int(version) for version in rows if int(version) <= max(opset, 1))
+    if not versions:
+        return None
+    known = tuple([Operator(name, int(version), row, column) for version, row in rows.items()])
+    return Operator(name, versions[-1], rows[str(versions[-1])], column, known)
+
+
+def is_known(domain: str, op_type: str) -> bool:
+    """Whether the table has an operator."""
+    return (f"{domain}.{op_type}" if domain else op_type) in _table()["operators"]
+
+
+def operators() -> Iterable[str]:
+    """The names in the table, those of a domain other than the default one behind it: com.microsoft.Gelu."""
+    return _table()["operators"].keys()
+
+
+def is_fused(cell: Cell) -> bool:
+    """Whether a node can be in a fused graph."""
+    return cell in _FUSED
