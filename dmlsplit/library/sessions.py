@@ -34,8 +34,8 @@ class RunInput:
 
 @dataclass(frozen=True)
 class Query:
-    """A session to be made, and run where `run` has its inputs. `model` is a file's bytes, or where it lies. `directml`:
-    whether it has the DirectML execution provider."""
+    """A session to be made, and run where `run` has its inputs. `model` is a file's bytes, or where it lies;
+    `directml`: whether the session has the DirectML execution provider."""
 
     model: bytes | Path
     optimization: int = 99

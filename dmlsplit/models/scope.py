@@ -147,6 +147,15 @@ class Scope:
             return None, None
         return self._parent.type_of(name)
 
+    def element_type(self, name: str) -> str | None:
+        """The type of elements, of a sequence those of its tensors; None where it is not known."""
+        if name not in self._types and self._parent is not None and name not in self._producers:
+            return self._parent.element_type(name) if name not in self._initializers else self.type_of(name)[0]
+        data_type = self.type_of(name)[0]
+        if data_type == "SEQUENCE":
+            return type_of(self._types[name].sequence_type.elem_type)[0]
+        return data_type
+
     def set_type(self, name: str, data_type: int, shape: Shape) -> None:
         """Facts of a name beyond those that were inferred."""
         self._types[name] = helper.make_tensor_type_proto(data_type, shape)

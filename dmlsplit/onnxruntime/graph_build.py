@@ -31,7 +31,7 @@ from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
 from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.fused import FusedGraph, Part, SessionGraphs
 from dmlsplit.onnxruntime.lowered import BROADCAST, IDENTITY, LOWERED, SLICE, UNKNOWN, Kind, Lowered
-from dmlsplit.onnxruntime.neighbours import NEIGHBOURS, TRANSPOSABLE
+from dmlsplit.onnxruntime.neighbours import CPU_INPUTS, TRANSPOSABLE
 from dmlsplit.onnxruntime.node_facts import facts_in
 from dmlsplit.onnxruntime.partitions import PlacedNode, partitions
 from dmlsplit.onnxruntime.passes import PASSES, run
@@ -301,10 +301,7 @@ class _Builder:
 
     def _tensors_of(self, node: Node) -> Sequence[Value]:
         """The inputs that DirectML reads: not those that the CPU does."""
-        if node.op_type == "Split":
-            return node.inputs[:1]
-        known = NEIGHBOURS.get(node.op_type)
-        on_cpu = known.cpu_inputs if known is not None else ()
+        on_cpu = CPU_INPUTS.get(node.op_type, ())
         return [value for i, value in enumerate(node.inputs) if i not in on_cpu]
 
     def _node(

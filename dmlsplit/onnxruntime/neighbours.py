@@ -1,101 +1,17 @@
-"""Operators beside Split and Concat: whether ONNX Runtime's DirectML execution provider takes them, as far as known.
+"""Operators beside Split and Concat: what decides whether a node shares their fused graph, or computes with sizes.
 
-Only what decides about a Split or Concat nearby is here: whether a node shares its fused graph, and whether it computes
-with sizes on the CPU. Observed: a model of each operator at each opset, element type and version of ONNX Runtime. A
-kernel of an older opset is not used for a model of an opset that changed the operator: it then runs on the CPU.
+The table of `operators` says where an operator is placed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, TypeAlias
-
-from dmlsplit.targets.runtime_versions import Runtime, key_of
+from typing import Final
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
-
-_FLOATS: Final = frozenset({"FLOAT", "FLOAT16"})
-_NUMBERS: Final = _FLOATS | {"INT32", "INT64"}
-_SCALARS: Final = _words("FLOAT FLOAT16 DOUBLE BOOL INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64")
-Limits: TypeAlias = tuple[tuple[str, int], ...]
-"""Of versions of ONNX Runtime, the oldest first: the newest opset that the operator's kernels are for from then on."""
-
-_UNCHANGED: Final[Limits] = ()
-_CHANGED_22: Final[Limits] = (("1.18.0", 21),)
-_PAD: Final[Limits] = (("1.18.0", 18), ("1.20.0", 20), ("1.22.0", 22))
-_RESIZE: Final[Limits] = (("1.18.0", 17), ("1.20.0", 26))
-_FOUR_BIT_1_20: Final[Limits] = (("1.18.0", 20), ("1.20.0", 22))
-_FOUR_BIT_1_22: Final[Limits] = (("1.18.0", 20), ("1.21.0", 22))
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """An operator that the execution provider implements."""
-
-    types: frozenset[str]
-    """Element types of the first input that are taken at every opset from 14 on."""
-    limits: Limits = _UNCHANGED
-    cpu_inputs: tuple[int, ...] = ()
-    """Inputs that have to be constants for a fused graph: the CPU reads them."""
-    in_graph: bool = True
-    inputs_in_graph: int | None = None
-    """The number of inputs with which alone it can be in a fused graph."""
-
-    def takes(self, data_type: str | None, opset: int, runtime: Runtime) -> bool | None:
-        """Whether the execution provider takes a node; None where that is not known."""
-        newest = [newest for version, newest in self.limits if key_of(version) <= runtime.key]
-        if newest and opset > newest[-1]:
-            return False
-        if data_type in self.types:
-            return True if opset >= 14 or data_type in _FLOATS or self.types == _SCALARS else None
-        never = data_type in ("STRING", "BFLOAT16") or (data_type == "DOUBLE" and "DOUBLE" not in self.types)
-        return False if never else None
-
-
-def _rows(names: str, row: Neighbour) -> dict[str, Neighbour]:
-    return dict.fromkeys(names.split(), row)
-
-
-NEIGHBOURS: Final[Mapping[str, Neighbour]] = {
-    **_rows("Relu", Neighbour(_FLOATS | {"INT32"})),
-    **_rows("LeakyRelu Sigmoid Tanh Sqrt Exp Log Ceil Floor Erf Reciprocal PRelu", Neighbour(_FLOATS)),
-    **_rows("Softmax LogSoftmax MatMul Pow ReduceMean", Neighbour(_FLOATS)),
-    **_rows(
-        "Elu Selu HardSigmoid Softplus Softsign Round Sin Cos Tan Atan HardSwish Mish", Neighbour(_FLOATS, _CHANGED_22)
-    ),
-    **_rows("Conv MaxPool AveragePool GlobalAveragePool GlobalMaxPool", Neighbour(_FLOATS, _CHANGED_22)),
-    **_rows("Abs Neg Sign Add Sub Mul Div", Neighbour(_NUMBERS)),
-    **_rows("Max Min", Neighbour(_NUMBERS, inputs_in_graph=2)),
-    **_rows("ReduceSum", Neighbour(_NUMBERS, cpu_inputs=(1,))),
-    **_rows("Clip", Neighbour(_NUMBERS, cpu_inputs=(1, 2))),
-    **_rows("BatchNormalization Gemm LayerNormalization", Neighbour(_FLOATS)),
-    **_rows("ConvTranspose InstanceNormalization", Neighbour(_FLOATS, _CHANGED_22)),
-    **_rows("Resize", Neighbour(_FLOATS, _RESIZE, cpu_inputs=(1, 2, 3))),
-    **_rows("TopK", Neighbour(_FLOATS, cpu_inputs=(1,))),
-    **_rows("Sum Mean", Neighbour(_FLOATS, inputs_in_graph=2)),
-    **_rows("LRN DepthToSpace SpaceToDepth", Neighbour(_FLOATS)),
-    **_rows("Pad", Neighbour(_FLOATS, _PAD, cpu_inputs=(1, 2, 3))),
-    **_rows("Dropout", Neighbour(_FLOATS, in_graph=False)),
-    **_rows("Where Gather", Neighbour(_SCALARS)),
-    **_rows("Slice", Neighbour(_SCALARS, cpu_inputs=(1, 2, 3, 4))),
-    **_rows("Tile Expand", Neighbour(_SCALARS, cpu_inputs=(1,))),
-    **_rows("Identity Transpose Flatten", Neighbour(_SCALARS, _FOUR_BIT_1_22)),
-    **_rows("Cast", Neighbour(_SCALARS, _FOUR_BIT_1_20)),
-    **_rows("Reshape Squeeze Unsqueeze", Neighbour(_SCALARS, _FOUR_BIT_1_20, cpu_inputs=(1,))),
-    **_rows("Shape", Neighbour(_SCALARS, _FOUR_BIT_1_20, in_graph=False)),
-    **_rows("Size", Neighbour(_SCALARS, _FOUR_BIT_1_22, in_graph=False)),
-}
-"""By operator of the default domain."""
-
-CONTRIBUTED: Final[Mapping[str, Neighbour]] = {
-    **_rows("QuickGelu Gelu BiasGelu FusedMatMul SkipLayerNormalization", Neighbour(_FLOATS)),
-    **_rows("FusedConv", Neighbour(frozenset())),
-}
-"""The same of ONNX Runtime's own, com.microsoft."""
 
 DOMAINS: Final = frozenset({""}) | _words(
     "ai.onnx.ml ai.onnx.training ai.onnx.preview.training com.microsoft com.microsoft.nchwc com.microsoft.dml "
@@ -107,26 +23,26 @@ FOUR_BITS: Final = frozenset({"INT4", "UINT4", "FLOAT4E2M1"})
 """Types that kernels of few operators and versions take."""
 
 CPU_INPUTS: Final[Mapping[str, tuple[int, ...]]] = {
-    **{operator: row.cpu_inputs for operator, row in NEIGHBOURS.items()},
-    "Split": (1,),
-    "ConstantOfShape": (0,),
-    "Range": (0, 1, 2),
-    **dict.fromkeys(("OneHot", "TopK", "CumSum", "Upsample"), (1,)),
+    **dict.fromkeys(_words("Reshape Expand Tile OneHot TopK Squeeze Unsqueeze Split CumSum Trilu Upsample"), (1,)),
+    **dict.fromkeys(_words("ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean"), (1,)),
+    **dict.fromkeys(_words("ReduceMin ReduceProd ReduceSum ReduceSumSquare"), (1,)),
+    **dict.fromkeys(("Clip", "Col2Im"), (1, 2)),
     **dict.fromkeys(("Pad", "Resize"), (1, 2, 3)),
+    "Slice": (1, 2, 3, 4),
+    "Range": (0, 1, 2),
+    "Loop": (0, 1),
+    **dict.fromkeys(("ConstantOfShape", "If"), (0,)),
 }
 """Inputs that the CPU reads, of operators whose types are not followed here, too: what computes them does not keep the
 operator on the CPU."""
+
+FUSED_WITH: Final = dict.fromkeys(_words("Max Min Sum Mean"), 2)
+"""Operators that can be in a fused graph with this number of inputs alone."""
 
 DATA_DEPENDENT: Final = frozenset(
     {"NonZero", "Unique", "Compress", "NonMaxSuppression", "SequenceAt", "ConcatFromSequence", "StringSplit"}
 )
 """Operators whose outputs have sizes that nothing but a run gives, unless inference knows them."""
-
-ON_CPU: Final = _words(
-    "SplitToSequence SequenceAt SequenceConstruct ConcatFromSequence SequenceEmpty Loop Scan StringNormalizer "
-    "TfIdfVectorizer Unique Compress Det Multinomial"
-)
-"""Operators that the execution provider does not implement, or those of sequences, which it never fuses."""
 
 ACTIVATIONS: Final = _words("Relu LeakyRelu Sigmoid Tanh Elu Selu HardSigmoid Softplus Softsign ThresholdedRelu")
 ABSORBS: Final[Mapping[str, frozenset[str]]] = {

@@ -9,12 +9,16 @@ from __future__ import annotations
 import enum
 import json
 import lzma
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+import onnx
+
+from dmlsplit.formats.onnx.protobuf import domain_of
+from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.targets.runtime_versions import Runtime, key_of
 
 PLACE: Final = "onnxruntime/operators.json.xz"
@@ -49,13 +53,16 @@ class Cell(enum.StrEnum):
 ON_DML: Final = frozenset({Cell.FUSED, Cell.FUSED_WITH_CPU, Cell.DML, Cell.DML_WITH_CPU})
 FAILING: Final = frozenset({Cell.FAILS, Cell.FAILS_WITH_CPU, Cell.NO_KERNEL})
 WITH_CPU_KERNEL: Final = frozenset({Cell.FUSED_WITH_CPU, Cell.DML_WITH_CPU, Cell.CPU, Cell.FAILS_WITH_CPU})
-_FUSED: Final = frozenset({Cell.FUSED, Cell.FUSED_WITH_CPU})
+_FUSED: Final = frozenset({Cell.FUSED, Cell.FUSED_WITH_CPU, Cell.EXPANDED_ON_DML})
+_CONTRIBUTED: Final = 1
+"""The opset of com.microsoft."""
+
 
 Types: TypeAlias = Sequence[str | None]
 Attributes: TypeAlias = Mapping[str, object]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Operator:
     """An operator at one schema version, and the answers of one version of ONNX Runtime about it."""
 
@@ -70,7 +77,7 @@ class Operator:
     @property
     def usual(self) -> list[str]:
         """The types that go without saying, by parameter."""
-        return str(self.row["usual"]).split(",")
+        return str(self.row["usual"]).split(",") if self.row["parameters"] else []
 
     def types(self, inputs: Types, outputs: Types) -> list[str | None]:
         """The element type of each type parameter of a node, in ONNX's lower-case words: "float".
@@ -92,15 +99,23 @@ class Operator:
         Of types that were not asked together, kernels take each parameter's types by themselves: a node is on DirectML
         if every type is seen there, and not if one is seen on the CPU with usual ones beside it.
         """
-        exact = self._cells.get(tuple(types))
-        if exact is not None:
-            return exact
+        place = tuple(types)
+        if place not in self._answers:
+            self._answers[place] = self._cells.get(place) or self._concluded(types)
+        return self._answers[place]
+
+    @cached_property
+    def _answers(self) -> dict[tuple[str | None, ...], Cell | None]:
+        return {}
+
+    def _concluded(self, types: Types) -> Cell | None:
+        """The answer about types that were not asked together."""
         usual = self.usual
         own = [i for i, each in enumerate(types) if each != usual[i]]
         alone = [self._cells.get((*usual[:i], types[i], *usual[i + 1 :])) for i in own]
         if Cell.CPU in alone:
             return Cell.CPU
-        seen = [self._seen.get((i, each), frozenset()) for i, each in enumerate(types)]
+        seen: list[frozenset[Cell]] = [self._seen.get((i, each), frozenset()) for i, each in enumerate(types)]
         if all(not cells.isdisjoint(ON_DML) for cells in seen):
             return min(cell for cells in seen for cell in cells if cell in ON_DML)
         if any(cells == {Cell.CPU} for cells in seen):
@@ -111,22 +126,17 @@ class Operator:
     def _cells(self) -> dict[tuple[str | None, ...], Cell]:
         """The answers by types, without what was not asked."""
         rows = self.row.get("types", {}).items()
-        found = {tuple(types.split(",")): cells[self.column] for types, cells in rows}
+        found = {tuple(types.split(",")) if types else (): cells[self.column] for types, cells in rows}
         return {types: Cell(cell) for types, cell in found.items() if cell not in (NOT_ASKED, Cell.INVALID)}
 
     @cached_property
-    def _seen(self) -> dict[tuple[int, str | None], set[Cell]]:
+    def _seen(self) -> dict[tuple[int, str | None], frozenset[Cell]]:
         """The answers for each type of each parameter, whatever the others are."""
-        found: dict[tuple[int, str | None], set[Cell]] = {}
+        found: dict[tuple[int, str | None], frozenset[Cell]] = {}
         for types, cell in self._cells.items():
             for place in enumerate(types):
-                found.setdefault(place, set()).add(cell)
+                found[place] = found.get(place, frozenset()) | {cell}
         return found
-
-    @cached_property
-    def moves(self) -> bool:
-        """Whether the CPU has a kernel for strings, hence one for all types: it moves elements."""
-        return any("string" in types and cell is Cell.CPU for types, cell in self._cells.items())
 
     def message(self, types: Types) -> str:
         """What ONNX Runtime says where a node of these types fails the session; "" where that is not recorded."""
@@ -144,6 +154,11 @@ class Operator:
                 if (given or count) and alike and outputs >= count:
                     return Cell(cell)
         return None
+
+    @cached_property
+    def has_variants(self) -> bool:
+        """Whether attributes were varied."""
+        return any("attributes" in each.row for each in self.versions)
 
     @cached_property
     def most_rank(self) -> int | None:
@@ -194,14 +209,54 @@ def find_operator(domain: str, op_type: str, opset: int, runtime: Runtime) -> Op
     return Operator(name, versions[-1], rows[str(versions[-1])], column, known)
 
 
+@cache
+def moves_any_type(op_type: str, opset: int) -> bool:
+    """Whether the CPU has a kernel of an operator of the default domain for strings: it moves elements of any type."""
+    rows: Mapping[str, Any] = _table()["operators"].get(op_type, {})
+    known = [int(version) for version in rows if int(version) <= max(opset, 1)]
+    types = rows[str(max(known))].get("types", {}) if known else {}
+    return any("string" in place.split(",") and Cell.CPU in cells for place, cells in types.items())
+
+
+def asked(node: onnx.NodeProto, inputs: Types, outputs: Types, opset: int, runtime: Runtime) -> Cell | None:
+    """Where a node goes in a session of a runtime, by its operator, types and attributes; None where it is not known.
+
+    `inputs` and `outputs` are the types of its tensors as Operator.types takes them, `opset` is the model's.
+    """
+    domain = domain_of(node)
+    operator = find_operator(domain, text(node.op_type), opset if domain == "" else _CONTRIBUTED, runtime)
+    if operator is None:
+        return None
+    types = operator.types(inputs, outputs)
+    cell = operator.ask(types)
+    if cell in ON_DML and operator.has_variants:
+        attributes = {text(each.name): _value(each) for each in node.attribute}
+        return operator.of_variant(attributes, sum(map(bool, node.output))) or cell
+    return cell
+
+
+def _value(attribute: onnx.AttributeProto) -> object:
+    """An attribute's number, text or list of numbers; None of any other kind."""
+    kind = attribute.type
+    if kind == onnx.AttributeProto.STRING:
+        return attribute.s.decode("utf-8", "replace")
+    numbers = {onnx.AttributeProto.INT: attribute.i, onnx.AttributeProto.FLOAT: attribute.f}
+    return numbers.get(kind, list(attribute.ints) if kind == onnx.AttributeProto.INTS else None)
+
+
 def is_known(domain: str, op_type: str) -> bool:
     """Whether the table has an operator."""
     return (f"{domain}.{op_type}" if domain else op_type) in _table()["operators"]
 
 
-def operators() -> Iterable[str]:
+def operators() -> Collection[str]:
     """The names in the table, those of a domain other than the default one behind it: com.microsoft.Gelu."""
-    return _table()["operators"].keys()
+    return tuple(_table()["operators"])
+
+
+def is_on_dml(cell: Cell) -> bool:
+    """Whether DirectML has a kernel, one that fails session creation among them."""
+    return cell in ON_DML or cell in (Cell.FAILS, Cell.FAILS_WITH_CPU, Cell.EXPANDED_ON_DML)
 
 
 def is_fused(cell: Cell) -> bool:

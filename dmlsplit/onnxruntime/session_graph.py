@@ -7,35 +7,29 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 import onnx
 
 from dmlsplit.descriptors.dims import Shape, is_static
-from dmlsplit.formats.onnx.protobuf import domain_of, first_output, reads, subgraphs
+from dmlsplit.formats.onnx.protobuf import first_output, reads, subgraphs
 from dmlsplit.formats.onnx.tensors import Array
-from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Doubt, Graph, Node
 from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import name_of
 from dmlsplit.models.scope import Scope
 from dmlsplit.onnxruntime.neighbours import (
-    CONTRIBUTED,
     CPU_INPUTS,
     DATA_DEPENDENT,
+    FUSED_WITH,
     KEEPS_ON_CPU,
-    NEIGHBOURS,
-    ON_CPU,
     SMALL_INITIALIZER,
-    Neighbour,
 )
 from dmlsplit.onnxruntime.node_shapes import merged
+from dmlsplit.onnxruntime.operators import Cell, asked, is_fused, is_on_dml
 from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, run
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
-
-_ROWS: Final = {"": NEIGHBOURS, "com.microsoft": CONTRIBUTED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,13 +218,14 @@ class SessionGraph:
         }
         found = set()
         for node in self.order if on_cpu else ():
-            names = [value.name for value in node.inputs]
-            if on_cpu.isdisjoint(names) or self.implemented(node.index) is False:
+            names, implemented = [value.name for value in node.inputs], self.implemented(node.index)
+            if implemented is None or on_cpu.isdisjoint((*names, *(value.name for value in node.captured))):
                 continue
-            cpu_inputs = CPU_INPUTS.get(node.proto.op_type, ())
-            if all(self._stays(i, name, on_cpu, cpu_inputs) for i, name in enumerate(names) if name):
-                found.add(node.index)
+            cpu_inputs = CPU_INPUTS.get(node.op_type, ())
+            if not implemented or all(self._stays(i, name, on_cpu, cpu_inputs) for i, name in enumerate(names) if name):
                 on_cpu.update(value.name for value in node.outputs if value.name)
+                if implemented:
+                    found.add(node.index)
         return found
 
     def _stays(self, index: int, name: str, on_cpu: set[str], cpu_inputs: Sequence[int]) -> bool:
@@ -248,24 +243,24 @@ class SessionGraph:
 
     # Where nodes go.
 
-    def _all_implemented(self) -> tuple[bool | None, ...]:
-        return tuple([self._is_implemented(node.proto) for node in self.nodes])
+    def _all_implemented(self) -> tuple[Cell | None, ...]:
+        return tuple([self._cell(node.proto) for node in self.nodes])
 
     def implemented(self, index: int) -> bool | None:
         """Whether the execution provider implements a node; None where that is not known."""
+        cell = self._implemented[index]
+        return None if cell is None else is_on_dml(cell)
+
+    def cell(self, index: int) -> Cell | None:
+        """The answer of the table of operators about a node; None where it is not known."""
         return self._implemented[index]
 
-    def _is_implemented(self, node: onnx.NodeProto) -> bool | None:
-        domain, known = domain_of(node), neighbour_of(node)
-        if domain == "" and node.op_type in ON_CPU:
-            return False
-        if known is None:
-            return True if domain == "" and node.op_type in JUDGED else None
-        if not known.types:
-            return False
-        read = node.input[node.op_type == "Where" :][:1]
-        data_type = self.scope.type_of(read[0])[0] if read else None
-        return known.takes(data_type, self.scope.origin.opset, self.runtime)
+    def _cell(self, node: onnx.NodeProto) -> Cell | None:
+        def types(names: Sequence[str]) -> list[str | None]:
+            found = [self.scope.element_type(name) if name else "" for name in names]
+            return [each and each.lower() for each in found]
+
+        return asked(node, types(node.input), types(node.output), self.scope.origin.opset, self.runtime)
 
     def placed(self, index: int) -> Placed:
         """Where a node goes that is no Split or Concat."""
@@ -279,12 +274,12 @@ class SessionGraph:
         if node.op_type == "Identity" and self.options.optimization >= 1 and self.fuses:
             # It may be removed, too, where it gives an output of the graph.
             return Placed(index, on_dml, None)
-        known = neighbour_of(node)
-        if on_dml is False or not self.fuses or (known is not None and not known.in_graph):
+        cell = self.cell(index)
+        if on_dml is False or not self.fuses or (cell is not None and not is_fused(cell)):
             return Placed(index, on_dml, False)
-        cpu_inputs = known.cpu_inputs if known is not None else ()
+        cpu_inputs = CPU_INPUTS.get(node.op_type, ())
         names = list(node.input)
-        if known is not None and known.inputs_in_graph not in (None, len(names)):
+        if FUSED_WITH.get(node.op_type, len(names)) != len(names):
             return Placed(index, on_dml, False)
         if any(names[i] and not self.is_initializer(names[i]) for i in cpu_inputs if i < len(names)):
             return Placed(index, on_dml, False)
@@ -315,12 +310,6 @@ def _captured(node: onnx.NodeProto) -> Sequence[str]:
         return ()
     own = set(node.input)
     return [name for name in dict.fromkeys(reads(node)) if name not in own]
-
-
-def neighbour_of(node: onnx.NodeProto) -> Neighbour | None:
-    """The row of a node's operator, where it has one."""
-    rows = _ROWS.get(domain_of(node))
-    return None if rows is None else rows.get(node.op_type)
 
 
 def _for_runtime(graphs: Sequence[SessionGraph], runtime: Runtime) -> list[SessionGraph]:

@@ -265,7 +265,7 @@ def _image(rank: int) -> Sizes:
 
 RANKED: dict[str, Callable[[Sizes], tuple[list[Any], dict[str, Any]]]] = {
     **dict.fromkeys(SAME.split(), lambda x: ([x], {})),
-    **dict.fromkeys("Add Mul Div Sub Pow Max Equal And PRelu".split(), lambda x: ([x, x], {})),
+    **dict.fromkeys(("Add", "Mul", "Div", "Sub", "Pow", "Max", "Equal", "And", "PRelu"), lambda x: ([x, x], {})),
     "Cast": lambda x: ([x], {"to": "?"}),
     "Mod": lambda x: ([x, x], {"fmod": "?"}),
     "Where": lambda x: ([x, x, x], {}),

@@ -110,6 +110,46 @@ def _message(answer: Mapping[str, Any]) -> str:
     return said.strip()[:160]
 
 
+def combined(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Two tables as one; what both have of a version is the new one's."""
+    versions = sorted({*old["versions"], *new["versions"]}, key=key_of)
+    messages = list(dict.fromkeys([*old["messages"], *new["messages"]]))
+
+    def cells(rows: Sequence[str]) -> str:
+        found = dict.fromkeys(versions, NOT_ASKED)
+        for each, row in zip((old, new), rows, strict=True):
+            found |= {v: cell for v, cell in zip(each["versions"], row, strict=False) if cell != NOT_ASKED}
+        return "".join(found.values())
+
+    def of(rows: Mapping[str, Any], kind: str, place: str) -> Any:
+        return rows.get(kind, {}).get(place)
+
+    operators: dict[str, dict[str, Any]] = {}
+    for name in sorted({*old["operators"], *new["operators"]}):
+        sides = [each["operators"].get(name, {}) for each in (old, new)]
+        for version in sorted({*sides[0], *sides[1]}, key=int):
+            rows = [side.get(version, {}) for side in sides]
+            row = {key: value for key, value in (rows[1] or rows[0]).items() if not isinstance(value, dict)}
+            for kind in ("types", "variants", "attributes"):
+                for place in sorted({*rows[0].get(kind, {}), *rows[1].get(kind, {})}):
+                    found = [of(each, kind, place) for each in rows]
+                    if kind == "types":
+                        value: Any = cells([each or "" for each in found])
+                    else:
+                        known = found[1] or found[0]
+                        value = [*known[:-1], cells([each[-1] if each else "" for each in found])]
+                    row.setdefault(kind, {})[place] = value
+            said = [
+                (place, each["messages"][number])
+                for each, side in zip((old, new), rows, strict=True)
+                for place, number in side.get("messages", {}).items()
+            ]
+            if said:
+                row["messages"] = {place: messages.index(text) for place, text in said}
+            operators.setdefault(name, {})[version] = row
+    return {"versions": versions, "messages": messages, "operators": operators}
+
+
 def packed(rows: Mapping[str, Any]) -> bytes:
     """The file of a table."""
     text = json.dumps(rows, separators=(",", ":"), sort_keys=True)
@@ -117,8 +157,10 @@ def packed(rows: Mapping[str, Any]) -> bytes:
 
 
 def written(answers: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Writes the table; yields the letters in it."""
+    """Adds answers to the table in the package; yields the letters in it."""
     rows = table(answers)
+    if PATH.exists():
+        rows = combined(json.loads(lzma.decompress(PATH.read_bytes())), rows)
     PATH.write_bytes(packed(rows))
     for versions in rows["operators"].values():
         for row in versions.values():

@@ -1,7 +1,7 @@
 """Asks versions of ONNX Runtime where they place each operator, by models of one node, and writes the table of them.
 
     python -m tests.onnxruntime.record_operators ask 1.24.4 ANSWERS.jsonl     a line a node; goes on where it was ended
-    python -m tests.onnxruntime.record_operators write ANSWERS.jsonl ...      dmlsplit/onnxruntime/operators.json.xz
+    python -m tests.onnxruntime.record_operators write ANSWERS.jsonl ...      adds them to the package's table
 
 Nodes are asked many at a time, as parts of one model that do not touch; where such a model is refused, the one that is
 named is taken out, or both halves are asked by themselves.
@@ -127,7 +127,7 @@ class Recorder:
             named = [at for at, names in listed.items() if each.key.op in names]
             at = named[0] if named else next(iter(counted)) if len(counted) == 1 else None
         else:
-            placed = self.ask(merged([each.model]), **NO_FUSION)["placement"]
+            placed = self.ask(merged([each.model]), **NO_FUSION).get("placement", [])
             at = providers(placed).get("k0/n")
             listed = {at: [op for op in names if op != "Identity"] for at, names in by_provider(placed).items()}
             listed = {at: names for at, names in listed.items() if names not in ([], ["Relu"])}
@@ -200,7 +200,7 @@ def ask(version: str, path: Path) -> None:
     """Adds the answers that are not in a file yet."""
     runtime = find_runtime(version)
     done = {Key.of_json(row).text for row in read(path) if row["ort"] == version} if path.exists() else set()
-    groups: dict[tuple[object, ...], list[Asked]] = {}
+    groups: dict[tuple[object, ...], list[list[Asked]]] = {}
     wanted = [key for key in keys(runtime.newest_opset) if key.text not in done]
     print(f"{len(wanted)} to ask, {len(done)} known", flush=True)
     with OnnxRuntime(added(find_version(version))) as asked_runtime, path.open("a", encoding="utf-8") as file:
@@ -219,13 +219,24 @@ def ask(version: str, path: Path) -> None:
                 if "Field 'shape' of 'type' is required" not in str(error):
                     record([{**key.to_json(), "ort": version, "at": "invalid"}])
                     continue
-            group = groups.setdefault(group_of(model), [])
-            group.append(Asked(key, model))
-            if len(group) == (1 if group_of(model)[-1] else BATCH):
-                record(recorder.batch(group))
-                group.clear()
-        for group in groups.values():
-            record(recorder.batch(group))
+            group = group_of(model)
+            batch = fitting(groups.setdefault(group, []), key)
+            batch.append(Asked(key, model))
+            if len(batch) == (1 if group[-1] else BATCH):
+                groups[group].remove(batch)
+                record(recorder.batch(batch))
+        for batch in (batch for batches in groups.values() for batch in batches):
+            record(recorder.batch(batch))
+
+
+def fitting(batches: list[list[Asked]], key: Key) -> list[Asked]:
+    """The first of some batches without a node of this operator, or a new one: in old versions, where one node of an
+    operator is placed may depend on the types of another."""
+    for batch in batches:
+        if all((each.key.domain, each.key.op) != (key.domain, key.op) for each in batch):
+            return batch
+    batches.append([])
+    return batches[-1]
 
 
 def read(path: Path) -> Iterator[dict[str, Any]]:

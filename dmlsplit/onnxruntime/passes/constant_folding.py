@@ -6,10 +6,24 @@ Runtime.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final
+
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.onnx.protobuf import subgraphs
 from dmlsplit.models.graph import Graph, Node
+from dmlsplit.onnxruntime.operators import moves_any_type
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import RANDOM
+
+_COMPUTED: Final = RANDOM | {
+    "Multinomial",
+    "QuantizeLinear",
+    "DequantizeLinear",
+    "DynamicQuantizeLinear",
+    "SequenceMap",
+}
+"""Operators that are left as they are, whatever they read."""
+_HALF: Final = frozenset({"FLOAT16", "BFLOAT16"})
 
 
 def constant_nodes(graph: Graph) -> None:
@@ -41,9 +55,17 @@ def _fold_producers(graph: Graph, node: Node) -> None:
 
 
 def _folds(graph: Graph, node: Node) -> bool:
-    if not node.op_type or node.op_type in RANDOM or node.op_type == "DequantizeLinear":
+    if not node.op_type or node.op_type in _COMPUTED:
         return False
     if node.op_type == "Shape" and node.inputs and is_static(graph.facts.shape(node.inputs[0].name)):
         return True
     names = [value.name for value in node.inputs if value.name]
-    return bool(names) and all(map(graph.facts.is_constant, names)) and not any(True for _ in subgraphs(node.proto))
+    constant = bool(names) and all(map(graph.facts.is_constant, names))
+    return constant and not any(True for _ in subgraphs(node.proto)) and _has_kernel(graph, node, names)
+
+
+def _has_kernel(graph: Graph, node: Node, names: Sequence[str]) -> bool:
+    """Whether the CPU computes the node. It has hardly any kernels for half precision: it moves elements, and casts."""
+    types = [graph.facts.data_type(name) for name in names]
+    half = any(each in _HALF for each in types)
+    return not half or node.op_type == "Cast" or moves_any_type(node.op_type, graph.facts.opset)

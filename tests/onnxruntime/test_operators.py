@@ -1,0 +1,143 @@
+"""The table of operators: where versions place a node, and what is not known."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import random
+
+import pytest
+from onnx import helper
+
+from dmlsplit.onnxruntime.operators import Cell, asked, find_operator, is_on_dml, operators, recorded_versions
+from dmlsplit.targets.runtime_versions import find_runtime, runtimes
+from tests.onnxruntime.operator_models import Key, built, keys
+from tests.onnxruntime.operator_table import PATH, SIZED, cell_of, combined, table
+from tests.onnxruntime.record_operators import Asked, Recorder, group_of
+
+NEW = find_runtime("1.24.4")
+SAMPLE = 150
+
+
+def where(op_type, opset, *types, runtime=NEW, outputs=("float",), count=1, **attributes):
+    node = helper.make_node(op_type, [f"i{i}" for i in range(len(types))], list("abc"[:count]), **attributes)
+    return asked(node, types, [*outputs, *outputs][:count], opset, find_runtime(runtime))
+
+
+def test_the_table_has_all_versions_that_were_observed():
+    observed = {runtime.version for runtime in runtimes() if runtime.observed and not runtime.like}
+    assert set(recorded_versions()) <= observed
+    assert {"1.18.0", "1.19.2", "1.20.1", "1.22.0", "1.23.2", "1.24.4", "1.30.0"} == set(recorded_versions())
+    assert PATH.stat().st_size < 100_000
+    assert len(operators()) > 300
+
+
+@pytest.mark.parametrize(
+    ("op_type", "opset", "on_dml"),
+    [("Conv", 21, True), ("Conv", 22, False), ("Reshape", 22, True), ("Reshape", 23, False), ("Loop", 17, False)],
+)
+def test_a_kernel_of_an_older_opset_is_not_used(op_type, opset, on_dml):
+    assert is_on_dml(where(op_type, opset, "float", "float")) is on_dml
+
+
+@pytest.mark.parametrize(
+    ("types", "found"),
+    [
+        (("float", "float"), Cell.FUSED_WITH_CPU),
+        (("double", "double"), Cell.CPU),
+        (("string", "string"), None),
+        ((None, None), None),
+        ((None, "float"), Cell.FUSED_WITH_CPU),
+    ],
+)
+def test_types_decide(types, found):
+    assert where("Add", 14, *types, outputs=(None,)) == found
+
+
+def test_types_that_were_not_asked_together_are_taken_by_themselves():
+    row = find_operator("", "Cast", 13, NEW)
+    assert ("int8", "uint16") not in row._cells
+    assert is_on_dml(row.ask(["int8", "uint16"]))
+    assert row.ask(["string", "uint16"]) is Cell.CPU
+    assert row.ask(["int8", "complex64"]) is None
+
+
+@pytest.mark.parametrize(
+    ("op_type", "opset", "attributes", "count", "found"),
+    [
+        ("Resize", 19, {"mode": "cubic"}, 1, Cell.CPU),
+        ("Resize", 19, {"mode": "linear"}, 1, Cell.FUSED_WITH_CPU),
+        ("Resize", 13, {"mode": "cubic"}, 1, Cell.CPU),
+        ("Resize", 19, {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize"}, 1, "F"),
+        ("LayerNormalization", 17, {}, 1, Cell.FUSED_WITH_CPU),
+        ("LayerNormalization", 17, {}, 2, Cell.CPU),
+        ("MaxPool", 12, {"kernel_shape": [2, 2], "storage_order": 1}, 2, Cell.CPU),
+        ("ScatterND", 16, {"reduction": "add"}, 1, Cell.CPU),
+        ("ScatterND", 16, {"reduction": "none"}, 1, Cell.FUSED_WITH_CPU),
+    ],
+)
+def test_attributes_send_nodes_to_the_cpu(op_type, opset, attributes, count, found):
+    assert where(op_type, opset, "float", count=count, **attributes) == found
+
+
+@pytest.mark.parametrize(
+    ("op_type", "opset", "rank"), [("MatMul", 13, 4), ("Conv", 11, 5), ("Relu", 14, 8), ("Abs", 13, None)]
+)
+def test_the_highest_rank_of_a_session(op_type, opset, rank):
+    assert find_operator("", op_type, opset, NEW).most_rank == rank
+
+
+def test_what_the_table_does_not_have_is_not_known():
+    assert find_operator("", "Nonsense", 17, NEW) is None
+    assert find_operator("com.example", "Relu", 17, NEW) is None
+    assert find_operator("", "Relu", 17, find_runtime("1.16.3")) is None
+
+
+def test_what_a_failing_node_says():
+    row = find_operator("", "ReduceMean", 18, NEW)
+    assert row.ask(["int32"]) in (Cell.FAILS, Cell.FAILS_WITH_CPU)
+    assert row.message(["int32"]).endswith("80070057 Invalid parameter.")
+
+
+def answers(version, cell):
+    yield {"domain": "", "op": "Relu", "v": 14, "p": {"T": "float"}, "ort": version, **cell}
+
+
+def test_a_version_is_added_beside_the_others():
+    old = table(answers("1.24.4", {"at": "DML", "cpu": True, "graphs": 1}))
+    new = table(answers("1.20.1", {"at": "CPU", "cpu": True, "graphs": 0}))
+    assert combined(old, new)["operators"]["Relu"]["14"]["types"] == {"float": "CG"}
+    assert combined(old, new) == combined(new, old)
+    whole = json.loads(lzma.decompress(PATH.read_bytes()))
+    assert combined(whole, whole) == whole
+
+
+@pytest.mark.onnxruntime
+def test_the_table_says_what_the_version_does(made, runtime):
+    """A sample of the rows, asked again: as many at a time as they were, and by themselves."""
+    rows = json.loads(lzma.decompress(PATH.read_bytes()))
+    column, newest = rows["versions"].index(made.version), find_runtime(made.version).newest_opset
+    wanted = [key for key in keys(newest) if not key.variant and key.op not in SIZED]
+    recorder = Recorder(runtime, made.version)
+    groups = {}
+    for key in random.Random(made.version).sample(wanted, SAMPLE):
+        model = built(key)
+        groups.setdefault(group_of(model), []).append(Asked(key, model))
+    found = [row for group in groups.values() for row in recorder.batch(group)]
+    assert len(found) == SAMPLE
+    for row in found:
+        key = Key.of_json(row)
+        name = f"{key.domain}.{key.op}" if key.domain else key.op
+        of_key = rows["operators"].get(name, {}).get(str(key.version))
+        if of_key is None:
+            assert cell_of(row) is Cell.INVALID
+            continue
+        place = ",".join(dict(key.types).get(parameter, "") for parameter in of_key["parameters"])
+        assert of_key["types"].get(place, "?" * 9)[column] in (cell_of(row), "?"), key
+
+
+def test_all_models_are_made():
+    made = [
+        key for key in keys(21) if key.domain == "com.microsoft" or key.op in ("Conv", "If", "Loop", "Scan", "Resize")
+    ]
+    assert all(built(key).graph.node[0].op_type == key.op for key in made)
