@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.onnxruntime.context import in_context
-from dmlsplit.onnxruntime.creation import LOADING, OPTIMIZING, Failure, Place, with_failures
+from dmlsplit.onnxruntime.creation import CHECKING, LOADING, OPTIMIZING, Failure, Place, failures_of, with_failures
 from dmlsplit.onnxruntime.facts import FirstRun, RuntimeFacts
 from dmlsplit.onnxruntime.fused import Part, SessionGraphs
 from dmlsplit.onnxruntime.graph_build import session_graphs
 from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.neighbours import DOMAINS, FOUR_BITS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
+from dmlsplit.onnxruntime.operators import Cell
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, MAX_RANK, diagnostic, predict
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import Placed, SessionGraph
@@ -37,15 +39,24 @@ class NodeOnRuntime:
     answer: RuntimeAnswer
 
 
-def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> list[NodeOnRuntime]:
+class Answers(NamedTuple):
+    """The answers for the Splits and Concats of a model, and all that may keep its session from being made."""
+
+    nodes: list[NodeOnRuntime]
+    failures: list[Failure]
+
+
+def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> Answers:
     """The answers of all graphs of a model, the inner ones first."""
     found: list[tuple[NodeOnRuntime, Place]] = []
     failures = [Failure(LOADING, why) for why in model.refused]
     graphs = SessionGraph.of_model(model, runtime, options)
     for graph, place in zip(graphs, _places(graphs), strict=True):
         found += _of_graph(graph, place, failures)
-    known = with_failures([(node.path, place, node.answer) for node, place in found], failures)
-    return [replace(node, answer=answer) for (node, _), answer in zip(found, known, strict=True)]
+    placed = [(node.path, place, node.answer) for node, place in found]
+    failures += failures_of(placed)
+    known = with_failures(placed, failures)
+    return Answers([replace(node, answer=answer) for (node, _), answer in zip(found, known, strict=True)], failures)
 
 
 def _places(graphs: Sequence[SessionGraph]) -> list[Place]:
@@ -81,7 +92,7 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
     failures += graph.once(("failures", graphs), lambda: _failures(graph, graphs, facts, places))
     for refused, (why, certain) in against.items():
         if certain and facts.keys().isdisjoint(refused.members):
-            failures.append(Failure(places[refused.origins[0][0]].compilation, why))
+            failures.append(Failure(places[refused.origins[0][0]].compilation, why, node=refused.paths[0]))
     found = []
     for index, known in facts.items():
         kept, path, run = graph.once(("asked", index), partial(_asked, graph, index))
@@ -126,14 +137,29 @@ def _failures(
     for part in graphs.parts:
         if part.complete and not part.leading and not any(index in facts for index in part.members):
             why = f"nothing reads what the fused graph of {part.paths[0]} computes"
-            found.append(Failure(places[part.origins[0][0]].compilation, why))
+            found.append(Failure(places[part.origins[0][0]].compilation, why, node=part.paths[0]))
     for index in filter(graph.implemented, graphs.incomplete):
         why = f"{graph.path(index)} has no C, and the activation behind it is put into it"
-        found.append(Failure(OPTIMIZING, why))
-    neighbours = [graph.placed(node.index) for node in graph.order if node.index not in facts]
-    found += [Failure(LOADING, why, certain=False) for why in map(partial(_doubt, graph), neighbours) if why]
-    found += [Failure(places[n.index].kernel, rank) for n in neighbours if (rank := _beyond_rank(graph, n))]
+        found.append(Failure(OPTIMIZING, why, node=graph.path(index)))
+    for node in graph.order:
+        if node.index not in facts:
+            found += _of_neighbour(graph, graph.placed(node.index), places[node.index])
     return found
+
+
+def _of_neighbour(graph: SessionGraph, neighbour: Placed, place: Place) -> Iterator[Failure]:
+    """How a node that is no Split or Concat keeps the session from being made, or may."""
+    path, cell = graph.path(neighbour.index), graph.cell(neighbour.index)
+    if doubt := _doubt(graph, neighbour):
+        yield Failure(LOADING, doubt, certain=False, node=path)
+    if rank := _beyond_rank(graph, neighbour):
+        yield Failure(place.kernel, rank, node=path)
+    if cell is Cell.NO_KERNEL:
+        why = f"neither DirectML nor the CPU has a kernel for {path} and its types"
+        yield Failure(CHECKING, why, node=path)
+    elif cell in (Cell.FAILS, Cell.FAILS_WITH_CPU) and neighbour.on_dml:
+        why = f"DirectML's kernel for {path} cannot be made: {graph.message(neighbour.index) or 'no reason is known'}"
+        yield Failure(place.kernel, why, certain=neighbour.in_graph is True, node=path)
 
 
 def _refusals(graph: SessionGraph, graphs: SessionGraphs) -> dict[Part, Refusal]:
@@ -149,9 +175,14 @@ def _beyond_rank(graph: SessionGraph, place: Placed) -> str | None:
     node = graph.nodes[place.index].proto
     shapes = [graph.shape(name) for name in (*node.input, *node.output) if name]
     rank = max((len(shape) for shape in shapes if shape is not None and is_static(shape)), default=0)
-    if not place.on_dml or rank <= MAX_RANK:
+    if not place.on_dml:
         return None
-    return f"{graph.path(place.index)} has a static tensor of rank {rank}"
+    if rank > MAX_RANK:
+        return f"{graph.path(place.index)} has a static tensor of rank {rank}"
+    first, most = graph.shape(node.input[0]) if node.input else None, graph.most_rank(place.index)
+    if first is None or most is None or not is_static(first) or len(first) <= most:
+        return None
+    return f"{graph.path(place.index)} reads a static tensor of rank {len(first)}, its kernel takes {most}"
 
 
 def _doubt(graph: SessionGraph, place: Placed) -> str:

@@ -7,7 +7,7 @@ Observed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
@@ -100,21 +100,30 @@ class Failure:
     moment: Moment
     why: str
     certain: bool = True
+    node: str = ""
+    """The path of the node that does it; "" for no single one."""
 
 
-def with_failures(
-    found: Iterable[tuple[str, Place, RuntimeAnswer]], failures: Iterable[Failure]
-) -> list[RuntimeAnswer]:
-    """The answers of nodes, by path, where one of them, or something else, keeps the session from being made."""
-    found = list(found)
-    own = [
-        Failure(place.failure(answer), f"{path} fails session creation")
+def failures_of(found: Iterable[tuple[str, Place, RuntimeAnswer]]) -> list[Failure]:
+    """The failures that answers of nodes, by path, tell of."""
+    return [
+        Failure(place.failure(answer), f"{path} fails session creation", node=path)
         for path, place, answer in found
         if answer.outcome is Outcome.SESSION_FAILS
     ]
-    failures = list(failures)
-    certain = [*(failure for failure in failures if failure.certain), *own]
-    first = min(certain, key=lambda failure: failure.moment, default=None)
+
+
+def first_of(failures: Iterable[Failure]) -> Failure | None:
+    """The failure that ends session creation; None where none certainly does."""
+    return min((each for each in failures if each.certain), key=lambda each: each.moment, default=None)
+
+
+def with_failures(
+    found: Iterable[tuple[str, Place, RuntimeAnswer]], failures: Sequence[Failure]
+) -> list[RuntimeAnswer]:
+    """The answers of nodes, by path, where `failures`, those of the nodes among them, keep the session from being
+    made."""
+    first = first_of(failures)
     if first is None:
         doubt = next(iter(failures), None)
         return [answer if doubt is None else _unknown(path, answer, doubt.why) for path, _, answer in found]

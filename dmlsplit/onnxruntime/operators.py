@@ -109,7 +109,11 @@ class Operator:
         return {}
 
     def _concluded(self, types: Types) -> Cell | None:
-        """The answer about types that were not asked together."""
+        """The answer about types that were not asked together, or are not known."""
+        if None in types:
+            rows = self._cells.items()
+            found = {c for row, c in rows if all(e in (None, own) for e, own in zip(types, row, strict=True))}
+            return found.pop() if len(found) == 1 else None
         usual = self.usual
         own = [i for i, each in enumerate(types) if each != usual[i]]
         alone = [self._cells.get((*usual[:i], types[i], *usual[i + 1 :])) for i in own]
@@ -156,6 +160,11 @@ class Operator:
         return None
 
     @cached_property
+    def is_on_dml_at_all(self) -> bool:
+        """Whether there is a type with which it is on DirectML."""
+        return any(map(is_on_dml, self._cells.values()))
+
+    @cached_property
     def has_variants(self) -> bool:
         """Whether attributes were varied."""
         return any("attributes" in each.row for each in self.versions)
@@ -187,9 +196,10 @@ def recorded_versions() -> tuple[str, ...]:
 
 @cache
 def column_of(runtime: Runtime) -> int | None:
-    """The version whose answers stand for a runtime: itself, or the newest one before it of those that were asked."""
+    """The version whose answers stand for a runtime: of those that were asked the newest one that is no newer, or the
+    oldest. None for a runtime that was not observed."""
     older = [i for i, version in enumerate(recorded_versions()) if key_of(version) <= runtime.key]
-    return older[-1] if older and runtime.observed else None
+    return (older or [0])[-1] if runtime.observed else None
 
 
 @cache
@@ -218,13 +228,18 @@ def moves_any_type(op_type: str, opset: int) -> bool:
     return any("string" in place.split(",") and Cell.CPU in cells for place, cells in types.items())
 
 
+def operator_of(node: onnx.NodeProto, opset: int, runtime: Runtime) -> Operator | None:
+    """A node's row, in a model of an opset; None where the table has none."""
+    domain = domain_of(node)
+    return find_operator(domain, text(node.op_type), opset if domain == "" else _CONTRIBUTED, runtime)
+
+
 def asked(node: onnx.NodeProto, inputs: Types, outputs: Types, opset: int, runtime: Runtime) -> Cell | None:
     """Where a node goes in a session of a runtime, by its operator, types and attributes; None where it is not known.
 
     `inputs` and `outputs` are the types of its tensors as Operator.types takes them, `opset` is the model's.
     """
-    domain = domain_of(node)
-    operator = find_operator(domain, text(node.op_type), opset if domain == "" else _CONTRIBUTED, runtime)
+    operator = operator_of(node, opset, runtime)
     if operator is None:
         return None
     types = operator.types(inputs, outputs)

@@ -21,9 +21,11 @@ from dmlsplit.models import given, shadowing
 from dmlsplit.models.functions import check_references
 from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
-from dmlsplit.onnxruntime.answers import NodeOnRuntime, answers
+from dmlsplit.models.scope import opset_of
+from dmlsplit.onnxruntime.answers import Answers, NodeOnRuntime, answers
 from dmlsplit.onnxruntime.arity import check_arity
 from dmlsplit.onnxruntime.branches import Taken, without_branches
+from dmlsplit.onnxruntime.creation import LOADING, Failure
 from dmlsplit.onnxruntime.imports import not_loaded
 from dmlsplit.onnxruntime.inlining import inlined, with_overloads_as_read
 from dmlsplit.onnxruntime.predict import INIT, diagnostic
@@ -36,6 +38,7 @@ from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 if TYPE_CHECKING:  # the graphs are made of what is in this package
     from dmlsplit.onnxruntime.findings import GraphFinding
+    from dmlsplit.onnxruntime.placements import ModelPlacement
 
 
 class OnnxSession:
@@ -131,7 +134,32 @@ class OnnxSession:
 
     def _placed(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> dict[NodeKey, NodeOnRuntime]:
         model = self._model_of(runtime, options, inputs)
-        return model.once(("answers", runtime, options), lambda: _places(answers(model, runtime, options)))
+        return model.once(("by place", runtime, options), lambda: _places(self._answers(model, runtime, options).nodes))
+
+    @staticmethod
+    def _answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> Answers:
+        return model.once(("answers", runtime, options), lambda: answers(model, runtime, options))
+
+    def placement(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None = None) -> ModelPlacement:
+        """Where every node of the model goes, and what follows of it.
+
+        Raises InputError for what contradicts the model, or does not exist in it.
+        """
+        from dmlsplit.onnxruntime.placements import placement
+
+        model = self._model_of(runtime, options, inputs)
+        failures = [*self._not_loaded(runtime), *self._answers(model, runtime, options).failures]
+        graphs = SessionGraph.of_model(model, runtime, options)
+        return model.once(("placement", runtime, options), lambda: placement(graphs, failures))
+
+    def _not_loaded(self, runtime: Runtime) -> Iterator[Failure]:
+        """Why a version does not load the file, whatever its nodes are."""
+        opset, ir_version = opset_of(self._proto), self._proto.ir_version
+        if opset > runtime.newest_opset:
+            yield Failure(LOADING, f"the model has opset {opset}, {runtime.version} loads {runtime.newest_opset}")
+        if ir_version > runtime.newest_ir_version:
+            newest = runtime.newest_ir_version
+            yield Failure(LOADING, f"the model has IR version {ir_version}, {runtime.version} loads {newest}")
 
     def _model_of(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> SessionModel:
         traits = runtime.traits

@@ -25,7 +25,7 @@ from dmlsplit.onnxruntime.neighbours import (
     SMALL_INITIALIZER,
 )
 from dmlsplit.onnxruntime.node_shapes import merged
-from dmlsplit.onnxruntime.operators import Cell, asked, is_fused, is_on_dml
+from dmlsplit.onnxruntime.operators import Cell, Operator, asked, is_fused, is_on_dml, operator_of
 from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, run
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.targets.runtime_versions import Runtime
@@ -256,11 +256,41 @@ class SessionGraph:
         return self._implemented[index]
 
     def _cell(self, node: onnx.NodeProto) -> Cell | None:
+        return asked(node, *self._types(node), self.scope.origin.opset, self.runtime)
+
+    def cell_at(self, index: int, opset: int) -> Cell | None:
+        """The same if the model had another opset."""
+        node = self.nodes[index].proto
+        return asked(node, *self._types(node), opset, self.runtime)
+
+    def _types(self, node: onnx.NodeProto) -> tuple[list[str | None], list[str | None]]:
+        """The element types of what a node reads and computes, as the table has them."""
+
         def types(names: Sequence[str]) -> list[str | None]:
             found = [self.scope.element_type(name) if name else "" for name in names]
             return [each and each.lower() for each in found]
 
-        return asked(node, types(node.input), types(node.output), self.scope.origin.opset, self.runtime)
+        return types(node.input), types(node.output)
+
+    def operator(self, index: int) -> Operator | None:
+        """A node's row of the table of operators; None where it has none."""
+        node = self.nodes[index].proto
+        return operator_of(node, self.scope.origin.opset, self.runtime)
+
+    def types_of(self, index: int) -> list[str | None]:
+        """The types of the type parameters of a node that has a row."""
+        operator = self.operator(index)
+        return [] if operator is None else operator.types(*self._types(self.nodes[index].proto))
+
+    def message(self, index: int) -> str:
+        """What ONNX Runtime says of a node that fails session creation; "" where that is not recorded."""
+        operator = self.operator(index)
+        return "" if operator is None else operator.message(self.types_of(index))
+
+    def most_rank(self, index: int) -> int | None:
+        """The highest rank of a static tensor that a node's kernel takes; None where it was not asked."""
+        operator = self.operator(index)
+        return None if operator is None else operator.most_rank
 
     def placed(self, index: int) -> Placed:
         """Where a node goes that is no Split or Concat."""

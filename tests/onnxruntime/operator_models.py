@@ -378,7 +378,7 @@ def built(key: Key) -> onnx.ModelProto:
         opset = max(7, opset)
     imports = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(key.domain, key.version)] if key.domain else [])
     ir_version = next((version for below, version in IR_VERSIONS if opset < below), 10)
-    model = helper.make_model(graph, opset_imports=imports, ir_version=ir_version, producer_name="dmlsplit")
+    model = onnx.ModelProto(ir_version=ir_version, graph=graph, opset_import=imports)
     _declare_outputs(model, key, schema)
     return model
 

@@ -1,0 +1,143 @@
+"""Where every node of a model goes, and what follows of it: small models in onnx's text form."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+
+from dmlsplit.onnxruntime.placements import Provider, Why, changes
+from dmlsplit.onnxruntime.session import OnnxSession
+from dmlsplit.targets.runtime_versions import find_runtime
+from dmlsplit.targets.session_options import SessionOptions
+from tests import models
+
+
+def placed(text, version="1.24.4", opset=17):
+    model = models.text(text, opset, domains=["com.microsoft"])
+    onnx.checker.check_model(model)
+    return OnnxSession(model, lambda *_: None).placement(find_runtime(version), SessionOptions())
+
+
+def where(found):
+    return {node.path: str(node.provider) for node in found.nodes}
+
+
+def reason(found, path):
+    (node,) = [node for node in found.nodes if node.path == path]
+    return node.why
+
+
+SMALL = "(float[2,6] x) => (float[2,6] y) { a = Relu(x) y = Sigmoid(a) }"
+SIZES = """(float[N,6] x) => (float[M] y) {
+    s = Shape(x) one = Constant<value_ints=[1]>() n = Add(s, one) m = ReduceProd<keepdims=1>(n) y = ConstantOfShape(m)
+}"""
+
+
+def test_all_on_directml():
+    found = placed(SMALL)
+    assert where(found) == {"a": "DML", "y": "DML"}
+    assert [size.text for size in found.graphs] == ["2"]
+    assert [node.graph for node in found.nodes] == [0, 0]
+    assert (found.session, found.copies, found.capture, found.on_dml) == (True, (0, 0), "", 1.0)
+
+
+def test_nodes_that_compute_with_sizes():
+    found = placed(SIZES)
+    assert where(found) == {"s": "DML", "n": "CPU", "m": "CPU", "y": "DML"}
+    assert reason(found, "n") is Why.SIZES
+    assert found.copies == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "opset", "why", "newest"),
+    [
+        ("(float[4,4] x) => (float[?,?] y) { y = Round(x) }", 22, Why.OPSET, 11),
+        ("(float[4,4] x) => (float y) { y = Det(x) }", 17, Why.OPERATOR, None),
+        (
+            """(float[1,1,4,4] x) => (float[?,?,?,?] y) {
+                k = Constant<value_floats=[1.0,1.0,2.0,2.0]>() y = Resize<mode="cubic">(x, , k)
+            }""",
+            17,
+            Why.ATTRIBUTES,
+            None,
+        ),
+    ],
+)
+def test_why_a_node_is_on_the_cpu(text, opset, why, newest):
+    found = placed(text, opset=opset)
+    (node,) = [node for node in found.nodes if node.path == "y"]
+    assert (node.provider, node.why, node.newest) == (Provider.CPU, why, newest)
+
+
+def test_types_without_a_kernel():
+    found = placed("(double[2] x) => (double[2] y) { y = Relu(x) }")
+    assert [(node.provider, node.why) for node in found.nodes] == [(Provider.CPU, Why.TYPES)]
+
+
+def test_what_no_provider_has_fails_the_session():
+    found = placed("(int8[2] x) => (int8[2] y) { y = Sin(x) }")
+    assert found.session is not True
+
+
+def test_copies_and_capture():
+    found = placed("(float[4,4] x) => (float[4,4] y) { a = Relu(x) b = Round(a) y = Sigmoid(b) }", opset=22)
+    assert where(found) == {"a": "DML", "b": "CPU", "y": "DML"}
+    assert found.copies == (1, 1)
+    assert found.capture == "2 tensors are copied between the CPU and the device"
+
+
+def test_an_input_that_both_read_is_copied():
+    found = placed("(float[4,4] x) => (float[4,4] y, float[4,4] z) { y = Relu(x) z = Round(x) }", opset=22)
+    assert found.copies == (0, 1)
+
+
+def test_control_flow_prevents_capture():
+    found = placed(
+        """(bool c, float[2] x) => (float[2] y) {
+            y = If(c) <
+                then_branch = t () => (float[2] a) { a = Relu(x) }, else_branch = e () => (float[2] b) { b = Abs(x) }
+            >
+        }"""
+    )
+    assert found.capture == "y is control flow"
+
+
+@pytest.mark.parametrize(("rank", "session"), [(4, True), (5, False)])
+def test_a_rank_that_fails_the_session(rank, session):
+    sizes = ",".join(["1"] * (rank - 2))
+    found = placed(f"(float[{sizes},2,3] x, float[{sizes},3,4] z) => (float[{sizes},2,4] y) {{ y = MatMul(x, z) }}")
+    assert (found.session, found.failing) == (session, "" if session else "y")
+
+
+def test_an_opset_that_is_not_loaded():
+    found = placed(SMALL, "1.20.1", opset=22)
+    assert (found.session, found.failure) == (False, "the model has opset 22, 1.20.1 loads 21")
+
+
+def test_what_is_not_known_is_said():
+    found = placed("(float[2] x) => (float[2] y) { y = com.microsoft.Nonsense(x) }")
+    assert [(node.provider, node.why) for node in found.nodes] == [(Provider.UNKNOWN, Why.UNASKED)]
+    assert (found.session, found.copies, found.capture) == (None, None, None)
+
+
+def test_what_an_upgrade_changes():
+    text = "(float[4,4] x) => (float[4,4] y) { y = Identity(x) }"
+    found = [placed(text, version, opset=21) for version in ("1.20.1", "1.24.4")]
+    assert changes(found) == {"y": (Provider.CPU, Provider.DML)}
+
+
+def test_json_has_all():
+    assert placed(SMALL).to_dict() == {
+        "version": "1.24.4",
+        "session": "created",
+        "failing": None,
+        "failure": None,
+        "counts": {"DML": 2, "CPU": 0, "both": 0, "folded": 0, "unknown": 0},
+        "graphs": [{"least": 2, "most": 2}],
+        "copies": {"to_cpu": 0, "from_cpu": 0},
+        "capture": {"accepted": True, "reason": None},
+        "nodes": [
+            {"node": name, "operator": op, "provider": "DML", "why": None, "version": version, "graph": 0}
+            for name, op, version in (("a", "Relu", 14), ("y", "Sigmoid", 13))
+        ],
+    }
