@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -91,3 +92,11 @@ def test_drawn_cases():
 
 def test_calls():
     assert "| bound dispatch |" in output_of("calls.py", "--seconds", "0.1")
+
+
+@pytest.mark.skipif(shutil.which("pkg-config") is None, reason="no pkg-config on the path")
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="no cmake on the path")
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on the path")
+def test_ways():
+    said = output_of("ways.py", "--cases", "small rows,one small*", "--seconds", "0.01", statuses=(0, 1))
+    assert [line.split(" | ")[0] for line in said.splitlines()[2:]] == ["| small rows", "| one small split"]

@@ -13,7 +13,7 @@ from copy import deepcopy
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import Names, all_nodes, computed, refill, rename_tensors, subgraphs
+from dmlsplit.formats.onnx.protobuf import Names, all_nodes, computed, domain_of, refill, rename_tensors, subgraphs
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 
@@ -47,16 +47,30 @@ def _computed_again(graph: onnx.GraphProto, known: _Known) -> Iterator[str]:
             add(node.output)
 
 
+def is_constant(node: onnx.NodeProto) -> bool:
+    """Whether a node is a Constant of ONNX."""
+    return node.op_type == "Constant" and domain_of(node) == ""
+
+
 class NotLoadedError(InputError):
     """A model that no ONNX Runtime loads."""
 
 
 def check_names(graph: onnx.GraphProto, outer: tuple[Set[str], ...] = ()) -> None:
-    """NotLoadedError for a name that a graph, or one in its nodes, computes though it has it already, and for one that
-    a node reads and nothing gives."""
-    known = {value.name for value in (*graph.input, *graph.initializer)}
+    """NotLoadedError for a name that a graph, or one in its nodes, has for two inputs, or computes though it has it
+    already, and for one that a node reads and nothing gives.
+
+    A Constant, as ONNX Runtime loads it, is an initializer, and takes the place of one, or of an input.
+    """
+    known: set[str] = set()
+    for name in (value.name for value in graph.input if value.name):
+        if name in known:
+            raise NotLoadedError(f"{printable(name, 60)} is an input twice: the model is not loaded")
+        known.add(name)
+    known |= {tensor.name for tensor in graph.initializer}
     known |= {tensor.values.name for tensor in graph.sparse_initializer}
-    for name in (name for node in graph.node for name in node.output if name):
+    known |= {name for node in graph.node if is_constant(node) for name in node.output}
+    for name in (name for node in graph.node if not is_constant(node) for name in node.output if name):
         if name in known:
             raise NotLoadedError(f"{printable(name, 60)} is computed twice: the model is not loaded")
         known.add(name)

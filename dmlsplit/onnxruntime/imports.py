@@ -1,16 +1,20 @@
-"""Functions with which ONNX Runtime loads no model: for domains that are not imported, or outputs that are not written.
+"""Models that ONNX Runtime does not load: for domains that are not imported, outputs of functions that are not written,
+or nodes that have one name.
 
 Source: function_utils.cc and graph.cc of ONNX Runtime; observed with all versions.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import all_nodes, computed
+from dmlsplit.formats.onnx.protobuf import all_nodes, computed, subgraphs
 from dmlsplit.formats.onnx.walking import depth_first
+from dmlsplit.models import shadowing
 from dmlsplit.models.functions import Key, key_of
 from dmlsplit.onnxruntime.neighbours import DOMAINS
 from dmlsplit.system.printable import printable
@@ -24,6 +28,9 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
     itself. The types of a call are inferred by "" alone.
     """
     called = _called(model)
+    bodies = [model.graph.node, *(each.node for each in model.functions if key_of(each, each.name) in called)]
+    for name in chain.from_iterable(map(_names_of_two, bodies)):
+        yield f"two nodes are called {printable(name, 60)}: the model is not loaded"
     for function in model.functions:
         lacking = {node.domain for node in all_nodes(function.node)} - _imports(function.opset_import)
         name = f"the function {printable(function.name, 60)}"
@@ -34,6 +41,15 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
             yield f"{name} is called, and names the domain ai.onnx of its nodes: the model is not loaded"
     lacking = {domain for domain, _, _ in called} - _imports(model.opset_import) - DOMAINS
     yield from (_reason("the model", domain) for domain in sorted(lacking))
+
+
+def _names_of_two(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
+    """The names that several nodes of one graph have; Constants are no nodes when the model is loaded."""
+    nodes = [node for node in nodes if not shadowing.is_constant(node)]
+    yield from (name for name, count in Counter(node.name for node in nodes).items() if name and count > 1)
+    for node in nodes:
+        for inner in subgraphs(node) if node.attribute else ():
+            yield from _names_of_two(inner.node)
 
 
 def _imports(entries: Iterable[onnx.OperatorSetIdProto]) -> set[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats import json as operator_json
+from dmlsplit.models.shadowing import NotLoadedError
 from dmlsplit.onnxruntime.predict import diagnostic
 from dmlsplit.rules.graph import GRAPH_RULES
 from dmlsplit.system.errors import InputError
@@ -66,8 +67,8 @@ def graph_diagnostics(node: SplitNode | JoinNode, target: Target) -> tuple[Diagn
     """The faults of the DirectML graphs around a node, by the ONNX Runtime that a target is or stands for.
 
     Of a level that no ONNX Runtime ships as the highest one, graph/unknown where the newest ONNX Runtime, whose
-    DirectML has the level, too, makes a faulty graph. What keeps ONNX Runtime from loading the model makes its graphs
-    unknown; of a runtime that is asked for its answer says so.
+    DirectML has the level, too, makes a faulty graph. What keeps every ONNX Runtime from loading the model is
+    graph/not-loaded; of a runtime that is asked for its answer says so.
     """
     runtime = runtime_of_graphs(target)
     if node.in_session is None or (runtime is None and target.release is not None):
@@ -75,6 +76,10 @@ def graph_diagnostics(node: SplitNode | JoinNode, target: Target) -> tuple[Diagn
     try:
         ask = node.in_session.session.graph_diagnostics
         found = ask(node.in_session.place, runtime or NEWEST, options_of(target))
+    except NotLoadedError as error:
+        if target.runtime is not None:
+            return ()
+        return (GRAPH_RULES["graph/not-loaded"].diagnostic(Location(node=node.path), error.message),)
     except InputError as error:
         if target.runtime is not None:
             return ()

@@ -219,6 +219,16 @@ UNKNOWN: Final = GraphRule(
     releases="any",
     cure="run the graph, and compare with its operators one by one",
 )
+NOT_LOADED: Final = GraphRule(
+    "graph/not-loaded",
+    "ONNX Runtime does not load the model.",
+    "Each tensor of a model has a name of its own, and is given or computed once; what a node reads is given, or "
+    "computed before it. ONNX asks for that, and no version of ONNX Runtime loads a model without. An initializer may "
+    "be an input as well.",
+    (Source("observed: onnxruntime.dll 1.19.2 and 1.24.4 with its DirectML execution provider"),),
+    releases="any",
+    cure="give the tensors names of their own",
+)
 OUTPUT_NOT_WRITTEN: Final = GraphRule(
     "graph/output-not-written",
     "A graph output of a model that also feeds an activation stays empty.",

@@ -13,7 +13,9 @@ from onnx import TensorProto, helper
 import dmlsplit.formats.onnx
 from dmlsplit.descriptors.diagnostics import Severity
 from dmlsplit.onnxruntime.prediction import answer_json, on_onnxruntime
+from dmlsplit.onnxruntime.reports import graph_diagnostics, judged_in_session
 from dmlsplit.system.errors import InputError
+from dmlsplit.targets.target import find_target
 from tests.formats.onnx_sessions import FLOAT, SPLIT, VERSION, X, ask, in_words, model, node, outcome, rules, tensor
 
 
@@ -156,8 +158,6 @@ def test_an_opset_that_no_int_holds_is_too_new():
 
 def test_what_keeps_a_model_from_being_predicted_is_found_once(monkeypatch):
     from dmlsplit.onnxruntime import session
-    from dmlsplit.onnxruntime.reports import graph_diagnostics, judged_in_session
-    from dmlsplit.targets.target import find_target
 
     tried = []
 
@@ -227,6 +227,53 @@ def test_a_name_that_is_computed_twice(nodes, name):
         ask(nodes, [X, tensor("k", [4, 3])], ["a"])
 
 
+def test_a_name_that_two_inputs_have():
+    with pytest.raises(InputError, match=r"^k is an input twice"):
+        ask([SPLIT], [X, tensor("k", [4]), tensor("k", [4])], ["a"])
+
+
+CONSTANTS = [node("Constant", [], ["k"], value_float=1.0, name="same"), node("Add", ["a", "k"], ["c"], name="add")]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "given", "fails"),
+    [
+        ([SPLIT, *CONSTANTS], {}, False),
+        ([SPLIT, *CONSTANTS], {"k": np.float32(2)}, False),
+        ([SPLIT, CONSTANTS[0], *CONSTANTS], {}, False),
+        ([SPLIT, node("Relu", ["a"], ["c"], name="same"), node("Neg", ["c"], ["d"], name="same")], {}, True),
+        ([SPLIT, node("Relu", ["a"], ["c"], name=SPLIT.name)], {}, True),
+        ([SPLIT, node("Relu", ["a"], ["c"]), node("Neg", ["c"], ["d"])], {}, False),
+    ],
+    ids=["a Constant", "and an initializer", "two Constants", "two nodes", "the Split's", "no names"],
+)
+def test_names_of_nodes(nodes, given, fails):
+    """A Constant is an initializer, also of a name that there is; two nodes of one name are not loaded (observed of
+    1.19.2 and 1.24.4)."""
+    found = ask(nodes, [X], ["b", nodes[-1].output[0]], initializers=given)
+    assert [str(each.answer.outcome) for each in found] == ["session-fails" if fails else "DML"]
+    if fails:
+        assert "two nodes are called" in found[0].answer.diagnostics[-1].message
+
+
+@pytest.mark.parametrize("called", [True, False])
+def test_names_of_nodes_of_a_function_that_is_called(called):
+    body = [node("Relu", ["v"], ["u"], name="same"), node("Neg", ["u"], ["w"], name="same")]
+    made = helper.make_function("own", "F", ["v"], ["w"], body, [helper.make_opsetid("", 17)])
+    nodes = [SPLIT, node("F", ["a"], ["c"], domain="own") if called else node("Abs", ["a"], ["c"])]
+    found = ask(nodes, [X], ["b", "c"], functions=[made])
+    assert [str(each.answer.outcome) for each in found] == ["session-fails" if called else "DML"]
+
+
+def test_a_branch_may_have_the_name_of_a_node_around_it_and_no_two_of_its_own():
+    inputs = [X, tensor("k", [], TensorProto.BOOL)]
+    for names, expected in (((SPLIT.name, "n"), "DML"), (("n", "n"), "session-fails")):
+        body = [node("Relu", ["a"], ["r"], name=names[0]), node("Neg", ["r"], ["s"], name=names[1])]
+        branch = helper.make_graph(body, "one", [], [onnx.ValueInfoProto(name="s")])
+        found = ask([SPLIT, node("If", ["k"], ["y"], then_branch=branch, else_branch=branch)], inputs, ["y", "b"])
+        assert [str(each.answer.outcome) for each in found] == [expected]
+
+
 def test_a_sigmoid_of_another_domain_has_any_outputs():
     nodes = [SPLIT, node("Sigmoid", ["b"], [], domain="own"), node("Mul", ["a", "b"], ["y"])]
     made = model(nodes, [X], ["y"])
@@ -266,3 +313,6 @@ def test_a_model_that_is_not_loaded_fails_at_every_node(extra, version):
     assert (str(answer.outcome), answer.at, answer.operators) == ("session-fails", "init", ())
     assert [d.rule for d in answer.diagnostics] == ["onnxruntime/session-fails-elsewhere"]
     assert answer.diagnostics[0].severity is Severity.ERROR
+    for target in ({}, {"directml": "1.15.4"}, {"feature_level": "2_1"}):
+        (known,) = graph_diagnostics(found, find_target(**target))
+        assert (known.rule, known.severity) == ("graph/not-loaded", Severity.ERROR)

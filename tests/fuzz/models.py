@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import random
 import runpy
@@ -25,13 +26,15 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 if __name__ == "__main__":  # this package, also from a folder where nothing is installed
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 SECONDS = 60.0
-"""Of wall time for one model, which is read twice or three times; the machine may have other work."""
+"""Of processor time for one model, which is read twice or three times."""
+WAITS: Final = 10
+"""Times as many seconds that the process is waited for while it uses less: the machine may have other work."""
 MEMORY = 512 << 20
 """Bytes of address space for one model, beyond what a process has that has read valid ones."""
 MAX_FAILURES = 10
@@ -123,6 +126,15 @@ class Worker:
         assert self.process.stdout is not None
         self.lines = self.process.stdout
         self._rest = b""
+        self._used = 0.0
+
+    def _processor_time(self) -> float:
+        """Seconds that the process has used; less than at any time before where the system does not say."""
+        try:
+            fields = Path(f"/proc/{self.process.pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()
+        except OSError:
+            return -math.inf
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def hear(self) -> bool:
         """Takes what the process has said; False where it has said all that there is to say."""
@@ -131,7 +143,7 @@ class Worker:
         for line in lines:
             if line.startswith(b"S"):
                 self.read += self._current is not None
-                self._current, self._since = int(line[1:]), time.monotonic()
+                self._current, self._since, self._used = int(line[1:]), time.monotonic(), self._processor_time()
             else:
                 self._fail(json.loads(line[1:]))
         if data:
@@ -144,7 +156,8 @@ class Worker:
 
     def look(self) -> bool:
         """Ends a process that takes too long; False where there is nothing left to read."""
-        if time.monotonic() - self._since < self.options.seconds:
+        waited, most = time.monotonic() - self._since, self.options.seconds
+        if waited < most or (waited < WAITS * most and 0 <= self._processor_time() - self._used < most):
             return True
         return self._again(f"it was not done within {self.options.seconds:g} seconds")
 

@@ -56,7 +56,7 @@ def test_the_registrys_examples(id):
 
 
 def test_rules_of_descriptors_have_examples():
-    of_onnxruntime = {"graph/output-not-written", "graph/constant-node"}
+    of_onnxruntime = {"graph/output-not-written", "graph/constant-node", "graph/not-loaded"}
     assert set(GRAPH_RULES) - set(graphs.EXAMPLES) == of_onnxruntime
 
 
