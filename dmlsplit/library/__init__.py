@@ -40,7 +40,7 @@ __all__ = [
 
 
 def builds() -> tuple[Build, ...]:
-    """The builds that are on this machine; `known_builds()` are all that can be added."""
+    """The builds on this machine; `known_builds()` lists all that can be added."""
     return tuple([build for build in known_builds() if fetching.is_added(build)])
 
 
@@ -56,5 +56,5 @@ def add(version: str) -> Path:
 
 
 def remove(version: str) -> bool:
-    """Deletes a build from this machine; whether it was there. ValueError for an unknown version."""
+    """Deletes a build from this machine; returns whether it was there. ValueError for an unknown version."""
     return fetching.remove(find_build(version))

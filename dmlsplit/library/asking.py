@@ -24,9 +24,9 @@ Question: TypeAlias = AnyOperatorDesc | OperatorDesc | GraphDesc
 DirectMLLike: TypeAlias = Build | Release | str | None
 
 SCRATCH_BYTES: Final = 1 << 40
-"""Of the buffer for temporary and persistent resources, which has no memory behind it."""
+"""The size of the buffer for temporary and persistent resources; no memory is behind it."""
 LAYER_KNOWS: Final = FeatureLevel.FL_5_1
-"""The debug layer, of DirectML 1.9.0, knows the operators of this level and of those below."""
+"""The highest level whose operators the debug layer (DirectML 1.9.0) knows."""
 _OK: Final = "00000000"
 _EXCEPTIONS: Final = {
     "C0000005": "an access violation",
@@ -65,7 +65,7 @@ class LibraryAnswer:
 
 
 def build_of(directml: DirectMLLike = None) -> Build:
-    """The build that a caller names; without a name the newest one that has been added and can be asked here.
+    """The build of a name; without a name, the newest build that is here and can be asked.
 
     ValueError for an unknown name, NotAdded where it has not been fetched, Unavailable where it cannot be asked.
     """
@@ -83,7 +83,7 @@ def build_of(directml: DirectMLLike = None) -> Build:
 
 
 def _newest() -> Build:
-    """The newest build that is here and can be run; of one level that for Linux."""
+    """The newest build that is here and can be run; of two of one level, the Linux build."""
     here = [build for build in directml_builds() if is_added(build)]
     reason: Unavailable | None = None
     for build in sorted(here, key=lambda build: (build.feature_level, build.platform is LINUX), reverse=True):
@@ -117,12 +117,13 @@ def ask(desc: Question, directml: DirectMLLike = None, *, compile: bool = False,
 def ask_all(
     descs: Iterable[Question], directml: DirectMLLike = None, *, compile: bool = False, explain: bool = True
 ) -> list[LibraryAnswer]:
-    """The same of several descriptors, by one process."""
+    """The answers to several descriptors, as `ask` gives them, from one process."""
     return ask_prepared([prepared(desc, compile=compile) for desc in descs], build_of(directml), explain=explain)
 
 
 def prepared(desc: Question, *, compile: bool = False) -> Prepared:
-    """A question that several builds may be asked; ValueError for what no C struct holds: its path, and why."""
+    """A question that can be put to several builds. ValueError, with a path and a reason, for a descriptor that no C
+    struct holds."""
     return Prepared(desc, compile)
 
 
@@ -146,8 +147,8 @@ def _is_no_answer(reply: str) -> bool:
 
 
 def _explain(asked: Sequence[Prepared], answers: list[LibraryAnswer], build: Build) -> None:
-    """Puts in reasons: that an operator is newer than the level that the build says, else what the debug layer says, as
-    far as it knows the operators and refuses the same, by the same call."""
+    """Adds reasons to refusals: that the operator is newer than the build's level, or else what the debug layer
+    says, if it knows the operators and refuses the same call."""
     refused = []
     for i, answer in enumerate(answers):
         if not answer.hresult:
@@ -177,7 +178,7 @@ def _explain(asked: Sequence[Prepared], answers: list[LibraryAnswer], build: Bui
 
 
 class Prepared:
-    """One question in the harness's words, and what its answers mean."""
+    """One question as a command of the harness, and the meaning of its replies."""
 
     def __init__(self, desc: Question, compile: bool) -> None:
         self._is_graph = isinstance(desc, GraphDesc)
@@ -192,17 +193,17 @@ class Prepared:
 
     @property
     def command(self) -> str:
-        """The question as the harness takes it."""
+        """The question as a command of the harness."""
         return self._words("session", "create")
 
     @property
     def creation(self) -> str:
-        """Of the question what its operators ask."""
+        """The part of the question that creates operators."""
         return f"session {' ; '.join(step for step in self._steps if step.startswith('operator'))}"
 
     @property
     def explanation(self) -> str:
-        """The question with what the debug layer says."""
+        """The question to the debug layer."""
         return self._words("messages", "explain")
 
     def _words(self, of_session: str, of_operator: str) -> str:
@@ -211,7 +212,7 @@ class Prepared:
         return f"{of_operator}{self._steps[0].removeprefix('operator')}"
 
     def answer(self, reply: str, build: str) -> LibraryAnswer:
-        """What a reply to the question means."""
+        """The answer in a reply of the harness."""
         if reply == TIMEOUT:
             return LibraryAnswer(None, False, f"no answer within {COMMAND_SECONDS} seconds", build=build)
         if reply.startswith(CRASH):
@@ -234,7 +235,7 @@ class Prepared:
 
 
 def ended_by(word: str) -> str:
-    """How a process ended: by a signal, or on Windows by an exception."""
+    """The end of a process: by a signal, or on Windows by an exception."""
     if word.isdigit() and len(word) < 4:
         try:
             return f"the process ended by {signal.Signals(int(word)).name}"
@@ -245,7 +246,8 @@ def ended_by(word: str) -> str:
 
 
 def _operator_steps(desc: AnyOperatorDesc | OperatorDesc) -> list[str]:
-    """A session: the operator, compiled, with a dispatch recorded on buffers as large as its tensors."""
+    """The steps of a session: the operator is created and compiled, and a dispatch is recorded on buffers as large
+    as its tensors."""
     schema, members = widened(desc)
     sides: dict[str, list[TensorDesc | None]] = {"input": [], "output": [], "attribute": []}
     for member in schema.members:
@@ -264,7 +266,7 @@ def _operator_steps(desc: AnyOperatorDesc | OperatorDesc) -> list[str]:
 
 
 class _Ends:
-    """What a dispatch is bound to: a buffer for each input and output, in their order, and one for its own memory."""
+    """The bindings of a dispatch: a buffer for each input and output, in order, and one for its own memory."""
 
     def __init__(self, inputs: Sequence[TensorDesc | None], outputs: Sequence[TensorDesc | None]) -> None:
         self._sides = (inputs, outputs)
@@ -272,7 +274,7 @@ class _Ends:
         self.buffers = [f"buffer {size}" for size in (*sizes, SCRATCH_BYTES)]
 
     def run(self, dispatchable: int) -> str:
-        """The step that records a dispatch. Inputs that DirectML owns, and tensors that are absent, are not bound."""
+        """The step that records a dispatch. Inputs that DirectML owns and absent tensors are not bound."""
         words: list[str] = []
         number = 0
         for side in self._sides:
@@ -290,7 +292,7 @@ def _size(tensor: TensorDesc | None) -> int | None:
 
 
 def node_desc(node: GraphNode, index: int) -> AnyOperatorDesc | OperatorDesc:
-    """A node's descriptor, with all of its struct; MemberError, with the node's index, where less is known."""
+    """A node's descriptor with its whole struct; MemberError, with the node's index, where less of it is known."""
     try:
         widened(node)
     except MemberError as error:
@@ -299,9 +301,10 @@ def node_desc(node: GraphNode, index: int) -> AnyOperatorDesc | OperatorDesc:
 
 
 def graph_steps(desc: GraphDesc) -> list[str]:
-    """A session (harness/session.h): buffers for the graph's ends, its operators, CompileGraph, a recorded dispatch.
+    """The steps of a session (harness/session.h): buffers for the graph's inputs and outputs, its operators,
+    CompileGraph, a recorded dispatch.
 
-    The buffers are numbered as the ends are, inputs first; behind them comes the one for temporary memory.
+    Buffers are numbered like the inputs and then the outputs; the last one is for temporary memory.
     """
     graph = described(desc)
     ends = _Ends(graph.inputs, graph.outputs)
@@ -317,5 +320,5 @@ def graph_steps(desc: GraphDesc) -> list[str]:
 
 
 def _list(entries: Sequence[tuple[int, ...]]) -> str:
-    """A count and the entries, as harness/graph.h has it."""
+    """A count and the entries, in the form of harness/graph.h."""
     return " ".join(map(str, [len(entries), *(number for entry in entries for number in entry)]))

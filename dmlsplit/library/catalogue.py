@@ -1,4 +1,4 @@
-"""The builds of Microsoft's libraries that can be asked: which package has which, and how to recognise its files."""
+"""The builds of Microsoft's libraries that can be asked: the package of each, and the hashes of its files."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ ONNXRUNTIME: Final = "onnxruntime"
 
 @dataclass(frozen=True, slots=True)
 class Platform:
-    """What the packages of a platform look like."""
+    """The packages and files of a platform."""
 
     name: str
-    """As dmlsplit.releases() names it."""
+    """The platform's name in dmlsplit.releases()."""
     library: str
-    """DirectML's file name in the cache."""
+    """The file name of DirectML in the cache."""
     wheels: tuple[str, ...]
     """pip's names of the platform."""
 
@@ -44,7 +44,7 @@ TERMS: Final[Mapping[str, str]] = {
     "onnxruntime-genai-directml": _ORT_TERMS,
     "onnxruntime-node": _ORT_TERMS,
 }
-"""Under which terms the packages are."""
+"""The terms of the packages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +59,21 @@ class Build:
     package: str
     version: str
     python: str
-    """A Python version that the package has a wheel for; empty for a package of npm."""
+    """A Python version that the package has a wheel for; "" for a package of npm."""
     size: int
-    """Bytes of the package, as it is fetched; 0 where it is not known."""
+    """The size of the package in bytes; 0 where it is unknown."""
     files: Mapping[str, str] = field(hash=False)
-    """The libraries, each with its SHA-256."""
+    """The SHA-256 of each library."""
     platform: Platform = LINUX
 
     @property
     def terms(self) -> str:
-        """Under which terms the package is."""
+        """The terms of the package."""
         return TERMS[self.package]
 
     @property
     def release(self) -> Release:
-        """The DirectML release that it has."""
+        """The DirectML release in it."""
         return find_runtime(self.version).release if self.kind == ONNXRUNTIME else find_release(self.name)
 
     @property
@@ -98,7 +98,7 @@ def _build(name: str, kind: str, package: str, version: str, platform: Platform)
 
 @cache
 def directml_builds() -> tuple[Build, ...]:
-    """Every release of the table, the oldest first; of one version the Linux build before the Windows one."""
+    """One build for each known release, the oldest first; of one version the Linux build before the Windows build."""
     return tuple(
         [
             _build(release.name, DIRECTML, release.package, release.package_version, PLATFORMS[release.platform])
@@ -121,7 +121,7 @@ def onnxruntime_builds() -> tuple[Build, ...]:
 
 @cache
 def debug_layer() -> Build:
-    """A package of DirectML 1.9.0 that ships DirectML.Debug.dll too, which says why it refuses a descriptor."""
+    """The package of DirectML 1.9.0 with DirectML.Debug.dll, which gives reasons for refusals."""
     package, version = "experimental-torch-directml", "0.1.13.dev23122022014639"
     return _build(f"{package}-{version}", DIRECTML, package, version, WINDOWS)
 
@@ -132,12 +132,12 @@ def known_builds() -> tuple[Build, ...]:
 
 
 DEBUG_LAYER: Final = "debug-layer"
-"""The name by which a user asks for debug_layer()."""
+"""The name of debug_layer() for users."""
 
 
 def find_build(name: str) -> Build:
-    """The build of a name: that of a DirectML release ("1.15.4", "torch-directml-0.2.5.dev240914"), of a version of
-    ONNX Runtime ("onnxruntime-1.24.4"), or "debug-layer". ValueError for any other."""
+    """The build of a name: a DirectML release ("1.15.4", "torch-directml-0.2.5.dev240914"), a version of ONNX
+    Runtime ("onnxruntime-1.24.4"), or "debug-layer". ValueError for any other."""
     asked = name.strip().lower()
     if asked in (DEBUG_LAYER, debug_layer().name):
         return debug_layer()

@@ -1,4 +1,4 @@
-"""Why a library gives no answer."""
+"""The errors of libraries that cannot be asked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dmlsplit.system.errors import DmlSplitError
 
 
 class Unavailable(DmlSplitError):
-    """A library or the harness cannot be had here; the message says why, and what would help."""
+    """A library or the harness is not available here; the message says why and what would help."""
 
 
 class NotAdded(Unavailable):
@@ -14,12 +14,12 @@ class NotAdded(Unavailable):
 
 
 class BuildError(DmlSplitError):
-    """What is here is not what it should be."""
+    """A file of a build is not what it should be."""
 
 
 class HarnessError(DmlSplitError):
-    """The harness itself failed: no answer of the library."""
+    """The harness itself failed; the library gave no answer."""
 
 
 class SilentEnd(HarnessError):
-    """The process ended without an answer or a word."""
+    """The process ended without an answer or a message."""

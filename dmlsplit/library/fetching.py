@@ -23,14 +23,14 @@ from dmlsplit.library.places import directory_of, made_whole, require_platform
 
 DOWNLOAD_SECONDS: Final = 600
 DEBUG_LAYER_DLL: Final = "DirectML.Debug.dll"
-"""Which the library loads from its own directory."""
+"""The file that DirectML loads from its own directory."""
 LICENCES: Final = {"LICENSE", "NOTICE", "ThirdPartyNotices.txt", "DirectML_LICENSE.txt"}
 
 
 def add(build: Build) -> Path:
-    """The directory of a build's libraries, fetched where it is not there yet.
+    """The directory of a build's libraries, which are fetched if need be.
 
-    Unavailable where it cannot be fetched, BuildError where its files are others than those that were observed.
+    Unavailable where they cannot be fetched, BuildError where the files differ from those that were observed.
     """
     require_platform()
     directory = directory_of(build)
@@ -45,7 +45,7 @@ def add(build: Build) -> Path:
 
 
 def remove(build: Build) -> bool:
-    """Deletes a build's directory; whether it was there."""
+    """Deletes a build's directory; returns whether it was there."""
     directory = directory_of(build)
     if not directory.exists():
         return False
@@ -65,14 +65,15 @@ def added(build: Build) -> Path:
 
 
 def require_added(build: Build) -> None:
-    """NotAdded, with the command that fetches a build, where it is not here; Unavailable where none can be asked."""
+    """Raises NotAdded, with the command that fetches a build, where none is here; Unavailable where none can be
+    asked."""
     require_platform()
     if not is_added(build):
         raise not_added(build)
 
 
 def not_added(build: Build) -> NotAdded:
-    """The error that a build is not here: it says what fetches it, how large it is, and under which terms."""
+    """The error for a build that is not here: the command that fetches it, its size and its terms."""
     name = DEBUG_LAYER if build == debug_layer() else build.name
     size = f", {megabytes(build.size)}" if build.size else ""
     return NotAdded(f"{build} is not here; 'dmlsplit library add {name}' fetches it{size} (terms: {build.terms})")
@@ -83,12 +84,12 @@ def megabytes(size: int) -> str:
 
 
 def library(build: Build) -> Path:
-    """DirectML's shared object or DLL, fetched where it is not there yet."""
+    """DirectML's shared object or DLL, fetched if need be."""
     return add(build) / build.platform.library
 
 
 def _packaged(build: Build, directory: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """The files of the package that are kept: the libraries and their licences, each with its name in the cache."""
+    """The files to keep of a package, libraries and licences, each with its name in the cache."""
     if not build.python:
         yield from _of_npm(build, directory)
         return
@@ -140,7 +141,7 @@ def _run(build: Build, command: list[str], directory: Path) -> None:
 
 
 def kept_name(build: Build, path: PurePosixPath) -> str | None:
-    """The name under which a file of a wheel is kept; None where it is not."""
+    """The name under which a file of a wheel is kept; None for a file that is dropped."""
     if path.name == DEBUG_LAYER_DLL and build.kind == DIRECTML:
         return path.name
     for library in build.files:

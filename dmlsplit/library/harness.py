@@ -20,9 +20,9 @@ from dmlsplit.library.places import cache_directory, made_whole, require_platfor
 
 SOURCES: Final = Path(__file__).parent / "harness"
 PREBUILT: Final = Path(__file__).parent / "prebuilt"
-"""A folder for each platform, in wheels for Linux on x86-64."""
+"""The folder with a folder of programs for each platform; only wheels for Linux on x86-64 have it."""
 INCLUDES: Final = (Path(__file__).parents[1] / "c" / "include", Path(__file__).parents[2] / "include")
-"""The headers of the C library: in a wheel, and in a checkout."""
+"""The headers of the C library, in a wheel or in a checkout."""
 COMPILE_SECONDS: Final = 300
 FLAGS: Final = ("-std=c++17", "-O2", "-Wall", "-Wextra", "-s")
 
@@ -32,9 +32,9 @@ _ASKED: Final = ("main", "graph", "guarded", "session", "wire", *_COMMON)
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """How the harness of a platform is compiled: `programs` are what is made of which sources, and with which flags.
+    """How the harness of a platform is compiled: `programs` maps each program to its sources and flags.
 
-    `variable` names the compiler in the environment, in words, `compiler` is the one without it.
+    `variable` is the environment variable that names the compiler, `compiler` the default.
     """
 
     variable: str
@@ -43,7 +43,7 @@ class Toolchain:
     programs: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
 
     def found(self) -> list[str]:
-        """The compiler's words; Unavailable where there is none."""
+        """The words of the compiler's command; Unavailable where there is no compiler."""
         words = shlex.split(os.environ.get(self.variable) or self.compiler)
         path = shutil.which(words[0])
         if path is None:
@@ -51,7 +51,7 @@ class Toolchain:
         return [path, *words[1:]]
 
     def commands(self, compiler: Sequence[str], include: Path, output: Path) -> list[tuple[str, list[str]]]:
-        """Each program, and the command that makes it in the folder `output`."""
+        """Each program with the command that builds it in the folder `output`."""
         found = []
         for program, (sources, flags) in self.programs.items():
             files = [str(SOURCES / (name if "." in name else f"{name}.cpp")) for name in sources]
@@ -71,7 +71,7 @@ TOOLCHAINS: Final[Mapping[str, Toolchain]] = {
             "libdxcore.so": (("dxcore_linux",), (*_SHARED, "-Wl,-soname,libdxcore.so")),
             "libd3d12.so": (
                 ("d3d12", "objects"),
-                # DirectML asks for the symbol with this version.
+                # DirectML needs the symbol with this version
                 (*_SHARED, "-Wl,-soname,libd3d12.so", f"-Wl,--version-script={SOURCES / 'd3d12.map'}"),
             ),
         },
@@ -93,9 +93,9 @@ TOOLCHAINS: Final[Mapping[str, Toolchain]] = {
 
 @dataclass(frozen=True, slots=True)
 class Harness:
-    """A harness that can be run: `program` begins the command line, `root` is what the program calls the folder "/".
+    """A harness that can be run: `program` is the start of its command line, `root` the folder that it sees as "/".
 
-    `survives_crashes`: it goes on with the next command itself where the library ends a process.
+    `survives_crashes`: after a crash of the library it goes on with the next command.
     """
 
     program: tuple[str, ...]
@@ -109,9 +109,9 @@ class Harness:
 
 @functools.cache
 def harness(platform: Platform = LINUX, program: str = "harness") -> Harness:
-    """The harness of a platform, compiled where its sources have changed; Unavailable where it cannot be run.
+    """The harness of a platform, compiled anew where its sources have changed; Unavailable where it cannot be run.
 
-    `program`: harness, which asks DirectML, or, of Windows, sessions, which asks ONNX Runtime.
+    `program` is "harness", which asks DirectML, or for Windows "sessions", which asks ONNX Runtime.
     """
     require_platform()
     if platform is WINDOWS:
@@ -123,7 +123,7 @@ def harness(platform: Platform = LINUX, program: str = "harness") -> Harness:
 
 
 def programs(platform: Platform) -> Path:
-    """The folder of a platform's programs and stand-in libraries."""
+    """The folder with a platform's programs and stand-in libraries."""
     prebuilt = PREBUILT / platform.name
     if prebuilt.is_dir():
         return prebuilt
@@ -155,7 +155,7 @@ def _compile(program: str, command: Sequence[str], seconds: float) -> None:
 
 
 def fingerprint(compiler: Sequence[str], include: Path) -> str:
-    """Changes with every source and header, with the compiler and with this module."""
+    """A hash over all sources and headers, the compiler and this module."""
     digest = hashlib.sha256("\0".join(compiler).encode())
     for path in sorted([*SOURCES.iterdir(), *include.glob("*.h"), Path(__file__)]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())

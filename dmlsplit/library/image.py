@@ -1,6 +1,6 @@
-"""A descriptor as the memory that DirectML reads: blocks of bytes, with pointers between them.
+"""A descriptor as memory that DirectML reads: blocks of bytes with pointers between them.
 
-The bytes are those of x86-64. Every struct and every array is a block of its own.
+The layout is that of x86-64. Every struct and every array is a block of its own.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Image:
 
 
 class _Struct:
-    """A block that members are appended to, each at a multiple of its alignment."""
+    """A block under construction; each member is aligned to its size."""
 
     def __init__(self, data: bytearray, links: list[tuple[int, int]]) -> None:
         self.data = data
@@ -128,8 +128,6 @@ class _Struct:
 
 
 def image(desc: AnyOperatorDesc | OperatorDesc) -> str:
-    """A descriptor in the words of harness/wire.h.
-
-    ValueError for what no image expresses: a null entry in an array of tensors, a total size beyond 64 bits.
-    """
+    """A descriptor in the form of harness/wire.h. ValueError for a descriptor without an image: a null entry in an
+    array of tensors, a total size beyond 64 bits."""
     return Image(desc).words()

@@ -1,4 +1,4 @@
-"""Questions to ONNX Runtime: is a session made of a model, where does each node run, what is DirectML given."""
+"""Asks ONNX Runtime about a model: is a session made, where does each node run, what is DirectML given."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ _EXTERNAL: Final = "session.model_external_initializers_file_folder_path"
 _PLACED: Final = re.compile(r"placed on \[(\w+)\]")
 _NODE: Final = re.compile(r"  (?P<op>\S+) \((?P<name>.*)\)$")
 _ON_CPU: Final = "dmlsplit: on the CPU"
-"""A node that the copy of a model has besides: ONNX Runtime says "all nodes" where there is none on the CPU."""
+"""A node that is added to the copy of a model: without any node on the CPU, ONNX Runtime's log says "all nodes" and
+names none."""
 _STRING: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledGraph:
-    """A graph that CompileGraph was given: its nodes, as ONNX Runtime names them, and what was returned."""
+    """A graph that CompileGraph was given: its nodes by ONNX Runtime's names, and the HRESULT."""
 
     nodes: tuple[str, ...]
     inputs: int
@@ -61,7 +62,7 @@ class ModelAnswer:
     graphs: tuple[CompiledGraph, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
-        """The answer as JSON has it."""
+        """The JSON form."""
         return {
             "onnxruntime": self.version,
             "created": self.created,
@@ -83,10 +84,10 @@ class ModelAnswer:
 
 
 def ask_models(files: Iterable[str], version: str) -> Iterator[tuple[str, ModelAnswer | DmlSplitError]]:
-    """What a version ("1.24.4") does with the models of files, one after another.
+    """The answers of a version ("1.24.4") about the models of files, in order.
 
     ValueError for a version that cannot be asked, NotAdded where it has not been fetched, Unavailable where it cannot
-    be asked here. A file that cannot be read is an error in the place of its answer.
+    be asked here. For an unreadable file the error stands in the place of its answer.
     """
     build = find_version(version)
     with OnnxRuntime(added(build)) as runtime:
@@ -102,7 +103,7 @@ def ask_models(files: Iterable[str], version: str) -> Iterator[tuple[str, ModelA
 
 
 def ask_model(file: str, version: str) -> ModelAnswer:
-    """Asks about one model. Raises InputError where it cannot be read."""
+    """The answer about one model. Raises InputError where it cannot be read."""
     ((_, answer),) = ask_models([file], version)
     if isinstance(answer, DmlSplitError):
         raise answer
@@ -157,7 +158,7 @@ def _operator(event: Mapping[str, Any]) -> str:
 
 
 def providers(log: Sequence[str]) -> dict[str, str]:
-    """Where each node runs, by the log of a session."""
+    """The provider of each node, from the log of a session."""
     found: dict[str, str] = {}
     provider = ""
     for line in log:
@@ -170,8 +171,7 @@ def providers(log: Sequence[str]) -> dict[str, str]:
 
 
 def _named(path: Path) -> tuple[bytes, list[str]]:
-    """A copy of a model in which every node has a name of its own, with one more node that runs on the CPU; and the
-    names."""
+    """A copy of a model with a unique name for every node and one more node that runs on the CPU; and the names."""
     model = _loaded(path)
     names: list[str] = []
     _name_nodes(model.graph, "", names)
@@ -202,7 +202,7 @@ def _loaded(path: Path) -> onnx.ModelProto:
 
 
 def _name_nodes(graph: onnx.GraphProto, path: str, names: list[str]) -> None:
-    """Gives each node of a graph, and of the graphs in it, a name of its own; notes it."""
+    """Gives each node of a graph and of the graphs inside its nodes a unique name, and records it."""
     taken = Counter(node.name for node in graph.node)
     for index, node in enumerate(graph.node):
         own = node.name if node.name and taken[node.name] == 1 else f"{node.op_type}@{index}"

@@ -1,4 +1,4 @@
-"""A program that is asked through its pipes, line by line, and never waited for without an end."""
+"""A program that answers line by line through pipes, with a limit on every wait."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 END_SECONDS = 10
-"""So long a program may take to end when nothing more is asked."""
+"""Seconds that a program may take to end after the last question."""
 
 
 class Pipes:
@@ -34,14 +34,14 @@ class Pipes:
         self._read = b""
 
     def write(self, text: str) -> None:
-        """Hands text on; a program that has ended says so where its answer is read."""
+        """Writes text to the program; if it has ended, reading its answer reports that."""
         data = memoryview(text.encode())
         with contextlib.suppress(BrokenPipeError):
             while data:
                 data = data[self._input.write(data) :]
 
     def line(self, seconds: float) -> str | None:
-        """The next line; None where the program ends. TimeoutError where there is none in time."""
+        """The next line; None where the program has ended. TimeoutError where no line comes in time."""
         end = time.monotonic() + seconds
         with selectors.DefaultSelector() as selector:
             selector.register(self._output, selectors.EVENT_READ)
@@ -56,7 +56,7 @@ class Pipes:
         return line.decode().removesuffix("\r")
 
     def end(self) -> tuple[int, str]:
-        """Ends the program: its exit status and what it wrote to standard error."""
+        """Ends the program; returns its exit status and its standard error."""
         with contextlib.suppress(BrokenPipeError):
             self._input.close()
         self._output.close()
@@ -70,5 +70,5 @@ class Pipes:
             return status, self._errors.read().strip()
 
     def kill(self) -> None:
-        """Ends the program without waiting for what it does."""
+        """Kills the program."""
         self._process.kill()

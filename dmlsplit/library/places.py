@@ -1,4 +1,4 @@
-"""Where libraries and compiled harnesses lie on this machine."""
+"""The folders of libraries and compiled harnesses on this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dmlsplit.library.errors import Unavailable
 
 
 def cache_directory() -> Path:
-    """$DMLSPLIT_CACHE, else the user's cache directory."""
+    """$DMLSPLIT_CACHE, or else the user's cache directory."""
     own = os.environ.get("DMLSPLIT_CACHE")
     if own:
         return Path(own)
@@ -24,13 +24,13 @@ def cache_directory() -> Path:
 
 
 def require_platform() -> None:
-    """Unavailable where no build can run, those for Windows neither."""
+    """Raises Unavailable where neither Linux nor Windows builds can run."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         raise Unavailable(f"the harness is for Linux on x86-64, this is {sys.platform} {platform.machine()}")
 
 
 def directory_of(build: Build) -> Path:
-    """Where a build's libraries lie, or would lie."""
+    """The directory of a build's libraries, whether it exists or not."""
     if build.kind == ONNXRUNTIME:
         return cache_directory() / "onnxruntime" / build.version
     return cache_directory() / "directml" / build.name
@@ -38,11 +38,12 @@ def directory_of(build: Build) -> Path:
 
 @contextmanager
 def made_whole(directory: Path) -> Iterator[Path]:
-    """A directory to be filled, which gets its place once it is full; nothing is left of it where that fails."""
+    """A new directory to fill in the block; it gets its name when the block ends, and is deleted where the block
+    fails."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".making-") as temporary:
         made = Path(temporary) / "made"
         made.mkdir()
         yield made
-        if not directory.exists():  # another process may have been faster
+        if not directory.exists():  # another process was faster
             made.rename(directory)

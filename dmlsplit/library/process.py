@@ -1,4 +1,4 @@
-"""A DirectML build that answers: the harness as a process, asked through its pipes."""
+"""A DirectML build as a process: the harness, which answers through pipes."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ from dmlsplit.library.image import image
 from dmlsplit.library.pipes import Pipes
 
 Answer: TypeAlias = int | None
-"""CreateOperator's HRESULT, unsigned; None where the build ends the process."""
+"""CreateOperator's HRESULT, unsigned; None where the build ended the process."""
 
 FAST_FAIL: Final = 0xC0000409
-"""The exception of a program that the library has ended with __fastfail, which no handler in the harness sees."""
+"""The exception code of a process that the library ended with __fastfail; no handler in the harness sees it."""
 STARTS: Final = 3
-"""Processes that may end before their first answer, one after another, until that is an error: under wine one in some
-thousands does."""
+"""The most processes in a row that may end before their first answer: under wine, one in some thousands does."""
 COMMAND_SECONDS: Final = 20
-"""After which the harness gives a command up: timeoutSeconds in harness/platform.h."""
+"""Seconds after which the harness gives up a command: timeoutSeconds in harness/platform.h."""
 START_SECONDS: Final = 40
 CRASH: Final = "crash "
 TIMEOUT: Final = "timeout"
 SAID: Final = " | "
-"""Between an answer and what the debug layer says."""
+"""Separates an answer from the message of the debug layer."""
 
 
 class Library:
-    """One DirectML build, its device created once; a context manager.
+    """One DirectML build with its device, created once; a context manager.
 
-    `harness` is what harness() made, `library` the shared object or DLL. `options` are the harness's: what the Direct3D
-    device offers, and the minimum feature level asked for (names in harness/main.cpp).
+    `harness` is from harness(), `library` the shared object or DLL. `options` are the harness's: the capabilities of
+    the Direct3D device, and the minimum feature level (names in harness/main.cpp).
     """
 
     def __init__(self, harness: Harness, library: Path, options: Mapping[str, int] | None = None) -> None:
@@ -57,7 +56,7 @@ class Library:
         self.close()
 
     def close(self) -> None:
-        """Ends the process, if there is one."""
+        """Ends the process, if any."""
         if self._pipes is not None:
             self._end()
 
@@ -67,22 +66,23 @@ class Library:
         return pipes.end()
 
     def replies(self, commands: Sequence[str]) -> list[str]:
-        """The harness's answers to commands, in order: "crash ..." where the build ends the process, "timeout" where it
-        does not answer in time."""
+        """The harness's replies to commands, in order: "crash ..." where the build ended the process, "timeout"
+        where it did not answer in time."""
         answers: list[str] = []
         while len(answers) < len(commands):
             answers += self._ask(commands[len(answers) :])
         return answers
 
     def answers(self, commands: Sequence[str]) -> list[str | None]:
-        """The same, None where the build ends the process; HarnessError where it does not answer in time."""
+        """The replies to commands, with None where the build ended the process. HarnessError where it did not answer
+        in time."""
         found = self.replies(commands)
         if TIMEOUT in found:
             raise HarnessError(f"no answer within {COMMAND_SECONDS} seconds")
         return [None if answer.startswith(CRASH) else answer for answer in found]
 
     def _ask(self, commands: Sequence[str]) -> list[str]:
-        """The answers to all commands, or up to the one that ended the process; then there is a new one."""
+        """The replies to all commands, or up to the one that ended the process; then a new process is started."""
         if self._pipes is None:
             self._pipes = Pipes(self._command, self._harness.environment)
             self._starts += 1
@@ -94,7 +94,7 @@ class Library:
             except SilentEnd:
                 if self._starts >= STARTS:
                     raise
-                break  # the rest is asked again, of a new process
+                break  # a new process gets the rest
             self._starts = 1
             ended = answers[-1] == TIMEOUT or answers[-1].startswith(CRASH)
             if self._pipes is None or (ended and not self._harness.survives_crashes):
@@ -106,7 +106,7 @@ class Library:
     def _reply(self, remaining: int) -> str:
         assert self._pipes is not None
         try:
-            # The Linux harness answers when all commands have been executed.
+            # the Linux harness answers after it has executed all commands
             line = self._pipes.line(START_SECONDS + COMMAND_SECONDS * remaining)
         except TimeoutError:
             self._pipes.kill()
@@ -122,22 +122,22 @@ class Library:
         raise HarnessError(message)
 
     def judge(self, descs: Iterable[AnyOperatorDesc | OperatorDesc]) -> list[Answer]:
-        """CreateOperator's answers."""
+        """CreateOperator's answers, in order."""
         answers = self.answers([f"create {image(desc)}" for desc in descs])
         return [None if answer is None else int(answer, 16) for answer in answers]
 
     def explain(self, descs: Iterable[AnyOperatorDesc | OperatorDesc]) -> list[tuple[Answer, str]]:
-        """The same with what the debug layer says, of a build that has one and was asked for it by debug-layer=1."""
+        """CreateOperator's answers with the messages of the debug layer; the option debug-layer=1 turns it on."""
         answers = self.answers([f"explain {image(desc)}" for desc in descs])
         words = [(None, "", "") if answer is None else answer.partition(SAID) for answer in answers]
         return [(None if code is None else int(code, 16), message) for code, _, message in words]
 
     def sessions(self, programs: Iterable[Sequence[str]]) -> list[list[str] | None]:
-        """The answers to the steps of programs (harness/session.h), each on a device of its own."""
+        """The answers to the steps of sessions (harness/session.h); each session has a device of its own."""
         answers = self.answers(["session " + " ; ".join(steps) for steps in programs])
         return [None if answer is None else answer.split(" ") for answer in answers]
 
 
 def opened(build: Build, options: Mapping[str, int] | None = None) -> Library:
-    """The library of a DirectML build that has been added. Unavailable where it cannot be asked here."""
+    """The library of a DirectML build that has been added. Unavailable where it cannot be run here."""
     return Library(harness(build.platform), added(build) / build.platform.library, options)

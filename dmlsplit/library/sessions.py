@@ -1,4 +1,4 @@
-"""A version of ONNX Runtime that answers: the harness as a process, asked through its pipes."""
+"""A version of ONNX Runtime as a process: the harness, which answers through pipes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dmlsplit.library.harness import harness
 from dmlsplit.library.pipes import Pipes
 
 SECONDS: Final = 120.0
-"""For one answer; the first one starts wine."""
+"""Seconds for one answer; the first one includes the start of wine."""
 RENEW: Final = 500
-"""Queries after which a new process is started: what a session leaves behind stays in memory."""
+"""The number of queries after which a new process is started, since sessions leak memory."""
 
 
 @dataclass(frozen=True)
 class RunInput:
-    """One input of a run: zeros, or `values` of an input of rank 1 and type INT64."""
+    """One input of a run: zeros, or `values` for an INT64 input of rank 1."""
 
     name: str
     element_type: int
@@ -34,8 +34,10 @@ class RunInput:
 
 @dataclass(frozen=True)
 class Query:
-    """A session to be made, and run where `run` has its inputs. `model` is a file's bytes, or where it lies;
-    `directml`: whether the session has the DirectML execution provider."""
+    """A session to make, and to run where `run` has its inputs. `model` is the bytes of a file, or its path.
+
+    `directml`: the session has the DirectML execution provider.
+    """
 
     model: bytes | Path
     optimization: int = 99
@@ -47,7 +49,7 @@ class Query:
 
 
 class OnnxRuntime:
-    """One version, whose onnxruntime.dll and DirectML.dll lie in `libraries`; a context manager.
+    """One version, whose onnxruntime.dll and DirectML.dll are in `libraries`; a context manager.
 
     `options` are the device's (names in harness/sessions.cpp). Unavailable where the harness cannot be run.
     """
@@ -72,7 +74,7 @@ class OnnxRuntime:
         self._folder.cleanup()
 
     def ask(self, query: Query, seconds: float = SECONDS) -> dict[str, Any]:
-        """The record of a query (harness/sessions.cpp); "crash" where it ends the process, or does not end itself."""
+        """The record of a query (harness/sessions.cpp); "crash" where the query ended the process or did not return."""
         if self._asked >= RENEW:
             self._end()
         if self._pipes is None:

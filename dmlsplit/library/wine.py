@@ -1,4 +1,4 @@
-"""Wine, which runs the Windows builds on Linux: with a prefix of its own in the cache."""
+"""Wine runs the Windows builds on Linux, with a prefix of its own in the cache."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dmlsplit.library.errors import BuildError, Unavailable
 
 PREPARE_SECONDS = 300
 IDLE_SECONDS = 120
-"""So long wine's services wait for another program."""
+"""Seconds that wine's services wait for another program."""
 
 
 def environment(prefix: Path) -> dict[str, str]:
-    """The variables that a program for Windows is run with. Makes the prefix where it is not there yet.
+    """The environment variables for a Windows program. Creates wine's prefix the first time.
 
-    Unavailable where wine is not installed, BuildError where it cannot make the prefix.
+    Unavailable where wine is not installed, BuildError where the prefix cannot be created.
     """
     for program in ("wine", "wineboot", "wineserver"):
         if shutil.which(program) is None:
@@ -26,8 +26,8 @@ def environment(prefix: Path) -> dict[str, str]:
     if not prefix.exists():
         _make(prefix)
     variables = {"WINEPREFIX": str(prefix), "WINEDEBUG": "-all"}
-    # Wine's services would end with the last program, take seconds to, and take a program with them that is started in
-    # the meantime. They are started here, so that they do not hold on to the pipes of the first program.
+    # Wine's services end with the last program; that takes seconds, and takes along a program started in
+    # the meantime. They are started here, so that they do not inherit the pipes of the first program.
     _run(["wineserver", f"--persistent={IDLE_SECONDS}"], variables)
     _run(["wineboot"], variables)
     # n: the stand-ins beside the program, not wine's own libraries.
@@ -38,14 +38,14 @@ def _make(prefix: Path) -> None:
     prefix.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=prefix.parent, prefix=".wine-") as temporary:
         made = Path(temporary) / "made"
-        # Without mscoree and mshtml wine does not ask whether to fetch Mono and Gecko.
+        # without mscoree and mshtml wine does not offer to fetch Mono and Gecko
         variables = {"WINEPREFIX": str(made), "WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mscoree,mshtml="}
         _run(["wineboot", "--init"], variables)
         _run(["wineserver", "--kill"], variables)
         _run(["wineserver", "--wait"], variables)  # the registry is written when it ends
         if not (made / "system.reg").exists():
             raise BuildError(f"wine has made no prefix in {prefix.parent}")
-        if not prefix.exists():  # another process may have been faster
+        if not prefix.exists():  # another process was faster
             made.rename(prefix)
 
 

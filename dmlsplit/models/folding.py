@@ -1,6 +1,6 @@
-"""Constant folding of the small integer tensors that lengths are made of: one node at a time, with bounds.
+"""Folds the small integer tensors that lengths are computed from: one node at a time, within bounds.
 
-Of a shape that is known in part, the known sizes are carried through whatever only moves or combines elements.
+A partly known shape keeps its known sizes through operators that only move or combine elements.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dmlsplit.models.schemas import schema_of
 
 
 class Constant(NamedTuple):
-    """An array, and which of its elements are known: 1 is known, 0 is not, -n is the n-th of the model's symbols."""
+    """An array with the state of each element: 1 is known, 0 is unknown, -n is the n-th symbol of the model."""
 
     array: Array
     known: Array
@@ -36,14 +36,14 @@ class Constant(NamedTuple):
         return bool((self.known == 1).all())
 
     def without_symbols(self) -> Constant:
-        """The same where the model's symbols mean nothing."""
+        """This constant with every symbol taken for unknown."""
         return Constant(self.array, self.known * (self.known == 1))
 
 
 MOVING: Final = frozenset(
     {"Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
 )
-"""Operators that move elements; the inputs after the first (of Concat: none) say where to."""
+"""Operators that move elements; their inputs after the first say where to. A Concat moves all its inputs."""
 ELEMENTWISE: Final = frozenset(
     {
         *("Abs", "Add", "Cast", "Ceil", "Div", "Equal", "Floor", "Greater", "Less", "Max", "Min", "Mod", "Mul"),
@@ -55,9 +55,9 @@ FOLDED: Final = MOVING | ELEMENTWISE | WHOLE
 
 
 def attributes_of(node: onnx.NodeProto, opset: int) -> dict[str, onnx.AttributeProto] | None:
-    """The attributes that the operator has, by name; None where one is of another type, or there is no such operator.
+    """The operator's attributes by name; None where one has another type, or the operator is unknown.
 
-    Others are dropped: onnx's evaluator would decode them, and read the files that tensors among them name.
+    Other attributes are dropped: onnx's evaluator would decode them and read the files that tensors in them name.
     """
     types = _attribute_types(node.op_type, opset)
     if types is None:
@@ -99,7 +99,7 @@ def fold(
     InputError where a tensor among its attributes is malformed.
     """
     given = [constant for constant in inputs if constant is not None]
-    # Of a node that moves elements the first inputs are moved, the others say where.
+    # an operator that moves elements moves its first inputs; the others say where to
     moved = len(inputs) if node.op_type == "Concat" else 1
     if not given or not _is_small(node, given) or not _is_known_enough(node, given, moved):
         return None
@@ -122,7 +122,8 @@ def fold(
 
 
 def _is_small(node: onnx.NodeProto, given: Sequence[Constant]) -> bool:
-    """Whether no output can have more than MAX_ELEMENTS: inputs may be broadcast, and a shape may be filled."""
+    """True where no output can have more than MAX_ELEMENTS elements, although inputs may be broadcast and shapes
+    filled."""
     combinations = 1
     for constant in given:
         combinations *= max(constant.array.size, 1)
@@ -139,13 +140,13 @@ def _is_small(node: onnx.NodeProto, given: Sequence[Constant]) -> bool:
 
 
 def _is_known_enough(node: onnx.NodeProto, given: Sequence[Constant], moved: int) -> bool:
-    """Whether elements that are not known stay where the result says which."""
+    """True where the result says which of its elements are unknown."""
     partly = [not constant.whole for constant in given]
     return not any(partly) or not (node.op_type in WHOLE or (node.op_type in MOVING and any(partly[moved:])))
 
 
 def _is_short_range(arrays: Sequence[Array]) -> bool:
-    """Whether a Range of integers has so few elements that they are computed."""
+    """True where a Range of integers has few enough elements to be computed."""
     if len(arrays) != 3 or any(array.dtype.kind not in "iu" or array.size != 1 for array in arrays):
         return False
     start, end, step = (int(array.item()) for array in arrays)
@@ -153,7 +154,7 @@ def _is_short_range(arrays: Sequence[Array]) -> bool:
 
 
 def _alone(node: onnx.NodeProto, opset: int, read_external: ReadExternal) -> onnx.NodeProto | None:
-    """The operator with its own attributes and nothing else of the node, tensors among them read.
+    """The operator with its own attributes only, and the tensors in them read.
 
     The evaluator would look for external data in the current folder.
     """

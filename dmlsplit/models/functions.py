@@ -1,4 +1,4 @@
-"""Local functions: which there are, and the graph that a call of one stands for."""
+"""The local functions of a model, and the graph that a call of one stands for."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ Key: TypeAlias = tuple[str, str, str]
 
 JUDGED: Final = frozenset({"Split", "Concat"})
 LOOKED_FOR: Final = JUDGED | {"SplitToSequence", "ConcatFromSequence"}
-"""The operators that are judged, and those that are named and not judged, as are the former in any other domain."""
+"""The judged operators, and the operators that are listed without a judgement: sequence operators, and either kind
+in another domain."""
 
 
 def key_of(message: onnx.NodeProto | onnx.FunctionProto, name: str) -> Key:
-    """The key of a function of this name, or the one by which a call of it names it."""
+    """The key of a function, or the key under which a node calls one."""
     return domain_of(message), name, text(message.overload)
 
 
@@ -49,7 +50,7 @@ class Functions:
         self._splitting.update(depth_first(splitting, lambda key: callers.get(key, ())))
 
     def key_of(self, node: onnx.NodeProto) -> Key | None:
-        """The function that a node calls, None where it is an operator."""
+        """The key of the function that a node calls, None for an operator."""
         if node.op_type not in self._names:
             return None
         key = key_of(node, node.op_type)
@@ -59,7 +60,8 @@ class Functions:
         return self._functions[key]
 
     def splits(self, nodes: Iterable[onnx.NodeProto]) -> bool:
-        """Whether nodes, their graphs or functions they call have an operator that is looked for, of any domain."""
+        """True where nodes, the graphs in them, or the functions they call contain an operator of LOOKED_FOR, in any
+        domain."""
 
         def splits(node: onnx.NodeProto) -> bool:
             key = self.key_of(node)
@@ -68,18 +70,16 @@ class Functions:
         return any(map(splits, all_nodes(nodes)))
 
     def count(self, nodes: Iterable[onnx.NodeProto]) -> int:
-        """How many nodes there are, those of graphs and of functions, at each call, among them; ENDLESS at most.
-
-        A call of a function that calls itself is one node.
-        """
+        """The number of nodes including those of graphs and, at each call, of functions; at most ENDLESS. A
+        recursive call counts as one node."""
         keys = map(self.key_of, all_nodes(nodes))
         return min(sum(1 if key is None else self._counts.get(key, 1) for key in keys), ENDLESS)
 
     def called_by(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.FunctionProto]:
-        """The functions called by nodes, by their graphs and by these functions.
+        """The functions that nodes, the graphs in them, and these functions call. None where a function calls itself,
+        or where following the calls would copy more than ONNX_EXPANDED.
 
-        None where they call themselves, or where to follow the calls is to copy more than ONNX_EXPANDED. LimitError
-        where those of all answers so far are too large.
+        LimitError where the answers so far are too large together.
         """
         calls = self._called(nodes)
         if not calls or cost_of(nodes, self._cost).own > self._budget.most(Limit.ONNX_EXPANDED):
@@ -90,9 +90,9 @@ class Functions:
         return [self._functions[key] for key in found]
 
     def body(self, key: Key, call: onnx.NodeProto) -> onnx.GraphProto:
-        """The body that a call stands for: references to attributes become the call's values, or the defaults.
+        """The body that a call stands for, with the call's attributes, or their defaults, in place of references.
 
-        LimitError where the bodies of all calls so far are too large.
+        LimitError where the bodies of all calls so far are too large together.
         """
         function = self._functions[key]
         self._budget.spend(Limit.ONNX_COPIED, self._sizes[key])
@@ -104,7 +104,7 @@ class Functions:
         return graph
 
     def _cost(self, node: onnx.NodeProto) -> Cost | None:
-        """The cost of following the call that a node is, and those inside of it; None where it is no call."""
+        """The cost of following a call and the calls in its body; None where the node is no call."""
         key = self.key_of(node)
         return None if key is None else self._costs.get(key, Cost(ENDLESS))
 
@@ -116,7 +116,7 @@ class Functions:
             key = done.pop()
             function = self._functions[key]
             cost = cost_of(function.node, self._cost)
-            # As if each call left out what has a default.
+            # as if no call gave an attribute that has a default
             copied = {
                 a.name: cost.copies.get(a.name, 0) * cost_of_attribute(a, self._cost).own
                 for a in function.attribute_proto
@@ -134,7 +134,7 @@ class Functions:
 
 
 def check_references(model: onnx.ModelProto) -> None:
-    """InputError where an attribute outside of functions refers to one of a function."""
+    """Raises InputError where an attribute outside of functions refers to an attribute of a function."""
     found = [attribute for node in all_nodes(model.graph.node) for attribute in node.attribute]
     for function in model.functions:
         for default in function.attribute_proto:
@@ -148,7 +148,7 @@ def check_references(model: onnx.ModelProto) -> None:
 def _replace_references(
     nodes: Iterable[onnx.NodeProto], given: Mapping[str, onnx.AttributeProto], budget: Budget
 ) -> None:
-    """Puts values for references; what is put in belongs to the caller, where its own references were replaced."""
+    """Replaces references to attributes by values from the call."""
     for node in nodes:
         for index in range(len(node.attribute) - 1, -1, -1):
             attribute = node.attribute[index]

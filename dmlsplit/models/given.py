@@ -22,10 +22,11 @@ Dims: TypeAlias = Mapping[str, int]
 
 
 def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, require_known_names: bool = True) -> None:
-    """Gives tensors their shapes, and symbols their sizes wherever they stand.
+    """Gives tensors their shapes, and symbols their sizes wherever they occur.
 
-    Of a name that several graphs have the outermost tensor is meant. A size given for a symbolic dimension binds the
-    symbol. InputError for what contradicts the model, and for what is not in it unless `require_known_names` is False.
+    A name that several graphs have stands for the outermost tensor. A size given for a symbolic dimension binds the
+    symbol. InputError for a contradiction to the model, and for a name that is not in it unless `require_known_names`
+    is False.
     """
     known = symbols_of(model.graph)
     sizes: dict[str, int] = {}
@@ -57,7 +58,7 @@ def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, require_known_na
 
 
 def constants(model: onnx.ModelProto, values: Mapping[str, Sequence[int]]) -> dict[str, Constant | None]:
-    """The elements that the caller gives tensors of the main graph. InputError for what is none."""
+    """The given elements of tensors of the main graph, as constants. InputError for values that make no tensor."""
     values_and_weights = (*values_of(model.graph), *model.graph.initializer)
     known = {value.name for value in values_and_weights} | computed(model.graph.node)
     found: dict[str, Constant | None] = {}
@@ -103,7 +104,7 @@ def _give(value: onnx.ValueInfoProto, given: Sequence[Dim], sizes: dict[str, int
 
 
 def symbols_of(graph: onnx.GraphProto) -> dict[str, None]:
-    """The names of sizes, in order."""
+    """The symbolic dimensions of a graph, in order."""
     shapes = (type_of(value.type)[1] or () for value in _all_values(graph))
     return {dim: None for shape in shapes for dim in shape if isinstance(dim, str)}
 

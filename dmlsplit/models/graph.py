@@ -1,4 +1,4 @@
-"""The graph of a model as passes change it: nodes and values are objects, which know one another."""
+"""The graph of a model that passes change: Node and Value objects with links in both directions."""
 
 from __future__ import annotations
 
@@ -27,8 +27,11 @@ class Doubt(enum.Enum):
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """A tensor. `producer` is the node that computes it, None for one that is given; `readers` are the nodes that read
-    it. An input that is left out is a value of the name ""."""
+    """A tensor. `producer` is the node that computes it, None for an input or initializer; `readers` are the nodes that
+    read it.
+
+    An omitted input is a value with the name "".
+    """
 
     name: str
     producer: Node | None = None
@@ -36,13 +39,13 @@ class Value:
     is_output: bool = False
     """Whether it is an output of the graph."""
     like: Value | None = None
-    """Of a tensor that optimization makes: one of the model's that has its shape and type."""
+    """For a tensor that optimization inserts: a tensor of the model with its shape and type."""
     is_computed: bool = False
-    """Whether a node of the model's graph computes it, be it left in the graph or not."""
+    """True where a node of the model's graph computes it, even one that was removed since."""
 
     @property
     def known(self) -> str:
-        """The name by which its shape and type are known."""
+        """The name under which its shape and type are recorded."""
         return self.name if self.like is None else self.like.name
 
 
@@ -51,39 +54,40 @@ class Node:
     """An operator. `op_type` is "" for a domain other than the default one."""
 
     index: int
-    """Of the node in the model's graph; of several that were made one, the last."""
+    """The index of its node in the model's graph; of several fused nodes, the last."""
     proto: onnx.NodeProto
     op_type: str
     inputs: list[Value]
     outputs: list[Value]
     number: tuple[int, int]
-    """Where ONNX Runtime has the node: those that optimization makes come last."""
+    """Sorts nodes as ONNX Runtime lists them; nodes that optimization adds come last."""
     captured: list[Value] = field(default_factory=list)
-    """What the graphs in it read of this graph, beside its inputs."""
+    """The tensors of this graph that graphs inside the node read, besides its inputs."""
     absorbed: list[int] = field(default_factory=list)
-    """The nodes of the model's graph that became part of it."""
+    """The indices of the nodes that were fused into it."""
     unwritten: str = ""
-    """The output of the graph that nothing computes any more, since another node was put into this one."""
+    """The output of the graph that is never computed, since the activation behind it was fused into this node."""
     doubts: set[Doubt] = field(default_factory=set)
 
     @property
     def origins(self) -> tuple[int, ...]:
-        """The nodes of the model's graph that it comes of."""
+        """The indices of all nodes of the model's graph that it stands for."""
         return self.index, *self.absorbed
 
     @property
     def producers(self) -> Iterator[Node]:
-        """The nodes that compute what it reads."""
+        """The nodes that compute its inputs."""
         return (value.producer for value in (*self.inputs, *self.captured) if value.producer is not None)
 
     @property
     def readers(self) -> Iterator[Node]:
-        """The nodes that read what it computes."""
+        """The nodes that read its outputs."""
         return (reader for value in self.outputs for reader in value.readers)
 
     @property
     def only_reader(self) -> Node | None:
-        """The node that alone reads the first output, once, where that is no output of the graph."""
+        """The one node that reads the first output, exactly once; None where there are others, or the graph outputs
+        it."""
         value = self.outputs[0] if self.outputs else None
         if value is None or len(value.readers) != 1 or value.is_output:
             return None
@@ -92,27 +96,27 @@ class Node:
 
 
 class Facts(Protocol):
-    """What is known of the tensors of a graph, by name."""
+    """The types, shapes and constants of a graph's tensors, by name."""
 
     @property
     def opset(self) -> int:
-        """Of the default domain."""
+        """The opset of the default domain."""
 
     @property
     def given_constants(self) -> Iterable[str]:
-        """The constants that stand in the graph, in order."""
+        """The names of the constants in the graph, in order."""
 
     def shape(self, name: str) -> Shape | None:
-        """None where it is not known."""
+        """The shape, None where it is unknown."""
 
     def data_type(self, name: str) -> str | None:
-        """ONNX's name: FLOAT."""
+        """ONNX's name of the element type: FLOAT."""
 
     def is_constant(self, name: str) -> bool:
-        """Whether it is computed before the session is made, or stands in the file."""
+        """True for a constant of the file, and for a tensor that is computed before the session is made."""
 
     def elements(self, name: str) -> Array | None:
-        """The elements of a small constant; None of anything else, and where they are not known."""
+        """The elements of a small constant; None where they are unknown, and for any other tensor."""
 
 
 class Graph:
@@ -121,11 +125,11 @@ class Graph:
     def __init__(self, facts: Facts, outputs: Iterable[str], constants: Iterable[str] = ()) -> None:
         self.facts = facts
         self.constants = set(constants)
-        """The names that have their elements before the session is made: initializers, and what was folded."""
+        """The names with known elements: initializers and folded tensors."""
         self.folded: set[int] = set()
-        """The nodes of the model's graph in whose place there are constants."""
+        """The indices of the nodes that constants replaced."""
         self._instead: dict[str, str] = {}
-        """For names those that are read in their place."""
+        """Maps a name to the name that is read instead."""
         self.values: dict[str, Value] = {name: Value(name, is_output=True) for name in outputs}
         self._nodes: dict[Node, None] = {}
         self._made = 0
@@ -135,17 +139,17 @@ class Graph:
 
     @property
     def nodes(self) -> list[Node]:
-        """In the order of the file."""
+        """The nodes in the order of the file."""
         return list(self._nodes)
 
     def value(self, name: str) -> Value:
-        """The tensor of a name, which is made where there is none yet."""
+        """The value of a name; a new one the first time."""
         if not name:
             return Value("")
         return self.values.setdefault(name, Value(name))
 
     def copy(self) -> Graph:
-        """The same nodes in a graph that can be changed by itself."""
+        """A graph with copies of these nodes, which can be changed independently."""
         made = Graph(self.facts, (), self.constants)
         made.values = {name: Value(name, is_output=True) for name, value in self.values.items() if value.is_output}
         for node in self._nodes:
@@ -162,7 +166,7 @@ class Graph:
         outputs: Iterable[str],
         captured: Iterable[str] = (),
     ) -> Node:
-        """The node of a model's graph, behind all others."""
+        """Appends a node of the model's graph and returns it."""
         op_type = proto.op_type if domain_of(proto) == "" else ""
         node = Node(index, proto, op_type, [], [self.value(name) for name in outputs], number)
         self._nodes[node] = None
@@ -173,8 +177,7 @@ class Graph:
         return node
 
     def read(self, node: Node, values: Sequence[Value], captured: Sequence[Value] | None = None) -> None:
-        """Makes a node read these values in place of those that it reads; `captured` None: the graphs in it the same as
-        before."""
+        """Replaces the inputs of a node, and with `captured` the tensors that graphs inside it read."""
         for value in (*node.inputs, *node.captured):
             value.readers.pop(node, None)
         node.inputs = list(values)
@@ -184,43 +187,43 @@ class Graph:
                 value.readers[node] = None
 
     def redirect(self, node: Node, instead: Mapping[Value, Value]) -> None:
-        """Makes a node read other values in place of some."""
+        """Replaces some inputs of a node by others."""
         if any(value in instead for value in (*node.inputs, *node.captured)):
             inputs, captured = ([instead.get(v, v) for v in values] for values in (node.inputs, node.captured))
             self.read(node, inputs, captured)
 
     def redirect_all(self, instead: Mapping[Value, Value]) -> None:
-        """Makes all nodes read other values in place of some; `source` knows of it."""
+        """Replaces some values by others in all nodes; `source` follows the replacements."""
         ends = _ends(instead)
         self._instead |= {value.name: end.name for value, end in ends.items() if value is not end}
         for node in self._nodes:
             self.redirect(node, ends)
 
     def source(self, name: str) -> str:
-        """The name that is read in place of another: itself where none is."""
+        """The name that is read instead of this one; the name itself where nothing replaced it."""
         while name in self._instead:
             name = self._instead[name]
         return name
 
     def is_given(self, name: str) -> bool:
-        """Whether what is read under a name is a constant of this very graph."""
+        """True where the name, after replacements, is a constant of this graph."""
         return self.source(name) in self.constants
 
     def kept(self, node: Node) -> Node:
-        """The node itself, or the one that computes its outputs where it was removed."""
+        """The node itself, or where it was removed the node that computes its outputs now."""
         if node in self._nodes:
             return node
         found = (self.values[self.source(value.name)].producer for value in node.outputs if value.name)
         return next((other for other in found if other is not None), node)
 
     def fold(self, node: Node) -> None:
-        """Puts constants in the place of a node."""
+        """Replaces a node by constants."""
         self.constants.update(value.name for value in node.outputs if value.name)
         self.folded.add(node.index)
         self.remove(node)
 
     def remove(self, node: Node) -> None:
-        """Takes a node out."""
+        """Removes a node."""
         self.read(node, [], [])
         for value in node.outputs:
             if value.producer is node:
@@ -228,7 +231,7 @@ class Graph:
         del self._nodes[node]
 
     def write(self, node: Node, outputs: Sequence[Value]) -> None:
-        """Makes a node compute these values in place of those that it computes."""
+        """Replaces the outputs of a node."""
         for value in node.outputs:
             if value.producer is node:
                 value.producer = None
@@ -237,7 +240,7 @@ class Graph:
             value.producer = node if value.name else None
 
     def join(self, node: Node, after: Node) -> None:
-        """Makes the node behind another part of it."""
+        """Fuses the node `after` into `node`, which computes its outputs from now on."""
         outputs = after.outputs
         self.remove(after)
         self.write(node, outputs)
@@ -247,8 +250,8 @@ class Graph:
         node.number = self.new_number()
 
     def insert(self, node: Node, op_type: str, inputs: Sequence[Value]) -> Node:
-        """A node of another operator in front of one, which comes of the same node of the model and computes a value of
-        the same shape and type. What the node reads is left to the caller."""
+        """Inserts a node of another operator before `node`, and returns it. It stands for the same node of the
+        model, and its output has the shape and type of `node`'s. The caller rewires `node`."""
         made = Node(node.index, node.proto, op_type, [], [], self.new_number())
         value = Value(f"{node.outputs[0].name}/{op_type}", like=node.outputs[0])
         self.write(made, [value])
@@ -257,14 +260,15 @@ class Graph:
         return made
 
     def new_number(self) -> tuple[int, int]:
-        """The place of a node that optimization makes."""
+        """The number of the next node that optimization adds."""
         self._made += 1
         return 2, self._made
 
     def walk(self) -> list[Node]:
-        """The nodes in the order in which ONNX Runtime walks over them.
+        """The nodes in the order in which ONNX Runtime visits them.
 
-        Depth first from the nodes that nothing reads, the last one first; of a node's inputs the last node first.
+        Depth first from the nodes without readers, the last one first, and from each node to its inputs' producers, the
+        last one first.
         """
 
         def by_number(nodes: Iterable[Node]) -> list[Node]:
@@ -275,7 +279,7 @@ class Graph:
 
 
 def _ends(instead: Mapping[Value, Value]) -> dict[Value, Value]:
-    """Where each value leads to at last."""
+    """Maps each value to the end of its chain of replacements."""
     found: dict[Value, Value] = {}
     for value in instead:
         way: dict[Value, None] = {}
@@ -287,5 +291,5 @@ def _ends(instead: Mapping[Value, Value]) -> dict[Value, Value]:
 
 
 def attribute(node: Node, name: str) -> onnx.AttributeProto | None:
-    """An attribute of a node; None where it has none of this name."""
+    """An attribute of a node by name; None where it has no such attribute."""
     return next((each for each in node.proto.attribute if each.name == name), None)

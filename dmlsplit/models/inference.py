@@ -1,4 +1,4 @@
-"""onnx's shape inference at arm's length: C++ that a hostile model brings down, hence in a process of its own."""
+"""onnx's shape inference in a process of its own, since its C++ crashes on hostile models."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from dmlsplit.models.functions import Functions
 
 TIMEOUT: Final[float] = Limit.ONNX_INFERENCE_TIME.most
 _TICK: Final = 0.1
-"""Seconds after which it is looked again whether a process is late."""
+"""Seconds between two looks at whether a process is late."""
 _UNSAFE_DOMAIN: Final = "dmlsplit.unsafe"
 _LATE: Final = f"did not end within {TIMEOUT:.0f} seconds"
 
 KEPT_BYTES: Final = 16 << 20
-"""Of a model and its answer together, up to which they are kept for the next question."""
+"""The most bytes of a model and its answer that are kept for the next question."""
 
 
 class InferenceError(Exception):
-    """Why there are no inferred shapes."""
+    """Shape inference failed; the message says why."""
 
 
 class _Worker:
-    """One process, started when first needed and again after it ended."""
+    """One process, started when first needed, and again after it has ended."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.last: tuple[bytes, bytes] | None = None
-        """The last request and its answer: a model is read, and then asked about as ONNX Runtime has it."""
+        """The last request with its answer: a model is read first, and asked about ONNX Runtime next."""
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
         self._end = math.inf
-        """When the process is to have answered, by the monotonic clock."""
+        """The time, by the monotonic clock, at which the process has to have answered."""
 
     def infer(self, request: bytes, seconds: float) -> bytes:
         """The inferred model; InferenceError. One thread at a time: see `lock`."""
@@ -53,7 +53,7 @@ class _Worker:
         self._end = end = time.monotonic() + seconds
         try:
             answer = self._ask(process, request)
-        except BaseException:  # an interrupt: the next question must not get this one's answer
+        except BaseException:  # after an interrupt the next question must not get this answer
             self.close()
             raise
         finally:
@@ -90,7 +90,9 @@ class _Worker:
             if not sys.executable:
                 raise InferenceError("has no Python interpreter to run in")
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-            environment["OPENBLAS_NUM_THREADS"] = "1"  # each thread takes addresses, of which the process has few
+            environment["OPENBLAS_NUM_THREADS"] = (
+                "1"  # each thread reserves address space, which the process has little of
+            )
             memory = Limit.ONNX_INFERENCE_MEMORY
             worker = Path(__file__).with_name("_worker.py")
             self._process = subprocess.Popen(
@@ -104,25 +106,26 @@ class _Worker:
             try:
                 threading.Thread(target=self._watch, args=(self._process,), daemon=True).start()
             except RuntimeError:
-                self.close()  # nothing would end it
+                self.close()  # nothing would end the process
                 raise
         return self._process
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
-        """Ends the process when its time is up. A thread that looks now and then costs less than one a question."""
+        """Ends the process when its time is up. Polling every _TICK costs less than one thread for each question."""
         while process.poll() is None:
             if time.monotonic() >= self._end:
                 process.kill()
             time.sleep(_TICK)
 
     def close(self) -> int:
-        """Ends the process, and gives its exit status: 0 where there is none, or it is the parent's."""
+        """Ends the process and returns its exit status: 0 where there is none, or where it belongs to the parent of
+        a fork."""
         process, self._process = self._process, None
         if process is None or self._owner != os.getpid():
             return 0
         process.kill()
         code = process.wait()
-        with suppress(OSError):  # a part of a question that it has not read
+        with suppress(OSError):  # the unread rest of a question
             assert process.stdin is not None
             process.stdin.close()
         assert process.stdout is not None
@@ -135,7 +138,8 @@ atexit.register(_worker.close)
 
 
 def make_harmless(model: onnx.ModelProto, functions: Functions) -> None:
-    """onnx ends the process at a Split with more outputs than num_outputs, and raises for an unknown domain."""
+    """Removes from a model what makes onnx crash or fail: a Split with more outputs than num_outputs, an unknown
+    domain."""
     everywhere: dict[str, None] = {}
     for importing, nodes in [*((function, function.node) for function in model.functions), (model, model.graph.node)]:
         domains: dict[str, None] = {}
@@ -173,9 +177,9 @@ class Inference:
         self._seconds = TIMEOUT
 
     def infer_shapes(self, model: onnx.ModelProto, *, data_propagation: bool = True) -> onnx.ModelProto:
-        """The model with the types and shapes that onnx infers; InferenceError.
+        """The model with the types and shapes that onnx infers; InferenceError where it fails.
 
-        `data_propagation`: sizes follow from what nodes compute, too.
+        `data_propagation`: sizes follow computed values, too.
         """
         most = Limit.ONNX_INFERENCE_NAMES.of(model.ByteSize())
         if _names_copied(model.graph) > most:

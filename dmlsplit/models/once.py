@@ -1,4 +1,4 @@
-"""Values that are made once for each key."""
+"""A cache in which each value is computed once."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ T = TypeVar("T")
 
 
 class Once:
-    """A cache of values, or of the InputErrors in their place."""
+    """A cache of values, and of InputErrors that were raised in their place."""
 
     def __init__(self) -> None:
         self._made: dict[object, Any] = {}
 
     def __call__(self, key: object, make: Callable[[], T]) -> T:
-        """The value that `make` gives, or has given for the key; InputError whenever it raised one, and for graphs that
-        are nested too deeply."""
+        """The value of `make()`, called the first time only. Raises the InputError that it raised, and InputError
+        for graphs nested too deeply."""
         if key not in self._made:
             try:
                 self._made[key] = make()

@@ -1,4 +1,4 @@
-"""From a Split or Concat of an ONNX graph to the facts about it, and to the node that the front end gives."""
+"""Makes the facts of a Split or Concat of an ONNX graph, and the node that the front end returns."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def split_facts(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
 def _attributes(
     node: onnx.NodeProto, names: Collection[str]
 ) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
-    """Values by name, names that the version does not have, names whose type is wrong."""
+    """Attribute values by name, the names that the version does not have, and the names with a value of the wrong
+    type."""
     known: dict[str, Any] = {}
     others, mistyped = [], []
     for attribute in node.attribute:
@@ -114,7 +115,7 @@ def _lengths(name: str, scope: Scope) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _findings(facts: OnnxSplit | OnnxConcat) -> tuple[Diagnostic, ...]:
-    """The findings of ONNX's rules, without the node's name: nodes of equal facts share them."""
+    """The findings of ONNX's rules. They do not name the node, so that nodes with equal facts share them."""
     return judge_node(facts, "")
 
 
@@ -160,14 +161,14 @@ def split_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> SplitNode:
 
 
 def _parts(facts: OnnxSplit) -> int:
-    """How many parts there is something to say of, right or wrong."""
+    """The number of parts that are reported on, right or wrong."""
     lengths = [facts.split, facts.split_values, facts.split_dims]
     counted = facts.num_outputs or 0
     return max(facts.outputs, counted if counted <= MAX_PARTS else 0, *(len(given or ()) for given in lengths))
 
 
 def _filled(shape: Shape | None, name: str, scope: Scope) -> Shape | None:
-    """The shape of an output by the rules, and where these leave sizes open, as the model declares."""
+    """The shape of an output by the rules; sizes that these leave open are taken from the model's declaration."""
     declared = printable_shape(scope.type_of(name)[1])
     if shape is None or declared is None or len(shape) != len(declared):
         return shape
@@ -175,9 +176,9 @@ def _filled(shape: Shape | None, name: str, scope: Scope) -> Shape | None:
 
 
 class Hint(NamedTuple):
-    """What helps where a shape is not known: why shape inference failed, and the options that give the inputs shapes.
+    """The advice where a shape is unknown: why inference failed, and the options that give inputs their shapes.
 
-    `by_name`: whether --shape takes the names of the tensors here, which those in a function's body are not.
+    `by_name`: --shape takes the names of these tensors; it does not take names inside a function.
     """
 
     failure: str
@@ -185,7 +186,7 @@ class Hint(NamedTuple):
     by_name: bool
 
     def text(self, name: str, shape: Shape | None) -> str:
-        """The hint for a tensor; where the shapes of all inputs are known, the tensor's own is to be given."""
+        """The advice for one tensor: its own shape where the shapes of all inputs are known."""
         options = self.inputs
         if not options and self.by_name and name:
             sizes = "..." if shape is None else ",".join(str(dim) if isinstance(dim, int) else "?" for dim in shape)
@@ -194,7 +195,7 @@ class Hint(NamedTuple):
 
 
 def _shape_unknown(shape: Shape | None, name: str, place: Location, hint: Hint) -> Iterator[Diagnostic]:
-    """The diagnostic of the tensor `name` whose shape is not known, if it is not."""
+    """The diagnostic of the tensor `name`, None where its shape is known."""
     if not is_static(shape):
         said = f"the shape {shape_text(shape) + ' ' if shape is not None else ''}is not known"
         expected = hint.text(name, shape)
@@ -203,7 +204,7 @@ def _shape_unknown(shape: Shape | None, name: str, place: Location, hint: Hint) 
 
 
 def _unknown_of_split(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: Hint) -> Iterator[Diagnostic]:
-    """The facts that DirectML needs and the model does not give."""
+    """The diagnostics of facts that DirectML needs and the model lacks."""
     yield from _shape_unknown(facts.input_shape, node.input[0] if node.input else "", Location(("input",), path), hint)
     if facts.data_type is None:
         yield _UNKNOWN.diagnostic(Location(("input",), path), "the element type is not known")
@@ -262,7 +263,7 @@ def concat_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> JoinNode:
 
 
 def _unknown_of_concat(node: onnx.NodeProto, facts: OnnxConcat, path: str, hint: Hint) -> Iterator[Diagnostic]:
-    """The facts that DirectML needs and the model does not give."""
+    """The diagnostics of facts that DirectML needs and the model lacks."""
     for i, shape in enumerate(facts.shapes):
         if i not in facts.omitted:
             yield from _shape_unknown(shape, node.input[i], Location(("inputs", i), path), hint)

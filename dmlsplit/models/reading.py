@@ -48,8 +48,8 @@ class Reader:
         budget: Budget,
         inference: Inference,
     ) -> None:
-        """`given`: the tensors whose shapes are the caller's; `resized`: whether any size is; `budget` and `inference`:
-        the file's."""
+        """`given` are the tensors with shapes from the caller; `resized`: the caller gave any size. `budget` and
+        `inference` are the file's."""
         self._budget = budget
         self._functions = Functions(model.functions, budget)
         self._inference = inference
@@ -57,7 +57,7 @@ class Reader:
         self._calls = 0
         self._options = _options(model.graph)
         self.node_count = self._functions.count(model.graph.node)
-        """The nodes of the model, those of a function once for each call."""
+        """The number of nodes of the model; a function's count once for each call."""
         self._given = given
         self._outdated = resized
 
@@ -69,7 +69,7 @@ class Reader:
         calls: tuple[Key, ...] = (),
         depth: int = 0,
     ) -> Iterator[SplitNode | JoinNode | OtherNode]:
-        """The nodes of a model, or of the body of a function with `depth` graphs around it, in order."""
+        """The nodes of a model in order, or those of a function's body inside `depth` graphs."""
         if not self._functions.splits(model.graph.node):
             return
         origin = Origin.of(model, self._functions, self._read_external, self._budget)
@@ -97,7 +97,7 @@ class Reader:
     def _judged(
         self, index: int, node: onnx.NodeProto, scope: Scope, calls: tuple[Key, ...], hint: Hint
     ) -> SplitNode | JoinNode:
-        """The node of this index in a graph; `calls`: the functions around it, the innermost last."""
+        """The judged node of this index of a graph. `calls` are the functions around it, the innermost last."""
         return _JUDGED[node.op_type](node, scope, hint)
 
     def _call(
@@ -123,7 +123,7 @@ class Reader:
         yield from self.items(called, constants, label, (*calls, key), scope.depth + 1)
 
     def _body(self, key: Key, node: onnx.NodeProto, scope: Scope) -> tuple[onnx.GraphProto, dict[str, Constant | None]]:
-        """The body of a call as a graph that knows types and constants of the call's inputs."""
+        """The body of a call as a graph, with the types and constants of the call's inputs."""
         function, graph = self._functions[key], self._functions.body(key, node)
         constants: dict[str, Constant | None] = {}
         for formal, actual in zip(function.input, node.input, strict=False):
@@ -146,7 +146,7 @@ class Reader:
     def _inferred(
         self, model: onnx.ModelProto, origin: Origin, constants: Mapping[str, Constant | None]
     ) -> tuple[onnx.GraphProto, str]:
-        """The graph with inferred types, and a message where there are none to be had."""
+        """The graph with inferred types, and a message where inference failed."""
         if origin.opset == 0 or self._needs_none(model.graph):
             return model.graph, ""
         harmless = deepcopy(model)
@@ -166,7 +166,7 @@ class Reader:
                 except InferenceError as error:
                     failure = f"onnx's shape inference: {printable(' '.join(str(error).split()), 300)}"
             scope = Scope(model.graph, graph, origin, constants=constants)
-            # Split 1 has no shape inference: what it gives is computed here, and inferred on from.
+            # onnx infers nothing for Split 1: its output shapes are computed here and fed back
             if origin.version != 1 or not self._feed(scope, harmless.graph) or failure:
                 break
         return graph, failure

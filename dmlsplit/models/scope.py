@@ -1,4 +1,4 @@
-"""The names in a graph, and the facts that are known of each: type, shape, declaration, constant."""
+"""The names of a graph, and what is known of each: type, shape, declaration, constant."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from dmlsplit.rules.onnx import VERSIONS
 from dmlsplit.system.errors import InputError
 
 Step: TypeAlias = tuple[int, str, int]
-"""Into a graph of a node: the node's index, the attribute's name, the number of the graph in that."""
+"""The way into a graph inside a node: the node's index, the attribute's name, the number of the graph in that
+attribute."""
 
 _CONSTANT_FIELDS: Final = {
     "value_int": ("i", np.int64),
@@ -30,26 +31,26 @@ _CONSTANT_FIELDS: Final = {
     "value_float": ("f", np.float32),
     "value_floats": ("floats", np.float32),
 }
-"""Of the attributes of a Constant beside `value`."""
+"""The attributes of a Constant besides `value`."""
 MAX_FOLDING: Final = Limit.ONNX_FOLDING.most
 MAX_PATH: Final = Limit.ONNX_PATH.most
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The model, or the function, that graphs belong to."""
+    """The model, or the function, that a graph belongs to."""
 
     opset: int
-    """Of the default domain; 0 where there is none, or several."""
+    """The opset of the default domain; 0 where none is imported, or several."""
     functions: Functions
     symbols: Mapping[str, int]
-    """The names of sizes that the model itself has, numbered from 1."""
+    """The symbolic dimensions of the model itself, numbered from 1."""
     read_external: ReadExternal
     budget: Budget
     partly: bool = True
-    """Whether the sizes that are known of a shape count where others are not."""
+    """True where a partly known shape counts as far as it is known."""
     types: dict[bytes, tuple[str | None, Shape | None]] = field(default_factory=dict, repr=False, compare=False)
-    """Element type and shape of types that were read, by their bytes: tensors share few types."""
+    """Decoded types by their bytes: many tensors share few types."""
 
     @classmethod
     def of(
@@ -65,12 +66,12 @@ class Origin:
 
     @cached_property
     def names(self) -> Mapping[int, str]:
-        """The symbols by their numbers, negative as a Constant has them."""
+        """Symbols by their numbers, negative as in a Constant."""
         return {-number: name for name, number in self.symbols.items()}
 
     @property
     def version(self) -> int:
-        """The version of Split that the opset has."""
+        """The version of Split in this opset."""
         return max((version for version in VERSIONS if version <= self.opset), default=0)
 
 
@@ -83,7 +84,7 @@ def opset_of(model: onnx.ModelProto) -> int:
 
 
 class Scope:
-    """The names of one graph, over those of the graphs around it."""
+    """The names of one graph; lookups go on to the graphs around it."""
 
     def __init__(
         self,
@@ -96,7 +97,8 @@ class Scope:
         depth: int = 0,
         steps: tuple[Step, ...] = (),
     ) -> None:
-        """`depth`: how many graphs are around this one; `steps`: the way to it from that of the model or function."""
+        """`depth` is the number of graphs around this one, `steps` the way to it from the model's or function's
+        graph."""
         self.graph = graph
         self.inferred = inferred
         self.origin = origin
@@ -126,11 +128,11 @@ class Scope:
         return {value.name: value.type for value in (*self.graph.value_info, *self.graph.output) if value.name}
 
     def asked_anew(self) -> Scope:
-        """The same outermost graph, of whose constants nothing was asked yet."""
+        """This outermost graph with an empty cache of constants."""
         return Scope(self.graph, self.inferred, self.origin, self.label, None, self._given, self.depth, self.steps)
 
     def type_of(self, name: str) -> tuple[str | None, Shape | None]:
-        """Element type and shape; None for what is unknown, and of the name that is left out."""
+        """Element type and shape, each None where it is unknown; (None, None) for the name ""."""
         if name in self._types:
             if name not in self._read_types:
                 proto = self._types[name]
@@ -157,7 +159,7 @@ class Scope:
         return data_type
 
     def set_type(self, name: str, data_type: int, shape: Shape) -> None:
-        """Facts of a name beyond those that were inferred."""
+        """Records a type that inference did not find."""
         self._types[name] = helper.make_tensor_type_proto(data_type, shape)
         self._read_types.pop(name, None)
 
@@ -166,7 +168,7 @@ class Scope:
         return type_of(self._declared[name]) if name in self._declared else (None, None)
 
     def _named(self, shape: Shape | None) -> Shape | None:
-        """The shape without the names that the inference made up."""
+        """The shape without the symbols that inference made up."""
         if shape is None:
             return None
         # Some models hold what an inference made up for their exporter.
@@ -174,7 +176,7 @@ class Scope:
         return tuple([None if d in made_up else d for d in shape])
 
     def producer(self, name: str) -> onnx.NodeProto | None:
-        """The node that computes a name here or further out."""
+        """The node that computes a name, in this graph or one around it."""
         if name in self._producers or self._parent is None:
             return self._producers.get(name)
         return self._parent.producer(name)
@@ -182,17 +184,18 @@ class Scope:
     def constant(self, name: str, depth: int = 0) -> Constant | None:
         """The elements of a small constant; None where they are unknown. InputError where a tensor is malformed."""
         if name not in self._constants:
-            self._constants[name] = None  # while it is looked for: a graph may go round in circles
+            self._constants[name] = None  # marked while it is computed: a graph may have cycles
             self._constants[name] = self._find(name, depth)
         return self._constants[name]
 
     def set_constant(self, name: str, constant: Constant | None) -> None:
-        """What a name is known to be, though no node that is followed computes it."""
+        """Records a constant that no folded node computes."""
         if constant is not None:
             self._constants[name] = constant
 
     def known(self, name: str) -> Constant | None:
-        """The same; None where a tensor is malformed, too: that is reported where lengths are read from it."""
+        """The elements of a small constant; None where they are unknown or its tensor is malformed, which is
+        reported where lengths are read."""
         try:
             return self.constant(name)
         except LimitError:
@@ -255,7 +258,7 @@ class Scope:
         return None
 
     def children(self, index: int) -> Iterator[tuple[str, Scope]]:
-        """The graphs in the attributes of the node of this index, each with its attribute's name."""
+        """The graphs in the attributes of a node, each with the attribute's name."""
         node = self.graph.node[index]
         if not any(True for _ in subgraphs(node)):
             return
@@ -279,6 +282,6 @@ class Scope:
 
 
 def label_of(outer: str, name: str) -> str:
-    """The path of a graph in the graph of path `outer`; the middle of a long one is left out."""
+    """The path of a graph in a graph of path `outer`; a long path loses its middle."""
     path = f"{outer}/{name}" if outer else name
     return path if len(path) <= MAX_PATH else f"{path[: MAX_PATH // 2]}...{path[-MAX_PATH // 4 :]}"

@@ -1,7 +1,7 @@
-"""Names that a graph in a node computes, and a graph around it knows as well.
+"""Names that a graph inside a node computes although a graph around it has them.
 
-Exporters write them, and ONNX Runtime takes some of them. onnx's inference keeps one type for both, and says nothing
-of the inner one: it gets other names.
+Exporters write such models, and ONNX Runtime loads some of them. onnx's inference keeps one type for both names and
+reports nothing of the inner one, so the inner ones are renamed first.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dmlsplit.system.printable import printable
 
 
 def without(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, str]]:
-    """The model with names of their own in the graphs of nodes, and the old names by the new ones; the model itself
-    where there is nothing to be renamed."""
+    """The model with such inner names renamed, and the old names by the new ones; the model itself where nothing is
+    renamed."""
     if not _shadows(model.graph, _Known()):
         return model, {}
     copy = deepcopy(model)
@@ -31,10 +31,8 @@ def without(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, str]]
 
 
 def computed_again(graph: onnx.GraphProto) -> Iterator[str]:
-    """The names that graphs in nodes compute, though they are known before the node: ONNX Runtime loads no such model.
-
-    The names of the node's own outputs are not known yet.
-    """
+    """The names that graphs inside nodes compute although they are known before the node; ONNX Runtime does not load
+    such a model. The node's own outputs are not known yet."""
     return _computed_again(graph, _Known())
 
 
@@ -57,10 +55,10 @@ class NotLoadedError(InputError):
 
 
 def check_names(graph: onnx.GraphProto, outer: tuple[Set[str], ...] = ()) -> None:
-    """NotLoadedError for a name that a graph, or one in its nodes, has for two inputs, or computes though it has it
-    already, and for one that a node reads and nothing gives.
+    """Raises NotLoadedError for a name that two inputs have, that is computed twice in a graph and the graphs inside
+    its nodes, or that is read and never computed.
 
-    A Constant, as ONNX Runtime loads it, is an initializer, and takes the place of one, or of an input.
+    ONNX Runtime loads a Constant as an initializer, which may replace another one, or an input.
     """
     known: set[str] = set()
     for name in (value.name for value in graph.input if value.name):
@@ -84,7 +82,7 @@ def check_names(graph: onnx.GraphProto, outer: tuple[Set[str], ...] = ()) -> Non
 
 
 def put_back(graph: onnx.GraphProto, old: Mapping[str, str]) -> None:
-    """The old names in the place of the new ones."""
+    """Replaces the new names by the old ones."""
     if not old:
         return
     for node in graph.node:
@@ -96,7 +94,7 @@ def put_back(graph: onnx.GraphProto, old: Mapping[str, str]) -> None:
 
 
 class _Known:
-    """The names that are known in a graph and in those around it, while these are walked over."""
+    """The names known in a graph and the graphs around it, during a walk."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
@@ -106,7 +104,7 @@ class _Known:
 
     @contextmanager
     def inside(self, names: Iterable[str]) -> Iterator[Callable[[Iterable[str]], None]]:
-        """Names of a graph are known within the block, as are those that what it gives is called with."""
+        """Within the block the names of a graph are known, and the new names of its tensors."""
         new: set[str] = set()
 
         def add(names: Iterable[str]) -> None:
@@ -125,7 +123,7 @@ def _known(graph: onnx.GraphProto) -> set[str]:
 
 
 def _shadows(graph: onnx.GraphProto, outer: _Known) -> bool:
-    """Whether a graph in a node, however deep, computes what is known around it."""
+    """True where a graph inside a node, however deep, computes a name that is known around it."""
     inner = [each for node in graph.node if node.attribute for each in subgraphs(node)]
     with outer.inside(_known(graph) if inner else ()):
         return any(any(name in outer for name in computed(each.node)) or _shadows(each, outer) for each in inner)
@@ -134,13 +132,13 @@ def _shadows(graph: onnx.GraphProto, outer: _Known) -> bool:
 def _rename(
     graph: onnx.GraphProto, outer: _Known, names: ChainMap[str, str], taken: Names, old: dict[str, str]
 ) -> None:
-    """Renames what the graph, and those in its nodes, compute of the names in `outer`; `names` is what names of outer
-    graphs are called now."""
+    """Renames the names in `outer` that the graph and the graphs inside its nodes compute. `names` maps names of
+    outer graphs to their new names."""
     own, written = _known(graph), computed(graph.node)
     again = {name for name in written if name in outer}
     names = names.new_child({name: name for name in own - written})
     with outer.inside(own):
-        for node in graph.node:  # what is read before it is computed here is the outer graph's
+        for node in graph.node:  # a name that is read before it is computed here belongs to the outer graph
             reads = [names.get(name, name) for name in node.input]
             for inner in subgraphs(node):
                 _rename(inner, outer, names, taken, old)
@@ -154,7 +152,7 @@ def _rename(
 
 
 def _free(name: str, taken: Names, old: dict[str, str]) -> str:
-    """A name that nothing has yet."""
+    """An unused name."""
     found = taken.fresh(f"{name}/inner{len(old)}")
     old[found] = name
     return found
