@@ -1,7 +1,7 @@
-"""A process that converts the opset of models: onnx's converter is C++ that a hostile model brings down.
+"""A process that converts models to another opset, since onnx's C++ converter crashes on hostile models.
 
-The argument is the opset; models are read from standard input, and written to standard output, each after its length.
-An error is written to standard error, and ends the process with status 1.
+The argument is the opset. Models are read from standard input and written to standard output, each after its length. An
+error is written to standard error, and the exit status is 1.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 LENGTH = 8
-"""Bytes of a length, the lowest first."""
+"""The bytes of a length, in little endian."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""From a source and the model that was made of it to the parts of the file that is written.
+"""Makes the parts of a file from its source and the changed model.
 
 An unchanged message is a range of the source: unknown fields, the order of fields and weights stay as they are.
 """
@@ -29,7 +29,7 @@ _IR_VERSION: Final = onnx.ModelProto.IR_VERSION_FIELD_NUMBER
 
 
 def assembled(source: SourceModel, model: onnx.ModelProto) -> list[Part]:
-    """The parts of `model`, which is source.model but for what was changed: nodes, IR version, opsets."""
+    """The parts of a file with `model`, which differs from source.model in nodes, IR version and opsets only."""
     found: list[Part] = []
     functions, imports = iter(model.functions), iter(model.opset_import)
     for field in fields(source.data, 0, source.size):
@@ -64,7 +64,7 @@ def _import(source: SourceModel, field: Field, new: onnx.OperatorSetIdProto) -> 
 
 @dataclass(slots=True)
 class _Node:
-    """A node as it is written; `start`: where it stood, if it stays in its place."""
+    """A node to be written; `start` is where the source has it, None where it is new or moved."""
 
     parts: list[Part]
     changed: bool
@@ -78,9 +78,9 @@ def _content(
     number: int,
     others: Mapping[int, list[Part]] | None = None,
 ) -> list[Part] | None:
-    """The content of a graph or function with these nodes; None where nothing is different.
+    """The content of a graph or function with these nodes; None where nothing changed.
 
-    `others`: what takes the place of other fields, by where these begin.
+    `others` maps the start of another field to what replaces it.
     """
     others = others or {}
     written = _written(source, nodes, number)
@@ -106,7 +106,7 @@ def _content(
 
 
 def _written(source: SourceModel, nodes: Iterable[onnx.NodeProto], number: int) -> list[_Node]:
-    """Nodes stay in their places as long as these follow one another; others are new, or moved."""
+    """Pairs each node with its place in the source; nodes out of order are taken as new."""
     found = []
     last = -1
     for node in nodes:
@@ -124,7 +124,7 @@ def _written(source: SourceModel, nodes: Iterable[onnx.NodeProto], number: int) 
 
 
 def _attributes(source: SourceModel, node: onnx.NodeProto, place: Field) -> list[Part] | None:
-    """The content of a node that stays, with what is different in its graphs; None where nothing is."""
+    """The content of an unchanged node whose graphs changed; None where they did not."""
     edited = {
         field.start: message(field.number, content)
         for graph, field in source.graphs_in(node, place)

@@ -1,4 +1,4 @@
-"""Constants and Casts as the opsets have them."""
+"""Constants and Casts for each opset."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.mending.words import CannotMend
 
 _OF_ANY_TYPE: Final = 9
-"""The first opset whose Constant is: before, it is of floats."""
+"""The first opset whose Constant takes any element type; before, only floats."""
 _CASTS_ARE_INFERRED: Final = 6
-"""The first opset through whose Casts onnx infers types."""
+"""The first opset whose Casts onnx infers types through."""
 
 
 def constant_nodes(name: str, values: Array, opset: int, taken: Names) -> list[onnx.NodeProto]:
-    """The nodes that make a constant of integers, which the last of them gives. CannotMend where there are none."""
+    """The nodes of a constant of integers; the last one outputs it. CannotMend where the opset has none."""
     if opset >= _OF_ANY_TYPE:
         return [_constant(name, values)]
     floats = taken.fresh(f"{name}/double")
@@ -32,7 +32,7 @@ def _constant(name: str, values: Array) -> onnx.NodeProto:
 
 
 def cast_node(read: str, output: str, data_type: int, opset: int) -> onnx.NodeProto:
-    """A Cast, named after its output. CannotMend for an opset whose Casts leave a model without types."""
+    """A Cast, named after its output. CannotMend for an opset through whose Casts no types are inferred."""
     if opset < _CASTS_ARE_INFERRED:
         raise CannotMend(f"it takes a Cast, and onnx infers no types through those of opset {opset}")
     return helper.make_node("Cast", [read], [output], name=output, to=data_type)

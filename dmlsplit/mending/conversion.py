@@ -1,7 +1,8 @@
-"""Nodes as they are at another opset: onnx's own converter makes them, of each graph and function by itself.
+"""Converts nodes to another opset with onnx's own converter, one graph or function at a time.
 
-The converter takes no functions, and looks into no graphs around one; so each body goes to it as a model of its own,
-with the constants around it. What it leaves as it is, and nodes with graphs in them, stay the nodes of the file.
+The converter takes no functions and does not see graphs around a graph. So each body goes to it as a model of its own,
+with the constants of the graphs around it. Nodes that it leaves unchanged, and nodes with graphs in them, stay the
+nodes of the file.
 """
 
 from __future__ import annotations
@@ -38,22 +39,22 @@ from dmlsplit.models.schemas import schema_of, since
 from dmlsplit.system.printable import printable
 
 WRITTEN_HERE: Final = ("Split", "Concat")
-"""Operators that the converter is not asked about."""
+"""Operators that versions.py rewrites itself."""
 _WITHOUT_ADAPTER: Final = ("Identity", "ConstantOfShape", "GlobalMaxPool")
-"""Operators that only take other types since some opset, which the converter has no adapter for."""
+"""Operators that only take other types from some opset on; the converter has no adapter for them."""
 _HIDDEN: Final = "dmlsplit.hidden"
-"""A domain in which the converter leaves nodes alone."""
+"""A domain that hides nodes from the converter."""
 
 _NUMBERS: Final = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
-"""Attributes of Constant that the converter does not read, with the types of what they hold."""
+"""Attributes of Constant that the converter does not read, with their element types."""
 
 _Body: TypeAlias = onnx.GraphProto | onnx.FunctionProto
 Original: TypeAlias = Callable[[onnx.NodeProto], onnx.NodeProto]
-"""A node with all that the file has of it."""
+"""Returns a node of the reduced model as the file has it, complete."""
 
 
 def takes(operator: str, opset: int, data_type: str | None) -> bool:
-    """Whether an operator, as an opset has it, has a first input of an element type; of None it is not known."""
+    """Whether an operator takes an element type as its first input at an opset; True for an unknown type."""
     schema = schema_of(operator, opset)
     if data_type is None or schema is None:
         return True
@@ -65,9 +66,9 @@ def takes(operator: str, opset: int, data_type: str | None) -> bool:
 def convert(
     model: onnx.ModelProto, opsets: Mapping[int, int], wanted: int, original: Original, documentation: str
 ) -> None:
-    """Puts the nodes of opset `wanted` in the place of others; CannotMend where the converter does not make them.
+    """Converts the nodes of a model to opset `wanted`. CannotMend where the converter fails.
 
-    `opsets`: those of the model's graph (-1) and its functions, by their index, that are to be converted.
+    `opsets` maps the model's graph (-1) and its functions, by index, to the opsets that they are converted from.
     """
     asked = []
     for index, own in opsets.items():
@@ -81,17 +82,17 @@ def convert(
 
 @dataclass
 class _Asked:
-    """A graph or function that is converted, and the constants around it."""
+    """A graph or function to convert, with the constants of the graphs around it."""
 
     body: _Body
     own: int
     around: Mapping[str, onnx.TensorProto]
     sent: dict[str, onnx.NodeProto] = field(default_factory=dict)
-    """Nodes as they are handed to the converter, by their documentation, which is their index."""
+    """The nodes for the converter, by their doc_string, which is their index."""
 
 
 def _bodies(body: _Body, own: int, around: Mapping[str, onnx.TensorProto]) -> Iterator[_Asked]:
-    """A graph or function behind all that are in it."""
+    """Yields a graph or function after all graphs inside it."""
     known = {**around, **_constants(body)}
     for node in body.node:
         for graph in subgraphs(node):
@@ -110,7 +111,7 @@ def _constants(body: _Body) -> dict[str, onnx.TensorProto]:
 
 
 def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
-    """The tensor of a Constant, in whatever attribute it is; None for another node."""
+    """The tensor of a Constant, from whichever attribute holds it; None for another node."""
     if node.op_type != "Constant" or domain_of(node) != "" or len(node.attribute) != 1:
         return None
     (given,) = node.attribute
@@ -124,13 +125,13 @@ def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
 
 
 def _is_unchanged(nodes: Iterable[onnx.NodeProto], own: int, wanted: int) -> bool:
-    """Whether all operators but Split and Concat are the same at two opsets."""
+    """True where every operator but Split and Concat is equal at two opsets."""
     names = {text(node.op_type) for node in nodes if domain_of(node) == ""} - set(WRITTEN_HERE)
     return all((first := since(name, own)) is not None and first == since(name, wanted) for name in names)
 
 
 def _sent(asked: _Asked, wanted: int) -> onnx.ModelProto:
-    """A body as a model. What is in nodes' graphs is no part of it."""
+    """A body as a model, without the graphs inside its nodes."""
     body, graph = asked.body, onnx.GraphProto(name="body")
     if isinstance(body, onnx.GraphProto):
         graph.input.extend(body.input)
@@ -153,7 +154,7 @@ def _sent(asked: _Asked, wanted: int) -> onnx.ModelProto:
         elif (tensor := _constant(node)) is not None:
             del sent.attribute[:]
             sent.attribute.append(helper.make_attribute("value", tensor))
-        sent.doc_string = str(index)  # nodes that were written before may have the same
+        sent.doc_string = str(index)  # nodes that were written earlier may have the same doc_string
         asked.sent[sent.doc_string] = sent
         for name in reads(node):
             if name and name not in known:
@@ -168,7 +169,8 @@ def _sent(asked: _Asked, wanted: int) -> onnx.ModelProto:
 
 
 def _is_kept(node: onnx.NodeProto, own: int, wanted: int) -> bool:
-    """Whether the converter is not asked about a node: it does not know what it cannot see."""
+    """True for a node that the converter is not given: of another domain, converted elsewhere, without an adapter but
+    equal, or with attributes that it does not see into."""
     if domain_of(node) != "" or node.op_type in WRITTEN_HERE:
         return True
     if node.op_type in _WITHOUT_ADAPTER and _is_alike(text(node.op_type), own, wanted):
@@ -181,7 +183,7 @@ def _holds_graphs(attribute: AttributeProto) -> bool:
 
 
 def _check(node: onnx.NodeProto, own: int, wanted: int) -> None:
-    """CannotMend where a node that is kept means something else at the other opset."""
+    """Raises CannotMend where a node that is not converted means something else at the other opset."""
     operator = text(node.op_type)
     if not _is_kept(node, own, wanted) or domain_of(node) != "" or operator in WRITTEN_HERE:
         return
@@ -194,7 +196,7 @@ def _check(node: onnx.NodeProto, own: int, wanted: int) -> None:
 
 
 def _is_alike(operator: str, own: int, wanted: int) -> bool:
-    """Whether an operator is the same at two opsets, but for the types that it takes."""
+    """True where an operator differs at two opsets in its element types only."""
     schemas = schema_of(operator, own), schema_of(operator, wanted)
     if None in schemas:
         return False
@@ -202,14 +204,14 @@ def _is_alike(operator: str, own: int, wanted: int) -> bool:
 
 
 def _signature(operator: str, opset: int) -> tuple[object, ...]:
-    """All of an operator but the types that it takes."""
+    """The schema of an operator without its element types."""
     schema = schema_of(operator, opset)
     tensors = [(each.name, each.option) for values in (schema.inputs, schema.outputs) for each in values]
     return (*tensors, *sorted((name, each.required, each.type) for name, each in schema.attributes.items()))
 
 
 def _put(asked: _Asked, made: onnx.ModelProto, taken: Names, original: Original, documentation: str) -> None:
-    """Takes over what the converter made of a body."""
+    """Puts the converted nodes into a body."""
     body = asked.body
     own = {text(name) for node in body.node for name in (*node.input, *node.output)}
     known = own | set(asked.around) | {text(name.name) for name in (*made.graph.input, *_initializers(body))}
@@ -236,7 +238,7 @@ def _initializers(body: _Body) -> Sequence[onnx.TensorProto]:
 def _changed(
     before: onnx.NodeProto, sent: onnx.NodeProto, made: onnx.NodeProto, original: Original, documentation: str
 ) -> onnx.NodeProto:
-    """The nodes that replace a node: itself where the converter left it as it was."""
+    """The nodes that replace a node: the node itself where the converter did not change it."""
     parts = [(text(node.op_type), [*map(text, node.input)], [*map(text, node.output)]) for node in (sent, made)]
     same = {a.name: a.SerializeToString(deterministic=True) for a in sent.attribute}
     new = {a.name: a.SerializeToString(deterministic=True) for a in made.attribute}
@@ -254,7 +256,7 @@ def _changed(
 
 
 def _converted(models: Sequence[onnx.ModelProto], wanted: int) -> list[onnx.ModelProto]:
-    """The models that onnx's converter gives."""
+    """The models that onnx's converter returns."""
     if not models:
         return []
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -1,4 +1,4 @@
-"""Changes of a model's graphs: nodes put in the place of others, and what nothing reads any more taken out."""
+"""Replaces nodes in a model's graphs, and removes nodes that nothing reads any more."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dmlsplit.mending.source import origin
 from dmlsplit.system.printable import printable
 
 Replacement: TypeAlias = Mapping[int, Sequence[onnx.NodeProto]]
-"""By a node's index what takes its place."""
+"""Maps the index of a node to the nodes that replace it."""
 
 
 def names_of(model: onnx.ModelProto) -> Names:
-    """Every name of a tensor or node in a model."""
+    """All names of tensors and nodes of a model."""
     bodies = [model.graph.node, *(function.node for function in model.functions)]
     nodes = [node for body in bodies for node in all_nodes(body)]
     found = Names(text(name) for node in nodes for name in (node.name, *node.input, *node.output))
@@ -35,8 +35,8 @@ def names_of(model: onnx.ModelProto) -> Names:
 
 
 def name_apart(model: onnx.ModelProto) -> None:
-    """Gives new nodes, which are named after what they write, other names where a node has theirs: ONNX Runtime loads
-    no graph with two nodes of one name."""
+    """Renames new nodes whose name another node has: ONNX Runtime loads no graph with two nodes of one name. A new
+    node has the name of its output."""
     nodes = [*all_nodes(model.graph.node), *(n for function in model.functions for n in all_nodes(function.node))]
     named: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in nodes:
@@ -50,7 +50,7 @@ def name_apart(model: onnx.ModelProto) -> None:
 
 
 def replace_nodes(model: onnx.ModelProto, replaced: Mapping[Place, Replacement]) -> None:
-    """Puts nodes in the places of others; what only those read goes, too."""
+    """Replaces nodes; nodes that only those read are removed."""
     bodies = Bodies(model)
     for place in sorted(replaced, key=lambda place: -len(place.steps)):  # the inner graphs first: indices stay right
         graph = bodies.at(place)
@@ -70,14 +70,14 @@ def _with(nodes: Iterable[onnx.NodeProto], replaced: Replacement) -> Iterator[on
 
 
 def outputs_of(graph: onnx.GraphProto | onnx.FunctionProto) -> set[str]:
-    """The names that a graph or function gives."""
+    """The names of a graph's or function's outputs."""
     if isinstance(graph, onnx.FunctionProto):
         return set(map(text, graph.output))
     return {text(value.name) for value in graph.output}
 
 
 def _without_dead(nodes: list[onnx.NodeProto], outputs: set[str], unread: set[str]) -> list[onnx.NodeProto]:
-    """Without the nodes that computed names of `unread` for nothing else, and those that only such nodes read."""
+    """The nodes without those whose outputs are all in `unread` or read by removed nodes only."""
     readers: dict[str, int] = defaultdict(int)
     producers = {text(name): i for i, node in enumerate(nodes) for name in node.output if name}
     for node in nodes:

@@ -1,4 +1,4 @@
-"""The fields of serialized messages, found and written without decoding what is in them.
+"""Finds and writes the fields of serialized messages without decoding their content.
 
 Source of the encoding: https://protobuf.dev/programming-guides/encoding.
 """
@@ -16,14 +16,15 @@ Buffer: TypeAlias = bytes | mmap.mmap
 VARINT: Final = 0
 LENGTH_DELIMITED: Final = 2
 _FIXED: Final = {1: 8, 5: 4}
-"""Bytes of a field by its wire type."""
+"""The bytes of a field of fixed size, by wire type."""
 _GROUP, _GROUP_END = 3, 4
 _MOST_BYTES: Final = 10
-"""Of a number."""
+"""The most bytes of a varint."""
 
 
 class Field(NamedTuple):
-    """One field: its number and wire type, where its key begins, where its content begins and ends."""
+    """One field: its number and wire type, the offset of its key, and the offsets at which its content begins and
+    ends."""
 
     number: int
     kind: int
@@ -32,7 +33,7 @@ class Field(NamedTuple):
     end: int
 
     def is_message(self, number: int) -> bool:
-        """Whether it is the field of this number, and a message, as it is in onnx.proto."""
+        """True where it has this number and the wire type of a message."""
         return self.number == number and self.kind == LENGTH_DELIMITED
 
 
@@ -44,11 +45,12 @@ class Span(NamedTuple):
 
 
 Part: TypeAlias = Span | bytes
-"""Of a file that is written: bytes of the source, or new ones."""
+"""A part of a file to write: a range of the source, or new bytes."""
 
 
 def fields(data: Buffer, start: int, end: int) -> Iterator[Field]:
-    """The fields of the message between two places; a group is one field. InputError where there is no message."""
+    """Yields the fields of a message between two offsets; a group is one field. InputError where the bytes are no
+    message."""
     place = start
     while place < end:
         found = _field(data, place, end)
@@ -61,12 +63,13 @@ def fields(data: Buffer, start: int, end: int) -> Iterator[Field]:
 
 
 def messages(data: Buffer, start: int, end: int, number: int) -> Iterator[Field]:
-    """The fields of this number that are messages; a parser takes one of another wire type for an unknown field."""
+    """Yields the fields of this number with the wire type of a message; a parser takes any other one for an unknown
+    field."""
     return (field for field in fields(data, start, end) if field.is_message(number))
 
 
 def _field(data: Buffer, place: int, end: int) -> Field:
-    """The field at a place; of a group its key alone."""
+    """The field at an offset; for a group only its key."""
     key, content = varint(data, place, end)
     kind = key & 7
     if kind == LENGTH_DELIMITED:
@@ -86,7 +89,7 @@ def _field(data: Buffer, place: int, end: int) -> Field:
 
 
 def _end_of_group(data: Buffer, group: Field, end: int) -> int:
-    """The place after the key that ends a group; groups in it may have any numbers."""
+    """The offset after the key that ends a group; it may contain groups of any number."""
     open_groups = [group.number]
     place = group.end
     while open_groups:
@@ -102,7 +105,7 @@ def _end_of_group(data: Buffer, group: Field, end: int) -> int:
 
 
 def varint(data: Buffer, place: int, end: int) -> tuple[int, int]:
-    """The number at a place, and the place after it. InputError where it does not end."""
+    """The varint at an offset, and the offset after it. InputError where it does not end."""
     number = 0
     for shift in range(_MOST_BYTES):
         if place >= end:
@@ -116,7 +119,7 @@ def varint(data: Buffer, place: int, end: int) -> tuple[int, int]:
 
 
 def encoded(number: int) -> bytes:
-    """A number as the fields of integers have it; negative ones as 64 bits of two's complement."""
+    """A varint; a negative number takes 64 bits of two's complement."""
     number %= 1 << 64
     found = bytearray()
     while number > 127:
@@ -127,23 +130,23 @@ def encoded(number: int) -> bytes:
 
 
 def integer(number: int, value: int) -> bytes:
-    """The field of an integer."""
+    """A field with an integer."""
     return encoded(number << 3 | VARINT) + encoded(value)
 
 
 def message(number: int, parts: Iterable[Part]) -> list[Part]:
-    """The field of a message that consists of `parts`."""
+    """A field with a message made of `parts`."""
     inside = list(parts)
     return [encoded(number << 3 | LENGTH_DELIMITED) + encoded(size_of(inside)), *inside]
 
 
 def size_of(parts: Iterable[Part]) -> int:
-    """How many bytes parts are."""
+    """The total size of parts in bytes."""
     return sum(part.end - part.start if isinstance(part, Span) else len(part) for part in parts)
 
 
 def joined(parts: Iterable[Part]) -> list[Part]:
-    """The same bytes in as few parts as there can be."""
+    """Parts with the same bytes, adjacent ones merged."""
     found: list[Part] = []
     new: list[bytes] = []
     for part in parts:

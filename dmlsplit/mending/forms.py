@@ -1,7 +1,7 @@
-"""A Split or Concat as it will be written: what rewritings change, and the nodes that come of it.
+"""A Split or Concat while rewritings change it, and the nodes that it becomes.
 
-A Split reads one tensor, the whole, and writes its parts; a Concat reads parts and writes the whole. A rewriting that
-puts something around a node puts it in front of what is read and, inverted, behind what is written.
+A Split reads the whole and writes the parts; a Concat reads the parts and writes the whole. A rewriting that surrounds
+a node puts one operator in front of its inputs and the inverse behind its outputs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LENGTHS_ARE_INPUT: Final = 13
 
 @dataclass(slots=True)
 class NamedTensor:
-    """A tensor by its name, with what is known of its shape."""
+    """A tensor's name, and its shape as far as it is known."""
 
     name: str
     shape: Shape | None
@@ -40,9 +40,9 @@ Around: TypeAlias = Callable[[NamedTensor, str], Iterable[onnx.NodeProto]]
 
 @dataclass
 class Form:
-    """One node. `whole` and `parts` are its tensors, `axis` is from 0; `explicit`: whether its lengths are written out.
+    """One node. `whole` and `parts` are its tensors, `axis` counts from 0; `explicit`: its lengths are written out.
 
-    `before` and `after` are the nodes around it. `taken` are the names that are in use.
+    `before` and `after` are the nodes around it, `taken` the names in use.
     """
 
     op: str
@@ -62,8 +62,8 @@ class Form:
 
     @classmethod
     def of(cls, sites: Sequence[Site], taken: Names) -> Form:
-        """The Form that holds at all calls of a node; CannotMend where it is not valid, or the calls differ in a fact
-        that it needs."""
+        """The Form of a node at all its calls; CannotMend where it is not valid, or where calls differ in a fact
+        that the Form needs."""
         for site in sites:
             if not site.node.report.ok:
                 raise CannotMend(invalid(site.node))
@@ -95,7 +95,7 @@ class Form:
         return next((len(t.shape) for t in (self.whole, *self.parts) if t.shape is not None), None)
 
     def fresh(self, word: str) -> str:
-        """A name that nothing else has, the same for the same node at each writing."""
+        """An unused name; the same each time the model is written."""
         output = first_output(self.proto) or text(self.proto.op_type)
         return self.taken.fresh(f"{output}/{word}")
 
@@ -105,7 +105,7 @@ class Form:
         return helper.make_node(op, list(inputs), names, name=names[0], **attributes)
 
     def integers(self, values: Sequence[int]) -> str:
-        """The name of a constant of integers in front of the node."""
+        """The name of a constant of integers, which is added in front of the node."""
         key = tuple(values)
         if key not in self._integers:
             name = self._integers[key] = self.fresh("sizes")
@@ -113,10 +113,8 @@ class Form:
         return self._integers[key]
 
     def surround(self, word: str, there: Around, back: Around) -> None:
-        """Puts nodes in front of what is read and behind what is written.
-
-        `there` and `back` make them from the tensor that they read, and the name that they write.
-        """
+        """Adds nodes in front of the inputs and behind the outputs. `there` and `back` make one from the names of
+        its input and its output."""
         for tensor in self.read:
             name = self.fresh(word)
             self.before += there(tensor, name)
@@ -127,8 +125,8 @@ class Form:
             tensor.name = name
 
     def nodes(self, original: onnx.NodeProto, document: str) -> list[onnx.NodeProto]:
-        """All nodes that take the place of `original`, each with `document`."""
-        core = self._core(original)  # which may add constants
+        """All nodes that replace `original`, each with `document`."""
+        core = self._core(original)  # adds constants
         found = [*self._constants, *self.before, *core, *self.after]
         for node in found:
             add_document(node, document)
@@ -185,7 +183,7 @@ def _form(site: Site, taken: Names) -> Form:
 
 
 def _common(a: Sequence[Dim] | None, b: Sequence[Dim] | None) -> tuple[Dim, ...] | None:
-    """The sizes that two shapes share; names of sizes mean different ones in different calls."""
+    """The shape with the sizes that two shapes share; symbols of different calls are different."""
     if a is None or b is None or len(a) != len(b):
         return None
     return tuple([x if x == y and isinstance(x, int) else None for x, y in zip(a, b, strict=True)])

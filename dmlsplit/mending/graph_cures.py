@@ -1,4 +1,5 @@
-"""Wrong graphs made right: cures are chosen, the cheapest first, and kept if the graphs that come of them are right."""
+"""Cures wrong graphs: tries cures, the cheapest first, and keeps them where the graphs of the changed model are
+right."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from dmlsplit.onnxruntime.findings import GraphFinding
 from dmlsplit.rules.graph_faults import Fault, FaultKind
 
 _ROUNDS: Final = 24
-"""Choices of cures that are tried, of all faults at once."""
+"""The most choices of cures that are tried, over all faults."""
 
 _Key: TypeAlias = tuple[Fault, str, int]
 """A fault without its buffer, the path of the node that does it, and a number that tells nodes of one name apart."""
@@ -33,7 +34,8 @@ _Key: TypeAlias = tuple[Fault, str, int]
 
 @dataclass
 class Cured:
-    """A model whose graphs are right, unless something is refused; `unknown` says of which it is not known."""
+    """A model whose graphs are right where `refusals` is empty; `unknown` lists the nodes whose graphs are not
+    known."""
 
     judged: JudgedModel
     changes: list[Change]
@@ -44,7 +46,7 @@ class Cured:
 def cured(source: SourceModel, model: JudgedModel) -> Cured:
     """The model with the cures that make its graphs right in a session of the target's runtime.
 
-    What the session says of its Splits and Concats is asked once nothing is wrong with the graphs that are known.
+    The session's own answers about Splits and Concats are asked for once no fault is left in the known graphs.
     """
     chosen: dict[_Key, int] = {}
     asked: dict[_Key, GraphFinding] = {}
@@ -78,7 +80,7 @@ def _refused(judged: JudgedModel, finding: GraphFinding) -> Cured:
 
 
 class _Work:
-    """A model, and what cures make of it."""
+    """A model, and the models that cures make of it."""
 
     def __init__(self, source: SourceModel, judged: JudgedModel) -> None:
         self._source = source
@@ -92,9 +94,9 @@ class _Work:
         self._around: dict[Place, Surroundings | None] = {}
 
     def tried(self, chosen: dict[_Key, int], asked: dict[_Key, GraphFinding]) -> Cured:
-        """The model with the chosen cure of each fault, or the next one that can be applied; `chosen` is moved on.
+        """The model with the chosen cure of each fault, or the next cure that applies; `chosen` is updated.
 
-        A fault whose cures would all change nodes that another cure changes is left to the next cure of that one.
+        Where every cure of a fault would change nodes that another cure changes, that other fault gets its next cure.
         """
         while True:
             trial, left, blocking = self._once(chosen, asked)
@@ -106,7 +108,7 @@ class _Work:
     def _once(
         self, chosen: dict[_Key, int], asked: Mapping[_Key, GraphFinding]
     ) -> tuple[Cured, _Key | None, _Key | None]:
-        """Also the fault that nothing is left for, and the one that stands in its way."""
+        """The model, the fault that no cure is left for, and the fault whose cure changes the same nodes."""
         taken = Names(self._names)
         edits: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
         owners: dict[Spot, _Key] = {}
@@ -119,7 +121,7 @@ class _Work:
                 cure, way = options[chosen[key]]
                 for place, made in self._made(key, finding, cure, way, taken):
                     if {done.get(owners.get((place, i))) for i in made} == {(cure.fault, cure.name)}:
-                        break  # the same is done against another of them: another call of a function, for one
+                        break  # this change was made for another call of the function
                     others = [owners[place, i] for i in made if (place, i) in owners]
                     blocking = blocking or next(iter(others), None)
                     if others:

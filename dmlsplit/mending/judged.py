@@ -1,4 +1,4 @@
-"""Asking the target about a model: which version of ONNX Runtime stands for it, and which nodes it takes."""
+"""Asks the target about a model: the version of ONNX Runtime that stands for it, and the nodes that it takes."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _FAILING: Final = (Outcome.SESSION_FAILS, Outcome.RUN_FAILS)
 def session_of(target: Target) -> tuple[Runtime, bool]:
     """The version of ONNX Runtime that stands for a target, and whether a model for the target has to run in it.
 
-    That is the newest one that ships the release. Levels, and releases that none ships, are taken by their descriptors
-    alone; the newest version says what it does with them.
+    For a release it is the newest version that ships it. A level, and a release that no version ships, judge
+    descriptors only; the newest version stands for them.
     """
     runtime = target.runtime
     if runtime is None and target.release is not None:
@@ -52,20 +52,20 @@ def session_of(target: Target) -> tuple[Runtime, bool]:
 
 
 def observed(runtime: Runtime) -> Runtime:
-    """The version whose habits are known that is closest to one whose are not."""
+    """The version itself where it was observed, or else the closest one that was."""
     return runtime if runtime.observed else next(other for other in runtimes() if other.observed)
 
 
 class JudgedModel:
-    """A model, its Splits and Concats, and what the target says of them and of the graphs that the nodes become.
+    """A model, its Splits and Concats, and the target's verdicts on them and on the graphs that the nodes become.
 
-    All of it is asked of one session. `model` is left as it is. InputError for what is no model.
+    One session answers all questions. `model` is not changed. InputError where it is not a model.
     """
 
     def __init__(
         self, model: onnx.ModelProto, target: Target, read_external: ReadExternal, inference: Inference | None = None
     ) -> None:
-        """`inference`: the file's, whose time all its models share."""
+        """`inference` is the file's; all its models share its time."""
         self.model = model
         self.target = target
         self.read_external = read_external
@@ -86,12 +86,12 @@ class JudgedModel:
 
     @property
     def typed_sites(self) -> Sequence[Site]:
-        """The same nodes, whose scopes know the types of all tensors."""
+        """The Splits and Concats, in scopes that know the types of all tensors."""
         return sites_of(self._read, self.read_external, self._inference, typed=True)
 
     @cached_property
     def views(self) -> Sequence[View]:
-        """The target's answer about each node."""
+        """The Splits and Concats, each with the target's answer."""
         runtime, in_session = session_of(self.target)
         known, options = observed(runtime), options_of(self.target)
         answers: dict[tuple[str, str], list[NodeOnRuntime]] = {}
@@ -104,7 +104,7 @@ class JudgedModel:
                 views.append(View(site, self.target, runtime, in_session))
                 continue
             answer = of_name.pop()
-            # By itself: the answer may be that the session fails at another node.
+            # judged alone: the answer may be that the session fails at another node
             placed = placement(answer.facts, known, options=options).answer
             on_cpu = placed is not None and placed.outcome is Outcome.CPU
             views.append(View(site, self.target, runtime, in_session, answer.facts, answer.answer, on_cpu))
@@ -118,7 +118,8 @@ class JudgedModel:
 
     @cached_property
     def spots(self) -> Mapping[str, Sequence[Spot]]:
-        """The nodes that findings name by a path: findings are about a model whose functions are inlined."""
+        """The nodes of the model that a finding's path may stand for; findings are about a model whose functions are
+        inlined."""
         runtime = runtime_of_graphs(self.target)
         assert runtime is not None
         found: dict[str, list[Spot]] = {}
@@ -131,18 +132,18 @@ class JudgedModel:
         return found
 
     def release(self) -> None:
-        """Lets go of the session, of which nothing new is asked from here on: it is large, and its graphs, nodes and
-        tensors refer to one another, so that they would stay until the next one is there, too."""
+        """Frees the session, which is not asked again. It is large, and its cycles would keep it alive until the
+        next one exists."""
         del self._session
         gc.collect()
 
     def changed(self, model: onnx.ModelProto) -> JudgedModel:
-        """The judgement of the same target on the model as it is now."""
+        """The judgement of a changed model by this target."""
         return JudgedModel(model, self.target, self.read_external, self._inference)
 
 
 def failing_elsewhere(views: Sequence[View]) -> str:
-    """Why the session is not made though every node of `views` is taken; "" where it is made."""
+    """The reason why the session fails though every node of `views` is taken; "" where it is made."""
     if any(view.found(rule) for view in views for rule in _passed_over(view) - {ELSEWHERE}):
         return ""
     for view in views:
@@ -152,13 +153,13 @@ def failing_elsewhere(views: Sequence[View]) -> str:
 
 
 def _passed_over(view: View) -> set[str]:
-    """Rules whose findings are not the node's: those of other nodes, and of a release those of its runtime's graphs,
-    which are judged more closely."""
+    """The rules of diagnostics that are not about the node itself: another node fails, or for a release the
+    runtime's graphs, which `findings` judge."""
     return {ELSEWHERE} if view.target.runtime is not None else {ELSEWHERE, "onnxruntime/graph-refused"}
 
 
 def wrong_graphs(views: Sequence[View]) -> list[GraphFinding]:
-    """The nodes whose graphs the session does not take, for what helps against that."""
+    """A finding for each node whose own answer reports a fault of its graph."""
     found = []
     for view in views:
         if not view.in_session or view.answer is None:
@@ -171,7 +172,7 @@ def wrong_graphs(views: Sequence[View]) -> list[GraphFinding]:
 
 
 def faults(view: View) -> Iterator[str]:
-    """Why the target does not take a node; nothing where it takes it, or too little is known to say so."""
+    """Yields the reasons why the target refuses a node; none where it takes it, or where too little is known."""
     node = view.node
     if not node.report.ok:
         yield invalid(node)
@@ -187,9 +188,10 @@ def faults(view: View) -> Iterator[str]:
 
 
 def submitted_descriptor(node: SplitNode | JoinNode, *, without_empty: bool = False) -> OperatorDesc | None:
-    """The node as ONNX Runtime submits it, with at least four dimensions; None where too little is known.
+    """The descriptor that ONNX Runtime submits for a node, with at least four dimensions; None where too little is
+    known.
 
-    `without_empty`: without parts that have no elements; None where none has any.
+    `without_empty`: without parts that have no elements; None where no part is left.
     """
     if node.obstacle() is not None or node.element is None or node.axis is None:
         return None

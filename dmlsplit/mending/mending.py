@@ -1,4 +1,4 @@
-"""Mending a model for a target: the changes, the refusals, and the bytes of the new model."""
+"""Mends a model for a target: changes, refusals, and the bytes of the new model."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from dmlsplit.mending.words import CannotMend, Change, Refusal, document, invali
 from dmlsplit.targets.target import Target
 
 _ROUNDS: Final = 8
-"""Of rewritings: what is known of a node behind another may follow from what is written for that."""
+"""The most rounds of rewritings: a new node may make more known of the nodes behind it."""
 
 
 @dataclass
 class Mending:
-    """A mended model. `parts` are the bytes to be written, None where something is refused."""
+    """The result of mending. `parts` are the bytes to write, None where something is refused."""
 
     source: SourceModel
     changes: list[Change] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     unknown: list[Refusal] = field(default_factory=list)
-    """Remarks on facts that are unknown: they are no reason not to write the model."""
+    """Nodes of which too little is known; the model is written all the same."""
     parts: list[Part] | None = None
 
     @property
@@ -54,13 +54,13 @@ class Mending:
         return size_of(self.parts or ())
 
     def copied(self) -> Iterator[bytes | memoryview]:
-        """The bytes of what is written, some at a time; each is gone when the next one is asked for."""
+        """Yields the bytes of the new model in pieces; a piece is invalid once the next one is asked for."""
         for part in self.parts or ():
             yield from self.source.copy(part)
 
 
 def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> Mending:
-    """The model of a source as a target takes it. InputError where it is none that can be read."""
+    """The result of mending a source for a target. InputError where the source is not a model."""
     found = Mending(source)
     model = deepcopy(source.model)
     aligned = align_functions(model)
@@ -104,7 +104,7 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
 
 
 def _rewritten(found: Mending, judged: JudgedModel) -> dict[Place, dict[int, list[onnx.NodeProto]]]:
-    """The nodes that replace those that a target does not take as they are."""
+    """The nodes that replace nodes that the target does not take."""
     model = judged.model
     taken = names_of(model)
     calls: dict[tuple[Place, int], list[View]] = {}
@@ -125,7 +125,7 @@ def _rewritten(found: Mending, judged: JudgedModel) -> dict[Place, dict[int, lis
 
 
 def _node(found: Mending, graph: Body | None, group: Sequence[View], taken: Names) -> list[onnx.NodeProto] | None:
-    """The nodes that replace one node of a graph, right for all its calls; None where it stays."""
+    """The nodes that replace one node at all its calls; None where it stays."""
     site = group[0].site
     for view in group:
         if not view.site.node.report.ok:
@@ -141,7 +141,7 @@ def _node(found: Mending, graph: Body | None, group: Sequence[View], taken: Name
         rewriting.apply(form, group[0])
         names.append(rewriting.name)
         reasons.append(reason)
-        if len(form.parts) < 2:  # what is left moves nothing
+        if len(form.parts) < 2:  # one part is left: nothing is moved
             break
     if form is None:
         return None

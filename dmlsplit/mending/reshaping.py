@@ -1,7 +1,8 @@
-"""Fewer dimensions for a Split or Concat: which neighbouring ones are merged, so that Reshape can do it and undo it.
+"""Reduces the dimensions of a Split or Concat: chooses neighbouring ones to merge, so that a Reshape can merge and
+restore them.
 
-A Reshape says each size as a number, copies that of the same index (0), or has one size computed (-1); so sizes that
-the model leaves open can be merged as long as there is one such group.
+A Reshape gives each size as a number, copies the size of the same index (0), or leaves one size to be computed (-1). So
+open sizes can be merged if there is one such group.
 """
 
 from __future__ import annotations
@@ -13,14 +14,12 @@ from typing import TypeAlias
 from dmlsplit.descriptors.dims import Dim, Shape
 
 Group: TypeAlias = tuple[int, int]
-"""Dimensions from the first up to the second."""
+"""The dimensions from the first to before the second."""
 
 
 def groups_of(shapes: Sequence[Shape], axis: int, most: int) -> tuple[Group, ...] | None:
-    """How the dimensions of tensors, equal but on the axis, become at most `most`, with the axis on its own.
-
-    None where no grouping can be written for the shape of every tensor.
-    """
+    """Groups of dimensions, at most `most`, with the axis in a group of its own, for tensors that are equal except
+    on the axis. None where some tensor's grouping cannot be written as a Reshape."""
     for groups in _groupings(len(shapes[0]), axis, most):
         if all(merged(shape, groups) is not None and restored(shape, groups) is not None for shape in shapes):
             return groups
@@ -28,18 +27,18 @@ def groups_of(shapes: Sequence[Shape], axis: int, most: int) -> tuple[Group, ...
 
 
 def merged(shape: Shape, groups: Sequence[Group]) -> tuple[int, ...] | None:
-    """The shape for a Reshape that merges; None where there is none."""
+    """The shape argument of the Reshape that merges; None where there is none."""
     return _written([_product(shape[start:end]) for start, end in groups], _copies(groups))
 
 
 def restored(shape: Shape, groups: Sequence[Group]) -> tuple[int, ...] | None:
-    """The shape for the Reshape back to `shape`; None where there is none."""
+    """The shape argument of the Reshape that restores `shape`; None where there is none."""
     kept = {start for start, index in _copies(groups) if start == index}
     return _written(list(shape), [(index, index) for index in kept])
 
 
 def _copies(groups: Sequence[Group]) -> list[tuple[int, int]]:
-    """The dimensions that keep their index, as (before, after)."""
+    """The dimensions that keep their index, as pairs (before, after)."""
     return [(start, index) for index, (start, end) in enumerate(groups) if start == index and end == start + 1]
 
 
@@ -59,7 +58,7 @@ def _product(sizes: Sequence[Dim]) -> Dim:
 
 
 def _groupings(rank: int, axis: int, most: int) -> Iterator[tuple[Group, ...]]:
-    """Those with the fewest groups first."""
+    """Yields groupings, those with the fewest groups first."""
     needed = {edge for edge in (axis, axis + 1) if 0 < edge < rank}
     others = [edge for edge in range(1, rank) if edge not in needed]
     for more in range(min(most - 1, rank - 1) - len(needed) + 1):

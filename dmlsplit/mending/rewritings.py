@@ -1,4 +1,4 @@
-"""The table of rewritings of a node: each row says why a node needs it, and changes the node's Form."""
+"""The table of rewritings: each row has the reason why a node needs it, and the change of the node's Form."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from dmlsplit.mending.views import LEAST_RANK, MOST_RANK, View
 from dmlsplit.mending.words import CannotMend
 
 Needed: TypeAlias = Callable[[View], str]
-"""Why a rewriting is needed; "" where it is not."""
+"""Returns the reason why a node needs the rewriting; "" where it does not."""
 Apply: TypeAlias = Callable[[Form, View], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """One row: its name, why a node needs it, and how it changes the node."""
+    """One row: its name, the reason to apply it, and the change."""
 
     name: str
     needed: Needed
@@ -114,7 +114,7 @@ def _cut_empty(form: Form, view: View) -> None:
 
 
 def _empty_part(form: Form, part: NamedTensor, lengths: Sequence[Dim]) -> list[onnx.NodeProto]:
-    """`lengths`: those up to the part's."""
+    """An empty part. `lengths` are those up to and including it."""
     known = [length for length in lengths if isinstance(length, int)]
     if form.axis is None or (lengths[-1] != 0 and len(known) < len(lengths)):
         raise CannotMend("its parts have no elements, and their lengths are not known")
@@ -126,7 +126,7 @@ def _empty_part(form: Form, part: NamedTensor, lengths: Sequence[Dim]) -> list[o
 
 
 def _joined_empty(form: Form) -> list[onnx.NodeProto]:
-    """The first part with the size of the whole on the axis; the others are the same."""
+    """The first input, with the whole's size on the axis; the other inputs have no elements."""
     assert form.whole.shape is not None
     size = None if form.axis is None else form.whole.shape[form.axis]
     if not isinstance(size, int):
@@ -138,7 +138,7 @@ def _joined_empty(form: Form) -> list[onnx.NodeProto]:
 # Element types.
 
 _CARRIERS: Final = {"BOOL": ("INT32", T.INT32), "INT8": ("INT32", T.INT32), "UINT8": ("INT32", T.INT32)}
-"""Types that hold every value of a type: a Cast there and back gives the same bits."""
+"""For each type, the types that hold all its values: a Cast there and back keeps every bit."""
 _NO_CARRIER: Final = "ONNX has no cast to a type that the target takes and back that keeps every bit"
 
 
@@ -166,7 +166,7 @@ def _cast(form: Form, view: View) -> None:
     )
 
 
-# OpenVINO compiles no Cast to BOOL right behind a Split, or computes it wrongly; one of UINT8 it does.
+# OpenVINO refuses a Cast to BOOL right behind a Split, or computes it wrongly; a Cast to UINT8 works
 
 
 def _casts(form: Form, read: str, output: str, types: Sequence[str]) -> list[onnx.NodeProto]:
@@ -235,4 +235,4 @@ REWRITINGS: Final = (
     # merge dimensions with Reshape in front of the node, and take them apart behind it
     Rewriting("merge-dimensions", _has_other_rank, _reshape),
 )
-"""In the order in which they are applied to one node."""
+"""The rewritings in the order in which they are applied to a node."""

@@ -1,4 +1,4 @@
-"""The Splits and Concats of a model with the places where they stand; those of a function at each of its calls."""
+"""The Splits and Concats of a model with their places; those of a function at each of its calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from dmlsplit.models.scope import Scope, Step
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A graph of a model: of its function `key`, None for the model's own, the graph at the end of `steps`."""
+    """A graph of a model: that of function `key`, or of the model for None, or the graph inside its nodes that
+    `steps` lead to."""
 
     key: Key | None
     steps: tuple[Step, ...] = ()
@@ -30,12 +31,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One Split or Concat, at one call of the functions around it; `index` is that of the node in its graph."""
+    """One Split or Concat at one call of the functions around it; `index` is its index in its graph."""
 
     place: Place
     index: int
     proto: onnx.NodeProto
-    """As that call has it: without references to attributes of the function."""
+    """The node with the call's attributes in place of references."""
     node: SplitNode | JoinNode
     scope: Scope
 
@@ -45,7 +46,7 @@ class Site:
 
 
 Spot: TypeAlias = tuple[Place, int]
-"""A node: its graph, and its index in that."""
+"""A node: its graph, and its index there."""
 
 
 Body: TypeAlias = onnx.GraphProto | onnx.FunctionProto
@@ -65,7 +66,7 @@ def sites_of(
 
 
 def numbered(model: onnx.ModelProto) -> Iterator[Spot]:
-    """All nodes; the documentation of each becomes its number."""
+    """Yields all nodes; the doc_string of each becomes its number."""
     number = 0
     todo = [(Place(None), model.graph.node)]
     todo += [(Place(key_of(function, text(function.name))), function.node) for function in model.functions]
@@ -90,7 +91,7 @@ class Bodies:
         self._inner: dict[Spot, dict[tuple[str, int], onnx.GraphProto]] = {}
 
     def at(self, place: Place) -> Body | None:
-        """The graph or function at a place; None where a call of a function brings the graph with it."""
+        """The graph or function at a place; None for a graph that a call of a function has as its attribute."""
         found: Body = self._graph if place.key is None else self._functions[place.key]
         for depth, (index, name, number) in enumerate(place.steps):
             spot = Place(place.key, place.steps[:depth]), index
@@ -105,7 +106,7 @@ class Bodies:
 
 
 class _SiteReader(Reader):
-    """A Reader that notes where what it reads stands."""
+    """A Reader that records the place of each Split and Concat."""
 
     def __init__(
         self, model: onnx.ModelProto, read_external: ReadExternal, inference: Inference, *, typed: bool

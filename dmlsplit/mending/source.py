@@ -1,7 +1,6 @@
-"""The bytes of a model that is to be written back, and the model in them without its weights.
+"""The bytes of a model to be written back, and the model in them without its weights.
 
-A weight is neither read nor copied: the file is mapped into memory, and what of it is written again is copied from file
-to file.
+Weights are neither read nor copied: the file is mapped into memory, and ranges of it are copied from file to file.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ GRAPHS_OF_ATTRIBUTE: Final = 11
 _TRAINING: Final = 20
 _EXTERNAL_DATA: Final = 13
 _TENSOR_KEPT: Final = (1, 2, 8)
-"""Dimensions, data type and name."""
+"""The fields that are kept of a large tensor: dimensions, data type and name."""
 _DATA_LOCATION: Final = 14
 
 _HOLDING: Final[Mapping[str, Mapping[int, str]]] = {
@@ -64,29 +63,29 @@ _HOLDING: Final[Mapping[str, Mapping[int, str]]] = {
     },
     "sparse": {1: "tensor", 2: "tensor"},
 }
-"""Of each message the fields that are messages with tensors in them. Source: onnx.proto."""
+"""For each message, the fields with messages that contain tensors. Source: onnx.proto."""
 
 
 class SourceModel:
-    """A serialized model. Nodes are known by where they stand: `origin` gives their bytes."""
+    """A serialized model; `origin` gives the range of bytes of a node."""
 
     def __init__(self, data: Buffer) -> None:
-        """InputError for what is no model."""
+        """Raises InputError where the bytes are not a model."""
         self.data = data
         self.size = len(data)
         self._left_out: list[str] = []
         reduced = self._reduced("model", 0, self.size)
         self.model = parse(b"".join(self.bytes_of(part) for part in joined(reduced)))
-        """Without large tensors' data; `doc_string` of each node is its place, which `origin` reads."""
+        """Without the data of large tensors; the doc_string of a node is its offset, which `origin` reads."""
         self._mark_nodes()
         self.locations: Sequence[str] = list(dict.fromkeys([*external_locations(self.model), *self._left_out]))
-        """The files that hold external data of any tensor, as the model names them, each once."""
+        """The files of external data, by the names in the model, each once."""
 
     def bytes_of(self, part: Part) -> bytes:
         return part if isinstance(part, bytes) else self.data[part.start : part.end]
 
     def original(self, node: onnx.NodeProto) -> onnx.NodeProto:
-        """A node as the source has it, documentation and all; the node itself, if it is a new one."""
+        """The node as the source has it, with its doc_string; the node itself where it is new."""
         place = origin(node)
         if place is None:
             return node
@@ -96,7 +95,7 @@ class SourceModel:
         return found
 
     def copy(self, part: Part) -> Iterator[bytes | memoryview]:
-        """The bytes of a part, some at a time; each is gone when the next one is asked for."""
+        """Yields the bytes of a part in pieces; a piece is invalid once the next one is asked for."""
         if isinstance(part, bytes):
             yield part
             return
@@ -128,7 +127,7 @@ class SourceModel:
         return found
 
     def _locations_in(self, kind: str, start: int, end: int) -> Iterator[str]:
-        """The files of external data that tensors in a message name, found in its bytes."""
+        """The files of external data that tensors of a message name, read from its bytes."""
         todo = [(kind, start, end)]
         while todo:
             kind, start, end = todo.pop()
@@ -155,7 +154,7 @@ class SourceModel:
             node.doc_string = f"{place.start}-{place.end}"
 
     def graphs_in(self, node: onnx.NodeProto, place: Field) -> Iterator[tuple[onnx.GraphProto, Field]]:
-        """The graphs in a node, each with its field; `place`: the node's."""
+        """The graphs inside a node, each with its field; `place` is the node's range."""
         for attribute, field in self.attributes_in(node, place):
             single = list(messages(self.data, field.content, field.end, GRAPH_OF_ATTRIBUTE))
             if single:
@@ -164,7 +163,7 @@ class SourceModel:
             yield from zip(attribute.graphs, several, strict=True)
 
     def attributes_in(self, node: onnx.NodeProto, place: Field) -> Iterator[tuple[onnx.AttributeProto, Field]]:
-        """The attributes of a node that hold graphs, each with its field."""
+        """The attributes of a node that contain graphs, each with its field."""
         if not any(True for attribute in node.attribute for _ in graphs_of(attribute)):
             return
         found = messages(self.data, place.content, place.end, ATTRIBUTE)
@@ -174,13 +173,13 @@ class SourceModel:
 
 
 def origin(node: onnx.NodeProto) -> Span | None:
-    """Where a node of SourceModel.model stands in the source, its key included; None for a new one."""
+    """The range of a node of SourceModel.model in the source, with its key; None for a new node."""
     start, dash, end = text(node.doc_string).partition("-")
     return Span(int(start), int(end)) if dash and start.isdecimal() and end.isdecimal() else None
 
 
 def _only(found: list[Field], what: str) -> Field:
-    """A parser puts the parts of a message together that is there twice; here each has to be one piece."""
+    """Raises InputError where a message occurs twice: a parser would merge the two."""
     if len(found) != 1:
         raise InputError(f"{what} is written in {len(found)} pieces, which is not written back")
     return found[0]
@@ -188,7 +187,7 @@ def _only(found: list[Field], what: str) -> Field:
 
 @contextmanager
 def mapped(path: str | os.PathLike[str]) -> Iterator[Buffer]:
-    """The bytes of a file. InputError for what is no regular file, or too large for a model; OSError."""
+    """The bytes of a file, mapped. InputError where it is no regular file, or larger than a model can be; OSError."""
     with open_input(path) as stream:
         status = os.fstat(stream.fileno())
         if status.st_size > Limit.ONNX_FILE.most:

@@ -1,4 +1,4 @@
-"""The graph that a fault is in: its nodes, the readers of tensors, and the making of nodes that take their places."""
+"""The graph around a fault: its nodes, the readers of its tensors, and new nodes for it."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from dmlsplit.onnxruntime.cures import Around
 
 @dataclass
 class Surroundings(Around[str]):
-    """The graph that a fault is in. `sites`: its Splits and Concats by index, each at all of its calls."""
+    """The graph around a fault. `sites` are its Splits and Concats by index, at each call."""
 
     nodes: Sequence[onnx.NodeProto]
     exits: set[str]
     sites: Mapping[int, Sequence[Site]]
     original: Callable[[onnx.NodeProto], onnx.NodeProto]
-    """A node with all that the file has of it."""
+    """Returns a node of the reduced model as the file has it, complete."""
     taken: Names = field(default_factory=Names)
-    """The names that are in use."""
+    """The names in use."""
     document: str = ""
-    """The documentation of new nodes."""
+    """The doc_string of new nodes."""
     readers: dict[str, list[int]] = field(default_factory=dict)
     producers: dict[str, int] = field(default_factory=dict)
 
@@ -47,13 +47,13 @@ class Surroundings(Around[str]):
         return next(iter(self.sites.values()))[0].scope.origin.opset
 
     def rank(self, name: str) -> int | None:
-        """Of a tensor, where it is the same at all calls."""
+        """The rank of a tensor, None where it is unknown or differs between calls."""
         sites = next(iter(self.sites.values()))
         ranks = {None if shape is None else len(shape) for shape in (s.scope.type_of(name)[1] for s in sites)}
         return ranks.pop() if len(ranks) == 1 else None
 
     def lengths(self, index: int) -> tuple[int, int, tuple[int, ...]] | None:
-        """Axis, rank and lengths of a Split, where they are known and the same at all calls."""
+        """Axis, rank and lengths of a Split; None where one is unknown or differs between calls."""
         found = {
             (site.node.axis, site.node.whole_shape and len(site.node.whole_shape), site.node.lengths)
             for site in self.sites.get(index, ())
@@ -66,8 +66,8 @@ class Surroundings(Around[str]):
         return axis, rank, tuple([size for size in lengths if isinstance(size, int)])
 
     def cut(self, index: int, part: str) -> tuple[int, range] | None:
-        """The axis, and what of it a part of a Split, or of a Slice of one axis, takes; None where that is not known or
-        not the same at all calls."""
+        """The axis of a Split, or of a Slice of one axis, and the range of it that a part takes; None where it is
+        unknown or differs between calls."""
         if self.op(index) == "Slice":
             found = {_window(site.scope, self.nodes[index]) for site in next(iter(self.sites.values()))}
             return found.pop() if len(found) == 1 else None
@@ -97,11 +97,11 @@ class Surroundings(Around[str]):
         return found
 
     def op(self, index: int | None) -> str:
-        """The operator of a node, "" where it is none of the default domain."""
+        """The operator of a node, "" outside the default domain."""
         return "" if index is None or domain_of(self.nodes[index]) else text(self.nodes[index].op_type)
 
     def is_valid(self, node: onnx.NodeProto) -> bool:
-        """Whether a new node takes the elements of its tensor, at all calls: Max was for floats alone at first."""
+        """True where a new node takes the element type of its tensor at all calls: Max took floats only at first."""
         kinds = {site.scope.type_of(text(node.input[0]))[0] for site in next(iter(self.sites.values())) if node.input}
         return all(takes(text(node.op_type), self.opset, kind) for kind in kinds)
 
@@ -122,7 +122,7 @@ class Surroundings(Around[str]):
         return name in self.exits or bool(self.readers.get(name))
 
     def fresh(self, name: str, word: str) -> str:
-        """A name that nothing else has, made of another."""
+        """An unused name made from another name."""
         return self.taken.fresh(f"{name}/{word}")
 
     def node(self, op: str, inputs: Sequence[str], output: str, **attributes: object) -> onnx.NodeProto:
@@ -131,7 +131,7 @@ class Surroundings(Around[str]):
         return made
 
     def inheriting(self, index: int, made: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
-        """New nodes, of which those with outputs of the node that they replace have its documentation and metadata."""
+        """The new nodes; those with outputs of the replaced node get its doc_string and metadata."""
         replaced = self.original(self.nodes[index])
         for node in made:
             if not set(node.output).isdisjoint(replaced.output):
@@ -141,7 +141,7 @@ class Surroundings(Around[str]):
         return made
 
     def integers(self, name: str, values: Sequence[int]) -> list[onnx.NodeProto]:
-        """The nodes of a constant, which the last of them gives."""
+        """The nodes of a constant; the last one outputs it."""
         return self.constant_nodes(self.fresh(name, "numbers"), np.array(values, np.int64))
 
     def constant_nodes(self, name: str, values: Array) -> list[onnx.NodeProto]:
@@ -153,7 +153,7 @@ class Surroundings(Around[str]):
     def rewired(
         self, index: int, inputs: Mapping[str, str], outputs: Mapping[str, str] | None = None
     ) -> onnx.NodeProto:
-        """A node that reads, and writes, other names."""
+        """A copy of a node with some inputs and outputs renamed."""
         changed = deepcopy(self.original(self.nodes[index]))
         for names, other in ((changed.input, inputs), (changed.output, outputs or {})):
             refill(names, [other.get(text(name), text(name)) for name in names])
@@ -165,7 +165,8 @@ class Surroundings(Around[str]):
 
 
 def _window(scope: Scope, node: onnx.NodeProto) -> tuple[int, range] | None:
-    """The axis of a Slice, and what of it the Slice takes; None where that is not known, or not one block."""
+    """The axis of a Slice and the range that it takes; None where they are unknown, or the elements are not
+    adjacent."""
     if scope.origin.opset < 10:
         given = {text(a.name): tuple(a.ints) for a in node.attribute}
         numbers = [given.get("starts"), given.get("ends"), given.get("axes"), (1,)]

@@ -1,7 +1,7 @@
-"""Opsets and IR versions that a runtime does not load, and versions of Split and Concat that it has no kernel for.
+"""Converts opsets and IR versions that a runtime does not load, and versions of Split and Concat without a kernel.
 
-Where no operator of the model changed between two opsets, the number is all that is written. Otherwise onnx's own
-converter makes the new nodes; it knows nothing of Split 1 and 18, which are written here.
+Where no operator of the model changed between two opsets, only the number is written. Otherwise onnx's own converter
+makes the new nodes; Split 1 and 18, which it does not know, are rewritten here.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ OLDEST: Final = 7
 """The first opset that ONNX Runtime promises to run."""
 _FIRST_WITH_KERNEL: Final = {"Split": 2, "Concat": 4}
 _PARTS_ARE_COUNTED: Final = 18
-"""The first opset whose Split says how many parts there are."""
+"""The first opset whose Split has num_outputs."""
 _NAME: Final = "convert-opset"
 _OVERLOADS: Final = 10
-"""The first IR version whose functions have overloads."""
+"""The first IR version with overloads of functions."""
 
 
 def converted(
     source: SourceModel, model: onnx.ModelProto, sites: Sequence[Site], runtime: Runtime, target: str
 ) -> list[Change]:
-    """Changes a model such that a runtime loads it; what was changed. CannotMend where that is not possible."""
+    """Changes a model so that a runtime loads it, and returns the changes. CannotMend where it cannot."""
     changes = _with_ir_version(model, runtime)
     own = opset_of(model)
     wanted = min(own, runtime.newest_opset)
@@ -64,10 +64,11 @@ def converted(
 
 
 def align_functions(model: onnx.ModelProto) -> dict[int, int]:
-    """Gives functions that import another opset the model's, where all that is in them is the same; their own opsets.
+    """Gives functions of another opset the model's opset, where their operators are equal at both; returns their own
+    opsets.
 
-    A model in which an operator of a function is another one by the function's opset than by the model's is not valid,
-    and Constant, which is put into functions, changes with most opsets.
+    A model is not valid if an operator of a function differs between the two opsets, and Constant, which is inserted
+    into functions, differs between most.
     """
     own = opset_of(model)
     old = {}
@@ -79,7 +80,7 @@ def align_functions(model: onnx.ModelProto) -> dict[int, int]:
 
 
 def restore_untouched(model: onnx.ModelProto, source: onnx.ModelProto, old: Mapping[int, int]) -> None:
-    """Gives functions their own opsets back, where no node of them is changed and a runtime loads those."""
+    """Restores the opsets of functions without changed nodes that the runtime loads."""
     for index, version in old.items():
         function = model.functions[index]
         if function.node == source.functions[index].node:
@@ -107,7 +108,7 @@ def _with_ir_version(model: onnx.ModelProto, runtime: Runtime) -> list[Change]:
 def _rewrite_judged(
     source: SourceModel, model: onnx.ModelProto, sites: Sequence[Site], wanted: int, text_of_change: str
 ) -> None:
-    """The Splits and Concats as they are at another opset."""
+    """Converts the Splits and Concats to another opset."""
     taken = names_of(model)
     calls: dict[tuple[Place, int], list[Site]] = {}
     for site in sites:

@@ -1,4 +1,4 @@
-"""A node with the target's answer about it: the facts that a rewriting asks before it changes anything."""
+"""A node with the target's answer: the facts that rewritings check."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from dmlsplit.targets.target import Target
 from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
 
 LEAST_RANK = 4
-"""ONNX Runtime gives tensors leading dimensions of size 1 up to it."""
+"""The rank up to which ONNX Runtime adds leading dimensions of size 1."""
 MOST_RANK = 8
-"""Of any tensor in ONNX Runtime's DirectML execution provider, whatever the operator: there is no way around."""
+"""The highest rank of a tensor in ONNX Runtime's DirectML execution provider, for any operator."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A node, and what the target's runtime makes of it.
+    """A node, and the answer of the target's runtime.
 
-    `runtime` is the version of ONNX Runtime that stands for the target. `in_session`: whether the model has to run in
-    it, and not only its descriptors have to be taken. `facts` and `answer` are None where it says nothing of the node.
+    `runtime` is the version of ONNX Runtime that stands for the target. `in_session`: the model has to run in it;
+    otherwise only descriptors have to be taken. `facts` and `answer` are None where the runtime has no answer about the
+    node.
     """
 
     site: Site
@@ -35,7 +36,7 @@ class View:
     facts: RuntimeFacts | None = None
     answer: RuntimeAnswer | None = None
     on_cpu: bool = False
-    """Whether it gets nowhere near DirectML."""
+    """True where the node runs on the CPU."""
 
     @property
     def node(self) -> SplitNode | JoinNode:
@@ -43,7 +44,7 @@ class View:
 
     @property
     def shapes(self) -> tuple[Shape | None, ...]:
-        """Of the whole and the parts."""
+        """The shapes of the whole and the parts."""
         node = self.node
         if isinstance(node, JoinNode):
             return (node.output_shape, *node.input_shapes)
@@ -55,18 +56,18 @@ class View:
 
     @property
     def computed(self) -> bool:
-        """Whether ONNX Runtime knows the lengths only as the model runs."""
+        """True where ONNX Runtime knows the lengths only as the model runs."""
         return self.facts is not None and self.facts.given is LengthsFrom.COMPUTED
 
     @property
     def dimension_counts(self) -> set[int]:
-        """Those that the target takes, of every tensor of the operator."""
+        """The dimension counts that the target takes for all tensors of the operator."""
         rows = self.target.support[self.node.operator_type]
         return set.intersection(*(set(row.dimension_counts) for row in rows))
 
     @property
     def data_types(self) -> set[int]:
-        """Those that the target takes, of every tensor of the operator."""
+        """The data types that the target takes for all tensors of the operator."""
         rows = self.target.support[self.node.operator_type]
         return set.intersection(*({int(kind) for kind in row.data_types} for row in rows))
 
@@ -76,10 +77,10 @@ class View:
 
     @property
     def is_left_empty(self) -> bool:
-        """Whether a runtime passes over what has no elements: a Concat's inputs, or all of a node."""
+        """True where a runtime skips tensors without elements: inputs of a Concat, or the whole node."""
         whole = self.shapes[0]
         return self.target.runtime is not None and (not self.is_split or (whole is not None and 0 in whole))
 
     def found(self, rule: str) -> bool:
-        """Whether the runtime's answer reports a rule."""
+        """True where the runtime's answer has a diagnostic of this rule."""
         return self.answer is not None and any(d.rule == rule for d in self.answer.diagnostics)

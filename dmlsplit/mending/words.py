@@ -1,4 +1,4 @@
-"""The report on a mended model: its changes, its refusals, and the documentation of the nodes that are written."""
+"""The report on a mended model: changes, refusals, and the doc_string of new nodes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dmlsplit.formats.nodes import SplitNode
 
 
 class CannotMend(Exception):
-    """Why a node cannot be mended."""
+    """A node cannot be mended; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The change at one node: by which rewritings or cures, why, and the nodes before and after, in words."""
+    """The change at one node: the rewritings or cures, the reason, and the nodes before and after as text."""
 
     path: str
     names: tuple[str, ...]
@@ -27,7 +27,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a node, or the model where `path` is "", cannot be made such that the target takes it."""
+    """The reason why a node, or for path "" the model, cannot be mended for the target."""
 
     path: str
     reason: str
@@ -37,11 +37,11 @@ class Refusal:
 
 
 def invalid(node: SplitNode | JoinNode) -> str:
-    """The first reason for which a node is not valid by ONNX."""
+    """The first reason why a node is not valid ONNX."""
     error = node.report.errors[0]
     return f"it is not valid by ONNX: {steps_text(error.location.steps)}: {error.message}"
 
 
 def document(names: Sequence[str], path: str, target: str, reason: str) -> str:
-    """The documentation of the nodes that are written for one change."""
+    """The doc_string of the nodes that are written for one change."""
     return f"dmlsplit: {', '.join(names)} at {path} for {target}: {reason}"

@@ -1,4 +1,4 @@
-"""The files of a model that is written back: the model itself, and its external data where that is to go along."""
+"""Writes the files of a mended model: the model, and with `copy_data` its external data."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _DEVICES: Final = frozenset(
         *(f"{port}{number}" for port in ("COM", "LPT") for number in "123456789\xb9\xb2\xb3"),
     }
 )
-"""The names that Windows has in every folder, with any suffix."""
+"""The names that Windows reserves in every folder, with any suffix."""
 
 
 def write(mending: Mending, file: str, out: str, folders: AllowedFolders, *, copy_data: bool = False) -> list[str]:
-    """Writes what became of the model in `file`, whole or not at all, and gives the names of the files.
+    """Writes the mended model of `file` to `out`, whole or not at all, and returns the names of the written files.
 
-    External data stays where it is: `out` is in the same folder, else InputError; with `copy_data` it is copied to the
-    same places beside `out`, from `folders`, and never out of the folder of `out`. Raises OSError.
+    External data stays where it is, and `out` has to be in the same folder, else InputError. With `copy_data` it is
+    copied from `folders` to the same relative places beside `out`, and never outside of that folder. Raises OSError.
     """
     target = os.path.realpath(out)
     folder, here = os.path.dirname(target), os.path.dirname(os.path.realpath(file))
@@ -49,8 +49,8 @@ def write(mending: Mending, file: str, out: str, folders: AllowedFolders, *, cop
 
 
 def _copies(locations: Iterable[str], folders: AllowedFolders, model: str) -> dict[str, str]:
-    """The files that external data is copied to, beside `model`, and those that it is copied from. InputError where a
-    location leads out of the folder, links resolved, or is another file beside the copy."""
+    """The files of external data to write beside `model`, and their sources. InputError where a location leads out
+    of the folder, links resolved, or collides with another file."""
     inside = AllowedFolders(os.path.dirname(model))
     found: dict[str, str] = {}
     for location in locations:
@@ -70,7 +70,7 @@ def _copies(locations: Iterable[str], folders: AllowedFolders, model: str) -> di
 
 
 def is_relative_everywhere(location: str) -> bool:
-    """Whether no system takes a location for a drive, a root or a device; a folder above is not looked for."""
+    """True where no system takes a location for a drive, a root or a device; `..` is not looked for."""
     windows = PureWindowsPath(location)
     if windows.drive or windows.root or PurePosixPath(location).root:
         return False
