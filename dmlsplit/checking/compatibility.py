@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.descriptors.diagnostics import Report
 from dmlsplit.descriptors.enums import FeatureLevel, OperatorType
@@ -123,12 +124,22 @@ class Compatibility(NamedTuple):
 
 
 @lru_cache(256)
-def compatibility(desc: OperatorDesc | GraphDesc, asked: Columns) -> tuple[Compatibility, ...]:
+def compatibility(desc: OperatorDesc | AnyOperatorDesc | GraphDesc, asked: Columns) -> tuple[Compatibility, ...]:
     """The answer of each level, or each release, about an operator or a graph."""
+    if isinstance(desc, AnyOperatorDesc):
+        return tuple([_of_other(desc, column) for column in asked.columns])
     if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
         return tuple([_of_graph(desc, column) for column in asked.columns])
     known = _Known([], {}, {})
     return tuple([_asked(desc, column, known) for column in asked.columns])
+
+
+def _of_other(desc: AnyOperatorDesc, column: Column) -> Compatibility:
+    """Judges an operator other than Split and Join, which has no rewriting."""
+    from dmlsplit.verdicts.any_operator import evaluate_any  # most files have Splits and Joins
+
+    report = evaluate_any(desc, column.target)
+    return Compatibility(column, Use.AS_IT_IS if report.ok else Use.REFUSED, report, None)
 
 
 def _of_graph(graph: GraphDesc, column: Column) -> Compatibility:

@@ -158,7 +158,7 @@ def columns_of(entry: Entry, asked: Columns) -> tuple[Compatibility, ...]:
         return node_verdicts.columns_of(entry.node, entry.descriptor, asked)
     from dmlsplit.checking.compatibility import compatibility  # most commands judge by one target
 
-    desc = entry.descriptor or entry.graph
+    desc = entry.descriptor or entry.graph or entry.other
     return () if desc is None else compatibility(desc, asked)
 
 
@@ -215,6 +215,10 @@ def _judged(entry: Entry, target: Target) -> Report:
         from dmlsplit import graphs
 
         return graphs.evaluate_graph(entry.graph, target).located(entry.locate)
+    if entry.other is not None:
+        from dmlsplit.verdicts.any_operator import evaluate_any
+
+        return evaluate_any(entry.other, target).located(entry.locate)
     if entry.descriptor is None:
         return Report(entry.notes, target.name, None, entry.operator)
     report = evaluate(entry.descriptor, target)

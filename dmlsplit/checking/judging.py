@@ -10,19 +10,24 @@ from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, find_ta
 from dmlsplit.verdicts.validation import evaluate
 
 if TYPE_CHECKING:
+    from dmlsplit.descriptors.any_operator import AnyOperatorDesc
     from dmlsplit.graphs import GraphDesc, GraphReport
 
 
 @overload
 def validate(
-    desc: OperatorDesc, *, feature_level: LevelLike = ..., directml: ReleaseLike = ..., onnxruntime: RuntimeLike = ...
+    desc: OperatorDesc | AnyOperatorDesc,
+    *,
+    feature_level: LevelLike = ...,
+    directml: ReleaseLike = ...,
+    onnxruntime: RuntimeLike = ...,
 ) -> Report: ...
 @overload
 def validate(
     desc: GraphDesc, *, feature_level: LevelLike = ..., directml: ReleaseLike = ..., onnxruntime: RuntimeLike = ...
 ) -> GraphReport: ...
 def validate(
-    desc: OperatorDesc | GraphDesc,
+    desc: OperatorDesc | AnyOperatorDesc | GraphDesc,
     *,
     feature_level: LevelLike = None,
     directml: ReleaseLike = None,
@@ -33,11 +38,12 @@ def validate(
 
     A feature level is judged by the documented tables and rules, and refuses what every observed build refuses. For a
     release, `hresult` is that build's answer (None where the call ends the process). A version of ONNX Runtime is
-    judged as the release that it ships. The report holds every fault, in descriptor order; a graph's GraphReport also
-    has the correctness of each graph output.
+    judged as the release that it ships. Operators other than Split and Join are judged by recorded tables
+    (`basis_of_verdict` is "tables"): ok says that nothing recorded refuses them. The report holds every fault, in
+    descriptor order; a graph's GraphReport also has the correctness of each graph output.
 
     Raises ValueError for an unknown level, release or version or for several at once, TypeError for anything but a
-    descriptor of a Split, a Join or a graph.
+    descriptor of an operator or a graph.
     """
     target = find_target(feature_level, directml, onnxruntime)
     if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
@@ -45,4 +51,13 @@ def validate(
 
         if isinstance(desc, graphs.GraphDesc):
             return graphs.evaluate_graph(desc, target)
+        from dmlsplit.descriptors.any_operator import AnyOperatorDesc, narrowed
+
+        if isinstance(desc, AnyOperatorDesc):
+            operator = narrowed(desc)
+            if isinstance(operator, AnyOperatorDesc):
+                from dmlsplit.verdicts.any_operator import evaluate_any  # few programs judge others
+
+                return evaluate_any(operator, target)
+            desc = operator
     return evaluate(desc, target)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from dmlsplit.checking.judging import validate
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import complete_rule, known_rule_id, output_options
 from dmlsplit.descriptors.diagnostics import SCHEMA, Diagnostic
@@ -19,6 +20,7 @@ from dmlsplit.report.table import WIDTH, Table, wrapped
 from dmlsplit.report.text import Part
 from dmlsplit.rules import RULES, BindingRule, DescriptorRule, NodeRule, Notice, Rule
 from dmlsplit.rules._debug_layer import BUILD, MESSAGES
+from dmlsplit.rules.any_operator import AnyOperatorRule
 from dmlsplit.rules.graph import GraphRule
 from dmlsplit.rules.onnxruntime import Habit
 from dmlsplit.targets.target import find_target
@@ -144,6 +146,8 @@ def _found(rule: Rule) -> Sequence[Diagnostic]:
     """The diagnostics of the rule's bad example."""
     if isinstance(rule, DescriptorRule):
         return evaluate(rule.bad(), find_target(**rule.target_of_examples)).diagnostics
+    if isinstance(rule, AnyOperatorRule):
+        return validate(rule.bad(), **rule.target_of_examples).diagnostics
     if isinstance(rule, GraphRule):
         from dmlsplit import graphs  # they are large, and most commands have no use for them
 
@@ -164,7 +168,7 @@ def _outcome(rule: Rule) -> str:
 def _rule_json(rule: Rule) -> dict[str, Any]:
     found = {example.name: json.loads(example.text) for example in examples(rule)}
     steps = _steps(rule)
-    judged_by = rule.target_of_examples if isinstance(rule, DescriptorRule) else {}
+    judged_by = rule.target_of_examples if isinstance(rule, (DescriptorRule, AnyOperatorRule)) else {}
     if isinstance(rule, GraphRule) and found:
         judged_by = {"directml": rule.examples_for}
     return {

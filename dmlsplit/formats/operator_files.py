@@ -42,9 +42,9 @@ class Entry:
     """One operator of a file, or a substitute for one.
 
     `name` is the name of the dispatchable in a DxDispatch model, or of the node. `descriptor` is None where the
-    operator cannot be read (`error` has the reason), is neither a Split nor a Join (a note says so), or where `node`,
-    of a framework's model, is no operator. `locate` maps a location to line and column. `index` counts the entries of
-    the file from 0; an entry with index -1 is about the file only.
+    operator cannot be read (`error` has the reason), is neither a Split nor a Join (then it is `other`; of an unknown
+    one a note says so), or where `node`, of a framework's model, is no operator. `locate` maps a location to line and
+    column. `index` counts the entries of the file from 0; an entry with index -1 is about the file only.
     """
 
     file: str
@@ -59,6 +59,8 @@ class Entry:
     """The operator name of a node without descriptor."""
     graph: GraphDesc | None = None
     """A DML_GRAPH, instead of an operator."""
+    other: AnyOperatorDesc | None = None
+    """An operator other than Split and Join."""
     any_operator: Callable[[], AnyOperatorDesc | OperatorDesc] | None = None
     """Reads any operator by its schema; raises InputError."""
     of_nodes: int = 0
@@ -224,6 +226,8 @@ def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry
             return Entry(file, index, name, None, None, (), locate, graph=read_graph(text, key_path))
         operator = read_operator(text, key_path, whole_model=whole_model)
     except OtherOperatorError as other:
+        if _is_known(other.type_name):
+            return _other(text, key_path, file, index, by_schema)
         given, judged = printable(other.type_name), "DML_OPERATOR_SPLIT or DML_OPERATOR_JOIN"
         note = RULES["input/operator-not-judged"].diagnostic(
             Location(), f"{given} is not judged", expected=judged, actual=given, line=other.line, column=other.column
@@ -232,6 +236,26 @@ def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry
     except InputError as error:
         return replace(failed(file, index, error, name), any_operator=by_schema)
     return Entry(file, index, name, operator.descriptor, None, operator.notes, operator.locate, any_operator=by_schema)
+
+
+def _is_known(type_name: str) -> bool:
+    from dmlsplit.descriptors.schema import known_operator  # most files have Splits and Joins
+
+    return known_operator(type_name) is not None
+
+
+def _other(
+    text: JsonText, key_path: KeyPath, file: str, index: int, read: Callable[[], AnyOperatorDesc | OperatorDesc]
+) -> Entry:
+    """The entry of an operator that is neither a Split nor a Join."""
+    name = str(key_path[-1]) if key_path else None
+    try:
+        desc = read()
+    except InputError as error:
+        return replace(failed(file, index, error, name), any_operator=read)
+    assert not isinstance(desc, OperatorDesc)
+    locate = partial(located, text, key_path)
+    return Entry(file, index, name, None, None, (), locate, other=desc, any_operator=lambda: desc)
 
 
 def _by_schema(text: JsonText, key_path: KeyPath, whole_model: bool) -> AnyOperatorDesc | OperatorDesc:

@@ -219,11 +219,6 @@ def circular(cured: bool) -> GraphDesc:
     return replace(desc, inputs=desc.inputs[:1], input_edges=desc.input_edges[:1], intermediate_edges=wires)
 
 
-def flat(cured: bool) -> GraphDesc:
-    """relu(x) in three dimensions; cured: in four."""
-    return chain(unary("ACTIVATION_RELU", *((1, 8, 1, 16) if cured else (8, 1, 16))))
-
-
 def unobserved(cured: bool) -> GraphDesc:
     """The halves of relu(x), computed by an operator that was not observed in graphs; cured: by relu."""
     operator = AnyOperatorDesc.of_tensors("ACTIVATION_RELU" if cured else 53, [_T], [_T])
@@ -244,7 +239,6 @@ EXAMPLES: Final[Mapping[str, Callable[[bool], GraphDesc]]] = {
     "graph/empty": broken_relu(inputs=[], outputs=[], nodes=[], input_edges=[], output_edges=[]),
     "graph/tensor-null": broken_relu(nodes=[AnyOperatorDesc.of_tensors("ACTIVATION_RELU", [None], [_T])]),
     "graph/tensor-short": broken_relu(nodes=[AnyOperatorDesc.of_tensors("ACTIVATION_RELU", [_WITH_ONE_STRIDE], [_T])]),
-    "graph/neighbour-rank": flat,
     "graph/fused-wrongly": gated,
     "graph/memory-overwritten": joined,
     "graph/place-not-written": repeated,

@@ -41,22 +41,20 @@ class OperatorInfo:
     name: str
     number: int
     family: Family
-    first_level_ranks: tuple[int, ...] = (4, 5)
-    """The ranks that builds of feature level 2_1 accept; all later builds accept 1 to 8."""
 
 
 OPERATORS: Final = (
     OperatorInfo("ELEMENT_WISE_IDENTITY", 1, Family.IDENTITY),
-    OperatorInfo("ELEMENT_WISE_ABS", 2, Family.UNARY, (4,)),
+    OperatorInfo("ELEMENT_WISE_ABS", 2, Family.UNARY),
     OperatorInfo("ELEMENT_WISE_ADD", 4, Family.BINARY),
     OperatorInfo("ELEMENT_WISE_DIVIDE", 10, Family.BINARY),
     OperatorInfo("ELEMENT_WISE_EXP", 11, Family.UNARY),
-    OperatorInfo("ELEMENT_WISE_MAX", 21, Family.BINARY, (4,)),
-    OperatorInfo("ELEMENT_WISE_MIN", 23, Family.BINARY, (4,)),
+    OperatorInfo("ELEMENT_WISE_MAX", 21, Family.BINARY),
+    OperatorInfo("ELEMENT_WISE_MIN", 23, Family.BINARY),
     OperatorInfo("ELEMENT_WISE_MULTIPLY", 24, Family.BINARY),
     OperatorInfo("ELEMENT_WISE_RECIP", 27, Family.UNARY),
     OperatorInfo("ELEMENT_WISE_SUBTRACT", 30, Family.BINARY),
-    OperatorInfo("ELEMENT_WISE_TANH", 84, Family.UNARY, (4,)),
+    OperatorInfo("ELEMENT_WISE_TANH", 84, Family.UNARY),
     OperatorInfo("ELEMENT_WISE_CLIP1", 153, Family.UNARY),
     OperatorInfo("ELEMENT_WISE_NEGATE", 156, Family.UNARY),
     OperatorInfo("ACTIVATION_ELU", 35, Family.ACTIVATION),

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Final, NamedTuple
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.descriptors.enums import GRAPH, HResult
 from dmlsplit.descriptors.location import Location
-from dmlsplit.graphs.descriptors import GraphDesc, described
+from dmlsplit.graphs.descriptors import GraphDesc, GraphNode, described
 from dmlsplit.graphs.execution import Correctness, Execution
 from dmlsplit.graphs.memory import compile_graph
-from dmlsplit.graphs.operators import BY_NUMBER, operator_name
 from dmlsplit.graphs.program import Crash, Refused, Unmodelled
 from dmlsplit.graphs.structure import faults
 from dmlsplit.graphs.traits import GraphTraits, traits_of
@@ -23,13 +21,12 @@ from dmlsplit.rules.graph import GRAPH_RULES
 from dmlsplit.rules.graph_faults import happens, of_output
 from dmlsplit.targets.releases import releases
 from dmlsplit.targets.target import Target
+from dmlsplit.verdicts.any_operator import evaluate_any
 from dmlsplit.verdicts.validation import evaluate
 
 _CORRECTNESS: Final[tuple[Correctness, ...]] = ("right", "wrong", "unknown")
 _UNREADABLE: Final = ("graph/tensor-null", "graph/tensor-short")
 """The rules about tensors for which nothing can be predicted."""
-LOWEST_LEVEL_RANKS: Final = 0x2100
-"""The feature level up to which builds refuse neighbours of other ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,30 +164,23 @@ def _created(graph: GraphDesc, target: Target) -> _Compiled:
     first_failure: bool | None = None
     """True where the first failing node ends the process."""
     for i, node in enumerate(graph.nodes):
-        if isinstance(node, AnyOperatorDesc):
-            diagnostics = _neighbour(node, target)
-            fails, ends = bool(diagnostics), False
-        else:
-            if node not in known:
-                report = evaluate(node, target)
-                said = [d for d in report.diagnostics if d.severity is not Severity.NOTE]
-                known[node] = said, report.hresult != HResult.S_OK, report.hresult is None
-            diagnostics, fails, ends = known[node]
+        if node not in known:
+            known[node] = _of_node(node, target)
+        diagnostics, fails, ends = known[node]
         if fails and first_failure is None:
             first_failure = ends
         found += [replace(d, location=Location.of("Nodes", i, *d.location.steps)) for d in diagnostics]
     return _Compiled(tuple(found), None if first_failure is None else False, ends_the_process=bool(first_failure))
 
 
-def _neighbour(node: AnyOperatorDesc, target: Target) -> Sequence[Diagnostic]:
-    row = BY_NUMBER.get(node.type)
-    if row is None or int(target.feature_level) > LOWEST_LEVEL_RANKS:
-        return []
-    for tensor in chain(node.inputs, node.outputs):
-        rank = None if tensor is None or tensor.desc is None else tensor.desc.dimension_count
-        if rank not in (None, *row.first_level_ranks):
-            allowed = " or ".join(map(str, row.first_level_ranks))
-            message = f"{operator_name(node.type)} takes {allowed} dimensions at feature level 2_1"
-            rule = GRAPH_RULES["graph/neighbour-rank"]
-            return [rule.diagnostic(Location(), message, expected=allowed, actual=rank)]
-    return []
+def _of_node(node: GraphNode, target: Target) -> tuple[Sequence[Diagnostic], bool, bool]:
+    """The faults of a node, whether CreateOperator refuses it, and whether it ends the process. Tensors that are
+    missing are the graph's to report."""
+    if isinstance(node, AnyOperatorDesc):
+        report: Report = evaluate_any(node, target)
+        said = [d for d in report.diagnostics if d.rule != "operator/tensor-missing"]
+        fails = any(d.severity is Severity.ERROR for d in said)
+        return said, fails, fails and report.hresult is None
+    report = evaluate(node, target)
+    said = [d for d in report.diagnostics if d.severity is not Severity.NOTE]
+    return said, report.hresult != HResult.S_OK, report.hresult is None

@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from dmlsplit.formats import any_operator_json
 from dmlsplit.formats.json import dumps
 from dmlsplit.rules import DescriptorRule, NodeRule, Rule
+from dmlsplit.rules.any_operator import AnyOperatorRule
 from dmlsplit.rules.graph import GraphRule
 from dmlsplit.targets.target import find_target
 
@@ -25,6 +27,9 @@ def examples(rule: Rule) -> Iterator[Example]:
     if isinstance(rule, DescriptorRule):
         for name, make in (("bad", rule.bad), ("good", rule.good)):
             yield Example(name, find_target(**rule.target_of_examples).name, dumps(make()))
+    elif isinstance(rule, AnyOperatorRule):
+        for name, made in (("bad", rule.bad), ("good", rule.good)):
+            yield Example(name, find_target(**rule.target_of_examples).name, any_operator_json.dumps(made()))
     elif isinstance(rule, NodeRule):
         for name, node in (("bad", rule.bad), ("good", rule.good)):
             yield Example(name, node.specification, json.dumps(node.to_dict()))

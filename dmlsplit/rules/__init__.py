@@ -1,9 +1,9 @@
 """The registry of rules: each rule is defined once, and all code that refers to rules reads it from here.
 
-Scopes: input/ (reported by the readers of files), tensor/, split/, join/, legalize/ (reported by rewriting), onnx/
-and openvino/ (the frameworks' own rules of their Splits and Concats), node/ (reported by the front ends of models),
-onnxruntime/ (reported where a version of ONNX Runtime is asked about), graph/, and the emulated device's, binding/
-and device/. Ids are never reused; a renamed rule's old id stays in REDIRECTS.
+Scopes: input/ (reported by the readers of files), tensor/, split/, join/, operator/ (of any other operator), legalize/
+(reported by rewriting), onnx/ and openvino/ (the frameworks' own rules of their Splits and Concats), node/ (reported by
+the front ends of models), onnxruntime/ (reported where a version of ONNX Runtime is asked about), graph/, and the
+emulated device's, binding/ and device/. Ids are never reused; a renamed rule's old id stays in REDIRECTS.
 
 A rule is in the registry if it is a name of one of its scope's modules; rules are run in the order in which they stand.
 The modules of a scope are imported when the first of its rules is asked for.
@@ -67,7 +67,7 @@ __all__ = [
     "valid_where",
 ]
 
-REDIRECTS: Final[Mapping[str, str]] = {}
+REDIRECTS: Final[Mapping[str, str]] = {"graph/neighbour-rank": "operator/dimension-count-not-supported"}
 """Old id -> new id."""
 
 _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -75,6 +75,7 @@ _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "tensor": ("tensor", "strides", "total_size"),
     "split": ("operator", "crash"),
     "join": ("operator", "crash"),
+    "operator": ("any_operator",),
     "legalize": ("legalize",),
     "node": ("node",),
     "onnx": ("onnx.form", "onnx.lengths", "onnx.concat", "onnx"),
@@ -110,6 +111,10 @@ class _Registry(Mapping[str, Rule]):
     def __iter__(self) -> Iterator[str]:
         for name in _MODULES:
             yield from _scope(name)
+
+    def values_of(self, scope: str) -> tuple[Rule, ...]:
+        """The rules of a scope, in the order of their definitions."""
+        return tuple(_scope(scope).values())
 
     def __len__(self) -> int:
         return sum(len(_scope(name)) for name in _MODULES)

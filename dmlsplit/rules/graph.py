@@ -114,16 +114,6 @@ TENSOR_SHORT: Final = GraphRule(
     releases="any",
     cure="give as many as there are dimensions",
 )
-NEIGHBOUR_RANK: Final = GraphRule(
-    "graph/neighbour-rank",
-    "A neighbour of a Split or Join has a number of dimensions that the build does not take.",
-    "Builds of feature level 2_1 take tensors of 4 dimensions, some operators of 5; all later ones take 1 to 8.",
-    (Source("observed: CreateOperator of DirectML builds of feature levels 2_1 to 6_2"),),
-    releases="tensorflow-directml-1.15.3.dev200619",
-    cure="describe the tensors with four dimensions",
-    refuses=True,
-    examples_for="tensorflow-directml-1.15.3.dev200619",
-)
 FUSED_WRONGLY: Final = GraphRule(
     "graph/fused-wrongly",
     "A product with a sigmoid is fused, and an operand is lost.",

@@ -21,8 +21,8 @@ MALFORMED: Final = Notice(
 )
 OPERATOR_NOT_JUDGED: Final = Notice(
     "input/operator-not-judged",
-    "The operator is neither a Split nor a Join.",
-    "dmlsplit knows these two operators; others of the same file are passed over.",
+    "The operator is none that DirectML has up to feature level 6_4, or a node of a model other than Split and Concat.",
+    "It is passed over, the rest of the file is judged.",
     (OURS,),
     severity=Severity.NOTE,
     basis=Basis.OURS,

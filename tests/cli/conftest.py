@@ -20,7 +20,7 @@ WARNED = dml.dumps(dml.SplitOperatorDesc(X, [X, X], 2, output_count=1))  # split
 INT64 = dml.dumps(
     dml.SplitOperatorDesc.from_lengths(dml.BufferTensorDesc(dml.TensorDataType.INT64, (6, 2)), 0, (2, 4))
 )  # from level 4_1 on
-OTHER = '{"Type": "DML_OPERATOR_GEMM", "Desc": {}}'
+OTHER = '{"Type": "DML_OPERATOR_FUTURE", "Desc": {}}'
 MALFORMED = '{"Type": '
 
 posix = pytest.mark.skipif(os.name != "posix", reason="POSIX only")

@@ -71,7 +71,7 @@ def test_text(cli, tmp_path):
         "a.jsonl:4:10: not judged",
         "a.jsonl:5:1: ok: DML_OPERATOR_SPLIT (feature level 5_0, S_OK)",
     ]
-    assert lines[7] == "a.jsonl:4:10: note[input/operator-not-judged] DML_OPERATOR_GEMM is not judged"
+    assert lines[7] == "a.jsonl:4:10: note[input/operator-not-judged] DML_OPERATOR_FUTURE is not judged"
     assert lines[8].startswith("a.jsonl:5:")
     assert ": warning[split/outputs-beyond-count] " in lines[8]
     assert lines[-1] == "5 operators: 2 ok, 1 not ok, 1 not judged, 1 not read; 2 errors, 1 warning, 1 note"

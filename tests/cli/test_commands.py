@@ -14,9 +14,11 @@ import dmlsplit as dml
 from dmlsplit import graphs
 from dmlsplit.cli import cli as group
 from dmlsplit.cli import config, doctor
+from dmlsplit.formats.any_operator_json import loads as load_any
 from dmlsplit.formats.graph_json import loads as load_graph
 from dmlsplit.native import core
 from dmlsplit.rules import RULES, DescriptorRule, NodeRule
+from dmlsplit.rules.any_operator import AnyOperatorRule
 from tests.cli.conftest import BAD, GOOD, MALFORMED, OTHER
 
 
@@ -54,8 +56,8 @@ class TestRule:
         elif id in graphs.EXAMPLES:
             assert [load_graph(json.dumps(example)) for example in examples] == list(map(graphs.EXAMPLES[id], (0, 1)))
         else:
-            makers = (rule.bad, rule.good) if isinstance(rule, DescriptorRule) else ()
-            assert [dml.loads(json.dumps(example)) for example in examples] == [make() for make in makers]
+            makers = (rule.bad, rule.good) if isinstance(rule, (DescriptorRule, AnyOperatorRule)) else ()
+            assert [load_any(json.dumps(example)) for example in examples] == [make() for make in makers]
 
     def test_json(self, cli):
         answers = json.loads(cli("rule", "--json").out)
@@ -69,8 +71,8 @@ class TestRule:
                     assert found == json.loads(json.dumps(getattr(rule, name).to_dict()))
                 elif rule.id in graphs.EXAMPLES:
                     assert load_graph(json.dumps(found)) == graphs.EXAMPLES[rule.id](name == "good")
-                elif isinstance(rule, DescriptorRule):
-                    assert dml.loads(json.dumps(found)) == getattr(rule, name)()
+                elif isinstance(rule, (DescriptorRule, AnyOperatorRule)):
+                    assert load_any(json.dumps(found)) == getattr(rule, name)()
                 else:
                     assert found is None
 

@@ -57,7 +57,7 @@ def test_text(cli, tmp_path):
         "a.jsonl:3:1: error[legalize/no-rewriting] no rewriting for feature level 1_0: pieces of UINT8 begin or end "
         "within 16 bits, the least that it moves",
         "a.jsonl:4:10: not judged",
-        "a.jsonl:4:10: note[input/operator-not-judged] DML_OPERATOR_GEMM is not judged",
+        "a.jsonl:4:10: note[input/operator-not-judged] DML_OPERATOR_FUTURE is not judged",
     ]
 
 

@@ -16,11 +16,13 @@ X = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (6,))
 SPLIT = dml.SplitOperatorDesc.from_lengths(X, 0, (2, 4))
 JOIN = dml.JoinOperatorDesc.from_lengths(X, 0, (2, 4))
 ZERO_TOTAL = {"DataType": "FLOAT32", "Sizes": [4], "TotalTensorSizeInBytes": 0}
+TENSOR = {"DataType": "FLOAT32", "Sizes": [4]}
 MODEL = {
     "resources": {},
     "dispatchables": {
         "first": json.loads(dumps(SPLIT)),
-        "gemm": {"type": "DML_OPERATOR_GEMM", "desc": {}},
+        "relu": {"type": "DML_OPERATOR_ACTIVATION_RELU", "desc": {"InputTensor": TENSOR, "OutputTensor": TENSOR}},
+        "future": {"type": "DML_OPERATOR_FUTURE", "desc": {}},
         "shader": {"type": "hlsl", "sourcePath": "a.hlsl"},
         "broken": {"type": "SPLIT", "Axis": 1},
         "zero": {"type": 62, "InputTensor": ZERO_TOTAL, "OutputTensors": [ZERO_TOTAL], "OutputCount": 1, "Axis": 0},
@@ -43,9 +45,13 @@ def test_one_operator(tmp_path):
 
 
 def test_model():
-    first, gemm, shader, broken, zero = read(json.dumps(MODEL, indent=1), name="m.json")
+    first, relu, future, shader, broken, zero = read(json.dumps(MODEL, indent=1), name="m.json")
     assert (first.name, first.index, first.descriptor) == ("first", 0, SPLIT)
-    for entry, operator in ((gemm, "DML_OPERATOR_GEMM"), (shader, "hlsl")):
+    assert relu.other == dml.AnyOperatorDesc(
+        "ACTIVATION_RELU", dict.fromkeys(("InputTensor", "OutputTensor"), dml.BufferTensorDesc(1, (4,)))
+    )
+    assert (relu.descriptor, relu.error, relu.notes) == (None, None, ())
+    for entry, operator in ((future, "DML_OPERATOR_FUTURE"), (shader, "hlsl")):
         (note,) = entry.notes
         assert (entry.descriptor, entry.error) == (None, None)
         assert (note.rule, note.actual) == ("input/operator-not-judged", operator)
@@ -57,7 +63,7 @@ def test_model():
         "InputTensor.TotalTensorSizeInBytes",
         "OutputTensors[0].TotalTensorSizeInBytes",
     ]
-    assert [entry.index for entry in (first, gemm, shader, broken, zero)] == [0, 1, 2, 3, 4]
+    assert [entry.index for entry in (first, relu, future, shader, broken, zero)] == [0, 1, 2, 3, 4, 5]
 
 
 def test_jsonl_goes_on_after_a_bad_line():
@@ -69,7 +75,7 @@ def test_jsonl_goes_on_after_a_bad_line():
         None,
         ("ops.jsonl", 3),
         ("ops.jsonl", 4),
-        None,
+        ("ops.jsonl", 5),
         ("ops.jsonl", 6),
         None,
     ]

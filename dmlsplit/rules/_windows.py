@@ -1,0 +1,73 @@
+"""The spatial sizes of convolutions and poolings: what CreateOperator leaves unchecked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from dmlsplit.descriptors.descs import BufferTensorDesc
+
+_FORWARD: Final = 0
+"""DML_CONVOLUTION_DIRECTION_FORWARD."""
+
+
+class Window(NamedTuple):
+    """Which tensors a window slides between. `filter` has the window's size, if it is a tensor's, else WindowSize has
+    it."""
+
+    input: str = "InputTensor"
+    output: str = "OutputTensor"
+    filter: str = ""
+
+
+WINDOWS: Final[Mapping[str, Window]] = {
+    **dict.fromkeys(
+        ("CONVOLUTION", "CONVOLUTION_INTEGER", "QUANTIZED_LINEAR_CONVOLUTION"), Window(filter="FilterTensor")
+    ),
+    **dict.fromkeys(
+        (
+            *("AVERAGE_POOLING", "AVERAGE_POOLING1", "LP_POOLING", "LP_POOLING1", "MAX_POOLING"),
+            "QUANTIZED_LINEAR_AVERAGE_POOLING",
+        ),
+        Window(),
+    ),
+    "AVERAGE_POOLING_GRAD": Window("OutputGradientTensor", "InputGradientTensor"),
+}
+
+
+def window_sizes(
+    window: Window, members: Mapping[str, Any], tensors: Mapping[str, BufferTensorDesc]
+) -> Iterator[tuple[str, int, int, int]]:
+    """The sizes of the output that differ from the window's: the tensor, the dimension, what it gives, what is there.
+
+    Nothing where members are missing, or too short.
+    """
+    count = members["DimensionCount"]
+    whole, output = (_spatial(tensors.get(name), count) for name in (window.input, window.output))
+    sizes = _spatial(tensors.get(window.filter), count) if window.filter else _entries(members["WindowSize"], count)
+    named = ("Strides", "StartPadding", "EndPadding")
+    strides, before, behind = (_entries(members[name], count) for name in named)
+    dilations = _entries(members.get("Dilations", (1,) * count), count)
+    if None in (whole, output, sizes, strides, before, behind, dilations) or 0 in (strides or ()):
+        return
+    extra = _entries(members.get("OutputPadding", (0,) * count), count) or (0,) * count
+    backward = members.get("Direction", _FORWARD) != _FORWARD
+    for i in range(count):
+        reach = dilations[i] * (sizes[i] - 1) + 1  # type: ignore[index]
+        padding = before[i] + behind[i]  # type: ignore[index]
+        if backward:
+            expected = strides[i] * (whole[i] - 1) + reach - padding + extra[i]  # type: ignore[index]
+        else:
+            expected = (whole[i] + padding - reach) // strides[i] + 1  # type: ignore[index]
+        if expected != output[i]:  # type: ignore[index]
+            yield window.output, len(tensors[window.output].sizes or ()) - count + i, expected, output[i]  # type: ignore[index]
+
+
+def _spatial(tensor: BufferTensorDesc | None, count: int) -> tuple[int, ...] | None:
+    if tensor is None or tensor.sizes is None or not 0 < count <= len(tensor.sizes):
+        return None
+    return tensor.sizes[len(tensor.sizes) - count :]
+
+
+def _entries(values: Any, count: int) -> tuple[int, ...] | None:
+    return values[:count] if isinstance(values, tuple) and len(values) >= count else None

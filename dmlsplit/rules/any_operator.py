@@ -1,0 +1,620 @@
+"""Rules of operators other than Split and Join: what recorded tables say of a target, and what no build checks.
+
+A target that several builds stand for refuses what all of them refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+from dmlsplit.descriptors.any_operator import DATA_TYPE, AnyOperatorDesc
+from dmlsplit.descriptors.descs import BufferTensorDesc, TensorDesc
+from dmlsplit.descriptors.diagnostics import Basis, Severity
+from dmlsplit.descriptors.enums import FeatureLevel, TensorDataType, TensorType
+from dmlsplit.descriptors.location import Step
+from dmlsplit.descriptors.schema import Member, OperatorSchema, enumerators, known_operator, operators
+from dmlsplit.rules._examples import F32, tensor
+from dmlsplit.rules._model import Finding, Findings, Rule, type_name
+from dmlsplit.rules._sources import HEADER, OBSERVED, OURS, Source
+from dmlsplit.rules._windows import WINDOWS, window_sizes
+from dmlsplit.targets.operator_support import OperatorSupport, operator_support, recorded_values
+from dmlsplit.targets.operator_tables import OperatorFacts
+from dmlsplit.targets.relations import Part, Relation
+from dmlsplit.targets.target import Target
+
+PAGES: Final = Source(
+    "the operators' pages, Tensor support", "https://learn.microsoft.com/windows/win32/api/directml/#structures"
+)
+_BEYOND: Final = 100
+"""The value that the builds were asked about for all that no enum has."""
+_AT_6_2: Final = FeatureLevel.FL_6_2
+
+
+class AnyView:
+    """An operator, the target, and what the target takes of it."""
+
+    def __init__(self, desc: AnyOperatorDesc, target: Target) -> None:
+        self.desc = desc
+        whole = known_operator(desc.type)
+        assert whole is not None
+        self.schema: OperatorSchema = whole
+        self.members: Mapping[str, Any] = desc.members if desc.operator.whole else _in_their_members(whole, desc)
+        self.target = target
+        self.level = target.feature_level
+        self.support: OperatorSupport = operator_support(whole, target.release or target.feature_level)
+
+    @cached_property
+    def tensors(self) -> dict[str, BufferTensorDesc]:
+        """The tensors that are there, by their names in the tables: ATensor, QuantizationTensors[0]."""
+        found = {}
+        for member in self.schema.members:
+            value = self.members.get(member.name)
+            if member.type == "tensor":
+                entries = [(member.name, value)]
+            elif member.type == "tensors":
+                entries = [(f"{member.name}[{i}]", each) for i, each in enumerate(value or ())]
+            else:
+                continue
+            for name, each in entries:
+                if isinstance(each, TensorDesc) and each.type == TensorType.BUFFER and each.desc is not None:
+                    found[name] = each.desc
+        return found
+
+    @cached_property
+    def types(self) -> dict[str, int]:
+        """The data types by tensor, and by member of DML_TENSOR_DATA_TYPE."""
+        found = {name: int(desc.data_type) for name, desc in self.tensors.items()}
+        enums = [member.name for member in self.schema.members if member.enum == DATA_TYPE]
+        return found | {name: self.members[name] for name in enums if name in self.members}
+
+    @cached_property
+    def ranks(self) -> dict[str, int]:
+        return {name: desc.dimension_count for name, desc in self.tensors.items()}
+
+    @cached_property
+    def facts(self) -> OperatorFacts | None:
+        """Those of the build that takes the operator, else of the last one that was asked."""
+        found = self.support.facts
+        return next((each for each in found if self._taken(each)), found[-1] if found else None)
+
+    @property
+    def is_whole(self) -> bool:
+        """False where only the tensors are known."""
+        return self.desc.operator.whole
+
+    def _taken(self, facts: OperatorFacts) -> bool:
+        return facts.ranks.has(self.ranks) and all(each.has(self.types) for each in self.type_relations(facts))
+
+    def type_relations(self, facts: OperatorFacts) -> list[Relation]:
+        """The relations that the data types have to be in, by the settings of the attributes."""
+        if not facts.by:
+            return [facts.types]
+        if not self.is_whole:  # what any setting takes
+            every = (facts.types, *facts.by.values())
+            return [next((relation for relation in every if relation.has(self.types)), facts.types)]
+        names = dict.fromkeys(setting.partition("=")[0] for setting in facts.by)
+        return list(dict.fromkeys(facts.by.get(f"{name}={self._setting(name)}", facts.types) for name in names))
+
+    def _setting(self, name: str) -> str:
+        member = self.schema.member(name)
+        value = self.members[name]
+        if member is None or member.type != "enum":
+            return "" if value is None else "given"
+        return next((each for each, number in enumerators(member.enum).items() if number == value), "")
+
+
+def _in_their_members(schema: OperatorSchema, desc: AnyOperatorDesc) -> dict[str, Any]:
+    """The tensors of a descriptor that has them alone, by the members that hold them."""
+    found: dict[str, Any] = {}
+    for role, tensors in (("input", desc.inputs), ("output", desc.outputs)):
+        names = [member.name for member in schema.members if member.role == role and member.type == "tensor"]
+        if len(names) == len(tensors):
+            found |= dict(zip(names, tensors, strict=True))
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AnyOperatorRule(Rule):
+    """A rule of any operator, with a pair of descriptors on the two sides of its boundary.
+
+    `ends`: the call may not return, so that no HRESULT is predicted. `of_tensors`: the check looks at nothing but
+    tensors.
+    """
+
+    bad: Callable[[], AnyOperatorDesc] = lambda: _example("ELEMENT_WISE_ABS")
+    good: Callable[[], AnyOperatorDesc] = lambda: _example("ELEMENT_WISE_ABS")
+    examples_for: FeatureLevel | str = FeatureLevel.FL_6_4
+    ends: bool = False
+    of_tensors: bool = False
+    check: Callable[[AnyView], Findings] = lambda view: iter(())
+
+    def __call__(self, check: Callable[[AnyView], Findings]) -> AnyOperatorRule:
+        return replace(self, check=check)
+
+    @property
+    def target_of_examples(self) -> dict[str, str]:
+        """The keyword of `validate` for `examples_for`."""
+        by = self.examples_for
+        return {"feature_level": str(by)} if isinstance(by, FeatureLevel) else {"directml": by}
+
+
+def _example(operator: str, **members: Any) -> AnyOperatorDesc:
+    """An operator of tensors {1,2,3,4}, if its members say nothing else."""
+    schema = next(each for each in operators() if each.name == operator)
+    given = {m.name: tensor((1, 2, 3, 4)) for m in schema.members if m.type == "tensor" and not m.optional}
+    return AnyOperatorDesc(schema, given | members)
+
+
+def _gather(indices: tuple[int, ...], dimensions: int, axis: int = 3) -> AnyOperatorDesc:
+    return _example(
+        "GATHER",
+        IndicesTensor=tensor(indices, TensorDataType.UINT32),
+        OutputTensor=tensor((1, 2, 3, 2)),
+        Axis=axis,
+        IndexDimensions=dimensions,
+    )
+
+
+def _pooling(height: int) -> AnyOperatorDesc:
+    return _example(
+        "MAX_POOLING",
+        InputTensor=tensor((1, 2, 4, 4)),
+        OutputTensor=tensor((1, 2, height, 2)),
+        Strides=(2, 2),
+        WindowSize=(2, 2),
+        StartPadding=(0, 0),
+        EndPadding=(0, 0),
+    )
+
+
+def _reduce(count: int) -> AnyOperatorDesc:
+    axes: dict[str, Any] = {"Function": "SUM", "Axes": (3,), "AxisCount": count}
+    return _example("REDUCE", OutputTensor=tensor((1, 2, 3, 1)), **axes)
+
+
+def _steps(name: str, *inside: Step) -> tuple[Step, ...]:
+    """The steps to a tensor of the tables, or to a member of it."""
+    member, _, index = name.partition("[")
+    return (member, int(index[:-1]), *inside) if index else (member, *inside)
+
+
+@AnyOperatorRule(
+    "operator/not-in-target",
+    "The operator is newer than the feature level, or unknown to the release.",
+    "CreateOperator refuses a DML_OPERATOR_TYPE that the build does not know. Each operator came with a feature level; "
+    "two builds that say 5_0 have the operators of 5_1.",
+    (HEADER, OBSERVED),
+    of_tensors=True,
+    bad=lambda: _example("ACTIVATION_GELU"),
+    good=lambda: _example("ACTIVATION_RELU"),
+    examples_for=FeatureLevel.FL_5_0,
+)
+def not_in_target(o: AnyView) -> Findings:
+    if not o.support.facts:
+        since = o.schema.since
+        message = f"{o.schema.c_name} came with feature level {since}, {o.target.name} does not have it"
+        yield Finding("Type", message, str(since), o.schema.c_name)
+
+
+@AnyOperatorRule(
+    "operator/array-null",
+    "An array is a null pointer, and its count is not 0.",
+    "DirectML reads as many entries as the count says. Of most arrays the builds read through the null pointer and end "
+    "the process; of others they refuse it.",
+    (HEADER, OBSERVED),
+    ends=True,
+    bad=lambda: _example("REDUCE", Function="SUM", OutputTensor=tensor((1, 2, 3, 1)), Axes=None, AxisCount=1),
+    good=lambda: _reduce(1),
+)
+def array_null(o: AnyView) -> Findings:
+    for member in _arrays(o):
+        count = o.members[member.count]
+        if o.members[member.name] is None and count and not member.optional:
+            yield Finding(member.name, f"is null, and {member.count} is {count}", f"an array of {count} entries", None)
+
+
+@AnyOperatorRule(
+    "operator/count-exceeds-array",
+    "A count is larger than the array that it counts.",
+    "DirectML would read past the end of the array: undefined behaviour, not a promised error.",
+    (HEADER,),
+    ends=True,
+    bad=lambda: _reduce(2),
+    good=lambda: _reduce(1),
+)
+def count_exceeds_array(o: AnyView) -> Findings:
+    for member in _arrays(o):
+        array, count = o.members[member.name], o.members[member.count]
+        if array is not None and count > len(array):
+            message = f"is {count}, {member.name} has {len(array)} entries: the rest would be read past its end"
+            yield Finding(member.count, message, len(array), count)
+
+
+def _arrays(o: AnyView) -> Iterator[Member]:
+    return (member for member in o.schema.members if member.count)
+
+
+@AnyOperatorRule(
+    "operator/ends-the-process",
+    "The build does not return from CreateOperator: it reads through a null pointer, or divides by zero.",
+    "Observed on every build that was asked, or from one level on: more IndexDimensions of a GATHER than dimensions up "
+    "to its Axis, a BlockSize whose square is 0 in 32 bits, PARAMETERIZED_RELU fused into a "
+    "convolution, HeadCount 0, quantization tensors whose ranks or sizes do not fit.",
+    (OBSERVED,),
+    basis=Basis.OBSERVED,
+    ends=True,
+    bad=lambda: _gather((1, 1, 2, 2), 2, 0),
+    good=lambda: _gather((1, 1, 1, 2), 1),
+    examples_for="1.15.4",
+)
+def ends_the_process(o: AnyView) -> Findings:
+    for operators_of, levels, looks in _ENDS:
+        if o.schema.name in operators_of and o.level in levels and o.support.facts:
+            yield from looks(o)
+
+
+def _gather_ends(o: AnyView) -> Findings:
+    indices, count, axis = o.tensors.get("IndicesTensor"), o.members["IndexDimensions"], o.members["Axis"]
+    if indices is None or _beyond(indices, count) is not None:
+        return
+    if axis + 1 < count <= indices.dimension_count:
+        message = f"is {count}, more than the dimensions up to Axis ({axis}): this build writes before an array"
+        yield Finding("IndexDimensions", message, axis + 1, count)
+
+
+def _beyond(indices: BufferTensorDesc, count: int) -> int | None:
+    """The first dimension before the last `count` whose size is not 1."""
+    sizes = indices.sizes or ()
+    return next((i for i, size in enumerate(sizes[: max(0, len(sizes) - count)]) if size != 1), None)
+
+
+def _block_ends(o: AnyView) -> Findings:
+    size = o.members["BlockSize"]
+    if size and size * size % 2**32 == 0:
+        yield Finding("BlockSize", f"is {size}: its square is 0 in 32 bits, by which this build divides", 65535, size)
+
+
+def _fused_ends(o: AnyView) -> Findings:
+    for member in o.schema.members:
+        value = o.members[member.name]
+        entries = value if isinstance(value, tuple) else (value,)
+        for i, each in enumerate(entries) if member.type in ("operator", "operators") else ():
+            if isinstance(each, AnyOperatorDesc) and each.operator.name == "ACTIVATION_PARAMETERIZED_RELU":
+                message = "ACTIVATION_PARAMETERIZED_RELU has a tensor, which is null in a fused operator"
+                steps = (member.name, i, "Type") if member.type == "operators" else (member.name, "Type")
+                yield Finding(steps, f"{message}: this build ends the process", "an activation without tensors", None)
+
+
+def _null_ends(o: AnyView) -> Findings:
+    for name in ("InputTensor", "ScaleTensor"):
+        if o.members[name] is None:
+            yield Finding(name, "is null, and read before anything is checked: this build ends the process", "a tensor")
+
+
+def _heads_end(o: AnyView) -> Findings:
+    for name in ("HeadCount", "QueryHeadCount", "KeyValueHeadCount"):
+        if o.members.get(name) == 0:
+            yield Finding(name, "is 0, by which this build divides: it ends the process", "at least 1", 0)
+
+
+def _quantization_ends(o: AnyView) -> Findings:
+    whole = o.tensors.get("InputTensor")
+    if whole is None:
+        if o.members["InputTensor"] is None:
+            yield Finding("InputTensor", "is null: this build ends the process", "a tensor", None)
+        return
+    name = "QuantizationTensors[0]"
+    scale = o.tensors.get(name)
+    if scale is None:
+        return
+    if scale.dimension_count > whole.dimension_count:
+        count = scale.dimension_count
+        message = f"is {count}, InputTensor has {whole.dimension_count}: this build ends the process"
+        yield Finding(_steps(name, "DimensionCount"), message, whole.dimension_count, count)
+    elif 0 in (scale.sizes or ()):
+        yield Finding(_steps(name, "Sizes"), "has a 0: this build divides by it", "sizes of at least 1", 0)
+
+
+def _fold_ends(o: AnyView) -> Findings:
+    name = "OutputTensor" if o.schema.name == "FOLD" else "InputTensor"
+    image, spatial = o.tensors.get(name), o.members["DimensionCount"]
+    if image is not None and image.dimension_count == spatial + 1:
+        count = image.dimension_count
+        message = f"is {count}, a batch, channels and {spatial} dimensions are read: this build ends the process"
+        yield Finding((name, "DimensionCount"), message, spatial + 2, count)
+
+
+_LEVELS: Final = frozenset(FeatureLevel)
+_FROM_6_2: Final = frozenset(level for level in FeatureLevel if level >= _AT_6_2)
+_UP_TO_2_1: Final = frozenset(level for level in FeatureLevel if level <= FeatureLevel.FL_2_1)
+_FUSING: Final = frozenset(
+    {
+        *("GEMM", "BATCH_NORMALIZATION", "MEAN_VARIANCE_NORMALIZATION", "MEAN_VARIANCE_NORMALIZATION1"),
+        *("ELEMENT_WISE_ADD1", "RNN", "LSTM", "GRU"),
+    }
+)
+_ENDS: Final[tuple[tuple[frozenset[str], frozenset[FeatureLevel], Callable[[AnyView], Findings]], ...]] = (
+    (frozenset({"GATHER"}), _LEVELS, _gather_ends),
+    (frozenset({"DEPTH_TO_SPACE", "DEPTH_TO_SPACE1"}), _LEVELS, _block_ends),
+    (frozenset({"CONVOLUTION"}), _LEVELS, _fused_ends),
+    (_FUSING, _UP_TO_2_1, _fused_ends),
+    (frozenset({"ELEMENT_WISE_QUANTIZE_LINEAR"}), _FROM_6_2, _null_ends),
+    (frozenset({"MULTIHEAD_ATTENTION", "MULTIHEAD_ATTENTION1"}), _FROM_6_2, _heads_end),
+    (frozenset({"QUANTIZE", "DEQUANTIZE"}), _LEVELS, _quantization_ends),
+    (frozenset({"FOLD", "UNFOLD"}), _LEVELS, _fold_ends),
+)
+"""Operators, the feature levels at which they do it, and when."""
+
+
+@AnyOperatorRule(
+    "operator/indices-beyond-dimensions",
+    "The indices of a GATHER have sizes other than 1 before their last IndexDimensions.",
+    "Builds refuse most of these descriptors; some end the process, as IndexDimensions 1 does with sizes 2, 1, 1, 2.",
+    (OBSERVED,),
+    severity=Severity.WARNING,
+    basis=Basis.OBSERVED,
+    bad=lambda: _gather((2, 1, 1, 2), 1),
+    good=lambda: _gather((1, 1, 1, 2), 1),
+)
+def indices_beyond_dimensions(o: AnyView) -> Findings:
+    indices = o.tensors.get("IndicesTensor")
+    if o.schema.name != "GATHER" or indices is None:
+        return
+    count = o.members["IndexDimensions"]
+    i = _beyond(indices, count)
+    if i is not None:
+        size = (indices.sizes or ())[i]
+        message = f"is {size}, before the last IndexDimensions ({count}): builds refuse it, or end the process"
+        yield Finding(("IndicesTensor", "Sizes", i), message, 1, size)
+
+
+@AnyOperatorRule(
+    "operator/tensor-missing",
+    "A tensor that is not optional is a null pointer.",
+    "Every build refuses it.",
+    (HEADER, OBSERVED),
+    bad=lambda: _example("ELEMENT_WISE_ADD", BTensor=None),
+    good=lambda: _example("ELEMENT_WISE_ADD"),
+)
+def tensor_missing(o: AnyView) -> Findings:
+    for member in o.schema.members:
+        if member.type == "tensor" and not member.optional and o.members[member.name] is None:
+            yield Finding(member.name, "is null, and not optional", "a tensor", None)
+
+
+@AnyOperatorRule(
+    "operator/data-type-not-supported",
+    "A tensor's data type is not among those that the target takes.",
+    "Each operator has a table: `dmlsplit support OPERATOR`.",
+    (OBSERVED, PAGES),
+    basis=Basis.OBSERVED,
+    of_tensors=True,
+    bad=lambda: _example("ELEMENT_WISE_ACOS", InputTensor=tensor((1, 2, 3, 4), TensorDataType.INT32)),
+    good=lambda: _example("ELEMENT_WISE_ACOS"),
+)
+def data_type_not_supported(o: AnyView) -> Findings:
+    if o.facts is None:
+        return
+    for relation in o.type_relations(o.facts):
+        for name, allowed in _outside(relation, o.types):
+            words = " ".join(type_name(TensorDataType(each)) for each in allowed) or "none"
+            given = _type_text(o.types[name])
+            yield Finding(_type_steps(o, name), f"is {given}, {o.target.name} takes {words}", words, given)
+
+
+@AnyOperatorRule(
+    "operator/data-type-mismatch",
+    "The data types of two tensors are not taken together.",
+    "Some tensors have to have the same type, others one that goes with it: `dmlsplit support OPERATOR`.",
+    (OBSERVED, PAGES),
+    basis=Basis.OBSERVED,
+    of_tensors=True,
+    bad=lambda: _example("ELEMENT_WISE_ADD", BTensor=tensor((1, 2, 3, 4), TensorDataType.INT32)),
+    good=lambda: _example("ELEMENT_WISE_ADD"),
+)
+def data_type_mismatch(o: AnyView) -> Findings:
+    if o.facts is None:
+        return
+    for relation in o.type_relations(o.facts):
+        for name, other, allowed in _together(relation, o.types):
+            words = " ".join(type_name(TensorDataType(each)) for each in allowed) or "another"
+            given = _type_text(o.types[name])
+            message = f"is {given}, {other} is {_type_text(o.types[other])}: {words} goes with it"
+            yield Finding(_type_steps(o, name), message, words, given)
+
+
+def _type_steps(o: AnyView, name: str) -> tuple[Step, ...]:
+    return _steps(name, "DataType") if name in o.tensors else (name,)
+
+
+def _type_text(value: int) -> str:
+    known = {int(each) for each in TensorDataType}
+    return type_name(TensorDataType(value)) if value in known else str(value)
+
+
+@AnyOperatorRule(
+    "operator/dimension-count-not-supported",
+    "A tensor's number of dimensions is not among those that the target takes.",
+    "Each operator has a table: `dmlsplit support OPERATOR`.",
+    (OBSERVED, PAGES),
+    basis=Basis.OBSERVED,
+    of_tensors=True,
+    bad=lambda: _example("ACTIVATION_RELU", InputTensor=tensor((1, 2, 3)), OutputTensor=tensor((1, 2, 3))),
+    good=lambda: _example("ACTIVATION_RELU"),
+    examples_for=FeatureLevel.FL_2_1,
+)
+def dimension_count_not_supported(o: AnyView) -> Findings:
+    if o.facts is None:
+        return
+    for name, allowed in _outside(o.facts.ranks, o.ranks):
+        words = ", ".join(map(str, allowed))
+        message = f"is {o.ranks[name]}, {o.target.name} takes {words}"
+        yield Finding(_steps(name, "DimensionCount"), message, words, o.ranks[name])
+
+
+@AnyOperatorRule(
+    "operator/dimension-count-mismatch",
+    "The numbers of dimensions of two tensors are not taken together.",
+    "Leading dimensions of size 1 are not added by themselves.",
+    (OBSERVED, PAGES),
+    basis=Basis.OBSERVED,
+    of_tensors=True,
+    bad=lambda: _example("ELEMENT_WISE_ADD", BTensor=tensor((2, 3, 4))),
+    good=lambda: _example("ELEMENT_WISE_ADD"),
+)
+def dimension_count_mismatch(o: AnyView) -> Findings:
+    if o.facts is None:
+        return
+    for name, other, allowed in _together(o.facts.ranks, o.ranks):
+        words = ", ".join(map(str, allowed)) or "another"
+        message = f"is {o.ranks[name]}, {other} has {o.ranks[other]}: {words} goes with it"
+        yield Finding(_steps(name, "DimensionCount"), message, words, o.ranks[name])
+
+
+def _outside(relation: Relation, values: Mapping[str, int]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The members whose value no combination has, and the values that it may be."""
+    for name in values:
+        allowed = relation.values_of(name)
+        if relation.part_of(name) is not None and values[name] not in allowed:
+            yield name, allowed
+
+
+def _together(relation: Relation, values: Mapping[str, int]) -> Iterator[tuple[str, str, tuple[int, ...]]]:
+    """Of values that are taken one by one and not together: a member, another, and what goes with the other."""
+    for part in relation.parts:
+        if part.has(values) or any(True for _ in _outside(Relation((part,)), values)):
+            continue
+        named = [[name for name in group if name in values] for group in part.groups]
+        found = _unequal(part, named, values)
+        if found is not None:
+            yield found
+
+
+def _unequal(
+    part: Part, named: Sequence[Sequence[str]], values: Mapping[str, int]
+) -> tuple[str, str, tuple[int, ...]] | None:
+    for group in named:
+        for name in group[1:]:
+            if values[name] != values[group[0]]:
+                return name, group[0], (values[group[0]],)
+    present = [group[0] for group in named if group]
+    name, other = present[-1], present[0]
+    rest = {each: values[each] for each in present[:-1]}
+    allowed = [each for each in Relation((part,)).values_of(name) if part.has({**rest, name: each})]
+    return name, other, tuple(allowed)
+
+
+@AnyOperatorRule(
+    "operator/value-not-supported",
+    "An enumerator, or a fused activation, is one that the target refuses.",
+    "Newer builds take more of them.",
+    (OBSERVED,),
+    basis=Basis.OBSERVED,
+    bad=lambda: _padded("WRAP"),
+    good=lambda: _padded("EDGE"),
+    examples_for=FeatureLevel.FL_6_2,
+)
+def value_not_supported(o: AnyView) -> Findings:
+    for member, taken in _asked_values(o):
+        value = o.members[member.name]
+        if member.type == "enum":
+            names = {number: name for name, number in enumerators(member.enum).items()}
+            if value in names and value not in taken and value in recorded_values(o.schema, member.name):
+                message = f"is {names[value]}, which {o.target.name} refuses"
+                yield Finding(member.name, message, _named(names, taken), names[value])
+        elif member.type in ("operator", "operators"):
+            entries = value if isinstance(value, tuple) else (value,)
+            for i, each in enumerate(entries):
+                if isinstance(each, AnyOperatorDesc) and each.operator.number not in taken:
+                    steps = (member.name, i, "Type") if member.type == "operators" else (member.name, "Type")
+                    message = f"{each.operator.c_name} is not fused into {o.schema.c_name} by {o.target.name}"
+                    yield Finding(steps, message, "another activation", each.operator.c_name)
+
+
+@AnyOperatorRule(
+    "operator/value-unknown",
+    "A value is no enumerator, or no BOOL, and refused.",
+    "Builds compare most enums with the values that they know; what they do not compare is operator/value-unchecked.",
+    (HEADER, OBSERVED),
+    bad=lambda: _padded(100),
+    good=lambda: _padded("EDGE"),
+)
+def value_unknown(o: AnyView) -> Findings:
+    for member, value, taken, words in _unknown_values(o):
+        if not taken:
+            yield Finding(member.name, f"is {value}, {words}", words.removeprefix("expected "), value)
+
+
+@AnyOperatorRule(
+    "operator/value-unchecked",
+    "A value is no enumerator, or no BOOL, and the target accepts it.",
+    "CreateOperator does not look at it. What the operator then does is not promised by anything.",
+    (OURS, OBSERVED),
+    severity=Severity.WARNING,
+    basis=Basis.OURS,
+    bad=lambda: _cumulated(2),
+    good=lambda: _cumulated(1),
+)
+def value_unchecked(o: AnyView) -> Findings:
+    for member, value, taken, words in _unknown_values(o):
+        if taken:
+            message = f"is {value}, {words}; {o.target.name} accepts it unseen"
+            yield Finding(member.name, message, words.removeprefix("expected "), value)
+
+
+def _padded(mode: str | int) -> AnyOperatorDesc:
+    paddings: dict[str, Any] = {"StartPadding": (0, 0, 1, 0), "EndPadding": (0, 0, 1, 0)}
+    output = tensor((1, 2, 5, 4))
+    return _example("PADDING", OutputTensor=output, PaddingMode=mode, PaddingValue=0.0, **paddings)
+
+
+def _cumulated(exclusive: int) -> AnyOperatorDesc:
+    return _example("CUMULATIVE_SUMMATION", Axis=3, AxisDirection="INCREASING", HasExclusiveSum=exclusive)
+
+
+def _asked_values(o: AnyView) -> Iterator[tuple[Member, frozenset[int]]]:
+    if o.facts is not None:
+        for member in o.schema.members:
+            if member.name in o.facts.values:
+                yield member, o.facts.values[member.name]
+
+
+def _unknown_values(o: AnyView) -> Iterator[tuple[Member, int, bool, str]]:
+    """Members whose value has no name: the value, whether the target takes it, and what was expected."""
+    for member, taken in _asked_values(o):
+        value = o.members[member.name]
+        if member.type == "bool" and value > 1:
+            yield member, value, 2 in taken, "expected 0 or 1"
+        elif member.type == "enum" and value not in enumerators(member.enum).values():
+            asked = value if value == 2**32 - 1 else _BEYOND
+            yield member, value, asked in taken, f"expected one of {member.enum}"
+
+
+def _named(names: Mapping[int, str], numbers: frozenset[int]) -> str:
+    return " ".join(names[each] for each in sorted(numbers) if each in names)
+
+
+@AnyOperatorRule(
+    "operator/window-size",
+    "The output's height or width is not what the window, its strides and the padding give.",
+    "CreateOperator does not look at the spatial sizes of these operators. An output that is larger is computed from "
+    "elements behind the padded input.",
+    (OURS, OBSERVED),
+    severity=Severity.WARNING,
+    basis=Basis.OURS,
+    bad=lambda: _pooling(3),
+    good=lambda: _pooling(2),
+)
+def window_size(o: AnyView) -> Findings:
+    window = WINDOWS.get(o.schema.name)
+    if window is None:
+        return
+    for tensor_name, i, expected, actual in window_sizes(window, o.members, o.tensors):
+        message = f"is {actual}, the window gives {expected}; {o.target.name} does not look at it"
+        yield Finding((tensor_name, "Sizes", i), message, expected, actual)
+
+
+__all__ = ["F32", "AnyOperatorRule", "AnyView"]

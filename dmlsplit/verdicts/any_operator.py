@@ -1,0 +1,72 @@
+"""Judges descriptors of operators other than Split and Join: by the tables of what builds take, and by dmlsplit's own
+rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final
+
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
+from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Report, Severity
+from dmlsplit.descriptors.enums import OperatorType
+from dmlsplit.descriptors.location import Location
+from dmlsplit.descriptors.schema import known_operator
+from dmlsplit.rules import RULES, Finding
+from dmlsplit.rules.any_operator import AnyOperatorRule, AnyView
+from dmlsplit.targets.operator_support import DOCUMENTED, OperatorSupport
+from dmlsplit.targets.target import Target
+
+_HERE: Final = Location()
+
+
+@dataclass(frozen=True, slots=True)
+class TablesReport(Report):
+    """The judgement of an operator by tables: `ok` says that nothing recorded refuses it, and `hresult` is None then.
+
+    A build checks more than its tables have; `dmlsplit ask` asks it.
+    """
+
+    @property
+    def basis_of_verdict(self) -> str:
+        return "tables"
+
+    @property
+    def remark(self) -> str:
+        return "by its data types and ranks" if self.ok else ""
+
+
+@cache
+def _rules() -> tuple[AnyOperatorRule, ...]:
+    return tuple([rule for rule in RULES.values_of("operator") if isinstance(rule, AnyOperatorRule)])
+
+
+@cache
+def _by_id() -> Mapping[str, AnyOperatorRule]:
+    return {rule.id: rule for rule in _rules()}
+
+
+def evaluate_any(desc: AnyOperatorDesc, target: Target) -> TablesReport:
+    """The report on a descriptor by one target."""
+    found: list[Diagnostic] = []
+    if known_operator(desc.type) is not None and desc.type not in (OperatorType.SPLIT, OperatorType.JOIN):
+        view = AnyView(desc, target)
+        for rule in _rules():
+            if not (view.is_whole or rule.of_tensors):
+                continue
+            found += [_reported(rule, finding, view.support) for finding in rule.check(view)]
+            if found and not view.support.facts:
+                break  # nothing is known of an operator that is not there
+    refused = any(d.severity is Severity.ERROR and d.basis is not Basis.OURS for d in found)
+    ends = any(_by_id()[d.rule].ends for d in found)
+    hresult = target.invalid_argument if refused and not ends else None
+    return TablesReport(tuple(found), target.name, hresult, desc.operator.c_name)
+
+
+def _reported(rule: AnyOperatorRule, finding: Finding, support: OperatorSupport) -> Diagnostic:
+    """The diagnostic of a finding; of a documented table it is the page that says so."""
+    diagnostic = rule.report(_HERE, finding)
+    if support.basis == DOCUMENTED and support.facts and rule.of_tensors:
+        return replace(diagnostic, basis=Basis.DOCUMENTED, reference=support.source)
+    return diagnostic

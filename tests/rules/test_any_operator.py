@@ -1,0 +1,221 @@
+"""Rules of operators other than Split and Join."""
+
+import json
+import lzma
+import pickle
+from pathlib import Path
+
+import pytest
+
+import dmlsplit as dml
+from dmlsplit.descriptors.any_operator import widened
+from dmlsplit.formats import any_operator_json
+from dmlsplit.rules import RULES
+from dmlsplit.rules.any_operator import AnyOperatorRule
+from dmlsplit.verdicts.any_operator import TablesReport
+from tests.rules.judging import ids
+
+T = dml.TensorDataType
+ANY_RULES = [rule for rule in RULES.values() if isinstance(rule, AnyOperatorRule)]
+BASES = Path(__file__).parents[1] / "data" / "operators" / "base.jsonl.xz"
+
+
+def bases():
+    with lzma.open(BASES, "rt", encoding="utf-8") as lines:
+        return {widened(desc)[0].name: desc for desc in map(any_operator_json.loads, lines)}
+
+
+def changed(name, **members):
+    """The base of an operator with other members."""
+    return dml.AnyOperatorDesc(name, {**widened(bases()[name])[1], **members})
+
+
+def x(*sizes, data_type=T.FLOAT32):
+    return dml.BufferTensorDesc(data_type, sizes)
+
+
+def fused(name, **members):
+    return dml.AnyOperatorDesc(name, members, fused=True)
+
+
+INTEGERS = x(1, 2, 3, 4, data_type=T.INT32)
+
+
+@pytest.mark.parametrize("rule", ANY_RULES, ids=lambda rule: rule.id)
+def test_the_registrys_own_examples(rule):
+    bad = dml.validate(rule.bad(), **rule.target_of_examples)
+    assert ids(bad) == {rule.id}
+    assert bad.ok is (rule.severity is not dml.Severity.ERROR)
+    assert not dml.validate(rule.good(), **rule.target_of_examples).diagnostics
+    refused = not bad.ok and not rule.ends
+    assert bad.hresult == (0x80070057 if refused else None)
+    for diagnostic in bad.diagnostics:
+        assert diagnostic.path
+        assert diagnostic.message
+        assert diagnostic.expected is not None
+        assert diagnostic.reference == str(rule.sources[0])
+
+
+@pytest.mark.parametrize("release", ["1.15.4", "1.10.1", "1.7.0", "1.0.200610"])
+def test_no_base_is_refused_by_a_build_that_has_it(release):
+    target = dml.find_release(release)
+    for name, base in bases().items():
+        schema = dml.find_operator(name)
+        if schema.since <= target.max_feature_level:
+            assert not dml.validate(base, directml=release).diagnostics, name
+
+
+def test_every_base_is_ok_at_each_level_from_its_own_on():
+    """Below 2_1, which the pages alone tell of, ELEMENT_WISE_IF takes FLOAT16 only."""
+    for name, base in bases().items():
+        schema = dml.find_operator(name)
+        for level in dml.FeatureLevel:
+            report = dml.validate(base, feature_level=level)
+            if schema.since > level:
+                assert ids(report) <= {"operator/not-in-target"}, (name, level)
+                assert not report.ok
+            elif not report.ok:
+                assert (name, str(level)) == ("ELEMENT_WISE_IF", "2_0")
+                assert {d.basis for d in report.diagnostics} == {dml.Basis.DOCUMENTED}
+                assert "element_wise_if_operator_desc" in report.diagnostics[0].reference
+
+
+def test_a_report_by_tables():
+    report = dml.validate(bases()["GEMM"], directml="1.15.4")
+    assert isinstance(report, TablesReport)
+    assert (report.ok, report.hresult, report.basis_of_verdict) == (True, None, "tables")
+    assert pickle.loads(pickle.dumps(report)) == report
+    split = dml.validate(bases()["SPLIT"])
+    assert (split.hresult, split.basis_of_verdict) == (0, "exact")
+
+
+@pytest.mark.parametrize(
+    ("desc", "target", "rule", "path"),
+    [
+        (changed("GEMM", BTensor=x(1, 1, 3, 4, data_type=T.FLOAT16)), {}, "data-type-mismatch", "BTensor.DataType"),
+        (changed("GEMM", CTensor=x(2, 4)), {}, "dimension-count-mismatch", "CTensor.DimensionCount"),
+        (
+            changed("CAST", OutputTensor=x(1, 2, 3, 4, data_type=14)),
+            {},
+            "data-type-not-supported",
+            "OutputTensor.DataType",
+        ),
+        (
+            changed("QUANTIZE", QuantizationTensors=[x(1, 1, 4, 1), x(1, 1, 4, 1)]),
+            {},
+            "data-type-not-supported",
+            "QuantizationTensors[1].DataType",
+        ),
+        (
+            changed("REDUCE", Function="L2", InputTensor=x(1, 2, 3, 4, data_type=T.INT32)),
+            {},
+            "data-type-not-supported",
+            "",
+        ),
+        (changed("ELEMENT_WISE_ADD", ATensor=None), {}, "tensor-missing", "ATensor"),
+        (changed("QUANTIZE"), {"feature_level": "6_2"}, "not-in-target", "Type"),
+        (changed("DEPTH_TO_SPACE", BlockSize=2**31), {}, "ends-the-process", "BlockSize"),
+        (
+            changed("CONVOLUTION", FusedActivation=fused("ACTIVATION_PARAMETERIZED_RELU")),
+            {},
+            "ends-the-process",
+            "FusedActivation.Type",
+        ),
+        (
+            changed("GEMM", FusedActivation=fused("ACTIVATION_PARAMETERIZED_RELU")),
+            {"directml": "1.0.200610"},
+            "ends-the-process",
+            "FusedActivation.Type",
+        ),
+        (changed("MULTIHEAD_ATTENTION", HeadCount=0), {}, "ends-the-process", "HeadCount"),
+        (changed("QUANTIZE", InputTensor=x(4, 8)), {}, "ends-the-process", "QuantizationTensors[0].DimensionCount"),
+        (changed("FOLD", OutputTensor=x(1, 4, 4)), {}, "ends-the-process", "OutputTensor.DimensionCount"),
+        (
+            changed("CONVOLUTION", FusedActivation=fused("ACTIVATION_SOFTMAX")),
+            {},
+            "value-not-supported",
+            "FusedActivation.Type",
+        ),
+        (changed("LSTM", Direction=3), {}, "value-unchecked", "Direction"),
+        (changed("CONVOLUTION", Direction=7), {}, "value-unknown", "Direction"),
+        (changed("AVERAGE_POOLING", OutputTensor=x(1, 2, 2, 3)), {}, "window-size", "OutputTensor.Sizes[3]"),
+    ],
+)
+def test_faults_and_their_places(desc, target, rule, path):
+    report = dml.validate(desc, **target)
+    found = [(d.rule, d.path) for d in report.diagnostics]
+    assert any(id == f"operator/{rule}" and place.startswith(path) for id, place in found), found
+
+
+def test_what_ends_the_process_has_no_hresult():
+    for release, hresult in (("1.15.4", None), ("1.10.1", 0x80070057)):
+        report = dml.validate(changed("ELEMENT_WISE_QUANTIZE_LINEAR", InputTensor=None), directml=release)
+        assert (report.ok, report.hresult) == (False, hresult)
+
+
+@pytest.mark.parametrize(
+    ("name", "members", "size"),
+    [
+        ("CONVOLUTION", {"Strides": (2, 2), "StartPadding": (1, 1), "EndPadding": (1, 1)}, 2),
+        ("CONVOLUTION", {"Dilations": (2, 2), "StartPadding": (1, 1), "EndPadding": (1, 1)}, 2),
+        ("CONVOLUTION", {"Strides": (3, 3)}, 1),
+        ("AVERAGE_POOLING", {"Strides": (1, 1)}, 3),
+        ("AVERAGE_POOLING", {"StartPadding": (1, 1)}, 2),
+        ("LP_POOLING1", {"Dilations": (3, 3), "Strides": (1, 1)}, 1),
+    ],
+)
+def test_window_sizes(name, members, size):
+    """The formula gives this size, no other one."""
+    channels = 3 if name == "CONVOLUTION" else 2
+    for other in (size - 1, size, size + 1):
+        if other:
+            report = dml.validate(changed(name, OutputTensor=x(1, channels, other, other), **members))
+            assert ids(report) == (set() if other == size else {"operator/window-size"})
+
+
+def test_transposed_convolutions():
+    """Backward, the output is what would be convolved to the input."""
+    for height, warned in ((9, False), (10, True), (8, True)):
+        desc = changed(
+            "CONVOLUTION",
+            Direction="BACKWARD",
+            FilterTensor=x(2, 3, 3, 3),
+            Strides=(2, 2),
+            OutputTensor=x(1, 3, height, 9),
+        )
+        assert ids(dml.validate(desc)) == ({"operator/window-size"} if warned else set())
+
+
+def test_files_have_places(tmp_path):
+    path = tmp_path / "gemm.json"
+    written = json.loads(any_operator_json.dumps(changed("GEMM", BTensor=x(1, 1, 3, 4, data_type=T.FLOAT16))))
+    path.write_text(json.dumps(written, indent=1))
+    (report,) = dml.check_files([path])
+    (diagnostic,) = report.diagnostics
+    line = path.read_text().splitlines()[diagnostic.line - 1]
+    assert '"FLOAT16"' in line
+    assert (report.ok, report.hresult, report.operator) == (False, 0x80070057, "DML_OPERATOR_GEMM")
+
+
+def test_malformed_operators_are_not_read(tmp_path):
+    path = tmp_path / "gemm.json"
+    path.write_text('{"Type": "DML_OPERATOR_GEMM", "Desc": {"TransA": "TRANSPOSED"}}')
+    (report,) = dml.check_files([path])
+    assert ids(report) == {"input/malformed"}
+    assert "did you mean TRANSPOSE?" in report.diagnostics[0].message
+
+
+def test_a_graph_has_the_faults_of_its_nodes():
+    cast = dml.AnyOperatorDesc("ACTIVATION_SIGMOID", {"InputTensor": x(4, data_type=T.INT32), "OutputTensor": x(4)})
+    graph = dml.GraphDesc(
+        [x(4, data_type=T.INT32)],
+        [x(4)],
+        [cast],
+        [dml.InputGraphEdgeDesc(0, 0, 0)],
+        [dml.OutputGraphEdgeDesc(0, 0, 0)],
+    )
+    report = dml.validate(graph)
+    assert {(d.rule, d.path) for d in report.diagnostics} == {
+        ("operator/data-type-not-supported", "Nodes[0].InputTensor.DataType")
+    }
+    assert report.compiles is False
