@@ -7,9 +7,7 @@ enum {
     DMS_TILE_ROWS = 512,                /* of a tile */
     DMS_TILE_COLUMNS = 1024,
     DMS_STACK = 4,                      /* squares that are transposed at once */
-    DMS_MOST_CARRIED = 320,             /* columns of a tile whose lines are carried on in registers, */
-    DMS_MOST_COLLECTED = 192,           /* or by way of slots, */
-    DMS_SLOT = 2 * DMS_LINE,            /* which have room for what waits of a line, and for another one */
+    DMS_MOST_CARRIED = 256,             /* columns of a tile whose lines are carried on */
     DMS_MOST_GATHERED = 16384           /* bytes of short rows of the target */
 };
 
@@ -19,7 +17,7 @@ typedef enum dms_sink {
     DMS_STACKED,                        /* a few squares at once, so that each row of the target gets a few lines one after the other */
     DMS_LINES,                          /* whole lines of the target */
     DMS_CARRIED,                        /* lines are made of two squares, the end of one and the begin of the next */
-    DMS_COLLECTED,                      /* as DMS_CARRIED, where registers cannot do it: by way of memory that is cached */
+    DMS_COLLECTED,                      /* as DMS_CARRIED, where registers cannot do it: by way of slots in memory that is cached */
     DMS_GATHERED                        /* short rows of the target that are whole lines together, by way of such memory, too */
 } dms_sink;
 
@@ -40,6 +38,7 @@ typedef struct dms_tile {
     bool claimed;                       /* lines are prefetched before they are written */
     bool fetched;                       /* the next tile is, meanwhile */
     size_t element_size;                /* 1, 2, 4, 8 or 16 */
+    size_t side;                        /* rows and columns of a square: elements of a cache line */
     size_t head;                        /* rows of the first tile, so that the next ones begin with a line of the target; 0: they do anyway */
     size_t height, width;               /* rows and columns of the others, but of the last ones */
     size_t rows, columns;

@@ -74,6 +74,9 @@ if TYPE_CHECKING:
     from dmlsplit.targets.releases import Release, releases
     from dmlsplit.targets.runtime_versions import Runtime, find_runtime, runtimes
     from dmlsplit.targets.session_options import SessionOptions
+    from dmlsplit.targets.windows import Windows as Windows
+    from dmlsplit.targets.windows import WindowsML as WindowsML
+    from dmlsplit.targets.windows import windows_ml_versions, windows_versions
     from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
     from dmlsplit.verdicts.validation import minimum_feature_level, supported_feature_levels, supported_releases
 
@@ -118,6 +121,8 @@ __all__ = [
     "supported_feature_levels",
     "supported_releases",
     "validate",
+    "windows_ml_versions",
+    "windows_versions",
 ]
 
 _NAMES = {
@@ -146,6 +151,7 @@ _NAMES = {
     "targets.release_names": "find_release",
     "targets.releases": "Release releases",
     "targets.runtime_versions": "Runtime find_runtime runtimes",
+    "targets.windows": "Windows WindowsML windows_ml_versions windows_versions",
     "targets.session_options": "SessionOptions",
     "verdicts.runtime_answers": "RuntimeAnswer",
     "verdicts.validation": "minimum_feature_level supported_feature_levels supported_releases",

@@ -54,18 +54,15 @@ def library(monkeypatch):
 def nodes_of_models(data_type):
     """A Split of 6 rows into 2 and 4, and the Concat of those."""
     onnx = pytest.importorskip("onnx")
-    helper, number = onnx.helper, getattr(onnx.TensorProto, data_type)
-    x, a, b, y = (
-        helper.make_tensor_value_info(name, number, (rows, 2))
-        for name, rows in (("x", 6), ("a", 2), ("b", 4), ("y", 6))
-    )
-    nodes = [
-        helper.make_node("Split", ["x", "lengths"], ["a", "b"], name="cut", axis=0),
-        helper.make_node("Concat", ["a", "b"], ["y"], name="glue", axis=0),
-    ]
-    lengths = helper.make_tensor("lengths", onnx.TensorProto.INT64, (2,), (2, 4))
-    graph = helper.make_graph(nodes, "g", [x], [a, b, y], [lengths])
-    return read(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]))
+    from tests.models import Sketch
+
+    made = Sketch(getattr(onnx.TensorProto, data_type), 13)
+    made.input("x", 6, 2)
+    made("Split", "x", made.integers(2, 4), out=["a", "b"], name="cut", axis=0)
+    made("Concat", "a", "b", out="y", name="glue", axis=0)
+    for name, rows in (("a", 2), ("b", 4), ("y", 6)):
+        made.output(name, (rows, 2))
+    return read(made.model())
 
 
 class Interface:

@@ -166,3 +166,12 @@ def test_imports_of_tests_are_seen():
     ):
         assert IMPORTS_A_TEST.search(f"x = 1\n{line}\n")
     assert not IMPORTS_A_TEST.search("from tests.strategies import any_operator  # not test_x\nimport_test_x = 1\n")
+
+
+def test_one_module_makes_the_models_of_tests():
+    """Others take tests/models.py, or parse a model that is recorded as text."""
+    makers = re.compile(r"\b(make_model|parse_model)\(")
+    users = {
+        path.relative_to(TESTS).as_posix() for path in TESTS.rglob("*.py") if makers.search(path.read_text("utf-8"))
+    }
+    assert users - {Path(__file__).name} == {"models.py", "onnxruntime/test_handmade.py"}

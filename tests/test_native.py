@@ -8,6 +8,7 @@ import pytest
 
 import dmlsplit as dml
 from dmlsplit.native import core
+from dmlsplit.native.dispatchers import members_are_known
 
 
 def test_versions_agree():
@@ -116,6 +117,32 @@ def test_a_dispatch_calls_into_python_without_an_exception_set(kind):
     assert [part.tolist() for part in parts] == [[0, 1], [2, 3, 4, 5]]
     for wrong in (kind(parts[:1]), kind([*parts, parts[0]]), kind([]), None):
         assert not dispatcher.run(whole, wrong)
+
+
+def test_the_core_reads_members_of_arrays():
+    assert members_are_known()
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_dispatch_takes_arrays_as_they_were_planned_only(is_known):
+    plan = core.Plan(core.SPLIT, 8, (6, 3), (48, 16), 0, (2, 4), None)
+    layouts = [((6, 3), (48, 16)), ((2, 3), (24, 8)), ((4, 3), (24, 8))]
+    run = core.ArrayDispatcher(plan, np.ndarray, FLOAT64, layouts, is_known).run
+    del plan
+    whole = np.arange(36.0).reshape(6, 6)[:, ::2]
+    whole.flags.writeable = False
+    parts = [np.zeros((2, 3)), np.zeros((4, 3))]
+    assert run(whole, parts)
+    assert (np.concatenate(parts) == whole).all()
+    read_only = np.zeros((2, 3))
+    read_only.flags.writeable = False
+    for wrong in (read_only, np.zeros((3, 2)), np.zeros((2, 6))[:, ::2], np.zeros((2, 3), "f4"), np.zeros(6), [0] * 6):
+        assert not run(whole, [wrong, parts[1]])
+        assert not np.any(wrong)
+    assert not run(whole.copy(), parts)
+    assert not run(whole, [parts[0], parts[0]])
+    with pytest.raises(TypeError):
+        run(whole)
 
 
 def test_slices_write_what_a_run_writes():

@@ -157,7 +157,7 @@ def test_a_release(run):
 @pytest.mark.slow
 def test_a_version_of_onnx_runtime(run, copy):
     pytest.importorskip("onnx")
-    from tests.formats.onnx_models import EQUAL, model, value
+    from tests.models import EQUAL, model, value
 
     path = copy / "m.onnx"
     path.write_bytes(model([EQUAL], [value("x", [2, 6])], opset=13, ir_version=8).SerializeToString())

@@ -9,6 +9,7 @@ from dmlsplit.targets.runtime_versions import runtimes
 from dmlsplit.targets.target import ASSUMPTIONS, Target, find_target, target_of
 
 EVERY = [target_of(by) for by in (*dml.FeatureLevel, *dml.releases(), *runtimes())]
+WITH_A_DLL = [windows for windows in dml.windows_versions() if windows.directml]
 
 
 def test_every_level_release_and_runtime_is_a_target_of_its_own():
@@ -67,3 +68,70 @@ def test_what_is_assumed_of_the_device():
         assert find_target(directml="1.15.4", assume=[name]) == find_target(directml="1.15.4"), "it changes nothing"
     with pytest.raises(ValueError, match=f"unknown assumption 'x'; known: {', '.join(ASSUMPTIONS)}"):
         find_target(assume=["x"])
+
+
+@pytest.mark.parametrize("windows", WITH_A_DLL, ids=lambda windows: windows.name)
+def test_a_windows_judges_as_its_dll(windows):
+    """As a build of that version, where one was asked; else as its level is documented."""
+    target = find_target(windows=windows.name)
+    by = windows.release or windows.feature_level
+    assert (target.kind, target.short_name, target.windows) == ("windows", windows.name, windows)
+    assert (target.support, target.feature_level) == (target_of(by).support, windows.feature_level)
+    assert target != target_of(by)
+    assert find_target(**{target.kind: target.short_name}) == target == pickle.loads(pickle.dumps(target))
+    assert windows.title in target.name
+    assert ("documented" in target.name) is (windows.basis == "documented")
+
+
+def test_the_levels_of_windows():
+    found = {windows.name: (windows.directml, str(windows.feature_level)) for windows in dml.windows_versions()}
+    assert found == {
+        "10-1809": ("", "None"),
+        "10-2004": ("1.1.0", "2_0"),
+        "10-22H2": ("1.1.0", "2_0"),
+        "11-21H2": ("1.6.0", "4_0"),
+        "11-22H2": ("1.8.0", "5_0"),
+        "11-24H2": ("1.13.1", "6_2"),
+    }
+    observed = {windows.name for windows in dml.windows_versions() if windows.basis == "observed"}
+    assert observed == {"11-22H2", "11-24H2"}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"windows": "10-1809"}, "Windows 10 1809 has no DirectML.dll: DirectML came with Windows 10 1903"),
+        ({"windows": "12"}, "unknown Windows '12'; known: 10-1809, 10-2004"),
+        ({"windows": "10-2004", "directml": "1.8.0"}, "windows and directml exclude each other"),
+        ({"windows": "10-2004", "windows_ml": "2.1"}, "Windows ML brings a DirectML.dll of its own"),
+        ({"windows_ml": "2.1", "onnxruntime": "1.24.4"}, "windows_ml and onnxruntime exclude each other"),
+        ({"windows_ml": "1.8"}, "unknown version of Windows ML '1.8'; known: 2.1.71"),
+    ],
+)
+def test_windows_that_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        find_target(**given)
+
+
+def test_onnxruntime_over_a_windows():
+    """The DLL must have the level that the version creates its device with."""
+    for windows in dml.windows_versions():
+        for runtime in runtimes():
+            over = find_target(onnxruntime=runtime, windows=windows)
+            enough = windows.feature_level is not None and windows.feature_level >= runtime.needed_level
+            assert over.runtime is not None
+            assert bool(over.runtime.no_session) is not enough
+            if enough:
+                assert over.runtime.directml == windows.directml or not over.runtime.observed
+            assert pickle.loads(pickle.dumps(over)) == over
+    assert {str(each.needed_level) for each in runtimes() if each.key < (1, 14)} == {"2_0"}
+    assert {str(each.needed_level) for each in runtimes() if each.key >= (1, 14)} == {"5_0"}
+
+
+def test_windows_ml():
+    for version in dml.windows_ml_versions():
+        runtime = find_target(windows_ml=version.version).runtime
+        assert (runtime.version, runtime.directml) == (version.onnxruntime, version.directml)
+        assert runtime.observed is bool(version.like)
+        assert f"Windows ML {version.version}" in runtime.judged_by
+    assert find_target(windows_ml="2.1") == find_target(windows_ml="2.1.71")

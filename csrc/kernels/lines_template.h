@@ -23,13 +23,13 @@ static DMS_TARGET inline void DMS_NAME(copy_line)(char *to, const char *from)
         store(to + i, load(from + i));
 }
 
-/* The first line of bytes is full. */
-static DMS_TARGET inline void DMS_NAME(store_first)(dms_lines *w)
+/* The line that waits is full, and in memory at `from`. */
+static DMS_TARGET inline void DMS_NAME(store_first)(dms_lines *w, const char *from)
 {
     if (w->begin == 0)
-        DMS_NAME(stream_line)(w->line, w->bytes);
+        DMS_NAME(stream_line)(w->line, from);
     else
-        dms_copy_short(w->line + w->begin, w->bytes + w->begin, DMS_LINE - w->begin);
+        dms_copy_short(w->line + w->begin, from + w->begin, DMS_LINE - w->begin);
     w->begin = 0;
 }
 
@@ -40,7 +40,7 @@ static inline DMS_TARGET void DMS_NAME(drain_lines)(dms_lines *w, size_t size)
     w->fill = (uint32_t)(end - at);
     if (at == 0)
         return;
-    DMS_NAME(store_first)(w);
+    DMS_NAME(store_first)(w, w->bytes);
     for (size_t line = DMS_LINE; line < at; line += DMS_LINE)
         DMS_NAME(stream_line)(w->line + line, w->bytes + line);
     DMS_NAME(copy_line)(w->bytes, w->bytes + at);

@@ -102,7 +102,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece
             DMS_NAME(stream_line)(line, from);
         }
         if (head > 0)
-            DMS_NAME(store_first)(w);
+            DMS_NAME(store_first)(w, w->bytes);
         if (size > 0)
             DMS_NAME(copy_line)(w->bytes + size - DMS_LINE, from + size - DMS_LINE);
         w->line = line;

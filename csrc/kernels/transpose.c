@@ -45,13 +45,16 @@ static dms_sink choose_sink(const dms_turner *turner, size_t element_size, uint6
 static void shape_stored(dms_tile *tile, const dms_turner *turner, const dms_side *from, const dms_side *to)
 {
     enum { SQUARES = 16, HIGH = 8, LONG = 2048 };       /* squares, squares, rows of a part */
-    const size_t size = tile->element_size, side = DMS_LINE / size;
+    const size_t size = tile->element_size, side = tile->side;
     const bool together = share_sets(from->step, side), low = size > 1 && together && !share_sets(to->step, SQUARES * side);
     const bool crowded = share_sets(to->step, side), many = to->listed != NULL && turner->vector == DMS_LINE && from->count >= LONG && to->count >= side;
     const bool stacked = from->count >= DMS_STACK * side && (size == 1 ? crowded || many : size == 2 && crowded && !together);
     tile->sink = stacked ? DMS_STACKED : DMS_STORED;
     tile->height = (stacked ? DMS_STACK : low ? 1 : HIGH) * side;
-    tile->width = stacked ? side : SQUARES / ((dms_smaller(from->count, tile->height) + side - 1) / side) * side;
+    size_t high = 1;                    /* squares of a tile, which has so many altogether */
+    while (high * side < tile->height && high * side < from->count)
+        high *= 2;
+    tile->width = stacked ? side : SQUARES / high * side;
 }
 
 /* Past the caches a tile is wide, and the next one is fetched meanwhile, unless its lines drove each other out: 8192 x 4096 of four bytes 1.3 in place
@@ -59,7 +62,7 @@ static void shape_stored(dms_tile *tile, const dms_turner *turner, const dms_sid
 static void shape_streamed(dms_tile *tile, const dms_side *to)
 {
     enum { HIGH_LINES = 3, HIGH_UNFETCHED = 2, WIDE = 4096, WIDE_CARRIED = 2048 };
-    const size_t size = tile->element_size, side = DMS_LINE / size;
+    const size_t size = tile->element_size, side = tile->side;
     tile->height = side;
     if (tile->sink == DMS_GATHERED) {
         tile->height = DMS_TILE_ROWS;
@@ -68,30 +71,38 @@ static void shape_streamed(dms_tile *tile, const dms_side *to)
         tile->height = (tile->fetched ? HIGH_LINES : HIGH_UNFETCHED) * side;
         tile->width = dms_smaller(WIDE / size, DMS_TILE_COLUMNS);
     } else {
-        tile->width = dms_smaller(WIDE_CARRIED / size, tile->sink == DMS_CARRIED ? DMS_MOST_CARRIED : DMS_MOST_COLLECTED);
+        tile->width = dms_smaller(WIDE_CARRIED / size, DMS_MOST_CARRIED);
     }
 }
 
-static dms_tile shape_tile(const dms_turner *turner, size_t element_size, const dms_side *from, const dms_side *to, const dms_stores *stores)
+/* log2 of an element's size: a division takes as long as a copy of a hundred bytes. */
+static int shift_of(size_t element_size)
+{
+    return (element_size > 1) + (element_size > 2) + (element_size > 4) + (element_size > 8);
+}
+
+static void shape_tile(dms_tile *tile, const dms_turner *turner, size_t element_size, const dms_side *from, const dms_side *to,
+                       const dms_stores *stores)
 {
     const bool streamed = dms_is_streamed(stores);
-    dms_tile tile;
-    memset(&tile, 0, sizeof tile);
-    tile.turn = turner->turn;
-    tile.element_size = element_size;
-    tile.sink = streamed ? choose_sink(turner, element_size, from->count, to) : DMS_STORED;
-    tile.claimed = stores->regime == DMS_CLAIMED;
-    tile.fetched = streamed && !share_sets(from->step, DMS_LINE / element_size);
-    if (tile.sink == DMS_STORED)
-        shape_stored(&tile, turner, from, to);
+    const int shift = shift_of(element_size);
+    tile->turn = turner->turn;
+    tile->element_size = element_size;
+    tile->side = (size_t)DMS_LINE >> shift;
+    tile->sink = streamed ? choose_sink(turner, element_size, from->count, to) : DMS_STORED;
+    tile->claimed = stores->regime == DMS_CLAIMED;
+    tile->fetched = streamed && !share_sets(from->step, tile->side);
+    if (tile->sink == DMS_STORED)
+        shape_stored(tile, turner, from, to);
     else
-        shape_streamed(&tile, to);
-    const bool aside = from->listed != NULL || from->count <= tile.height;      /* the next tile to fetch is, not below */
-    tile.next = aside ? (int64_t)(tile.width * element_size) : (int64_t)tile.height * from->step;
-    if (aside && to->count <= tile.width)
-        tile.fetched = false;           /* there is none, and what lies at no address takes longest to find */
-    tile.head = tile.sink >= DMS_CARRIED ? 0 : (uintptr_t)(0 - (uintptr_t)to->begin) % DMS_LINE / element_size;
-    return tile;
+        shape_streamed(tile, to);
+    const bool aside = from->listed != NULL || from->count <= tile->height;     /* the next tile to fetch is, not below */
+    tile->next = aside ? (int64_t)(tile->width * element_size) : (int64_t)tile->height * from->step;
+    if (aside && to->count <= tile->width)
+        tile->fetched = false;          /* there is none, and what lies at no address takes longest to find */
+    tile->head = tile->sink >= DMS_CARRIED ? 0 : (uintptr_t)(0 - (uintptr_t)to->begin) % DMS_LINE >> shift;
+    tile->to_offset = 0;
+    tile->carries = NULL;
 }
 
 /* ---- Tiles ---- */
@@ -112,9 +123,10 @@ static void list_rows(dms_side *side, uint64_t first, size_t count, char **at)
         return;
     if (first < side->row)
         side->row = side->part = 0;
-    for (; side->row < first + count && dms_next_part(side->listed, &side->part, &part); side->row++)
-        if (side->row >= first)
-            at[side->row - first] = part.base;
+    for (; side->row < first && dms_next_part(side->listed, &side->part, &part); side->row++)
+        continue;
+    for (size_t i = 0; i < count && dms_next_part(side->listed, &side->part, &part); i++, side->row++)
+        at[i] = part.base;
 }
 
 static int64_t offset_of(const dms_side *side, uint64_t first)
@@ -122,10 +134,38 @@ static int64_t offset_of(const dms_side *side, uint64_t first)
     return side->listed == NULL ? (int64_t)first * side->step : 0;
 }
 
+/* Addresses of a side's rows, as many as fit: those from `first` on where they are listed, of the first ones where they are equally far apart. */
+typedef struct addresses {
+    char **at;
+    size_t most, count;
+    uint64_t first;
+} addresses;
+
+static addresses list_addresses(dms_side *side, char **at, size_t most)
+{
+    const addresses a = {at, most, dms_smaller(side->count, most), 0};
+    list_rows(side, 0, a.count, at);
+    return a;
+}
+
+/* The addresses of rows [first, first + count), to which offset_of(side, first) is added. */
+static char **find_addresses(addresses *a, dms_side *side, uint64_t first, size_t count)
+{
+    if (side->listed == NULL)
+        return a->at;
+    if (first < a->first || first + count > a->first + a->count) {
+        a->first = first;
+        a->count = dms_smaller(side->count - first, a->most);
+        list_rows(side, first, a->count, a->at);
+    }
+    return a->at + (first - a->first);
+}
+
 /* Matrices that are transposed with one list of addresses, as long as rows are equally far apart. */
 typedef struct matrices {
     dms_tile *tile;
     dms_side *from, *to;
+    addresses from_rows, to_rows;       /* not those of columns that are carried, collected or gathered */
     const dms_loop *around;
     uint32_t around_count;
     int64_t from_moved, to_moved;       /* bytes from the first matrix to this one */
@@ -136,8 +176,7 @@ static void find_rows(matrices *m, uint64_t row)
 {
     dms_tile *const tile = m->tile;
     tile->rows = dms_smaller(m->from->count - row, row == 0 && tile->head > 0 ? tile->head : tile->height);
-    if (m->from->listed != NULL)
-        list_rows(m->from, row, tile->rows, tile->from);
+    tile->from = find_addresses(&m->from_rows, m->from, row, tile->rows);
 }
 
 /* And the columns of one. */
@@ -145,8 +184,7 @@ static void find_columns(matrices *m, uint64_t column)
 {
     dms_tile *const tile = m->tile;
     tile->columns = dms_smaller(m->to->count - column, tile->width);
-    if (m->to->listed != NULL)
-        list_rows(m->to, column, tile->columns, tile->to);
+    tile->to = find_addresses(&m->to_rows, m->to, column, tile->columns);
 }
 
 static void turn_at(matrices *m, uint64_t row, uint64_t column)
@@ -191,8 +229,6 @@ static void turn_carried_columns(matrices *m, uint64_t column)
         for (size_t i = 0; i < count; i++)
             tile->carries[j + i] = dms_start_lines(to[i] + m->to_moved + offset_of(m->to, column + j), tile->carries[j + i].bytes);
     }
-    for (size_t j = 0; j < tile->columns && tile->sink == DMS_COLLECTED; j++)
-        tile->to[j] = tile->carries[j].bytes + tile->carries[j].fill;
     for (uint64_t row = 0; row < m->from->count; row += tile->rows) {
         find_rows(m, row);
         turn_at(m, row, column);
@@ -241,10 +277,8 @@ static void turn_all(matrices *m, void (*turn_matrix)(matrices *m))
 static DMS_NEVER_INLINE void store_all(matrices *m)
 {
     char *from[DMS_TILE_ROWS], *to[DMS_TILE_COLUMNS];
-    m->tile->from = from;
-    m->tile->to = to;
-    list_rows(m->from, 0, dms_smaller(m->from->count, DMS_TILE_ROWS), from);
-    list_rows(m->to, 0, dms_smaller(m->to->count, DMS_TILE_COLUMNS), to);
+    m->from_rows = list_addresses(m->from, from, DMS_TILE_ROWS);
+    m->to_rows = list_addresses(m->to, to, DMS_TILE_COLUMNS);
     turn_all(m, turn_stored);
 }
 
@@ -254,50 +288,34 @@ static DMS_NEVER_INLINE void gather_all(matrices *m)
     _Alignas(DMS_LINE) char gathered[DMS_MOST_GATHERED + 2 * DMS_LINE];
     dms_lines carry = {NULL, gathered, 0, 0};
     dms_side columns = dms_space_out(gathered, m->to->step, m->to->count);
-    m->tile->from = from;
+    m->from_rows = list_addresses(m->from, from, DMS_TILE_ROWS);
     m->tile->to = to;
     m->tile->carries = &carry;
-    list_rows(m->from, 0, dms_smaller(m->from->count, DMS_TILE_ROWS), from);
     list_rows(&columns, 0, dms_smaller(m->to->count, m->tile->width), to);
     turn_all(m, turn_gathered);
 }
 
-/* lines: room for `each` bytes of each column. */
-static void carry_all(matrices *m, dms_lines *carries, char *lines, size_t each)
-{
-    char *from[DMS_LINE];
-    m->tile->from = from;
-    m->tile->carries = carries;
-    for (size_t j = 0; j < m->tile->width; j++)
-        carries[j].bytes = lines + j * each;
-    list_rows(m->from, 0, dms_smaller(m->from->count, m->tile->height), from);
-    turn_all(m, turn_carried);
-}
-
-static DMS_NEVER_INLINE void carry_in_registers(matrices *m)
+static DMS_NEVER_INLINE void carry_all(matrices *m)
 {
     _Alignas(DMS_LINE) char lines[DMS_MOST_CARRIED * DMS_LINE];
     dms_lines carries[DMS_MOST_CARRIED];
-    carry_all(m, carries, lines, DMS_LINE);
-}
-
-static DMS_NEVER_INLINE void carry_by_slots(matrices *m)
-{
-    _Alignas(DMS_LINE) char slots[DMS_MOST_COLLECTED * DMS_SLOT];
-    dms_lines carries[DMS_MOST_COLLECTED];
-    char *to[DMS_MOST_COLLECTED];
-    m->tile->to = to;
-    carry_all(m, carries, slots, DMS_SLOT);
+    char *from[DMS_LINE];
+    m->tile->carries = carries;
+    for (size_t j = 0; j < m->tile->width; j++)
+        carries[j].bytes = lines + j * DMS_LINE;
+    m->from_rows = list_addresses(m->from, from, DMS_LINE);
+    turn_all(m, turn_carried);
 }
 
 void dms_transpose(const dms_turner *turner, size_t element_size, dms_side *from, dms_side *to, const dms_stores *stores, const dms_loop *around,
                    uint32_t around_count)
 {
-    dms_tile tile = shape_tile(turner, element_size, from, to, stores);
-    matrices m = {&tile, from, to, around, around_count, 0, 0};
+    dms_tile tile;
+    shape_tile(&tile, turner, element_size, from, to, stores);
+    matrices m = {&tile, from, to, {NULL, 0, 0, 0}, {NULL, 0, 0, 0}, around, around_count, 0, 0};
     switch (tile.sink) {
-    case DMS_CARRIED: carry_in_registers(&m); break;
-    case DMS_COLLECTED: carry_by_slots(&m); break;
+    case DMS_CARRIED:
+    case DMS_COLLECTED: carry_all(&m); break;
     case DMS_GATHERED: gather_all(&m); break;
     default: store_all(&m); break;
     }

@@ -17,10 +17,9 @@
  *     i0 ...                                              a8 ...                                            column 8
  *
  * Vectors that are shorter than a line are put together, so that each row of the target gets whole lines. Past the caches, squares that are no whole
- * lines of memory are collected in slots, behind what the square before them left over; a line of each slot is streamed:
+ * lines of memory are collected in slots, behind what the square above them left over; a line of each slot is streamed:
  *
- *     slot j, before  ..ppp                         p: waits, ..: not ours
- *     one tile later  ..pppttt|tt                   t: transposed; a line is streamed, two bytes wait
+ *     slot j   ..pppttt|tt                          p: waited, t: transposed, ..: not ours; a line is streamed, two bytes wait
  */
 #pragma once
 
@@ -166,68 +165,80 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_whole(const square *s, size_t size
         turn_columns(s, v, first, size, 1, true, sink);
 }
 
-/* A square of less rows or columns than a line has elements: by masks, or by way of a whole one. */
+/* A square of few rows or columns, which are sooner moved one by one. */
+static DMS_ALWAYS_INLINE bool move_few(const square *s, size_t size)
+{
+    const size_t few = size == 1 ? 2 : 4;
+    if (s->rows > few && s->columns > few)
+        return false;
+    for (size_t i = 0; i < s->rows; i++)
+        for (size_t j = 0; j < s->columns; j++)
+            memcpy(s->to[j] + s->to_offset + i * size, s->from[i] + s->from_offset + j * size, size);
+    return true;
+}
+
+#if VECTOR == DMS_LINE
+
+/* A square of less rows or columns than a line has elements, by masks. */
 static DMS_TARGET DMS_ALWAYS_INLINE void turn_some(const square *s, size_t size, dms_sink sink)
 {
-    const size_t few = size == 1 ? 2 : 4;       /* rows or columns, which are sooner moved one by one */
-    if ((s->rows <= few || s->columns <= few) && sink != DMS_CARRIED) {
-        for (size_t i = 0; i < s->rows; i++)
-            for (size_t j = 0; j < s->columns; j++)
-                memcpy(s->to[j] + s->to_offset + i * size, s->from[i] + s->from_offset + j * size, size);
-        return;
-    }
-#if VECTOR == DMS_LINE
     vector v[DMS_LINE];
-    turn_columns(s, v, 0, size, 1, false, sink);
+    if (sink == DMS_CARRIED || !move_few(s, size))
+        turn_columns(s, v, 0, size, 1, false, sink);
+}
+
 #else
-    _Alignas(DMS_LINE) char rows[DMS_LINE][VECTOR], columns[VECTOR][DMS_LINE];
+
+/* A square of less rows than a line has elements, or less columns than a vector, by way of a whole one. */
+static DMS_TARGET DMS_ALWAYS_INLINE void turn_part(const square *s, size_t size, dms_sink sink)
+{
+    _Alignas(DMS_LINE) char staged[DMS_LINE * VECTOR];      /* its rows, and then its columns */
     char *from[DMS_LINE], *to[VECTOR];
     vector v[DMS_LINE];
+    if (move_few(s, size))
+        return;
     for (size_t i = 0; i < DMS_LINE / size; i++)
-        from[i] = rows[i];
+        from[i] = staged + i * VECTOR;
     for (size_t j = 0; j < VECTOR / size; j++)
-        to[j] = columns[j];
+        to[j] = staged + j * DMS_LINE;
     for (size_t first = 0, count; first < s->columns; first += count) {         /* as many columns as a vector has elements */
         const square whole = {from, to, 0, 0, DMS_LINE / size, VECTOR / size, NULL};
         count = s->columns - first < VECTOR / size ? s->columns - first : VECTOR / size;
         for (size_t i = 0; i < s->rows; i++)
-            dms_copy_short(rows[i], s->from[i] + s->from_offset + first * size, count * size);
+            dms_copy_short(from[i], s->from[i] + s->from_offset + first * size, count * size);
         turn_columns(&whole, v, 0, size, 1, true, DMS_STORED);
         for (size_t j = 0; j < count; j++)
             if (s->rows * size == DMS_LINE && sink == DMS_LINES)
-                DMS_NAME(stream_line)(s->to[first + j] + s->to_offset, columns[j]);
+                DMS_NAME(stream_line)(s->to[first + j] + s->to_offset, to[j]);
             else
-                dms_copy_short(s->to[first + j] + s->to_offset, columns[j], s->rows * size);
+                dms_copy_short(s->to[first + j] + s->to_offset, to[j], s->rows * size);
     }
+}
+
+/* Not inlined: what it needs of the stack made whole squares slower. */
+static DMS_TARGET DMS_NEVER_INLINE void turn_some(const square *s, size_t size, dms_sink sink)
+{
+    switch (size) {
+    case 1: turn_part(s, 1, sink); break;
+    case 2: turn_part(s, 2, sink); break;
+    case 4: turn_part(s, 4, sink); break;
+    case 8: turn_part(s, 8, sink); break;
+    default: turn_part(s, 16, sink); break;
+    }
+}
+
 #endif
-}
 
-/* What was transposed to memory that is cached goes to lines, after the whole tile: a load of what has just been stored by parts would wait. */
-static DMS_TARGET void drain_tile(dms_tile *tile)
+static DMS_TARGET DMS_ALWAYS_INLINE void turn_square(dms_tile *tile, size_t row, size_t column, size_t columns, size_t size)
 {
-    const size_t bytes = tile->rows * tile->element_size, columns = tile->columns;
-    dms_lines *const carries = tile->carries;
-    char **const to = tile->to;
-    if (tile->sink == DMS_GATHERED) {
-        DMS_NAME(drain_lines)(carries, columns * bytes);
-        return;
-    }
-    for (size_t j = 0; j < columns; j++) {
-        DMS_NAME(drain_lines)(&carries[j], bytes);
-        to[j] = carries[j].bytes + carries[j].fill;
-    }
-}
-
-static DMS_TARGET DMS_ALWAYS_INLINE void turn_square(dms_tile *tile, size_t row, size_t column, size_t size)
-{
-    const size_t side = DMS_LINE / size, rows = tile->rows - row, columns = tile->columns - column;
+    const size_t side = DMS_LINE / size, rows = tile->rows - row;
     const square s = {tile->from + row, tile->to + column, tile->from_offset + (int64_t)(column * size), tile->to_offset + (int64_t)(row * size),
-                      rows < side ? rows : side, columns < side ? columns : side, tile->sink == DMS_CARRIED ? tile->carries + column : NULL};
+                      rows < side ? rows : side, columns, tile->sink == DMS_CARRIED ? tile->carries + column : NULL};
     for (size_t i = 0; tile->fetched && i < s.rows; i++)
         DMS_PREFETCH_AT(s.from[i] + s.from_offset, tile->next);
     for (size_t j = 0; tile->claimed && j < s.columns; j++)
         DMS_CLAIM(s.to[j] + s.to_offset, DMS_LINE);
-    if (s.rows < side || s.columns < side)
+    if (s.rows < side || s.columns % (VECTOR / size) != 0)
         turn_some(&s, size, tile->sink);
     else if (tile->sink == DMS_LINES || tile->sink == DMS_CARRIED)
         turn_whole(&s, size, tile->sink);
@@ -235,12 +246,30 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_square(dms_tile *tile, size_t row,
         turn_whole(&s, size, DMS_STORED);
 }
 
-/* Squares that fill the same rows of the target follow each other. */
+/* Where the last whole square begins, which overlaps the one before; SIZE_MAX: none does. */
+static DMS_ALWAYS_INLINE size_t last_whole(size_t count, size_t whole, size_t size)
+{
+    const size_t few = size == 1 ? 2 : 4;       /* rows or columns, which are sooner moved one by one (turn_some) */
+    return count >= whole && count % whole > few ? count - whole : SIZE_MAX;
+}
+
+/* Squares that fill the same rows of the target follow each other. Past the caches none overlap: each line is written once. */
 static DMS_TARGET DMS_ALWAYS_INLINE void turn_tile(dms_tile *tile, size_t size)
 {
-    for (size_t column = 0; column < tile->columns; column += DMS_LINE / size)
-        for (size_t row = 0; row < tile->rows; row += DMS_LINE / size)
-            turn_square(tile, row, column, size);
+    const size_t side = DMS_LINE / size, narrow = VECTOR / size;
+    const bool overlap = LINE_VECTORS > 1 && tile->sink <= DMS_STACKED;     /* longer vectors have masks */
+    const size_t last_row = overlap ? last_whole(tile->rows, side, size) : SIZE_MAX;
+    const size_t last_column = overlap ? last_whole(tile->columns, narrow, size) : SIZE_MAX;
+    for (size_t column = 0, columns; column < tile->columns; column += columns) {
+        const size_t left = tile->columns - column;
+        columns = left >= side ? side : left >= narrow ? left / narrow * narrow : left;
+        if (column > last_column) {
+            column = last_column;
+            columns = narrow;
+        }
+        for (size_t row = 0; row < tile->rows; row += side)
+            turn_square(tile, row < last_row ? row : last_row, column, columns, size);
+    }
 }
 
 /* A whole tile at once. Not inlined: what it needs of the stack made other tiles slower. */
@@ -255,7 +284,7 @@ static DMS_TARGET DMS_NEVER_INLINE void turn_stack(dms_tile *tile)
             turn_columns(&s, v, first, 2, DMS_STACK, true, DMS_STORED);
 }
 
-static DMS_TARGET void DMS_NAME(turn)(dms_tile *tile)
+static DMS_TARGET DMS_NEVER_INLINE void turn_squares(dms_tile *tile)
 {
     const bool stacked = tile->sink == DMS_STACKED && tile->rows == tile->height && tile->columns == tile->width;
     switch (stacked ? 0 : tile->element_size) {
@@ -266,8 +295,46 @@ static DMS_TARGET void DMS_NAME(turn)(dms_tile *tile)
     case 8: turn_tile(tile, 8); break;
     default: turn_tile(tile, 16); break;
     }
-    if (tile->sink >= DMS_COLLECTED)
-        drain_tile(tile);
+}
+
+/* Squares of a tile that has one row of them. A whole square is transposed before its lines are streamed: a load of what has just been stored by parts
+ * would wait. */
+static DMS_TARGET void turn_collected(dms_tile *tile)
+{
+    _Alignas(DMS_LINE) char slots[DMS_LINE][2 * DMS_LINE];
+    char *to[DMS_LINE];
+    const size_t bytes = tile->rows * tile->element_size;
+    dms_tile squares = *tile;
+    squares.to = to;
+    for (size_t column = 0; column < tile->columns; column += squares.columns) {
+        dms_lines *const carries = tile->carries + column;
+        squares.columns = dms_smaller(tile->columns - column, tile->side);
+        for (size_t j = 0; j < squares.columns; j++) {
+            DMS_NAME(copy_line)(slots[j], carries[j].bytes);
+            to[j] = slots[j] + carries[j].fill;
+        }
+        turn_squares(&squares);
+        for (size_t j = 0; j < squares.columns; j++) {
+            const size_t end = carries[j].fill + bytes;
+            carries[j].fill = (uint32_t)(end % DMS_LINE);
+            DMS_NAME(copy_line)(carries[j].bytes, slots[j] + (end - end % DMS_LINE));
+            if (end >= DMS_LINE) {
+                DMS_NAME(store_first)(&carries[j], slots[j]);
+                carries[j].line += DMS_LINE;
+            }
+        }
+        squares.from_offset += (int64_t)(squares.columns * tile->element_size);
+    }
+}
+
+static DMS_TARGET void DMS_NAME(turn)(dms_tile *tile)
+{
+    if (tile->sink == DMS_COLLECTED)
+        turn_collected(tile);
+    else
+        turn_squares(tile);
+    if (tile->sink == DMS_GATHERED)
+        DMS_NAME(drain_lines)(tile->carries, tile->columns * tile->rows * tile->element_size);
 }
 
 static const dms_turner turner = {DMS_NAME(turn), VECTOR};

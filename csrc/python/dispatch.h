@@ -1,33 +1,73 @@
 /* dispatch.h - one call for a dispatch on arrays: part of the Python extension only, which includes it
  *
- * Binding arrays from Python costs a microsecond a tensor. Here the arrays' buffers are taken by the buffer protocol, held against what the
- * operator expects, used and released within one call. Whatever is not plainly right is left to Python, which says what is wrong or
- * knows what to do: nothing has been copied then.
+ * Binding arrays from Python costs a microsecond a tensor. Here the arrays are held against what the operator expects, used and released within
+ * one call. Whatever is not plainly right is left to Python, which says what is wrong or knows what to do: nothing has been copied then.
  *
- * cffi cannot pass objects, so they come as their id(), which CPython documents to be the address. The caller holds references
- * to all of them for the length of the call.
+ * It is a built-in function for each plan: what cffi calls, it calls without the GIL, and a function that takes it again costs 0.3 us more.
  */
 #include "dispatch.cdef"
 
 enum { DMS_FEW_ARRAYS = 33 };           /* up to so many need no memory from the heap: 2.6 KB */
 
-/* Whether the object is an ndarray (no subclass), of the dtype and the layout with this number; then *view holds its buffer. */
+/* The first members of an ndarray, as PyArrayObject_fields of numpy/ndarraytypes.h has them: part of numpy's ABI, by which its macros were compiled into
+ * other modules from version 1.0 on. Python asks for an array that it knows first (dms_describe_array), and sets spec->is_known only where all agree. */
+typedef struct dms_ndarray {
+    PyObject_HEAD
+    char *data;
+    int rank;
+    Py_ssize_t *sizes, *strides;
+    PyObject *base, *dtype;
+    int flags;
+} dms_ndarray;
+
+enum { DMS_WRITEABLE = 0x400 };         /* NPY_ARRAY_WRITEABLE; NPY_ARRAY_WARN_ON_WRITE is the sign of flags */
+
+/* What is read of an array of at most two dimensions. */
+dms_array_fields dms_describe_array(uintptr_t array)
+{
+    const dms_ndarray *a = (const dms_ndarray *)array;
+    dms_array_fields f = {(uintptr_t)a->data, (uintptr_t)a->dtype, a->rank, a->flags, {0, 0}, {0, 0}};
+    for (int d = 0; d < a->rank && d < 2; d++) {
+        f.sizes[d] = a->sizes[d];
+        f.strides[d] = a->strides[d];
+    }
+    return f;
+}
+
+static int dms_is_laid_out(const dms_array_layout *expected, uint32_t rank, const Py_ssize_t *sizes, const Py_ssize_t *strides)
+{
+    for (uint32_t d = 0; d < rank; d++)
+        if (sizes[d] != expected->sizes[d] || (strides[d] != expected->strides[d] && expected->sizes[d] != 1))
+            return 0;
+    return 1;
+}
+
+/* Reading an array's members takes a twentieth of its buffer's export. */
+static int dms_take_known(const dms_ndarray *array, const dms_array_spec *spec, const dms_array_layout *expected, int writable, Py_buffer *view)
+{
+    const int may_be_written = (array->flags & DMS_WRITEABLE) != 0 && array->flags >= 0;
+    view->buf = array->data;
+    view->obj = NULL;                   /* nothing to release */
+    return (uintptr_t)array->dtype == spec->dtype && (uint32_t)array->rank == spec->rank && (may_be_written || !writable) &&
+           dms_is_laid_out(expected, spec->rank, array->sizes, array->strides);
+}
+
+/* Whether the object is an ndarray (no subclass), of the dtype and the layout with this number; then view->buf is its memory, until the view is
+ * released. */
 static int dms_take(PyObject *object, const dms_array_spec *spec, uint32_t layout, int writable, Py_buffer *view)
 {
     const dms_array_layout *expected = &spec->layouts[layout];
-    PyObject *part = PyObject_Type(object);
-    Py_DECREF(part);
-    if ((uintptr_t)part != spec->array_type)
+    if ((uintptr_t)Py_TYPE(object) != spec->array_type)
         return 0;
-    part = PyObject_GetAttr(object, (PyObject *)spec->dtype_name);
+    if (spec->is_known)
+        return dms_take_known((const dms_ndarray *)(void *)object, spec, expected, writable, view);
+    PyObject *part = PyObject_GetAttr(object, (PyObject *)spec->dtype_name);
     if (part == NULL)
         return 0;
     Py_DECREF(part);                    /* the array holds another reference */
     if ((uintptr_t)part != spec->dtype || PyObject_GetBuffer(object, view, writable ? PyBUF_STRIDED : PyBUF_STRIDED_RO) != 0)
         return 0;
-    int same = (uint32_t)view->ndim == spec->rank;
-    for (uint32_t d = 0; same && d < spec->rank; d++)
-        same = view->shape[d] == expected->sizes[d] && (view->strides[d] == expected->strides[d] || expected->sizes[d] == 1);
+    const int same = (uint32_t)view->ndim == spec->rank && dms_is_laid_out(expected, spec->rank, view->shape, view->strides);
     if (!same)
         PyBuffer_Release(view);
     return same;
@@ -65,28 +105,51 @@ static int dms_dispatch_views(const dmlsplit_plan *plan, const dms_array_spec *s
     return done;
 }
 
-/* 1: copied; 0: nothing was, and no exception is set. */
-int dms_dispatch_arrays(const dmlsplit_plan *plan, const dms_array_spec *spec, uintptr_t whole, uintptr_t parts, uint32_t threads)
+/* Whether anything was copied; no exception is set. */
+static int dms_dispatch_arrays(const dms_array_spec *spec, PyObject *whole, PyObject *given, uint32_t threads)
 {
     const size_t count = (size_t)spec->part_count + 1;
     const int are_few = count <= DMS_FEW_ARRAYS;
     Py_buffer few_views[DMS_FEW_ARRAYS];
     void *few_pointers[DMS_FEW_ARRAYS];
     int done = 0;
-    /* cffi releases the GIL around every call. */
-    const PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *const given = (PyObject *)parts;
     PyObject *const tuple = PyList_Check(given) || PyTuple_Check(given) ? PySequence_Tuple(given) : NULL;
     Py_buffer *const views = are_few ? few_views : PyMem_Calloc(count, sizeof *views);
     void **const pointers = are_few ? few_pointers : PyMem_Calloc(count, sizeof *pointers);
     if (tuple != NULL && views != NULL && pointers != NULL)
-        done = dms_dispatch_views(plan, spec, (PyObject *)whole, tuple, threads, views, pointers);
+        done = dms_dispatch_views(spec->plan, spec, whole, tuple, threads, views, pointers);
     if (!are_few) {
         PyMem_Free(pointers);
         PyMem_Free(views);
     }
     Py_XDECREF(tuple);
     PyErr_Clear();
-    PyGILState_Release(gil);
     return done;
+}
+
+/* dispatch(whole, parts, threads=1) -> bool. self: a tuple of the spec's address, and of what has to live as long. */
+static PyObject *dms_dispatch(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    const dms_array_spec *const spec = PyLong_AsVoidPtr(PyTuple_GetItem(self, 0));
+    const unsigned long threads = count > 2 ? PyLong_AsUnsignedLong(arguments[2]) : 1;
+    if (spec == NULL || PyErr_Occurred() != NULL)
+        return NULL;
+    if (count < 2 || count > 3) {
+        PyErr_SetString(PyExc_TypeError, "a whole, its parts and perhaps a number of threads are expected");
+        return NULL;
+    }
+    return PyBool_FromLong(dms_dispatch_arrays(spec, arguments[0], arguments[1], (uint32_t)threads));
+}
+
+/* Appends a function `dispatch` with this self to a list. Both are given by id(), which CPython documents to be the address. 0: there is no memory. */
+int dms_add_dispatch(uintptr_t list, uintptr_t self)
+{
+    static PyMethodDef method = {"dispatch", (PyCFunction)(void (*)(void))dms_dispatch, METH_FASTCALL, NULL};
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *const function = PyCFunction_NewEx(&method, (PyObject *)self, NULL);
+    const int added = function != NULL && PyList_Append((PyObject *)list, function) == 0;
+    Py_XDECREF(function);
+    PyErr_Clear();
+    PyGILState_Release(gil);
+    return added;
 }

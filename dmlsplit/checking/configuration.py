@@ -89,6 +89,8 @@ KEYS: Final[Mapping[str, ValueKind]] = {
     "feature-level": _TEXT,
     "directml": _TEXT_OR_TEXTS,
     "onnxruntime": _TEXT_OR_TEXTS,
+    "windows": _TEXT_OR_TEXTS,
+    "windows-ml": _TEXT_OR_TEXTS,
     "assume": _TEXTS,
     "select": _TEXTS,
     "ignore": _TEXTS,
@@ -109,6 +111,8 @@ KEYS: Final[Mapping[str, ValueKind]] = {
         lambda value: isinstance(value, dict) and all(isinstance(table, dict) for table in value.values()),
     ),
 }
+_OPTIONS: Final = tuple([name for name in KEYS if name not in (*_OF_MODELS, "baseline", "per-file-ignores", "models")])
+"""The keys that are options of `dmlsplit check`."""
 SCHEMA: Final[dict[str, Any]] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "dmlsplit.toml, and [tool.dmlsplit] of pyproject.toml",
@@ -128,7 +132,7 @@ class Configuration(NamedTuple):
     def defaults(self) -> dict[str, Any]:
         """The default options that it sets for `dmlsplit check`, as click takes them."""
         found: dict[str, Any] = {}
-        for name in ("feature-level", "directml", "onnxruntime", "assume", "select", "ignore", "fail-on"):
+        for name in _OPTIONS:
             if name in self.table:
                 value = self.table[name]
                 found[name.replace("-", "_")] = [value] if isinstance(value, str) else value

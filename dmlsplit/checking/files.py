@@ -23,7 +23,7 @@ from dmlsplit.rules import RULES
 from dmlsplit.system.atomic_files import FileKey, inputs_noted, note_inputs
 from dmlsplit.system.errors import InputError, fault_of
 from dmlsplit.system.printable import shortened
-from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, find_target
+from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, WindowsLike, WindowsMLLike, find_target
 from dmlsplit.verdicts.validation import evaluate
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ def check_files(
     feature_level: LevelLike = None,
     directml: ReleaseLike = None,
     onnxruntime: RuntimeLike = None,
+    windows: WindowsLike = None,
+    windows_ml: WindowsMLLike = None,
     shapes: Mapping[str, Sequence[Dim]] | None = None,
     dims: Mapping[str, int] | None = None,
     free_dimensions: Mapping[str, int] | None = None,
@@ -88,11 +90,13 @@ def check_files(
     of files that models refer to. `executor` reads several files at once: any concurrent.futures.Executor, of processes
     where it is to be faster.
 
+    `windows` and `windows_ml` are targets as find_target has them.
+
     Raises ValueError for an unknown level, release, version or assumption, or for several targets at once.
     """
     from dmlsplit.checking.front_ends import Given
 
-    target = find_target(feature_level, directml, onnxruntime, assume=assume)
+    target = find_target(feature_level, directml, onnxruntime, windows=windows, windows_ml=windows_ml, assume=assume)
     folders = tuple([os.fspath(path) for path in allow_paths])
     given = Given(dict(shapes or {}), dict(dims or {}), folders, False, dict(free_dimensions or {}))
     question = Question((target,), given)

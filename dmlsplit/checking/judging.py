@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, overload
 
 from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.descriptors.diagnostics import Report
-from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, find_target
+from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, WindowsLike, WindowsMLLike, find_target
 from dmlsplit.verdicts.validation import evaluate
 
 if TYPE_CHECKING:
@@ -32,20 +32,23 @@ def validate(
     feature_level: LevelLike = None,
     directml: ReleaseLike = None,
     onnxruntime: RuntimeLike = None,
+    windows: WindowsLike = None,
+    windows_ml: WindowsMLLike = None,
 ) -> Report:
     """Judges a descriptor, of an operator or of a graph, by a feature level or by a DirectML release (the newest known
     where nothing is given).
 
     A feature level is judged by the documented tables and rules, and refuses what every observed build refuses. For a
     release, `hresult` is that build's answer (None where the call ends the process). A version of ONNX Runtime is
-    judged as the release that it ships. Operators other than Split and Join are judged by recorded tables
+    judged as the release that it ships, a Windows ("10-22H2") as the DirectML.dll in its System32, a Windows ML
+    ("2.1.71") as the DirectML that it brings. Operators other than Split and Join are judged by recorded tables
     (`basis_of_verdict` is "tables"): ok says that nothing recorded refuses them. The report holds every fault, in
     descriptor order; a graph's GraphReport also has the correctness of each graph output.
 
     Raises ValueError for an unknown level, release or version or for several at once, TypeError for anything but a
     descriptor of an operator or a graph.
     """
-    target = find_target(feature_level, directml, onnxruntime)
+    target = find_target(feature_level, directml, onnxruntime, windows=windows, windows_ml=windows_ml)
     if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
         from dmlsplit import graphs  # large, and most programs have operators only
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import glob
+import itertools
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -27,6 +28,7 @@ from dmlsplit.targets.releases import NEWEST, releases
 from dmlsplit.targets.runtime_versions import NEWEST as NEWEST_RUNTIME
 from dmlsplit.targets.runtime_versions import runtimes
 from dmlsplit.targets.target import ASSUMPTIONS, Target, find_target
+from dmlsplit.targets.windows import windows_ml_versions, windows_versions
 
 Command: TypeAlias = Callable[..., int]
 Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]]
@@ -63,6 +65,9 @@ class Integer(ParamType[int]):
         return number
 
 
+TARGETS: Final = ("feature_level", "directml", "onnxruntime", "windows", "windows_ml")
+"""The options that name targets, as find_target has them."""
+_TOGETHER: Final = ("onnxruntime", "windows")
 _assume_option: Final = click.option(
     "--assume",
     multiple=True,
@@ -101,24 +106,32 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
             "descriptor, by the DirectML in it."
             f"{' May be given several times.' if several else ''}",
         )
+        @click.option(
+            "--windows",
+            metavar="W",
+            multiple=True,
+            shell_complete=completing(lambda: [each.name for each in windows_versions()]),
+            help="Judge by the DirectML.dll of this Windows: 10-22H2, 11-24H2; with --onnxruntime, by that version "
+            "over this DLL, as an application has it that brings none.",
+        )
+        @click.option(
+            "--windows-ml",
+            metavar="V",
+            multiple=True,
+            shell_complete=completing(lambda: [each.version for each in windows_ml_versions()]),
+            help="Judge by the ONNX Runtime of this Windows ML: 2.1.71, or 2.1 for its newest.",
+        )
         @_assume_option
         @functools.wraps(command)
-        def judging(
-            *args: Any,
-            feature_level: tuple[str, ...],
-            directml: tuple[str, ...],
-            onnxruntime: tuple[str, ...],
-            assume: tuple[str, ...],
-            **options: Any,
-        ) -> int:
-            given = {"feature_level": feature_level, "directml": directml, "onnxruntime": onnxruntime}
+        def judging(*args: Any, assume: tuple[str, ...], **options: Any) -> int:
+            given = {name: options.pop(name) for name in TARGETS}
             if any(_is_on_command_line(name) for name in given):  # then what a configuration names does not count
                 given = {name: value if _is_on_command_line(name) else () for name, value in given.items()}
-            targets = _targets(**given, assume=assume)
+            targets = _targets(assume, **given)
             if several:
                 return command(*args, targets=targets, **options)
             if len(targets) > 1:
-                raise click.UsageError("--directml, --onnxruntime: one release at a time")
+                raise click.UsageError("--directml, --onnxruntime, --windows: one release at a time")
             return command(*args, target=targets[0], **options)
 
         return judging
@@ -140,7 +153,7 @@ def runtime_options(command: Command) -> Command:
     @_assume_option
     @functools.wraps(command)
     def in_session(*args: Any, onnxruntime: str, assume: tuple[str, ...], **options: Any) -> int:
-        (target,) = _targets((), (), (onnxruntime,), assume)
+        (target,) = _targets(assume, onnxruntime=(onnxruntime,))
         return command(*args, target=target, **options)
 
     return in_session
@@ -171,23 +184,29 @@ def _is_on_command_line(name: str) -> bool:
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
-def _targets(
-    feature_level: tuple[str, ...], directml: tuple[str, ...], onnxruntime: tuple[str, ...], assume: tuple[str, ...]
-) -> tuple[Target, ...]:
-    """The targets that the options name: one level, or releases and versions of ONNX Runtime. UsageError for others."""
+def _targets(assume: tuple[str, ...], **given: tuple[str, ...]) -> tuple[Target, ...]:
+    """The targets that the options name: one level, or releases, versions of ONNX Runtime, Windows and Windows ML; each
+    version of ONNX Runtime is over each Windows. UsageError for others."""
+    feature_level, runtimes_, windows = (given.get(name, ()) for name in ("feature_level", "onnxruntime", "windows"))
     try:
-        if feature_level and (directml or onnxruntime):
-            other = "--directml" if directml else "--onnxruntime"
-            raise ValueError(f"--feature-level and {other} exclude each other")
-        asked: list[tuple[str | None, str | None, str | None]] = [(level, None, None) for level in feature_level]
-        asked += [(None, release, None) for release in directml]
-        asked += [(None, None, version) for version in onnxruntime]
-        targets = tuple(dict.fromkeys(find_target(*names, assume=assume) for names in asked or [(None, None, None)]))
+        for name in TARGETS[1:]:
+            if feature_level and given.get(name):
+                raise ValueError(f"--feature-level and --{name.replace('_', '-')} exclude each other")
+        alone = TARGETS if not (runtimes_ and windows) else [name for name in TARGETS if name not in _TOGETHER]
+        asked: list[dict[str, str]] = [{name: value} for name in alone for value in given.get(name, ())]
+        if runtimes_ and windows:
+            asked += [dict(zip(_TOGETHER, names, strict=True)) for names in itertools.product(runtimes_, windows)]
+        targets = tuple(dict.fromkeys(_target(names, assume) for names in asked or [{}]))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if feature_level and len(targets) > 1:
         raise click.UsageError("--feature-level: one level at a time; 'dmlsplit levels' asks all of them")
     return targets
+
+
+def _target(names: Mapping[str, str], assume: tuple[str, ...]) -> Target:
+    levels: dict[str, Any] = dict(names)
+    return find_target(**levels, assume=assume)
 
 
 def allow_path_option(said: str) -> Callable[[Command], Command]:

@@ -13,7 +13,7 @@ from dmlsplit.checking import configuration
 from dmlsplit.checking.configuration import Configuration
 from dmlsplit.checking.files import Question
 from dmlsplit.checking.front_ends import Given
-from dmlsplit.cli._arguments import rule_filter
+from dmlsplit.cli._arguments import TARGETS, rule_filter
 from dmlsplit.system.errors import InputError
 from dmlsplit.targets.target import find_target
 
@@ -35,7 +35,7 @@ def _refuse_unknown(found: Configuration, defaults: dict[str, Any]) -> None:
         rule_filter(defaults.get("select", ()), defaults.get("ignore", ()))
         for rules in found.table.get("per-file-ignores", {}).values():
             rule_filter((), rules)
-        for option in ("feature_level", "directml", "onnxruntime"):
+        for option in TARGETS:
             for name in defaults.get(option, ()):
                 find_target(**{option: name}, assume=defaults.get("assume", ()))
     except (click.UsageError, ValueError) as error:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dmlsplit.descriptors.layout import packed_strides
 from dmlsplit.native import core
+from dmlsplit.native.dispatchers import array_dispatcher
 from dmlsplit.native.fresh import FreshArrays
 from dmlsplit.system.foreign import as_array, is_foreign, tensor_maker
 from dmlsplit.system.integers import integer, integers
@@ -42,10 +43,11 @@ def split(
     limits apply. A DLPack tensor of another library is accepted as well and gives tensors of that library. ValueError
     for lengths or sections that do not fit the shape, TypeError for arrays that cannot be copied byte by byte.
     """
-    source = _plain_array(array, "array")
+    source = array if _is_plain(array) else _plain_array(array, "array")
     pieces = None if lengths is None else integers(lengths, "lengths")
     count = None if sections is None else integer(sections, "sections")
-    recipe = _split_recipe(source.shape, source.strides, source.dtype, integer(axis, "axis"), pieces, count)
+    axis = axis if type(axis) is int else integer(axis, "axis")
+    recipe = _split_recipe(source.shape, source.strides, source.dtype, axis, pieces, count)
     outputs = recipe.fresh.make()
     recipe.copy(source, outputs)
     return outputs if source is array else [*map(tensor_maker(array), outputs)]
@@ -61,17 +63,18 @@ def join(arrays: Sequence[npt.NDArray[Scalar]], axis: SupportsIndex) -> npt.NDAr
         given = list(arrays)
     except TypeError:
         raise TypeError(f"arrays: {arrays!r} is not a sequence of arrays") from None
-    sources = [_plain_array(array, f"arrays[{i}]") for i, array in enumerate(given)]
+    sources = [array if _is_plain(array) else _plain_array(array, f"arrays[{i}]") for i, array in enumerate(given)]
     if not sources:
         raise ValueError("at least one array is needed")
+    dtype = sources[0].dtype
     for i, source in enumerate(sources):
-        if source.dtype != sources[0].dtype:
+        if source.dtype is not dtype and source.dtype != dtype:
             raise ValueError(
                 f"arrays[{i}] has dtype {source.dtype}, arrays[0] {sources[0].dtype}; a join converts nothing"
             )
     layouts = tuple([(source.shape, source.strides) for source in sources])
-    recipe = _join_recipe(layouts, sources[0].dtype, integer(axis, "axis"))
-    output = np.empty(recipe.whole_shape, sources[0].dtype)
+    recipe = _join_recipe(layouts, dtype, axis if type(axis) is int else integer(axis, "axis"))
+    output = np.empty(recipe.whole_shape, dtype)
     recipe.copy(output, sources)
     made: npt.NDArray[Scalar] = output if sources[0] is given[0] else tensor_maker(given[0])(output)
     return made
@@ -92,12 +95,11 @@ class _Recipe:
         if dtype.itemsize == 0:
             return
         self._plan = core.Plan.of(direction, dtype.itemsize, axis, whole, parts)
-        if len(self.whole_shape) <= core.DISPATCHER_RANK and core.HAS_GIL:
-            layouts = [
-                (shape, strides or tuple([stride * dtype.itemsize for stride in packed_strides(shape)]))
-                for shape, strides in (whole, *parts)
-            ]
-            self._dispatcher = core.ArrayDispatcher(self._plan, np.ndarray, dtype, layouts)
+        layouts = [
+            (shape, strides or tuple([stride * dtype.itemsize for stride in packed_strides(shape)]))
+            for shape, strides in (whole, *parts)
+        ]
+        self._dispatcher = array_dispatcher(self._plan, dtype, layouts)
 
     def copy(self, whole: np.ndarray, parts: list[np.ndarray]) -> None:
         """Copies between arrays of the shapes and strides that the recipe was made for."""
@@ -142,6 +144,11 @@ def _join_recipe(layouts: tuple[tuple[Shape, Shape], ...], dtype: np.dtype[Any],
             raise ValueError(f"arrays[{i}] has shape {shape}, arrays[0] {first}; only axis {axis} may differ")
     whole = (*first[:axis], sum(shape[axis] for shape, _ in layouts), *first[axis + 1 :])
     return _Recipe(core.JOIN, dtype, axis, (whole, None), layouts)
+
+
+def _is_plain(array: object) -> bool:
+    """Whether it is a numpy array that can be copied byte by byte, and no subclass."""
+    return type(array) is np.ndarray and not array.dtype.hasobject
 
 
 def _plain_array(array: Any, name: str) -> np.ndarray:

@@ -6,7 +6,7 @@ Importing this module without the extension works; using it raises NativeError.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dmlsplit.system.errors import NativeError
@@ -170,12 +170,18 @@ class ArrayDispatcher:
     """Runs a plan on ndarrays of exactly the expected layout; one call checks and copies.
 
     `layouts`: sizes and strides (bytes) of the whole, then of the parts, of at most DISPATCHER_RANK dimensions.
+    `is_known`: members of the arrays are where array_fields reads them.
     """
 
-    __slots__ = ("_arguments", "_keep")
+    __slots__ = ("run",)
 
     def __init__(
-        self, plan: Plan, array_type: type, dtype: object, layouts: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
+        self,
+        plan: Plan,
+        array_type: type,
+        dtype: object,
+        layouts: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
+        is_known: bool = False,
     ) -> None:
         numbers: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         layout_of = ffi.new("uint32_t[]", [numbers.setdefault(layout, len(numbers)) for layout in layouts])
@@ -185,12 +191,30 @@ class ArrayDispatcher:
         spec.array_type, spec.dtype, spec.dtype_name = id(array_type), id(dtype), id(name)
         spec.rank, spec.part_count = len(layouts[0][0]), plan.part_count
         spec.split, spec.layouts, spec.layout_of = plan.direction == SPLIT, c_layouts, layout_of
-        self._arguments = plan._pointer, spec
-        self._keep = c_layouts, layout_of, array_type, dtype, name, plan
+        spec.is_known = is_known
+        spec.plan = plan._pointer
+        found: list[Callable[..., bool]] = []
+        keep = address_of(spec), spec, c_layouts, layout_of, array_type, dtype, name, plan
+        if not lib.dms_add_dispatch(id(found), id(keep)):
+            raise MemoryError
+        self.run = found[0]
+        """run(whole, parts, threads=1): False, and nothing is copied, where anything has to be looked at closely."""
 
-    def run(self, whole: object, parts: object, threads: int = 1) -> bool:
-        """False, and nothing is copied, where anything has to be looked at more closely."""
-        return bool(lib.dms_dispatch_arrays(*self._arguments, id(whole), id(parts), threads))
+
+class ArrayFields(NamedTuple):
+    """What the core reads of an ndarray of two dimensions."""
+
+    data: int
+    dtype: int
+    flags: int
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def array_fields(array: object) -> ArrayFields:
+    """The members of an ndarray of two dimensions, read where numpy's ABI has them; nonsense where it has not."""
+    fields = lib.dms_describe_array(id(array))
+    return ArrayFields(fields.data, fields.dtype, fields.flags, tuple(fields.sizes), tuple(fields.strides))
 
 
 def address(number: int) -> Any:

@@ -14,6 +14,7 @@ from dmlsplit.descriptors.diagnostics import Report
 from dmlsplit.descriptors.geometry import Geometry
 from dmlsplit.native import core
 from dmlsplit.native.binding import BoundMemory, BoundTensor, bind, check_apart, new_output
+from dmlsplit.native.dispatchers import array_dispatcher
 from dmlsplit.native.fresh import FreshArrays
 from dmlsplit.native.plans import plan_of
 from dmlsplit.native.threads import NumThreads, thread_count
@@ -90,10 +91,8 @@ class CompiledOperator(Generic[DescT_co]):
         self.plan = plan_of(geometry, *self._own_strides)
         """The plan that the C core runs; `plan.describe()` explains it."""
         self.num_threads = thread_count(num_threads, self.plan.bytes)
-        self._dispatcher = None
-        if len(self._whole.sizes) <= core.DISPATCHER_RANK and core.HAS_GIL:
-            layouts = [(tensor.sizes, tensor.strides) for tensor in (self._whole, *self._parts)]
-            self._dispatcher = core.ArrayDispatcher(self.plan, np.ndarray, self._whole.dtype, layouts)
+        layouts = [(tensor.sizes, tensor.strides) for tensor in (self._whole, *self._parts)]
+        self._dispatcher = array_dispatcher(self.plan, self._whole.dtype, layouts)
 
     @property
     def tensors(self) -> tuple[BoundTensor, Sequence[BoundTensor]]:

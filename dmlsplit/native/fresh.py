@@ -22,11 +22,12 @@ LINE: Final = 64
 class FreshArrays:
     """Makes packed arrays of given shapes again and again; thread-safe."""
 
-    __slots__ = ("_dtype", "_offsets", "_shapes", "_size")
+    __slots__ = ("_dtype", "_dtypes", "_offsets", "_shapes", "_size")
 
     def __init__(self, shapes: Sequence[tuple[int, ...]], dtype: np.dtype[Any]) -> None:
         self._shapes = list(shapes)
         self._dtype = dtype
+        self._dtypes = [dtype] * len(shapes)
         sizes = [math.prod(shape) * dtype.itemsize for shape in shapes]
         *offsets, total = accumulate([(size + LINE - 1) // LINE * LINE for size in sizes], initial=0)
         one_block = max(sizes, default=0) < HUGE_PAGE_ARRAY <= total <= ARENA_LIMIT
@@ -35,9 +36,9 @@ class FreshArrays:
 
     def make(self) -> list[np.ndarray]:
         """New arrays, their contents undefined; MemoryError where there is no room."""
-        dtype = self._dtype
         if self._offsets is None:
-            return [np.empty(shape, dtype) for shape in self._shapes]
+            return [*map(np.empty, self._shapes, self._dtypes)]
+        dtype = self._dtype
         block = np.empty(self._size, np.uint8)
         start = -block.__array_interface__["data"][0] % LINE
         return [

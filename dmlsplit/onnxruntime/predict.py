@@ -147,6 +147,8 @@ class _Predictor:
 
     def before_operators(self) -> None:
         """Loading, shape inference, folding, the choice of the provider; what is not known of them."""
+        if self.runtime.no_session:
+            self._fail("onnxruntime/no-device", self.runtime.no_session)
         if not self.runtime.observed:
             message = f"what {self.runtime.version} does was not observed"
             self._unknown("onnxruntime/version-not-observed", message)

@@ -38,6 +38,7 @@ BIND_INPUTS: Final = _page("IDMLBindingTable::BindInputs", "win32/api/directml/n
 BIND_OUTPUTS: Final = _page(
     "IDMLBindingTable::BindOutputs", "win32/api/directml/nf-directml-idmlbindingtable-bindoutputs"
 )
+VERSION_HISTORY: Final = _page("DirectML version history", "ai/directml/dml-version-history")
 CREATE_DEVICE: Final = _page("DMLCreateDevice1", "win32/api/directml/nf-directml-dmlcreatedevice1")
 QUERY_LEVELS: Final = _page(
     "DML_FEATURE_QUERY_FEATURE_LEVELS", "win32/api/directml/ns-directml-dml_feature_query_feature_levels"

@@ -7,7 +7,7 @@ from typing import Final
 
 from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Notice
-from dmlsplit.rules._sources import ONNX_BOTH_SHAPES, Source
+from dmlsplit.rules._sources import ONNX_BOTH_SHAPES, VERSION_HISTORY, Source
 from dmlsplit.rules.graph_faults import FaultKind
 
 _DML: Final = "providers/dml/DmlExecutionProvider/src"
@@ -29,6 +29,7 @@ HELPER: Final = _file("providers/dml/OperatorAuthorHelper/OperatorHelper.cpp")
 KERNELS: Final = _file(f"{_DML}/Operators/OperatorRegistration.cpp")
 ADAPTER: Final = _file(f"{_DML}/MLOperatorAuthorImpl.cpp")
 PREFERENCE: Final = _file("framework/fallback_cpu_capability.cc")
+NEEDED_LEVEL: Final = _file("providers/dml/dml_provider_factory.cc")
 LOADING: Final = _file("graph/model_load_utils.h")
 RESOLVING: Final = _file("graph/graph.cc")
 RESHAPING: Final = _file("optimizer/reshape_fusion.cc")
@@ -68,6 +69,18 @@ VERSION_NOT_OBSERVED = _habit(
     "This version was not observed.",
     "The wheels up to 1.17.3, and 1.18.1, have no onnxruntime.dll to be asked. 1.18.1 is answered for as 1.18.0, which "
     "ships the same DirectML; of older versions nothing is predicted.",
+)
+NO_DEVICE = Habit(
+    "onnxruntime/no-device",
+    "The DirectML.dll of this Windows is older than ONNX Runtime needs.",
+    "From 1.14 on ONNX Runtime creates its device with feature level 5_0, before that with 2_0. Where the DLL has "
+    "less, the execution provider cannot be added: 887A0004, 'The specified device interface or feature level is not "
+    "supported on this system'. The DirectML.dll beside onnxruntime.dll, which packages bring, is loaded in place of "
+    "the system's.",
+    (NEEDED_LEVEL, VERSION_HISTORY),
+    _E,
+    Basis.DOCUMENTED,
+    cure="ship the DirectML.dll of the package beside onnxruntime.dll",
 )
 OPSET_TOO_NEW = _habit(
     "onnxruntime/opset-too-new",

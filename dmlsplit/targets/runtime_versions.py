@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
+from dmlsplit.descriptors.enums import FeatureLevel
 from dmlsplit.targets.release_names import find_release
 from dmlsplit.targets.releases import Release
 
@@ -53,11 +54,23 @@ class Runtime:
     """The observed version whose answers are used for this one, "" for its own."""
     observed: bool = True
     """False where neither this version nor `like` was tested with models; nothing is predicted for it."""
+    shipped_as: str = ""
+    """Where its DirectML.dll is from, or what it is part of, if not of its own package: see targets.windows."""
+    no_session: str = ""
+    """Why no session can be made, whatever the model; "" for none."""
 
     @property
     def judged_by(self) -> str:
         """The name that reports use."""
-        return f"onnxruntime {self.version}"
+        name = f"onnxruntime {self.version}"
+        if not self.shipped_as:
+            return name
+        return f"{name} {self.shipped_as}" if self.shipped_as.startswith("over ") else f"{self.shipped_as} ({name})"
+
+    @property
+    def needed_level(self) -> FeatureLevel:
+        """The feature level that it creates its device with; DMLCreateDevice1 fails where the DLL has less."""
+        return FeatureLevel.FL_5_0 if self.key >= _FIRST_TO_NEED_5_0 else FeatureLevel.FL_2_0
 
     @property
     def release(self) -> Release:
@@ -73,6 +86,10 @@ class Runtime:
     def traits(self) -> RuntimeTraits:
         """How it treats models in another way than other versions do."""
         return _traits_of(self.version)
+
+
+_FIRST_TO_NEED_5_0: Final = (1, 14)
+"""Source: microsoft/onnxruntime, pull request 14172."""
 
 
 @cache

@@ -14,6 +14,7 @@ from dmlsplit.targets.feature_levels import TensorSupport, documented_support
 from dmlsplit.targets.release_names import find_release
 from dmlsplit.targets.releases import NEWEST, Release, SizeArithmetic, release_of_level
 from dmlsplit.targets.runtime_versions import Runtime, find_runtime
+from dmlsplit.targets.windows import Windows, WindowsML, find_windows, find_windows_ml, over_windows
 
 Support: TypeAlias = Mapping[OperatorType, tuple[TensorSupport, ...]]
 By: TypeAlias = FeatureLevel | Release | Runtime
@@ -22,6 +23,8 @@ LevelLike: TypeAlias = FeatureLevel | int | str | None
 ReleaseLike: TypeAlias = Release | str | None
 RuntimeLike: TypeAlias = Runtime | str | None
 """A release, or a version of ONNX Runtime, as callers name it; None for none."""
+WindowsLike: TypeAlias = Windows | str | None
+WindowsMLLike: TypeAlias = WindowsML | str | None
 
 
 class Use(enum.Enum):
@@ -86,6 +89,7 @@ class Target:
         "runtime",
         "support",
         "total_counts_whole_elements",
+        "windows",
     )
 
     name: str
@@ -105,12 +109,15 @@ class Target:
         support: Support | None = None,
         *,
         compute_only: bool = False,
+        windows: Windows | None = None,
     ) -> None:
-        """`support` replaces the tensor support of the level's page or of the release."""
+        """`support` replaces the tensor support of the level's page or of the release; `windows` is what has the
+        DirectML.dll."""
+        self.windows = windows
         self.lacking = lacking or {}
         self.runtime = by if isinstance(by, Runtime) else None
         self.compute_only = compute_only and self.runtime is not None
-        self._key = by, tuple(self.lacking.items()), tuple((support or {}).items()), self.compute_only
+        self._key = by, tuple(self.lacking.items()), tuple((support or {}).items()), self.compute_only, windows
         if isinstance(by, Release | Runtime):
             release = by if isinstance(by, Release) else by.release
             self.release: Release | None = release
@@ -130,6 +137,10 @@ class Target:
             self.arithmetic = SizeArithmetic.EXACT
             self.total_counts_whole_elements = False
             self.invalid_argument = HResult.E_INVALIDARG
+        if windows is not None and self.runtime is None:
+            self.name = f"{windows.title} (directml {windows.directml}: {self.name}, documented)"
+            if self.release is not None:
+                self.name = f"{windows.title} ({self.release.judged_by})"
         if support:
             self.support = self.builds = support
         if lacking:
@@ -142,11 +153,15 @@ class Target:
     def kind(self) -> str:
         """The kind of target under its name in find_target and on the command line: feature_level, directml or
         onnxruntime."""
+        if self.windows is not None:
+            return "windows"
         return "onnxruntime" if self.runtime is not None else "feature_level" if self.release is None else "directml"
 
     @property
     def short_name(self) -> str:
         """The name on the command line: 3_0, 1.15.4, a package, 1.24.4."""
+        if self.windows is not None:
+            return self.windows.name
         if self.runtime is not None:
             return self.runtime.version
         return str(self.feature_level) if self.release is None else self.release.label
@@ -158,8 +173,8 @@ class Target:
         return hash(self._key)
 
     def __reduce__(self) -> tuple[object, ...]:
-        by, lacking, support, compute_only = self._key
-        return partial(Target, compute_only=compute_only), (by, dict(lacking), dict(support))
+        by, lacking, support, compute_only, windows = self._key
+        return partial(Target, compute_only=compute_only, windows=windows), (by, dict(lacking), dict(support))
 
     def __repr__(self) -> str:
         return f"Target({self.name})"
@@ -187,13 +202,20 @@ def find_target(
     directml: ReleaseLike = None,
     onnxruntime: RuntimeLike = None,
     *,
+    windows: WindowsLike = None,
+    windows_ml: WindowsMLLike = None,
     assume: Iterable[str] = (),
 ) -> Target:
     """Finds the target that the arguments name; the newest release where none is given.
 
-    `assume`: properties of the device, names from ASSUMPTIONS. ValueError where more than one target is given or a name
-    is unknown; the message lists the known names.
+    `windows` ("10-22H2") is the DirectML.dll of that Windows: a build of its version, or where none was asked its
+    feature level, as documented; with `onnxruntime`, that version over this DLL, as an application has it that brings
+    none. `windows_ml` ("2.1.71") is the ONNX Runtime in it, with the DirectML that it brings. `assume`: properties of
+    the device, names from ASSUMPTIONS. ValueError where more than one target is given, a name is unknown (the message
+    lists the known names) or a Windows has no DirectML.dll.
     """
+    if windows is not None or windows_ml is not None:
+        return _of_windows(windows, windows_ml, feature_level, directml, onnxruntime, tuple(assume))
     if (feature_level is not None) + (directml is not None) + (onnxruntime is not None) > 1:
         values = {"feature_level": feature_level, "directml": directml, "onnxruntime": onnxruntime}
         given = [name for name, value in values.items() if value is not None]
@@ -205,14 +227,48 @@ def find_target(
         by = find_release(directml)
     elif onnxruntime is not None:
         by = find_runtime(onnxruntime)
-    target, assumed = target_of(by), tuple(assume)
+    return _on_device(by, tuple(assume))
+
+
+def _on_device(by: By, assumed: tuple[str, ...], windows: Windows | None = None) -> Target:
+    """The target on a device with these properties."""
     for name in assumed:
         if name not in ASSUMPTIONS:
             raise ValueError(f"unknown assumption {name!r}; known: {', '.join(ASSUMPTIONS)}")
-    if not assumed:
+    target = target_of(by)
+    if not assumed and windows is None:
         return target
     build = target.release if target.release is not None else release_of_level(target.feature_level)
-    return Target(by, lacking(assumed, build), compute_only=COMPUTE_ONLY in assumed)
+    return Target(by, lacking(assumed, build), compute_only=COMPUTE_ONLY in assumed, windows=windows)
+
+
+def _of_windows(
+    windows: WindowsLike,
+    windows_ml: WindowsMLLike,
+    feature_level: LevelLike,
+    directml: ReleaseLike,
+    onnxruntime: RuntimeLike,
+    assumed: tuple[str, ...],
+) -> Target:
+    """The target of find_target where a Windows or a Windows ML is given."""
+    given = {"windows_ml": windows_ml, "feature_level": feature_level, "directml": directml, "onnxruntime": onnxruntime}
+    others = [name for name, value in given.items() if value is not None]
+    if windows_ml is not None:
+        if windows is not None:
+            raise ValueError("windows and windows_ml exclude each other: Windows ML brings a DirectML.dll of its own")
+        if len(others) > 1:
+            raise ValueError(f"{' and '.join(others)} exclude each other")
+        return _on_device(find_windows_ml(windows_ml).runtime, assumed)
+    if set(others) - {"onnxruntime"}:
+        raise ValueError(f"windows and {others[0]} exclude each other")
+    assert windows is not None
+    found = find_windows(windows)
+    if onnxruntime is not None:
+        return _on_device(over_windows(find_runtime(onnxruntime), found), assumed)
+    by = found.release or found.feature_level
+    if by is None:
+        raise ValueError(f"{found.title} has no DirectML.dll: {found.remark}; applications bring their own")
+    return _on_device(by, assumed, found)
 
 
 def find_target_release(directml: ReleaseLike = None, onnxruntime: RuntimeLike = None) -> Release:

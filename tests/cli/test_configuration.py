@@ -35,6 +35,25 @@ def test_targets(check):
     assert judges(check('directml = "1.8.0"', "--feature-level", "4_1")) == ["feature level 4_1"]
 
 
+def test_windows(check):
+    assert judges(check('windows = "11-22H2"')) == ["Windows 11 22H2 (directml 1.8.0)"]
+    assert judges(check('windows = ["10-22H2", "11-24H2"]', "--windows-ml", "2.1")) == [
+        "Windows ML 2.1.71 (onnxruntime 1.24.6)"
+    ]
+    assert judges(check('windows-ml = "2.6"\nwindows = "10-22H2"')) == [
+        "Windows 10 22H2 (directml 1.1.0: feature level 2_0, documented)",
+        "Windows ML 2.6.74-rc (onnxruntime 1.30.0)",
+    ]
+    both = 'onnxruntime = ["1.24.4", "1.30.0"]\nwindows = ["10-22H2"]'
+    assert judges(check(both)) == [
+        f"onnxruntime {v} over Windows 10 22H2 (directml 1.1.0)" for v in ("1.24.4", "1.30.0")
+    ]
+    for text in ('windows = "10-1809"', 'windows = "13"', 'windows-ml = "1.8"'):
+        refused = check(text)
+        assert (refused.status, refused.err.count("\n")) == (2, 1)
+        assert "dmlsplit.toml: " in refused.err
+
+
 def test_pyproject(check):
     text = '[project]\nname = "x"\n[tool.dmlsplit]\nfeature-level = "3_0"\n'
     assert judges(check(text, name="pyproject.toml")) == ["feature level 3_0"]
@@ -79,14 +98,13 @@ def test_baseline_and_severity(check, cli, tmp_path):
 
 
 def test_shapes_of_models(cli, tmp_path):
-    helper = pytest.importorskip("onnx").helper
-    value = helper.make_tensor_value_info
-    node = helper.make_node("Split", ["x"], ["a", "b"], name="cut", axis=1)
-    outputs = [value(name, 1, None) for name in "ab"]
-    graph = helper.make_graph([node], "g", [value("x", 1, ["n", "c"])], outputs)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 11)])
+    pytest.importorskip("onnx")
+    from tests.models import model, node, value
+
+    cut = node("Split", ["x"], ["a", "b"], name="cut", axis=1)
+    made = model([cut], [value("x", ["n", "c"])], ["a", "b"], opset=11)
     for name in ("one", "two"):
-        (tmp_path / f"{name}.onnx").write_bytes(model.SerializeToString())
+        (tmp_path / f"{name}.onnx").write_bytes(made.SerializeToString())
 
     def shapes(text, *args):
         (tmp_path / "dmlsplit.toml").write_text(text)

@@ -14,7 +14,7 @@ onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 from dmlsplit.mending.writing import is_relative_everywhere  # noqa: E402
-from tests.formats.onnx_models import FLOAT, graph, ints, model, node, value  # noqa: E402
+from tests.models import FLOAT, graph, ints, model, node, value  # noqa: E402
 
 LEVEL = ("--feature-level", "2_0")
 LARGE = 300_000

@@ -9,7 +9,7 @@ import pytest
 
 from dmlsplit.report import svg
 from tests.cli.conftest import BAD, GOOD, HOSTILE, INT64, MALFORMED, OTHER
-from tests.formats.onnx_models import model, node, value
+from tests.models import model, node, value
 
 NS = "{http://www.w3.org/2000/svg}"
 
@@ -101,13 +101,10 @@ def test_thousands_of_operators(cli, tmp_path):
 
 def test_nodes_of_a_model(cli, tmp_path):
     onnx = pytest.importorskip("onnx")
-    make, float_ = onnx.helper, onnx.TensorProto.FLOAT
-    nodes = [make.make_node("Split", ["x"], ["a", "b"], name="cut", axis=1, num_outputs=2)]
-    inputs = [make.make_tensor_value_info("x", float_, ["batch", 4])]
-    outputs = [make.make_tensor_value_info("a", float_, None)]
-    graph = make.make_graph(nodes, "g", inputs, outputs)
-    model = make.make_model(graph, opset_imports=[make.make_opsetid("", 18)], ir_version=9)
-    onnx.save(model, tmp_path / "m.onnx")
+    from tests.models import model, node, value
+
+    cut = node("Split", ["x"], ["a", "b"], name="cut", axis=1, num_outputs=2)
+    onnx.save(model([cut], [value("x", ["batch", 4])], ir_version=9), tmp_path / "m.onnx")
     status, out, err = cli("draw", "m.onnx", "--dim", "batch=3")
     assert (status, err, headings(out)) == (0, "", ["cut DML_OPERATOR_SPLIT"])
     status, out, err = cli("draw", "m.onnx", "-o", "m.svg")

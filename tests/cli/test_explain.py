@@ -6,19 +6,19 @@ import re
 
 import onnx
 import pytest
-from onnx import parser
 
 from dmlsplit.cli.explain import _completed
 from dmlsplit.onnxruntime import explain
 from tests.cli.conftest import HOSTILE, HOSTILE_SHOWN
+from tests.models import text
 
-GLU = """<ir_version: 8, opset_import: ["" : 17]> g (float[1,8,4,4] x) => (float[1,4,4,4] o)
+GLU = """(float[1,8,4,4] x) => (float[1,4,4,4] o)
 { a, b = Split<axis=1>(x)  s = Sigmoid(b)  o = Mul(a, s) }"""
 
 
 @pytest.fixture
 def glu(tmp_path):
-    model = parser.parse_model(GLU)
+    model = text(GLU)
     onnx.save(model, tmp_path / "glu.onnx")
     return model
 
@@ -49,12 +49,12 @@ def test_a_file_gets_what_is_printed(cli, glu, tmp_path, format_):
 
 
 def test_a_node_without_faults(cli, tmp_path):
-    onnx.save(parser.parse_model(GLU.replace("Sigmoid", "Tanh")), tmp_path / "tanh.onnx")
+    onnx.save(text(GLU.replace("Sigmoid", "Tanh")), tmp_path / "tanh.onnx")
     assert cli("explain", "tanh.onnx", "a").status == 0
 
 
 def test_sizes_are_given_as_to_check(cli, tmp_path):
-    onnx.save(parser.parse_model(GLU.replace("[1,", "[N,")), tmp_path / "open.onnx")
+    onnx.save(text(GLU.replace("[1,", "[N,")), tmp_path / "open.onnx")
     for option, in_graph in (("--dim", False), ("--free-dimension", True)):
         out = cli("explain", "open.onnx", "a", option, "N=1", "--format", "json").out
         assert json.loads(out)["placement"]["in_graph"] is in_graph
@@ -81,7 +81,7 @@ def test_a_mistake_is_one_line(cli, glu, tmp_path, arguments, said):
 
 @pytest.mark.parametrize("format_", ["text", "html"])
 def test_names_are_made_printable(cli, tmp_path, format_):
-    model = parser.parse_model(GLU)
+    model = text(GLU)
     model.graph.node[2].name = name = HOSTILE.replace("\ud800", "")
     onnx.save(model, tmp_path / "hostile.onnx")
     out = cli("explain", "hostile.onnx", "o", "--format", format_).out

@@ -16,7 +16,7 @@ import dmlsplit as dml
 from dmlsplit.checking import files as checking
 from dmlsplit.system import processes
 from tests.cli.conftest import BAD, GOOD, environment, posix
-from tests.formats.onnx_models import model, node, value
+from tests.models import model, node, value
 from tests.planted import plant
 
 RECURSIVE = Path(__file__).parents[1] / "data" / "onnx" / "recursive_reference.onnx"

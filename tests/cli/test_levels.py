@@ -9,8 +9,8 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.checking.compatibility import LEVELS, RELEASES, RUNTIMES
 from tests.cli.conftest import BAD, GOOD, INT64, MALFORMED, OTHER
-from tests.formats.onnx_models import GLU, node, value
-from tests.formats.onnx_models import model as onnx_model
+from tests.models import GLU, node, value
+from tests.models import model as onnx_model
 
 
 class TestLevels:

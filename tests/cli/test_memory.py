@@ -14,7 +14,7 @@ from tests.cli.conftest import GOOD, command, environment, posix
 onnx = pytest.importorskip("onnx")
 resource = pytest.importorskip("resource")
 
-from tests.formats.onnx_models import model, node, value  # noqa: E402
+from tests.models import model, node, value  # noqa: E402
 
 MEGABYTES = [60, 150, 400]
 

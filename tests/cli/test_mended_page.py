@@ -14,7 +14,7 @@ from dmlsplit.report import html
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("jinja2")
 
-from tests.formats.onnx_models import FLOAT, INT64, model, node, value  # noqa: E402
+from tests.models import FLOAT, INT64, model, node, value  # noqa: E402
 
 TARGET = ("--feature-level", "2_0")
 

@@ -14,7 +14,7 @@ import pytest
 from dmlsplit.cli import main
 from dmlsplit.system.atomic_files import inputs_noted, note_input, write_file
 from tests.cli.conftest import BAD, GOOD
-from tests.formats.onnx_models import graph, ints, model, node, value
+from tests.models import graph, ints, model, node, value
 
 SPLIT = node("Split", ["x", "len"], ["a", "b"], axis=1, name="s")
 INPUTS = [value("x", [4, 2])]

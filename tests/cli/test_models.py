@@ -9,7 +9,7 @@ import pytest
 
 import dmlsplit as dml
 from tests.cli.conftest import BAD, GOOD, HOSTILE, on_terminal, posix
-from tests.formats.onnx_models import BOOL, FLOAT, model, node, value
+from tests.models import BOOL, FLOAT, model, node, value
 from tests.report.sarif_schema import faults
 
 KEYS = ["schema", "file", "index", "operator", "judged_by", "ok", "hresult", "diagnostics"]

@@ -16,7 +16,7 @@ from dmlsplit.targets.runtime_versions import runtimes
 from dmlsplit.targets.target import find_target
 from tests.cli.conftest import BAD, GOOD, MALFORMED
 from tests.effort import calls
-from tests.formats.onnx_models import FLOAT, model, node, value
+from tests.models import FLOAT, model, node, value
 
 KEYS = ["schema", "file", "index", "operator", "judged_by", "ok", "hresult", "diagnostics", "onnxruntime"]
 SPLIT = node("Split", ["x"], ["a", "b"], axis=1, num_outputs=2, name="s")
@@ -74,6 +74,27 @@ def test_a_failing_session_is_not_ok_and_the_cpu_is_only_said(cli, tmp_path):
     assert asked(cli, *VERSION)[1][0]["onnxruntime"]["outcome"] == "DML"
     flags = asked(cli, *VERSION, "--assume", "compute-only")[1][0]["onnxruntime"]["compile"]["flags"]
     assert flags == dml.ExecutionFlags.DESCRIPTORS_VOLATILE
+
+
+def test_over_the_dll_of_a_windows(cli, tmp_path):
+    """The DLL is too old for a session, or there is none: said of each node, by one rule."""
+    write(tmp_path / "m.onnx", [SPLIT], (2, 4))
+    for name, said in (("10-22H2", "has 2_0"), ("11-21H2", "has 4_0"), ("10-1809", "has no DirectML.dll")):
+        status, (answer,) = asked(cli, *VERSION, "--windows", name)
+        (found,) = answer["diagnostics"]
+        assert (status, answer["onnxruntime"]["outcome"], found["rule"]) == (
+            1,
+            "session-fails",
+            "onnxruntime/no-device",
+        )
+        assert said in found["message"]
+    for name in ("11-22H2", "11-24H2"):
+        status, (answer,) = asked(cli, *VERSION, "--windows", name)
+        assert (status, answer["onnxruntime"]["outcome"]) == (0, "DML")
+    status, (answer,) = asked(cli, "--windows-ml", "2.1")
+    assert (status, answer["judged_by"]) == (0, "Windows ML 2.1.71 (onnxruntime 1.24.6)")
+    status, (answer,) = asked(cli, "--windows-ml", "2.5")
+    assert (status, answer["onnxruntime"]["outcome"]) == (0, "unknown")
 
 
 def test_several_versions_tell_what_an_upgrade_breaks(cli, tmp_path):

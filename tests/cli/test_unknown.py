@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from tests.formats.onnx_models import GLU, model, node, value
+from tests.models import GLU, model, node, value
 
 
 @pytest.fixture

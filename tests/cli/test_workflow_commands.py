@@ -90,7 +90,7 @@ def test_names_of_operators(cli, tmp_path, command, name):
 def test_names_of_nodes_and_tensors(cli, tmp_path, command, name):
     """Of a graph that comes out wrong, and of nodes that are refused."""
     pytest.importorskip("onnx")
-    from tests.formats.onnx_models import FLOAT, model, node, value
+    from tests.models import FLOAT, model, node, value
 
     x, a, b, s, y = (f"{name}{letter}" for letter in "xabsy")
     made = model(

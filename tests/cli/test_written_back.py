@@ -7,7 +7,7 @@ import pytest
 
 onnx = pytest.importorskip("onnx")
 
-from tests.formats.onnx_models import model, node, value  # noqa: E402
+from tests.models import model, node, value  # noqa: E402
 
 LENGTHS = onnx.numpy_helper.from_array(np.array([1, 3]), "l")
 INPUTS, OUTPUTS = [value("x", [1, 4, 2, 2, 2])], [value("a", [1, 1, 2, 2, 2]), value("b", [1, 3, 2, 2, 2])]

@@ -3,8 +3,8 @@
 import pytest
 
 from dmlsplit.formats import onnx as front_end
+from tests.conformance.built import build
 from tests.conformance.corpus import EXCEPTIONS, expected_arrays, input_array, is_static, params, rows
-from tests.conformance.onnx_models import build
 
 CASES = [row for row in rows("cases", flavour="onnx", kind=("forward", "shape")) if row["expect"]["ok"] is not None]
 OBSERVED = [row for row in rows("observed", flavour="onnx") if (row.get("spec") or {}).get("ok") is not None]

@@ -8,7 +8,7 @@ from typing import Final
 import onnx
 from onnx import helper
 
-from tests.formats.onnx_models import BOOL, FLOAT, INT64, graph, ints, node, value
+from tests.models import BOOL, FLOAT, INT64, graph, ints, model, node, value
 
 X = value("x", [1, 8, 4, 4])
 ONE = [helper.make_opsetid("", 13), helper.make_opsetid("f", 1)]
@@ -18,10 +18,8 @@ CHOICE = value("c", [], BOOL)
 
 def made(nodes, outputs=(), inputs=(X,), constants=(), functions=(), opset=13, ir_version=9, value_info=()):
     """A model that imports the domains it uses; outputs are names, of which nothing is declared."""
-    body = graph(nodes, list(inputs), list(outputs), constants, value_info=value_info)
     domains = dict.fromkeys(each.domain for each in (*nodes, *functions) if each.domain)
-    imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
-    return helper.make_model(body, opset_imports=imports, functions=list(functions), ir_version=ir_version)
+    return model(nodes, inputs, outputs, opset, constants, functions, domains, value_info, ir_version=ir_version)
 
 
 def split(read, *parts, **more):

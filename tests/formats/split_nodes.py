@@ -1,6 +1,7 @@
 """Split nodes of no framework, and the nodes of one kind in a model that was read."""
 
 from dmlsplit.descriptors.diagnostics import Report
+from dmlsplit.formats import onnx as front_end
 from dmlsplit.formats.element_types import ELEMENT_TYPES
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
@@ -28,3 +29,16 @@ def splits(model):
 
 def joins(model):
     return [node for node in model.items if isinstance(node, JoinNode)]
+
+
+def read_one(*args, given=None, **fields):
+    """The one Split of a model; `given` are arguments of read()."""
+    from tests.models import model
+
+    [split] = splits(front_end.read_model(model(*args, **fields), **(given or {})))
+    return split
+
+
+def rules(split):
+    """Ids of what was found, but for the runtimes that do otherwise."""
+    return {d.rule for d in split.report.diagnostics} - {"node/runtime-differs"}

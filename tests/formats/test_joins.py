@@ -12,8 +12,8 @@ from onnx.reference import ReferenceEvaluator
 import dmlsplit
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.system.errors import BindingError, InputError
-from tests.formats.onnx_models import BOOL, FLOAT, graph, model, node, value
 from tests.formats.split_nodes import joins, splits
+from tests.models import BOOL, FLOAT, graph, model, node, value
 
 INTEGERS = tuple(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
 TYPES = ("float32", "float16", "float64", "bool", "complex64", "complex128", *INTEGERS)

@@ -3,7 +3,7 @@
 import pytest
 
 from dmlsplit.checking.front_ends import Given, is_model, read_entries, without_nodes
-from tests.formats.onnx_models import model, node, value
+from tests.models import model, node, value
 
 
 @pytest.fixture

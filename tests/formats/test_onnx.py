@@ -9,8 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 import dmlsplit as dml
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.system.errors import InputError
-from tests.formats.onnx_models import BOOL, EQUAL, FLOAT, INT64, graph, ints, model, node, read_one, rules, value
-from tests.formats.split_nodes import splits
+from tests.formats.split_nodes import read_one, rules, splits
+from tests.models import BOOL, EQUAL, FLOAT, INT64, graph, ints, model, node, value
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dmlsplit.formats.onnx import loading
 from dmlsplit.models import inference
 from dmlsplit.onnxruntime.prediction import on_onnxruntime
 from tests.formats.onnx_families import FAMILIES, TRUE, X, branch, call, choice, function, made
-from tests.formats.onnx_models import node
+from tests.models import node
 
 LONG = Limit.ONNX_NAME.most - 1
 

@@ -5,7 +5,7 @@ from onnx import TensorProto, helper
 
 from dmlsplit import InputError
 from dmlsplit.formats import onnx as front_end
-from tests.formats.onnx_models import graph, model, node, value
+from tests.models import graph, model, node, value
 
 X = value("x", [1, 8, 4, 4])
 SPLIT = node("Split", ["x"], ["a", "b"], axis=1)

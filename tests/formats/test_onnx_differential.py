@@ -10,8 +10,8 @@ import pytest
 from onnx import numpy_helper
 
 from dmlsplit.formats import onnx as front_end
-from tests.formats.onnx_models import model, node, value
 from tests.formats.onnx_peer import PEERS, ask, installed
+from tests.models import model, node, value
 
 MODELS = 120
 TYPES = ("float32", "float16", "float64", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)))

@@ -11,7 +11,8 @@ import pytest
 from onnx import AttributeProto, TensorProto, helper
 
 from dmlsplit.formats import onnx as front_end
-from tests.formats.onnx_models import FLOAT, INT64, graph, ints, model, node, rules, value, with_reference
+from tests.formats.split_nodes import rules
+from tests.models import FLOAT, INT64, graph, ints, model, node, value, with_reference
 
 ROOT = Path(__file__).parents[2]
 LENGTHS = node("Split", ["x", "len"], ["a", "b"], name="s")

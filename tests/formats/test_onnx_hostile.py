@@ -4,7 +4,8 @@ import pytest
 
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.system.errors import InputError
-from tests.formats.onnx_models import EQUAL, ints, model, node, read_one, rules, value
+from tests.formats.split_nodes import read_one, rules
+from tests.models import EQUAL, ints, model, node, value
 
 
 class TestHostile:

@@ -13,8 +13,9 @@ from dmlsplit.formats import limits
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.formats.limits import Limit
 from dmlsplit.system.errors import InputError
-from tests.formats.onnx_models import BOOL, INT64, graph, ints, model, node, read_one, rules, value, with_reference
 from tests.formats.onnx_subprocess import read_alone
+from tests.formats.split_nodes import read_one, rules
+from tests.models import BOOL, INT64, graph, ints, model, node, value, with_reference
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 INPUTS = [value("x", [4, 6])]

@@ -11,18 +11,8 @@ from onnx import TensorProto, helper, numpy_helper
 import dmlsplit.formats.onnx
 from dmlsplit.onnxruntime.prediction import on_onnxruntime
 from dmlsplit.targets.session_options import SessionOptions
-from tests.formats.onnx_sessions import (
-    SPLIT,
-    VERSION,
-    X,
-    ask,
-    in_words,
-    model,
-    node,
-    outcome,
-    rules,
-    tensor,
-)
+from tests.formats.answers import SPLIT, VERSION, X, ask, outcome, rules, session
+from tests.models import node, text, value
 
 
 def test_a_node_alone():
@@ -38,33 +28,31 @@ def test_relus_around_count_as_nodes_of_the_graph():
 
 
 def test_an_empty_second_output_is_the_second_where_the_first_has_no_name():
-    made = in_words('g (float[3,2] x) => (float[?,?] b) <int64[2] l = {2,0}> { "", b = Split<axis=1>(x, l) }')
+    made = text('(float[3,2] x) => (float[?,?] b) <int64[2] l = {2,0}> { "", b = Split<axis=1>(x, l) }')
     (found,) = on_onnxruntime(made, VERSION)
     assert (found.answer.outcome, rules([found])) == ("session-fails", [["second-output-empty"]])
 
 
 def test_of_an_output_without_a_name_and_elements_there_is_no_empty_tensor():
     """The descriptor has no tensor for it, which DirectML refuses."""
-    made = in_words('g (float[3,2] x) => (float[?,?] b) <int64[2] l = {0,2}> { "", b = Split<axis=1>(x, l) }')
+    made = text('(float[3,2] x) => (float[?,?] b) <int64[2] l = {0,2}> { "", b = Split<axis=1>(x, l) }')
     (found,) = on_onnxruntime(made, VERSION)
     assert (found.answer.outcome, found.answer.hresults) == ("session-fails", (0x80070057,))
-    made = in_words('g (float[N,2] x) => (float[?,?] b) { "", b = Split<axis=1, split=[0,2]>(x) }', opset=12)
+    made = text('(float[N,2] x) => (float[?,?] b) { "", b = Split<axis=1, split=[0,2]>(x) }', opset=12)
     (found,) = on_onnxruntime(made, VERSION, run_shapes={"x": (3, 2)})
     assert (found.answer.outcome, found.answer.hresults) == ("run-fails", (0x80070057,))
 
 
 @pytest.mark.parametrize(("sizes", "outcome"), [("2,7", "session-fails"), ("N,7", "session-fails"), ("2,N", "DML")])
 def test_lengths_as_well_as_num_outputs_are_refused_where_the_size_is_known(sizes, outcome):
-    words = f"g (float[{sizes}] x) => (float[?,?] a, float[?,?] b) <int64[2] l = {{3,4}}>"
-    made = in_words(f"{words} {{ a, b = Split<axis=1, num_outputs=2>(x, l) }}", opset=18)
+    words = f"(float[{sizes}] x) => (float[?,?] a, float[?,?] b) <int64[2] l = {{3,4}}>"
+    made = text(f"{words} {{ a, b = Split<axis=1, num_outputs=2>(x, l) }}", opset=18)
     (found,) = on_onnxruntime(made, VERSION, run_shapes={"x": (2, 7)})
     assert found.answer.outcome == outcome
 
 
 def test_a_default_of_an_input_is_handed_over_like_an_initializer():
-    made = in_words(
-        "g (float[2,3] x, float[1,3] w) => (float[?,?] y) <float[1,3] w = {1,2,3}> { y = Concat<axis=0>(x, w) }"
-    )
+    made = text("(float[2,3] x, float[1,3] w) => (float[?,?] y) <float[1,3] w = {1,2,3}> { y = Concat<axis=0>(x, w) }")
     (found,) = on_onnxruntime(made, VERSION)
     assert [tensor.flags for tensor in found.answer.operators[-1].input_tensors] == [0, 1]
 
@@ -74,7 +62,7 @@ def test_a_default_of_an_input_is_handed_over_like_an_initializer():
 )
 def test_lengths_that_are_computed_of_constants_are_known_or_are_not(words, lengths):
     constants = "<int64 s = {1}, int64 e = {4}, int64 z = {0}, int64[3] t = {1,1,1}>"
-    made = in_words(f"g (float[2,6] x) => (float[?,?] a) {constants} {{ {words} a, b, c = Split<axis=1>(x, k) }}")
+    made = text(f"(float[2,6] x) => (float[?,?] a) {constants} {{ {words} a, b, c = Split<axis=1>(x, k) }}")
     (found,) = on_onnxruntime(made, VERSION)
     assert found.facts.lengths == lengths
     assert (found.answer.outcome == "unknown") == (lengths is None)
@@ -83,14 +71,12 @@ def test_lengths_that_are_computed_of_constants_are_known_or_are_not(words, leng
 @pytest.mark.parametrize(("inputs", "outcome"), [("x, w", "session-fails"), ("x, w, c", "DML")])
 def test_a_gemm_without_c_in_front_of_an_activation_fails_the_session(inputs, outcome):
     constants = "<float[2,2] w = {1,2,3,4}, float[2] c = {1,2}>"
-    made = in_words(
-        f"g (float[2,2] x) => (float[?,?] a) {constants} {{ m = Gemm({inputs}) r = Relu(m) a, b = Split(r) }}"
-    )
+    made = text(f"(float[2,2] x) => (float[?,?] a) {constants} {{ m = Gemm({inputs}) r = Relu(m) a, b = Split(r) }}")
     assert on_onnxruntime(made, VERSION)[0].answer.outcome == outcome
 
 
 def test_a_fused_graph_that_nothing_reads_fails_the_session_for_all():
-    made = in_words("g (float[2,6] x) => (float[?,?] a) { a, b = Split<axis=1>(x) c = Exp(x) d = Abs(c) }")
+    made = text("(float[2,6] x) => (float[?,?] a) { a, b = Split<axis=1>(x) c = Exp(x) d = Abs(c) }")
     (found,) = on_onnxruntime(made, VERSION)
     assert (found.answer.outcome, found.answer.operators) == ("session-fails", ())
     assert "nothing reads what the fused graph of c computes" in found.answer.diagnostics[-1].message
@@ -102,7 +88,7 @@ def test_a_name_of_the_outer_graph_may_be_computed_in_a_branch():
     inner += [node("Concat", ["a", "a"], ["c"], axis=1, name="C"), node("Identity", ["c"], ["c_out"])]
     branch = helper.make_graph(inner, "branch", [], [onnx.ValueInfoProto(name="c_out")])
     nodes = [node("If", ["k"], ["c"], then_branch=branch, else_branch=branch, name="I")]
-    made = model(nodes, [X, tensor("k", [], TensorProto.BOOL)], ["c"])
+    made = session(nodes, [X, value("k", [], TensorProto.BOOL)], ["c"])
     found = on_onnxruntime(made, VERSION)
     assert [(n.path, n.facts.shapes) for n in found][:2] == [
         ("I.else_branch/S", ((2, 6),)),
@@ -114,7 +100,7 @@ def test_a_name_of_the_outer_graph_may_be_computed_in_a_branch():
         ("Concat", (2, 6), (3, 3)),
     ]
     assert {str(n.answer.outcome) for n in found} == {"DML"}
-    made = model([node("Relu", ["x"], ["r"]), *nodes], [X, tensor("k", [], TensorProto.BOOL)], ["c"])
+    made = session([node("Relu", ["x"], ["r"]), *nodes], [X, value("k", [], TensorProto.BOOL)], ["c"])
     found = on_onnxruntime(made, VERSION)
     assert {str(n.answer.outcome) for n in found} == {"session-fails"}
     assert "r is computed in a graph of a node, and known before it" in found[0].answer.diagnostics[-1].message
@@ -122,13 +108,11 @@ def test_a_name_of_the_outer_graph_may_be_computed_in_a_branch():
 
 def test_a_graph_with_an_if_is_not_fused_but_its_branches_are():
     bodies = [
-        helper.make_graph(
-            [node("Split", ["x"], [f"{b}0", f"{b}1"], axis=1, name="S")], b, [], [tensor(f"{b}0", [2, 3])]
-        )
+        helper.make_graph([node("Split", ["x"], [f"{b}0", f"{b}1"], axis=1, name="S")], b, [], [value(f"{b}0", [2, 3])])
         for b in ("t", "e")
     ]
     nodes = [SPLIT, node("If", ["c"], ["y"], then_branch=bodies[0], else_branch=bodies[1], name="If")]
-    found = ask(nodes, [X, tensor("c", [], TensorProto.BOOL)], ["a", "b", "y"])
+    found = ask(nodes, [X, value("c", [], TensorProto.BOOL)], ["a", "b", "y"])
     assert outcome(found) == [
         ("If.else_branch/S", "DML", "init", 0),
         ("If.then_branch/S", "DML", "init", 0),
@@ -138,14 +122,14 @@ def test_a_graph_with_an_if_is_not_fused_but_its_branches_are():
 
 def test_a_neighbour_of_rank_9_fails_the_session_for_all():
     nodes = [SPLIT, node("Relu", ["w"], ["v"], name="R")]
-    found = ask(nodes, [X, tensor("w", [1] * 9)], ["a", "b", "v"])
+    found = ask(nodes, [X, value("w", [1] * 9)], ["a", "b", "v"])
     assert outcome(found) == [("S", "session-fails", "init", None)]
     assert "R has a static tensor of rank 9" in found[0].answer.diagnostics[-1].message
 
 
 def test_a_neighbour_that_computes_rank_9_fails_the_session_for_all():
     nodes = [SPLIT, node("Unsqueeze", ["w", "axes"], ["v"], name="U")]
-    found = ask(nodes, [X, tensor("w", [1] * 8)], ["a", "b", "v"], initializers={"axes": [0]})
+    found = ask(nodes, [X, value("w", [1] * 8)], ["a", "b", "v"], initializers={"axes": [0]})
     assert outcome(found) == [("S", "session-fails", "init", None)]
 
 
@@ -155,8 +139,8 @@ def test_an_initializer_is_copied_as_the_session_is_made_with_or_without_element
     words = f"(float[{','.join('1' * (rank - 1))},0] x) => (float[?] a, float[?] b)"
     split = "{ a, b = Split<axis=0, num_outputs=2>(DATA) }"
     options = SessionOptions(optimization=0)
-    (read,) = on_onnxruntime(in_words(f"g {words} {split.replace('DATA', 'x')}", 18), VERSION, options=options)
-    made = in_words(f"g {words} {split.replace('DATA', 'w')}", 18)
+    (read,) = on_onnxruntime(text(f"{words} {split.replace('DATA', 'x')}", 18), VERSION, options=options)
+    made = text(f"{words} {split.replace('DATA', 'w')}", 18)
     made.graph.initializer.append(numpy_helper.from_array(np.zeros([2] * (rank - 1) + [0], np.float32), "w"))
     (stored,) = on_onnxruntime(made, VERSION, options=options)
     expected = {8: ["DML", "DML"], 9: ["run-fails", "session-fails"]}
@@ -165,7 +149,7 @@ def test_an_initializer_is_copied_as_the_session_is_made_with_or_without_element
 
 @pytest.mark.parametrize("shape", ["4,6", "N,6", "4,N", "?,?"])
 def test_a_split_without_lengths_fails_where_its_size_becomes_known(shape):
-    made = in_words(f"g (float[{shape}] x) => (float[?,?] a, float[?,?] b) {{ a, b = Split<axis=1>(x) }}", 18)
+    made = text(f"(float[{shape}] x) => (float[?,?] a, float[?,?] b) {{ a, b = Split<axis=1>(x) }}", 18)
     (found,) = on_onnxruntime(made, VERSION, run_shapes={"x": (4, 6)})
     known = shape.endswith("6")
     expected = ("session-fails", "init") if known else ("run-fails", "run")
@@ -184,8 +168,8 @@ def test_a_split_without_lengths_fails_where_its_size_becomes_known(shape):
 def test_sizes_that_a_model_computes_are_known_where_onnx_runtime_folds_them(words, outcomes):
     """onnx's data propagation follows more, but the session does not; at level 0 versions differ."""
     constants = "<int64[1] one = {1}, int64[1] minus = {-1}>"
-    made = in_words(
-        f"g (float[N,6] x, float[4,6] w, float[1] z) => (float[?] a, float[?] b) {constants} "
+    made = text(
+        f"(float[N,6] x, float[4,6] w, float[1] z) => (float[?] a, float[?] b) {constants} "
         f"{{ {words} a, b = Split<axis=0>(e) }}"
     )
     shapes = {"x": (4, 6), "w": (4, 6), "z": (1,)}
@@ -205,10 +189,10 @@ def test_a_split_whose_parts_are_only_measured_is_taken_out():
 
 def test_a_block_of_an_intermediate_for_one_elementwise_operator_is_refused():
     nodes = [node("Relu", ["x"], ["r"]), node("Split", ["r"], ["a", "b"], axis=0, name="S"), node("Tanh", ["a"], ["y"])]
-    found = ask(nodes, [tensor("x", [8])], ["y"])
+    found = ask(nodes, [value("x", [8])], ["y"])
     assert (outcome(found), rules(found)) == ([("S", "session-fails", "init", None)], [["graph-refused"]])
     both = [*nodes, node("Tanh", ["b"], ["z"])]
-    assert outcome(ask(both, [tensor("x", [8])], ["y", "z"])) == [("S", "DML", "init", 0)]
+    assert outcome(ask(both, [value("x", [8])], ["y", "z"])) == [("S", "DML", "init", 0)]
 
 
 @pytest.mark.parametrize("version", ["1.18.0", "1.24.4", "1.30.0"])
@@ -216,8 +200,8 @@ def test_a_block_of_an_intermediate_for_one_elementwise_operator_is_refused():
     ("rows", "of", "refused"), [(1, "Mul(c, c)", True), (1, "Identity(c)", True), (2, "Abs(c)", False)]
 )
 def test_a_block_that_a_slice_takes_behind_a_concat_is_refused_as_well(version, rows, of, refused):
-    made = in_words(
-        f"g (float[{rows},4] x, float[{rows},4] z) => (float[?,?] o) <int64[1] s = {{0}}, int64[1] e = {{4}}, "
+    made = text(
+        f"(float[{rows},4] x, float[{rows},4] z) => (float[?,?] o) <int64[1] s = {{0}}, int64[1] e = {{4}}, "
         f"int64[1] a = {{1}}> {{ c = Concat<axis=1>(x, z) m = {of} p = Slice(m, s, e, a) o = Sub(p, z) }}"
     )
     (found,) = on_onnxruntime(made, version)
@@ -226,8 +210,8 @@ def test_a_block_that_a_slice_takes_behind_a_concat_is_refused_as_well(version, 
 
 
 def test_a_refused_graph_without_splits_fails_the_session_of_a_concat_elsewhere():
-    made = in_words(
-        "g (float[1,8] x, float[1,4] y) => (float[?,?] o, float[?,?] c) <int64[1] s = {0}, int64[1] e = {4}, "
+    made = text(
+        "(float[1,8] x, float[1,4] y) => (float[?,?] o, float[?,?] c) <int64[1] s = {0}, int64[1] e = {4}, "
         "int64[1] a = {1}> { c = Concat<axis=1>(y, y) m = Tanh(x) p = Slice(m, s, e, a) o = Relu(p) }"
     )
     (found,) = on_onnxruntime(made, VERSION)
@@ -236,7 +220,7 @@ def test_a_refused_graph_without_splits_fails_the_session_of_a_concat_elsewhere(
 
 def submitted(words):
     """How many operators of each node are submitted, and whether it is compiled, in a session that fails."""
-    found = on_onnxruntime(in_words(words), VERSION)
+    found = on_onnxruntime(text(words), VERSION)
     assert {node.answer.outcome for node in found} == {"session-fails"}
     return [(n.path, len(n.answer.operators), n.answer.compile is not None) for n in found]
 
@@ -255,7 +239,7 @@ def submitted(words):
 )
 def test_what_is_behind_the_first_failure_is_not_submitted(nodes, expected):
     constants = "<float[6,1] w = {1,2,3,4,5,6}, int64[2] n = {6,0}>"
-    assert submitted(f"g (float[6,4] x) => (float[?,?] a, float[?,?] c) {constants} {{ {nodes} }}") == expected
+    assert submitted(f"(float[6,4] x) => (float[?,?] a, float[?,?] c) {constants} {{ {nodes} }}") == expected
 
 
 @pytest.mark.parametrize(
@@ -268,7 +252,7 @@ def test_what_is_behind_the_first_failure_is_not_submitted(nodes, expected):
 def test_graphs_in_nodes_are_made_first_and_kernels_outside_of_fused_graphs_last(first, second, expected):
     """The If keeps the nodes of the main graph out of any fused graph."""
     then, other = f"t () => (float[?,?] f) {{ {first} }}", f"e () => (float[?,?] g) {{ {second} }}"
-    words = "g (float[6,4] x, bool q) => (float[?,?] k, float[?,?] z) { z = Concat<axis=0>(x, x) k = If (q) "
+    words = "(float[6,4] x, bool q) => (float[?,?] k, float[?,?] z) { z = Concat<axis=0>(x, x) k = If (q) "
     assert [count for _, count, _ in submitted(f"{words} <then_branch = {then}, else_branch = {other}> }}")] == expected
 
 
@@ -282,7 +266,7 @@ def test_graphs_in_nodes_are_made_first_and_kernels_outside_of_fused_graphs_last
     ids=["of two", "of two, swapped", "of one"],
 )
 def test_behind_an_empty_second_output_the_first_reader_is_the_last_that_is_made(nodes, expected):
-    words = "g (float[8,3] x, float[8,3] y) => (float[8,0] b, float[?,?] c, float[?,?] d) <int64[2] l = {3,0}>"
+    words = "(float[8,3] x, float[8,3] y) => (float[8,0] b, float[?,?] c, float[?,?] d) <int64[2] l = {3,0}>"
     found = submitted(f"{words} {{ a, b = Split<axis=1>(x, l) {nodes} }}")
     assert [count for _, count, _ in found] == expected
 
@@ -309,12 +293,12 @@ def test_what_a_run_alone_gives_the_sizes_of_is_joined_as_the_model_runs():
 
 def test_a_constant_is_not_dequantized_before_the_session_is_made():
     words = "<int8[2,4] w = {1,2,3,4,5,6,7,8}, float s = {0.5}> { d = DequantizeLinear(w, s) y = Concat<axis=0>(d, x) }"
-    (found,) = on_onnxruntime(in_words(f"g (float[6,4] x) => (float[?,?] y) {words}"), VERSION)
+    (found,) = on_onnxruntime(text(f"(float[6,4] x) => (float[?,?] y) {words}"), VERSION)
     assert [tensor.flags for tensor in found.answer.operators[-1].input_tensors] == [0, 0]
 
 
 def test_a_domain_that_onnx_runtime_does_not_have_may_fail_the_session():
-    made = in_words("g (float[6,4] x) => (float[?,?] y, float[?,?] a) { y = my.Op(x) a, b = Split<axis=0>(x) }")
+    made = text("(float[6,4] x) => (float[?,?] y, float[?,?] a) { y = my.Op(x) a, b = Split<axis=0>(x) }")
     made.opset_import.add(domain="my", version=1)
     (found,) = on_onnxruntime(made, VERSION)
     assert (found.answer.outcome, rules([found])) == ("unknown", [["context-unknown"]])
@@ -333,7 +317,7 @@ def test_functions_of_one_name_are_told_apart_from_1_30_on(version, axes):
         functions.append(helper.make_function("own", "F", ["v"], ["w"], body, [helper.make_opsetid("", 21)]))
         calls.append(node("F", [read], [written], domain="own"))
         functions[-1].overload = calls[-1].overload = overload
-    made = model(calls, [X], ["y", "z"], opset=21, ir_version=10, functions=functions)
+    made = session(calls, [X], ["y", "z"], opset=21, ir_version=10, functions=functions)
     assert [found.answer.operators[0].axis for found in on_onnxruntime(made, version)] == axes
 
 
@@ -349,7 +333,7 @@ def with_functions(names, imports, own=True):
         functions.append(helper.make_function("own", name.split(" ")[0], ["v"], ["w"], body, entries))
         functions[-1].overload = name.partition(" ")[2]
     calls = [node(names[0], ["x"], ["y"], domain="own"), node("Concat", ["x", "x"], ["z"], axis=1)]
-    made = model(calls, [X], ["y", "z"], opset=21, ir_version=10, functions=functions)
+    made = session(calls, [X], ["y", "z"], opset=21, ir_version=10, functions=functions)
     if not own:
         del made.opset_import[1]
     return made
@@ -394,15 +378,15 @@ def test_functions_whose_domains_are_not_imported_fail_the_session(names, import
 @pytest.mark.parametrize("behind", ["a, b = Split<axis=1>(e)", "r = Relu(e) a, b = Split<axis=1>(r)"])
 def test_the_sizes_of_an_einsum_are_inferred_from_1_20_on(behind, version, at):
     words = f'{{ e = Einsum<equation="ij,jk->ik">(x, y) {behind} }}'
-    made = in_words(f"g (float[2,6] x, float[6,4] y) => (float[?,?] a, float[?,?] b) {words}")
+    made = text(f"(float[2,6] x, float[6,4] y) => (float[?,?] a, float[?,?] b) {words}")
     (found,) = on_onnxruntime(made, version, run_shapes={"x": (2, 6)})
     assert (found.answer.outcome, found.answer.at) == ("DML", at)
     assert found.answer.operators[-1].input_tensor.sizes == (1, 1, 2, 4)
 
 
 def test_operators_of_onnx_runtime_beside_a_concat():
-    words = "g (float[6,4] x) => (float[?,?] y) { q = com.microsoft.QuickGelu(x) y = Concat<axis=1>(q, x) }"
-    made = in_words(words)
+    words = "(float[6,4] x) => (float[?,?] y) { q = com.microsoft.QuickGelu(x) y = Concat<axis=1>(q, x) }"
+    made = text(words)
     made.opset_import.add(domain="com.microsoft", version=1)
     assert outcome(on_onnxruntime(made, VERSION)) == [("y", "DML", "init", 0)]
 
@@ -410,7 +394,7 @@ def test_operators_of_onnx_runtime_beside_a_concat():
 def test_what_is_computed_as_an_output_is_has_the_sizes_that_are_declared_of_that():
     same = [node("Split", ["r", f"l{i}"], [f"a{i}", f"b{i}"], axis=0, name=f"S{i}") for i in (0, 1)]
     joined = node("Concat", ["a0", "b0"], ["c"], axis=1, name="C")
-    inputs, outputs = [tensor("x", ["N", 3])], ["c", tensor("a1", [1, 3]), tensor("b1", [1, 3])]
+    inputs, outputs = [value("x", ["N", 3])], ["c", value("a1", [1, 3]), value("b1", [1, 3])]
     relu, lengths = node("Relu", ["x"], ["r"]), {"l0": np.array([1, 1]), "l1": np.array([1, 1])}
 
     def concat(*nodes):

@@ -16,34 +16,35 @@ from dmlsplit.onnxruntime.prediction import answer_json, on_onnxruntime
 from dmlsplit.onnxruntime.reports import graph_diagnostics, judged_in_session
 from dmlsplit.system.errors import InputError
 from dmlsplit.targets.target import find_target
-from tests.formats.onnx_sessions import FLOAT, SPLIT, VERSION, X, ask, in_words, model, node, outcome, rules, tensor
+from tests.formats.answers import SPLIT, VERSION, X, ask, outcome, rules, session
+from tests.models import FLOAT, model, node, text, value
 
 
 def test_an_output_that_a_call_gives_no_name_has_one():
     function = '<domain: "own", opset_import: ["" : 17]> F (w) => (o, u) { o, u = Split<axis=1>(w) }'
     (found,) = on_onnxruntime(
-        in_words('g (float[4,6] x) => (float[?,?] y) { y, "" = own.F(x) }', functions=function), VERSION
+        text('(float[4,6] x) => (float[?,?] y) { y, "" = own.F(x) }', functions=function), VERSION
     )
     assert found.answer.outcome == "DML"
     with pytest.raises(InputError, match="F leaves out outputs of the function that it calls"):
-        on_onnxruntime(in_words("g (float[4,6] x) => (float[?,?] y) { y = own.F(x) }", functions=function), VERSION)
+        on_onnxruntime(text("(float[4,6] x) => (float[?,?] y) { y = own.F(x) }", functions=function), VERSION)
 
 
 def test_sizes_of_the_run_reach_nodes_further_down():
     nodes = [node("Relu", ["x"], ["r"]), node("Split", ["r"], ["a", "b"], axis=1, name="S")]
-    found = ask(nodes, [tensor("x", ["N", 6])], ["a", "b"], given={"run_shapes": {"x": (5, 6)}})
+    found = ask(nodes, [value("x", ["N", 6])], ["a", "b"], given={"run_shapes": {"x": (5, 6)}})
     assert outcome(found) == [("S", "DML", "run", 0)]
     assert found[0].answer.operators[0].input_tensor.sizes == (1, 1, 5, 6)
 
 
 def test_a_free_dimension_is_static():
-    found = ask([SPLIT], [tensor("x", ["N", 6])], ["a", "b"], given={"free_dimensions": {"N": 3}})
+    found = ask([SPLIT], [value("x", ["N", 6])], ["a", "b"], given={"free_dimensions": {"N": 3}})
     assert outcome(found) == [("S", "DML", "init", 0)]
 
 
 def test_values_of_the_run_are_lengths():
     nodes = [node("Split", ["x", "lengths"], ["a", "b"], axis=1, name="S")]
-    inputs = [X, tensor("lengths", [2], TensorProto.INT64)]
+    inputs = [X, value("lengths", [2], TensorProto.INT64)]
     given = {"run_shapes": {"x": (2, 6)}, "run_values": {"lengths": (1, 5)}}
     found = ask(nodes, inputs, ["a", "b"], given=given)
     assert [part.sizes[-1] for part in found[0].answer.operators[0].output_tensors] == [1, 5]
@@ -64,7 +65,7 @@ def test_calls_without_names_write_names_of_their_own(taken):
     """A call in the graph and one in a branch, each the first node there; `taken`: a name of the model's own."""
     function = '<domain: "own", opset_import: ["" : 17]> F (v) => (w) { t = Relu(v) w = Tanh(t) }'
     branch = "b{0} () => (float[2,6] o{0}) {{ o{0} = own.F(x) }}"
-    words = f"""g (float[2,6] x, bool c, float[2,2] k) => (float[2,6] z, float[2,3] a, float[2,3] b, float[2,2] m) {{
+    words = f"""(float[2,6] x, bool c, float[2,2] k) => (float[2,6] z, float[2,3] a, float[2,3] b, float[2,2] m) {{
         y = own.F(x)
         z = If (c) <then_branch = {branch.format(1)}, else_branch = {branch.format(2)}>
         "{taken}" = Einsum<equation="ij,jk->ik">(k, k)
@@ -74,7 +75,7 @@ def test_calls_without_names_write_names_of_their_own(taken):
         a, b = Split<axis=1>(r)
     }}"""
     for version in (VERSION, "1.19.2"):
-        found = on_onnxruntime(in_words(words, functions=function), version)
+        found = on_onnxruntime(text(words, functions=function), version)
         assert outcome(found) == [("a", "DML", "run", 0)]
 
 
@@ -95,7 +96,7 @@ def test_the_json_of_an_answer():
 
 
 def test_a_path_and_bytes_are_read_alike(tmp_path):
-    made = model([SPLIT], [X], ["a", "b"])
+    made = session([SPLIT], [X], ["a", "b"])
     path = tmp_path / "model.onnx"
     onnx.save(made, path)
     assert on_onnxruntime(path, VERSION) == on_onnxruntime(made.SerializeToString(), VERSION)
@@ -119,7 +120,7 @@ def test_what_is_no_model():
     with pytest.raises(InputError, match="not an ONNX model"):
         on_onnxruntime(b"\xff\xff", VERSION)
     with pytest.raises(ValueError, match="unknown version"):
-        on_onnxruntime(model([SPLIT], [X], ["a", "b"]), "0.1")
+        on_onnxruntime(session([SPLIT], [X], ["a", "b"]), "0.1")
 
 
 def test_sizes_that_are_computed_are_known_at_the_first_run():
@@ -129,7 +130,7 @@ def test_sizes_that_are_computed_are_known_at_the_first_run():
     nodes += [node("Cast", ["r"], ["rf"], to=FLOAT), node("Add", ["f", "rf"], ["g"]), node("Expand", ["g", "n"], ["e"])]
     nodes.append(node("Concat", ["e", "g"], ["y"], axis=0, name="C"))
     constants = {"one": [1], "zero": np.int64(0), "step": np.int64(1)}
-    (found,) = ask(nodes, [tensor("x", ["N", "M"])], ["y"], constants, given={"run_shapes": {"x": (2, 6)}})
+    (found,) = ask(nodes, [value("x", ["N", "M"])], ["y"], constants, given={"run_shapes": {"x": (2, 6)}})
     assert (found.answer.outcome, found.answer.at) == ("DML", "run"), "what the CPU reads does not keep it there"
     assert [part.sizes for part in found.answer.operators[0].input_tensors] == [(1, 1, 1, 6)] * 2
 
@@ -167,7 +168,7 @@ def test_what_keeps_a_model_from_being_predicted_is_found_once(monkeypatch):
 
     monkeypatch.setattr(session, "check_arity", refuse)
     nodes = [node("Split", ["x"], [f"a{i}", f"b{i}"], axis=1, name=f"S{i}") for i in range(5)]
-    for each in dmlsplit.formats.onnx.read(model(nodes, [X], ["a0"], opset=13)):
+    for each in dmlsplit.formats.onnx.read(model(nodes, [X], ["a0"], opset=13, ir_version=8)):
         (unknown,) = graph_diagnostics(each, find_target())
         assert (unknown.rule, unknown.location.node) == ("graph/unknown", each.path)
         assert "it contradicts itself" in unknown.message
@@ -187,10 +188,8 @@ def test_a_concat_without_one_output_is_not_loaded(outputs):
 def test_an_initializer_of_a_type_that_there_is_not(element_type):
     weight = TensorProto(name="w", data_type=element_type, dims=[2, 3])
     concat = node("Concat", ["x", "w"], ["y"], axis=0, name="C")
-    graph = helper.make_graph(
-        [concat], "g", [tensor("x", [2, 3], element_type)], [tensor("y", None, element_type)], [weight]
-    )
-    found = on_onnxruntime(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), VERSION)
+    inputs, outputs = [value("x", [2, 3], element_type)], [value("y", None, element_type)]
+    found = on_onnxruntime(session([concat], inputs, outputs, [weight], opset=13), VERSION)
     assert [str(each.answer.outcome) for each in found] == ["session-fails"] * (element_type != 0)
 
 
@@ -208,8 +207,8 @@ def test_a_function_that_names_ai_onnx_or_does_not_write_an_output_is_not_loaded
     """Seen with versions 1.18.0 to 1.30.0: the former where it is called, the latter wherever it is."""
     function = f'<domain: "own", opset_import: ["" : 17, "ai.onnx" : 17]> F {body}'
     results = "r, s" if ", " in body and "own" in call else "r"
-    words = f"g (float[4,6] x) => (float[4,3] y, float[4,3] z) {{ {results} = {call}  y, z = Split<axis=1>(r) }}"
-    found = on_onnxruntime(in_words(words, functions=function), VERSION)
+    words = f"(float[4,6] x) => (float[4,3] y, float[4,3] z) {{ {results} = {call}  y, z = Split<axis=1>(r) }}"
+    found = on_onnxruntime(text(words, functions=function), VERSION)
     assert [str(each.answer.outcome) for each in found] == ["session-fails" if fails else "DML"]
 
 
@@ -224,12 +223,12 @@ def test_a_function_that_names_ai_onnx_or_does_not_write_an_output_is_not_loaded
 )
 def test_a_name_that_is_computed_twice(nodes, name):
     with pytest.raises(InputError, match=f"^{name} is computed twice"):
-        ask(nodes, [X, tensor("k", [4, 3])], ["a"])
+        ask(nodes, [X, value("k", [4, 3])], ["a"])
 
 
 def test_a_name_that_two_inputs_have():
     with pytest.raises(InputError, match=r"^k is an input twice"):
-        ask([SPLIT], [X, tensor("k", [4]), tensor("k", [4])], ["a"])
+        ask([SPLIT], [X, value("k", [4]), value("k", [4])], ["a"])
 
 
 CONSTANTS = [node("Constant", [], ["k"], value_float=1.0, name="same"), node("Add", ["a", "k"], ["c"], name="add")]
@@ -266,7 +265,7 @@ def test_names_of_nodes_of_a_function_that_is_called(called):
 
 
 def test_a_branch_may_have_the_name_of_a_node_around_it_and_no_two_of_its_own():
-    inputs = [X, tensor("k", [], TensorProto.BOOL)]
+    inputs = [X, value("k", [], TensorProto.BOOL)]
     for names, expected in (((SPLIT.name, "n"), "DML"), (("n", "n"), "session-fails")):
         body = [node("Relu", ["a"], ["r"], name=names[0]), node("Neg", ["r"], ["s"], name=names[1])]
         branch = helper.make_graph(body, "one", [], [onnx.ValueInfoProto(name="s")])
@@ -276,7 +275,7 @@ def test_a_branch_may_have_the_name_of_a_node_around_it_and_no_two_of_its_own():
 
 def test_a_sigmoid_of_another_domain_has_any_outputs():
     nodes = [SPLIT, node("Sigmoid", ["b"], [], domain="own"), node("Mul", ["a", "b"], ["y"])]
-    made = model(nodes, [X], ["y"])
+    made = session(nodes, [X], ["y"])
     made.opset_import.append(helper.make_opsetid("own", 1))
     assert [str(found.answer.outcome) for found in on_onnxruntime(made, VERSION)] == ["unknown"]
 
@@ -290,7 +289,7 @@ def test_a_name_that_nothing_gives_within_a_branch():
     """What is around a branch is known in it, and what is in another one is not."""
     one = helper.make_graph([node("Relu", ["a"], ["r"])], "one", [], [onnx.ValueInfoProto(name="r")])
     other = helper.make_graph([node("Relu", ["r"], ["s"])], "other", [], [onnx.ValueInfoProto(name="s")])
-    inputs = [X, tensor("k", [], TensorProto.BOOL)]
+    inputs = [X, value("k", [], TensorProto.BOOL)]
     with pytest.raises(InputError, match=r"^nothing gives r"):
         ask([SPLIT, node("If", ["k"], ["y"], then_branch=one, else_branch=other)], inputs, ["y"])
     found = ask([SPLIT, node("If", ["k"], ["y"], then_branch=one, else_branch=one)], inputs, ["y"])
@@ -298,7 +297,7 @@ def test_a_name_that_nothing_gives_within_a_branch():
 
 
 def test_numbers_of_tensors_where_the_model_imports_no_opset():
-    made = model([SPLIT, node("Identity", ["a"], [])], [X], ["b"])
+    made = session([SPLIT, node("Identity", ["a"], [])], [X], ["b"])
     del made.opset_import[:]
     made.opset_import.append(helper.make_opsetid("own", 1))
     with pytest.raises(InputError, match="Identity writes 0 tensors"):
@@ -308,7 +307,7 @@ def test_numbers_of_tensors_where_the_model_imports_no_opset():
 @pytest.mark.parametrize("extra", [node("Relu", ["b"], ["a"]), node("Relu", ["missing"], ["r"])])
 @pytest.mark.parametrize("version", ["1.18.1", VERSION])
 def test_a_model_that_is_not_loaded_fails_at_every_node(extra, version):
-    (found,) = dmlsplit.formats.onnx.read(model([SPLIT, extra], [X], ["b"]))
+    (found,) = dmlsplit.formats.onnx.read(session([SPLIT, extra], [X], ["b"]))
     answer = found.on_onnxruntime(version)
     assert (str(answer.outcome), answer.at, answer.operators) == ("session-fails", "init", ())
     assert [d.rule for d in answer.diagnostics] == ["onnxruntime/session-fails-elsewhere"]

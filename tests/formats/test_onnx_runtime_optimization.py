@@ -8,7 +8,8 @@ import pytest
 import dmlsplit.formats.onnx
 from dmlsplit.onnxruntime import SessionOptions
 from dmlsplit.onnxruntime.prediction import on_onnxruntime
-from tests.formats.onnx_sessions import SPLIT, VERSION, X, ask, in_words, node, outcome, rules, tensor
+from tests.formats.answers import SPLIT, VERSION, X, ask, outcome, rules
+from tests.models import node, text, value
 
 
 @pytest.mark.parametrize(("outputs", "flags"), [([], 0), (["sum"], 0), (["n"], 4)])
@@ -36,7 +37,7 @@ def test_an_activation_is_part_of_the_sum_in_front_of_it(outputs, flags):
 def test_what_optimization_leaves_of_the_nodes_is_counted(words, flags):
     """x * Sigmoid(x) becomes one node where nothing else reads the Sigmoid; of weights little is known."""
     constants = "<int64[1] z = {0}, int64[1] o = {1}, float w = {2}, float f = {0}>"
-    made = in_words(f"g (float[2,6] x) => (float[?,?] y) {constants} {{ a, b = Split<axis=1>(x) {words} }}")
+    made = text(f"(float[2,6] x) => (float[?,?] y) {constants} {{ a, b = Split<axis=1>(x) {words} }}")
     answer = on_onnxruntime(made, VERSION)[0].answer
     assert (answer.compile and answer.compile.flags, answer.outcome) == (flags, "unknown" if flags is None else "DML")
 
@@ -60,9 +61,9 @@ BRANCHES = (
 )
 def test_a_branch_that_is_always_taken_comes_in_the_place_of_the_if(condition, taken):
     """The other one is gone, and what is around the If is fused with what is in it."""
-    head = "g (float[2,6] x, bool given, bool default) => (float[?,?] y) <bool yes = {1}, bool default = {1}>"
+    head = "(float[2,6] x, bool given, bool default) => (float[?,?] y) <bool yes = {1}, bool default = {1}>"
     around = f"r = Relu(x) {condition} s = If(k)<{BRANCHES}> t = Tanh(s) u = Sigmoid(t) v = Concat<axis=1>(s, u)"
-    made = in_words(f"{head} {{ {around} y = Add(v, v) }}")
+    made = text(f"{head} {{ {around} y = Add(v, v) }}")
     found = {n.path: n.on_onnxruntime(VERSION) for n in dmlsplit.formats.onnx.read(made)}
     for branch, path in (("then", "If.then_branch/a"), ("else", "If.else_branch/d")):
         answer = found[path]
@@ -89,7 +90,7 @@ def test_lengths_of_a_static_shape_are_folded():
     nodes += [node("Split", ["x", "lengths"], ["a", "b"], axis=1, name="S")]
     constants = {"one": [1], "two": [2]}
     assert outcome(ask(nodes, [X], ["a", "b"], constants)) == [("C", "CPU", "init", None), ("S", "DML", "init", 0)]
-    found = ask(nodes, [tensor("x", ["N", 6])], ["a", "b"], constants, given={"run_shapes": {"x": (2, 6)}})
+    found = ask(nodes, [value("x", ["N", 6])], ["a", "b"], constants, given={"run_shapes": {"x": (2, 6)}})
     assert outcome(found) == [("C", "CPU", None, None), ("S", "DML", "run", 0)]
     assert rules(found)[0] == ["prefers-cpu"]
 
@@ -107,11 +108,11 @@ def computed_length(number):
 def test_nodes_behind_equal_initializers_are_computed_once(second, once):
     constants = {"i0": np.array([1]), "i1": np.asarray(second)}
     nodes = [*computed_length(0), *computed_length(1)]
-    found = ask(nodes, [tensor("x", ["N", "M"])], ["y0", "y1"], constants)
+    found = ask(nodes, [value("x", ["N", "M"])], ["y0", "y1"], constants)
     assert [n.path for n in found if "onnxruntime/computed-once" in {d.rule for d in n.answer.diagnostics}] == (
         ["C0"] if once else []
     )
-    both = ask(nodes, [tensor("x", ["N", "M"])], ["y0", "y1", "c0", "c1"], constants)
+    both = ask(nodes, [value("x", ["N", "M"])], ["y0", "y1", "c0", "c1"], constants)
     assert not any("computed-once" in names for names in rules(both)), "what the model gives is not taken away"
 
 
@@ -134,7 +135,7 @@ def test_splits_that_differ_in_their_outputs_only_are_not_predicted():
 def test_what_is_behind_two_splits_that_differ_in_their_outputs_may_have_the_sizes_of_either():
     words = "a, b = Split<axis=1>(x) c, d, e = Split<axis=1>(x) r = Relu(a) j = Concat<axis=1>(r, b)"
     words += " k = Concat<axis=0>(x, x)"
-    made = in_words(f"g (float[2,6] x) => (float[?,?] j, float[?,?] e, float[?,?] k) {{ {words} }}")
+    made = text(f"(float[2,6] x) => (float[?,?] j, float[?,?] e, float[?,?] k) {{ {words} }}")
     found = on_onnxruntime(made, VERSION)
     assert [(each.path, *each_rules) for each, each_rules in zip(found, rules(found), strict=True)] == [
         ("a", "twins-differ"),
@@ -155,7 +156,7 @@ def test_two_transposes_in_front_of_a_concat_may_become_one_behind_it():
     nodes = [node("Transpose", ["x"], ["t"]), node("Concat", ["t", "t"], ["y"], axis=0, name="C")]
     assert rules(ask(nodes, [X], ["y"])) == [["context-unknown"]]
     nodes[1] = node("Concat", ["t", "z"], ["y"], axis=0, name="C")
-    assert outcome(ask(nodes, [X, tensor("z", [6, 2])], ["y"])) == [("C", "DML", "init", 0)]
+    assert outcome(ask(nodes, [X, value("z", [6, 2])], ["y"])) == [("C", "DML", "init", 0)]
 
 
 def weights(*shape):
@@ -168,7 +169,7 @@ def test_a_transpose_is_not_moved_over_a_convolution():
     nodes += [node("Transpose", ["d"], ["y"], perm=[0, 2, 3, 1]), node("Conv", ["b", "u"], ["e"])]
     nodes.append(node("Conv", ["e", "v"], ["f"]))
     constants = {"w": weights(4, 4, 1, 1), "v": weights(2, 2, 1, 1), "u": 2 * weights(2, 2, 1, 1)}
-    image = [tensor("x", [1, 8, 8, 4])]
+    image = [value("x", [1, 8, 8, 4])]
     assert outcome(ask(nodes, image, ["y", "f"], constants)) == [("S", "DML", "init", 4)]
     nodes[3:4] = [node("Relu", ["a"], ["d"]), node("MaxPool", ["c"], ["p"], kernel_shape=[1, 1])]
     assert outcome(ask(nodes, image, ["y", "f", "p"], constants)) == [("S", "DML", "init", 4)], "one side is enough"
@@ -180,7 +181,7 @@ def test_convolutions_are_nodes_whatever_joins_them():
     nodes = [node("Conv", [f"c{i}" if i else "x", f"w{i}"], [f"c{i + 1}"]) for i in range(4)]
     nodes.append(node("Split", ["c4"], ["a", "b"], axis=1, name="S"))
     kernels = {f"w{i}": weights(4, 4, 1, 1) * (i + 1) for i in range(4)}
-    assert outcome(ask(nodes, [tensor("x", [1, 4, 8, 8])], ["a", "b"], kernels)) == [("S", "DML", "init", 4)]
+    assert outcome(ask(nodes, [value("x", [1, 4, 8, 8])], ["a", "b"], kernels)) == [("S", "DML", "init", 4)]
 
 
 KEPT, CONSTANT, UNKNOWN = ("CPU", None), ("CPU", "init"), ("unknown", None)
@@ -213,7 +214,7 @@ def test_the_shape_for_a_reshape_becomes_a_constant(words, fate):
     """With 0 for a size that stays where it is, and -1 for one other at most. Observed: what each of these does."""
     constants = "int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64[1] u0 = {0}, int64[1] c1 = {1}, "
     constants += "int64[1] c2 = {2}, int64[1] c4 = {4}, int64[1] c6 = {6}, int64[1] m1 = {-1}, int64[2] c21 = {2,1}"
-    made = in_words(f"g (float[N,6,4] x) => (float[?,?,?] y) <{constants}> {{ r = Relu(x) s = Shape(r) {words} }}")
+    made = text(f"(float[N,6,4] x) => (float[?,?,?] y) <{constants}> {{ r = Relu(x) s = Shape(r) {words} }}")
     (found,) = on_onnxruntime(made, VERSION)
     assert (found.answer.outcome, found.answer.at) == fate
 
@@ -221,17 +222,17 @@ def test_the_shape_for_a_reshape_becomes_a_constant(words, fate):
 def test_a_size_of_another_tensor_is_one_that_the_reshape_keeps_since_1_25():
     words = "s = Shape(w) n = Gather(s, zero) u = Unsqueeze(n, u0) m = Gather(s, one) v = Unsqueeze(m, u0)"
     constants = "int64 zero = {0}, int64 one = {1}, int64[1] u0 = {0}, int64[1] c4 = {4}"
-    head = f"g (float[N,6,4] x, float[N,6,4] w) => (float[?,?,?] y) <{constants}>"
-    made = in_words(f"{head} {{ {words} c = Concat<axis=0>(u, v, c4) y = Reshape(x, c) }}")
+    head = f"(float[N,6,4] x, float[N,6,4] w) => (float[?,?,?] y) <{constants}>"
+    made = text(f"{head} {{ {words} c = Concat<axis=0>(u, v, c4) y = Reshape(x, c) }}")
     answers = {version: on_onnxruntime(made, version)[0].answer.outcome for version in ("1.24.4", "1.30.0")}
     assert answers == {"1.24.4": "CPU", "1.30.0": "unknown"}
 
 
 def test_a_reshape_to_a_constant_may_be_of_a_static_shape():
     words = "s = Shape(w) n = Gather(s, zero) u = Unsqueeze(n, u0) c = Concat<axis=0>(u, c2) y = Reshape(x, c)"
-    head = "g (float[2,6] x, float[N] w) => (float[?,?] a, float[?,?] b)"
+    head = "(float[2,6] x, float[N] w) => (float[?,?] a, float[?,?] b)"
     head += "<int64 zero = {0}, int64[1] u0 = {0}, int64[1] c2 = {2}>"
-    found = on_onnxruntime(in_words(f"{head} {{ {words} a, b = Split<axis=1>(y) }}"), VERSION, run_shapes={"w": (6,)})
+    found = on_onnxruntime(text(f"{head} {{ {words} a, b = Split<axis=1>(y) }}"), VERSION, run_shapes={"w": (6,)})
     assert [node.answer.outcome for node in found] == ["CPU", "unknown"]
 
 
@@ -250,7 +251,7 @@ def test_only_the_shape_of_what_is_static_as_a_whole_is_folded(words, sizes, lev
     """What is behind a Split is made with the session where its lengths were folded."""
     words = f"<int64[1] i = {{0}}, int64[1] j = {{1}}, int64[1] k = {{3}}> {{ {words} l = Concat<axis=0>(p, k)"
     words += " a, b = Split<axis=0>(x, l) r = Relu(a) c, d = Split<axis=1>(r) }"
-    made = in_words(f"g (float[6,4] x, float[{sizes}] y) => (float[?,?] b, float[?,?] c, float[?,?] d) {words}")
+    made = text(f"(float[6,4] x, float[{sizes}] y) => (float[?,?] b, float[?,?] c, float[?,?] d) {words}")
     found = on_onnxruntime(made, VERSION, run_shapes={"y": (3, 2)}, options=SessionOptions(optimization=level))
     answers = {each.path: (each.answer.outcome, each.answer.at) for each in found}
     assert (answers["a"], answers["c"]) == (("DML", at), ("DML", at))
@@ -261,7 +262,7 @@ def test_no_branch_is_taken_for_sizes_of_a_shape_that_is_known_in_part(sizes, pa
     words = "<int64[1] i = {0}, int64[1] k = {3}> { s = Shape(y) g = Gather(s, i) e = Equal(g, k) b = If(e)"
     words += "<then_branch = t () => (float[?,?] c) { c = Concat<axis=1>(x, x) },"
     words += " else_branch = f () => (float[?,?] o) { o = Concat<axis=0>(x, x) }> }"
-    found = on_onnxruntime(in_words(f"g (float[6,4] x, float[{sizes}] y) => (float[?,?] b) {words}"), VERSION)
+    found = on_onnxruntime(text(f"(float[6,4] x, float[{sizes}] y) => (float[?,?] b) {words}"), VERSION)
     assert [each.path.rpartition("/")[2] for each in found] == paths
 
 
@@ -291,9 +292,9 @@ SIZED = {
 def test_sizes_that_are_computed_of_static_shapes_are_known(name):
     """ONNX Runtime folds them from optimization level 1 on, and infers sizes again."""
     body, sizes = SIZED[name]
-    head = "g (float[2,8] x) => (float[?,?] a, float[?,?] b) <int64[1] z = {0}, int64[1] o = {1}, int64[1] t = {2}, "
-    text = f"{head} float two = {{2}}> {{ r = Relu(x) {HALF} {body} a, b = Split<axis=1>(w) }}"
-    (split,) = [found for found in on_onnxruntime(in_words(text), VERSION) if found.op == "Split"]
+    head = "(float[2,8] x) => (float[?,?] a, float[?,?] b) <int64[1] z = {0}, int64[1] o = {1}, int64[1] t = {2}, "
+    words = f"{head} float two = {{2}}> {{ r = Relu(x) {HALF} {body} a, b = Split<axis=1>(w) }}"
+    (split,) = [found for found in on_onnxruntime(text(words), VERSION) if found.op == "Split"]
     assert split.facts.shapes == (sizes,)
-    opened = on_onnxruntime(in_words(text.replace("[2,8]", "[2,N]")), VERSION)
+    opened = on_onnxruntime(text(words.replace("[2,8]", "[2,N]")), VERSION)
     assert [found.answer.at for found in opened if found.op == "Split"] == ["run"]

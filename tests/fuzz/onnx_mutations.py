@@ -11,10 +11,10 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from onnx import AttributeProto, TensorProto, helper
 
-from tests.formats.onnx_models import graph, node, with_reference
 from tests.fuzz import wire
 from tests.fuzz.onnx_seeds import FUNCTIONS, OPERATORS, OPSET, SEEDS
 from tests.fuzz.values import INTEGERS, LOCATIONS, long_name, strange_name
+from tests.models import graph, node, with_reference
 
 MAX_BYTES = 200_000
 """Of a model to which more is added."""

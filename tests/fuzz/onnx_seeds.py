@@ -7,7 +7,7 @@ from collections.abc import Callable
 import onnx
 from onnx import AttributeProto, TensorProto, helper
 
-from tests.formats.onnx_models import BOOL, FLOAT, INT64, graph, ints, model, node, value, with_reference
+from tests.models import BOOL, FLOAT, INT64, graph, ints, model, node, value, with_reference
 
 OPERATORS = (
     *("Split", "SplitToSequence", "Identity", "Relu", "Add", "Mul", "Div", "Mod", "Concat", "Gather", "Shape", "Size"),

@@ -4,37 +4,30 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 import dmlsplit as dml
 from dmlsplit.cli import main
 from dmlsplit.library import ask_model
-
-
-def value(name, kind=TensorProto.FLOAT, shape=None):
-    return helper.make_tensor_value_info(name, kind, shape)
-
-
-def model(nodes, inputs, outputs, opset=18):
-    graph = helper.make_graph(nodes, "g", inputs, outputs)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+from tests.models import array, graph, model, node, value
 
 
 @pytest.fixture
 def mixed(tmp_path):
     nodes = [
-        helper.make_node("Relu", ["x"], ["a"]),
-        helper.make_node("Split", ["a"], ["b", "c"], name="split", axis=1, num_outputs=2),
-        helper.make_node("Concat", ["c", "b"], ["d"], axis=1),
-        helper.make_node("Shape", ["d"], ["s"], name="shape"),
-        helper.make_node("StringNormalizer", ["t"], ["u"], name="text"),
+        node("Relu", ["x"], ["a"]),
+        node("Split", ["a"], ["b", "c"], name="split", axis=1, num_outputs=2),
+        node("Concat", ["c", "b"], ["d"], axis=1),
+        node("Shape", ["d"], ["s"], name="shape"),
+        node("StringNormalizer", ["t"], ["u"], name="text"),
     ]
-    inputs = [value("x", shape=[1, 4, 3, 3]), value("t", TensorProto.STRING, [2])]
-    outputs = [value("d"), value("s", TensorProto.INT64), value("u", TensorProto.STRING)]
+    inputs = [value("x", [1, 4, 3, 3]), value("t", [2], TensorProto.STRING)]
+    outputs = [value("d", None), value("s", None, TensorProto.INT64), value("u", None, TensorProto.STRING)]
     path = tmp_path / "mixed.onnx"
-    onnx.save(model(nodes, inputs, outputs), path)
+    onnx.save(model(nodes, inputs, outputs, ir_version=8), path)
     return path
 
 
@@ -48,19 +41,22 @@ def test_every_node_has_its_place(onnxruntime, mixed):
 
 
 def test_where_all_nodes_are_in_one_place(onnxruntime, tmp_path):
-    then = helper.make_graph([helper.make_node("Relu", ["x"], ["p"], name="in")], "t", [], [value("p")])
-    other = helper.make_graph([helper.make_node("Abs", ["x"], ["q"])], "e", [], [value("q")])
-    nodes = [helper.make_node("If", ["k"], ["y"], name="if", then_branch=then, else_branch=other)]
-    inputs = [value("x", shape=[1, 4]), value("k", TensorProto.BOOL, [])]
-    onnx.save(model(nodes, inputs, [value("y")]), tmp_path / "if.onnx")
+    then = graph([node("Relu", ["x"], ["p"], name="in")], [], [value("p", None)], name="t")
+    other = graph([node("Abs", ["x"], ["q"])], [], [value("q", None)], name="e")
+    nodes = [node("If", ["k"], ["y"], name="if", then_branch=then, else_branch=other)]
+    inputs = [value("x", [1, 4]), value("k", [], TensorProto.BOOL)]
+    onnx.save(model(nodes, inputs, [value("y", None)], ir_version=8), tmp_path / "if.onnx")
     answer = ask_model(str(tmp_path / "if.onnx"), "1.24.4")
     assert set(answer.nodes) == {"if", "if/then_branch/in", "if/else_branch/Abs@0"}
     assert set(answer.nodes.values()) <= {"DML", "CPU"}
 
 
 def test_a_failure_is_in_onnxruntimes_own_words(onnxruntime, tmp_path):
-    nodes = [helper.make_node(name, ["x"], [name], name="twice") for name in ("Relu", "Abs")]
-    onnx.save(model(nodes, [value("x", shape=[1, 6])], [value("Relu"), value("Abs")]), tmp_path / "bad.onnx")
+    nodes = [node(name, ["x"], [name], name="twice") for name in ("Relu", "Abs")]
+    onnx.save(
+        model(nodes, [value("x", [1, 6])], [value("Relu", None), value("Abs", None)], ir_version=8),
+        tmp_path / "bad.onnx",
+    )
     answer = ask_model(str(tmp_path / "bad.onnx"), "1.24.4")
     assert not answer.created
     assert answer.failure.startswith("CreateSession: [1] Load model from Z:")
@@ -69,15 +65,9 @@ def test_a_failure_is_in_onnxruntimes_own_words(onnxruntime, tmp_path):
 
 
 def test_weights_beside_the_model(onnxruntime, tmp_path):
-    weight = onnx.numpy_helper.from_array(__import__("numpy").ones((2, 4, 1, 1), "f4"), "w")
-    graph = helper.make_graph(
-        [helper.make_node("Conv", ["x", "w"], ["y"], name="conv")],
-        "g",
-        [value("x", shape=[1, 4, 3, 3])],
-        [value("y")],
-        [weight],
-    )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    conv = node("Conv", ["x", "w"], ["y"], name="conv")
+    weights = array("w", np.ones((2, 4, 1, 1), np.float32))
+    made = model([conv], [value("x", [1, 4, 3, 3])], [value("y", None)], initializers=[weights], ir_version=8)
     onnx.save(made, tmp_path / "w.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
     answer = ask_model(str(tmp_path / "w.onnx"), "1.24.4")
     assert (answer.created, answer.nodes) == (True, {"conv": "DML"})

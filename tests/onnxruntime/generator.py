@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
-from tests.onnxruntime.models import NO_RUN, RunInput, Sample, assembled, described, integers, tensor
+from tests.models import Sketch, ints, node
+from tests.onnxruntime.models import NO_RUN, RunInput, Sample, described
 
 TYPES = (
     *("FLOAT", "FLOAT16", "DOUBLE", "BOOL", "STRING", "BFLOAT16"),
@@ -115,14 +115,11 @@ class _Value:
 
 
 @dataclass
-class _Builder:
+class _Growing:
+    """A graph that grows step by step."""
+
     rnd: random.Random
-    data_type: int
-    opset: int
-    nodes: list[onnx.NodeProto] = field(default_factory=list)
-    initializers: list[onnx.TensorProto] = field(default_factory=list)
-    inputs: list[onnx.ValueInfoProto] = field(default_factory=list)
-    functions: list[onnx.FunctionProto] = field(default_factory=list)
+    sketch: Sketch
     run: list[RunInput] = field(default_factory=list)
     values: list[_Value] = field(default_factory=list)
     read: set[str] = field(default_factory=set)
@@ -140,13 +137,13 @@ class _Builder:
 
     def add(self, op: str, read: list[str], count: int = 1, **attributes: object) -> list[str]:
         made = [self.new(op[0].lower()) for _ in range(count)]
-        self.nodes.append(helper.make_node(op, read, made, name=self.new(op), **attributes))
+        self.sketch.node(op, read, made, name=self.new(op), **attributes)
         return made
 
 
 def _graph(rnd: random.Random, name: str, opset: int) -> Sample:
     data_type = rnd.choice((TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.FLOAT16))
-    made = _Builder(rnd, data_type, opset)
+    made = _Growing(rnd, Sketch(data_type, opset))
     opened = rnd.random() < 0.3
     rank = rnd.choice((1, 2, 2, 3, 3, 4, 5))
     base = [rnd.choice((1, 2, 3, 4)) for _ in range(rank)]
@@ -159,7 +156,7 @@ def _graph(rnd: random.Random, name: str, opset: int) -> Sample:
             for i in range(rank):
                 if i != axis and rnd.random() < 0.7:
                     declared[i] = f"D{i}"
-        made.inputs.append(tensor(x, data_type, declared))
+        made.sketch.input(x, *declared)
         made.run.append(RunInput(x, data_type, tuple(base)))
         made.values.append(_Value(x, tuple(base)))
     for _ in range(rnd.randint(1, 6)):
@@ -167,14 +164,14 @@ def _graph(rnd: random.Random, name: str, opset: int) -> Sample:
     outputs = [value for value in made.values if value.name not in made.read] or [made.values[-1]]
     if rnd.random() < 0.2:
         outputs.append(rnd.choice(made.values))
-    inputs = {value.name for value in made.inputs}
+    inputs = {value.name for value in made.sketch.inputs}
     unique = list({value.name: value for value in outputs if value.name not in inputs}.values())
     if not unique:
         unique = [_Value(made.add("Relu", [made.values[0].name])[0], made.values[0].shape)]
     declares = not opened and rnd.random() < 0.5
-    declared_outputs = [tensor(value.name, data_type, value.shape if declares else None) for value in unique]
-    model = assembled(made.nodes, made.inputs, declared_outputs, opset, made.initializers, made.functions)
-    found = Sample(name, model)
+    for value in unique:
+        made.sketch.output(value.name, value.shape if declares else None)
+    found = Sample(name, made.sketch.model())
     if opened or any(entry.values is not None for entry in made.run) or rnd.random() < 0.2:
         found.run = made.run
         found.outputs = [value.name for value in unique]
@@ -183,14 +180,14 @@ def _graph(rnd: random.Random, name: str, opset: int) -> Sample:
     return found
 
 
-def _unary(made: _Builder) -> None:
+def _unary(made: _Growing) -> None:
     value = made.pick()
     op = made.rnd.choice(("Relu", "Relu", "Sigmoid", "Tanh", "Identity", "LeakyRelu"))
     (out,) = made.add(op, [value.name])
     made.values.append(_Value(out, value.shape))
 
 
-def _binary(made: _Builder) -> None:
+def _binary(made: _Growing) -> None:
     value = made.pick()
     same = [other for other in made.values if other.shape == value.shape]
     other = made.rnd.choice(same)
@@ -199,7 +196,7 @@ def _binary(made: _Builder) -> None:
     made.values.append(_Value(out, value.shape))
 
 
-def _split_step(made: _Builder) -> None:
+def _split_step(made: _Growing) -> None:
     rnd, value = made.rnd, made.pick()
     axes = [i for i, size in enumerate(value.shape) if size >= 2] or [0]
     axis = rnd.choice(axes)
@@ -212,13 +209,13 @@ def _split_step(made: _Builder) -> None:
         lambda: _computed_lengths(made, size, count),
         lambda: _default_lengths(made, size, count),
     ]
-    if even and made.opset < 18:
+    if even and made.sketch.opset < 18:
         ways += [lambda: ([], [size // count] * count, {})] * 2
-    if made.opset >= 18 and -(-size // count) * (count - 1) < size:
+    if made.sketch.opset >= 18 and -(-size // count) * (count - 1) < size:
         chunk = -(-size // count)
         ways += [lambda: ([], [chunk] * (count - 1) + [size - chunk * (count - 1)], {"num_outputs": count})] * 2
     # At later opsets the sizes are computed on the device, whose memory is none here.
-    if even and made.opset <= 20:
+    if even and made.sketch.opset <= 20:
         ways.append(lambda: _lengths_of_shape(made, value, axis, count))
     read, lengths, attributes = rnd.choice(ways)()
     names = made.add("Split", [value.name, *read], count, axis=_signed(rnd, axis, len(value.shape)), **attributes)
@@ -230,10 +227,10 @@ def _signed(rnd: random.Random, axis: int, rank: int) -> int:
     return axis - rank if rnd.random() < 0.3 else axis
 
 
-def _constant_lengths(made: _Builder, size: int, count: int) -> tuple[list[str], list[int], dict[str, object]]:
+def _constant_lengths(made: _Growing, size: int, count: int) -> tuple[list[str], list[int], dict[str, object]]:
     lengths = _lengths(made.rnd, size, count) if made.rnd.random() < 0.1 else _full_lengths(made.rnd, size, count)
     name = made.new("lengths")
-    made.initializers.append(integers(name, lengths))
+    made.sketch.integers(*lengths, name=name)
     return [name], lengths, {}
 
 
@@ -244,38 +241,39 @@ def _full_lengths(rnd: random.Random, size: int, count: int) -> list[int]:
     return [end - start for start, end in zip([0, *cuts], [*cuts, size], strict=True)]
 
 
-def _constant_node(made: _Builder, size: int, count: int) -> tuple[list[str], list[int], dict[str, object]]:
+def _constant_node(made: _Growing, size: int, count: int) -> tuple[list[str], list[int], dict[str, object]]:
     lengths = _full_lengths(made.rnd, size, count)
-    (name,) = made.add("Constant", [], value=integers("", lengths))
+    (name,) = made.add("Constant", [], value=ints("", *lengths))
     return [name], lengths, {}
 
 
-def _computed_lengths(made: _Builder, size: int, count: int) -> tuple[list[str], list[int], dict[str, object]]:
+def _computed_lengths(made: _Growing, size: int, count: int) -> tuple[list[str], list[int], dict[str, object]]:
     """Lengths that are an input of the model; inside of a branch an initializer of it."""
     if made.inner:
         return _constant_lengths(made, size, count)
     lengths = _full_lengths(made.rnd, size, count)
     name = made.new("lengths")
-    made.inputs.append(tensor(name, TensorProto.INT64, [count]))
+    made.sketch.input(name, count, element=TensorProto.INT64)
     made.run.append(RunInput(name, TensorProto.INT64, (count,), tuple(lengths)))
     return [name], lengths, {}
 
 
-def _default_lengths(made: _Builder, size: int, count: int) -> tuple[list[str], list[int], dict[str, object]]:
+def _default_lengths(made: _Growing, size: int, count: int) -> tuple[list[str], list[int], dict[str, object]]:
     """Lengths that are an initializer and an input of the model as well: a default."""
     if made.inner:
         return _constant_lengths(made, size, count)
     read, lengths, attributes = _constant_lengths(made, size, count)
-    made.inputs.append(tensor(read[0], TensorProto.INT64, [count]))
+    made.sketch.input(read[0], count, element=TensorProto.INT64)
     return read, lengths, attributes
 
 
 def _lengths_of_shape(
-    made: _Builder, value: _Value, axis: int, count: int
+    made: _Growing, value: _Value, axis: int, count: int
 ) -> tuple[list[str], list[int], dict[str, object]]:
     """Equal lengths computed from the shape of the input: Shape, Gather, Div, Concat."""
     index, divisor = made.new("index"), made.new("divisor")
-    made.initializers += [integers(index, [axis]), integers(divisor, [count])]
+    made.sketch.integers(axis, name=index)
+    made.sketch.integers(count, name=divisor)
     (shape,) = made.add("Shape", [value.name])
     (size,) = made.add("Gather", [shape, index])
     (part,) = made.add("Div", [size, divisor])
@@ -283,7 +281,7 @@ def _lengths_of_shape(
     return [lengths], [value.shape[axis] // count] * count, {}
 
 
-def _concat_step(made: _Builder) -> None:
+def _concat_step(made: _Growing) -> None:
     rnd, value = made.rnd, made.pick()
     axis = rnd.randrange(len(value.shape))
     fitting = [
@@ -298,67 +296,68 @@ def _concat_step(made: _Builder) -> None:
     if rnd.random() < 0.15:
         name = made.new("weights")
         shape = (*value.shape[:axis], 2, *value.shape[axis + 1 :])
-        dtype = helper.tensor_dtype_to_np_dtype(made.data_type)
-        made.initializers.append(numpy_helper.from_array(np.zeros(shape, dtype), name))
+        dtype = helper.tensor_dtype_to_np_dtype(made.sketch.element)
+        made.sketch.initializer(np.zeros(shape, dtype), name)
         names.insert(rnd.randint(0, len(names)), name)
         total += 2
     (out,) = made.add("Concat", names, axis=_signed(rnd, axis, len(value.shape)))
     made.values.append(_Value(out, (*value.shape[:axis], total, *value.shape[axis + 1 :])))
 
 
-def _branch(made: _Builder) -> None:
+def _branch(made: _Growing) -> None:
     """An If whose branches split what the outer graph computes."""
     value = made.pick()
     axis = max(range(len(value.shape)), key=lambda i: value.shape[i])
     if value.shape[axis] < 2 or made.inner:
         return
     condition = made.new("condition")
-    made.inputs.append(tensor(condition, TensorProto.BOOL, []))
+    made.sketch.input(condition, element=TensorProto.BOOL)
     made.run.append(RunInput(condition, TensorProto.BOOL, ()))
     outer = made.new("lengths")
     lengths = _full_lengths(made.rnd, value.shape[axis], 2)
     if made.rnd.random() < 0.5:
-        made.initializers.append(integers(outer, lengths))
+        made.sketch.integers(*lengths, name=outer)
     graphs = []
     for branch in ("then", "else"):
-        inner = _Builder(made.rnd, made.data_type, made.opset, names=made.names, inner=True)
+        sketch = Sketch(made.sketch.element, made.sketch.opset)
+        inner = _Growing(made.rnd, sketch, names=made.names, inner=True)
         name = value.name
         if made.rnd.random() < 0.5:
             (name,) = inner.add("Relu", [name])
-        if not any(tensor.name == outer for tensor in made.initializers):
+        if not any(tensor.name == outer for tensor in made.sketch.initializers):
             own = inner.new("lengths")
-            inner.initializers.append(integers(own, lengths))
+            sketch.integers(*lengths, name=own)
         else:
             own = outer
         first, _ = inner.add("Split", [name, own], 2, axis=axis)
         (last,) = inner.add("Relu", [first])
         made.names = inner.names
         shape = (*value.shape[:axis], lengths[0], *value.shape[axis + 1 :])
-        output = tensor(last, made.data_type, shape if made.rnd.random() < 0.5 else None)
-        graphs.append(helper.make_graph(inner.nodes, branch, [], [output], initializer=inner.initializers))
+        sketch.output(last, shape if made.rnd.random() < 0.5 else None)
+        graphs.append(sketch.graph(branch))
     (out,) = made.add("If", [condition], then_branch=graphs[0], else_branch=graphs[1])
     made.values.append(_Value(out, (*value.shape[:axis], lengths[0], *value.shape[axis + 1 :])))
 
 
-def _call(made: _Builder) -> None:
+def _call(made: _Growing) -> None:
     """A call of a local function that splits in two and joins the other way round."""
     value = made.pick()
     axis = max(range(len(value.shape)), key=lambda i: value.shape[i])
     if value.shape[axis] % 2 or made.inner:
         return
-    if not made.functions:
-        attributes = {"num_outputs": 2} if made.opset >= 18 else {}
+    if not made.sketch.functions:
+        attributes = {"num_outputs": 2} if made.sketch.opset >= 18 else {}
         body = [
-            helper.make_node("Split", ["whole"], ["a", "b"], name="cut", axis=axis, **attributes),
-            helper.make_node("Concat", ["b", "a"], ["swapped"], name="join", axis=axis),
+            node("Split", ["whole"], ["a", "b"], name="cut", axis=axis, **attributes),
+            node("Concat", ["b", "a"], ["swapped"], name="join", axis=axis),
         ]
-        imports = [helper.make_opsetid("", made.opset)]
-        made.functions.append(helper.make_function("own", "Swap", ["whole"], ["swapped"], body, imports))
-        made.functions[0].doc_string = str(axis)
-    if axis != int(made.functions[0].doc_string):
+        imports = [helper.make_opsetid("", made.sketch.opset)]
+        made.sketch.functions.append(helper.make_function("own", "Swap", ["whole"], ["swapped"], body, imports))
+        made.sketch.functions[0].doc_string = str(axis)
+    if axis != int(made.sketch.functions[0].doc_string):
         return
     out = made.new("swapped")
-    made.nodes.append(helper.make_node("Swap", [value.name], [out], name=made.new("Swap"), domain="own"))
+    made.sketch.node("Swap", [value.name], [out], name=made.new("Swap"), domain="own")
     made.values.append(_Value(out, value.shape))
 
 

@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from dmlsplit.library.sessions import Query, RunInput
+from tests.models import Sketch, ints, value
 
 Description: TypeAlias = Mapping[str, Any]
 """A model with one Split or Concat in words; the keys are those of the recorded answers (tests/data/onnxruntime)."""
@@ -44,35 +45,6 @@ class Sample:
         return Query(model, self.optimization, self.config, self.free_dimensions, self.run, self.outputs)
 
 
-def ir_version(opset: int) -> int:
-    """The IR version that was current with an opset."""
-    table = {1: 3, 9: 4, 10: 5, 11: 6, 12: 7, 15: 8, 19: 9, 21: 10, 23: 11}
-    return table[max(first for first in table if first <= opset)]
-
-
-def integers(name: str, values: Sequence[int]) -> onnx.TensorProto:
-    return numpy_helper.from_array(np.array(values, np.int64), name)
-
-
-def tensor(name: str, element_type: int, shape: Sequence[int | str] | None) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, element_type, shape)
-
-
-def assembled(
-    nodes: Sequence[onnx.NodeProto],
-    inputs: Sequence[onnx.ValueInfoProto],
-    outputs: Sequence[onnx.ValueInfoProto],
-    opset: int,
-    initializers: Sequence[onnx.TensorProto] = (),
-    functions: Sequence[onnx.FunctionProto] = (),
-) -> onnx.ModelProto:
-    graph = helper.make_graph(nodes, "g", inputs, outputs, initializer=initializers)
-    imports = [helper.make_opsetid("", opset)]
-    imports += [helper.make_opsetid(domain, 1) for domain in dict.fromkeys(function.domain for function in functions)]
-    version = max(ir_version(opset), 8) if functions else ir_version(opset)
-    return helper.make_model(graph, opset_imports=imports, ir_version=version, functions=functions)
-
-
 def described(name: str, description: Description) -> Sample:
     """The sample that a description stands for."""
     sample = _concat(name, description) if "shapes" in description else _split(name, description)
@@ -86,14 +58,15 @@ def _split(name: str, what: Description) -> Sample:
     element_type = TensorProto.DataType.Value(what["type"])
     opset, context = what["opset"], what["ctx"]
     parts = [f"part{i}" for i in range(what["n"])]
-    made = _Made(element_type)
+    made = Sketch(element_type, opset)
     attributes, read = {"axis": what["axis"]}, [_whole(made, what)]
     _add_lengths(made, what, attributes, read)
     named = [*parts[:-1], ""] if context == "emptyname" else parts
-    made.nodes.append(helper.make_node("Split", read, named, name="split", **attributes))
-    outputs = [tensor(part, element_type, declared) for part, declared in zip(parts, _declared(what), strict=True)]
+    made.node("Split", read, named, name="split", **attributes)
+    outputs = [value(part, declared, element_type) for part, declared in zip(parts, _declared(what), strict=True)]
     outputs = _with_readers(made, what, parts, outputs)
-    sample = Sample(name, assembled(made.nodes, made.inputs, outputs, opset, made.initializers))
+    made.outputs = list(outputs)
+    sample = Sample(name, made.model())
     if "run" in what:
         sample.run = [RunInput("x", element_type, tuple(what["run"][0]))]
         if what["how"] == "dyn":
@@ -102,34 +75,24 @@ def _split(name: str, what: Description) -> Sample:
     return sample
 
 
-@dataclass
-class _Made:
-    """The parts of a graph in the making."""
-
-    element_type: int
-    nodes: list[onnx.NodeProto] = field(default_factory=list)
-    inputs: list[onnx.ValueInfoProto] = field(default_factory=list)
-    initializers: list[onnx.TensorProto] = field(default_factory=list)
-
-
-def _whole(made: _Made, what: Description) -> str:
+def _whole(made: Sketch, what: Description) -> str:
     """The name of the tensor that is split, once what it comes from is made."""
     shape, context = what["shape"], what["ctx"]
     if context in ("init", "init+add"):
         sizes = [dim for dim in shape if isinstance(dim, int)]
-        dtype = helper.tensor_dtype_to_np_dtype(made.element_type)
-        made.initializers.append(numpy_helper.from_array(np.zeros(sizes, dtype), "weights"))
+        dtype = helper.tensor_dtype_to_np_dtype(made.element)
+        made.initializer(np.zeros(sizes, dtype), "weights")
     if context == "init":
         return "weights"
-    made.inputs.append(tensor("x", made.element_type, shape))
+    made.input("x", *shape)
     if context not in ("between", "init+add"):
         return "x"
     op, read = ("Relu", ["x"]) if context == "between" else ("Add", ["x", "weights"])
-    made.nodes.append(helper.make_node(op, read, ["before"]))
+    made.node(op, read, ["before"])
     return "before"
 
 
-def _add_lengths(made: _Made, what: Description, attributes: dict[str, Any], read: list[str]) -> None:
+def _add_lengths(made: Sketch, what: Description, attributes: dict[str, Any], read: list[str]) -> None:
     """Gives the Split its lengths: by an attribute, or by an input that is added to what it reads."""
     lengths = what["lens"]
     match what["how"]:
@@ -137,14 +100,14 @@ def _add_lengths(made: _Made, what: Description, attributes: dict[str, Any], rea
             attributes["split"] = lengths
             return
         case "auto":
-            made.initializers.append(integers("lengths", lengths))
+            made.integers(*lengths, name="lengths")
         case "constnode":
-            made.nodes.append(helper.make_node("Constant", [], ["lengths"], value=integers("", lengths)))
+            made.node("Constant", [], ["lengths"], value=ints("", *lengths))
         case "dyn":
-            made.inputs.append(tensor("lengths", TensorProto.INT64, [what["n"]]))
+            made.input("lengths", what["n"], element=TensorProto.INT64)
         case "castsp":
-            made.inputs.append(tensor("given", TensorProto.INT32, [what["n"]]))
-            made.nodes.append(helper.make_node("Cast", ["given"], ["lengths"], to=TensorProto.INT64))
+            made.input("given", what["n"], element=TensorProto.INT32)
+            made.node("Cast", ["given"], ["lengths"], to=TensorProto.INT64)
         case "num":
             attributes["num_outputs"] = what["n"]
             return
@@ -154,24 +117,25 @@ def _add_lengths(made: _Made, what: Description, attributes: dict[str, Any], rea
 
 
 def _with_readers(
-    made: _Made, what: Description, parts: Sequence[str], outputs: list[onnx.ValueInfoProto]
+    made: Sketch, what: Description, parts: Sequence[str], outputs: list[onnx.ValueInfoProto]
 ) -> list[onnx.ValueInfoProto]:
     """The outputs of the graph, once what reads the parts is made."""
     context = what["ctx"]
     if context == "emptyname":
         return outputs[:-1]
     if context == "between":
-        made.nodes += [helper.make_node("Relu", [part], [f"{part}_after"]) for part in parts]
+        for part in parts:
+            made.node("Relu", [part], [f"{part}_after"])
         for output in outputs:
             output.name += "_after"
     elif context == "unused":
         used = what.get("used", 0)
-        made.nodes.append(helper.make_node("Relu", [parts[used]], ["after"]))
+        made.node("Relu", [parts[used]], ["after"])
         outputs = [outputs[used]]
         outputs[0].name = "after"
     elif context == "init+add":
-        made.nodes.append(helper.make_node("Add", parts, ["after"]))
-        return [tensor("after", made.element_type, None)]
+        made.node("Add", parts, ["after"])
+        return [value("after", None, made.element)]
     return outputs
 
 
@@ -195,15 +159,19 @@ def _concat(name: str, what: Description) -> Sample:
     shapes, axis = what["shapes"], what["axis"] % len(what["shapes"][0])
     between = what.get("ctx") == "between"
     names = [f"x{i}" for i in range(len(shapes))]
-    inputs = [tensor(name, element_type, shape) for name, shape in zip(names, what.get("sym") or shapes, strict=True)]
-    nodes = [helper.make_node("Relu", [name], [f"{name}_before"]) for name in names] if between else []
-    read = [f"{name}_before" for name in names] if between else names
-    nodes.append(helper.make_node("Concat", read, ["whole"], name="concat", axis=what["axis"]))
+    made = Sketch(element_type, what["opset"])
+    for x, shape in zip(names, what.get("sym") or shapes, strict=True):
+        made.input(x, *shape)
+    for each in names if between else ():
+        made.node("Relu", [each], [f"{each}_before"])
+    read = [f"{each}_before" for each in names] if between else names
+    made.node("Concat", read, ["whole"], name="concat", axis=what["axis"])
     if between:
-        nodes.append(helper.make_node("Relu", ["whole"], ["after"]))
+        made.node("Relu", ["whole"], ["after"])
     total = [*shapes[0][:axis], sum(shape[axis] for shape in shapes), *shapes[0][axis + 1 :]]
-    output = tensor("after" if between else "whole", element_type, None if what.get("dyn") else total)
-    sample = Sample(name, assembled(nodes, inputs, [output], what["opset"]))
+    output = value("after" if between else "whole", None if what.get("dyn") else total, element_type)
+    made.outputs = [output]
+    sample = Sample(name, made.model())
     if "run" in what:
         sample.run = [RunInput(x, element_type, tuple(shape)) for x, shape in zip(names, what["run"], strict=True)]
         sample.outputs = [output.name]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from onnx import parser
 
 from dmlsplit.descriptors.enums import ExecutionFlags
 from dmlsplit.formats.onnx import loading
@@ -16,6 +15,7 @@ from dmlsplit.onnxruntime.session import OnnxSession
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 from dmlsplit.verdicts.runtime_answers import Outcome
+from tests.models import text
 from tests.onnxruntime.conftest import FRESH_SEED
 from tests.onnxruntime.generator import sample
 from tests.onnxruntime.recorded import lines, options_of, sample_of
@@ -78,7 +78,6 @@ def test_flags_follow_from_the_graphs_of_fresh_models(count):
     assert found >= count // 5
 
 
-HEAD = '<ir_version: 8, opset_import: ["" : 17]> g '
 WEIGHTS = (
     "<float[8,8,1,1] w = {"
     + ",".join(["1"] * 64)
@@ -157,7 +156,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_flags_follow_from_the_nodes_that_are_left(name):
     body, nodes = MODELS[name]
-    ((flags, part),) = compiled_graphs(parser.parse_model(HEAD + body), "1.24.4")
+    ((flags, part),) = compiled_graphs(text(body), "1.24.4")
     assert (part.least, part.most) == (nodes, nodes)
     assert flags == (VOLATILE if nodes >= LEAST else 0)
 
@@ -167,7 +166,7 @@ def test_the_flags_are_those_of_the_version(name, made, runtime):
     """Asked live: the flags of the graph with the Split."""
     from dmlsplit.library.sessions import Query
 
-    model = parser.parse_model(HEAD + MODELS[name][0])
+    model = text(MODELS[name][0])
     events = runtime.ask(Query(model.SerializeToString()))["events"]
     split = {
         event["id"] for event in events if event["call"] == "CreateOperator" and event["desc"]["OperatorType"] == 62
@@ -184,7 +183,7 @@ def test_a_part_whose_size_is_not_known_is_unknown():
     """Of a GELU ONNX Runtime makes one node, which is not followed here."""
     body = """(float[2,6] x) => (float[?,?] o, float[?,?] b) <float r = {1.5}, float one = {1}, float h = {0.5}>
     { a, b = Split<axis=1>(x) d = Div(a, r) e = Erf(d) f = Add(e, one) g = Mul(a, f) o = Mul(g, h) }"""
-    model = parser.parse_model(HEAD + body)
+    model = text(body)
     assert list(compiled_graphs(model, "1.24.4")) == []
     session = OnnxSession(loading.without_weights(model), no_external_data)
     (node,) = session.nodes(find_runtime("1.24.4"), DEFAULTS)

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import json
 
-import onnx
 import pytest
-from onnx import parser
 
 import dmlsplit as dml
 from dmlsplit.onnxruntime import explain, on_onnxruntime, passes
 from dmlsplit.onnxruntime.explaining import BRANCHES, Fate, NodeState, Placement
 from dmlsplit.rules.graph_faults import FaultKind
 from tests.effort import calls
+from tests.models import text
 
-HEAD = '<ir_version: 8, opset_import: ["" : 17]> g '
 GLU = "(float[1,8,4,4] x) => (float[1,4,4,4] o) { a, b = Split<axis=1>(x)  s = Sigmoid(b)  o = Mul(a, s) }"
-
-
-def model(body: str) -> onnx.ModelProto:
-    return parser.parse_model(HEAD + body)
 
 
 IMAGE = "(float[1,2,4,4] x) => (float[?,?,?,?] o) <float[2,2,1,1] w = {1,2,3,4}, float[2,1,1] c = {1,2}>"
@@ -65,33 +59,33 @@ CHANGED = {
 """For each pass a model, a node of it, and what the pass makes of that node."""
 
 
-def test_every_pass_has_a_model():
+def test_every_pass_has_a_text():
     assert list(CHANGED) == [each.change.__name__ for each in (*passes.BEFORE_PLACEMENT, *passes.PASSES)]
 
 
 @pytest.mark.parametrize(("name", "case"), CHANGED.items(), ids=CHANGED)
 def test_the_pass_that_changes_a_node(name, case):
     body, node, fate = case
-    steps = explain(model(body), node, "1.24.4").steps
+    steps = explain(text(body), node, "1.24.4").steps
     assert [step.name for step in steps] == list(CHANGED)
     assert [(step.name, step.fate) for step in steps if step.fate is not Fate.UNCHANGED] == [(name, fate)]
 
 
 def test_the_node_that_is_left():
-    found = explain(model(CHANGED["matmul_add_fusion"][0]), "a", "1.24.4")
+    found = explain(text(CHANGED["matmul_add_fusion"][0]), "a", "1.24.4")
     assert found.steps[-1].nodes == (NodeState("Gemm", ("x", "w", "y"), ("o",), ("a", "o")),)
     assert (found.is_gone, found.part.nodes, found.submitted) == (False, ("o",), ("DML_OPERATOR_GEMM",))
 
 
 def test_what_is_read_in_place_of_a_removed_node():
-    found = explain(model(CHANGED["common_subexpression_elimination"][0]), "a", "1.24.4")
+    found = explain(text(CHANGED["common_subexpression_elimination"][0]), "a", "1.24.4")
     step = next(step for step in found.steps if step.fate is Fate.REMOVED)
     assert (step.instead, found.is_gone, found.placement, found.part) == (("b",), True, None, None)
 
 
 def test_passes_that_the_optimization_level_leaves_out():
     options = dml.onnxruntime.SessionOptions(optimization=0)
-    found = explain(model(CHANGED["dml_operator_fusion"][0]), "a", "1.24.4", options=options)
+    found = explain(text(CHANGED["dml_operator_fusion"][0]), "a", "1.24.4", options=options)
     made = {step.name for step in found.steps if step.made}
     assert made == {each.change.__name__ for each in (*passes.BEFORE_PLACEMENT, *passes.PASSES) if each.level == 0}
     assert {step.fate for step in found.steps} == {Fate.UNCHANGED}
@@ -102,14 +96,14 @@ def test_a_concat_that_becomes_the_shape_of_a_reshape():
         "(float[2,N,6] x) => (float[?,?] o) <int64[1] n = {12}, int64 zero = {0}, int64[1] first = {0}> "
         "{ s = Shape(x)  d = Gather(s, zero)  e = Unsqueeze(d, first)  c = Concat<axis=0>(e, n)  o = Reshape(x, c) }"
     )
-    found = explain(model(body), "c", "1.24.4")
+    found = explain(text(body), "c", "1.24.4")
     (step,) = [step for step in found.steps if step.fate is not Fate.UNCHANGED]
     assert (step.name, step.fate, found.is_gone) == ("reshape_fusion", Fate.FOLDED, True)
 
 
 @pytest.mark.parametrize("version", ["1.18.0", "1.24.4"])
 def test_a_judged_node_has_the_answer_of_on_onnxruntime(version):
-    glu = model(GLU)
+    glu = text(GLU)
     (node,) = on_onnxruntime(glu, version)
     found = explain(glu, node.path, version)
     assert (found.path, found.operator, found.answer) == ("a", "Split", node.answer)
@@ -124,20 +118,20 @@ def test_a_judged_node_has_the_answer_of_on_onnxruntime(version):
 
 @pytest.mark.parametrize("node", ["a", "s", "o"])
 def test_a_fault_is_shown_for_each_node_of_its_graph(node):
-    found = explain(model(GLU), node, "1.24.4")
+    found = explain(text(GLU), node, "1.24.4")
     assert [(each.fault.kind, each.cure.name) for each in found.findings] == [(FaultKind.GATE, "two-slices")]
     assert [each.rule for each in found.diagnostics] == ["graph/fused-wrongly"]
 
 
 def test_a_node_on_the_cpu():
     body = "(float[N,6] x) => (int64[1] a, int64[1] b, float[?] u) { s = Shape(x)  a, b = Split(s)  u = Det(x) }"
-    found = explain(model(body), "a", "1.24.4")
+    found = explain(text(body), "a", "1.24.4")
     assert (found.placement, found.answer.outcome) == (Placement("CPU", False), "CPU")
-    assert explain(model(body), "u", "1.24.4").placement == Placement("CPU", False)
+    assert explain(text(body), "u", "1.24.4").placement == Placement("CPU", False)
 
 
 def test_sizes_of_the_session_and_of_the_first_run():
-    glu = model(GLU.replace("[1,", "[N,"))
+    glu = text(GLU.replace("[1,", "[N,"))
     assert explain(glu, "a", "1.24.4", run_dims={"N": 1}).placement.in_graph is False
     assert explain(glu, "a", "1.24.4", free_dimensions={"N": 1}).placement.in_graph is True
     shapes = explain(glu, "a", "1.24.4", run_shapes={"x": (1, 8, 4, 4)})
@@ -152,20 +146,20 @@ TWINS = """(float[1,8,4,4] x, bool c) => (float[1,4,4,4] o) {
 
 
 def test_nodes_are_found_by_path_name_output_and_index():
-    twins = model(TWINS)
+    twins = text(TWINS)
     paths = [node.path for node in dml.onnx.read(twins)]
     assert [explain(twins, path, "1.24.4").path for path in paths] == paths
     assert [explain(twins, k, "1.24.4").path for k in range(2)] == paths
     assert [explain(twins, str(k), "1.24.4").path for k in range(2)] == paths
     assert explain(twins, "q", "1.24.4").path == paths[0]
-    glu = model(GLU)
+    glu = text(GLU)
     glu.graph.node[1].name = "0"
     assert explain(glu, "0", "1.24.4").operator == "Sigmoid"
     assert explain(glu, 0, "1.24.4").operator == "Split"
 
 
 def test_one_of_several_nodes_of_a_name():
-    glu = model(GLU)
+    glu = text(GLU)
     glu.graph.node[1].name = glu.graph.node[2].name = "same"
     assert [explain(glu, f"same#{k}", "1.24.4").operator for k in range(2)] == ["Sigmoid", "Mul"]
     with pytest.raises(dml.InputError, match=r"2 nodes .*same#0 .*same#1"):
@@ -178,11 +172,11 @@ def test_one_of_several_nodes_of_a_name():
 )
 def test_nodes_that_are_not_there(node, said):
     with pytest.raises(dml.InputError, match=said):
-        explain(model(GLU), node, "1.24.4")
+        explain(text(GLU), node, "1.24.4")
 
 
 def test_near_names_are_offered():
-    glu = model(GLU)
+    glu = text(GLU)
     glu.graph.node[2].name = "encoder/gate"
     for node in ("gate", "Mul", "encoder/gaet"):
         with pytest.raises(dml.InputError, match="did you mean encoder/gate"):
@@ -190,12 +184,9 @@ def test_near_names_are_offered():
 
 
 def test_the_call_of_a_function_has_its_nodes():
-    called = parser.parse_model(
-        """<ir_version: 9, opset_import: ["" : 17, "own" : 1]> g (float[1,8,4,4] x) => (float[1,4,4,4] o)
-        { o = own.glu(x) }
-        <domain: "own", opset_import: ["" : 17]> glu (x) => (o)
+    function = """<domain: "own", opset_import: ["" : 17]> glu (x) => (o)
         { a, b = Split<axis=1>(x)  s = Sigmoid(b)  o = Mul(a, s) }"""
-    )
+    called = text("(float[1,8,4,4] x) => (float[1,4,4,4] o) { o = own.glu(x) }", functions=function)
     called.graph.node[0].name = "gate"
     (node,) = dml.onnx.read(called)
     assert explain(called, node.path, "1.24.4").operator == "Split"
@@ -205,7 +196,7 @@ def test_the_call_of_a_function_has_its_nodes():
 
 def test_a_branch_that_is_never_taken():
     condition = "i = Constant<value_int = 1>()  c = Cast<to=9>(i)  z = If"
-    constant = model(TWINS.replace(", bool c)", ")").replace("z = If", condition))
+    constant = text(TWINS.replace(", bool c)", ")").replace("z = If", condition))
     paths = [node.path for node in dml.onnx.read(constant)]
     fates = {}
     for path in paths:
@@ -217,7 +208,7 @@ def test_a_branch_that_is_never_taken():
 
 @pytest.mark.parametrize("node", ["a", "s"])
 def test_json(node):
-    found = explain(model(GLU), node, "1.24.4")
+    found = explain(text(GLU), node, "1.24.4")
     said = json.loads(json.dumps(found.to_dict()))
     (state,) = found.steps[0].nodes
     assert said["steps"][0] == {
@@ -237,7 +228,7 @@ def test_json(node):
 def test_work_is_linear_in_the_nodes():
     def work(count):
         steps = " ".join(f"h{i + 1} = Tanh(h{i})" for i in range(count))
-        chain = model(f"(float[1,8] h0) => (float[1,4] o) {{ {steps} o, p = Split<axis=1>(h{count}) }}")
+        chain = text(f"(float[1,8] h0) => (float[1,4] o) {{ {steps} o, p = Split<axis=1>(h{count}) }}")
         return calls(lambda: explain(chain, "o", "1.24.4"))
 
     work(2)

@@ -7,12 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
-from tests.onnxruntime.models import RunInput, Sample, assembled, integers, tensor
-
-FLOAT: Final = TensorProto.FLOAT
-node = helper.make_node
+from tests.models import FLOAT, Sketch, array, graph, ints, node, value
+from tests.onnxruntime.models import RunInput, Sample
 
 
 def _sample(
@@ -25,21 +23,20 @@ def _sample(
     inputs: Sequence[onnx.ValueInfoProto] = (),
     functions: Sequence[onnx.FunctionProto] = (),
 ) -> Sample:
-    values = [onnx.ValueInfoProto(name=name) for name in outputs]
-    model = assembled(nodes, [x, *inputs], values, opset, initializers, functions)
-    return Sample("", model, outputs=list(outputs))
+    made = Sketch(FLOAT, opset, list(nodes), [x, *inputs], list(outputs), list(initializers), list(functions))
+    return Sample("", made.model(), outputs=list(outputs))
 
 
 def _branches(*bodies: Sequence[onnx.NodeProto]) -> dict[str, onnx.GraphProto]:
     """Two graphs; each gives what its last node writes first."""
     graphs = []
     for name, body in zip(("then", "else"), bodies, strict=True):
-        output = tensor(body[-1].output[0], FLOAT, None)
-        graphs.append(helper.make_graph(body, name, [], [output]))
+        output = value(body[-1].output[0], None)
+        graphs.append(graph(body, [], [output], name=name))
     return {"then_branch": graphs[0], "else_branch": graphs[1]}
 
 
-CONDITION: Final = tensor("condition", TensorProto.BOOL, [])
+CONDITION: Final = value("condition", [], TensorProto.BOOL)
 
 
 def _if() -> Sample:
@@ -48,19 +45,19 @@ def _if() -> Sample:
         [node("Relu", ["x"], [f"{b}r"]), node("Split", [f"{b}r", "lengths"], [f"{b}0", f"{b}1"], axis=1)] for b in "te"
     ]
     nodes = [node("If", ["condition"], ["y"], **_branches(*bodies))]
-    return _sample(nodes, tensor("x", FLOAT, [2, 6]), ["y"], [integers("lengths", [3, 3])], inputs=[CONDITION])
+    return _sample(nodes, value("x", [2, 6]), ["y"], [ints("lengths", 3, 3)], inputs=[CONDITION])
 
 
 def _if_equal() -> Sample:
     bodies = [[node("Split", ["x"], [f"{b}0", f"{b}1"], axis=1)] for b in "te"]
     nodes = [node("If", ["condition"], ["y"], **_branches(*bodies))]
-    return _sample(nodes, tensor("x", FLOAT, [2, 6]), ["y"], inputs=[CONDITION])
+    return _sample(nodes, value("x", [2, 6]), ["y"], inputs=[CONDITION])
 
 
 def _main_with_if() -> Sample:
     bodies = [[node("Relu", ["x"], [f"{b}r"])] for b in "te"]
     nodes = [node("Split", ["x"], ["a", "b"], axis=1), node("If", ["condition"], ["y"], **_branches(*bodies))]
-    return _sample(nodes, tensor("x", FLOAT, [2, 6]), ["a", "b", "y"], inputs=[CONDITION])
+    return _sample(nodes, value("x", [2, 6]), ["a", "b", "y"], inputs=[CONDITION])
 
 
 def _shape_subgraph() -> Sample:
@@ -70,16 +67,16 @@ def _shape_subgraph() -> Sample:
         node("Concat", ["b", "a"], ["t"], axis=0, name="C"),
         node("Reshape", ["x", "t"], ["y"]),
     ]
-    return _sample(nodes, tensor("x", FLOAT, ["A", "B", "C", "D"]), ["y"], [integers("lengths", [2, 2])])
+    return _sample(nodes, value("x", ["A", "B", "C", "D"]), ["y"], [ints("lengths", 2, 2)])
 
 
 def _int64_compute() -> Sample:
     nodes = [node("Split", ["x", "lengths"], ["a", "b"], axis=0), node("Add", ["a", "b"], ["y"])]
-    return _sample(nodes, tensor("x", TensorProto.INT64, [8]), ["y"], [integers("lengths", [4, 4])])
+    return _sample(nodes, value("x", [8], TensorProto.INT64), ["y"], [ints("lengths", 4, 4)])
 
 
 def _qkv() -> Sample:
-    weights = numpy_helper.from_array(np.zeros((32, 96), np.float32), "w")
+    weights = array("w", np.zeros((32, 96), np.float32))
     nodes = [
         node("MatMul", ["x", "w"], ["m"]),
         node("Split", ["m", "lengths"], ["q", "k", "v"], axis=-1),
@@ -87,12 +84,12 @@ def _qkv() -> Sample:
         node("MatMul", ["q", "kt"], ["s"]),
         node("MatMul", ["s", "v"], ["y"]),
     ]
-    return _sample(nodes, tensor("x", FLOAT, [1, 16, 32]), ["y"], [weights, integers("lengths", [32] * 3)])
+    return _sample(nodes, value("x", [1, 16, 32]), ["y"], [weights, ints("lengths", *[32] * 3)])
 
 
 def _after_cpu_node() -> Sample:
     nodes = [node("Det", ["x"], ["d"]), node("Split", ["d", "lengths"], ["a", "b"], axis=0)]
-    return _sample(nodes, tensor("x", FLOAT, [6, 2, 2]), ["a", "b"], [integers("lengths", [2, 4])])
+    return _sample(nodes, value("x", [6, 2, 2]), ["a", "b"], [ints("lengths", 2, 4)])
 
 
 def _after_transpose() -> Sample:
@@ -100,7 +97,7 @@ def _after_transpose() -> Sample:
         node("Transpose", ["x"], ["t"], perm=[0, 1, 3, 2]),
         node("Split", ["t", "lengths"], ["a", "b"], axis=3),
     ]
-    return _sample(nodes, tensor("x", FLOAT, [1, 4, 6, 4]), ["a", "b"], [integers("lengths", [2, 4])])
+    return _sample(nodes, value("x", [1, 4, 6, 4]), ["a", "b"], [ints("lengths", 2, 4)])
 
 
 def _two_splits() -> Sample:
@@ -108,7 +105,7 @@ def _two_splits() -> Sample:
         node("Split", ["x", "lengths"], ["a", "b"], axis=0),
         node("Split", ["b", "lengths"], ["c", "d"], axis=1),
     ]
-    return _sample(nodes, tensor("x", FLOAT, [6, 6]), ["a", "c", "d"], [integers("lengths", [2, 4])])
+    return _sample(nodes, value("x", [6, 6]), ["a", "c", "d"], [ints("lengths", 2, 4)])
 
 
 def _of_shape(casts: int | None = None, opset: int = 13) -> Callable[[], Sample]:
@@ -123,8 +120,8 @@ def _of_shape(casts: int | None = None, opset: int = 13) -> Callable[[], Sample]
         if not given:
             read.append("lengths")
         nodes.append(node("Split", read, ["a", "b"], axis=0, name="S", **given))
-        lengths = [] if given else [integers("lengths", [2, 2])]
-        return _sample(nodes, tensor("x", FLOAT, ["A", "B", "C", "D"]), ["a", "b"], lengths, opset=opset)
+        lengths = [] if given else [ints("lengths", 2, 2)]
+        return _sample(nodes, value("x", ["A", "B", "C", "D"]), ["a", "b"], lengths, opset=opset)
 
     return made
 
@@ -137,15 +134,15 @@ def _lengths_from_shape() -> Sample:
         node("Concat", ["d", "d"], ["lengths"], axis=0, name="Co"),
         node("Split", ["x", "lengths"], ["a", "b"], axis=2, name="S"),
     ]
-    constants = [integers("index", [2]), integers("divisor", [2])]
-    return _sample(nodes, tensor("x", FLOAT, ["A", "B", "C", "D"]), ["a", "b"], constants)
+    constants = [ints("index", 2), ints("divisor", 2)]
+    return _sample(nodes, value("x", ["A", "B", "C", "D"]), ["a", "b"], constants)
 
 
 def _function() -> Sample:
     body = [node("Split", ["whole"], ["a", "b"], axis=1)]
     function = helper.make_function("own", "Halve", ["whole"], ["a", "b"], body, [helper.make_opsetid("", 13)])
     nodes = [node("Halve", ["x"], ["y", "z"], domain="own")]
-    return _sample(nodes, tensor("x", FLOAT, [2, 6]), ["y", "z"], functions=[function])
+    return _sample(nodes, value("x", [2, 6]), ["y", "z"], functions=[function])
 
 
 def _between_transposes() -> Sample:
@@ -155,7 +152,7 @@ def _between_transposes() -> Sample:
         node("Transpose", ["a"], ["y"], perm=[2, 0, 1]),
         node("Transpose", ["b"], ["z"], perm=[2, 0, 1]),
     ]
-    return _sample(nodes, tensor("x", FLOAT, [6, 5, 7]), ["y", "z"], [integers("lengths", [2, 4])])
+    return _sample(nodes, value("x", [6, 5, 7]), ["y", "z"], [ints("lengths", 2, 4)])
 
 
 def _there_and_back() -> Sample:
@@ -163,7 +160,7 @@ def _there_and_back() -> Sample:
         node("Split", ["x", "lengths"], ["a", "b"], axis=0),
         node("Concat", ["a", "b"], ["y"], axis=0),
     ]
-    return _sample(nodes, tensor("x", FLOAT, [6, 5]), ["y"], [integers("lengths", [2, 4])])
+    return _sample(nodes, value("x", [6, 5]), ["y"], [ints("lengths", 2, 4)])
 
 
 WORDED: Final[Mapping[str, Callable[[], Sample]]] = {

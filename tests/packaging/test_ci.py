@@ -28,19 +28,15 @@ def run(*command, **options):
 @pytest.fixture
 def project(tmp_path):
     """A repository of a user's, with a model that is right and one that is wrong."""
-    helper = pytest.importorskip("onnx").helper
+    pytest.importorskip("onnx")
+    from tests.models import ints, model, node, value
+
     folder = tmp_path / "project"
     folder.mkdir()
     for name, lengths in (("right", (2, 4)), ("wrong", (2, 3))):
-        value = helper.make_tensor_value_info
-        inputs = [value("x", 1, (6, 2))]
-        outputs = [value(f"y{i}", 1, None) for i in range(2)]
-        split = [helper.make_tensor("lengths", 7, (2,), lengths)]
-        node = helper.make_node("Split", ["x", "lengths"], ["y0", "y1"], name="cut", axis=0)
-        model = helper.make_model(
-            helper.make_graph([node], "g", inputs, outputs, split), opset_imports=[helper.make_opsetid("", 13)]
-        )
-        (folder / f"{name}.onnx").write_bytes(model.SerializeToString())
+        cut = node("Split", ["x", "lengths"], ["y0", "y1"], name="cut", axis=0)
+        made = model([cut], [value("x", (6, 2))], ["y0", "y1"], 13, [ints("lengths", *lengths)])
+        (folder / f"{name}.onnx").write_bytes(made.SerializeToString())
     (folder / "bad.json").write_text(BAD)
     git = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", folder)
     for command in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "Models")):

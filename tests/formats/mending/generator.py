@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+
+from tests.models import Sketch, array, node
 
 OPSETS = (9, 11, 12, 13, 17, 18, 21)
 FLOATS = ("FLOAT", "FLOAT", "FLOAT", "FLOAT", "FLOAT", "FLOAT16")
@@ -29,9 +32,7 @@ class Builder:
     seed: int
     opset: int = 17
     kind: str = "FLOAT"
-    nodes: list = field(default_factory=list)
-    inputs: list = field(default_factory=list)
-    initializers: list = field(default_factory=list)
+    sketch: Sketch = field(default_factory=Sketch)
     live: list = field(default_factory=list)
     outputs: list = field(default_factory=list)
     read: set = field(default_factory=set)
@@ -50,7 +51,7 @@ class Builder:
         made = [Tensor("" if shape is None else self.name(), shape or ()) for shape in shapes]
         name = self.name(op.lower()) if self.random.random() < 0.7 else None
         names = [tensor.name for tensor in made]
-        self.nodes.append(helper.make_node(op, inputs, names, name=name, **attributes))
+        self.sketch.node(op, inputs, names, name=name, **attributes)
         self.read.update(inputs)
         found = [tensor for tensor in made if tensor.name]
         self.live += [tensor for tensor in found if 0 not in tensor.shape]
@@ -58,12 +59,11 @@ class Builder:
 
     def constant(self, values, as_node=None):
         name = self.name("k")
-        array = values if isinstance(values, np.ndarray) else np.array(values, np.int64)
-        tensor = numpy_helper.from_array(array, name)
+        elements = values if isinstance(values, np.ndarray) else np.array(values, np.int64)
         if as_node if as_node is not None else self.random.random() < 0.5:
-            self.nodes.append(helper.make_node("Constant", [], [name], value=tensor))
+            self.sketch.node("Constant", [], [name], value=array(name, elements))
         else:
-            self.initializers.append(tensor)
+            self.sketch.initializer(elements, name)
         return name
 
     def pick(self):
@@ -114,7 +114,7 @@ class Builder:
 
     def add_integers(self, op, inputs, **attributes):
         name = self.name("i")
-        self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
+        self.sketch.node(op, inputs, [name], **attributes)
         return name
 
     def concat(self, tensors, axis):
@@ -224,34 +224,28 @@ def model(seed: int) -> tuple[onnx.ModelProto, dict[str, np.ndarray]]:
     kept = {t.name: t for t in (*b.outputs, *ends) if t.name not in arrays}
     if not kept:
         return model(seed + 10**6)
-    outputs = [helper.make_tensor_value_info(t.name, element_type, [None] * len(t.shape)) for t in kept.values()]
-    inputs = [helper.make_tensor_value_info(name, element_type, shape) for name, shape in shapes.items()]
+    made = Sketch(element_type, b.opset, b.sketch.nodes, initializers=b.sketch.initializers)
+    for name, shape in shapes.items():
+        made.input(name, *shape)
+    for tensor in kept.values():
+        made.output(tensor.name, [None] * len(tensor.shape))
     wrapped = chance.random()
-    functions, imports = [], [helper.make_opsetid("", b.opset)]
-    nodes, initializers = b.nodes, b.initializers
     if wrapped < 0.12:
-        nodes = [*(helper.make_node("Constant", [], [t.name], value=t) for t in initializers), *nodes]
-        function = helper.make_function("own", "F", list(arrays), list(kept), nodes, imports[:1])
-        functions, imports = [function], [*imports, helper.make_opsetid("own", 1)]
-        nodes, initializers = [helper.make_node("F", list(arrays), list(kept), domain="own", name="call")], []
+        nodes = [*(node("Constant", [], [t.name], value=t) for t in made.initializers), *made.nodes]
+        imports = [helper.make_opsetid("", b.opset)]
+        made.functions = [helper.make_function("own", "F", list(arrays), list(kept), nodes, imports)]
+        made.nodes, made.initializers = [node("F", list(arrays), list(kept), domain="own", name="call")], []
     elif wrapped < 0.24:
-        named = [helper.make_node("Identity", [name], [f"{name}_out"]) for name in kept]
-        values = [
-            helper.make_tensor_value_info(f"{t.name}_out", element_type, [None] * len(t.shape)) for t in kept.values()
-        ]
-        branch = helper.make_graph([*nodes, *named], "then", [], values, initializers)
-        other = onnx.GraphProto()
-        other.CopyFrom(branch)
-        nodes = [helper.make_node("If", ["choice"], list(kept), then_branch=branch, else_branch=other, name="if")]
-        initializers = []
-        inputs.append(helper.make_tensor_value_info("choice", TensorProto.BOOL, []))
+        inner = Sketch(element_type, b.opset, made.nodes, initializers=made.initializers)
+        for tensor in kept.values():
+            inner.node("Identity", [tensor.name], [f"{tensor.name}_out"])
+            inner.output(f"{tensor.name}_out", [None] * len(tensor.shape))
+        branch = inner.graph("then")
+        made.nodes, made.initializers = [], []
+        made.node("If", ["choice"], list(kept), then_branch=branch, else_branch=deepcopy(branch), name="if")
+        made.input("choice", element=TensorProto.BOOL)
         arrays["choice"] = np.array(True)
-    graph = helper.make_graph(nodes, "g", inputs, outputs, initializers)
-    version = {9: 4, 11: 6, 12: 7, 13: 7, 17: 8, 18: 8, 21: 10}[b.opset]
-    made = helper.make_model(
-        graph, opset_imports=imports, ir_version=max(version, 8) if functions else version, functions=functions
-    )
-    return made, arrays
+    return made.model(), arrays
 
 
 def _array(kind: str, shape, seed: int) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from dmlsplit.formats import onnx as front_end
-from tests.formats.onnx_models import graph, ints, model, node, value
+from tests.models import graph, ints, model, node, value
 
 SPLIT = node("Split", ["x", "l"], ["a", "b"], axis=1, name="split", doc_string="mine")
 LENGTHS = ints("l", 2, 2)

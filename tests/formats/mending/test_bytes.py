@@ -16,7 +16,7 @@ from dmlsplit.system.errors import InputError, NotLegalizedError
 from dmlsplit.targets.target import find_target
 from tests.effort import calls
 from tests.formats.mending.small import five_dimensions, with_branch, written
-from tests.formats.onnx_models import graph, model, node, value
+from tests.models import graph, model, node, value
 
 UNKNOWN = b"\xc2\x3e\x05hello"
 """Field 1000, which no message of ONNX has."""

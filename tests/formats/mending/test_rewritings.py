@@ -11,7 +11,7 @@ from onnx.reference import ReferenceEvaluator
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.mending.rewritings import REWRITINGS
 from dmlsplit.system.errors import NotLegalizedError
-from tests.formats.onnx_models import FLOAT, graph, ints, model, node, value
+from tests.models import FLOAT, graph, ints, model, node, value
 
 INT64, UINT8, BOOL = TensorProto.INT64, TensorProto.UINT8, TensorProto.BOOL
 

@@ -12,7 +12,7 @@ import dmlsplit as dml
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.onnxruntime import Outcome, runtimes
 from dmlsplit.system.errors import NotLegalizedError
-from tests.formats.onnx_models import BOOL, ints, node, value
+from tests.models import BOOL, ints, model, node, value
 
 OPSETS = (1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 17, 18, 19, 20, 21, 22)
 IR_VERSION = {1: 3, 2: 3, 4: 3, 5: 3, 6: 3, 7: 3, 8: 3, 9: 4, 10: 5, 11: 6, 12: 7, 13: 7, 15: 8, 17: 8, 18: 8, 19: 9}
@@ -69,14 +69,11 @@ def models(draw):
         again = [f"{name}_again" for name in outputs]
         made = [node("F", known, names, domain="own", name=names[0]) for names in (outputs, again)]
         results += [helper.make_tensor_value_info(name, data_type, [None] * len(shape)) for name in again]
-        imports.append(helper.make_opsetid("own", 1))
     version = IR_VERSION.get(opset, NEWER_IR_VERSION)
     if version < 4:  # before, initializers are inputs, too
         inputs += [value(tensor.name, list(tensor.dims), TensorProto.INT64) for tensor in numbers]
-    graph = helper.make_graph(made, "g", inputs, results, numbers)
-    return helper.make_model(
-        graph, opset_imports=imports, functions=functions, ir_version=max(version, 8) if functions else version
-    )
+    version = max(version, 8) if functions else version
+    return model(made, inputs, results, opset, numbers, functions, ["own"] * bool(functions), ir_version=version)
 
 
 @st.composite

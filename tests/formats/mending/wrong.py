@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from tests.formats.onnx_models import FLOAT, model, node, value
+from tests.models import FLOAT, model, node, value
 
 WEIGHTS = numpy_helper.from_array(np.random.default_rng(0).normal(size=(4, 8, 1, 1)).astype(np.float32), "w")
 

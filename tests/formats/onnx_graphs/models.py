@@ -8,11 +8,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import onnx
 
-from tests.formats.onnx_graphs.sketch import FLOAT, FLOAT16, Line, Sketch, behind
+from tests.models import FLOAT, FLOAT16, Sketch
+
+Line: TypeAlias = dict[str, Any]
+
+
+UNARY: Final = ("Relu", "LeakyRelu", "Sigmoid", "Tanh", "Elu", "Neg", "Abs")
+
+
+def behind(s: Sketch, op: str, x: str, y: str, channels: int = 8) -> str:
+    """What the words call an operator behind a tensor; `y` is another of its size where one is needed."""
+    if op in UNARY:
+        return s(op, x)
+    match op:
+        case "Clip":
+            return s.clip(x)
+        case "MulC" | "AddC":
+            return s.mul_c(x, op[:3])
+        case "MulV" | "AddV":
+            shape = (1, channels, 1, 1)
+            return s(op[:3], x, s.weights(*shape))
+        case "BN":
+            return s.bn(x, channels)
+        case "Conv":
+            return s.conv(x, channels, channels)
+        case "Conv3":
+            return s.conv(x, channels, channels, 3)
+        case "Conv3r" | "Conv3y":
+            return s("Add", s.conv(x, channels, channels, 3), y)
+        case "Mul":
+            return s("Mul", x, y)
+        case _:
+            raise ValueError(op)
 
 
 def gate(line: Line) -> onnx.ModelProto:
@@ -53,7 +84,7 @@ def gate(line: Line) -> onnx.ModelProto:
         o = s("Tanh", o)
     s.outputs = [s.named(o, "o")]
     s.outputs += {"a_out": [a], "b_out": [b], "sig_out": [gate]}.get(cure, [])
-    return s.model()
+    return s.inferred()
 
 
 def _parts(s: Sketch, x: str, axis: int, lengths: list[int], cure: str) -> tuple[str, str]:
@@ -71,7 +102,7 @@ def _parts(s: Sketch, x: str, axis: int, lengths: list[int], cure: str) -> tuple
 
 def _sigmoid(s: Sketch, x: str, form: str) -> str:
     if form == "tanhform":
-        return s.mul_c(s.mul_c(s("Tanh", s.mul_c(x)), value=0.5), "Add", 0.5)
+        return s.mul_c(s.mul_c(s("Tanh", s.mul_c(x)), factor=0.5), "Add", 0.5)
     return s("Reciprocal", s.mul_c(s("Exp", s("Neg", x)), "Add", 1))
 
 
@@ -114,7 +145,7 @@ def repeated(line: Line) -> onnx.ModelProto:
     s.outputs = [s.named(o, "o")]
     if words.endswith("v a graph output"):
         s.outputs.append(v)
-    return s.model()
+    return s.inferred()
 
 
 def made(s: Sketch, op: str, x: str, channels: int = 4) -> str:
@@ -179,7 +210,7 @@ def overwritten(line: Line) -> onnx.ModelProto:
         s.outputs.append(s.named(j, "zj"))
     elif cure == "j_used":
         s.outputs.append(s("ReduceSum", j, s.integers(1, 2, 3)))
-    return s.model()
+    return s.inferred()
 
 
 Finish: TypeAlias = Callable[[], tuple[str, str]]
@@ -228,7 +259,7 @@ def _of_computed(s: Sketch, x: str, y: str, maker: str, g: str) -> onnx.ModelPro
     y = s("Tanh", y)
     r = behind(s, g, s.concat(v, y), "")
     s.outputs = [s.named(r, "b"), s.named(s("Add", wide, y), "c")]
-    return s.model()
+    return s.inferred()
 
 
 def named(line: Line) -> onnx.ModelProto:
@@ -248,7 +279,7 @@ def named(line: Line) -> onnx.ModelProto:
     else:
         listed.append(s.named(o, third))
     s.outputs = list(reversed(listed)) if line["v_listed_first"] else listed
-    return s.model()
+    return s.inferred()
 
 
 def cut(line: Line) -> onnx.ModelProto:
@@ -278,7 +309,7 @@ def cut(line: Line) -> onnx.ModelProto:
     if cure in ("split_first", "slice_first"):
         part = s.split(x, 1, 4, 4)[0] if cure == "split_first" else s.slice(x, 1, 0, 4)
         s.outputs = [s.named(s(end, s(maker, part)), "o")]
-        return s.model()
+        return s.inferred()
     v = x if words == "of a graph input" else made(s, maker, x, size)
     if cure in ("dead_split", "dead_relu"):
         return _moved(s, v, end, cure)
@@ -300,13 +331,13 @@ def cut(line: Line) -> onnx.ModelProto:
         s.outputs.append(rest)
     elif cure == "used_reduce":
         s.outputs.append(s("ReduceSum", rest, s.integers(1, 2, 3)))
-    return s.model()
+    return s.inferred()
 
 
 def _moved(s: Sketch, v: str, end: str, cure: str) -> onnx.ModelProto:
     """Nothing is split any more; what was is dead and left out."""
     s.outputs = [s.named(s(end, v), "o")]
-    return s.model()
+    return s.inferred()
 
 
 def _part(s: Sketch, v: str, words: str, cure: str, size: int) -> tuple[str, str]:
@@ -340,7 +371,7 @@ def five(line: Line) -> onnx.ModelProto:
     else:
         first, second = s.split(s("Relu", x), axis, half, shape[axis] - half)
         s.outputs = [s.named(s("Tanh", first), "o"), second]
-    return s.model()
+    return s.inferred()
 
 
 def sigmoid_product(line: Line) -> onnx.ModelProto:
@@ -356,7 +387,7 @@ def sigmoid_product(line: Line) -> onnx.ModelProto:
         known[name] = s(call[1], *(known[each.strip()] for each in call[2].split(",")))
         words = words.replace(call[0], name)
     s.outputs = [s.named(known[words], "o")]
-    return s.model()
+    return s.inferred()
 
 
 def dead(line: Line) -> onnx.ModelProto:
@@ -373,7 +404,7 @@ def dead(line: Line) -> onnx.ModelProto:
             s.split(s("Tanh", x), 1, 4, 4)
         case "dead Concat of the input":
             s.concat(x, x)
-    return s.model()
+    return s.inferred()
 
 
 def unwritten(line: Line) -> onnx.ModelProto:
@@ -382,4 +413,4 @@ def unwritten(line: Line) -> onnx.ModelProto:
     x, y = s.input("x", 1, 4, 4, 4), s.input("y", 1, 4, 4, 4)
     h = s.named(s("Add" if "Add" in line["model"] else "MatMul", x, y), "h")
     s.outputs = [s.named(s("Relu", h), "o"), h]
-    return s.model()
+    return s.inferred()

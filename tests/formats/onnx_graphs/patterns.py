@@ -6,8 +6,8 @@ import re
 
 import onnx
 
-from tests.formats.onnx_graphs.models import CHANGES
-from tests.formats.onnx_graphs.sketch import Line, Sketch, behind
+from tests.formats.onnx_graphs.models import CHANGES, Line, behind
+from tests.models import Sketch
 
 
 def silu(s: Sketch, x: str) -> str:
@@ -22,7 +22,7 @@ def pattern(line: Line) -> onnx.ModelProto:
     for start, build in BLOCKS.items():
         if words.startswith(start):
             build(s, words, cure)
-            return s.model()
+            return s.inferred()
     raise ValueError(words)
 
 
@@ -55,7 +55,7 @@ def gated(s: Sketch, words: str, cure: str) -> None:
         o = s("Mul", s("Mul", b, s("Sigmoid", a)), a)
     elif words.startswith("GEGLU"):
         erf = s("Erf", s("Div", b, s.constant(2**0.5)))
-        o = s("Mul", a, s.mul_c(s("Mul", b, s.mul_c(erf, "Add", 1)), value=0.5))
+        o = s("Mul", a, s.mul_c(s("Mul", b, s.mul_c(erf, "Add", 1)), factor=0.5))
     else:
         o = s("Mul", s("Tanh", a), s("Sigmoid", b))
     s.outputs = [s.named(o, "o")]

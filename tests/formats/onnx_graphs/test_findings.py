@@ -6,7 +6,6 @@ import json
 
 import onnx
 import pytest
-from onnx import parser
 
 from dmlsplit import Severity, check_files
 from dmlsplit.cli import main
@@ -16,13 +15,7 @@ from dmlsplit.rules.graph_faults import FaultKind
 from tests.effort import calls
 from tests.formats.onnx_graphs import models, patterns
 from tests.formats.onnx_graphs.recorded import parts_of, session_model
-from tests.formats.onnx_graphs.sketch import Sketch
-
-HEAD = '<ir_version: 8, opset_import: ["" : 17]> g '
-
-
-def text(body: str) -> onnx.ModelProto:
-    return parser.parse_model(HEAD + body)
+from tests.models import Sketch, text
 
 
 def block(words: str, cure: str = "none") -> onnx.ModelProto:
@@ -159,12 +152,9 @@ def test_every_format_shows_it(tmp_path, capsys, format):
 
 
 def test_in_a_function_the_node_is_named_by_its_call():
-    model = parser.parse_model(
-        """<ir_version: 9, opset_import: ["" : 17, "own" : 1]> g (float[1,8,4,4] x) => (float[1,4,4,4] o)
-        { o = own.glu(x) }
-        <domain: "own", opset_import: ["" : 17]> glu (x) => (o)
+    function = """<domain: "own", opset_import: ["" : 17]> glu (x) => (o)
         { a, b = Split<axis=1>(x)  s = Sigmoid(b)  o = Mul(a, s) }"""
-    )
+    model = text("(float[1,8,4,4] x) => (float[1,4,4,4] o) { o = own.glu(x) }", functions=function)
     model.graph.node[0].name = "gate"
     (finding,) = found_in(model)
     assert finding.path.startswith("gate/")
@@ -182,9 +172,9 @@ def test_an_unwritten_output_is_reported_beside_a_concat():
     x, y = s.input("x", 1, 4, 4, 4), s.input("y", 1, 4, 4, 4)
     h = s("Add", x, y)
     s.outputs = [h, s.named(s.concat(s("Relu", h), y), "o")]
-    (finding,) = found_in(s.model())
+    (finding,) = found_in(s.inferred())
     assert (finding.fault.kind, finding.outputs) == (FaultKind.UNWRITTEN, (h,))
-    assert found_in(s.model(), optimization=1) == ()
+    assert found_in(s.inferred(), optimization=1) == ()
 
 
 def test_names_of_a_model_are_not_taken_for_places_in_a_graph():
@@ -314,13 +304,13 @@ def test_the_nearest_concat_is_found_in_linear_time():
 
 def test_nodes_of_functions_are_in_the_order_in_which_they_are_put_in():
     """A function's own nodes are added before those of the functions that it calls: seen with 1.20.1 and 1.24.4."""
-    model = onnx.parser.parse_model("""
-        <ir_version: 8, opset_import: ["" : 17, "own" : 1]>
-        g (float[1,4,2,2] x) => (float[1,8,2,2] y) { h = Sigmoid(x)  y = own.F(h) }
+    functions = """
         <domain: "own", opset_import: ["" : 17, "own" : 1]>
         F (u) => (w) { a = own.G(u)  b = Relu(u)  w = Concat <axis = 1> (a, b) }
         <domain: "own", opset_import: ["" : 17]>
-        G (v) => (t) { t = Tanh(v) }""")
+        G (v) => (t) { t = Tanh(v) }"""
+    body = "(float[1,4,2,2] x) => (float[1,8,2,2] y) { h = Sigmoid(x)  y = own.F(h) }"
+    model = text(body, functions=functions)
     (part,) = parts_of(session_model(model), find_runtime("1.24.4"), SessionOptions())
     assert [graph.ops for graph in part.fused] == [("Sigmoid", "Tanh", "Relu", "Concat")]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from onnx import parser
-
 from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
@@ -12,17 +10,14 @@ from dmlsplit.onnxruntime.passes.constant_folding import constant_nodes
 from dmlsplit.onnxruntime.session import OnnxSession
 from dmlsplit.targets.runtime_versions import NEWEST
 from dmlsplit.targets.session_options import SessionOptions
-
-HEAD = '<ir_version: 8, opset_import: ["" : {}]> g '
-
+from tests.models import text
 
 NONE = SessionOptions(optimization=-1)
 
 
 def graph_of(body: str, opset: int = 17) -> Graph:
     """The graph of a model, whose Constants are initializers, and which nothing else has changed."""
-    model = parser.parse_model(HEAD.format(opset) + body)
-    session = OnnxSession(loading.without_weights(model), no_external_data)
+    session = OnnxSession(loading.without_weights(text(body, opset)), no_external_data)
     graph = session.graphs(NEWEST, NONE, Inputs())[-1].graph
     constant_nodes(graph)
     return graph

@@ -244,22 +244,20 @@ def test_nodes_of_a_model(tmp_path):
     onnx = pytest.importorskip("onnx")
     from dmlsplit.checking.files import Question, judge_file
     from dmlsplit.report.html.build import page_columns
+    from tests.models import model, node, value
 
-    make, float_ = onnx.helper, onnx.TensorProto.FLOAT
     nodes = [
-        make.make_node("Split", [name], [f"{name}0", f"{name}1"], name=f"<b>{name}", axis=-1, num_outputs=2)
+        node("Split", [name], [f"{name}0", f"{name}1"], name=f"<b>{name}", axis=-1, num_outputs=2)
         for name in ("known", "open")
     ]
-    nodes.append(make.make_node("Concat", ["rank", "rank"], ["whole"], name="rank", axis=0))
+    nodes.append(node("Concat", ["rank", "rank"], ["whole"], name="rank", axis=0))
     inputs = [
-        make.make_tensor_value_info("known", float_, [1, 1, 1, 1, 1, 1, 2, 3, 4]),
-        make.make_tensor_value_info("open", float_, ["batch", None]),
-        make.make_tensor_value_info("rank", float_, None),
+        value("known", [1, 1, 1, 1, 1, 1, 2, 3, 4]),
+        value("open", ["batch", None]),
+        value("rank", None),
     ]
-    outputs = [make.make_tensor_value_info("known0", float_, None)]
-    graph = make.make_graph(nodes, "g", inputs, outputs)
     path = tmp_path / "m.onnx"
-    onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid("", 18)], ir_version=9), path)
+    onnx.save(model(nodes, inputs, ["known0"], ir_version=9), path)
     items = list(judge_file(str(path), Question(columns=page_columns(()))))
     page = view(items)
     known, open_, unknown = page.files[0].rows

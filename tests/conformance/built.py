@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 from onnx import TensorProto, helper, numpy_helper
+
+from tests.models import Sketch
 
 _TYPES = {
     "float32": "FLOAT", "float64": "DOUBLE", "string": "STRING", "bfloat16": "BFLOAT16", "float4e2m1": "FLOAT4E2M1",
@@ -19,12 +22,13 @@ def build(row):
     """A model, and the values of the inputs that its lengths are."""
     declared = row.get("model_shape") or row["shape"]
     shape = [dim if isinstance(dim, (int, str)) else None for dim in declared]
-    inputs = [helper.make_tensor_value_info("x", data_type(row["dtype"]), shape)]
+    made = Sketch(data_type(row["dtype"]), row["opset"] or 13)
+    made.input("x", *shape)
     outputs = [f"y{i}" for i in range(row["n_outputs"])]
     for i in row.get("omit_outputs", ()):
         outputs[i] = ""
     attributes = {name: row[name] for name in ("axis", "num_outputs") if row.get(name) is not None}
-    names, nodes, initializers, values = ["x"], [], [], {}
+    names, values = ["x"], {}
     form, split = row.get("split_form"), row.get("split")
     if row.get("split_input_empty_name") or form == "empty":
         names.append("")
@@ -37,15 +41,14 @@ def build(row):
         if row.get("split_shape") == []:
             array = array.reshape(())
         if row.get("split_dynamic") or form == "dynamic":
-            inputs.append(helper.make_tensor_value_info("split", data_type(element), array.shape))
+            made.input("split", *array.shape, element=data_type(element))
             values["split"] = array
         elif form == "constant_node":
-            nodes.append(helper.make_node("Constant", [], ["split"], value=numpy_helper.from_array(array)))
+            made.node("Constant", [], ["split"], value=numpy_helper.from_array(array))
         else:
-            initializers.append(numpy_helper.from_array(array, "split"))
-    node = helper.make_node("Split", names, outputs, **{k: v for k, v in attributes.items() if v != []})
+            made.initializer(array, "split")
+    made.node("Split", names, outputs, **{k: v for k, v in attributes.items() if v != []})
     if attributes.get("split") == []:
-        node.attribute.append(helper.make_attribute("split", [], attr_type=7))
-    infos = [helper.make_empty_tensor_value_info(name) for name in outputs if name]
-    graph = helper.make_graph([*nodes, node], "g", inputs, infos, initializer=initializers)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", row["opset"] or 13)]), values
+        made.nodes[-1].attribute.append(helper.make_attribute("split", [], attr_type=7))
+    made.outputs = [name for name in outputs if name]
+    return made.model(onnx.IR_VERSION), values

@@ -1,0 +1,42 @@
+"""Dispatchers of plans on ndarrays, which read arrays' members where numpy's ABI has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+
+from dmlsplit.native import core
+
+_WRITEABLE: Final = 0x400
+"""NPY_ARRAY_WRITEABLE."""
+
+
+def array_dispatcher(
+    plan: core.Plan, dtype: np.dtype[Any], layouts: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
+) -> core.ArrayDispatcher | None:
+    """A dispatcher of the plan on ndarrays of these sizes and strides, the whole's first; None where there can be none.
+
+    There can be none for more than core.DISPATCHER_RANK dimensions, and without a GIL.
+    """
+    if not core.HAS_GIL or len(layouts[0][0]) > core.DISPATCHER_RANK:
+        return None
+    return core.ArrayDispatcher(plan, np.ndarray, dtype, layouts, members_are_known())
+
+
+@cache
+def members_are_known() -> bool:
+    """Whether the core reads of arrays what numpy says of them: tried with two, one of which is read-only."""
+    packed = np.empty((3, 5), np.int16)
+    strided = np.empty((7, 11), np.float64)[::-2, 1::3]
+    strided.flags.writeable = False
+    return _reads(packed) and _reads(strided)
+
+
+def _reads(array: np.ndarray) -> bool:
+    fields = core.array_fields(array)
+    address, read_only = array.__array_interface__["data"]
+    told = core.ArrayFields(address, id(array.dtype), 0 if read_only else _WRITEABLE, array.shape, array.strides)
+    return fields._replace(flags=fields.flags & _WRITEABLE) == told

@@ -1,0 +1,163 @@
+"""Versions of Windows and of Windows ML: the DirectML.dll of each.
+
+A Windows has one DirectML.dll, in System32, of a version that never changes. An application that brings a DirectML.dll
+beside its onnxruntime.dll, as the packages of ONNX Runtime and Windows ML do, loads that one in its place.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dmlsplit.descriptors.enums import FeatureLevel
+from dmlsplit.targets.release_names import find_release
+from dmlsplit.targets.releases import WINDOWS, Release, releases
+from dmlsplit.targets.runtime_versions import Runtime, find_runtime
+
+_HISTORY: Final = "learn.microsoft.com: DirectML version history"
+_RELEASES: Final = "microsoft/DirectML: Releases.md (pull request 711)"
+LOADED: Final = "microsoft/onnxruntime: core/dll/delay_load_hook.cc"
+"""The source of which of two DLLs is loaded: the hook looks beside onnxruntime.dll, then the system does."""
+NEEDED: Final = "microsoft/onnxruntime: core/providers/dml/dml_provider_factory.cc (pull request 14172)"
+"""The source of the feature level that ONNX Runtime creates its device with."""
+_VERSIONS: Final = "learn.microsoft.com: ONNX Runtime versions shipped in Windows ML"
+_WHEEL: Final = "onnxruntime-windowsml 1.24.6: the version that the DLL in it states"
+_TAGS: Final = "microsoft/windowsml: releases"
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """One version of Windows: `directml` is the version of the DirectML.dll in System32, "" where there is none."""
+
+    name: str
+    build: int
+    directml: str
+    feature_level: FeatureLevel | None
+    source: str
+    remark: str = ""
+
+    @property
+    def title(self) -> str:
+        """Windows 10 22H2."""
+        return f"Windows {self.name.replace('-', ' ')}"
+
+    @property
+    def release(self) -> Release | None:
+        """The build of that version that was asked, from a package; None where none was: documented."""
+        asked = any(each.directml == self.directml and each.platform == WINDOWS for each in releases())
+        return find_release(self.directml) if asked else None
+
+    @property
+    def basis(self) -> str:
+        """Whether verdicts rest on a build of the same version or on documents."""
+        return "documented" if self.release is None else "observed"
+
+
+_1_0, _1_1 = "1.0.0", "1.1.0"
+_NO_NEWER: Final = "no later version of Windows 10 has a newer one"
+_WINDOWS: Final = (
+    Windows("10-1809", 17763, "", None, _HISTORY, "DirectML came with Windows 10 1903"),
+    Windows("10-2004", 19041, _1_1, FeatureLevel.FL_2_0, _HISTORY),
+    Windows("10-22H2", 19045, _1_1, FeatureLevel.FL_2_0, _HISTORY, _NO_NEWER),
+    Windows("11-21H2", 22000, "1.6.0", FeatureLevel.FL_4_0, _HISTORY),
+    Windows("11-22H2", 22621, "1.8.0", FeatureLevel.FL_5_0, _HISTORY),
+    Windows("11-24H2", 26100, "1.13.1", FeatureLevel.FL_6_2, _RELEASES, "the version history names no Windows for it"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowsML:
+    """One release of Windows ML: the ONNX Runtime and the DirectML that it brings.
+
+    `like` is the asked version whose answers are used for it, "" where nothing is predicted.
+    """
+
+    version: str
+    onnxruntime: str
+    directml: str
+    like: str
+    source: str
+
+    @property
+    def runtime(self) -> Runtime:
+        """Its ONNX Runtime."""
+        if self.like == self.onnxruntime:
+            return replace(find_runtime(self.like), shipped_as=f"Windows ML {self.version}")
+        near = find_runtime(self.like or _NEWEST_LIKE)
+        return replace(
+            near,
+            version=self.onnxruntime,
+            packages=("onnxruntime-windowsml",),
+            directml=self.directml,
+            like=self.like,
+            observed=bool(self.like),
+            shipped_as=f"Windows ML {self.version}",
+        )
+
+
+_NEWEST_LIKE: Final = "1.30.0"
+"""Its opset and IR version are limits for versions that were not asked: they refuse no model that loads."""
+_WINDOWS_ML: Final = (
+    WindowsML("2.1.71", "1.24.6", "1.15.4", "1.24.4", f"{_VERSIONS}; {_WHEEL}"),
+    WindowsML("2.3.42", "1.27.1", "1.15.4", "", _TAGS),
+    WindowsML("2.4.89", "1.27.1", "1.15.4", "", _TAGS),
+    WindowsML("2.5.96", "1.28.3", "1.15.4", "", _TAGS),
+    WindowsML("2.6.74-rc", "1.30.0", "1.15.4", "1.30.0", _TAGS),
+)
+
+
+def windows_versions() -> tuple[Windows, ...]:
+    """The known versions of Windows, the oldest first."""
+    return _WINDOWS
+
+
+def windows_ml_versions() -> tuple[WindowsML, ...]:
+    """The known releases of Windows ML 2, the oldest first."""
+    return _WINDOWS_ML
+
+
+def find_windows(name: str | Windows) -> Windows:
+    """The version of a name: "10-22H2", "Windows 10 22H2". ValueError, which lists the known names, for any other."""
+    if isinstance(name, Windows):
+        return name
+    wanted = re.sub(r"^windows[-_ ]*", "", name.strip(), flags=re.IGNORECASE)
+    wanted = re.sub(r"[-_ ]+(version[-_ ]+)?", "-", wanted, flags=re.IGNORECASE).upper()
+    for each in _WINDOWS:
+        if each.name.upper() == wanted:
+            return each
+    raise ValueError(f"unknown Windows {name!r}; known: {', '.join(each.name for each in _WINDOWS)}")
+
+
+def find_windows_ml(version: str | WindowsML) -> WindowsML:
+    """The release of a version: "2.1.71", or "2.1" for its newest. ValueError, which lists the known, for any other."""
+    if isinstance(version, WindowsML):
+        return version
+    wanted = version.strip().lower()
+    named = [each for each in _WINDOWS_ML if each.version == wanted or each.version.startswith(f"{wanted}.")]
+    if not named or not wanted.startswith("2"):
+        known = ", ".join(each.version for each in _WINDOWS_ML)
+        raise ValueError(f"unknown version of Windows ML {version!r}; known: {known}")
+    return next((each for each in named if each.version == wanted), named[-1])
+
+
+def over_windows(runtime: Runtime, windows: Windows) -> Runtime:
+    """A version of ONNX Runtime over the DirectML.dll of a Windows, as an application has it that brings none.
+
+    Where the DLL lacks the feature level that the version needs, `no_session` says so.
+    """
+    name = f"over {windows.title}"
+    if windows.feature_level is None:
+        failure = f"{windows.title} has no DirectML.dll ({windows.remark}), and the application brings none"
+        return replace(runtime, shipped_as=name, no_session=failure)
+    if windows.feature_level < runtime.needed_level:
+        failure = (
+            f"DMLCreateDevice1 returns DXGI_ERROR_UNSUPPORTED (0x887A0004): ONNX Runtime {runtime.version} asks for "
+            f"feature level {runtime.needed_level}, the DirectML {windows.directml} of {windows.title} has "
+            f"{windows.feature_level}"
+        )
+        return replace(runtime, shipped_as=f"{name} (directml {windows.directml})", no_session=failure)
+    over = replace(runtime, shipped_as=f"{name} (directml {windows.directml})")
+    if windows.release is None:
+        return replace(over, like="", observed=False)
+    return replace(over, directml=windows.directml)
