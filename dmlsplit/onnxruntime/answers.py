@@ -1,4 +1,4 @@
-"""The answers for the Splits and Concats of a model, with what the nodes around them change."""
+"""The answers for the Splits and Concats of a model, including what the nodes around them change."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class NodeOnRuntime:
     """One Split or Concat of a model, and the answer of a runtime."""
 
     path: str
-    """Its name in diagnostics: its own, or that of its first output, after that of its graph."""
+    """The path in diagnostics: that of its graph, then its name, or that of its first output."""
     op: str
     facts: RuntimeFacts
     answer: RuntimeAnswer
@@ -47,7 +47,7 @@ class Answers(NamedTuple):
 
 
 def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> Answers:
-    """The answers of all graphs of a model, the inner ones first."""
+    """The answers of all graphs of a model, inner graphs first."""
     found: list[tuple[NodeOnRuntime, Place]] = []
     failures = [Failure(LOADING, why) for why in model.refused]
     graphs = SessionGraph.of_model(model, runtime, options)
@@ -60,14 +60,14 @@ def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> A
 
 
 def _places(graphs: Sequence[SessionGraph]) -> list[Place]:
-    """For graphs, each behind those in its nodes, the place of a node that is not fused.
+    """For each graph, the place of a node that is not fused. `graphs` has each graph after the graphs inside its nodes.
 
-    Fused graphs are made in the order of the walk over nodes, kernels in that of the file.
+    Fused graphs are made in the order of the walk over nodes, kernels in the order of the file.
     """
     number = {id(graph): i for i, graph in enumerate(graphs)}
 
     def way(graph: SessionGraph) -> tuple[tuple[int, int], ...]:
-        """The nodes that it is within, as the walk comes to them, and which graph it is in there."""
+        """The nodes around a graph, as the walk reaches them, each with the number of the graph inside it."""
         around = graph.parent
         if around is None:
             return ()
@@ -81,8 +81,8 @@ def _places(graphs: Sequence[SessionGraph]) -> list[Place]:
 
 
 def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> list[tuple[NodeOnRuntime, Place]]:
-    """The answers of one graph, whose nodes have their places at `place`; appended to `failures` is what else keeps the
-    session from being made."""
+    """The answers of one graph with their places. `place` is the graph's; whatever else fails the session is
+    appended to `failures`."""
     options = replace(graph.options, graph_fusion=graph.fuses)
     facts = facts_in(graph)
     graphs = session_graphs(graph)
@@ -108,13 +108,13 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
 
 
 def _asked(graph: SessionGraph, index: int) -> tuple[int, str, FirstRun | None]:
-    """The node that computes what one of them does, what it is called, and the sizes of the first Run."""
+    """The node that computes this node's outputs, the node's path, and the sizes of the first Run."""
     kept = graph.graph.kept(graph.nodes[index]).index
     return kept, graph.path(index), first_run(graph, kept)
 
 
 def _places_in(graph: SessionGraph, graphs: SessionGraphs, place: Place) -> dict[int, Place]:
-    """The place of each node of a graph; `place`: that of one that is not fused."""
+    """The place of each node of a graph. `place` is that of a node that is not fused."""
     found = {index: replace(place, index=index) for index in range(len(graph.nodes))}
     for number, part in enumerate(graphs.parts):
         for position, (origins, reader) in enumerate(zip(part.origins, part.first_readers, strict=True)):
@@ -123,7 +123,7 @@ def _places_in(graph: SessionGraph, graphs: SessionGraphs, place: Place) -> dict
 
 
 def _count(part: Part | None) -> int | None:
-    """The nodes of a fused graph; None where it is not known on which side of 5 that is."""
+    """The number of nodes of a fused graph; None where it is unknown whether that is below 5."""
     if part is None or part.least < LEAST_NODES_FOR_VOLATILE <= part.most:
         return None
     return part.most
@@ -132,7 +132,7 @@ def _count(part: Part | None) -> int | None:
 def _failures(
     graph: SessionGraph, graphs: SessionGraphs, facts: Container[int], places: Mapping[int, Place]
 ) -> list[Failure]:
-    """What fails of neighbours, and of parts without Splits and Concats."""
+    """The failures of other operators, and of parts without Splits and Concats."""
     found = []
     for part in graphs.parts:
         if part.complete and not part.leading and not any(index in facts for index in part.members):
@@ -148,7 +148,8 @@ def _failures(
 
 
 def _of_neighbour(graph: SessionGraph, neighbour: Placed, place: Place) -> Iterator[Failure]:
-    """How a node that is no Split or Concat keeps the session from being made, or may."""
+    """The failure of the session, certain or possible, that a node other than Split and Concat causes; None without
+    one."""
     path, cell = graph.path(neighbour.index), graph.cell(neighbour.index)
     if doubt := _doubt(graph, neighbour):
         yield Failure(LOADING, doubt, certain=False, node=path)
@@ -163,7 +164,7 @@ def _of_neighbour(graph: SessionGraph, neighbour: Placed, place: Place) -> Itera
 
 
 def _refusals(graph: SessionGraph, graphs: SessionGraphs) -> dict[Part, Refusal]:
-    """The parts that CompileGraph refuses, or may refuse."""
+    """The parts that CompileGraph refuses, or may refuse, with the reason."""
     if not graph.runtime.observed:
         return {}
     traits = traits_of(graph.runtime.release)
@@ -171,7 +172,7 @@ def _refusals(graph: SessionGraph, graphs: SessionGraphs) -> dict[Part, Refusal]
 
 
 def _beyond_rank(graph: SessionGraph, place: Placed) -> str | None:
-    """Why a neighbour fails session creation, if the rank of what it reads or computes does that."""
+    """The reason why the rank of a neighbour's inputs or outputs fails session creation; None where it does not."""
     node = graph.nodes[place.index].proto
     shapes = [graph.shape(name) for name in (*node.input, *node.output) if name]
     rank = max((len(shape) for shape in shapes if shape is not None and is_static(shape)), default=0)

@@ -1,4 +1,4 @@
-"""How many tensors the nodes of a model read and write, against the schemas of their operators."""
+"""Checks the numbers of inputs and outputs of a model's nodes against the schemas of their operators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEWEST = 2**31 - 1
 
 
 class Arity(NamedTuple):
-    """The least and the most inputs and outputs, and which inputs need a name."""
+    """The least and the most inputs and outputs, and the inputs that need a name."""
 
     inputs: tuple[int, int]
     outputs: tuple[int, int]
@@ -27,11 +27,12 @@ class Arity(NamedTuple):
 
 
 def check_arity(model: onnx.ModelProto) -> None:
-    """InputError for a node that ONNX Runtime does not load: its operator is newer, or takes another number of tensors.
+    """Raises InputError for a node that ONNX Runtime does not load: its operator is newer than the opset, or the number
+    of its tensors is wrong.
 
-    Splits and Concats have rules of their own for that; what is said of an operator without a schema is not known.
+    Splits and Concats have rules of their own, and operators without a schema pass.
     """
-    opset = opset_of(model) or _NEWEST  # the domain's newest, where the model does not say
+    opset = opset_of(model) or _NEWEST  # the newest opset of the domain, where the model imports none
     for node in all_nodes(model.graph.node):
         if domain_of(node) != "" or node.op_type in JUDGED or not onnx.defs.has(node.op_type, ""):
             continue

@@ -1,4 +1,4 @@
-"""Branches that an If always takes, put in its place, as ONNX Runtime does from optimization level 1 on.
+"""Replaces an If with a constant condition by its branch, as ONNX Runtime does from optimization level 1 on.
 
 Source: ConstantFoldIfNode of constant_folding.cc, and Graph::InlineIfSubgraph, of ONNX Runtime; observed.
 """
@@ -18,25 +18,25 @@ from dmlsplit.models.scope import Scope, label_of
 from dmlsplit.onnxruntime.inlining import counted, name_in_path, rename, with_prefix
 
 _BRANCHES = ("else_branch", "then_branch")
-"""By the condition."""
+"""The attributes of an If, indexed by its condition."""
 
 
 @dataclass(slots=True)
 class Taken:
-    """The changes to a model: `written` are the names that inserted nodes write, in order, `removed` the paths of the
-    graphs that are gone with the branches that are never taken."""
+    """The changes to a model: `written` are the names that inserted nodes write, in order, `removed` the paths of
+    the graphs in branches that are never taken, `names` the names in use."""
 
     written: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     model: onnx.ModelProto = field(default_factory=onnx.ModelProto)
     """As it was."""
     names: Names | None = None
-    """The names in the model and those that were added; None while nothing was inserted."""
+    """The names of the model and the added ones; None while nothing is inserted."""
 
 
 def without_branches(model: onnx.ModelProto, scope: Scope, taken: Taken, budget: Budget) -> onnx.ModelProto | None:
-    """The model with branches in the place of its Ifs, as `_take`; None where there are no such Ifs. `scope` knows the
-    graph of the model. LimitError where names become too long."""
+    """The model with branches in place of its constant Ifs; None where there are none. `scope` is that of the
+    model's graph. LimitError where names become too long."""
     if not _has_ifs(model.graph):
         return None
     copy = deepcopy(model)
@@ -45,8 +45,8 @@ def without_branches(model: onnx.ModelProto, scope: Scope, taken: Taken, budget:
 
 
 class _Standing(NamedTuple):
-    """A node of a graph in which branches were put: the graph that knows it, and its place there; None for a node that
-    is in none."""
+    """A node of a graph with inserted branches: the scope that its names belong to, and its index there, None for an
+    inserted node without one."""
 
     node: onnx.NodeProto
     scope: Scope
@@ -54,9 +54,8 @@ class _Standing(NamedTuple):
 
 
 def _take(graph: onnx.GraphProto, scope: Scope, taken: Taken, budget: Budget) -> bool:
-    """Puts branches in the place of the Ifs of a graph whose condition is a constant in `scope`, which knows the graph
-    as it was; whether there were any. So it does with the Ifs of these branches, and with those whose condition a
-    branch gives."""
+    """Replaces the Ifs of a graph whose condition is constant in `scope`, the Ifs in their branches, and Ifs whose
+    condition a branch computes. Returns whether there were any."""
     nodes = [_Standing(node, scope, index) for index, node in enumerate(graph.node)]
     again, found = True, False
     while again:
@@ -82,7 +81,7 @@ def _take(graph: onnx.GraphProto, scope: Scope, taken: Taken, budget: Budget) ->
 def _taken(
     standing: _Standing, index: int, graph: onnx.GraphProto, taken: Taken, budget: Budget
 ) -> list[_Standing] | None:
-    """The nodes that take the place of an If, which is the node `index` of the graph; None for one that stays."""
+    """The nodes that replace the If at `index` of the graph; None where it stays."""
     node, scope, place = standing
     if node.op_type != "If" or domain_of(node) != "" or place is None:
         return None
@@ -110,7 +109,7 @@ def _taken(
 
 
 def _has_ifs(graph: onnx.GraphProto) -> bool:
-    """Whether there are Ifs in a graph or in those of its nodes."""
+    """True where a graph, or one inside its nodes, has an If."""
     return any(node.op_type == "If" for node in all_nodes(graph.node))
 
 
@@ -119,7 +118,7 @@ def _branches_of(node: onnx.NodeProto) -> dict[str, onnx.GraphProto]:
 
 
 def _condition(node: onnx.NodeProto, scope: Scope) -> bool | None:
-    """The condition of an If where it is a constant."""
+    """The constant condition of an If, None where it is not constant."""
     if node.op_type != "If" or domain_of(node) != "" or len(node.input) != 1:
         return None
     array = scope.elements(node.input[0])
@@ -127,7 +126,8 @@ def _condition(node: onnx.NodeProto, scope: Scope) -> bool | None:
 
 
 def _body(branch: onnx.GraphProto, node: onnx.NodeProto, prefix: str, taken: Names, budget: Budget) -> onnx.GraphProto:
-    """The branch in the graph of the If: its outputs have the names of the If's, its other names a prefix."""
+    """The branch as nodes of the If's graph: its outputs get the names of the If's outputs, other names get a
+    prefix."""
     body = deepcopy(branch)
     computed = {name for inner in branch.node for name in inner.output if name}
     named: dict[str, str] = {}
@@ -136,7 +136,7 @@ def _body(branch: onnx.GraphProto, node: onnx.NodeProto, prefix: str, taken: Nam
         inner = value.name
         if outer and inner in computed and inner not in named:
             named[inner] = outer
-        elif outer:  # what is no result of a node in it, or has its name already
+        elif outer:  # an output that no node of the branch computes, or that is renamed already
             again.append((inner, outer))
     own = computed | {tensor.name for tensor in branch.initializer}
     fresh = with_prefix(named, prefix, taken)

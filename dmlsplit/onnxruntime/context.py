@@ -1,4 +1,4 @@
-"""How the nodes around a Split or Concat change the prediction for it."""
+"""The changes that the nodes around a Split or Concat make to its prediction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 
 class _Change(NamedTuple):
-    """Another outcome of a node, because of the graph around it, and the reason."""
+    """Another outcome of a node because of its graph, and the reason."""
 
     outcome: Outcome
     habit: str
@@ -25,8 +25,8 @@ class _Change(NamedTuple):
 def in_context(
     graph: SessionGraph, node: Node, path: str, answer: RuntimeAnswer, part: Part | None, refusal: Refusal | None
 ) -> RuntimeAnswer:
-    """The answer of a node in its graph; `part`: the fused part that it is in, if any; `refusal`: why CompileGraph may
-    refuse that."""
+    """The answer of a node in its graph. `part` is the fused part that it is in, `refusal` the reason why
+    CompileGraph may refuse that."""
     if answer.outcome in (Outcome.CPU, Outcome.DML) and _may_become_constant(graph, node):
         note = diagnostic("onnxruntime/context-unknown", path, "it may become a constant of the Reshape that reads it")
         return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=(*answer.diagnostics, note))
@@ -37,7 +37,7 @@ def in_context(
         return answer
     notes = (*answer.diagnostics, diagnostic(changed.habit, path, changed.message))
     if changed.habit == "onnxruntime/not-read":
-        # There is a kernel of it, but no operator that goes into the fused graph.
+        # its kernel is made, but no operator of it goes into the fused graph
         answer = replace(answer, operators=answer.operators[:1], hresults=answer.hresults[:1])
     return replace(answer, outcome=changed.outcome, compile=None, diagnostics=notes)
 
@@ -45,7 +45,7 @@ def in_context(
 def _change(
     graph: SessionGraph, node: Node, answer: RuntimeAnswer, part: Part | None, refusal: Refusal | None
 ) -> _Change | None:
-    """The first reason for which the answer of a node that DirectML computes does not hold in its graph."""
+    """The first reason why the answer for a node on DirectML does not hold in its graph; None where it holds."""
     if node in graph.once("behind twins", lambda: _behind_twins(graph)):
         if Doubt.TWINS_DIFFER in node.doubts:
             return _Change(Outcome.UNKNOWN, "onnxruntime/twins-differ", "another Split differs in its outputs only")
@@ -69,14 +69,14 @@ def _change(
 
 
 def _may_become_constant(graph: SessionGraph, node: Node) -> bool:
-    """Whether a Concat may become the constant shape of a Reshape, or be removed with the one that it is read by."""
+    """True where a Concat may become the constant shape of a Reshape, or may be removed with a Concat that reads it."""
     if Doubt.CONSTANT_LATER in node.doubts and graph.runtime.traits.keeps_sizes_of_others:
         return True
     return Doubt.CONSTANT in node.doubts and node in graph.graph
 
 
 def _behind_twins(graph: SessionGraph) -> set[Node]:
-    """The Splits whose twins have another number of outputs, and the nodes that read what these give: it may be of the
-    twin's sizes."""
+    """The Splits that differ from another Split only in their number of outputs, and the nodes behind them: these
+    may get the sizes of the other Split."""
     twins = [node for node in graph.graph.nodes if Doubt.TWINS_DIFFER in node.doubts]
     return set(depth_first(twins, lambda node: list(node.readers)))

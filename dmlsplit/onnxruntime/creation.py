@@ -1,8 +1,7 @@
-"""When ONNX Runtime makes what in a session: it ends with the first failure, and what would follow is not submitted.
+"""The order in which a session is made. It ends at the first failure; nothing behind that is submitted.
 
-The graphs within nodes come first. Of each graph every fused graph is made in turn: the kernels of its nodes, their
-operators, then CompileGraph. The kernels outside of fused graphs follow at last, those of the outer graphs first.
-Observed.
+Graphs inside nodes come first. The fused graphs of each graph follow in turn: the kernels of their nodes, their
+operators, then CompileGraph. Kernels outside of fused graphs come last, those of the outer graphs first. Observed.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from dmlsplit.onnxruntime.predict import INIT, diagnostic
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 Moment: TypeAlias = tuple[int, ...]
-"""Moments of a session compare as they follow one another."""
+"""A moment in the making of a session; moments are ordered in time."""
 
 LOADING: Final[Moment] = (0,)
 OPTIMIZING: Final[Moment] = (1,)
 CHECKING: Final[Moment] = (3,)
-"""Whether each node has a kernel, and where, is checked when all fused graphs are made."""
+"""The moment of the check that every node has a kernel: after all fused graphs are made."""
 
 _MOMENTS: Final = {
     **dict.fromkeys(
@@ -34,15 +33,16 @@ _MOMENTS: Final = {
     ),
     **dict.fromkeys(("onnxruntime/no-kernel", "onnxruntime/cpu-fallback-disabled"), CHECKING),
 }
-"""Of failures, by rule."""
+"""The moment of a failure, by rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a node: its graph, its fused graph in that (None: it is in none), and which node of the two it is.
+    """The place of a node: its graph, its fused graph (None where it is not fused), and its index in whichever of the
+    two.
 
-    `graph` counts the graphs from the inner ones on, `outward` from the outer ones on. `reader` is the first node of
-    the fused graph that reads what the node gives.
+    `graph` counts graphs from the inside, `outward` from the outside. `reader` is the first node of the fused graph
+    that reads an output of this one.
     """
 
     graph: int
@@ -53,26 +53,26 @@ class Place:
 
     @property
     def partitioning(self) -> Moment:
-        """When the graph is cut into parts."""
+        """The moment at which the graph is partitioned."""
         return 2, self.graph
 
     @property
     def kernel(self) -> Moment:
-        """When the node's kernel is made, which creates its operator."""
+        """The moment at which the node's kernel is made, which creates its operator."""
         return (4, self.outward, self.index) if self.fused is None else (2, self.graph, self.fused, 0, self.index)
 
     @property
     def operator(self) -> Moment:
-        """When the operator is created that goes into the fused graph."""
+        """The moment at which the operator for the fused graph is created."""
         return self.kernel if self.fused is None else (2, self.graph, self.fused, 1, self.index)
 
     @property
     def compilation(self) -> Moment:
-        """When what the node is in is compiled."""
+        """The moment at which the node, or its fused graph, is compiled."""
         return self.kernel if self.fused is None else (2, self.graph, self.fused, 2)
 
     def failure(self, answer: RuntimeAnswer) -> Moment:
-        """When a session fails at the node that this is the answer of."""
+        """The moment at which the session fails according to an answer."""
         rule = answer.diagnostics[-1].rule
         if rule in _MOMENTS:
             return _MOMENTS[rule]
@@ -81,12 +81,12 @@ class Place:
         if rule in ("onnxruntime/negative-length", "onnxruntime/size-beyond-32-bits") and not answer.operators:
             return self.partitioning
         if rule == "onnxruntime/second-output-empty":
-            # Nothing is known of what it gives when the reader's kernel has been made, or all have.
+            # its sizes are unknown once the reader's kernel has been made, or all kernels
             return 2, self.graph, self.fused or 0, *((1, -1) if self.reader is None else (0, self.reader, 0))
         return self.operator if len(answer.operators) > 1 else self.kernel
 
     def up_to(self, first: Moment, answer: RuntimeAnswer) -> RuntimeAnswer:
-        """The answer with what is submitted up to the first failure."""
+        """The answer with the operators that are submitted up to the first failure."""
         moments = (self.kernel, self.operator) if answer.at == INIT else ()
         count = sum(moment <= first for moment in moments[: len(answer.operators)])
         compiled = answer.compile if answer.at == INIT and self.compilation < first else None
@@ -95,17 +95,17 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Something that ends session creation."""
+    """An event that ends session creation."""
 
     moment: Moment
     why: str
     certain: bool = True
     node: str = ""
-    """The path of the node that does it; "" for no single one."""
+    """The path of the node at fault; "" where no single one is."""
 
 
 def failures_of(found: Iterable[tuple[str, Place, RuntimeAnswer]]) -> list[Failure]:
-    """The failures that answers of nodes, by path, tell of."""
+    """The failures of nodes whose answers say that the session fails; each node has its path, place and answer."""
     return [
         Failure(place.failure(answer), f"{path} fails session creation", node=path)
         for path, place, answer in found
@@ -114,14 +114,14 @@ def failures_of(found: Iterable[tuple[str, Place, RuntimeAnswer]]) -> list[Failu
 
 
 def first_of(failures: Iterable[Failure]) -> Failure | None:
-    """The failure that ends session creation; None where none certainly does."""
+    """The failure that ends session creation; None where none is certain."""
     return min((each for each in failures if each.certain), key=lambda each: each.moment, default=None)
 
 
 def with_failures(
     found: Iterable[tuple[str, Place, RuntimeAnswer]], failures: Sequence[Failure]
 ) -> list[RuntimeAnswer]:
-    """The answers of nodes, by path, where `failures`, those of the nodes among them, keep the session from being
+    """The answers of nodes, by path, where `failures`, which include those of nodes, keep the session from being
     made."""
     first = first_of(failures)
     if first is None:
@@ -139,6 +139,6 @@ def with_failures(
 
 
 def _unknown(path: str, answer: RuntimeAnswer, why: str) -> RuntimeAnswer:
-    """The answer where it is not known whether the session is made."""
+    """The answer where it is unknown whether the session is made."""
     notes = (*answer.diagnostics, diagnostic("onnxruntime/context-unknown", path, why))
     return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=notes)

@@ -1,7 +1,7 @@
-"""Judging the fused graphs of a model by release: which outputs are wrong, and which graphs are refused.
+"""Judges the fused graphs of a model for a release: the outputs that are wrong, and the graphs that are refused.
 
-An operator that was not observed in graphs is taken for each of several things that it may be: what comes of all of
-them alike is said, the rest is unknown.
+An operator that was not observed in graphs is tried as each of several families; where the trials disagree the verdict
+is unknown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TAKEN_FOR: Final[Mapping[Kind, tuple[Family, ...]]] = {
     Kind.COPIES: (Family.APART, Family.WHOLE, Family.UNARY),
     Kind.UNKNOWN: (Family.APART, Family.WHOLE, Family.UNARY),
 }
-"""The families that operators are taken for, one after another: with the least memory shared first."""
+"""The families that operators are tried as, in order of the memory that they share, the least first."""
 
 _VIEWS: Final = frozenset({"Split", "Slice"})
 """The ONNX operators whose outputs may become views of their inputs."""
@@ -54,7 +54,7 @@ class GraphFault:
 
 @dataclass(frozen=True, slots=True)
 class JudgedGraph:
-    """The judgement of one graph. `compiles` is None where that is unknown; `unknown` says why outputs are."""
+    """The judgement of one graph. `compiles` is None where it is unknown; `unknown` is the reason why outputs are."""
 
     compiles: bool | None
     outputs: tuple[Correctness, ...]
@@ -63,9 +63,9 @@ class JudgedGraph:
 
 
 def judged(graph: FusedGraph, traits: GraphTraits | None, *, takes_constants: bool = True) -> JudgedGraph:
-    """The judgement by a release with these traits; None: one that was not observed compiling graphs.
+    """The judgement by a release with these traits; None stands for a release that was not observed compiling graphs.
 
-    `takes_constants`: whether it takes constants as nodes, as newer versions of ONNX Runtime make them.
+    `takes_constants`: the release takes constants as nodes, as newer versions of ONNX Runtime make them.
     """
     return graph.once((traits, takes_constants), lambda: _judgement(graph, traits, takes_constants))
 
@@ -98,8 +98,8 @@ def _judgement(graph: FusedGraph, traits: GraphTraits | None, takes_constants: b
 
 
 def compiles(graph: FusedGraph, traits: GraphTraits | None) -> GraphFault | bool | None:
-    """Whether CompileGraph of a release with these traits takes a graph whose nodes are left in their order; the fault
-    where it does not, None where that is not known. It refuses views that do not fit."""
+    """True where CompileGraph of a release with these traits takes a graph in its given order of nodes, the fault
+    where it refuses it, None where that is unknown. It refuses views that do not fit."""
     if _VIEWS.isdisjoint(graph.ops):
         return True
     if traits is None:
@@ -116,14 +116,15 @@ def _compiles(graph: FusedGraph, traits: GraphTraits) -> GraphFault | bool | Non
 
 
 def _assumptions(kinds: Sequence[Kind]) -> list[dict[int, Family]]:
-    """The family that each node that is no row of the graphs' operators is taken for, in one trial after another."""
+    """The trials: each maps the nodes that are no row of the graphs' operators to families."""
     strange = {i: _TAKEN_FOR[kind] for i, kind in enumerate(kinds) if kind is not Kind.OBSERVED}
     trials = [{i: families[k] for i, families in strange.items()} for k in range(3)]
     return [trial for k, trial in enumerate(trials) if trial not in trials[:k]]
 
 
 _Compiled: TypeAlias = CompiledGraph | tuple[GraphFault, ...] | Unmodelled
-"""A graph that is refused has its faults in its place: the one that it is refused for, and what would be next."""
+"""A compiled graph; for a refused graph its faults, first the one that it is refused for; or the reason why neither
+is known."""
 
 
 def _compiled(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> _Compiled:
@@ -162,9 +163,10 @@ def _judged(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family
 
 
 def hidden(graph: FusedGraph, traits: GraphTraits | None) -> tuple[GraphFault, ...]:
-    """The faults that `judged` does not name: what they make wrong is so already, or the graph is refused before.
+    """The faults that `judged` does not report, since their outputs are wrong already, or since the graph is refused
+    before.
 
-    One of each rule and node, since what helps against one may help against another.
+    One for each rule and node: the cure of one may cure the others.
     """
     answer = judged(graph, traits)
     if not answer.found or traits is None:
@@ -177,13 +179,13 @@ def hidden(graph: FusedGraph, traits: GraphTraits | None) -> tuple[GraphFault, .
 
 
 def forget_compiled(graph: FusedGraph, traits: GraphTraits | None) -> None:
-    """Lets go of what all of these rest on, which is large, once a release with these traits was asked them all."""
+    """Frees the compiled graphs, which are large, after the last question about a release with these traits."""
     compiles(graph, traits)
     graph.compiled = Once()
 
 
 def _arising(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> dict[GraphFault, None]:
-    """All faults, each as if there were no other; of a graph that is refused, all that it is refused for."""
+    """All faults, each as if there were no other; for a refused graph, all further reasons to refuse it."""
     compiled = _compiled(graph, traits, assumed)
     if isinstance(compiled, tuple):
         return dict.fromkeys(compiled[1:])
@@ -195,13 +197,13 @@ def _arising(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Famil
         return {}
     found: dict[GraphFault, None] = {}
     for wrong, tensor in arisen.items():
-        if not wrong.negatives_only:  # a Relu behind it may make it right again
+        if not wrong.negatives_only:  # a Relu behind it may correct the tensor
             found[GraphFault(wrong.fault, tensor=_made_by(tensor))] = None
     return found
 
 
 def _made_by(tensor: Tensor) -> tuple[int, int] | None:
-    """The node of the graph that computes a tensor, or what the tensor is a copy of, and which of its outputs."""
+    """The node, and the output of it, that computes a tensor or the tensor that it copies; None for a graph input."""
     while tensor.producer is not None and tensor.producer.number is None:
         tensor = tensor.producer.operands[0].tensor
     return None if tensor.producer is None or tensor.producer.number is None else (tensor.producer.number, tensor.index)

@@ -1,4 +1,4 @@
-"""Fused graphs that CompileGraph refuses, by the model of it in dmlsplit.graphs."""
+"""The fused graphs that CompileGraph refuses, according to dmlsplit.graphs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dmlsplit.system.printable import printable
 
 
 class Refusal(NamedTuple):
-    """The reason why CompileGraph refuses a part, or may refuse it where it is not `certain`."""
+    """The reason why CompileGraph refuses a part; not `certain` where it only may."""
 
     why: str
     certain: bool
 
 
 def refusal(part: Part, traits: GraphTraits | None) -> Refusal | None:
-    """Whether a release with these traits refuses the graph of a part; None where it takes it."""
+    """The refusal of a part's graph by a release with these traits; None where it takes the graph."""
     verdicts = [compiles(variant, traits) for variant in part.variants]
     faults = [verdict for verdict in verdicts if isinstance(verdict, GraphFault)]
     if len(verdicts) > len(faults) + verdicts.count(True) or 0 < len(faults) < len(verdicts):

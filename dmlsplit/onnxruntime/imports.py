@@ -1,5 +1,5 @@
-"""Models that ONNX Runtime does not load: for domains that are not imported, outputs of functions that are not written,
-or nodes that have one name.
+"""Models that ONNX Runtime does not load: a domain is not imported, a function does not write an output, or two nodes
+have one name.
 
 Source: function_utils.cc and graph.cc of ONNX Runtime; observed with all versions.
 """
@@ -21,11 +21,11 @@ from dmlsplit.system.printable import printable
 
 
 def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
-    """The reasons for which a model is not loaded.
+    """The reasons why a model is not loaded.
 
-    A function, called or not, writes its outputs, and imports its nodes' domains by the same spelling: "ai.onnx" and ""
-    are two. The model imports those of the functions that are called in the end, unless ONNX Runtime has the domain by
-    itself. The types of a call are inferred by "" alone.
+    Every function, called or not, writes all its outputs and imports its nodes' domains, spelled alike: "ai.onnx" and
+    "" differ. The model imports the domains of called functions, except ONNX Runtime's own. The types of a call are
+    inferred by the domain "" alone.
     """
     called = _called(model)
     bodies = [model.graph.node, *(each.node for each in model.functions if key_of(each, each.name) in called)]
@@ -44,7 +44,8 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
 
 
 def _names_of_two(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
-    """The names that several nodes of one graph have; Constants are no nodes when the model is loaded."""
+    """The names that several nodes of a graph have; Constants do not count, since they are no nodes once the model
+    is loaded."""
     nodes = [node for node in nodes if not shadowing.is_constant(node)]
     yield from (name for name, count in Counter(node.name for node in nodes).items() if name and count > 1)
     for node in nodes:
@@ -61,7 +62,7 @@ def _reason(where: str, domain: str) -> str:
 
 
 def _called(model: onnx.ModelProto) -> set[Key]:
-    """The functions that the model's graph calls, or that are called by these."""
+    """The functions that the model's graph calls, directly or through others."""
     bodies = {key_of(function, function.name): function.node for function in model.functions}
 
     def calls(nodes: Iterable[onnx.NodeProto]) -> set[Key]:

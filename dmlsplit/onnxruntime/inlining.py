@@ -1,4 +1,4 @@
-"""Local functions put in the place of their calls, as ONNX Runtime does before anything else."""
+"""Replaces the calls of local functions by their bodies, as ONNX Runtime does first."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MAX_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
 
 
 def with_overloads_as_read(model: onnx.ModelProto, told_apart: bool) -> onnx.ModelProto:
-    """The same model with the overloads that a version reads. Observed.
+    """The model with the overloads of functions as a version reads them. Observed.
 
-    One that tells functions of one name apart reads none of the nodes of a body: these call the function without one.
-    Others read none at all: the last function of a name is called.
+    A version that tells overloads apart ignores the overload that a body's node names, and calls the function without
+    one. Other versions ignore all overloads and call the last function of a name.
     """
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
@@ -41,9 +41,10 @@ def with_overloads_as_read(model: onnx.ModelProto, told_apart: bool) -> onnx.Mod
 
 
 def inlined(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, tuple[str, ...]]:
-    """The same model without local functions, and the names that nodes of functions write, in order.
+    """The model without local functions, and the names that nodes of functions write, in order; the model itself where
+    it has no functions.
 
-    The model itself where it has no functions. InputError for endless calls.
+    InputError for endless calls.
     """
     if not model.functions:
         return model, ()
@@ -73,7 +74,7 @@ def _expanded(
     taken: Names,
     budget: Budget,
 ) -> Iterator[onnx.NodeProto]:
-    """The nodes with the bodies of functions in place of calls; `taken`: the names in the whole model."""
+    """The nodes with bodies in place of calls. `taken` are all names of the model."""
     for index, node in enumerate(nodes):
         for subgraph in subgraphs(node):
             _inline(subgraph, functions, depth, written, taken, budget)
@@ -86,16 +87,16 @@ def _expanded(
         function = functions[key]
         name = node.name or node.op_type
         if len(node.output) < len(function.output):
-            # Versions read past the outputs of the call: what they do then is chance.
+            # versions read past the outputs of the call: the outcome is undefined
             raise InputError(f"{printable(name)} leaves out outputs of the function that it calls")
         actual = dict(zip(function.input, node.input, strict=False))
-        # An output that the call gives no name is one all the same.
+        # an output that the call leaves unnamed is computed all the same
         actual.update({o: name for o, name in zip(function.output, node.output, strict=False) if name})
         body = functions.body(key, node)
         called = list(map(name_in_path, body.node))
         for inner in all_nodes(body.node):
             if not inner.name and inner.op_type in JUDGED:
-                inner.name = name_in_path(inner)  # of the body, whose names change
+                inner.name = name_in_path(inner)  # names of the body, which are replaced
         names = dict.fromkeys(function.input, "") | actual
         rename(body, with_prefix(names, f"{name}_{index}/", taken), budget)
         for inner, own in zip(body.node, called, strict=True):
@@ -105,15 +106,13 @@ def _expanded(
 
 
 def name_in_path(node: onnx.NodeProto) -> str:
-    """The name of a body's node in paths: a judged node without a name is called by its first output."""
+    """The name of a body's node in paths; an unnamed judged node is called by its first output."""
     return node.name or (first_output(node) if node.op_type in JUDGED else "") or node.op_type
 
 
 def with_prefix(names: Mapping[str, str], prefix: str, taken: Names) -> Callable[[str], str]:
-    """Gives names new ones: those in `names` theirs, any other one with a prefix, which nothing else in the model has.
-
-    ONNX Runtime makes the names of what it inlines unique, too.
-    """
+    """Maps each name to its new one: from `names`, or else with a prefix and unique in the model. ONNX Runtime makes
+    inlined names unique, too."""
     given = {"": "", **names}
 
     def renamed(name: str) -> str:
@@ -125,13 +124,13 @@ def with_prefix(names: Mapping[str, str], prefix: str, taken: Names) -> Callable
 
 
 def counted(name: str, budget: Budget) -> str:
-    """The name; LimitError where all that are made of the file's names are too long together."""
+    """The name; LimitError where all names made from the file's names are too long together."""
     budget.spend(Limit.ONNX_NAMES, len(name))
     return name
 
 
 def rename(graph: onnx.GraphProto, new_name: Callable[[str], str], budget: Budget) -> None:
-    """Gives what nodes read and write, and all that is in graphs of theirs, other names. LimitError as `counted`."""
+    """Renames the inputs and outputs of nodes, and the names in the graphs inside them. LimitError as `counted`."""
 
     def renamed(name: str) -> str:
         return counted(new_name(name), budget)

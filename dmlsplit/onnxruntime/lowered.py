@@ -1,7 +1,7 @@
-"""Which DirectML operators ONNX Runtime makes of the ONNX operators beside a Split or Concat.
+"""The DirectML operators that ONNX Runtime makes of the ONNX operators beside a Split or Concat.
 
 Observed: a model of each operator at opset 17, by ONNX Runtime 1.18.0, 1.24.4 and 1.30.0, which agree unless a row says
-otherwise. An operator without a row is one DirectML operator, or several, of types that are not known here.
+otherwise. An operator without a row becomes one or more DirectML operators of unknown types.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dmlsplit.graphs.operators import BY_NUMBER
 
 
 class Kind(enum.Enum):
-    """The knowledge about an operator's part in the memory of a graph."""
+    """How well an operator's use of memory in a graph is known."""
 
     OBSERVED = "it is a row of dmlsplit.graphs.operators"
     WHOLE = "it was observed to work on whole tensors: never in place, and its output may lie in a Join"
@@ -26,7 +26,7 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """The DML_OPERATOR_TYPE of an operator; None where it is not known."""
+    """The DML_OPERATOR_TYPE of an operator, None where it is unknown, and its kind."""
 
     type: int | None
     kind: Kind
@@ -51,7 +51,7 @@ _NOT_IN_PLACE: Final = _numbers(
 )
 _COPIES: Final = ("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
 FUSED_ADD: Final = "FusedAdd"
-"""An Add, or a Sum, that an activation was put into."""
+"""An Add or Sum with a fused activation."""
 IDENTITY: Final = 1
 SLICE: Final = 111
 
@@ -66,7 +66,7 @@ LOWERED: Final[Mapping[str, Lowered]] = {
     "Concat": Lowered(63, Kind.OBSERVED),
     "Slice": Lowered(SLICE, Kind.OBSERVED),
 }
-"""By operator of the default domain; UNKNOWN is the row of any other."""
+"""The rows by operator of the default domain; UNKNOWN stands for any other."""
 
 BROADCAST: Final = frozenset(_ELEMENTWISE)
 """Operators that broadcast their inputs."""

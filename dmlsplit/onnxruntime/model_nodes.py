@@ -107,7 +107,7 @@ def read_session(
 
 
 def _dims(inputs: Inputs) -> dict[str, int]:
-    """The sizes of symbols, whenever ONNX Runtime is told of them; InputError where it would be told two."""
+    """The sizes of symbolic dimensions, from `dims` and `free_dimensions`; InputError where the two differ."""
     for name, size in inputs.free_dimensions.items():
         if inputs.dims.get(name, size) != size:
             raise InputError(f"dimension '{printable(name)}' is {inputs.dims[name]} as well as {size}")

@@ -1,4 +1,4 @@
-"""Reasons for which ONNX Runtime refuses a model with a node, before anything is placed."""
+"""The reasons why ONNX Runtime refuses a model with a Split or Concat before nodes are placed."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dmlsplit.rules.onnx.split_facts import DATA_TYPES
 from dmlsplit.targets.runtime_versions import Runtime
 
 Refusal: TypeAlias = tuple[str, str]
-"""The rule's name in the scope onnxruntime/, and what it finds."""
+"""The rule, without the scope onnxruntime/, and its message."""
 
 _FIRST_WITH_KERNEL: Final = {True: 2, False: 4}
-"""The first opset whose Split (True) or Concat (False) is implemented."""
+"""The first opset with a kernel for Split (True) and Concat (False)."""
 
 
 NO_LENGTHS: Final = "neither lengths nor num_outputs are given"
-"""Where the axis is open, the first Run fails for it."""
+"""The rule of a Split without lengths; where the axis is open, the first Run fails by it."""
 
 
 def refusals(facts: RuntimeFacts, runtime: Runtime) -> Iterator[Refusal]:
-    """The reasons, in the order in which ONNX Runtime meets them."""
+    """Yields the reasons in the order in which ONNX Runtime finds them."""
     opset, newest = facts.opset, runtime.newest_opset
     if opset > newest:
         yield "onnxruntime/opset-too-new", f"opset {opset} is newer than {newest}, the newest that it loads"

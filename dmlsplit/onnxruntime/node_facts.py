@@ -1,4 +1,4 @@
-"""From a Split or Concat of a session's graph to what its prediction needs."""
+"""Makes the facts that a prediction needs of a Split or Concat of a session's graph."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from dmlsplit.system.errors import InputError
 
 _TYPES: Final = {"Split": OperatorType.SPLIT, "Concat": OperatorType.JOIN}
 _SMALLEST_BUFFER: Final = 8
-"""Bytes from which on an initializer is a buffer handed over, and not a constant within the DirectML graph."""
+"""The least bytes of an initializer that is handed over as a buffer; a smaller one is a constant in the DirectML
+graph."""
 
 
 def facts_in(graph: SessionGraph) -> Mapping[int, RuntimeFacts]:
-    """The facts of each Split and Concat of a graph that the model says enough of."""
+    """The facts of each Split and Concat of a graph, by index; a node of which too little is known is left out."""
 
     def made() -> Mapping[int, RuntimeFacts]:
         judged = [node for node in graph.nodes if node.op_type in JUDGED]
@@ -34,7 +35,7 @@ def facts_in(graph: SessionGraph) -> Mapping[int, RuntimeFacts]:
 
 
 def _facts_of(graph: SessionGraph, of: Node) -> RuntimeFacts | None:
-    """The facts of a Split or Concat in the model; None where there are too few to begin with."""
+    """The facts of a Split or Concat; None where too little is known."""
     node, scope = of.proto, graph.scope
     names = list(node.input)
     read = names[:1] if node.op_type == "Split" else names
@@ -64,7 +65,7 @@ def _facts_of(graph: SessionGraph, of: Node) -> RuntimeFacts | None:
 
 
 def _declared(graph: SessionGraph, value: Value) -> Shape | None:
-    """The shape that the file declares of a tensor, or of the output that replaces it where an Identity is removed."""
+    """The declared shape of a tensor, or of the output that an eliminated Identity leaves it."""
     if not value.name:
         return None
     shape = graph.scope.declared(value.name)[1]
@@ -76,7 +77,7 @@ def _declared(graph: SessionGraph, value: Value) -> Shape | None:
 
 
 def _is_owned(graph: SessionGraph, name: str) -> bool:
-    """Whether an initializer is handed over to DirectML with the fused graph."""
+    """True where an initializer is handed over to DirectML with the fused graph."""
     if not graph.is_initializer(name):
         return False
     tensor = graph.initializers.get(name, graph.defaults.get(name))
@@ -101,7 +102,7 @@ def _with_lengths(
     if name in graph.defaults:
         try:
             values = value_of(graph.defaults[name], graph.scope.origin.read_external)
-        except InputError:  # it contradicts itself, or lies where it may not be read
+        except InputError:  # the tensor is malformed, or in a file that may not be read
             values = None
         lengths = None if values is None else tuple(values.ravel().tolist())
         return replace(facts, given=LengthsFrom.DEFAULT, lengths=lengths)
@@ -113,7 +114,7 @@ def _with_lengths(
 
 
 def first_run(graph: SessionGraph, index: int) -> FirstRun | None:
-    """The sizes of a node at the first Run; None where nothing is known of that."""
+    """The sizes of a node at the first Run; None where they are unknown."""
     scope, node = graph.run_scope, graph.nodes[index].proto
     if scope is None:
         return None

@@ -1,7 +1,7 @@
-"""The shapes of a node's outputs as ONNX Runtime has them when it makes a session.
+"""The shapes of a node's outputs as ONNX Runtime infers them when it makes a session.
 
-Sources: the shape inference of Split and Concat (onnx/defs/tensor/defs.cc), which keeps the size of the axis in 32 bits
-with a sign; MergeShapeInfo of ONNX Runtime's graph.cc, which merges what is inferred with what the file declares.
+Sources: the shape inference of Split and Concat (onnx/defs/tensor/defs.cc), which keeps the axis's size in a signed int
+of 32 bits; MergeShapeInfo of ONNX Runtime's graph.cc, which merges inferred and declared shapes.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from dmlsplit.onnxruntime.facts import LengthsFrom, RuntimeFacts
 
 
 def signed(number: int) -> int:
-    """As an int of 32 bits holds it."""
+    """The value after conversion to a signed int of 32 bits."""
     return (number + 2**31) % 2**32 - 2**31
 
 
 def static_axis(facts: RuntimeFacts) -> int | None:
-    """The size of a Split's axis where it is static, as shape inference holds it."""
+    """The size of a Split's axis as shape inference holds it; None where it is open."""
     shape = facts.shapes[0]
     size = shape[facts.axis_of(len(shape))] if shape else None
     return signed(size) if isinstance(size, int) else None
 
 
 def output_shapes(facts: RuntimeFacts) -> list[Shape | None]:
-    """The outputs' shapes, those without a name left out, for inputs whose shapes are static."""
+    """The shapes of the named outputs, for inputs with static shapes."""
     found = []
     for i, shape in enumerate(_inferred(facts)):
         if i not in facts.omitted:
@@ -35,7 +35,7 @@ def output_shapes(facts: RuntimeFacts) -> list[Shape | None]:
 
 
 def merged(inferred: Shape, declared: Shape | None) -> Shape | None:
-    """The merged shape of one tensor's two shapes: where they contradict each other, the sizes that they share."""
+    """The merged shape of a tensor with two shapes; where they contradict each other, the sizes that they share."""
     if declared is None:
         return inferred
     if len(inferred) != len(declared):
@@ -68,6 +68,6 @@ def _lengths(facts: RuntimeFacts, size: int) -> Shape:
     count = facts.outputs
     if facts.given is LengthsFrom.DEFAULT:
         return (None,) * count
-    # C's division of integers: towards 0.
+    # C's integer division truncates
     chunk = math.trunc(size / count) + (1 if facts.given is LengthsFrom.NUM_OUTPUTS and math.fmod(size, count) else 0)
     return (*(chunk,) * (count - 1), size - chunk * (count - 1))

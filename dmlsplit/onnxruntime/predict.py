@@ -28,17 +28,17 @@ from dmlsplit.verdicts.validation import evaluate
 INIT: Final = "init"
 RUN: Final = "run"
 LEAST_NODES_FOR_VOLATILE: Final = 5
-"""Nodes of a fused graph from which on it is compiled with DESCRIPTORS_VOLATILE."""
+"""The number of nodes from which on a fused graph is compiled with DESCRIPTORS_VOLATILE."""
 
 _ON_CPU: Final = ("STRING", "BFLOAT16")
 _LENGTHS_ARE_INPUT: Final = 13
 """The first opset whose Split has its lengths as an input."""
 MAX_RANK: Final = 8
-"""Of DirectML's tensors."""
+"""The highest rank of DirectML's tensors."""
 
 
 def diagnostic(id: str, path: str, message: str) -> Diagnostic:
-    """The diagnostic of a rule of the scope onnxruntime/ on the node at `path`, with the cure."""
+    """The diagnostic of a rule of the scope onnxruntime/ for the node at `path`; its message ends with the cure."""
     rule = RULES[id]
     cure = f"; {rule.cure}" if isinstance(rule, Habit) and rule.cure else ""
     return rule.diagnostic(Location(node=path), f"{message}{cure}")
@@ -46,12 +46,12 @@ def diagnostic(id: str, path: str, message: str) -> Diagnostic:
 
 @lru_cache(maxsize=1024)
 def _validated(desc: OperatorDesc, release: Release) -> Report:
-    """Asked again by each runtime that ships the release, and by nodes that are alike."""
+    """Cached: runtimes that ship the release and equal nodes ask repeatedly."""
     return evaluate(desc, target_of(release))
 
 
 class _Stop(Exception):
-    """The answer, found before the end of the way."""
+    """Ends a prediction with an answer."""
 
     def __init__(self, answer: RuntimeAnswer) -> None:
         super().__init__()
@@ -60,9 +60,10 @@ class _Stop(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The way of a node up to the making of an operator, as far as it is the node's own.
+    """The placement of a node, judged by its own facts.
 
-    `in_graph`: whether the node can be part of a fused graph. `answer`: the whole answer, where no operator is made.
+    `in_graph`: the node can be part of a fused graph. `answer` is the whole answer where no operator is made, else
+    None.
     """
 
     in_graph: bool = False
@@ -78,11 +79,10 @@ def predict(
     options: SessionOptions = DEFAULTS,
     graph_nodes: int | None = 1,
 ) -> RuntimeAnswer:
-    """The answer of `runtime` about a node.
+    """The answer of `runtime` about a node. `path` is the node's name for diagnostics.
 
-    `path` is the node's name for diagnostics. `first_run`: the sizes of the first Run, None where they are not known.
-    `graph_nodes`: the nodes of the fused graph that the node gets into where it gets into one, itself included; None
-    where neither it nor whether it is below 5 is known.
+    `first_run` are the sizes of the first Run, None where they are unknown. `graph_nodes` is the number of nodes of the
+    fused graph that the node becomes part of, itself included; None where it is unknown whether that is below 5.
     """
     least = None if graph_nodes is None else min(graph_nodes, LEAST_NODES_FOR_VOLATILE)
     answer = _predicted(facts, runtime, first_run, options, least)
@@ -96,7 +96,7 @@ def predict(
 def _predicted(
     facts: RuntimeFacts, runtime: Runtime, first_run: FirstRun | None, options: SessionOptions, graph_nodes: int | None
 ) -> RuntimeAnswer:
-    """The answer without the node's name: nodes of equal facts, of which large models have many, share it."""
+    """The answer without the node's name, which nodes with equal facts share."""
     found = _Predictor(facts, runtime, first_run, options, graph_nodes)
     try:
         return found.answer()
@@ -106,7 +106,7 @@ def _predicted(
 
 @lru_cache(maxsize=1024)
 def placement(facts: RuntimeFacts, runtime: Runtime, *, options: SessionOptions = DEFAULTS) -> Placement:
-    """Where the node goes: the steps of `predict` up to the making of the operator."""
+    """The placement of a node: the steps of `predict` up to the making of its operator."""
     found = _Predictor(facts, runtime, None, options, 1)
     try:
         found.before_operators()
@@ -117,7 +117,7 @@ def placement(facts: RuntimeFacts, runtime: Runtime, *, options: SessionOptions 
 
 @dataclass(slots=True)
 class _Predictor:
-    """One node on its way through a session."""
+    """One node on its way through session creation."""
 
     facts: RuntimeFacts
     runtime: Runtime
@@ -126,7 +126,7 @@ class _Predictor:
     graph_nodes: int | None
     notes: list[Diagnostic] = field(default_factory=list)
 
-    # The way of a node, in ONNX Runtime's order.
+    # the way of a node, in ONNX Runtime's order
 
     def answer(self) -> RuntimeAnswer:
         if self.runtime.like:
@@ -146,7 +146,8 @@ class _Predictor:
         return self._alone(sizes, lengths, INIT)
 
     def before_operators(self) -> None:
-        """Loading, shape inference, folding, the choice of the provider; what is not known of them."""
+        """Loads the node, infers its shapes, folds it and chooses its provider; raises _Stop where that ends the
+        prediction."""
         if self.runtime.no_session:
             self._fail("onnxruntime/no-device", self.runtime.no_session)
         if not self.runtime.observed:

@@ -1,4 +1,4 @@
-"""The question of a node of an ONNX model to a version of ONNX Runtime, and the report on the answer."""
+"""Asks a version of ONNX Runtime about a node of an ONNX model, and makes the report on its answer."""
 
 from __future__ import annotations
 
@@ -27,26 +27,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeReport(Report):
-    """The judgement of one operator by a version of ONNX Runtime; `answer` is None for what is no node of an ONNX
-    model, which is judged by the DirectML that this version ships."""
+    """The judgement of one operator by a version of ONNX Runtime.
+
+    `answer` is None for an operator that is no node of an ONNX model; the DirectML that the version ships judges it.
+    """
 
     answer: RuntimeAnswer | None = None
 
     @classmethod
     def of(cls, report: Report, answer: RuntimeAnswer | None = None) -> RuntimeReport:
-        """The same as a report of a runtime."""
+        """The report as a RuntimeReport with this answer; a RuntimeReport is returned as it is."""
         if isinstance(report, RuntimeReport):
             return report
         return cls(**{f.name: getattr(report, f.name) for f in fields(report)}, answer=answer)
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form: that of any report, and "onnxruntime"."""
+        """The JSON form: an operator report's keys and "onnxruntime"."""
         answer = self.answer
         return {**Report.to_dict(self), "onnxruntime": None if answer is None else answer_json(answer)}
 
 
 def judged_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[RuntimeReport, RuntimeAnswer]:
-    """The report of a target that is a runtime on a node of an ONNX model, with the answer that it rests on.
+    """The report of a runtime on a node of an ONNX model, and the answer behind it.
 
     `hresult` is that of the last CreateOperator, None where there is none.
     """
@@ -91,7 +93,7 @@ def graph_diagnostics(node: SplitNode | JoinNode, target: Target) -> tuple[Diagn
 
 
 def _of_newest(found: Diagnostic) -> Diagnostic:
-    """A finding about the graphs of the newest ONNX Runtime, as a level has it that no version stands for."""
+    """A finding about the graphs of the newest ONNX Runtime as a finding for a level that no version stands for."""
     if found.severity is not Severity.ERROR:
         return found
     message = (
@@ -119,7 +121,7 @@ def runtime_of_graphs(target: Target) -> Runtime | None:
     elif runtime is None:
         of_level = [each for each in runtimes() if each.release.max_feature_level == target.feature_level]
         runtime = of_level[-1] if of_level else None
-    # The graphs of a version that was not observed are taken to be those of the ones that were.
+    # a version that was not observed is taken to make the graphs of an observed one
     return None if runtime is None else replace(runtime, observed=True)
 
 

@@ -1,4 +1,4 @@
-"""A model as ONNX Runtime knows it when the session is made, and as it is at the first Run."""
+"""A model as ONNX Runtime knows it when the session is made, and at the first Run."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from dmlsplit.onnxruntime.facts import Sizes
 from dmlsplit.onnxruntime.neighbours import KEEPS_ON_CPU
 
 _FIRST_WITH_DEFAULTS = 4
-"""The IR version from which on an initializer that is an input as well is a default only."""
+"""The first IR version in which an initializer that is an input too is only its default."""
 
 _ROUNDS = 8
-"""Inferences of a model, each of which knows what is computed from the shapes of the one before."""
+"""The most rounds of inference: each round uses the shapes that the one before computed."""
 _SHAPING: Final[Mapping[str, Sizes]] = {
     **dict.fromkeys(
         (
@@ -59,18 +59,18 @@ _SHAPED_AS: Final = {
     **dict.fromkeys(("QuickGelu", "Gelu", "FastGelu", "BiasGelu", "SkipLayerNormalization"), "Identity"),
     "FusedConv": "Conv",
 }
-"""Operators of com.microsoft: operators of ONNX whose first output has the same shape."""
+"""Operators of com.microsoft, each with the ONNX operator whose first output has the same shape."""
 
 
 class Habits(NamedTuple):
-    """The habits of sessions that the names and sizes of a model follow from."""
+    """The habits of sessions that change a model's names and sizes."""
 
     optimized: bool = True
-    """At any optimization level above 0."""
+    """True at any optimization level above 0."""
     overloads: bool = True
-    """Functions of one name are told apart."""
+    """Functions of one name are told apart by their overload."""
     uninferred: frozenset[str] = frozenset()
-    """Operators whose sizes are not inferred before the model runs."""
+    """Operators whose output sizes are not inferred before the model runs."""
 
 
 ALL_KNOWN: Final = Habits()
@@ -95,13 +95,13 @@ class SessionModel:
         habits: Habits = ALL_KNOWN,
         inference: Inference | None = None,
     ) -> None:
-        """`inference`: the file's."""
+        """`inference` is the file's."""
         self.ir_version = proto.ir_version
         self.once = Once()
         self.uninferred = habits.uninferred
         self.inlined = {name: place for place, name in enumerate(inlined)}
         self.refused: tuple[str, ...] = ()
-        """Why no session is made of it, whatever the version."""
+        """The reasons why no version loads the model."""
         self.removed: frozenset[str] = frozenset()
         """The paths of the graphs in branches that are never taken."""
         self._read_external = read_external
@@ -111,7 +111,7 @@ class SessionModel:
         folded = _SHAPING if habits.optimized else {}
         self.session = self._scope(_without(proto, self.defaults), {}, folded, partly=False)
         self.run: Scope | None = None
-        # Overridden dimensions have their sizes already.
+        # overridden dimensions have their sizes already
         dims = {name: size for name, size in inputs.dims.items() if name not in inputs.free_dimensions}
         if inputs.shapes or inputs.values or dims:
             run = deepcopy(proto)
@@ -143,7 +143,7 @@ class SessionModel:
         propagated = partly or (bool(wanted_inputs) and not measures)
         for _ in range(_ROUNDS):
             graph = model.graph
-            # Without inference what is declared is known all the same.
+            # without inference, declarations still count
             with suppress(InferenceError):
                 graph = self._inference.infer_shapes(wanted, data_propagation=propagated).graph
                 _put_symbols(graph, symbols_of)
@@ -154,10 +154,8 @@ class SessionModel:
 
 
 def _add_known(scope: Scope, graph: onnx.GraphProto, wanted: Mapping[str, Sizes], taken: Names) -> bool:
-    """Gives inference what is computed of known shapes, of inputs that it looks into; whether there was any.
-
-    `taken`: the names in the model.
-    """
+    """Adds to the model's inference values computed from known shapes; returns whether there were any. `taken` are
+    the names of the model."""
     added = False
     for index, node in enumerate(scope.graph.node):
         if node.op_type not in wanted or domain_of(node) != "" or not _lacks_shape(node, scope):
@@ -196,19 +194,19 @@ def _without(model: onnx.ModelProto, defaults: Mapping[str, onnx.TensorProto]) -
 
 
 def _put_values(graph: onnx.GraphProto, values: Mapping[str, Sequence[int]]) -> None:
-    """Makes the integers of a run initializers, for the inference of what is computed from them."""
+    """Turns the integers of a run into initializers, so that inference follows what is computed from them."""
     refill(graph.initializer, [tensor for tensor in graph.initializer if tensor.name not in values])
     graph.initializer.extend(numpy_helper.from_array(np.array(v, np.int64), name) for name, v in values.items())
 
 
 def _forget_symbols(graph: onnx.GraphProto) -> None:
-    """Takes the names of sizes away from what is computed: inference keeps a name where it finds a number."""
+    """Removes the symbols from computed shapes: inference keeps a symbol even where it finds a number."""
     for each in all_graphs(graph):
         _take_symbols(each)
 
 
 def _take_symbols(graph: onnx.GraphProto) -> dict[str, dict[int, str]]:
-    """Takes the names of sizes away from what the graph computes, and gives them: by tensor and place."""
+    """Removes the symbols from the shapes that the graph computes, and returns them by tensor and dimension."""
     found: dict[str, dict[int, str]] = {}
     for value in (*graph.value_info, *graph.output):
         for place, dim in enumerate(value.type.tensor_type.shape.dim):
@@ -219,7 +217,7 @@ def _take_symbols(graph: onnx.GraphProto) -> dict[str, dict[int, str]]:
 
 
 def _put_symbols(graph: onnx.GraphProto, symbols: Mapping[str, Mapping[int, str]]) -> None:
-    """Gives sizes that no number was found of their names again."""
+    """Restores the symbols of sizes for which no number was found."""
     for value in (*graph.value_info, *graph.output):
         dims = value.type.tensor_type.shape.dim
         for place, symbol in symbols.get(value.name, {}).items():
@@ -235,10 +233,12 @@ def _for_inference(model: onnx.ModelProto, uninferred: frozenset[str], budget: B
     copy = deepcopy(model)
     taken = Names.of(copy.graph)
     for node in all_nodes(copy.graph.node):
-        if node.domain != domain_of(node):  # a domain that is set to "" makes other bytes: inferred a second time
+        if node.domain != domain_of(
+            node
+        ):  # a domain set to "" serializes differently: the model would be inferred a second time
             node.domain = domain_of(node)
         if node.domain == "" and node.op_type in uninferred and node.input:
-            # One to a shape that is computed: what is left is the type.
+            # a cast or reshape to a computed shape: only the type is known
             node.op_type, node.input[1:] = "Reshape", [taken.fresh(f"{node.input[0]}/unknown")]
             del node.attribute[:]
         if node.domain == "com.microsoft" and node.op_type in _SHAPED_AS:
@@ -250,7 +250,7 @@ def _for_inference(model: onnx.ModelProto, uninferred: frozenset[str], budget: B
 
 
 def _hand_down(graph: onnx.GraphProto, outer: ChainMap[str, onnx.TensorProto], budget: Budget) -> None:
-    """Copies the integers of outer graphs that a graph in a node reads into it."""
+    """Copies integer constants of outer graphs into the graphs inside nodes that read them."""
     own = {tensor.name for tensor in graph.initializer} | {name for n in graph.node for name in n.output}
     read = dict.fromkeys(name for node in graph.node for name in node.input)
     handed = [outer[name] for name in read if name not in own and name in outer]

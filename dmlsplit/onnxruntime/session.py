@@ -1,4 +1,4 @@
-"""A model in sessions of ONNX Runtime: what is read of it once, and each version's answers."""
+"""A model in sessions of ONNX Runtime: read once, with answers for every version."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ if TYPE_CHECKING:  # the graphs are made of what is in this package
 
 
 class OnnxSession:
-    """A model without weights (loading.without_weights), which is left as it is.
+    """A model without weights (loading.without_weights), which is not changed.
 
-    `inputs` is what is said of its inputs where a question says nothing itself; of these, what the model does not have
-    is an error only where `require_known_names`. `inference` is that of the file, whose time all its models share.
+    `inputs` are the facts about its inputs for questions that give none; a name in them that the model lacks is an
+    error only where `require_known_names`. `inference` is the file's; all its models share its time.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class OnnxSession:
         bodies = [proto.graph.node, *(function.node for function in proto.functions)]
         nodes = [node for body in bodies for node in all_nodes(body)]
         self._operators = {node.op_type for node in nodes}
-        # Without functions there is nothing that an overload may be of.
+        # without functions there are no overloads
         self._has_overloads = bool(proto.functions) and any(each.overload for each in (*proto.functions, *nodes))
         self._once = Once()
 
@@ -88,24 +88,24 @@ class OnnxSession:
         if self.is_removed(place.path, runtime, options, inputs):
             note = diagnostic("onnxruntime/branch-not-taken", place.path, "it is in a branch that is never taken")
             return RuntimeAnswer(runtime, Outcome.CPU, "init", diagnostics=(note,))
-        # Less is known of it than an answer takes: a model of no opset, a node without inputs or element type.
+        # an answer needs more: the model has no opset, or the node no inputs or element type
         note = diagnostic("onnxruntime/context-unknown", place.path, "the model says too little of the node")
         return RuntimeAnswer(runtime, Outcome.UNKNOWN, diagnostics=(note,))
 
     def is_removed(self, path: str, runtime: Runtime, options: SessionOptions, inputs: Inputs | None = None) -> bool:
-        """Whether a path is that of a node in a branch that an If never takes."""
+        """True for the path of a node in a branch that an If never takes."""
         removed = self._model_of(runtime, options, inputs).removed
         return bool(removed) and any(path[:length] in removed for length in _ends_of_graphs(path))
 
     def in_session_of(self, runtime: Runtime, options: SessionOptions) -> SessionModel:
-        """The model as a session reads it: functions are inlined, and branches that an If always takes are in its
-        place."""
+        """The model as a session reads it: functions are inlined, and constant Ifs replaced by their branches."""
         return self._model_of(runtime, options, None)
 
     def graph_diagnostics(self, place: NodeKey, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:
-        """The faults of the DirectML graphs that the model's nodes become, as far as they are reported on this node.
+        """The faults of the DirectML graphs that are reported on this node. Of several nodes with one path the first
+        gets them.
 
-        Of several nodes of one path the first is told. Raises InputError for what contradicts the model.
+        Raises InputError for a contradiction to the model.
         """
         from dmlsplit.onnxruntime.findings import by_path
 
@@ -117,18 +117,18 @@ class OnnxSession:
     def findings(
         self, runtime: Runtime, options: SessionOptions, *, complete: bool = False
     ) -> tuple[GraphFinding, ...]:
-        """The same of the whole model, each with its fault and its cure; `complete` as findings.findings has it."""
+        """The faults of the DirectML graphs of the model, each with its cure; `complete` as in findings.findings."""
         from dmlsplit.onnxruntime.findings import findings
 
         model, key = self._model_of(runtime, options, None), ("findings", runtime, options, complete)
         return model.once(key, lambda: findings(model, runtime, options, complete=complete))
 
     def graphs(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None = None) -> list[SessionGraph]:
-        """The graphs of the model, each behind those in its nodes."""
+        """The graphs of the model, each after the graphs inside its nodes."""
         return SessionGraph.of_model(self._model_of(runtime, options, inputs), runtime, options)
 
     def paths(self, runtime: Runtime, options: SessionOptions) -> Iterator[tuple[str, onnx.NodeProto]]:
-        """The nodes of all graphs, with the names that findings have for them."""
+        """Yields the nodes of all graphs with their paths in findings."""
         for graph in self.graphs(runtime, options):
             yield from ((graph.path(node.index), node.proto) for node in graph.nodes)
 
@@ -153,7 +153,7 @@ class OnnxSession:
         return model.once(("placement", runtime, options), lambda: placement(graphs, failures))
 
     def _not_loaded(self, runtime: Runtime) -> Iterator[Failure]:
-        """Why a version does not load the file, whatever its nodes are."""
+        """The reason why a version does not load the file, whatever nodes it has."""
         opset, ir_version = opset_of(self._proto), self._proto.ir_version
         if opset > runtime.newest_opset:
             yield Failure(LOADING, f"the model has opset {opset}, {runtime.version} loads {runtime.newest_opset}")
@@ -167,9 +167,10 @@ class OnnxSession:
         return self.model(self._inputs if inputs is None else inputs, inputs is not None, habits)
 
     def model(self, inputs: Inputs, require_known_names: bool = True, habits: Habits = ALL_KNOWN) -> SessionModel:
-        """The model in sessions of these inputs and habits. InputError for what contradicts it, or is not in it."""
+        """The model for sessions with these inputs and habits. InputError for inputs that contradict the model or
+        are not in it."""
         require = require_known_names or self._require_known_names
-        # Habits that make no difference to the model are those of all sessions.
+        # habits that do not change the model share one entry
         optimized, overloads, uninferred = habits
         known = Habits(optimized, overloads or not self._has_overloads, uninferred & self._operators)
         return self._once(("model", inputs.key, require, known), lambda: self._made(inputs, require, known))
@@ -206,7 +207,7 @@ class OnnxSession:
 
 
 def _ends_of_graphs(path: str) -> Iterator[int]:
-    """Where the paths end of the graphs that a node of this path may be in."""
+    """Yields the lengths of the paths of graphs that a node of this path may be in."""
     return (i for i, character in enumerate(path[: Limit.ONNX_PATH.most + 1]) if character == "/")
 
 
@@ -223,7 +224,7 @@ Item: TypeAlias = SplitNode | JoinNode | OtherNode
 
 
 def in_session(session: OnnxSession, items: Iterable[Item]) -> Iterator[Item]:
-    """The nodes of a model as they were read, each with its place in the session."""
+    """Yields the nodes of a model, each with its place in the session."""
     seen: Counter[tuple[str, str]] = Counter()
     for item in items:
         if isinstance(item, OtherNode):

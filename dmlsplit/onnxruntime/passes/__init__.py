@@ -1,6 +1,6 @@
-"""ONNX Runtime's graph optimization, as far as it matters for a Split or Concat nearby: a module for each pass.
+"""ONNX Runtime's graph optimization, as far as it changes a Split or Concat or the nodes around it.
 
-Each pass changes a dmlsplit.models.graph.Graph, and is named as the source file of ONNX Runtime that it follows.
+Each pass changes a dmlsplit.models.graph.Graph. Its module has the name of ONNX Runtime's source file.
 """
 
 from __future__ import annotations

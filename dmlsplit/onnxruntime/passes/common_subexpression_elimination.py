@@ -1,7 +1,5 @@
-"""What is computed twice is computed once.
-
-Source: constant_sharing.cc and common_subexpression_elimination.cc of ONNX Runtime.
-"""
+"""Equal nodes are computed once. Source: constant_sharing.cc and common_subexpression_elimination.cc of ONNX
+Runtime."""
 
 from __future__ import annotations
 
@@ -15,21 +13,21 @@ from dmlsplit.descriptors.dims import is_static, numbers
 from dmlsplit.models.graph import Doubt, Graph, Node, Value
 
 RANDOM: Final = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli"})
-"""Operators that compute something else each time."""
+"""Operators whose results differ from call to call."""
 
 _SHARED_TYPES: Final = frozenset({"FLOAT16", "FLOAT", "DOUBLE", "INT32", "INT64"})
 _MOST_SHARED: Final = 8
-"""Elements of a constant that is shared with its equals."""
+"""The most elements of a constant that is shared."""
 
 _Type: TypeAlias = onnx.AttributeProto
 _COMPARED: Final = frozenset({_Type.FLOAT, _Type.INT, _Type.STRING, _Type.FLOATS, _Type.INTS, _Type.STRINGS})
-"""Types of the attributes that are compared: a node with any other is equal to none."""
+"""The types of attributes that are compared; a node with another one equals no node."""
 
 _Key: TypeAlias = tuple[object, ...]
 
 
 def constant_sharing(graph: Graph) -> None:
-    """Makes all that reads a small constant read the first one of the same type, shape and elements."""
+    """Makes readers of a small constant read the first constant with its type, shape and elements."""
     first: dict[_Key, Value] = {}
     instead = {}
     for name in graph.facts.given_constants:
@@ -44,9 +42,11 @@ def constant_sharing(graph: Graph) -> None:
 
 
 def common_subexpression_elimination(graph: Graph) -> None:
-    """Makes all that reads one of several equal outputs read the first, in the order of the walk. Outputs of the graph
-    stay, and so do the nodes that give them. How many outputs a node has is not compared: of a Split whose twin has
-    another number of them, it is not known which sizes are taken."""
+    """Makes readers of several equal outputs read the first one, in the order of the walk.
+
+    Outputs of the graph, and the nodes that compute them, stay. The number of a node's outputs is not compared, so that
+    Splits with different numbers of outputs may be merged: the sizes are then unknown.
+    """
     first: dict[_Key, Value] = {}
     equal: dict[Value, Value] = {}
     splits: dict[_Key, list[Node]] = {}
@@ -71,7 +71,7 @@ def common_subexpression_elimination(graph: Graph) -> None:
 
 
 def _key(node: Node, equal: Mapping[Value, Value]) -> _Key:
-    """A key that equal nodes share; the index of a node that is equal to none."""
+    """A key shared by equal nodes; the index of a node that equals no other."""
     comparable = all(attribute.type in _COMPARED for attribute in node.proto.attribute)
     if not node.op_type or node.op_type in RANDOM or not comparable:
         return (node.index,)

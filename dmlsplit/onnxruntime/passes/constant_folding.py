@@ -1,4 +1,4 @@
-"""Nodes whose results are known before the session is made become constants.
+"""Nodes with constant results become initializers.
 
 Source: graph.cc (Constant nodes), constant_folding.cc and graph_utils.cc (RemoveNodesWithOneOutputBottomUp) of ONNX
 Runtime.
@@ -22,20 +22,20 @@ _COMPUTED: Final = RANDOM | {
     "DynamicQuantizeLinear",
     "SequenceMap",
 }
-"""Operators that are left as they are, whatever they read."""
+"""Operators that are not folded, even where all inputs are constant."""
 _HALF: Final = frozenset({"FLOAT16", "BFLOAT16"})
 
 
 def constant_nodes(graph: Graph) -> None:
-    """Makes initializers of Constants: a model is loaded so, whatever is optimized."""
+    """Turns Constants into initializers, as ONNX Runtime does when it loads a model, at every optimization level."""
     for node in graph.nodes:
         if node.op_type == "Constant":
             graph.fold(node)
 
 
 def constant_folding(graph: Graph) -> None:
-    """Folds what reads constants alone, and the Shapes of what is static as a whole; with a Shape goes what is computed
-    for it alone."""
+    """Folds nodes with constant inputs only, and the Shapes of static tensors with the nodes in front that nothing else
+    needs."""
     for node in graph.nodes:
         if node.index not in graph.folded and _folds(graph, node):
             _fold_producers(graph, node)
@@ -43,7 +43,7 @@ def constant_folding(graph: Graph) -> None:
 
 
 def _fold_producers(graph: Graph, node: Node) -> None:
-    """Takes out the nodes before one that nothing else reads, nor what is taken out."""
+    """Removes the nodes in front of one that nothing else reads."""
     waiting = list(node.producers)
     while waiting:
         each = waiting.pop()
@@ -65,7 +65,7 @@ def _folds(graph: Graph, node: Node) -> bool:
 
 
 def _has_kernel(graph: Graph, node: Node, names: Sequence[str]) -> bool:
-    """Whether the CPU computes the node. It has hardly any kernels for half precision: it moves elements, and casts."""
+    """True where the CPU has a kernel for the node. For half precision it has hardly any: moving elements, and Cast."""
     types = [graph.facts.data_type(name) for name in names]
     half = any(each in _HALF for each in types)
     return not half or node.op_type == "Cast" or moves_any_type(node.op_type, graph.facts.opset)

@@ -1,4 +1,4 @@
-"""What scales or shifts the channels behind a convolution of constant weights becomes part of the weights.
+"""Scales and shifts of the channels behind a Conv are fused into its constant weights.
 
 Source: conv_bn_fusion.cc, conv_mul_fusion.cc and conv_add_fusion.cc of ONNX Runtime.
 """
@@ -9,7 +9,7 @@ from dmlsplit.models.graph import Graph, Node
 
 
 def conv_fusion(graph: Graph) -> None:
-    """Makes BatchNormalization, Mul and Add of constants part of the Conv in front of them."""
+    """Fuses BatchNormalization, Mul and Add with constants into the Conv in front of them."""
     gone: set[Node] = set()
     for node in graph.nodes:
         if node in gone or node.op_type != "Conv" or not _are_constant(graph, node, 1):
@@ -24,7 +24,7 @@ def _are_constant(graph: Graph, node: Node, first: int) -> bool:
 
 
 def _fits_weights(graph: Graph, node: Node, after: Node) -> bool:
-    """Whether what a node does can be part of the weights of the Conv in front of it."""
+    """True where the weights of a Conv can absorb the node behind it."""
     if after.op_type == "BatchNormalization":
         return after.inputs[0] is node.outputs[0] and _are_constant(graph, after, 1)
     if after.op_type not in ("Mul", "Add") or len(after.inputs) != 2:

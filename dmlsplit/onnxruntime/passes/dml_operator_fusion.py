@@ -1,7 +1,7 @@
-"""Activations become part of the node that feeds them.
+"""Activations are fused into the node in front of them.
 
-Source: GraphTransformer.cpp and OperatorUtility.cpp of ONNX Runtime's DirectML execution provider. It does not look
-whether what is between them is an output of the graph, too: nothing computes that any more. Observed.
+Source: GraphTransformer.cpp and OperatorUtility.cpp of ONNX Runtime's DirectML execution provider, which do not check
+whether the tensor between the two is a graph output: it is never computed then. Observed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dmlsplit.onnxruntime.neighbours import ABSORBS
 
 
 def dml_operator_fusion(graph: Graph) -> None:
-    """Puts each activation into the node in front of it that takes it, where nothing else reads what is between."""
+    """Fuses each activation into the node in front of it where the operators allow it and nothing else reads the
+    tensor between them."""
     gone: set[Node] = set()
     for node in graph.nodes:
         wanted = ABSORBS.get(node.op_type)

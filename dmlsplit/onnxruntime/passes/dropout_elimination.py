@@ -1,4 +1,4 @@
-"""A Dropout does nothing outside of training. Source: dropout_elimination.cc of ONNX Runtime."""
+"""A Dropout does nothing at inference. Source: dropout_elimination.cc of ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dmlsplit.models.graph import Graph, Node, Value
 
 
 def dropout_elimination(graph: Graph, node: Node) -> Value | None:
-    """The first input, unless the mask is wanted, or the node may be in training mode."""
+    """The first input of a Dropout whose mask is unused and which is not in training mode; None for any other node."""
     if len(node.outputs) > 1 and node.outputs[1].name:
         return None
     if len(node.inputs) > 2:

@@ -1,4 +1,4 @@
-"""An Expand to the shape that its input has does nothing. Source: expand_elimination.cc of ONNX Runtime."""
+"""An Expand to its input's shape does nothing. Source: expand_elimination.cc of ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dmlsplit.models.graph import Graph, Node, Value
 
 
 def expand_elimination(graph: Graph, node: Node) -> Value | None:
-    """The first input, where the shape is a constant and both tensors are of one static shape."""
+    """The first input of an Expand by a constant shape where input and output have the same static shape; None for
+    any other node."""
     before, after = (graph.facts.shape(value.name) for value in (node.inputs[0], node.outputs[0]))
     same = is_static(before) and before == after and graph.facts.is_constant(node.inputs[1].name)
     return node.inputs[0] if same else None

@@ -1,4 +1,4 @@
-"""Operators without a kernel that ONNX defines by others: these take their place.
+"""Operators without a kernel are replaced by the operators that ONNX defines them by.
 
 Source: graph_partitioner.cc (InlineNodes) of ONNX Runtime, and the function bodies of onnx; observed.
 """
@@ -9,7 +9,7 @@ from dmlsplit.models.graph import Graph
 
 
 def function_expansion(graph: Graph) -> None:
-    """Makes x * HardSigmoid(x) of each HardSwish."""
+    """Replaces each HardSwish by x * HardSigmoid(x)."""
     for node in graph.nodes:
         if node.op_type == "HardSwish":
             sigmoid = graph.insert(node, "HardSigmoid", node.inputs)

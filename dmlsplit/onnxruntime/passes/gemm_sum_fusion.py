@@ -1,4 +1,4 @@
-"""A Sum behind a Gemm without its third input becomes that input. Source: gemm_sum_fusion.cc of ONNX Runtime."""
+"""A Sum behind a Gemm of two inputs becomes the Gemm's third input. Source: gemm_sum_fusion.cc of ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dmlsplit.models.graph import Graph, Node
 
 
 def gemm_sum_fusion(graph: Graph) -> None:
-    """Makes the other tensor of a Sum of two, which alone reads a Gemm, the third input of the Gemm."""
+    """Fuses a Sum of two tensors into the Gemm that it alone reads; its other tensor becomes the Gemm's third input."""
     gone: set[Node] = set()
     for node in graph.nodes:
         after = node.only_reader if node not in gone and node.op_type == "Gemm" and len(node.inputs) == 2 else None

@@ -6,12 +6,12 @@ from dmlsplit.models.graph import Graph, Node, Value
 
 
 def identity_elimination(graph: Graph, node: Node) -> Value | None:
-    """The value that the node gives on."""
+    """The input of an Identity; None for any other node."""
     return node.inputs[0] if len(node.inputs) == len(node.outputs) == 1 else None
 
 
 def eliminate_identities(graph: Graph) -> None:
-    """Takes out the Identities that give no output of the graph."""
+    """Removes the Identities whose outputs are no graph outputs."""
     instead: dict[Value, Value] = {}
     for node in graph.nodes:
         source = identity_elimination(graph, node) if node.op_type == "Identity" else None

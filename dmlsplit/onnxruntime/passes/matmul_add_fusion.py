@@ -11,7 +11,8 @@ _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
 
 
 def matmul_add_fusion(graph: Graph) -> None:
-    """Makes a Gemm of each MatMul that an Add alone reads, whose other tensor can be broadcast to the matrix."""
+    """Fuses each MatMul of matrices with the Add that alone reads it, if the other addend broadcasts to the matrix,
+    into a Gemm."""
     gone: set[Node] = set()
     for node in graph.nodes:
         after = node.only_reader if node not in gone and node.op_type == "MatMul" else None

@@ -1,4 +1,4 @@
-"""To add 0, or to multiply by 1, does nothing. Source: noop_elimination.cc of ONNX Runtime."""
+"""Adding 0 and multiplying by 1 do nothing. Source: noop_elimination.cc of ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _NEUTRAL: Final[Mapping[str, tuple[float, tuple[int, ...]]]] = {
     "Sub": (0, (1,)),
     "Div": (1, (1,)),
 }
-"""The constant that makes an operator do nothing, and as which of its inputs."""
+"""For each operator the neutral constant, and the inputs that it may be."""
 
 
 def noop_elimination(graph: Graph, node: Node) -> Value | None:
-    """The other input of Mul, Add, Sub or Div, where one is the constant of a single element that changes nothing, and
-    the shape stays."""
+    """The other input of a Mul, Add, Sub or Div with a neutral constant of one element, where the shape stays; None
+    for any other node."""
     if node.op_type not in _NEUTRAL or len(node.inputs) != 2:
         return None
     neutral, places = _NEUTRAL[node.op_type]

@@ -1,6 +1,6 @@
 """x * Sigmoid(x) becomes one node. Source: quick_gelu_fusion.cc of ONNX Runtime.
 
-With an alpha of 1 it is two of DirectML's operators, as before.
+DirectML still gets two operators where alpha is 1.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ QUICK_GELU: Final = "QuickGelu"
 
 
 def quick_gelu_fusion(graph: Graph) -> None:
-    """Makes one node of each Mul by a Sigmoid that nothing else reads, of the tensor that the Sigmoid reads."""
+    """Fuses each Sigmoid with the Mul of its input and output, if that alone reads it."""
     for node in graph.nodes:
         if node.op_type != "Mul" or len(node.inputs) != 2:
             continue

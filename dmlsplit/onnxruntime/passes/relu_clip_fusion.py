@@ -1,4 +1,4 @@
-"""A Relu becomes part of the Clip behind it. Source: relu_clip_fusion.cc of ONNX Runtime."""
+"""A Relu is fused into the Clip behind it. Source: relu_clip_fusion.cc of ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dmlsplit.models.graph import Graph
 
 
 def relu_clip_fusion(graph: Graph) -> None:
-    """Takes out each Relu that a Clip of constant limits alone reads."""
+    """Removes each Relu that only a Clip with constant limits reads."""
     for node in graph.nodes:
         after = node.only_reader if node.op_type == "Relu" else None
         if after is None or after.op_type != "Clip" or after.inputs[0] is not node.outputs[0]:

@@ -1,4 +1,4 @@
-"""Nodes that do nothing are taken out, one after another in the order of ONNX Runtime's walk.
+"""Nodes that do nothing are removed, one by one in the order of ONNX Runtime's walk.
 
 Source: rule_based_graph_transformer.cc of ONNX Runtime, and a file for each rule.
 """
@@ -18,7 +18,7 @@ from dmlsplit.onnxruntime.passes.noop_elimination import noop_elimination
 from dmlsplit.onnxruntime.passes.transpose_optimizer import undone_transpose
 
 Rule: TypeAlias = Callable[[Graph, Node], Value | None]
-"""The value that can be read in place of what a node computes; None where the node does something."""
+"""Returns the value that can replace a node's output; None where the node does something."""
 
 RULES: Final[Mapping[str, Rule]] = {
     "Cast": cast_elimination,
@@ -31,8 +31,11 @@ RULES: Final[Mapping[str, Rule]] = {
 
 
 def remove_noops(graph: Graph) -> None:
-    """Takes out the nodes that do nothing, unless they give an output of the graph. An Identity goes all the same where
-    nothing else reads what it does: the node in front of it gives the output then."""
+    """Removes the nodes that do nothing, except those that compute graph outputs.
+
+    An Identity of a graph output goes if it alone reads its input: the node in front of it computes the graph output
+    then.
+    """
     instead: dict[Value, Value] = {}
     shared: set[Value] = set()
     undone: list[Node] = []

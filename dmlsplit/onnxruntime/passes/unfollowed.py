@@ -1,4 +1,4 @@
-"""Nodes of which optimization that is not followed here may make others."""
+"""The nodes that optimization passes without a module here may change."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dmlsplit.onnxruntime.neighbours import CPU_INPUTS, IN_PATTERNS, KEPT, STAYI
 from dmlsplit.onnxruntime.passes.quick_gelu_fusion import QUICK_GELU
 
 _CORES: Final = frozenset({"Erf", "ReduceMean", "Softmax"})
-"""Operators in the middle of what ONNX Runtime makes one operator of."""
+"""Operators in the middle of a pattern that ONNX Runtime fuses."""
 _REACH: Final = 3
-"""How many nodes away the others are."""
+"""The most edges from there to the other nodes of the pattern."""
 _REACH_OF_WEIGHTS: Final = 6
-"""How many nodes away weights may be of an operator that optimization looks for with them."""
+"""The most edges from an operator to weights with which optimization fuses it."""
 _MERGED: Final = frozenset({"Erf", "ReduceMean"})
-"""Operators that optimization makes one of with what is around them, without any weights."""
+"""Operators that optimization fuses with their neighbours even without weights."""
 _REACH_OF_MERGED: Final = 4
 _ALONE: Final = (
     STAYING
@@ -25,11 +25,11 @@ _ALONE: Final = (
     | {"BatchNormalization", "Clip", "Div", "Gemm", "GlobalAveragePool", "If", "Mean", "Pow", "Reciprocal", "Round"}
     | {"Sign", "Sum", FUSED_ADD, QUICK_GELU}
 )
-"""Operators that are left alone beside one another, but for what is followed here."""
+"""Operators that only the passes here change where they stand beside one another."""
 
 
 def followed(graph: Graph) -> set[Node]:
-    """The nodes that ONNX Runtime certainly has as they are in the graph."""
+    """The nodes that are certainly in ONNX Runtime's graph as they are here."""
     nodes = graph.nodes
     patterns = _around((node for node in nodes if node.op_type in IN_PATTERNS), _REACH_OF_WEIGHTS)
     merged = _around((node for node in nodes if node.op_type in _MERGED), _REACH_OF_MERGED)
@@ -48,12 +48,12 @@ def followed(graph: Graph) -> set[Node]:
 
 
 def fusible(graph: Graph) -> set[Node]:
-    """The nodes that ONNX Runtime may make one operator of: a GELU around an Erf, a normalization around a mean."""
+    """The nodes that ONNX Runtime may fuse with others: a GELU around an Erf, a normalization around a mean."""
     return _around((node for node in graph.nodes if node.op_type in _CORES), _REACH)
 
 
 def _around(nodes: Iterable[Node], reach: int) -> set[Node]:
-    """Nodes, and those that are at most `reach` nodes away from one of them."""
+    """The given nodes, and all nodes at most `reach` edges away from one of them."""
     found = set(nodes)
     new = found
     for _ in range(reach):
