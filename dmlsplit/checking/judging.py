@@ -21,10 +21,18 @@ def validate(
     feature_level: LevelLike = ...,
     directml: ReleaseLike = ...,
     onnxruntime: RuntimeLike = ...,
+    windows: WindowsLike = ...,
+    windows_ml: WindowsMLLike = ...,
 ) -> Report: ...
 @overload
 def validate(
-    desc: GraphDesc, *, feature_level: LevelLike = ..., directml: ReleaseLike = ..., onnxruntime: RuntimeLike = ...
+    desc: GraphDesc,
+    *,
+    feature_level: LevelLike = ...,
+    directml: ReleaseLike = ...,
+    onnxruntime: RuntimeLike = ...,
+    windows: WindowsLike = ...,
+    windows_ml: WindowsMLLike = ...,
 ) -> GraphReport: ...
 def validate(
     desc: OperatorDesc | AnyOperatorDesc | GraphDesc,

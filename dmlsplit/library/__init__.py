@@ -18,7 +18,7 @@ from dmlsplit.library import fetching
 from dmlsplit.library.asking import LibraryAnswer, ask, ask_all
 from dmlsplit.library.catalogue import Build, find_build, known_builds
 from dmlsplit.library.errors import BuildError, HarnessError, NotAdded, Unavailable
-from dmlsplit.library.models import CompiledGraph, ModelAnswer, ask_model
+from dmlsplit.library.models import CompiledGraph, ModelAnswer, SubmittedOperator, ask_model
 
 __all__ = [
     "Build",
@@ -28,6 +28,7 @@ __all__ = [
     "LibraryAnswer",
     "ModelAnswer",
     "NotAdded",
+    "SubmittedOperator",
     "Unavailable",
     "add",
     "ask",

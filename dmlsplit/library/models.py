@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -9,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dmlsplit.descriptors.schema import known_operator
 from dmlsplit.library.catalogue import ONNXRUNTIME, Build, find_build
 from dmlsplit.library.fetching import added
 from dmlsplit.library.sessions import OnnxRuntime, Query
@@ -42,6 +42,18 @@ class CompiledGraph:
 
 
 @dataclass(frozen=True, slots=True)
+class SubmittedOperator:
+    """An operator that DirectML was asked to create, `count` times, and what it returned.
+
+    `operator` is the descriptor in JSON, as dmlsplit.formats.any_operator_json and `dmlsplit check` read it.
+    """
+
+    operator: Mapping[str, object]
+    hresult: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class ModelAnswer:
     """What a version of ONNX Runtime does with a model while it makes a session.
 
@@ -49,7 +61,8 @@ class ModelAnswer:
     model's by name (unnamed ones as Operator@index, those of branches behind the path of their node): DML, CPU, another
     provider, or "folded" where the session's graph has no such node any more: folded, fused into another, or removed;
     empty where there is no session. `added` are nodes that the optimizer made. `operators` are those that DirectML was
-    asked to create, by name, with how often; `refused` those that it refused. `graphs` are those that were compiled.
+    asked to create, by name, with how often; `refused` those that it refused; `submitted` has their descriptors, each
+    once. `graphs` are those that were compiled.
     """
 
     version: str
@@ -60,6 +73,7 @@ class ModelAnswer:
     operators: Mapping[str, int] = field(default_factory=dict)
     refused: tuple[tuple[str, int], ...] = ()
     graphs: tuple[CompiledGraph, ...] = ()
+    submitted: tuple[SubmittedOperator, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """The JSON form."""
@@ -79,6 +93,10 @@ class ModelAnswer:
                     "hresult": f"0x{graph.hresult:08X}",
                 }
                 for graph in self.graphs
+            ],
+            "submitted": [
+                {"operator": each.operator, "hresult": f"0x{each.hresult:08X}", "count": each.count}
+                for each in self.submitted
             ],
         }
 
@@ -142,8 +160,22 @@ def _asked(runtime: OnnxRuntime, build: Build, file: str) -> ModelAnswer:
     refused = tuple((_operator(event), int(event["hr"], 16)) for event in created if int(event["hr"], 16))
     graphs = tuple([_graph(event) for event in events if event["call"] == "CompileGraph"])
     return ModelAnswer(
-        build.version, bool(record.get("session")), failure, nodes, made, dict(operators), refused, graphs
+        build.version,
+        bool(record.get("session")),
+        failure,
+        nodes,
+        made,
+        dict(operators),
+        refused,
+        graphs,
+        _submitted(created),
     )
+
+
+def _submitted(created: Iterable[Mapping[str, Any]]) -> tuple[SubmittedOperator, ...]:
+    """Each descriptor once, in the order of the first calls."""
+    counts = Counter((json.dumps(event["desc"]), int(event["hr"], 16)) for event in created)
+    return tuple([SubmittedOperator(json.loads(text), hresult, count) for (text, hresult), count in counts.items()])
 
 
 def _graph(event: Mapping[str, Any]) -> CompiledGraph:
@@ -152,9 +184,8 @@ def _graph(event: Mapping[str, Any]) -> CompiledGraph:
 
 
 def _operator(event: Mapping[str, Any]) -> str:
-    number: int = event["desc"]["OperatorType"]
-    known = known_operator(number)
-    return known.c_name if known else f"DML_OPERATOR_TYPE({number})"
+    name = event["desc"]["Type"]
+    return name if isinstance(name, str) else f"DML_OPERATOR_TYPE({name})"
 
 
 def providers(log: Sequence[str]) -> dict[str, str]:

@@ -93,6 +93,23 @@ static const DML_OPERATOR_DESC operators[] = {
     {DML_OPERATOR_JOIN, NULL},
 };
 
+/* At most so many characters. */
+static size_t at_most(const char *text, size_t length, void *to)
+{
+    size_t *left = (size_t *)to;
+    const size_t taken = length < *left ? length : *left;
+    (void)text;
+    *left -= taken;
+    return taken;
+}
+
+static int through_a_sink(const DML_OPERATOR_DESC *desc)
+{
+    size_t enough = (size_t)1 << 30, few = 3;
+    return dmlsplit_write_json_to(at_most, &enough, desc) == 0 && enough < (size_t)1 << 30 && dmlsplit_write_json_to(NULL, NULL, desc) == -1 &&
+           dmlsplit_write_json_to(at_most, &few, desc) == -2 && few == 0;
+}
+
 int main(int argc, char **argv)
 {
     size_t i;
@@ -106,6 +123,8 @@ int main(int argc, char **argv)
             return 4;
         if (dmlsplit_write_json(unwritable, &operators[i]) != -2)
             return 5;
+        if (!through_a_sink(&operators[i]))
+            return 7;
     }
     if (dmlsplit_write_json(stdout, NULL) != 0 || dmlsplit_write_json(unwritable, NULL) != -2)
         return 6;

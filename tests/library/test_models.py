@@ -11,6 +11,7 @@ from onnx import TensorProto
 
 import dmlsplit as dml
 from dmlsplit.cli import main
+from dmlsplit.formats import any_operator_json
 from dmlsplit.library import ask_model
 from tests.models import array, graph, model, node, value
 
@@ -37,6 +38,12 @@ def test_every_node_has_its_place(onnxruntime, mixed):
     assert answer.nodes == {"Relu@0": "DML", "split": "DML", "Concat@2": "DML", "shape": "folded", "text": "CPU"}
     assert set(answer.operators) == {f"DML_OPERATOR_{name}" for name in ("ACTIVATION_RELU", "SPLIT", "JOIN")}
     assert answer.refused == ()
+    descs = [any_operator_json.loads(json.dumps(each.operator)) for each in answer.submitted]
+    assert [type(desc).__name__ for desc in descs].count("AnyOperatorDesc") == 1
+    assert {desc.output_tensor.sizes for desc in descs if isinstance(desc, dml.JoinOperatorDesc)} == {(1, 4, 3, 3)}
+    assert sum(each.count for each in answer.submitted) == sum(answer.operators.values())
+    assert {each.hresult for each in answer.submitted} == {0}
+    assert len(json.loads(json.dumps(answer.to_dict()))["submitted"]) == len(descs)
     assert [(len(graph.nodes), graph.inputs, graph.outputs, graph.hresult) for graph in answer.graphs] == [(3, 1, 1, 0)]
 
 

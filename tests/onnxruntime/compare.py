@@ -7,9 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
+from dmlsplit.formats import json as operator_json
 from dmlsplit.onnxruntime import Outcome, RuntimeAnswer, SessionOptions
 from dmlsplit.onnxruntime.answers import NodeOnRuntime
 from dmlsplit.onnxruntime.prediction import on_onnxruntime
@@ -17,9 +18,6 @@ from tests.onnxruntime.models import Sample
 
 Record: TypeAlias = Mapping[str, Any]
 """What the harness answers (harness/main.cpp)."""
-
-SPLIT: Final = 62
-JOIN: Final = 63
 
 
 class Submitted(NamedTuple):
@@ -93,28 +91,10 @@ def _is_of_sequence(operator: OperatorDesc) -> bool:
 
 
 def operator_of(desc: Mapping[str, Any]) -> OperatorDesc | None:
-    if desc["OperatorType"] == SPLIT:
-        outputs = [_tensor(tensor) for tensor in desc["OutputTensors"]]
-        return SplitOperatorDesc(_tensor(desc["InputTensor"]), outputs, desc["Axis"], desc["OutputCount"])
-    if desc["OperatorType"] == JOIN:
-        inputs = [_tensor(tensor) for tensor in desc["InputTensors"]]
-        return JoinOperatorDesc(inputs, _tensor(desc["OutputTensor"]), desc["Axis"], desc["InputCount"])
-    return None
-
-
-def _tensor(tensor: Mapping[str, Any]) -> TensorDesc:
-    if "DataType" not in tensor:
-        return TensorDesc(tensor["Type"], None)
-    buffer = BufferTensorDesc(
-        tensor["DataType"],
-        tensor["Sizes"],
-        strides=tensor["Strides"],
-        flags=tensor["Flags"],
-        total_tensor_size_in_bytes=tensor["TotalTensorSizeInBytes"],
-        guaranteed_base_offset_alignment=tensor["GuaranteedBaseOffsetAlignment"],
-        dimension_count=tensor["DimensionCount"],
-    )
-    return TensorDesc(1, buffer)
+    """The Split or the Join of an event; None for any other operator."""
+    if desc["Type"] not in ("DML_OPERATOR_SPLIT", "DML_OPERATOR_JOIN"):
+        return None
+    return operator_json.loads(json.dumps(desc))
 
 
 def predicted(sample: Sample, version: str) -> list[NodeOnRuntime]:

@@ -25,7 +25,7 @@ from dmlsplit.library.catalogue import onnxruntime_builds
 from dmlsplit.library.errors import Unavailable
 from dmlsplit.library.fetching import add
 from dmlsplit.library.sessions import OnnxRuntime
-from tests.onnxruntime.compare import JOIN, SPLIT, operator_of
+from tests.onnxruntime.compare import operator_of
 from tests.onnxruntime.models import DEFAULT, RunInput, Sample
 
 
@@ -62,15 +62,15 @@ def summary(record: dict[str, Any]) -> str:
     events = record["events"]
     compiled = Counter(f"{e['call']} flags {e['flags']} {e['hr']}" for e in events if e["call"].startswith("Compile"))
     others = Counter(
-        event["desc"]["OperatorType"]
+        event["desc"]["Type"]
         for event in events
-        if event["call"] == "CreateOperator" and event["desc"]["OperatorType"] not in (SPLIT, JOIN)
+        if event["call"] == "CreateOperator" and operator_of(event["desc"]) is None
     )
     words = ["session created" if record.get("session") else f"session fails: {record.get('error', '')}"]
     if "ran" in record:
         words.append("ran" if record["ran"] else f"run fails: {record.get('error', '')}")
     words += [f"{text} ({count})" for text, count in compiled.items()]
-    words += [f"operators of type {number}: {count}" for number, count in sorted(others.items())]
+    words += [f"{name}: {count}" for name, count in sorted(others.items())]
     return "; ".join(" ".join(word.split()) for word in words)
 
 

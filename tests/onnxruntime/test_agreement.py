@@ -169,7 +169,9 @@ def test_the_flags_are_those_of_the_version(name, made, runtime):
     model = text(MODELS[name][0])
     events = runtime.ask(Query(model.SerializeToString()))["events"]
     split = {
-        event["id"] for event in events if event["call"] == "CreateOperator" and event["desc"]["OperatorType"] == 62
+        event["id"]
+        for event in events
+        if event["call"] == "CreateOperator" and event["desc"]["Type"] == "DML_OPERATOR_SPLIT"
     }
     recorded = [
         event["flags"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import dmlsplit as dml
 from dmlsplit.graphs.descriptors import node_type
 from dmlsplit.onnxruntime import SessionOptions, find_runtime
 from tests.formats.onnx_graphs.recorded import NOT_FOLLOWED, free_dimensions, lines, model_of, parts_of, session_model
@@ -17,7 +18,8 @@ LEVELS = (99, 0)
 
 def submitted(record):
     """(types, edges between nodes, edges to outputs) of each CompileGraph; constants are no nodes here."""
-    types = {e["id"]: e["desc"]["OperatorType"] for e in record["events"] if e["call"] == "CreateOperator"}
+    created = [event for event in record["events"] if event["call"] == "CreateOperator"]
+    types = {event["id"]: dml.find_operator(event["desc"]["Type"]).number for event in created}
     found = []
     for event in record["events"]:
         if event["call"] != "CompileGraph":

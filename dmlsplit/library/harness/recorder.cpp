@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <map>
 
-#include "dmlsplit_directml.h"
+#include "dmlsplit_capture.h"
 #include "graph.h"
 
 namespace harness {
@@ -34,39 +34,16 @@ std::string hex(HResult result) {
     return text;
 }
 
-std::string tensor(const DML_TENSOR_DESC* desc) {
-    if (desc == nullptr) return "null";
-    if (desc->Type != DML_TENSOR_TYPE_BUFFER || desc->Desc == nullptr) {
-        return "{\"Type\":" + std::to_string(desc->Type) + "}";
-    }
-    const auto& buffer = *static_cast<const DML_BUFFER_TENSOR_DESC*>(desc->Desc);
-    return "{\"DataType\":" + std::to_string(buffer.DataType) + ",\"Flags\":" + std::to_string(buffer.Flags) +
-           ",\"DimensionCount\":" + std::to_string(buffer.DimensionCount) +
-           ",\"Sizes\":" + numbers(buffer.Sizes, buffer.DimensionCount) +
-           ",\"Strides\":" + numbers(buffer.Strides, buffer.DimensionCount) +
-           ",\"TotalTensorSizeInBytes\":" + std::to_string(buffer.TotalTensorSizeInBytes) +
-           ",\"GuaranteedBaseOffsetAlignment\":" + std::to_string(buffer.GuaranteedBaseOffsetAlignment) + "}";
+std::size_t append(const char* text, std::size_t length, void* to) {
+    static_cast<std::string*>(to)->append(text, length);
+    return length;
 }
 
-std::string tensors(const DML_TENSOR_DESC* descs, std::uint32_t count) {
-    return joined(count, [&](std::size_t i) { return tensor(descs + i); });
-}
-
-// Split and Join in full, of others the type.
 std::string describe(const OperatorDesc& desc) {
-    std::string text = "{\"OperatorType\":" + std::to_string(desc.type);
-    if (desc.type == DML_OPERATOR_SPLIT) {
-        const auto& split = *static_cast<const DML_SPLIT_OPERATOR_DESC*>(desc.desc);
-        text += ",\"InputTensor\":" + tensor(split.InputTensor) + ",\"OutputCount\":" + std::to_string(split.OutputCount) +
-                ",\"OutputTensors\":" + tensors(split.OutputTensors, split.OutputCount) +
-                ",\"Axis\":" + std::to_string(split.Axis);
-    } else if (desc.type == DML_OPERATOR_JOIN) {
-        const auto& join = *static_cast<const DML_JOIN_OPERATOR_DESC*>(desc.desc);
-        text += ",\"InputCount\":" + std::to_string(join.InputCount) +
-                ",\"InputTensors\":" + tensors(join.InputTensors, join.InputCount) +
-                ",\"OutputTensor\":" + tensor(join.OutputTensor) + ",\"Axis\":" + std::to_string(join.Axis);
-    }
-    return text + "}";
+    const DML_OPERATOR_DESC given = {static_cast<DML_OPERATOR_TYPE>(desc.type), desc.desc};
+    std::string text;
+    dmlsplit_write_json_to(append, &text, &given);
+    return text;
 }
 
 class Recorder final : public DmlDevice1 {
