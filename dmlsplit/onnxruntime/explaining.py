@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from dmlsplit.models.graph import Doubt, Graph
     from dmlsplit.onnxruntime.findings import GraphFinding
     from dmlsplit.onnxruntime.fused import Part
+    from dmlsplit.onnxruntime.placements import ModelPlacement, Why
 
 _MOST_LISTED: Final = 4
 """Names that an error message lists."""
@@ -95,10 +96,14 @@ class Step(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """Where a node runs: "DML", "CPU", or None where that is not known; and whether it can be in a fused graph."""
+    """Where a node runs, "DML" or "CPU", whether it is in a fused graph, and why it is not on DirectML.
+
+    `provider` and `in_graph` are None where they are unknown, `why` is None for a node on DirectML.
+    """
 
     provider: str | None
     in_graph: bool | None
+    why: Why | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +344,9 @@ def _explained(session: OnnxSession, node: _Node, runtime: Runtime, options: Ses
     gone = bool(tracker.steps) and not tracker.steps[-1].nodes
     if not gone:
         part = next((_part(k, each) for k, each in enumerate(parts.parts) if node.index in each.members), None)
-        place = Placement(_provider(graph, node.index, runtime, options), _in_graph(part))
+        provider = _provider(graph, node.index, runtime, options)
+        why = None if provider == "DML" else _why(session.placement(runtime, options), node)
+        place = Placement(provider, _in_graph(part), why)
     beside = {node.path, *(() if part is None else part.nodes)}
     findings = [each for each in session.findings(runtime, options) if not beside.isdisjoint((each.path, each.node))]
     return Explanation(
@@ -419,6 +426,12 @@ def _provider(graph: SessionGraph, index: int, runtime: Runtime, options: Sessio
     if answer is not None and answer.outcome is Outcome.UNKNOWN:
         return None
     return "CPU" if answer is not None and answer.outcome is Outcome.CPU else "DML"
+
+
+def _why(placed: ModelPlacement, node: _Node) -> Why | None:
+    """The reason why a node is not on DirectML."""
+    alike = [each.why for each in placed.nodes if each.path == node.path and each.op.endswith(node.operator)]
+    return alike[node.number] if node.number < len(alike) else None
 
 
 def _operator_name(number: int) -> str:

@@ -9,6 +9,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.onnxruntime import explain, on_onnxruntime, passes
 from dmlsplit.onnxruntime.explaining import BRANCHES, Fate, NodeState, Placement
+from dmlsplit.onnxruntime.placements import Why
 from dmlsplit.rules.graph_faults import FaultKind
 from tests.effort import calls
 from tests.models import text
@@ -126,8 +127,8 @@ def test_a_fault_is_shown_for_each_node_of_its_graph(node):
 def test_a_node_on_the_cpu():
     body = "(float[N,6] x) => (int64[1] a, int64[1] b, float[?] u) { s = Shape(x)  a, b = Split(s)  u = Det(x) }"
     found = explain(text(body), "a", "1.24.4")
-    assert (found.placement, found.answer.outcome) == (Placement("CPU", False), "CPU")
-    assert explain(text(body), "u", "1.24.4").placement == Placement("CPU", False)
+    assert (found.placement, found.answer.outcome) == (Placement("CPU", False, Why.SIZES), "CPU")
+    assert explain(text(body), "u", "1.24.4").placement == Placement("CPU", False, Why.OPERATOR)
 
 
 def test_sizes_of_the_session_and_of_the_first_run():
@@ -220,7 +221,7 @@ def test_json(node):
         "instead": [],
         "doubts": [],
     }
-    assert said["placement"] == {"provider": "DML", "in_graph": True}
+    assert said["placement"] == {"provider": "DML", "in_graph": True, "why": None}
     assert said["findings"][0]["fault"] == "gate"
     assert (said["onnxruntime"] is None) == (node == "s")
 
