@@ -59,23 +59,22 @@ def test_text(cli, tmp_path):
     result = cli("check", "good.json", "a.jsonl", "--feature-level", "5_0")
     lines = result.out.splitlines()
     column = BAD.index('"OutputTensors": ') + len('"OutputTensors": ') + 1
-    assert lines[:3] == [
+    begins = [
         "good.json:1:1: ok: DML_OPERATOR_SPLIT (feature level 5_0, S_OK)",
         "a.jsonl:1:1: not ok: DML_OPERATOR_SPLIT (feature level 5_0, HRESULT 0x80070057)",
-        f"a.jsonl:1:{column}: error[split/axis-sizes-sum] OutputTensors: "
-        "have sizes on axis 2 that sum up to 5, InputTensor has 6",
-    ]
-    assert lines[3:7] == [
+        f"a.jsonl:1:{column}: error[split/axis-sizes-sum] OutputTensors: ",
         "a.jsonl:3:10: not read",
-        "a.jsonl:3:10: error[input/malformed] the JSON text ends too early",
+        "a.jsonl:3:10: error[input/malformed] ",
         "a.jsonl:4:10: not judged",
         "a.jsonl:5:1: ok: DML_OPERATOR_SPLIT (feature level 5_0, S_OK)",
+        "a.jsonl:4:10: note[input/operator-not-judged] ",
+        "a.jsonl:5:",
     ]
-    assert lines[7] == "a.jsonl:4:10: note[input/operator-not-judged] DML_OPERATOR_FUTURE is not judged"
-    assert lines[8].startswith("a.jsonl:5:")
+    assert [line[: len(start)] for line, start in zip(lines, begins, strict=False)] == begins
     assert ": warning[split/outputs-beyond-count] " in lines[8]
     assert lines[-1] == "5 operators: 2 ok, 1 not ok, 1 not judged, 1 not read; 2 errors, 1 warning, 1 note"
-    assert result.err == "dmlsplit: a.jsonl:3:10: the JSON text ends too early\n"
+    assert result.err.startswith("dmlsplit: a.jsonl:3:10: ")
+    assert result.err.count("\n") == 1
 
 
 def test_json_and_jsonl_are_the_same_answers(cli, tmp_path):
@@ -282,7 +281,7 @@ class TestJudges:
         (tmp_path / "a.json").write_text(dml.dumps(dml.SplitOperatorDesc(None, [X], 0)))
         (answer,) = json.loads(cli("check", "a.json", "--format", "json").out)
         assert (answer["ok"], answer["hresult"]) == (False, None)
-        assert ["this release crashes here" in d["message"] for d in answer["diagnostics"]] == [True]
+        assert [d["rule"] for d in answer["diagnostics"]] == ["split/crash"]
         assert "no HRESULT" in cli("check", "a.json").out
 
 

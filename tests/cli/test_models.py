@@ -52,9 +52,7 @@ def test_a_table_the_diagnostics_and_a_summary(cli, models):
     assert "ok" in lines[2]
     assert "3_0" in lines[2]
     assert "rewritten: " in lines[2]
-    assert any(
-        "note[node/rewritten] s: feature level 1_0 takes it rewritten: BOOL is moved as UINT8" in line for line in lines
-    )
+    assert any("note[node/rewritten] s: " in line for line in lines)
     assert any(line.startswith("bad.onnx: error[onnx/split-or-num-outputs-missing] t.num_outputs: ") for line in lines)
     assert any(line.startswith("bad.onnx: warning[node/runtime-differs] t.num_outputs: ") for line in lines)
     assert lines[-1] == "2 operators: 1 ok, 1 not ok; 1 error, 1 warning, 1 note"
@@ -73,7 +71,9 @@ def test_legalize_takes_the_sizes_that_check_takes(cli, models):
 def test_a_model_without_split(cli, models):
     status, out, err = cli("check", "none.onnx")
     assert (status, err) == (0, "")
-    assert out.splitlines() == ["none.onnx: note[input/no-split] there is no Split and no Concat", "0 operators: none"]
+    note, summary = out.splitlines()
+    assert note.startswith("none.onnx: note[input/no-split] ")
+    assert summary == "0 operators: none"
     assert json.loads(cli("check", "none.onnx", "--format", "json").out) == []
 
 
