@@ -48,13 +48,15 @@ def keep_all(rule: str) -> bool:
 
 class Question(NamedTuple):
     """The question about every file: targets, facts given about models, wanted rules, whether to mention a rewriting of
-    a refused operator, and further columns to ask about each node of a model."""
+    a refused operator, and further columns to ask about each node of a model; the builds of DirectML to ask."""
 
     targets: tuple[Target, ...] = (find_target(),)
     given: Given | None = None
     keep: Keep = keep_all
     name_fixes: bool = False
     columns: tuple[Columns, ...] = ()
+    builds: Mapping[Target, str] = {}
+    """The name of the build that is asked, by target."""
 
 
 class FileResults(NamedTuple):
@@ -139,19 +141,30 @@ def judge_file(file: str, question: Question) -> Iterator[Result]:
 
     Any failure becomes the last answer, so that one file never ends the judging of others.
     """
-    from dmlsplit.checking.front_ends import read_entries
-
-    judged = 0
+    judged: set[int] = set()
     try:
-        for entry in read_entries(file, question.given):
-            for target in question.targets:
-                result = _with_fix(judge_entry(entry, target, question.keep), entry, target, question)
-                yield _with_columns(result, entry, question) if target is question.targets[0] else result
-            judged += 1
+        found = _judged_entries(file, question, judged)
+        if question.builds:
+            from dmlsplit.checking.asking import with_answers  # most questions are answered by tables
+
+            yield from with_answers(found, question.builds, question.keep)
+        else:
+            yield from (result for _, _, result in found)
         return
     except Exception as error:
         fault = fault_of(error)
-    yield from _failed(file, judged, fault, question)
+    yield from _failed(file, len(judged), fault, question)
+
+
+def _judged_entries(file: str, question: Question, judged: set[int]) -> Iterator[tuple[Entry, Target, Result]]:
+    """The results of a file's entries; the numbers of those that are judged by every target are noted in `judged`."""
+    from dmlsplit.checking.front_ends import read_entries
+
+    for number, entry in enumerate(read_entries(file, question.given)):
+        for target in question.targets:
+            result = _with_fix(judge_entry(entry, target, question.keep), entry, target, question)
+            yield entry, target, _with_columns(result, entry, question) if target is question.targets[0] else result
+        judged.add(number)
 
 
 def columns_of(entry: Entry, asked: Columns) -> tuple[Compatibility, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -87,6 +87,12 @@ if TYPE_CHECKING:
 @click.option(
     "--write-baseline", metavar="FILE", help="Write the errors and warnings found to FILE; they do not count this time."
 )
+@click.option(
+    "--ask",
+    is_flag=True,
+    help="Ask the real library about each operator and graph, too: a build of the target, which 'dmlsplit library add' "
+    "fetches. Where it says otherwise is reported.",
+)
 @click.option("--verbose", is_flag=True, help="In text, each note and warning by itself, and names in full.")
 @click.option("--only-problems", is_flag=True, help="In text, leave out operators that are ok and have no warnings.")
 @click.option(
@@ -111,6 +117,7 @@ def check(files: tuple[str, ...], targets: tuple[Target, ...], given: Given, **o
       dmlsplit check model.onnx --format html -o report.html
       dmlsplit check models/*.json --write-baseline known.json
       dmlsplit check models/*.json --baseline known.json
+      dmlsplit check operators.jsonl --directml 1.15.4 --ask
     """
     names = expanded(files)
     if all(map(os.path.isdir, names)):
@@ -131,6 +138,7 @@ class CheckOptions(NamedTuple):
     baseline: str | None
     write_baseline: str | None
     jobs: int
+    ask: bool
 
     def refuse_to_replace(self, inputs: Sequence[str]) -> None:
         """Raises UsageError if an output file is also an input or another output."""
@@ -158,6 +166,20 @@ class CheckOptions(NamedTuple):
         from dmlsplit.report.html.build import page_columns
 
         return page_columns(targets)
+
+    def builds(self, targets: Sequence[Target]) -> Mapping[Target, str]:
+        """The names of the builds that --ask asks; none without it."""
+        if not self.ask:
+            return {}
+        from dmlsplit.checking.asking import builds_for
+        from dmlsplit.system.errors import DmlSplitError
+
+        try:
+            return builds_for(targets)
+        except ValueError as error:
+            if isinstance(error, DmlSplitError):
+                raise
+            raise click.UsageError(str(error)) from None
 
     def console(self) -> Console | None:
         """The terminal that shows the report; None if it goes elsewhere."""
@@ -195,7 +217,14 @@ class CheckOptions(NamedTuple):
 def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, options: CheckOptions) -> int:
     given = given._replace(require_known_names=sum(map(is_model, names)) == 1)
     keep = rule_filter(options.select, options.ignore)
-    question = Question(targets, given, keep, name_fixes=options.format_ == "text", columns=options.columns(targets))
+    question = Question(
+        targets,
+        given,
+        keep,
+        name_fixes=options.format_ == "text",
+        columns=options.columns(targets),
+        builds=options.builds(targets),
+    )
     of_file = _configuration.questions(question)
     refuse_closed_input(names)
     options.refuse_to_replace(names)

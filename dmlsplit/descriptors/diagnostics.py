@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -96,6 +96,8 @@ class Report:
     index: int = 0
     hidden: tuple[Diagnostic, ...] = ()
     """Diagnostics that the caller asked to hide; they still count for `ok`."""
+    library: Mapping[str, object] | None = None
+    """What the real library answered, in its form in JSON; None where it was not asked."""
 
     @property
     def ok(self) -> bool:
@@ -153,6 +155,7 @@ class Report:
             "ok": self.ok,
             "hresult": None if self.hresult is None else f"0x{self.hresult:08X}",
             "diagnostics": [d.to_dict() for d in self.diagnostics],
+            **({} if self.library is None else {"library": dict(self.library)}),
         }
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Final, TypeAlias
 
 from dmlsplit.checking.results import Answer, Judged, Note, Result, Verdict
-from dmlsplit.descriptors.diagnostics import Diagnostic, Position, Severity
+from dmlsplit.descriptors.diagnostics import Diagnostic, Position, Report, Severity
 from dmlsplit.descriptors.enums import HResult
 from dmlsplit.report.alike import Alike, Line, is_grouped
 from dmlsplit.report.node_table import NodeTable
@@ -54,7 +54,14 @@ def verdict_parts(answer: Answer) -> list[Part]:
         parts.append((f" ({report.judged_by}, {_code(report.hresult)})", ""))
     if report.remark:
         parts.append((f"; {report.remark}", ""))
+    if report.library is not None:
+        said = "accepts" if report.library["accepted"] else "ends the process with" if _ends(report) else "refuses"
+        parts.append((f"; {report.library['build']} {said} it", ""))
     return parts
+
+
+def _ends(report: Report) -> bool:
+    return report.library is not None and report.library["hresult"] is None
 
 
 def _code(hresult: HResult | int | None) -> str:

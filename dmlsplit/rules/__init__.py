@@ -76,6 +76,7 @@ _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "split": ("operator", "crash"),
     "join": ("operator", "crash"),
     "operator": ("any_operator",),
+    "library": ("library",),
     "legalize": ("legalize",),
     "node": ("node",),
     "onnx": ("onnx.form", "onnx.lengths", "onnx.concat", "onnx"),
