@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Final, TypeAlias
+from typing import Final
 
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.location import Location
@@ -14,7 +13,7 @@ from dmlsplit.graphs.traits import Fusion, traits_of
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Graph, Value
 from dmlsplit.onnxruntime.cures import UNSPLIT, Around, Cure, advised
-from dmlsplit.onnxruntime.fused import FusedGraph, SessionGraphs
+from dmlsplit.onnxruntime.fused import FusedGraph, SessionGraphs, Tensor
 from dmlsplit.onnxruntime.graph_build import session_graphs
 from dmlsplit.onnxruntime.graph_judging import GraphFault, forget_compiled, hidden, judged
 from dmlsplit.onnxruntime.scopes import SessionModel
@@ -187,40 +186,29 @@ def _of_found(
     )
 
 
-_Output: TypeAlias = tuple[int, int]
-"""An output of a node in a fused graph; (-1, i) is input i of the graph."""
-
-
-class _InFused(Around[_Output]):
+class _InFused(Around[Tensor]):
     """A fused graph, as cures look at it."""
 
     def __init__(self, graph: FusedGraph) -> None:
         self.graph = graph
         self.exits = graph.exits
-        self._inputs: dict[int, list[_Output]] = defaultdict(list)
-        self._readers: dict[_Output, dict[int, None]] = defaultdict(dict)
-        edges = [(e.from_node_index, e.from_node_output_index, e.to_node_index) for e in graph.desc.intermediate_edges]
-        edges += [(-1, e.graph_input_index, e.to_node_index) for e in graph.desc.input_edges]
-        for node, index, reader in edges:
-            self._inputs[reader].append((node, index))
-            self._readers[node, index][reader] = None
 
     def op(self, node: int | None) -> str:
         return "" if node is None else self.graph.ops[node]
 
-    def inputs_of(self, node: int) -> Sequence[_Output]:
-        return self._inputs.get(node, ())
+    def inputs_of(self, node: int) -> Sequence[Tensor]:
+        return self.graph.reads.get(node, ())
 
-    def outputs_of(self, node: int) -> Sequence[_Output]:
-        return [(node, index) for index in range(len(self.graph.tensors[node]))]
+    def outputs_of(self, node: int) -> Sequence[Tensor]:
+        return self.graph.outputs_of(node)
 
-    def producer(self, tensor: _Output) -> int | None:
+    def producer(self, tensor: Tensor) -> int | None:
         return None if tensor[0] < 0 else tensor[0]
 
-    def readers_of(self, tensor: _Output) -> Sequence[int]:
-        return list(self._readers.get(tensor, ()))
+    def readers_of(self, tensor: Tensor) -> Sequence[int]:
+        return self.graph.readers.get(tensor, ())
 
-    def reads_unchanged(self, node: int, tensor: _Output) -> bool:
+    def reads_unchanged(self, node: int, tensor: Tensor) -> bool:
         return self.graph.tensors[tensor[0]][tensor[1]] in self.graph.read[node]
 
     def name(self, node: int) -> NodeName:
@@ -235,7 +223,7 @@ class _InFused(Around[_Output]):
     def used_part(self, node: int) -> int | None:
         """The node that alone reads a part of what a node computes, through a Split or Slice."""
         for cut in (reader for tensor in self.outputs_of(node) for reader in self.readers_of(tensor)):
-            readers = self.graph.readers.get(cut, ())
+            readers = self.graph.readers_of(cut)
             if self.op(cut) in ("Split", "Slice") and len(readers) == 1:
                 return readers[0]
         return None

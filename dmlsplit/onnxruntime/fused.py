@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 from dmlsplit.graphs.descriptors import GraphDesc
 from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.lowered import Kind
+
+Tensor: TypeAlias = tuple[int, int]
+"""Output k of a node of a fused graph: (node, k); (-1, k) is input k of the graph."""
 
 
 @dataclass(eq=False)
@@ -46,28 +50,38 @@ class FusedGraph:
     """The values that its judgements rest on, which are large; they are kept without these."""
 
     @cached_property
-    def sources(self) -> Mapping[int, Sequence[tuple[int, int]]]:
-        """By node: the nodes that it reads, and which of their outputs."""
-        found: dict[int, list[tuple[int, int]]] = {}
-        for edge in self.desc.intermediate_edges:
-            found.setdefault(edge.to_node_index, []).append((edge.from_node_index, edge.from_node_output_index))
+    def reads(self) -> Mapping[int, Sequence[Tensor]]:
+        """By node: the tensors that it reads."""
+        found: dict[int, list[Tensor]] = {}
+        for tensor, node in self._edges():
+            found.setdefault(node, []).append(tensor)
         return found
 
     @cached_property
-    def readers(self) -> Mapping[int, Sequence[int]]:
-        """By node: the nodes that read it."""
-        found: dict[int, list[int]] = {}
+    def readers(self) -> Mapping[Tensor, Sequence[int]]:
+        """By tensor: the nodes that read it."""
+        found: dict[Tensor, dict[int, None]] = {}
+        for tensor, node in self._edges():
+            found.setdefault(tensor, {})[node] = None
+        return {tensor: tuple(nodes) for tensor, nodes in found.items()}
+
+    def outputs_of(self, node: int) -> Sequence[Tensor]:
+        """The tensors that a node computes."""
+        return [(node, index) for index in range(len(self.tensors[node]))]
+
+    def readers_of(self, node: int) -> Sequence[int]:
+        """The nodes that read what a node computes."""
+        return sorted({reader for tensor in self.outputs_of(node) for reader in self.readers.get(tensor, ())})
+
+    def _edges(self) -> Iterator[tuple[Tensor, int]]:
+        """Each tensor with a node that reads it."""
         for edge in self.desc.intermediate_edges:
-            found.setdefault(edge.from_node_index, []).append(edge.to_node_index)
-        return found
+            yield (edge.from_node_index, edge.from_node_output_index), edge.to_node_index
+        for each in self.desc.input_edges:
+            yield (-1, each.graph_input_index), each.to_node_index
 
     @cached_property
-    def fed(self) -> Counter[int]:
-        """By node: how many of its inputs are inputs of the graph."""
-        return Counter(edge.to_node_index for edge in self.desc.input_edges)
-
-    @cached_property
-    def exits(self) -> frozenset[tuple[int, int]]:
+    def exits(self) -> frozenset[Tensor]:
         """The outputs of nodes that are outputs of the graph."""
         return frozenset((edge.from_node_index, edge.from_node_output_index) for edge in self.desc.output_edges)
 
@@ -94,7 +108,8 @@ class FusedGraph:
         return [first if node is None else node for node in found]
 
     def _beside(self, node: int) -> Sequence[int]:
-        return (*(source for source, _ in self.sources.get(node, ())), *self.readers.get(node, ()))
+        before = [source for source, _ in self.reads.get(node, ()) if source >= 0]
+        return (*before, *self.readers_of(node))
 
 
 @dataclass(eq=False, slots=True)

@@ -33,7 +33,7 @@ from dmlsplit.onnxruntime.fused import FusedGraph, Part, SessionGraphs
 from dmlsplit.onnxruntime.lowered import BROADCAST, IDENTITY, LOWERED, SLICE, UNKNOWN, Kind, Lowered
 from dmlsplit.onnxruntime.neighbours import CPU_INPUTS, TRANSPOSABLE
 from dmlsplit.onnxruntime.node_facts import facts_in
-from dmlsplit.onnxruntime.partitions import PlacedNode, partitions
+from dmlsplit.onnxruntime.partitions import partitions
 from dmlsplit.onnxruntime.passes import PASSES, run
 from dmlsplit.onnxruntime.passes.noop_elimination import noop_elimination
 from dmlsplit.onnxruntime.passes.quick_gelu_fusion import QUICK_GELU
@@ -92,13 +92,10 @@ def _graphs(
         judged=dict.fromkeys(map(graph.path, sorted(judged))),
     )
     if places:
-        rows = [
-            PlacedNode(_names(node.inputs), _names(node.outputs), at) for node, at in zip(order, places, strict=True)
-        ]
-        groups = partitions(rows)
-        possible = partitions(rows, unknown=True) if None in places else groups
-        largest = {i: group for group in possible for i in group}
-        parts = _Parts(graph, optimized, order)
+        groups = partitions(order, [place is True for place in places])
+        possible = partitions(order, [place is not False for place in places]) if None in places else groups
+        largest = {node: group for group in possible for node in group}
+        parts = _Parts(graph, optimized)
         found.parts = [parts.made(group, largest[group[0]]) for group in groups]
     return found
 
@@ -110,24 +107,22 @@ def _names(values: Iterable[Value]) -> tuple[str, ...]:
 class _Parts:
     """The parts of a graph in the making."""
 
-    def __init__(self, graph: SessionGraph, optimized: Graph, order: Sequence[Node]) -> None:
+    def __init__(self, graph: SessionGraph, optimized: Graph) -> None:
         self._graph = graph
         self._optimized = optimized
-        self._order = order
         optimizes = graph.options.optimization >= 1
-        self._followed = followed(optimized) if optimizes else set(order)
+        self._followed = followed(optimized) if optimizes else set(optimized.nodes)
         self._fusible = fusible(optimized) if optimizes else set()
-        self._of_largest: dict[int, tuple[bool, FusedGraph | None]] = {}
-        self._most_nodes: dict[int, int] = {}
+        self._of_largest: dict[Node, tuple[bool, FusedGraph | None]] = {}
+        self._most_nodes: dict[Node, int] = {}
 
-    def made(self, group: Sequence[int], largest: Sequence[int]) -> Part:
+    def made(self, nodes: Sequence[Node], largest: Sequence[Node]) -> Part:
         """The part of nodes that are certainly fused; `largest`: with all that may be fused with them."""
-        nodes = [self._order[i] for i in group]
         fails = any(_is_refused(self._graph, node) for node in nodes)
         builder = _Builder(self._graph, self._optimized, nodes, self._fusible)
         alive = builder.alive()
         sized = all(_is_sized(self._graph, node) for node in nodes)
-        complete = tuple(largest) == tuple(group)
+        complete = largest == nodes
         variants: list[FusedGraph] = []
         if sized and not fails and complete:
             variants = [builder.built(alive)] if alive else []
@@ -152,16 +147,15 @@ class _Parts:
             tuple(variants),
         )
 
-    def _most(self, largest: Sequence[int]) -> int:
+    def _most(self, largest: Sequence[Node]) -> int:
         """How many nodes a part has at most, with all that may be fused with it."""
         if largest[0] not in self._most_nodes:
-            moved = any(Doubt.TRANSPOSED in self._order[i].doubts for i in largest)
+            moved = any(Doubt.TRANSPOSED in node.doubts for node in largest)
             self._most_nodes[largest[0]] = _UNBOUNDED if moved else len(largest)
         return self._most_nodes[largest[0]]
 
-    def _whole(self, group: Sequence[int]) -> tuple[bool, FusedGraph | None]:
-        """Whether the sizes of a group are known, and its graph where they are and something reads what it computes."""
-        nodes = [self._order[i] for i in group]
+    def _whole(self, nodes: Sequence[Node]) -> tuple[bool, FusedGraph | None]:
+        """Whether the sizes of nodes are known, and their graph where they are and something reads what it computes."""
         builder = _Builder(self._graph, self._optimized, nodes, self._fusible)
         alive = builder.alive()
         sized = all(_is_sized(self._graph, node) for node in nodes)
@@ -263,8 +257,9 @@ class _Builder:
         results = list(map(self._tensor, self.exits))
         handed = GraphDesc(shapes, results, [node for node, _ in made], input_edges, output_edges, wires)
         kinds, ops = tuple([kind for _, kind in made]), tuple([row.name for row in rows])
-        behind = self._behind_transposes(rows)
-        alike = "judgements", handed, kinds, ops, has_constants, behind
+        behind = self._behind_transposes(alive)
+        moved = frozenset(number for number, row in enumerate(rows) if row.node in behind)
+        alike = "judgements", handed, kinds, ops, has_constants, moved
         return FusedGraph(
             self.graph.scope.label,
             handed,
@@ -277,7 +272,7 @@ class _Builder:
             tuple([frozenset(row.node.proto.input) for row in rows]),
             frozenset(value.name for value in self.exits if value.is_output),
             has_constants,
-            behind,
+            moved,
             self.graph.model.once(alike, Once),
         )
 
@@ -396,15 +391,14 @@ class _Builder:
         element = self._element(value)
         return math.prod(self._sizes(value)) * (element.itemsize if element is not None else 1)
 
-    def _behind_transposes(self, rows: Sequence[_Row]) -> frozenset[int]:
+    def _behind_transposes(self, alive: Sequence[Node]) -> set[Node]:
         """The nodes that Transposes lead to, over nodes that ONNX Runtime may move them over."""
         if self.graph.options.optimization < 1:
-            return frozenset()
-        producers = {value: number for number, row in enumerate(rows) for value in row.outputs}
-        found: set[int] = set()
-        for number, row in enumerate(rows):
-            for i in (producers[value] for value in row.inputs if value in producers):
-                moves = rows[i].name == "Transpose" and self._moves(rows[i].node)
-                if moves or (i in found and rows[i].node.op_type in TRANSPOSABLE):
-                    found.add(number)
-        return frozenset(found)
+            return set()
+        members, found = set(alive), set[Node]()
+        for node in alive:
+            for before in (value.producer for value in self._tensors_of(node)):
+                moves = before in members and before.op_type == "Transpose" and self._moves(before)
+                if moves or (before in found and before.op_type in TRANSPOSABLE):
+                    found.add(node)
+        return found

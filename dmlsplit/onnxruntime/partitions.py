@@ -1,4 +1,4 @@
-"""Which nodes of a graph become one DirectML graph: ONNX Runtime's partitioner, over names alone.
+"""Which nodes of a graph become one DirectML graph: ONNX Runtime's partitioner.
 
 Source: GraphPartitioner.cpp of ONNX Runtime, BuildPartitions: a node joins the open partitions of its inputs, and
 merges them; what feeds a node outside of any fused graph takes no more nodes from then on.
@@ -8,23 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class PlacedNode:
-    """A node in topological order: the names that it reads and writes, and whether it can be in a fused graph, None
-    where that is not known."""
-
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    in_graph: bool | None
+from dmlsplit.models.graph import Node
 
 
 class _Partition:
     __slots__ = ("final", "merged", "nodes")
 
-    def __init__(self, node: int, final: bool) -> None:
+    def __init__(self, node: Node, final: bool) -> None:
         self.nodes = deque([node])
         self.final = final
         self.merged: _Partition | None = None
@@ -49,27 +40,29 @@ class _Partition:
         other.nodes = deque()
 
 
-def partitions(nodes: Sequence[PlacedNode], *, unknown: bool = False) -> list[tuple[int, ...]]:
-    """The fused graphs, in the order in which they are compiled: the indices of their nodes, in their order there. What
-    is merged stands before what it is merged into. `unknown`: whether nodes of which it is not known are in them."""
-    by_name: dict[str, _Partition] = {}
+def partitions(nodes: Sequence[Node], in_graph: Sequence[bool]) -> list[tuple[Node, ...]]:
+    """The fused graphs, in the order in which they are compiled, each with its nodes in their order there.
+
+    `nodes` are in topological order; `in_graph` says of each whether it can be in a fused graph. What is merged stands
+    before what it is merged into.
+    """
+    having: dict[Node, _Partition] = {}
     found: list[_Partition] = []
-    for index, node in enumerate(nodes):
-        feeding = [by_name[name].root() for name in node.inputs if name in by_name]
-        if not (unknown if node.in_graph is None else node.in_graph):
+    for node, fits in zip(nodes, in_graph, strict=True):
+        before = (value.producer for value in node.inputs)
+        feeding = [having[producer].root() for producer in before if producer in having]
+        still_open = [partition for partition in feeding if not partition.final]
+        if not fits:
             for partition in feeding:
                 partition.final = True
-            partition = _Partition(index, final=True)
+            having[node] = _Partition(node, final=True)
+        elif still_open:
+            partition = having[node] = still_open[0]
+            partition.nodes.append(node)
+            for other in still_open[1:]:
+                if other is not partition and other.merged is None:
+                    partition.take(other)
         else:
-            still_open = [partition for partition in feeding if not partition.final]
-            if still_open:
-                partition = still_open[0]
-                partition.nodes.append(index)
-                for other in still_open[1:]:
-                    if other is not partition and other.merged is None:
-                        partition.take(other)
-            else:
-                partition = _Partition(index, final=False)
-                found.append(partition)
-        by_name.update(dict.fromkeys(filter(None, node.outputs), partition))
+            having[node] = _Partition(node, final=False)
+            found.append(having[node])
     return [tuple(partition.nodes) for partition in found if partition.merged is None]
