@@ -1,5 +1,5 @@
-"""CONTRIBUTING's recipes on a copy of the package: a release, a version of ONNX Runtime, a rule, a format and a front
-end that do not exist."""
+"""CONTRIBUTING's recipes on a copy of the package: a release, a version of ONNX Runtime, a pass, a rule, a format and a
+front end that do not exist."""
 
 import json
 import os
@@ -21,6 +21,20 @@ RELEASE = """    _build("9.9.9", WINDOWS, _L.FL_6_4, _W_6_4, "made-up-directml 1
 RUNTIME = """    Runtime("9.9.8", (WHEEL,), "1.15.4", 26, 13, like="1.30.0"),
     Runtime("9.9.9", (WHEEL,), "9.9.9", 26, 13, observed=False),
 )
+"""
+
+PASS = """
+from dmlsplit.models.graph import Graph
+
+
+def made_up_fusion(graph: Graph) -> None:
+    for node in graph.nodes:
+        before = node.inputs[0].producer
+        if node.op_type == "Exp" and before is not None and before.op_type == "Log" and before.only_reader is node:
+            graph.read(node, before.inputs)
+            node.op_type = "Abs"
+            node.absorbed.append(before.index)
+            graph.remove(before)
 """
 
 RULE = """
@@ -114,6 +128,19 @@ def copy(tmp_path_factory):
 
     for module, rows in (("targets/releases.py", RELEASE), ("targets/runtime_versions.py", RUNTIME)):
         changed(module, "\n)\n\nNEWEST", f"\n{rows}\nNEWEST")
+    passes = "onnxruntime/passes/"
+    (folder / "dmlsplit" / passes / "made_up_fusion.py").write_text(PASS, "utf-8")
+    changed(
+        f"{passes}__init__.py",
+        "from dmlsplit.onnxruntime.passes.matmul",
+        "from dmlsplit.onnxruntime.passes.made_up_fusion import made_up_fusion\n"
+        "from dmlsplit.onnxruntime.passes.matmul",
+    )
+    changed(
+        f"{passes}__init__.py",
+        "    Pass(1, relu_clip_fusion),",
+        "    Pass(1, relu_clip_fusion),\n    Pass(1, made_up_fusion),",
+    )
     with open(folder / "dmlsplit" / "rules" / "tensor.py", "a", encoding="utf-8") as stream:
         stream.write(RULE)
     (folder / "dmlsplit" / "report" / "made_up.py").write_text(FORMAT, "utf-8")
@@ -172,6 +199,26 @@ def test_a_version_of_onnx_runtime(run, copy):
     assert (answer["version"], answer["outcome"]) == ("9.9.9", "unknown")
     assert "taken as it is" in run("legalize", "m.onnx", "--onnxruntime", "9.9.8")
     assert "9.9.8, 9.9.9" in run("check", "m.onnx", "--onnxruntime", "0.1", status=2)
+
+
+@pytest.mark.slow
+def test_a_pass(run, copy):
+    """A part of five nodes, of which the pass makes two one, is compiled with the flags of four."""
+    pytest.importorskip("onnx")
+    from dmlsplit.descriptors.enums import ExecutionFlags
+    from dmlsplit.onnxruntime import on_onnxruntime
+    from tests.models import text
+
+    body = """(float[2,6] x) => (float[?,?] o, float[?,?] b)
+    { a, b = Split<axis=1>(x) l = Log(a) e = Exp(l) n = Neg(e) o = Abs(n) }"""
+    (copy / "pass.onnx").write_bytes(text(body).SerializeToString())
+    steps = json.loads(run("explain", "pass.onnx", "l", "--onnxruntime", "1.24.4", "--format", "json"))["steps"]
+    changes = {step["pass"]: step["fate"] for step in steps}
+    assert changes.pop("made_up_fusion") == "fused"
+    assert set(changes.values()) == {"unchanged"}
+    checked = run("check", "pass.onnx", "--onnxruntime", "1.24.4", "--format", "jsonl")
+    assert json.loads(checked)["onnxruntime"]["compile"] == {"call": "CompileGraph", "flags": 0}
+    assert on_onnxruntime(copy / "pass.onnx", "1.24.4")[0].answer.compile.flags == ExecutionFlags.DESCRIPTORS_VOLATILE
 
 
 @pytest.mark.slow
