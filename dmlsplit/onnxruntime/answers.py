@@ -10,6 +10,7 @@ from typing import NamedTuple
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.graphs.traits import traits_of
+from dmlsplit.models.graph import Node
 from dmlsplit.onnxruntime.context import in_context
 from dmlsplit.onnxruntime.creation import CHECKING, LOADING, OPTIMIZING, Failure, Place, failures_of, with_failures
 from dmlsplit.onnxruntime.facts import FirstRun, RuntimeFacts
@@ -19,9 +20,10 @@ from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.neighbours import DOMAINS, FOUR_BITS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
 from dmlsplit.onnxruntime.operators import Cell
+from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, MAX_RANK, diagnostic, predict
 from dmlsplit.onnxruntime.scopes import SessionModel
-from dmlsplit.onnxruntime.session_graph import Placed, SessionGraph
+from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
@@ -143,23 +145,22 @@ def _failures(
         found.append(Failure(OPTIMIZING, why, node=graph.path(index)))
     for node in graph.order:
         if node.index not in facts:
-            found += _of_neighbour(graph, graph.placed(node.index), places[node.index])
+            found += _of_neighbour(graph, node, places[node.index])
     return found
 
 
-def _of_neighbour(graph: SessionGraph, neighbour: Placed, place: Place) -> Iterator[Failure]:
-    """The failure of the session, certain or possible, that a node other than Split and Concat causes; None without
-    one."""
-    path, cell = graph.path(neighbour.index), graph.cell(neighbour.index)
-    if doubt := _doubt(graph, neighbour):
+def _of_neighbour(graph: SessionGraph, node: Node, place: Place) -> Iterator[Failure]:
+    """The failures of the session, certain or possible, that a node other than Split and Concat causes."""
+    path, cell, neighbour = graph.path(node.index), graph.cell(node.index), placed(graph, node)
+    if doubt := _doubt(graph, node, neighbour.on_dml):
         yield Failure(LOADING, doubt, certain=False, node=path)
-    if rank := _beyond_rank(graph, neighbour):
+    if rank := _beyond_rank(graph, node) if neighbour.on_dml else None:
         yield Failure(place.kernel, rank, node=path)
     if cell is Cell.NO_KERNEL:
         why = f"neither DirectML nor the CPU has a kernel for {path} and its types"
         yield Failure(CHECKING, why, node=path)
     elif cell in (Cell.FAILS, Cell.FAILS_WITH_CPU) and neighbour.on_dml:
-        why = f"DirectML's kernel for {path} cannot be made: {graph.message(neighbour.index) or 'no reason is known'}"
+        why = f"DirectML's kernel for {path} cannot be made: {graph.message(node.index) or 'no reason is known'}"
         yield Failure(place.kernel, why, certain=neighbour.in_graph is True, node=path)
 
 
@@ -171,28 +172,25 @@ def _refusals(graph: SessionGraph, graphs: SessionGraphs) -> dict[Part, Refusal]
     return {part: found for part in graphs.parts if (found := refusal(part, traits)) is not None}
 
 
-def _beyond_rank(graph: SessionGraph, place: Placed) -> str | None:
-    """The reason why the rank of a neighbour's inputs or outputs fails session creation; None where it does not."""
-    node = graph.nodes[place.index].proto
-    shapes = [graph.shape(name) for name in (*node.input, *node.output) if name]
+def _beyond_rank(graph: SessionGraph, node: Node) -> str | None:
+    """The reason why the rank of a node's inputs or outputs fails session creation; None where it does not."""
+    path, names = graph.path(node.index), node.proto.input
+    shapes = [graph.shape(name) for name in (*names, *node.proto.output) if name]
     rank = max((len(shape) for shape in shapes if shape is not None and is_static(shape)), default=0)
-    if not place.on_dml:
-        return None
     if rank > MAX_RANK:
-        return f"{graph.path(place.index)} has a static tensor of rank {rank}"
-    first, most = graph.shape(node.input[0]) if node.input else None, graph.most_rank(place.index)
+        return f"{path} has a static tensor of rank {rank}"
+    first, most = graph.shape(names[0]) if names else None, graph.most_rank(node.index)
     if first is None or most is None or not is_static(first) or len(first) <= most:
         return None
-    return f"{graph.path(place.index)} reads a static tensor of rank {len(first)}, its kernel takes {most}"
+    return f"{path} reads a static tensor of rank {len(first)}, its kernel takes {most}"
 
 
-def _doubt(graph: SessionGraph, place: Placed) -> str:
+def _doubt(graph: SessionGraph, node: Node, on_dml: bool | None) -> str:
     """Why a neighbour may keep the session from being made."""
-    node = graph.nodes[place.index].proto
-    domain, path = domain_of(node), graph.path(place.index)
+    domain, path = domain_of(node.proto), graph.path(node.index)
     if domain not in DOMAINS:
         return f"{path} is of the domain {printable(domain, 60)}, which ONNX Runtime does not have by itself"
-    read = [graph.scope.type_of(name)[0] for name in node.input[:1]]
-    if place.on_dml is None and read and read[0] in FOUR_BITS:
+    read = [graph.scope.type_of(name)[0] for name in node.proto.input[:1]]
+    if on_dml is None and read and read[0] in FOUR_BITS:
         return f"whether there is a kernel for {path} is not known: {read[0]}"
     return ""

@@ -24,12 +24,11 @@ from dmlsplit.descriptors.schema import known_operator
 from dmlsplit.formats.nodes import OtherNode
 from dmlsplit.formats.sessions import Inputs, NodeKey
 from dmlsplit.graphs.descriptors import node_type
-from dmlsplit.models.functions import JUDGED
 from dmlsplit.onnxruntime.graph_build import session_graphs
 from dmlsplit.onnxruntime.model_nodes import read_session
 from dmlsplit.onnxruntime.node_facts import facts_in
 from dmlsplit.onnxruntime.passes import Pass, watched
-from dmlsplit.onnxruntime.predict import placement
+from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.reports import answer_json
 from dmlsplit.onnxruntime.session import Item, OnnxSession
 from dmlsplit.onnxruntime.session_graph import SessionGraph
@@ -38,7 +37,7 @@ from dmlsplit.system.printable import printable
 from dmlsplit.system.spelling import nearest
 from dmlsplit.targets.runtime_versions import Runtime, find_runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
-from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
+from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
 
 if TYPE_CHECKING:
     from dmlsplit.models.graph import Doubt, Graph
@@ -344,7 +343,7 @@ def _explained(session: OnnxSession, node: _Node, runtime: Runtime, options: Ses
     gone = bool(tracker.steps) and not tracker.steps[-1].nodes
     if not gone:
         part = next((_part(k, each) for k, each in enumerate(parts.parts) if node.index in each.members), None)
-        provider = _provider(graph, node.index, runtime, options)
+        provider = _provider(graph, node.index)
         why = None if provider == "DML" else _why(session.placement(runtime, options), node)
         place = Placement(provider, _in_graph(part), why)
     beside = {node.path, *(() if part is None else part.nodes)}
@@ -417,20 +416,14 @@ class _Tracker:
         return Fate.FUSED if merged and len(nodes) <= len(self._last or ()) else Fate.CHANGED
 
 
-def _provider(graph: SessionGraph, index: int, runtime: Runtime, options: SessionOptions) -> str | None:
-    facts = facts_in(graph).get(index)
-    if facts is None:
-        on_dml = None if graph.nodes[index].op_type in JUDGED else graph.placed(index).on_dml
-        return None if on_dml is None else "DML" if on_dml else "CPU"
-    answer = placement(facts, runtime, options=options).answer
-    if answer is not None and answer.outcome is Outcome.UNKNOWN:
-        return None
-    return "CPU" if answer is not None and answer.outcome is Outcome.CPU else "DML"
+def _provider(graph: SessionGraph, index: int) -> str | None:
+    on_dml = placed(graph, graph.nodes[index]).on_dml
+    return None if on_dml is None else "DML" if on_dml else "CPU"
 
 
-def _why(placed: ModelPlacement, node: _Node) -> Why | None:
+def _why(found: ModelPlacement, node: _Node) -> Why | None:
     """The reason why a node is not on DirectML."""
-    alike = [each.why for each in placed.nodes if each.path == node.path and each.op.endswith(node.operator)]
+    alike = [each.why for each in found.nodes if each.path == node.path and each.op.endswith(node.operator)]
     return alike[node.number] if node.number < len(alike) else None
 
 

@@ -32,16 +32,14 @@ from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.fused import FusedGraph, Part, SessionGraphs
 from dmlsplit.onnxruntime.lowered import BROADCAST, IDENTITY, LOWERED, SLICE, UNKNOWN, Kind, Lowered
 from dmlsplit.onnxruntime.neighbours import CPU_INPUTS, TRANSPOSABLE
-from dmlsplit.onnxruntime.node_facts import facts_in
 from dmlsplit.onnxruntime.partitions import partitions
 from dmlsplit.onnxruntime.passes import PASSES, run
 from dmlsplit.onnxruntime.passes.noop_elimination import noop_elimination
 from dmlsplit.onnxruntime.passes.quick_gelu_fusion import QUICK_GELU
 from dmlsplit.onnxruntime.passes.transpose_optimizer import permutation
 from dmlsplit.onnxruntime.passes.unfollowed import followed, fusible
-from dmlsplit.onnxruntime.predict import placement
+from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.session_graph import SessionGraph
-from dmlsplit.verdicts.runtime_answers import Outcome
 
 _MIN_RANK: Final = 4
 _SIGMOID: Final = 47
@@ -67,7 +65,7 @@ def session_graphs(graph: SessionGraph) -> SessionGraphs:
 
 def _places(graph: SessionGraph, order: Sequence[Node]) -> tuple[bool | None, ...]:
     """Whether each node can be in a fused graph, None where that is not known; nothing where none can."""
-    return tuple([_in_graph(graph, node) for node in order]) if graph.fuses else ()
+    return tuple([placed(graph, node).in_graph for node in order]) if graph.fuses else ()
 
 
 def _optimized(graph: SessionGraph) -> Graph:
@@ -181,22 +179,6 @@ def _is_sized(graph: SessionGraph, node: Node) -> bool:
         if any(isinstance(dim, int) and dim not in range(2**32) for dim in shape or ()):
             return False
     return True
-
-
-def _in_graph(graph: SessionGraph, node: Node) -> bool | None:
-    """Whether a node can be in a fused graph; None where that is not known."""
-    if node.op_type in JUDGED:
-        facts = facts_in(graph).get(node.index)
-        if facts is None:
-            return None
-        place = placement(facts, graph.runtime, options=graph.options)
-        if place.answer is not None:
-            return None if place.answer.outcome is Outcome.UNKNOWN else False
-        return place.in_graph
-    placed = graph.placed(node.index)
-    if placed.in_graph is None and node.op_type == "Identity":
-        return placed.on_dml if all(is_static(graph.shape(n)) for n in _names((*node.inputs, *node.outputs))) else False
-    return placed.in_graph
 
 
 @dataclass(slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import onnx
@@ -20,25 +19,15 @@ from dmlsplit.models.scope import Scope
 from dmlsplit.onnxruntime.neighbours import (
     CPU_INPUTS,
     DATA_DEPENDENT,
-    FUSED_WITH,
     KEEPS_ON_CPU,
     SMALL_INITIALIZER,
 )
 from dmlsplit.onnxruntime.node_shapes import merged
-from dmlsplit.onnxruntime.operators import Cell, Operator, asked, is_fused, is_on_dml, operator_of
+from dmlsplit.onnxruntime.operators import Cell, Operator, asked, is_on_dml, operator_of
 from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, run
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A node that is left after folding, and where it goes; None where that is not known."""
-
-    index: int
-    on_dml: bool | None
-    in_graph: bool | None
 
 
 class SessionGraph:
@@ -63,7 +52,6 @@ class SessionGraph:
         self.initializers = {tensor.name: tensor for tensor in scope.graph.initializer}
         self.defaults: Mapping[str, onnx.TensorProto] = model.defaults if parent is None else {}
         self._paths: dict[int, str] = {}
-        self._placed: dict[int, Placed] = {}
         self._shapes: dict[tuple[str, str], Shape | None] = {}
         self.graph = self.before_optimization()
         """As optimization leaves it before nodes are placed."""
@@ -113,7 +101,7 @@ class SessionGraph:
         other._implemented = other._all_implemented()
         if other._implemented != self._implemented:
             other.preferring_cpu = other._preferring_cpu()
-            other.once, other._placed = Once(), {}
+            other.once = Once()
         return other
 
     def before_optimization(self) -> Graph:
@@ -291,38 +279,6 @@ class SessionGraph:
         """The highest rank of a static tensor that a node's kernel takes; None where it was not asked."""
         operator = self.operator(index)
         return None if operator is None else operator.most_rank
-
-    def placed(self, index: int) -> Placed:
-        """Where a node goes that is no Split or Concat."""
-        if index not in self._placed:
-            self._placed[index] = self._place(index)
-        return self._placed[index]
-
-    def _place(self, index: int) -> Placed:
-        node = self.nodes[index].proto
-        on_dml = False if index in self.preferring_cpu else self.implemented(index)
-        if node.op_type == "Identity" and self.options.optimization >= 1 and self.fuses:
-            # It may be removed, too, where it gives an output of the graph.
-            return Placed(index, on_dml, None)
-        cell = self.cell(index)
-        if on_dml is False or not self.fuses or (cell is not None and not is_fused(cell)):
-            return Placed(index, on_dml, False)
-        cpu_inputs = CPU_INPUTS.get(node.op_type, ())
-        names = list(node.input)
-        if FUSED_WITH.get(node.op_type, len(names)) != len(names):
-            return Placed(index, on_dml, False)
-        if any(names[i] and not self.is_initializer(names[i]) for i in cpu_inputs if i < len(names)):
-            return Placed(index, on_dml, False)
-        read = [name for i, name in enumerate(names) if name and i not in cpu_inputs]
-        # The sizes of a constant are known where it is computed, whatever the file says of them.
-        shapes = [self.shape(name) for name in read if not self.is_constant(name)]
-        shapes += [self.shape(name) for name in node.output if name]
-        if all(map(is_static, shapes)):
-            empty = any(0 in shape for shape in shapes if shape is not None)
-            return Placed(index, on_dml, False if empty else True if on_dml else None)
-        # ONNX Runtime's inference may find shapes that inference here did not.
-        unknown = all(is_static(self.shape(name)) or not self.is_open(name) for name in names if name)
-        return Placed(index, on_dml, None if unknown else False)
 
     @property
     def fuses(self) -> bool:

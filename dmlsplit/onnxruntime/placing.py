@@ -1,0 +1,73 @@
+"""Where ONNX Runtime places a node: with DirectML or on the CPU, in a fused graph or by itself.
+
+Source: GraphPartitioner.cpp and GraphTransformer.cpp of ONNX Runtime's DirectML execution provider; observed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dmlsplit.descriptors.dims import is_static
+from dmlsplit.models.functions import JUDGED
+from dmlsplit.models.graph import Node
+from dmlsplit.onnxruntime.neighbours import CPU_INPUTS, FUSED_WITH
+from dmlsplit.onnxruntime.node_facts import facts_in
+from dmlsplit.onnxruntime.operators import is_fused
+from dmlsplit.onnxruntime.predict import placement
+from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.verdicts.runtime_answers import Outcome
+
+
+class Placed(NamedTuple):
+    """Whether a node is with DirectML, and whether it can be in a fused graph; None where that is not known."""
+
+    on_dml: bool | None
+    in_graph: bool | None
+
+
+def placed(graph: SessionGraph, node: Node) -> Placed:
+    """Where a node of a graph, or of the same graph optimized further, goes."""
+    if node.op_type in JUDGED:
+        return _judged(graph, node)
+    return graph.once(("placed", node), lambda: _neighbour(graph, node))
+
+
+def _judged(graph: SessionGraph, node: Node) -> Placed:
+    """A Split or Concat: by its facts."""
+    facts = facts_in(graph).get(node.index)
+    if facts is None:
+        return Placed(None, None)
+    found = placement(facts, graph.runtime, options=graph.options)
+    if found.answer is None:
+        return Placed(True, found.in_graph)
+    if found.answer.outcome is Outcome.UNKNOWN:
+        return Placed(None, None)
+    return Placed(found.answer.outcome is not Outcome.CPU, False)
+
+
+def _neighbour(graph: SessionGraph, node: Node) -> Placed:
+    """Any other node: by the table of operators, its sizes, and what the CPU reads of it."""
+    cell, proto = graph.cell(node.index), graph.nodes[node.index].proto
+    on_dml = False if node.index in graph.preferring_cpu else graph.implemented(node.index)
+    if on_dml is False or not graph.fuses:
+        return Placed(on_dml, False)
+    if node.op_type == "Identity" and graph.options.optimization >= 1:
+        # One that is left gives an output of the graph.
+        known = all(is_static(graph.shape(value.name)) for value in (*node.inputs, *node.outputs))
+        return Placed(on_dml, on_dml if known else False)
+    names = list(proto.input)
+    wrong_count = FUSED_WITH.get(proto.op_type, len(names)) != len(names)
+    on_cpu = CPU_INPUTS.get(proto.op_type, ())
+    computed = any(names[i] and not graph.is_initializer(names[i]) for i in on_cpu if i < len(names))
+    if wrong_count or computed or (cell is not None and not is_fused(cell)):
+        return Placed(on_dml, False)
+    read = [name for i, name in enumerate(names) if name and i not in on_cpu]
+    # The sizes of a constant are known where it is computed, whatever the file says of them.
+    shapes = [graph.shape(name) for name in read if not graph.is_constant(name)]
+    shapes += [graph.shape(name) for name in proto.output if name]
+    if all(map(is_static, shapes)):
+        empty = any(0 in shape for shape in shapes if shape is not None)
+        return Placed(on_dml, False if empty else True if on_dml else None)
+    # ONNX Runtime's inference may find shapes that inference here did not.
+    unknown = all(is_static(graph.shape(name)) or not graph.is_open(name) for name in names if name)
+    return Placed(on_dml, None if unknown else False)
