@@ -85,6 +85,11 @@ class Node:
         return (reader for value in self.outputs for reader in value.readers)
 
     @property
+    def is_used(self) -> bool:
+        """Whether a node reads what it computes, or the graph gives it."""
+        return any(value.is_output or value.readers for value in self.outputs)
+
+    @property
     def only_reader(self) -> Node | None:
         """The one node that reads the first output, exactly once; None where there are others, or the graph outputs
         it."""

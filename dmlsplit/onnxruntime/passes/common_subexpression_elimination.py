@@ -66,7 +66,7 @@ def common_subexpression_elimination(graph: Graph) -> None:
     touched = [value.producer for value in equal if not value.is_output]
     graph.redirect_all({value: other for value, other in equal.items() if not value.is_output})
     for twin in dict.fromkeys(touched):
-        if twin is not None and not any(value.is_output or value.readers for value in twin.outputs):
+        if twin is not None and not twin.is_used:
             graph.remove(twin)
 
 

@@ -57,5 +57,5 @@ def remove_noops(graph: Graph) -> None:
             graph.remove(node)
             graph.write(before, [result if value is source else value for value in before.outputs])
     for node in dict.fromkeys(undone):
-        if not any(value.is_output or value.readers for value in node.outputs):
+        if not node.is_used:
             graph.remove(node)
