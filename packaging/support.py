@@ -45,6 +45,8 @@ OK: Final = "00000000"
 BEYOND: Final = (100, 2**32 - 1)
 """Values that no enum has."""
 PIVOTS: Final = 4
+MOST_OF_ONE_SIZE: Final = 4
+"""Tensors of an operator, up to which it is asked whether all have to have the same sizes."""
 TRIED: Final = 150
 
 Combination: TypeAlias = tuple[int, ...]
@@ -418,11 +420,36 @@ def facts(
         elif with_it.accepted and relation.to_json() != found["types"]:
             found[f"by {setting}"] = relation.to_json()
     found["ranks"] = learned(operator.tensors, RANKS, base, by_rank, known.setdefault("ranks", [])).to_json()
+    if same_sizes(operator, build):
+        found["sizes"] = "same"
     for member in operator.schema.members:
         taken = taken_values(operator, member.name, member.type, member.enum, build)
         if taken is not None:
             found[f"of {member.name}"] = taken
     return found
+
+
+def same_sizes(operator: Operator, build: Library) -> bool:
+    """Whether all tensors have to have the same sizes: other sizes of all are accepted, of some of them never."""
+    names = operator.tensors
+    base = at(operator.base, names[0])["Sizes"]
+    if not 2 <= len(names) <= MOST_OF_ONE_SIZE or any(at(operator.base, name)["Sizes"] != base for name in names):
+        return False
+    larger = [[*base[:i], base[i] + by, *base[i + 1 :]] for by in (1, 4) for i in range(len(base) - 2, len(base))]
+    some = [each for count in range(1, len(names)) for each in itertools.combinations(names, count)]
+    others = [[*base[:i], size, *base[i + 1 :]] for i in range(len(base)) for size in {1, base[i] + 1} - {base[i]}]
+    alike = [sized(operator, names, sizes) for sizes in larger]
+    mixed = [sized(operator, which, sizes) for which in some for sizes in others]
+    answers = [answer == OK for answer in build.replies([f"create {operator.image(desc)}" for desc in alike + mixed])]
+    return all(answers[: len(alike)]) and not any(answers[len(alike) :])
+
+
+def sized(operator: Operator, names: Iterable[str], sizes: Sequence[int]) -> Desc:
+    """The base with other sizes of these tensors."""
+    desc = copy.deepcopy(operator.base)
+    for name in names:
+        at(desc, name)["Sizes"] = list(sizes)
+    return desc
 
 
 def taken_values(operator: Operator, name: str, kind: str, enum: str, build: Library) -> list[int] | None:

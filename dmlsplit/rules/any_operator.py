@@ -14,7 +14,7 @@ from dmlsplit.descriptors.any_operator import DATA_TYPE, AnyOperatorDesc
 from dmlsplit.descriptors.descs import BufferTensorDesc, TensorDesc
 from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.descriptors.enums import FeatureLevel, TensorDataType, TensorType
-from dmlsplit.descriptors.location import Step
+from dmlsplit.descriptors.location import Step, steps_text
 from dmlsplit.descriptors.schema import Member, OperatorSchema, enumerators, known_operator, operators
 from dmlsplit.rules._examples import F32, tensor
 from dmlsplit.rules._model import Finding, Findings, Rule, type_name
@@ -47,21 +47,26 @@ class AnyView:
         self.support: OperatorSupport = operator_support(whole, target.release or target.feature_level)
 
     @cached_property
-    def tensors(self) -> dict[str, BufferTensorDesc]:
-        """The tensors that are there, by their names in the tables: ATensor, QuantizationTensors[0]."""
-        found = {}
+    def tensor_steps(self) -> list[tuple[tuple[Step, ...], TensorDesc, bool]]:
+        """The tensors that are there, entries of arrays included: where they are, and whether they are outputs."""
+        found: list[tuple[tuple[Step, ...], TensorDesc, bool]] = []
         for member in self.schema.members:
             value = self.members.get(member.name)
-            if member.type == "tensor":
-                entries = [(member.name, value)]
+            if member.type == "tensor" and value is not None:
+                found.append(((member.name,), value, member.role == "output"))
             elif member.type == "tensors":
-                entries = [(f"{member.name}[{i}]", each) for i, each in enumerate(value or ())]
-            else:
-                continue
-            for name, each in entries:
-                if isinstance(each, TensorDesc) and each.type == TensorType.BUFFER and each.desc is not None:
-                    found[name] = each.desc
+                entries = enumerate(value or ())
+                found += [((member.name, i), each, member.role == "output") for i, each in entries if each is not None]
         return found
+
+    @cached_property
+    def tensors(self) -> dict[str, BufferTensorDesc]:
+        """The buffer tensors, by their names in the tables: ATensor, QuantizationTensors[0]."""
+        return {
+            steps_text(steps): tensor.desc
+            for steps, tensor, _ in self.tensor_steps
+            if tensor.type == TensorType.BUFFER and tensor.desc is not None
+        }
 
     @cached_property
     def types(self) -> dict[str, int]:
@@ -472,6 +477,28 @@ def dimension_count_mismatch(o: AnyView) -> Findings:
         words = ", ".join(map(str, allowed)) or "another"
         message = f"is {o.ranks[name]}, {other} has {o.ranks[other]}: {words} goes with it"
         yield Finding(_steps(name, "DimensionCount"), message, words, o.ranks[name])
+
+
+@AnyOperatorRule(
+    "operator/sizes-differ",
+    "The sizes of two tensors differ, where all tensors of the operator have the same.",
+    "Nothing is broadcast by itself: a size of 1 is repeated by Sizes of the whole and a stride of 0.",
+    (OBSERVED, PAGES),
+    basis=Basis.OBSERVED,
+    of_tensors=True,
+    bad=lambda: _example("ELEMENT_WISE_ADD", BTensor=tensor((1, 2, 3, 1))),
+    good=lambda: _example("ELEMENT_WISE_ADD", BTensor=tensor((1, 2, 3, 4), strides=(6, 3, 1, 0))),
+)
+def sizes_differ(o: AnyView) -> Findings:
+    if o.facts is None or not o.facts.same_sizes or not o.tensors:
+        return
+    (first, whole), *others = o.tensors.items()
+    for name, each in others:
+        if each.dimension_count != whole.dimension_count or not (each.sizes and whole.sizes):
+            continue
+        for i, (size, expected) in enumerate(zip(each.sizes, whole.sizes, strict=False)):
+            if size != expected:
+                yield Finding(_steps(name, "Sizes", i), f"is {size}, {first} has {expected}", expected, size)
 
 
 def _outside(relation: Relation, values: Mapping[str, int]) -> Iterator[tuple[str, tuple[int, ...]]]:

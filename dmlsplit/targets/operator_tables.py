@@ -26,13 +26,14 @@ class OperatorFacts:
     `types` and `ranks` are of its tensors; members of DML_TENSOR_DATA_TYPE count as tensors. `by` maps a setting of an
     attribute ("Function=L2", "ScaleBias=given") to the types that are taken with it, where they are others. `values`
     are the values of enums and BOOLs, and the numbers of fused activations, that are taken beside an accepted
-    descriptor's other members.
+    descriptor's other members. `same_sizes`: all tensors have to have the same sizes.
     """
 
     types: Relation
     ranks: Relation
     by: Mapping[str, Relation]
     values: Mapping[str, frozenset[int]]
+    same_sizes: bool = False
 
 
 class OperatorTable:
@@ -88,4 +89,5 @@ def _facts(of: OperatorTable, operator: str, index: int) -> OperatorFacts | None
         Relation.from_json(form["ranks"]),
         {key.removeprefix("by "): Relation.from_json(value) for key, value in form.items() if key.startswith("by ")},
         {key.removeprefix("of "): frozenset(value) for key, value in form.items() if key.startswith("of ")},
+        form.get("sizes") == "same",
     )

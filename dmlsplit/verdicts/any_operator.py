@@ -3,22 +3,32 @@ rules."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Report, Severity
-from dmlsplit.descriptors.enums import OperatorType
+from dmlsplit.descriptors.enums import OperatorType, TensorDataType
 from dmlsplit.descriptors.location import Location
 from dmlsplit.descriptors.schema import known_operator
-from dmlsplit.rules import RULES, Finding
+from dmlsplit.rules import RULES, Finding, TensorView
 from dmlsplit.rules.any_operator import AnyOperatorRule, AnyView
+from dmlsplit.targets.feature_levels import TensorSupport
 from dmlsplit.targets.operator_support import DOCUMENTED, OperatorSupport
 from dmlsplit.targets.target import Target
+from dmlsplit.verdicts.validation import run_on_tensor
 
 _HERE: Final = Location()
+_ANY_TENSOR: Final = TensorSupport("", "", tuple(range(1, 9)), frozenset(TensorDataType), "")
+_BY_TABLES: Final = frozenset(
+    {
+        *("tensor/null", "tensor/data-type-unknown", "tensor/data-type-not-supported"),
+        *("tensor/dimension-count-out-of-range", "tensor/dimension-count-not-supported"),
+    }
+)
+"""What operator/... rules say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +44,7 @@ class TablesReport(Report):
 
     @property
     def remark(self) -> str:
-        return "by its data types and ranks" if self.ok else ""
+        return "nothing recorded refuses it" if self.ok else ""
 
 
 @cache
@@ -53,13 +63,14 @@ def evaluate_any(desc: AnyOperatorDesc, target: Target) -> TablesReport:
     if known_operator(desc.type) is not None and desc.type not in (OperatorType.SPLIT, OperatorType.JOIN):
         view = AnyView(desc, target)
         for rule in _rules():
-            if not (view.is_whole or rule.of_tensors):
-                continue
-            found += [_reported(rule, finding, view.support) for finding in rule.check(view)]
+            if view.is_whole or rule.of_tensors:
+                found += [_reported(rule, finding, view.support) for finding in rule.check(view)]
             if found and not view.support.facts:
                 break  # nothing is known of an operator that is not there
+        else:
+            found += _of_tensors(view) if view.is_whole else ()
     refused = any(d.severity is Severity.ERROR and d.basis is not Basis.OURS for d in found)
-    ends = any(_by_id()[d.rule].ends for d in found)
+    ends = any(d.rule in _by_id() and _by_id()[d.rule].ends for d in found)
     hresult = target.invalid_argument if refused and not ends else None
     return TablesReport(tuple(found), target.name, hresult, desc.operator.c_name)
 
@@ -70,3 +81,11 @@ def _reported(rule: AnyOperatorRule, finding: Finding, support: OperatorSupport)
     if support.basis == DOCUMENTED and support.facts and rule.of_tensors:
         return replace(diagnostic, basis=Basis.DOCUMENTED, reference=support.source)
     return diagnostic
+
+
+def _of_tensors(view: AnyView) -> Iterator[Diagnostic]:
+    """The faults of the tensors by themselves: sizes, strides, total sizes, alignment and flags, as of a Split's."""
+    for steps, tensor, is_output in view.tensor_steps:
+        found: list[Diagnostic] = []
+        run_on_tensor(TensorView(steps, tensor, is_output, _ANY_TENSOR, view.target), found)
+        yield from (d for d in found if d.rule not in _BY_TABLES)

@@ -121,6 +121,11 @@ def _run_tensor_rules(operator: OperatorView, found: list[Diagnostic], *, limits
             found += [rule.report(Location(part.steps), finding) for rule, finding in findings]
 
 
+def run_on_tensor(tensor: TensorView, found: list[Diagnostic]) -> None:
+    """Appends the faults of one tensor."""
+    _run_on_tensor(tensor, found, limits=True)
+
+
 TensorFindings: TypeAlias = list[tuple[TensorRule, Finding]]
 
 

@@ -30,8 +30,9 @@ def changed(name, **members):
     return dml.AnyOperatorDesc(name, {**widened(bases()[name])[1], **members})
 
 
-def x(*sizes, data_type=T.FLOAT32):
-    return dml.BufferTensorDesc(data_type, sizes)
+def x(*given, data_type=T.FLOAT32, **members):
+    sizes = members.pop("sizes", given)
+    return dml.BufferTensorDesc(data_type, sizes, **members)
 
 
 def fused(name, **members):
@@ -112,6 +113,7 @@ def test_a_report_by_tables():
             "data-type-not-supported",
             "",
         ),
+        (changed("ELEMENT_WISE_ADD", BTensor=x(1, 2, 1, 4)), {}, "sizes-differ", "BTensor.Sizes[2]"),
         (changed("ELEMENT_WISE_ADD", ATensor=None), {}, "tensor-missing", "ATensor"),
         (changed("QUANTIZE"), {"feature_level": "6_2"}, "not-in-target", "Type"),
         (changed("DEPTH_TO_SPACE", BlockSize=2**31), {}, "ends-the-process", "BlockSize"),
@@ -145,6 +147,27 @@ def test_faults_and_their_places(desc, target, rule, path):
     report = dml.validate(desc, **target)
     found = [(d.rule, d.path) for d in report.diagnostics]
     assert any(id == f"operator/{rule}" and place.startswith(path) for id, place in found), found
+
+
+@pytest.mark.parametrize(
+    ("rule", "tensor", "path"),
+    [
+        ("size-zero", x(1, 0, 1, 2), "Sizes[1]"),
+        ("total-size-too-small", x(1, 1, 2, 4, total_tensor_size_in_bytes=28), "TotalTensorSizeInBytes"),
+        ("alignment-below-16", x(1, 1, 2, 4, guaranteed_base_offset_alignment=4), "GuaranteedBaseOffsetAlignment"),
+        ("flags-unknown", x(1, 1, 2, 4, flags=2), "Flags"),
+        ("output-owned-by-dml", x(1, 1, 2, 4, flags=1), "Flags"),
+        ("output-stride-zero", x(1, 1, 2, 4, strides=(8, 8, 0, 1)), "Strides[2]"),
+        ("sizes-null", x(sizes=None, dimension_count=4), "Sizes"),
+    ],
+)
+def test_tensors_are_judged_as_those_of_a_split(rule, tensor, path):
+    """Each by itself: what the builds refuse of any tensor, and say so where it is an output."""
+    report = dml.validate(changed("GEMM", OutputTensor=tensor), directml="1.15.4")
+    assert [(d.rule, d.path) for d in report.diagnostics] == [(f"tensor/{rule}", f"OutputTensor.{path}")]
+    assert report.hresult == 0x80070057
+    if rule.startswith("output"):
+        assert dml.validate(changed("GEMM", CTensor=tensor)).ok
 
 
 def test_what_ends_the_process_has_no_hresult():
