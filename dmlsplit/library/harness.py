@@ -26,7 +26,7 @@ INCLUDES: Final = (Path(__file__).parents[1] / "c" / "include", Path(__file__).p
 COMPILE_SECONDS: Final = 300
 FLAGS: Final = ("-std=c++17", "-O2", "-Wall", "-Wextra", "-s")
 
-_COMMON: Final = ("device", "library", "messages", "objects", "recording")
+_COMMON: Final = ("device", "library", "messages", "objects", "program", "recording")
 _ASKED: Final = ("main", "graph", "guarded", "session", "wire", *_COMMON)
 
 

@@ -15,7 +15,6 @@
 //
 // On Windows the process ends behind "crash" and "timeout" (platform.h).
 #include <iostream>
-#include <map>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -25,6 +24,7 @@
 #include "library.h"
 #include "messages.h"
 #include "platform.h"
+#include "program.h"
 #include "session.h"
 #include "wire.h"
 
@@ -92,10 +92,10 @@ std::string Harness::execute(const std::string& command) {
     return answer;
 }
 
-Settings parseSettings(const std::vector<std::string>& options) {
+Settings parseSettings(int count, char** words) {
     Settings settings;
     Capabilities& device = settings.capabilities;
-    const std::map<std::string, std::uint32_t*> members = {
+    readOptions(count, words, {
         {"minimum-feature-level", &settings.minimumFeatureLevel},
         {"double-precision", &device.doublePrecisionShaderOps},
         {"typed-uav-load", &device.typedUavLoadAdditionalFormats},
@@ -104,15 +104,7 @@ Settings parseSettings(const std::vector<std::string>& options) {
         {"d3d-feature-level", &device.direct3dFeatureLevel},
         {"shader-model", &device.shaderModel},
         {"debug-layer", &device.debugLayer},
-    };
-    for (const std::string& option : options) {
-        const std::size_t equals = option.find('=');
-        const auto member = members.find(option.substr(0, equals));
-        if (equals == std::string::npos || member == members.end()) {
-            throw std::runtime_error("unknown option: " + option);
-        }
-        *member->second = static_cast<std::uint32_t>(std::stoul(option.substr(equals + 1), nullptr, 0));
-    }
+    });
     return settings;
 }
 
@@ -135,12 +127,6 @@ int serve(const std::string& library, const Settings& settings) {
 
 }  // namespace
 
-std::string answerOf(HResult result) {
-    char text[16];
-    std::snprintf(text, sizeof text, "%08X", static_cast<unsigned>(result));
-    return text;
-}
-
 }  // namespace harness
 
 int main(int argc, char** argv) {
@@ -148,12 +134,5 @@ int main(int argc, char** argv) {
         std::cerr << "usage: harness LIBRARY [OPTION=NUMBER ...]\n";
         return 2;
     }
-    int status = 2;
-    try {
-        status = harness::serve(argv[1], harness::parseSettings({argv + 2, argv + argc}));
-    } catch (const std::exception& error) {
-        std::cerr << "harness: " << error.what() << std::endl;
-    }
-    std::cout.flush();
-    harness::endProcess(status);
+    harness::runProgram([&] { return harness::serve(argv[1], harness::parseSettings(argc - 2, argv + 2)); });
 }

@@ -35,6 +35,7 @@
 #include "device.h"
 #include "library.h"
 #include "platform.h"
+#include "program.h"
 #include "recorder.h"
 #include "runtime.h"
 
@@ -265,18 +266,11 @@ LONG WINAPI onCrash(EXCEPTION_POINTERS* exception) {
 
 Capabilities parseCapabilities(int count, char** words) {
     Capabilities device;
-    const std::map<std::string, std::uint32_t*> members = {
+    readOptions(count, words, {
         {"double-precision", &device.doublePrecisionShaderOps},
         {"d3d-feature-level", &device.direct3dFeatureLevel},
         {"computed", &device.computed},
-    };
-    for (int i = 0; i < count; ++i) {
-        const std::string option = words[i];
-        const std::size_t equals = option.find('=');
-        const auto member = members.find(option.substr(0, equals));
-        if (equals == std::string::npos || member == members.end()) throw std::runtime_error("unknown option: " + option);
-        *member->second = static_cast<std::uint32_t>(std::stoul(option.substr(equals + 1), nullptr, 0));
-    }
+    });
     return device;
 }
 
@@ -297,12 +291,6 @@ int serve(const std::string& folder, const Capabilities& capabilities) {
 
 }  // namespace
 
-std::string answerOf(HResult result) {
-    char text[16];
-    std::snprintf(text, sizeof text, "%08X", static_cast<unsigned>(result));
-    return text;
-}
-
 }  // namespace harness
 
 int main(int argc, char** argv) {
@@ -311,12 +299,5 @@ int main(int argc, char** argv) {
         return 2;
     }
     SetUnhandledExceptionFilter(harness::onCrash);
-    int status = 2;
-    try {
-        status = harness::serve(argv[1], harness::parseCapabilities(argc - 2, argv + 2));
-    } catch (const std::exception& error) {
-        std::cerr << "harness: " << error.what() << std::endl;
-    }
-    std::cout.flush();
-    harness::endProcess(status);
+    harness::runProgram([&] { return harness::serve(argv[1], harness::parseCapabilities(argc - 2, argv + 2)); });
 }
