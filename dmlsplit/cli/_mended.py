@@ -55,7 +55,7 @@ def write_back(file: str, out: str | None, target: Target, given: Given, options
         show("".join(f"{line}\n" for line in _lines(file, found, target, options.diff)))
         if found.refusals:
             if out is not None and not options.dry_run:
-                _streams.complain(f"{out}: not written, since {file} cannot be mended for {target.name}")
+                _streams.complain(f"{out}: not written, since {file} cannot be legalized for {target.name}")
             return 1
         if out is not None and not options.dry_run:
             from dmlsplit.mending.writing import write

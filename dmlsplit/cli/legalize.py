@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     "--output",
     "out",
     metavar="OUT",
-    help="Write OUT.onnx, the model of FILE.onnx mended; any other name is a DxDispatch model, which `dmlsplit run` "
+    help="Write OUT.onnx, the model of FILE.onnx legalized; any other name is a DxDispatch model, which `dmlsplit run` "
     "takes, and - writes that, and nothing else, to standard output.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be changed of FILE.onnx, and write no model.")

@@ -42,10 +42,10 @@ def legalize(
     onnxruntime: RuntimeLike = None,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
 ) -> Written:
-    """The model, mended, as a feature level, a release or a version of ONNX Runtime takes it: bytes, and the changes.
+    """The model as a feature level, a release or a version of ONNX Runtime takes it: its bytes and the changes.
 
     It computes the same, bit for bit, and differs only around the nodes that needed it; where none did, the bytes are
-    those of `source`. External data stays where it is. Raises NotLegalizedError where something cannot be mended,
+    those of `source`. External data stays where it is. Raises NotLegalizedError where something cannot be legalized,
     InputError for what is no model, ValueError for an unknown target, OSError.
     """
     return legalize_model(source, find_target(feature_level, directml, onnxruntime), allow_paths=allow_paths)
@@ -57,9 +57,9 @@ def legalize_model(
     *,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
 ) -> Written:
-    """The model with what the target does not take mended; the same bytes where there is nothing to mend.
+    """The model as the target takes it; the same bytes where nothing needs a change.
 
-    Raises NotLegalizedError where something cannot be mended, which says what and why; InputError for what is no model;
+    Raises NotLegalizedError, which says what cannot be legalized and why; InputError where the source is not a model;
     OSError.
     """
     with mended_model(source, target, allow_paths) as found:

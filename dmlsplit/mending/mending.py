@@ -45,9 +45,9 @@ class Mending:
     def outcome(self) -> str:
         """The outcome in a few words."""
         if self.refusals:
-            return "cannot be mended"
+            return "cannot be legalized"
         count = len(self.changes)
-        return "nothing to mend" if not count else "1 node changed" if count == 1 else f"{count} nodes changed"
+        return "nothing to legalize" if not count else "1 node changed" if count == 1 else f"{count} nodes changed"
 
     @property
     def size(self) -> int:

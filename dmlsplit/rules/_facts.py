@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from dmlsplit.descriptors.conditions import Condition, Expression, Values, depending, fits
+from dmlsplit.descriptors.conditions import THE_AXIS, Condition, Expression, Values, depending, fits
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.dims import compatible, shape_text
 from dmlsplit.descriptors.location import Location
@@ -69,6 +69,13 @@ class NodeFacts(ABC):
         """For an open rank: the least rank that the framework's rules allow, if everything else depends on sizes
         only."""
         return None
+
+    @property
+    def axis_length(self) -> Expression | None:
+        """The size of the whole on the axis, None where it is unknown."""
+        if self.whole is None:
+            return None if self.least_rank is None else THE_AXIS
+        return None if self.axis_index is None else self.whole[self.axis_index]
 
     @property
     def parts_shapes(self) -> tuple[tuple[Expression, ...], ...]:

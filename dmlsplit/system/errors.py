@@ -54,7 +54,7 @@ class NotLegalizedError(DmlSplitError, ValueError):
     """A model that cannot be legalized for a target; `reasons` name the parts of the model at fault and the causes."""
 
     def __init__(self, reasons: Sequence[str], target: str) -> None:
-        super().__init__(f"it cannot be mended for {target}: {'; '.join(reasons)}")
+        super().__init__(f"it cannot be legalized for {target}: {'; '.join(reasons)}")
         self.reasons = tuple(reasons)
         self.target = target
 

@@ -59,7 +59,7 @@ def test_without_a_model(cli, tmp_path):
     ("data_type", "target", "status", "said"),
     [
         (INT64, TARGET, 1, "the target does not take INT64"),
-        (FLOAT, ("--feature-level", "6_0"), 0, "<h1>Nothing to mend for feature level 6_0</h1>"),
+        (FLOAT, ("--feature-level", "6_0"), 0, "<h1>Nothing to legalize for feature level 6_0</h1>"),
     ],
 )
 def test_without_changes(cli, tmp_path, data_type, target, status, said):

@@ -32,7 +32,7 @@ def test_a_model_is_written(cli, tmp_path):
     onnx.checker.check_model(str(tmp_path / "fixed.onnx"), full_check=True)
     assert cli("check", "fixed.onnx", "--feature-level", "2_0").status == 0
     again = cli("legalize", "fixed.onnx", "--feature-level", "2_0", "-o", "again.onnx")
-    assert again.out.splitlines()[0] == "fixed.onnx: nothing to mend for feature level 2_0"
+    assert again.out.splitlines()[0] == "fixed.onnx: nothing to legalize for feature level 2_0"
     assert (tmp_path / "again.onnx").read_bytes() == (tmp_path / "fixed.onnx").read_bytes()
 
 
@@ -58,7 +58,7 @@ def test_what_cannot_be_mended_is_not_written(cli, tmp_path):
     result = cli("legalize", "m.onnx", "--feature-level", "2_0", "-o", "fixed.onnx")
     assert result.status == 1
     assert "  split: the target does not take INT64; ONNX has no cast" in result.out
-    assert result.err == "dmlsplit: fixed.onnx: not written, since m.onnx cannot be mended for feature level 2_0\n"
+    assert result.err == "dmlsplit: fixed.onnx: not written, since m.onnx cannot be legalized for feature level 2_0\n"
     assert not (tmp_path / "fixed.onnx").exists()
 
 

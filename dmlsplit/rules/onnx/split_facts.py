@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from dmlsplit.descriptors.conditions import THE_AXIS, Expression, Values, expressions, quotient, value_of
+from dmlsplit.descriptors.conditions import Expression, Values, expressions, quotient, value_of
 from dmlsplit.descriptors.dims import Dim, Shape
 from dmlsplit.rules._facts import NodeFacts
 
@@ -168,13 +168,6 @@ class OnnxSplit(NodeFacts):
         if self.input_shape is not None or any(shape is not None for shape in self.declared_shapes):
             return None
         return (self.axis or 0) + 1 if (self.axis or 0) >= 0 else -(self.axis or 0)
-
-    @property
-    def axis_length(self) -> Expression | None:
-        """The size on the axis."""
-        if self.whole is None:
-            return None if self.least_rank is None else THE_AXIS
-        return None if self.axis_index is None else self.whole[self.axis_index]
 
     @property
     def parts(self) -> tuple[Expression, ...] | None:

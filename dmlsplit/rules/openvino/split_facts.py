@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dmlsplit.descriptors.conditions import THE_AXIS, Expression, Values, expressions, quotient, total, value_of
+from dmlsplit.descriptors.conditions import Expression, Values, expressions, quotient, total, value_of
 from dmlsplit.descriptors.dims import Bounds, Dim, Interval, Shape, bounds, interval
 from dmlsplit.rules._facts import NodeFacts
 from dmlsplit.rules._model import Fact
@@ -156,13 +156,6 @@ class OpenVinoSplit(NodeFacts):
         if self.axis is None or self.data_shape is not None or any(shape is not None for shape in self.declared_shapes):
             return None
         return self.axis + 1 if self.axis >= 0 else -self.axis
-
-    @property
-    def axis_length(self) -> Expression | None:
-        """The size on the axis."""
-        if self.whole is None:
-            return None if self.least_rank is None else THE_AXIS
-        return None if self.axis_index is None else self.whole[self.axis_index]
 
     @property
     def parts(self) -> tuple[Expression, ...] | None:
