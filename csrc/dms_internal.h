@@ -7,6 +7,8 @@
 
 #include "dms_c_only.h"
 
+#include "dms_tuning.h"
+
 #include "dmlsplit.h"
 
 #include <stdbool.h>
@@ -141,8 +143,6 @@ typedef struct dms_stores {
     uintptr_t page;                     /* 4095: memory is fetched page by page; 0: line by line */
     uintptr_t ahead;                    /* so many bytes ahead; where lines are claimed: these */
 } dms_stores;
-
-enum { DMS_CLAIMED_AHEAD = 1024, DMS_FILLED_AHEAD = 16384 };    /* bytes */
 
 /* What a nest does to its elements, which decides how it stores and where it is cut. */
 typedef enum dms_kind {
@@ -289,7 +289,7 @@ void dms_measure(dmlsplit_profile *profile);
 
 static inline dms_stores dms_streamed_stores(uint32_t fetch)
 {
-    const dms_stores pages = {DMS_STREAMED, 4095, 8192}, lines = {DMS_STREAMED, 0, 16384};
+    const dms_stores pages = {DMS_STREAMED, 4095, DMS_PAGES_AHEAD}, lines = {DMS_STREAMED, 0, DMS_LINES_AHEAD};
     return fetch == DMLSPLIT_FETCH_PAGES ? pages : lines;
 }
 

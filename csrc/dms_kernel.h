@@ -87,10 +87,9 @@ static DMS_ALWAYS_INLINE uintptr_t dms_ahead(uintptr_t address, const dms_stores
 
 /* Where pieces are short, the CPU does not follow by itself: each line is asked for, too, in a page whose begin has been, which costs next to nothing where the
  * CPU did follow. Several streams are as many open pages without any page's fetch, and what is asked for further ahead of each is too much together. */
-enum { DMS_FETCHED_NEAR = 4096 };       /* bytes */
 static DMS_ALWAYS_INLINE uintptr_t dms_lines_ahead(const dms_stores *stores, bool one_stream)
 {
-    return one_stream && stores->page == 0 ? stores->ahead : DMS_FETCHED_NEAR;
+    return one_stream && stores->page == 0 ? stores->ahead : DMS_NEAR_AHEAD;
 }
 
 #if DMS_X86
@@ -184,9 +183,8 @@ static DMS_ALWAYS_INLINE void dms_copy_short(char *to, const char *from, size_t 
  * the caches hold everything. */
 static inline void dms_copy_long(char *to, const char *from, size_t size)
 {
-    enum { MOST = 1 << 18 };
-    for (; size > MOST; size -= MOST, to += MOST, from += MOST)
-        memcpy(to, from, MOST);
+    for (; size > DMS_MOST_CALLED; size -= DMS_MOST_CALLED, to += DMS_MOST_CALLED, from += DMS_MOST_CALLED)
+        memcpy(to, from, DMS_MOST_CALLED);
     memcpy(to, from, size);
 }
 

@@ -13,19 +13,17 @@ static uint32_t source_loop(const dms_nest *nest)
 
 static uint32_t find_columns(const dms_nest *nest)
 {
-    enum { LEAST = 256 };               /* elements: below, finding the tiles costs more than they save */
     if (!dms_is_element(nest->run) || nest->rank < 2 || nest->loops[nest->rank - 1].target_stride != (int64_t)nest->run)
         return DMS_NO_MATRIX;
     const uint32_t columns = source_loop(nest);
-    if (columns + 1 >= nest->rank || nest->loops[columns].size * nest->loops[nest->rank - 1].size < LEAST)
+    if (columns + 1 >= nest->rank || nest->loops[columns].size * nest->loops[nest->rank - 1].size < DMS_LEAST_MATRIX)
         return DMS_NO_MATRIX;
     return columns;
 }
 
 bool dms_is_narrow(const dms_nest *nest)
 {
-    enum { NARROW = 12 };               /* elements of a side: squares of which most is empty take longer than moves */
-    const size_t least = dms_smaller(DMS_LINE / nest->run, NARROW);
+    const size_t least = dms_smaller(DMS_LINE / nest->run, DMS_NARROW_SIDE);
     return nest->loops[nest->rank - 1].size < least || nest->loops[nest->columns].size < least;
 }
 
@@ -33,11 +31,10 @@ bool dms_is_narrow(const dms_nest *nest)
  * pays. Up to 512 bytes of a matrix are transposed as fast, within the caches in 0.55 of the time. */
 static bool is_fill(const dms_nest *nest)
 {
-    enum { LEAST = 128, TRANSPOSED = 512 };     /* bytes */
     const dms_loop *last = nest->rank > 0 ? &nest->loops[nest->rank - 1] : NULL;        /* there may be no loops */
-    if (last == NULL || last->source_stride != 0 || last->target_stride != (int64_t)nest->run || last->size * nest->run < LEAST)
+    if (last == NULL || last->source_stride != 0 || last->target_stride != (int64_t)nest->run || last->size * nest->run < DMS_LEAST_FILL)
         return false;
-    return last->size * nest->run > TRANSPOSED || nest->columns == DMS_NO_MATRIX || dms_is_narrow(nest);
+    return last->size * nest->run > DMS_TRANSPOSED_FILL || nest->columns == DMS_NO_MATRIX || dms_is_narrow(nest);
 }
 
 void dms_classify(dms_nest *nest)

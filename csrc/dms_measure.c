@@ -15,7 +15,7 @@
 #include <x86intrin.h>
 #endif
 
-enum { ROUNDS = 6, TENTH = 10, SIDE = 1024, COPIED = 4 << 20, STREAMED = 16 << 20 };  /* rows and columns; bytes */
+enum { ROUNDS = DMS_MEASURED_ROUNDS, TENTH = DMS_MEASURED_MARGIN, SIDE = DMS_MEASURED_SIDE, COPIED = DMS_MEASURED_COPIED, STREAMED = DMS_MEASURED_STREAMED };
 
 typedef struct memory {
     char *target, *source;
@@ -71,8 +71,9 @@ static void ask(dmlsplit_profile *profile, const memory *m)
     if (2 * COPIED < profile->stream_copies && profile->level2 > 0) {
         const bool claim = is_better(runs, &run, claims, m, COPIED, profile->claim < UINT64_MAX);
         const bool turn = is_better(turns, &turned, streams, m, COPIED, profile->stream_turns < profile->stream_copies);
-        profile->claim = claim ? profile->level2 : UINT64_MAX;
-        profile->stream_turns = turn && 2 * profile->level2 < profile->stream_copies ? 2 * profile->level2 : profile->stream_copies;
+        profile->claim = claim ? DMS_INTEL_CLAIM * profile->level2 : UINT64_MAX;
+        const uint64_t sooner = DMS_INTEL_STREAM_TURNS * profile->level2;
+        profile->stream_turns = turn && sooner < profile->stream_copies ? sooner : profile->stream_copies;
     }
 }
 

@@ -166,8 +166,8 @@ static void choose_stores(dmlsplit_plan *plan)
     dmlsplit_profile p;
     dms_profile_for(traffic, &p);
     plan->copies = choose_regime(&p, traffic, p.stream_copies, p.claim, 0, DMS_CLAIMED_AHEAD);
-    plan->turns = choose_regime(&p, traffic, p.stream_turns, p.claim, plan->space.element_size == 1 ? 4 : 0, DMS_CLAIMED_AHEAD);
-    plan->fills = choose_regime(&p, filled, p.stream_turns, p.claim / 3 * 2, 6, DMS_FILLED_AHEAD);
+    plan->turns = choose_regime(&p, traffic, p.stream_turns, p.claim, plan->space.element_size == 1 ? DMS_TURNED_BYTES_CLAIM : 0, DMS_CLAIMED_AHEAD);
+    plan->fills = choose_regime(&p, filled, p.stream_turns, p.claim / 3 * 2, DMS_FILLS_CLAIM, DMS_FILLED_AHEAD);
 }
 
 static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *loops)

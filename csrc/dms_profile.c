@@ -41,7 +41,7 @@ static void read_caches(uint32_t leaf, dmlsplit_profile *profile)
  * took 0.85 times as long when pages were fetched, and prefetchw plain ones 0.8; on Zen 5 1.15 and 1.1 times. */
 static void read_machine(dmlsplit_profile *profile)
 {
-    enum { MOST_COPIES = 16 << 20, MOST_LEVEL2 = 4 << 20, INTEL = 0x756e6547 /* "Genu" */, PREFETCHW = 1u << 8 };
+    enum { INTEL = 0x756e6547 /* "Genu" */, PREFETCHW = 1u << 8 };
     dms_cpuid_registers vendor, extended;
     profile->stream_copies = profile->stream_turns = profile->claim = UINT64_MAX;
     if (!dms_cpuid(0, 0, &vendor))
@@ -49,18 +49,19 @@ static void read_machine(dmlsplit_profile *profile)
     read_caches(4, profile);
     if (profile->last_level == 0)
         read_caches(0x8000001Du, profile);
-    profile->stream_copies = profile->last_level > 0 ? profile->last_level / 100 * 45 : MOST_COPIES;
-    if (profile->stream_copies > MOST_COPIES)
-        profile->stream_copies = MOST_COPIES;
+    profile->stream_copies = profile->last_level > 0 ? profile->last_level / 100 * DMS_STREAM_SHARE : DMS_STREAM_MOST;
+    if (profile->stream_copies > DMS_STREAM_MOST)
+        profile->stream_copies = DMS_STREAM_MOST;
     profile->stream_turns = profile->stream_copies;
     if (vendor.ebx != INTEL)
         return;
     profile->fetch = DMLSPLIT_FETCH_PAGES;
-    if (profile->level2 == 0 || profile->level2 > MOST_LEVEL2)
+    if (profile->level2 == 0 || profile->level2 > DMS_INTEL_LEVEL2_MOST)
         return;
-    profile->stream_turns = 2 * profile->level2 < profile->stream_copies ? 2 * profile->level2 : profile->stream_copies;
+    const uint64_t turns = DMS_INTEL_STREAM_TURNS * profile->level2;
+    profile->stream_turns = turns < profile->stream_copies ? turns : profile->stream_copies;
     if (dms_cpuid(0x80000001u, 0, &extended) && (extended.ecx & PREFETCHW) != 0)
-        profile->claim = profile->level2;
+        profile->claim = DMS_INTEL_CLAIM * profile->level2;
 }
 
 /* A number of bytes, if the variable holds nothing else. */
@@ -179,9 +180,8 @@ dmlsplit_status dmlsplit_set_profile(const dmlsplit_profile *profile)
 
 void dms_profile_for(uint64_t traffic, dmlsplit_profile *profile)
 {
-    enum { LEAST_MEASURED = 8 << 20 };  /* bytes: smaller runs take less than the measurement gains them */
     const uint32_t at = recall(profile), measuring = at - DETECTED + MEASURING;
-    if (!DMLSPLIT_MEASURE || traffic < LEAST_MEASURED || profile->origin != DMLSPLIT_FROM_CPUID || profile->reserved != 0)
+    if (!DMLSPLIT_MEASURE || traffic < DMS_LEAST_MEASURED || profile->origin != DMLSPLIT_FROM_CPUID || profile->reserved != 0)
         return;
     if (at % STATES != DETECTED || !dms_swap_cached(&now, at, measuring))
         return;                         /* another thread measures, or has */

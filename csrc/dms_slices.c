@@ -11,16 +11,11 @@
 
 /* Bytes of a slice: what takes less is done before another thread has heard of it. */
 #ifdef DMS_TESTING
-uint64_t dms_least_slice = 65536, dms_fallback_bytes;
+uint64_t dms_least_slice = DMS_LEAST_SLICE, dms_fallback_bytes;
 #define LEAST_BYTES dms_least_slice
 #else
-#define LEAST_BYTES 65536
+#define LEAST_BYTES DMS_LEAST_SLICE
 #endif
-
-enum {
-    LEAST_STEPS = 16,                   /* of a slice, which keep shares equal within a tenth where both ends are rounded */
-    LONG_PIECE = 4096                   /* bytes: rows of such pieces are as well copied part after part */
-};
 
 static uint64_t lower(uint64_t a, uint64_t b)
 {
@@ -78,11 +73,11 @@ static uint64_t unit_of(const dms_shape *shape, uint64_t slice)
     uint32_t order[DMLSPLIT_MAX_RANK];
     uint64_t step = shape->bytes, lines = DMS_LINE;   /* lines of a matrix are turned together */
     order_loops(nest, order);
-    for (uint32_t i = 0; i + turns < nest->rank && step > slice / LEAST_STEPS; i++)
+    for (uint32_t i = 0; i + turns < nest->rank && step > slice / DMS_SLICE_STEPS; i++)
         step /= nest->loops[order[i]].size;
     if (!turns)
-        return step > slice / LEAST_STEPS ? DMS_LINE : step;
-    while (lines > 1 && lines * step > slice / LEAST_STEPS)
+        return step > slice / DMS_SLICE_STEPS ? DMS_LINE : step;
+    while (lines > 1 && lines * step > slice / DMS_SLICE_STEPS)
         lines /= 2;
     return lines * step;
 }
@@ -132,15 +127,15 @@ static void copy_some(const copy *c, uint64_t first, uint64_t last)
 
 /* ---- Slices ---- */
 
-/* The largest number of slices, up to `most`, of which each has the same number of rows, or all have LEAST_STEPS or more. */
+/* The largest number of slices, up to `most`, of which each has the same number of rows, or all have DMS_SLICE_STEPS or more. */
 static uint64_t even_count(uint64_t rows, uint64_t most)
 {
-    if (most <= rows / LEAST_STEPS)
+    if (most <= rows / DMS_SLICE_STEPS)
         return most;
-    for (uint64_t each = 1; each < LEAST_STEPS; each++)
+    for (uint64_t each = 1; each < DMS_SLICE_STEPS; each++)
         if (rows % each == 0 && rows / each <= most)
             return rows / each;
-    return rows / LEAST_STEPS;
+    return rows / DMS_SLICE_STEPS;
 }
 
 dms_slices dms_choose_slices(const dmlsplit_plan *plan, uint64_t most)
@@ -148,11 +143,11 @@ dms_slices dms_choose_slices(const dmlsplit_plan *plan, uint64_t most)
     dms_slices s = {lower(most, plan->bytes / LEAST_BYTES), plan->group != NULL};
     if (s.by_rows) {
         const uint64_t even = even_count(plan->rows, s.count);
-        s.by_rows = even == s.count || plan->shapes[0].kernel == NULL || plan->bytes / plan->rows / plan->part_count < LONG_PIECE;
+        s.by_rows = even == s.count || plan->shapes[0].kernel == NULL || plan->bytes / plan->rows / plan->part_count < DMS_SLICE_LONG_PIECE;
         s.count = s.by_rows ? even : s.count;
     }
     if (!s.by_rows)
-        s.count = lower(s.count, plan->bytes / LEAST_STEPS / plan->unit);
+        s.count = lower(s.count, plan->bytes / DMS_SLICE_STEPS / plan->unit);
     if (s.count < 1)
         s.count = 1;
     return s;
@@ -178,7 +173,7 @@ dms_slice dms_find_slice(const dmlsplit_plan *plan, const dms_slices *cut, uint6
     if (index >= cut->count || cut->count == 1)
         return s;
     if (cut->by_rows) {                 /* whole lines, if parts have them */
-        const uint64_t unit = plan->rows / cut->count >= LEAST_STEPS * DMS_LINE ? DMS_LINE : 1, units = plan->rows / unit;
+        const uint64_t unit = plan->rows / cut->count >= DMS_SLICE_STEPS * DMS_LINE ? DMS_LINE : 1, units = plan->rows / unit;
         s.first = share(units, index, cut->count) * unit;
         s.last = index + 1 == cut->count ? plan->rows : share(units, index + 1, cut->count) * unit;
     } else {

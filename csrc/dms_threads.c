@@ -45,7 +45,7 @@ typedef pthread_cond_t condition;
 #define ENTRY void *
 #endif
 
-enum { MOST_THREADS = 64, SLICES = 4, YIELDS = 200 };
+enum { MOST_THREADS = 64 };
 
 /* Bytes of a thread's stack. Copies take less than 48 KB of it; the rest is for what the system keeps there, thread-local variables among it. The default
  * may be too little for them (128 KB in musl) or more than is worth reserving for 64 threads (8 MB in glibc). */
@@ -59,7 +59,7 @@ static uint64_t least_share(const dmlsplit_plan *plan)
 #if defined(DMS_TESTING) || DMS_SANITIZED
     return plan->bytes > 0;
 #else
-    return plan->group == NULL && plan->shapes[0].nest.kind == DMS_TRANSPOSE ? 4 << 20 : 10 << 20;
+    return plan->group == NULL && plan->shapes[0].nest.kind == DMS_TRANSPOSE ? DMS_THREAD_LEAST_TURNED : DMS_THREAD_LEAST;
 #endif
 }
 
@@ -208,7 +208,8 @@ static void run_task(task *t, uint32_t helpers)
     for (uint32_t i = 0; i < helpers; i++)
         wake(&pool.posted);
     work(t);
-    for (int i = 0; i < YIELDS && t->done < t->cut.count; i++) {    /* the last slices end at about the same time, sooner than a thread falls asleep */
+    /* The last slices end at about the same time, sooner than a thread falls asleep. */
+    for (int i = 0; i < DMS_THREAD_YIELDS && t->done < t->cut.count; i++) {
         unlock(&pool.guard);
         yield();
         lock(&pool.guard);
@@ -226,7 +227,7 @@ void dms_run_on_threads(const dmlsplit_plan *plan, const dms_buffers *buffers, u
 {
     const uint64_t shares = plan->bytes / least_share(plan);
     const uint32_t limit = threads < MOST_THREADS ? threads : MOST_THREADS, most = shares < limit ? (uint32_t)shares : limit;
-    task t = {plan, buffers, dms_choose_slices(plan, most > 1 ? most * SLICES : 1), 0, 0, 0, NULL};
+    task t = {plan, buffers, dms_choose_slices(plan, most > 1 ? most * DMS_THREAD_SLICES : 1), 0, 0, 0, NULL};
     int cancellable;
     if (t.cut.count == 1) {
         dms_run_all(plan, buffers);

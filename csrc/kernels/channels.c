@@ -5,10 +5,6 @@
 #include "../dms_channels.h"
 #include "../dms_transpose.h"
 
-/* Rows that are read again for each part while they are in the cache. With 8 KB, reading and writing took turns: [1,2,5] of 8 bytes took 1.04
- * times memcpy's time at 134 MB in place of 0.72; 1 KB was dearer within the caches. */
-#define BLOCK_BYTES 2048
-
 uint64_t dms_full_parts(const dmlsplit_plan *plan)
 {
     uint64_t count = 0;
@@ -34,7 +30,7 @@ const char *dms_can_small_rows(const dmlsplit_plan *plan)
         return refusal;
     if (parts < 2 || parts > DMS_MOST_CHANNELS)
         return "there are not 2 to 16 parts";
-    return plan->space.operands[0].length * plan->space.element_size > BLOCK_BYTES ? "rows are longer than 2048 bytes" : NULL;
+    return plan->space.operands[0].length * plan->space.element_size > DMS_SMALL_BLOCK ? "rows are longer than 2048 bytes" : NULL;
 }
 
 const char *dms_can_packed_rows(const dmlsplit_plan *plan)
@@ -95,7 +91,7 @@ void dms_run_small_rows(const dmlsplit_plan *plan, const dms_buffers *buffers, u
 
 void dms_move_channels(const dms_channels *c, bool split, uint64_t first)
 {
-    const uint64_t block = BLOCK_BYTES / c->row;
+    const uint64_t block = DMS_SMALL_BLOCK / c->row;
     for (uint64_t row = first, rows; row < c->rows; row += rows) {
         rows = c->rows - row < block ? c->rows - row : block;
         for (size_t i = 0; i < c->count; i++) {

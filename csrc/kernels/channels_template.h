@@ -20,8 +20,7 @@
 #include <stdlib.h>
 
 enum {
-    BLOCK = 16,                         /* bytes of a block in a part */
-    PART_BYTES = 256                    /* of a part: with more, or with prefetches in between, reading and writing took turns */
+    BLOCK = 16                          /* bytes of a block in a part */
 };
 
 typedef struct equal_tables {
@@ -150,7 +149,7 @@ DMS_TARGET void DMS_NAME(dms_copy_channels)(const dms_channels *c, const void *t
 {
     const uint64_t head = split && dms_is_streamed(stores) ? rows_to_lines(c) : c->rows;
     if (head == c->rows) {
-        DMS_NAME(copy_groups)(c, tables, split, PART_BYTES / c->widths[0], stores, DMS_NAME(copy_stretch));
+        DMS_NAME(copy_groups)(c, tables, split, DMS_STAGED_PART / c->widths[0], stores, DMS_NAME(copy_stretch));
         return;
     }
     dms_channels rows = *c;             /* whole lines of every part, with nothing to stage */

@@ -4,6 +4,5 @@
 
 void dms_copy_moves_avx2(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {
-    enum { GROUP_BYTES = 2048 };
-    DMS_NAME(copy_groups)(c, tables, split, GROUP_BYTES / c->row, stores, dms_copy_channels);
+    DMS_NAME(copy_groups)(c, tables, split, DMS_SMALL_BLOCK / c->row, stores, dms_copy_channels);
 }

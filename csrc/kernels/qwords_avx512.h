@@ -101,7 +101,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void join_blocks(const dms_channels *p, carr
     for (uint64_t left = p->rows; left > 0; left -= ROWS) {
         for (size_t i = 0; i < p->count && regime == DMS_STREAMED; i++)
             for (size_t line = 0; line < ROWS * p->widths[i]; line += DMS_LINE)
-                DMS_PREFETCH_AT(p->parts[i] + (p->rows - left) * p->widths[i] + line, DMS_FETCHED_NEAR);
+                DMS_PREFETCH_AT(p->parts[i] + (p->rows - left) * p->widths[i] + line, DMS_NEAR_AHEAD);
         for (int row = 0; row < ROWS; row++, a += step_a, b += step_b, c += step_c) {
             vector v = _mm512_maskz_loadu_epi64((__mmask8)~not_a, (const void *)a);
             v = _mm512_mask_loadu_epi64(v, (__mmask8)(not_a & ~not_b), (const void *)b);

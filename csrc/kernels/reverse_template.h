@@ -16,15 +16,14 @@ static DMS_TARGET DMS_ALWAYS_INLINE void reverse_piece(char *to, const char *fro
 
 static DMS_TARGET DMS_ALWAYS_INLINE void reverse(const dms_nest *nest, char *target, const char *source, size_t size)
 {
-    enum { PIECE = 2048 };              /* bytes, before which the lines of the next ones are claimed */
     const uint64_t bytes = nest->loops[nest->rank - 1].size * size;
     uint64_t index[DMLSPLIT_MAX_RANK];
     dms_first(nest->rank, index);
     do
         for (uint64_t done = 0, piece; done < bytes; done += piece) {
-            piece = bytes - done < PIECE ? bytes - done : PIECE;
+            piece = bytes - done < DMS_REVERSED_PIECE ? bytes - done : DMS_REVERSED_PIECE;
             for (uint64_t at = 0; nest->stores.regime == DMS_CLAIMED && at < piece; at += DMS_LINE)
-                DMS_CLAIM(target + done, PIECE + at);
+                DMS_CLAIM(target + done, DMS_REVERSED_PIECE + at);
             reverse_piece(target + done, source - done, (size_t)piece / size, size);
         }
     while (dms_next(nest->loops, nest->rank - 1, index, &target, &source));

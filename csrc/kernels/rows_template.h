@@ -14,12 +14,6 @@
 #include "../dms_transpose.h"
 #include "lines_template.h"
 
-/* Pieces from this size on may be streamed with ragged ends: below, gaps between the pieces of a part make ordinary stores the better ones. */
-#define SHORTEST_STREAM 1024
-
-/* Runs from this size on are left to memcpy, unless they are streamed. */
-#define LONGEST_INLINE 4096
-
 /* Parts that advance together: the carries of more would not fit the first-level cache, nor a small stack. */
 #define MOST_WRITERS 128
 
@@ -30,7 +24,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_piece)(char *to, const ch
         dms_copy_short(to, from, size);
         return;
     }
-    if (claimed == 0 && size >= 2 * LONGEST_INLINE) {       /* memcpy may have instructions for it: 0.91 in place of 0.97 of its own time at 3 MB */
+    if (claimed == 0 && size >= DMS_LEAST_CALLED) {    /* memcpy may have instructions for it */
         dms_copy_long(to, from, size);
         return;
     }
@@ -72,8 +66,7 @@ enum { ROOM = 3 * DMS_LINE };
  * load of what was stored by parts waits for all stores before it. */
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece *p, const dms_stores *stores)
 {
-    enum { LONG = 1024, NEAR = 4096 };  /* bytes: shorter pieces were slower for lines being fetched far ahead, and faster for nearer ones */
-    const dms_stores near = {DMS_STREAMED, 0, NEAR}, fetch = p->size >= LONG || stores->page > 0 ? *stores : near;
+    const dms_stores near = {DMS_STREAMED, 0, DMS_NEAR_AHEAD}, fetch = p->size >= DMS_LONG_PIECE_FETCHED || stores->page > 0 ? *stores : near;
     const char *from = p->from;
     size_t size = p->size;
     if ((uintptr_t)w->line + w->fill != (uintptr_t)p->to) { /* at first nothing waits, and line is bytes itself */
@@ -85,7 +78,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece
     p->to += p->to_step;
     p->from += p->from_step;
     if (size < DMS_LINE) {
-        DMS_PREFETCH_AT(from, NEAR);
+        DMS_PREFETCH_AT(from, DMS_NEAR_AHEAD);
         dms_copy_short(w->bytes + w->fill, from, size);
         w->fill += (uint32_t)size;
     } else {
@@ -152,7 +145,7 @@ static bool is_streamable(const dmlsplit_plan *plan)
         return false;
     for (uint64_t i = split ? 1 : 0; i < (split ? space->operand_count : 1); i++) {
         const uint64_t size = space->operands[i].length * space->element_size;
-        if (size < SHORTEST_STREAM && space->operands[i].strides[space->axis - 1] != (int64_t)size)
+        if (size < DMS_SHORTEST_STREAM && space->operands[i].strides[space->axis - 1] != (int64_t)size)
             return false;
     }
     return true;
@@ -221,12 +214,11 @@ static DMS_TARGET void DMS_NAME(repeat)(char *pattern, const char *source, size_
 /* Fills size bytes with copies of the run that they begin with, by memcpy: from the second-level cache, where what was just written is. */
 static void DMS_NAME(double_run)(char *to, size_t done, uint64_t size)
 {
-    enum { MOST = 65536 };              /* bytes at once */
     for (uint64_t left = size - done; left > 0;) {
         const size_t now = left < done ? (size_t)left : done;
         memcpy(to + (size - left), to, now);
         left -= now;
-        done = 2 * done <= MOST ? 2 * done : done;
+        done = 2 * done <= DMS_FILL_DOUBLED ? 2 * done : done;
     }
 }
 
@@ -235,19 +227,18 @@ static void DMS_NAME(double_run)(char *to, size_t done, uint64_t size)
  * 0.24 to 0.38 times memcpy's time for 0.50 to 0.60 past the caches (Zen 5). */
 DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const char *source)
 {
-    enum { PATTERN = 1024, LEAST_BY_CALL = 1 << 20 };   /* bytes */
     static const dms_loop once = {1, 0, 0};
     const dms_loop *last = nest->rank > 0 ? &nest->loops[nest->rank - 1] : &once;
     const uint32_t outer = nest->rank > 0 ? nest->rank - 1 : 0;
-    const bool fill = nest->kind == DMS_FILL, by_call = fill && nest->stores.regime == DMS_CLAIMED && last->size * nest->run >= LEAST_BY_CALL;
-    const uint64_t most = fill ? PATTERN / nest->run : 1;
+    const bool fill = nest->kind == DMS_FILL, by_call = fill && nest->stores.regime == DMS_CLAIMED && last->size * nest->run >= DMS_FILL_BY_CALL;
+    const uint64_t most = fill ? DMS_FILL_PATTERN / nest->run : 1;
     uint64_t count = most < last->size ? most : last->size;
     while (by_call && (count & (count - 1)) != 0)       /* a power of two makes whole lines of most runs */
         count &= count - 1;
     count = count > 0 ? count : 1;
     const size_t size = (size_t)count * nest->run;
     uint64_t index[DMLSPLIT_MAX_RANK];
-    _Alignas(DMS_LINE) char line[ROOM], pattern[PATTERN + sizeof(uint64_t)];
+    _Alignas(DMS_LINE) char line[ROOM], pattern[DMS_FILL_PATTERN + sizeof(uint64_t)];
     dms_lines lines = dms_start_lines(line + DMS_LINE, line + DMS_LINE);
     dms_first(outer, index);
     do {

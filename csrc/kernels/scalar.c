@@ -20,7 +20,7 @@ static DMS_ALWAYS_INLINE void copy_runs(char *to, const char *from, int64_t to_s
 void dms_copy_runs(char *to, const char *from, int64_t to_step, int64_t from_step, uint64_t count, size_t run)
 {
 #define COPY_RUNS(move) copy_runs(to, from, to_step, from_step, count, run, move)
-    if (run > 128)
+    if (run > DMS_SCALAR_CALLED)
         for (; count > 0; count--, to += to_step, from += from_step)
             dms_copy_long(to, from, run);
     else if (run > 64)

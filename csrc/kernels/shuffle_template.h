@@ -12,8 +12,7 @@
 #include "stretch_template.h"
 
 enum {
-    UNIT = VECTOR / LANES,
-    GROUP_BYTES = 16384                 /* blocks that are woven together: read once for each vector */
+    UNIT = VECTOR / LANES
 };
 
 /* One vector of `blocks` blocks from the one with number first on. steps is a constant up to 8, and more than it otherwise. one: there is one source stream
@@ -68,7 +67,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave_group)(const dms_shuffle
 static DMS_TARGET void DMS_NAME(shuffle_rows)(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {
     const dms_shuffle *s = tables;
-    const uint64_t most = GROUP_BYTES / ((uint64_t)c->row * s->rows) / LANES * LANES;
+    const uint64_t most = DMS_SHUFFLE_GROUP / ((uint64_t)c->row * s->rows) / LANES * LANES;
     const uint64_t count = c->rows / s->rows / LANES * LANES;       /* blocks */
     (void)stores;
     for (uint64_t first = 0, blocks; first < count; first += blocks) {
@@ -94,6 +93,6 @@ void *DMS_NAME(dms_prepare_shuffle)(const dmlsplit_plan *plan)
 DMS_TARGET void DMS_NAME(dms_copy_shuffle)(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {
     const dms_shuffle *s = tables;
-    const uint64_t rows = MOST_STAGED / ((uint64_t)c->row * s->rows) / LANES * LANES * s->rows;
+    const uint64_t rows = DMS_STAGED_GROUP / ((uint64_t)c->row * s->rows) / LANES * LANES * s->rows;
     DMS_NAME(copy_groups)(c, tables, split, rows, stores, DMS_NAME(shuffle_rows));
 }

@@ -10,8 +10,6 @@
 #include "../dms_channels.h"
 #include "lines_template.h"
 
-enum { MOST_STAGED = 4096 };            /* bytes of a group */
-
 /* Prefetches what the groups after this one read, or the lines that they write. */
 static DMS_TARGET inline void DMS_NAME(prefetch_group)(const dms_channels *group, bool split, const dms_stores *stores)
 {
@@ -30,11 +28,11 @@ static DMS_TARGET inline void DMS_NAME(prefetch_group)(const dms_channels *group
     }
 }
 
-/* rows: of a group, of MOST_STAGED bytes at most. copy: by plain stores, whatever it is given. */
+/* rows: of a group, of DMS_STAGED_GROUP bytes at most. copy: by plain stores, whatever it is given. */
 static DMS_TARGET void DMS_NAME(copy_groups)(const dms_channels *c, const void *tables, bool split, uint64_t rows, const dms_stores *stores,
                                              dms_stretch_copier *copy)
 {
-    _Alignas(DMS_LINE) char staged[MOST_STAGED + 2 * DMS_LINE * DMS_MOST_CHANNELS];
+    _Alignas(DMS_LINE) char staged[DMS_STAGED_GROUP + 2 * DMS_LINE * DMS_MOST_CHANNELS];
     dms_lines lines[DMS_MOST_CHANNELS];
     const size_t targets = split ? c->count : 1;
     const bool streamed = dms_is_streamed(stores);
@@ -43,7 +41,7 @@ static DMS_TARGET void DMS_NAME(copy_groups)(const dms_channels *c, const void *
         copy(c, tables, split, stores);
         return;
     }
-    DMS_ASSERT(rows > 0 && rows * c->row <= MOST_STAGED);
+    DMS_ASSERT(rows > 0 && rows * c->row <= DMS_STAGED_GROUP);
     for (size_t i = 0, place = 0; streamed && i < targets; i++) {
         lines[i] = dms_start_lines(split ? c->parts[i] : c->whole, staged + place);
         place += ((size_t)rows * (split ? c->widths[i] : c->row) + 2 * DMS_LINE - 1) / DMS_LINE * DMS_LINE;

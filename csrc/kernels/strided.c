@@ -26,9 +26,8 @@ static uint32_t find_loop(const dms_nest *nest, uint64_t steps)
 /* Returns false where there is no long loop. */
 static bool sort_loops(const dms_nest *nest, nesting *n)
 {
-    enum { LONG = 32, LEAST = 16, MOST_INSIDE = 64 };   /* steps of a loop, of the long one if there is none; of all short ones together */
     uint64_t inside = 1;
-    const uint32_t any = find_loop(nest, LONG), line = any < nest->rank ? any : find_loop(nest, LEAST);
+    const uint32_t any = find_loop(nest, DMS_STRIDED_LONG), line = any < nest->rank ? any : find_loop(nest, DMS_STRIDED_LEAST);
     if (line == nest->rank)
         return false;
     n->line = nest->loops[line];
@@ -36,7 +35,7 @@ static bool sort_loops(const dms_nest *nest, nesting *n)
     for (uint32_t d = nest->rank; d-- > 0;) {
         const dms_loop *loop = &nest->loops[d];
         const bool shares = d > line || dms_abs_i64(loop->source_stride) < dms_abs_i64(n->line.source_stride);
-        if (d != line && shares && loop->size < LONG && inside * loop->size <= MOST_INSIDE) {
+        if (d != line && shares && loop->size < DMS_STRIDED_LONG && inside * loop->size <= DMS_STRIDED_INSIDE) {
             inside *= loop->size;
             n->inners[--n->inner] = *loop;
         } else if (d != line) {
@@ -55,7 +54,7 @@ const char *dms_can_strided(const dms_nest *nest)
 /* Steps whose lines stay in the first-level cache. */
 static uint64_t block_of(const dms_loop *line)
 {
-    enum { BYTES = 16384, LEAST = 64, MOST = 1024 };
+    enum { BYTES = DMS_STRIDED_BLOCK, LEAST = DMS_STRIDED_BLOCK_LEAST, MOST = DMS_STRIDED_BLOCK_MOST };
     const uint64_t to = dms_abs_i64(line->target_stride), from = dms_abs_i64(line->source_stride), step = to > from ? to : from;
     return step > BYTES / LEAST ? LEAST : step < BYTES / MOST ? MOST : BYTES / step;
 }

@@ -14,7 +14,7 @@
  * apart: those that are fetched would drive each other out. */
 static bool share_sets(int64_t apart, size_t side)
 {
-    enum { WAY = 4096, WAYS = 8 };      /* bytes after which sets repeat themselves */
+    enum { WAY = DMS_LEVEL1_WAY, WAYS = DMS_LEVEL1_WAYS };
     const uintptr_t step = (uintptr_t)apart & (0 - (uintptr_t)apart);
     return side * (step < WAY ? step : WAY) > WAYS * WAY;
 }
@@ -23,12 +23,11 @@ static bool share_sets(int64_t apart, size_t side)
  * registers by words. */
 static dms_sink choose_sink(const dms_turner *turner, size_t element_size, uint64_t rows, const dms_side *to)
 {
-    enum { LONG = 512, SHORT = 4 * DMS_LINE };  /* bytes of a row; of a short one most lines would be begun and ended one by one */
     const uintptr_t begin = (uintptr_t)to->begin;
-    const bool is_short = rows < SHORT / element_size;
+    const bool is_short = rows < DMS_SHORT_TARGET_ROW / element_size;
     if (!is_short && to->apart % DMS_LINE == 0 && begin % element_size == 0)
         return DMS_LINES;
-    if (rows <= LONG / element_size && to->step == (int64_t)(rows * element_size))
+    if (rows <= DMS_LONG_TARGET_ROW / element_size && to->step == (int64_t)(rows * element_size))
         return DMS_GATHERED;
     if (is_short)
         return DMS_STORED;
@@ -44,34 +43,33 @@ static dms_sink choose_sink(const dms_turner *turner, size_t element_size, uint6
  * bytes, low, 1.6, 2.2. */
 static void shape_stored(dms_tile *tile, const dms_turner *turner, const dms_side *from, const dms_side *to)
 {
-    enum { SQUARES = 16, HIGH = 8, LONG = 2048 };       /* squares, squares, rows of a part */
     const size_t size = tile->element_size, side = tile->side;
-    const bool together = share_sets(from->step, side), low = size > 1 && together && !share_sets(to->step, SQUARES * side);
-    const bool crowded = share_sets(to->step, side), many = to->listed != NULL && turner->vector == DMS_LINE && from->count >= LONG && to->count >= side;
+    const bool together = share_sets(from->step, side), low = size > 1 && together && !share_sets(to->step, DMS_TILE_SQUARES * side);
+    const bool crowded = share_sets(to->step, side);
+    const bool many = to->listed != NULL && turner->vector == DMS_LINE && from->count >= DMS_LONG_COLUMN && to->count >= side;
     const bool stacked = from->count >= DMS_STACK * side && (size == 1 ? crowded || many : size == 2 && crowded && !together);
     tile->sink = stacked ? DMS_STACKED : DMS_STORED;
-    tile->height = (stacked ? DMS_STACK : low ? 1 : HIGH) * side;
+    tile->height = (stacked ? DMS_STACK : low ? 1 : DMS_TILE_HIGH) * side;
     size_t high = 1;                    /* squares of a tile, which has so many altogether */
     while (high * side < tile->height && high * side < from->count)
         high *= 2;
-    tile->width = stacked ? side : SQUARES / high * side;
+    tile->width = stacked ? side : DMS_TILE_SQUARES / high * side;
 }
 
 /* Past the caches a tile is wide, and the next one is fetched meanwhile, unless its lines drove each other out: 8192 x 4096 of four bytes 1.3 in place
  * of 1.8; of two bytes 1.8, and 2.5 in tiles of one square's height. */
 static void shape_streamed(dms_tile *tile, const dms_side *to)
 {
-    enum { HIGH_LINES = 3, HIGH_UNFETCHED = 2, WIDE = 4096, WIDE_CARRIED = 2048 };
     const size_t size = tile->element_size, side = tile->side;
     tile->height = side;
     if (tile->sink == DMS_GATHERED) {
         tile->height = DMS_TILE_ROWS;
         tile->width = dms_smaller(DMS_MOST_GATHERED / (uint64_t)to->step, DMS_TILE_COLUMNS);
     } else if (tile->sink == DMS_LINES) {
-        tile->height = (tile->fetched ? HIGH_LINES : HIGH_UNFETCHED) * side;
-        tile->width = dms_smaller(WIDE / size, DMS_TILE_COLUMNS);
+        tile->height = (tile->fetched ? DMS_STREAMED_HIGH : DMS_STREAMED_HIGH_UNFETCHED) * side;
+        tile->width = dms_smaller(DMS_STREAMED_WIDE / size, DMS_TILE_COLUMNS);
     } else {
-        tile->width = dms_smaller(WIDE_CARRIED / size, DMS_MOST_CARRIED);
+        tile->width = dms_smaller(DMS_CARRIED_WIDE / size, DMS_MOST_CARRIED);
     }
 }
 
