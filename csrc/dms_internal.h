@@ -142,6 +142,9 @@ typedef struct dms_stores {
     dms_regime regime;
     uintptr_t page;                     /* 4095: memory is fetched page by page; 0: line by line */
     uintptr_t ahead;                    /* so many bytes ahead; where lines are claimed: these */
+    uint64_t call;                      /* contiguous pieces of so many bytes are left to memcpy */
+    uint32_t streamed_height, cached_height;    /* squares of tiles of transposes */
+    uint32_t way, ways;                 /* bytes of a way of the first-level cache, and how many it has */
 } dms_stores;
 
 /* What a nest does to its elements, which decides how it stores and where it is cut. */
@@ -284,14 +287,14 @@ dmlsplit_status dms_check_kernel_name(const char *name);
 /* The profile for a run that reads and writes so many bytes. The first large one measures it. */
 void dms_profile_for(uint64_t traffic, dmlsplit_profile *profile);
 
-/* Replaces the members that can be measured. */
-void dms_measure(dmlsplit_profile *profile);
+/* Replaces the members that can be measured, where so many rounds agree, until so many ticks of the CPU's clock have passed. */
+void dms_measure(dmlsplit_profile *profile, int rounds, uint64_t ticks);
 
-static inline dms_stores dms_streamed_stores(uint32_t fetch)
-{
-    const dms_stores pages = {DMS_STREAMED, 4095, DMS_PAGES_AHEAD}, lines = {DMS_STREAMED, 0, DMS_LINES_AHEAD};
-    return fetch == DMLSPLIT_FETCH_PAGES ? pages : lines;
-}
+/* How to store in a regime. claimed: bytes ahead that lines are claimed in DMS_CLAIMED. */
+dms_stores dms_stores_for(const dmlsplit_profile *profile, dms_regime regime, uintptr_t claimed);
+
+/* What is known of the machine and of the environment, without a measurement. */
+void dms_detect_profile(dmlsplit_profile *profile);
 
 static inline bool dms_is_streamed(const dms_stores *stores)
 {

@@ -80,9 +80,9 @@ dms_slow dms_slow_reverse(const dms_nest *nest);
  * gcc 12 drops a prefetch from a function that it does not inline: it takes that function for one without effects.
  *
  *     page by page:  each line of a page fetches one of the first 16 of the page after the next, four times:   page 0 ----/4---> page 2 */
-static DMS_ALWAYS_INLINE uintptr_t dms_ahead(uintptr_t address, const dms_stores *stores)
+static DMS_ALWAYS_INLINE uintptr_t dms_ahead(uintptr_t address, uintptr_t page, uintptr_t ahead)
 {
-    return (address & ~stores->page) + stores->ahead + ((address & stores->page) >> 2);
+    return (address & ~page) + ahead + ((address & page) >> 2);
 }
 
 /* Where pieces are short, the CPU does not follow by itself: each line is asked for, too, in a page whose begin has been, which costs next to nothing where the
@@ -99,14 +99,20 @@ static DMS_ALWAYS_INLINE uintptr_t dms_lines_ahead(const dms_stores *stores, boo
 #include <xmmintrin.h>                  /* prefetches and fences: all of immintrin.h takes longer to read than most kernels to compile */
 #endif
 #define DMS_PREFETCH_AT(address, distance) _mm_prefetch((const char *)((uintptr_t)(address) + (uintptr_t)(distance)), _MM_HINT_T0)
-#define DMS_FETCH_PAGE(address, stores) \
-    ((stores)->page > 0 ? _mm_prefetch((const char *)dms_ahead((uintptr_t)(address), stores), _MM_HINT_T1) : (void)0)
-#define DMS_FETCH(address, stores) \
-    ((stores)->page > 0 ? DMS_FETCH_PAGE(address, stores) : DMS_PREFETCH_AT(address, (stores)->ahead))
+#define DMS_FETCH_PAGE(address, stores)                                                                                              \
+    ((stores)->page > 0 ? _mm_prefetch((const char *)dms_ahead((uintptr_t)(address), (stores)->page, (stores)->ahead), _MM_HINT_T1) \
+                        : (void)0)
+#define DMS_FETCH(address, page, ahead)                                                                             \
+    ((page) > 0 ? _mm_prefetch((const char *)dms_ahead((uintptr_t)(address), page, ahead), _MM_HINT_T1)             \
+                : DMS_PREFETCH_AT(address, ahead))
+#else
+#if defined(__GNUC__)                   /* Arm: prfm pldl1keep */
+#define DMS_PREFETCH_AT(address, distance) __builtin_prefetch((const char *)((uintptr_t)(address) + (uintptr_t)(distance)))
 #else
 #define DMS_PREFETCH_AT(address, distance) ((void)(address), (void)(distance))
+#endif
 #define DMS_FETCH_PAGE(address, stores) ((void)(stores))
-#define DMS_FETCH(address, stores) ((void)(stores))
+#define DMS_FETCH(address, page, ahead) ((void)(address), (void)(page), (void)(ahead))
 #endif
 
 /* Where stores are plain, prefetchw of the line that is stored a little later spares them the wait for each line's old bytes. By CPUID it is part of
@@ -115,6 +121,8 @@ static DMS_ALWAYS_INLINE uintptr_t dms_lines_ahead(const dms_stores *stores, boo
 #define DMS_CLAIM(address, distance) _m_prefetchw((const void *)((uintptr_t)(address) + (uintptr_t)(distance)))
 #elif DMS_X86
 #define DMS_CLAIM(address, distance) __asm__ volatile("prefetchw %a0" : : "r"((const char *)((uintptr_t)(address) + (uintptr_t)(distance))))
+#elif defined(__GNUC__)                 /* Arm: prfm pstl1keep */
+#define DMS_CLAIM(address, distance) __builtin_prefetch((const char *)((uintptr_t)(address) + (uintptr_t)(distance)), 1)
 #else
 #define DMS_CLAIM(address, distance) ((void)(address))
 #endif

@@ -1,7 +1,8 @@
-/* dms_measure.c - what CPUID does not tell, asked of the machine: three questions, each to two kernels of rows or of turned matrices
+/* dms_measure.c - what CPUID does not tell, asked of the machine: questions, each to a kernel of runs or of transposes, which of two ways is faster with
+ * the output read once afterwards
  *
- * A machine that others use answers differently from moment to moment, so an answer counts if it is the same, by a tenth, in all of a few rounds;
- * else what is known of such CPUs holds.
+ * A machine that others use answers differently from moment to moment, so an answer counts if it is the same, by a tenth, in all of a few rounds, or in
+ * nearly all of many; else what is known of such CPUs holds.
  */
 #include "dms_internal.h"
 
@@ -15,7 +16,7 @@
 #include <x86intrin.h>
 #endif
 
-enum { ROUNDS = DMS_MEASURED_ROUNDS, TENTH = DMS_MEASURED_MARGIN, SIDE = DMS_MEASURED_SIDE, COPIED = DMS_MEASURED_COPIED, STREAMED = DMS_MEASURED_STREAMED };
+enum { MARGIN = DMS_MEASURED_MARGIN, SIDE = DMS_MEASURED_SIDE, COPIED = DMS_MEASURED_COPIED, STREAMED = DMS_MEASURED_STREAMED };
 
 typedef struct memory {
     char *target, *source;
@@ -43,47 +44,95 @@ static uint64_t time_of(const dms_kernel *kernel, dms_nest *nest, const dms_stor
     return __rdtsc() - start;
 }
 
-/* Whether the second way is the better one; otherwise: what is known where rounds disagree, which ends the question at once. */
-static bool is_better(const dms_kernel *kernel, dms_nest *nest, const dms_stores ways[2], const memory *m, size_t bytes, bool otherwise)
+/* A copy or a transpose that can be made in two ways. */
+typedef struct question {
+    const dms_kernel *kernel;
+    dms_nest nest;
+    size_t bytes;                       /* that it writes */
+} question;
+
+/* The rounds that have to agree, and when the CPU's clock ends all questions. */
+typedef struct patience {
+    int rounds;
+    uint64_t begin, ticks;
+} patience;
+
+/* 1: the second way is the better one; -1: the first; 0: rounds disagree, which ends the question at once, or there is no time. */
+static int compare(question q, dms_stores first, dms_stores second, const memory *m, const patience *p)
 {
-    bool better = true, worse = true;
-    if (kernel == NULL)
-        return otherwise;
-    (void)time_of(kernel, nest, &ways[0], m, bytes);
-    for (int round = 0; round < ROUNDS && (better || worse); round++) {
-        const uint64_t first = time_of(kernel, nest, &ways[0], m, bytes), second = time_of(kernel, nest, &ways[1], m, bytes);
-        better = better && second < first - first / TENTH;
-        worse = worse && first < second - second / TENTH;
+    const int most = p->rounds / DMS_MEASURED_OUTLIERS;
+    int not_better = 0, not_worse = 0;
+    if (q.kernel == NULL)
+        return 0;
+    (void)time_of(q.kernel, &q.nest, &first, m, q.bytes);
+    for (int round = 0; round < p->rounds && (not_better <= most || not_worse <= most); round++) {
+        if (__rdtsc() - p->begin > p->ticks)
+            return 0;
+        const uint64_t a = time_of(q.kernel, &q.nest, &first, m, q.bytes), b = time_of(q.kernel, &q.nest, &second, m, q.bytes);
+        not_better += b >= a - a / MARGIN;
+        not_worse += a >= b - b / MARGIN;
     }
-    return better || (otherwise && !worse);
+    return not_better <= most ? 1 : not_worse <= most ? -1 : 0;
 }
 
-static void ask(dmlsplit_profile *profile, const memory *m)
+/* Asks whether `member`, which is `first` in the profile, had better be `second`. */
+#define ASK(question, regime, member, bit, one, other)                                                      \
+    do {                                                                                                    \
+        dmlsplit_profile first = *profile, second = *profile;                                               \
+        first.member = (one);                                                                               \
+        second.member = (other);                                                                            \
+        const int answer = compare(question, dms_stores_for(&first, regime, DMS_CLAIMED_AHEAD),             \
+                                   dms_stores_for(&second, regime, DMS_CLAIMED_AHEAD), m, p);               \
+        if (answer != 0) {                                                                                  \
+            profile->member = answer > 0 ? second.member : first.member;                                    \
+            profile->measured |= (uint32_t)(bit);                                                           \
+        }                                                                                                   \
+    } while (0)
+
+/* From which size one regime beats plain stores: from `size` on, or from where it is said now; of a copy or a transpose of that size. */
+static void ask_from(question q, dms_regime regime, uint64_t *from, dmlsplit_member bit, uint64_t yes, uint64_t no, dmlsplit_profile *profile,
+                     const memory *m, const patience *p)
 {
-    const dms_kernel *const runs = widest_kernel("runs_"), *const turns = widest_kernel("transpose_");
-    const dms_stores fetches[2] = {dms_streamed_stores(DMLSPLIT_FETCH_LINES), dms_streamed_stores(DMLSPLIT_FETCH_PAGES)};
-    const dms_stores claims[2] = {{DMS_PLAIN, 0, 0}, {DMS_CLAIMED, 0, DMS_CLAIMED_AHEAD}}, streams[2] = {claims[0], fetches[0]};
-    dms_loop matrix[2] = {{SIDE, SIDE * 4, 4}, {SIDE, 4, SIDE * 4}};
-    dms_nest run = {DMS_MOVE, DMS_NO_MATRIX, 0, STREAMED, 0, 0, claims[0], NULL}, turned = {DMS_TRANSPOSE, 0, 2, 4, 0, 0, claims[0], matrix};
-    const bool pages = is_better(runs, &run, fetches, m, STREAMED, profile->fetch == DMLSPLIT_FETCH_PAGES);
-    profile->fetch = pages ? DMLSPLIT_FETCH_PAGES : DMLSPLIT_FETCH_LINES;
-    run.run = COPIED;
-    if (2 * COPIED < profile->stream_copies && profile->level2 > 0) {
-        const bool claim = is_better(runs, &run, claims, m, COPIED, profile->claim < UINT64_MAX);
-        const bool turn = is_better(turns, &turned, streams, m, COPIED, profile->stream_turns < profile->stream_copies);
-        profile->claim = claim ? DMS_INTEL_CLAIM * profile->level2 : UINT64_MAX;
-        const uint64_t sooner = DMS_INTEL_STREAM_TURNS * profile->level2;
-        profile->stream_turns = turn && sooner < profile->stream_copies ? sooner : profile->stream_copies;
-    }
+    const int answer = compare(q, dms_stores_for(profile, DMS_PLAIN, 0), dms_stores_for(profile, regime, DMS_CLAIMED_AHEAD), m, p);
+    if (answer == 0)
+        return;
+    *from = answer > 0 ? yes : no;
+    profile->measured |= (uint32_t)bit;
 }
 
-void dms_measure(dmlsplit_profile *profile)
+static void ask(dmlsplit_profile *profile, const memory *m, const patience *p)
+{
+    const dms_kernel *const runs = widest_kernel("runs_"), *const transposes = widest_kernel("transpose_");
+    const dms_stores plain = dms_stores_for(profile, DMS_PLAIN, 0);
+    dms_loop matrix[2] = {{SIDE, SIDE * 4, 4}, {SIDE, 4, SIDE * 4}}, bytes[2] = {{SIDE, SIDE, 1}, {SIDE, 1, SIDE}};
+    dms_loop pieces[1] = {{COPIED / DMS_MEASURED_PIECE, DMS_MEASURED_PIECE, DMS_MEASURED_PIECE}};
+    const question copied = {runs, {DMS_MOVE, DMS_NO_MATRIX, 0, COPIED, 0, 0, plain, NULL}, COPIED};
+    const question streamed = {runs, {DMS_MOVE, DMS_NO_MATRIX, 0, STREAMED, 0, 0, plain, NULL}, STREAMED};
+    const question in_pieces = {runs, {DMS_MOVE, DMS_NO_MATRIX, 1, DMS_MEASURED_PIECE, 0, 0, plain, pieces}, COPIED};
+    const question transposed = {transposes, {DMS_TRANSPOSE, 0, 2, 4, 0, 0, plain, matrix}, SIDE * SIDE * 4};
+    const question turned_bytes = {transposes, {DMS_TRANSPOSE, 0, 2, 1, 0, 0, plain, bytes}, SIDE * SIDE};
+    const uint64_t usual = profile->stream_copies, sooner = DMS_INTEL_STREAM_TURNS * profile->level2;
+    ASK(streamed, DMS_STREAMED, fetch, DMLSPLIT_FETCH, DMLSPLIT_FETCH_LINES, DMLSPLIT_FETCH_PAGES);
+    if (profile->fetch == DMLSPLIT_FETCH_LINES)
+        ASK(streamed, DMS_STREAMED, ahead, DMLSPLIT_AHEAD, DMS_LINES_AHEAD, DMS_NEAREST_AHEAD);
+    ASK(in_pieces, DMS_PLAIN, call, DMLSPLIT_CALL, DMS_LEAST_CALLED, UINT64_MAX);
+    ASK(turned_bytes, DMS_PLAIN, cached_height, DMLSPLIT_CACHED_HEIGHT, DMS_TILE_HIGH, 1);
+    ASK(transposed, DMS_STREAMED, streamed_height, DMLSPLIT_STREAMED_HEIGHT, DMS_STREAMED_HIGH, 1);
+    if (2 * COPIED >= usual || profile->level2 == 0)
+        return;
+    ask_from(copied, DMS_CLAIMED, &profile->claim, DMLSPLIT_CLAIM, DMS_INTEL_CLAIM * profile->level2, UINT64_MAX, profile, m, p);
+    ask_from(transposed, DMS_STREAMED, &profile->stream_turns, DMLSPLIT_STREAM_TURNS, sooner < usual ? sooner : usual, usual, profile, m, p);
+    ask_from(copied, DMS_STREAMED, &profile->stream_copies, DMLSPLIT_STREAM_COPIES, 2 * COPIED, usual, profile, m, p);
+}
+
+void dms_measure(dmlsplit_profile *profile, int rounds, uint64_t ticks)
 {
     memory m = {malloc(STREAMED), malloc(STREAMED)};
+    const patience p = {rounds, __rdtsc(), ticks};
     if (m.target != NULL && m.source != NULL) {
         memset(m.target, 1, STREAMED);  /* or all pages would be one, of zeros */
         memset(m.source, 2, STREAMED);
-        ask(profile, &m);
+        ask(profile, &m, &p);
     }
     free(m.target);
     free(m.source);
@@ -91,10 +140,10 @@ void dms_measure(dmlsplit_profile *profile)
 
 #else
 
-/* No store is non-temporal, and nothing is claimed. */
-void dms_measure(dmlsplit_profile *profile)
+/* No store is non-temporal, and nothing was measured. */
+void dms_measure(dmlsplit_profile *profile, int rounds, uint64_t ticks)
 {
-    (void)profile;
+    (void)profile, (void)rounds, (void)ticks;
 }
 
 #endif

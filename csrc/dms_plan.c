@@ -149,11 +149,9 @@ static uint64_t bytes_read(const dmlsplit_plan *plan)
 /* Lines are claimed from the profile's traffic on, and on every CPU from so many times what the caches nearest the core hold; 0: never. */
 static dms_stores choose_regime(const dmlsplit_profile *profile, uint64_t traffic, uint64_t stream, uint64_t claim, uint64_t times, uintptr_t ahead)
 {
-    const dms_stores claimed = {DMS_CLAIMED, 0, ahead}, plain = {DMS_PLAIN, 0, 0};
     const bool is_large = times > 0 && profile->level2 > 0 && traffic >= times * profile->level2;
-    if (traffic >= stream)
-        return dms_streamed_stores(profile->fetch);
-    return is_large || traffic >= claim ? claimed : plain;
+    const dms_regime regime = traffic >= stream ? DMS_STREAMED : is_large || traffic >= claim ? DMS_CLAIMED : DMS_PLAIN;
+    return dms_stores_for(profile, regime, ahead);
 }
 
 /* Turned bytes wait for a line in each of 64 rows: an NHWC view took 4.0 times memcpy's time, and 2.4 when lines were claimed (Zen 5, after others had used

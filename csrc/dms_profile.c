@@ -1,10 +1,15 @@
 /* dms_profile.c - the machine as data: the sizes of its caches, and how to store by how much is read and written */
-#define _CRT_SECURE_NO_WARNINGS         /* MSVC's name for getenv */
+#define _CRT_SECURE_NO_WARNINGS         /* MSVC's name for getenv and fopen */
+#define _XOPEN_SOURCE 700               /* stat, in C11 without extensions */
 #include "dms_cached.h"
 #include "dms_cpuid.h"
 #include "dms_struct.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#ifndef _WIN32
+#include <sys/stat.h>
+#endif
 #include <string.h>
 
 #ifndef DMLSPLIT_MEASURE
@@ -12,7 +17,7 @@
 #endif
 
 /* Intel's leaf 4 and AMD's leaf 0x8000001D have one format (Intel SDM volume 2A, CPUID; AMD APM volume 3, E.4.15): one cache a subleaf, type
- * 0 after the last. Notes the data or unified cache of level 2, and the largest one. */
+ * 0 after the last. Notes the data or unified caches of levels 1 and 2, and the largest one. */
 static void read_caches(uint32_t leaf, dmlsplit_profile *profile)
 {
     enum { MOST_CACHES = 16 };          /* a hypervisor that repeats the last one for ever */
@@ -25,6 +30,10 @@ static void read_caches(uint32_t leaf, dmlsplit_profile *profile)
         const uint64_t size = ways * partitions * line * ((uint64_t)r.ecx + 1);
         if (type == 2)                  /* instructions */
             continue;
+        if (level == 1) {
+            profile->level1 = size;
+            profile->level1_ways = (uint32_t)ways;
+        }
         if (level == 2)
             profile->level2 = size;
         if (size > profile->last_level)
@@ -65,7 +74,7 @@ static void read_machine(dmlsplit_profile *profile)
 }
 
 /* A number of bytes, if the variable holds nothing else. */
-static void read_variable(const char *name, uint64_t *bytes, dmlsplit_profile *profile)
+static void read_variable(const char *name, uint64_t *bytes, dmlsplit_member member, dmlsplit_profile *profile)
 {
     const char *text = getenv(name);
     char *end = NULL;
@@ -75,17 +84,46 @@ static void read_variable(const char *name, uint64_t *bytes, dmlsplit_profile *p
     if (*end != '\0')
         return;
     *bytes = value;
+    profile->given |= (uint32_t)member;
     profile->origin = DMLSPLIT_FROM_SETTINGS;
+}
+
+/* Others may block whoever opens them. */
+static bool is_regular(const char *name)
+{
+#ifdef _WIN32
+    return name != NULL;
+#else
+    struct stat about;
+    return stat(name, &about) == 0 && S_ISREG(about.st_mode);
+#endif
+}
+
+/* A file of a few lines. */
+static void read_file(const char *name, dmlsplit_profile *profile)
+{
+    char text[4096];
+    FILE *const file = name != NULL && *name != '\0' && is_regular(name) ? fopen(name, "rb") : NULL;
+    if (file == NULL)
+        return;
+    const size_t size = fread(text, 1, sizeof text - 1, file);
+    const bool all = size < sizeof text - 1 && ferror(file) == 0;
+    (void)fclose(file);
+    text[size] = '\0';
+    if (all && strlen(text) == size && dmlsplit_parse_profile(text, profile, NULL) == DMLSPLIT_OK)
+        profile->origin = DMLSPLIT_FROM_SETTINGS;
 }
 
 static void read_variables(dmlsplit_profile *profile)
 {
     const char *const fetch = getenv("DMLSPLIT_FETCH"), *const measure = getenv("DMLSPLIT_MEASURE");
-    read_variable("DMLSPLIT_STREAM_COPIES", &profile->stream_copies, profile);
-    read_variable("DMLSPLIT_STREAM_TURNS", &profile->stream_turns, profile);
-    read_variable("DMLSPLIT_CLAIM", &profile->claim, profile);
+    read_file(getenv("DMLSPLIT_PROFILE"), profile);
+    read_variable("DMLSPLIT_STREAM_COPIES", &profile->stream_copies, DMLSPLIT_STREAM_COPIES, profile);
+    read_variable("DMLSPLIT_STREAM_TURNS", &profile->stream_turns, DMLSPLIT_STREAM_TURNS, profile);
+    read_variable("DMLSPLIT_CLAIM", &profile->claim, DMLSPLIT_CLAIM, profile);
     if (fetch != NULL && (strcmp(fetch, "pages") == 0 || strcmp(fetch, "lines") == 0)) {
         profile->fetch = strcmp(fetch, "pages") == 0 ? DMLSPLIT_FETCH_PAGES : DMLSPLIT_FETCH_LINES;
+        profile->given |= DMLSPLIT_FETCH;
         profile->origin = DMLSPLIT_FROM_SETTINGS;
     }
     profile->reserved = measure != NULL && strcmp(measure, "0") == 0;  /* not to be measured */
@@ -113,13 +151,18 @@ static void keep(state of, const dmlsplit_profile *profile)
         dms_store_cached(&kept[of][i], words[i]);
 }
 
+void dms_detect_profile(dmlsplit_profile *profile)
+{
+    memset(profile, 0, sizeof *profile);
+    profile->struct_size = sizeof *profile;
+    read_machine(profile);
+    read_variables(profile);
+}
+
 static void keep_detected(void)
 {
     dmlsplit_profile profile;
-    memset(&profile, 0, sizeof profile);
-    profile.struct_size = sizeof profile;
-    read_machine(&profile);
-    read_variables(&profile);
+    dms_detect_profile(&profile);
     keep(DETECTED, &profile);
 }
 
@@ -172,6 +215,9 @@ dmlsplit_status dmlsplit_set_profile(const dmlsplit_profile *profile)
     const dmlsplit_status status = dms_take_struct(&given, sizeof given, profile, profile->struct_size, DMS_FIRST_PROFILE);
     if (status != DMLSPLIT_OK)
         return status;
+    const uint32_t cached = given.cached_height;
+    if (given.streamed_height > DMS_STREAMED_HIGH || cached > DMS_TILE_HIGH || (cached & (cached - 1)) != 0 || given.ahead > DMS_MOST_AHEAD)
+        return DMLSPLIT_BAD_PROFILE;
     given.origin = DMLSPLIT_FROM_SETTINGS;
     keep(SET, &given);
     enter(SET);
@@ -186,7 +232,7 @@ void dms_profile_for(uint64_t traffic, dmlsplit_profile *profile)
     if (at % STATES != DETECTED || !dms_swap_cached(&now, at, measuring))
         return;                         /* another thread measures, or has */
     profile->origin = DMLSPLIT_FROM_MEASURING;
-    dms_measure(profile);
+    dms_measure(profile, DMS_MEASURED_ROUNDS, DMS_MEASURED_TICKS);
 #ifdef DMS_TESTING
     if (dms_while_measuring != NULL)
         dms_while_measuring();
@@ -195,4 +241,38 @@ void dms_profile_for(uint64_t traffic, dmlsplit_profile *profile)
         keep(MEASURED, profile);
     if (!dms_swap_cached(&now, measuring, at - DETECTED + MEASURED))
         (void)recall(profile);          /* a profile was set meanwhile */
+}
+
+dmlsplit_status dmlsplit_measure_profile(dmlsplit_profile *profile)
+{
+    dmlsplit_profile found;
+    if (profile == NULL)
+        return DMLSPLIT_NULL_POINTER;
+    if (!dms_is_struct_size(profile->struct_size, DMS_FIRST_PROFILE))
+        return DMLSPLIT_BAD_STRUCT_SIZE;
+    memset(&found, 0, sizeof found);
+    found.struct_size = sizeof found;
+    read_machine(&found);
+    found.origin = DMLSPLIT_FROM_MEASURING;
+    dms_measure(&found, DMS_TUNED_ROUNDS, UINT64_MAX);
+    dms_give_struct(profile, profile->struct_size, &found, sizeof found);
+    return DMLSPLIT_OK;
+}
+
+/* ---- What plans take from a profile ---- */
+
+dms_stores dms_stores_for(const dmlsplit_profile *p, dms_regime regime, uintptr_t claimed)
+{
+    const bool pages = p->fetch == DMLSPLIT_FETCH_PAGES;
+    const uintptr_t ahead = pages ? DMS_PAGES_AHEAD : p->ahead > 0 ? p->ahead : DMS_LINES_AHEAD;
+    dms_stores s;
+    s.regime = regime;
+    s.page = regime == DMS_STREAMED && pages ? 4095 : 0;
+    s.ahead = regime == DMS_STREAMED ? ahead : regime == DMS_CLAIMED ? claimed : 0;
+    s.call = p->call > 0 ? p->call : DMS_LEAST_CALLED;
+    s.streamed_height = p->streamed_height > 0 ? p->streamed_height : DMS_STREAMED_HIGH;
+    s.cached_height = p->cached_height > 0 ? p->cached_height : DMS_TILE_HIGH;
+    s.ways = p->level1_ways > 0 ? p->level1_ways : DMS_LEVEL1_WAYS;
+    s.way = p->level1_ways > 0 ? (uint32_t)(p->level1 / p->level1_ways) : DMS_LEVEL1_WAY;
+    return s;
 }

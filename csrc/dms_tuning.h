@@ -1,7 +1,7 @@
 /* dms_tuning.h - every number of the core that was tuned: what it bounds, its unit, and the machine that it was measured on
  *
  * Machines   Zen 4: AMD EPYC, family 25. Zen 5: AMD EPYC, family 26, L1 48 KiB in 12 ways, L2 1 MiB, L3 32 MiB. Intel: Sapphire or Emerald Rapids,
- *            L2 2 MiB. All are virtual machines with 2 cores, gcc 12.2, November 2026. "Not recorded": the number is older than these notes; no measurement of it is kept.
+ *            L2 2 MiB. All are virtual machines with 2 cores, gcc 12.2, November 2026. "Not recorded": no measurement of the number is kept.
  *            "Derived": it follows from what is said, and is no measurement. No number was measured on an Arm machine.
  * Profile    What differs from machine to machine in the first place is in dmlsplit_profile, whose defaults are here (dms_profile.c).
  * Not here   What the structure of a kernel dictates: widths of vectors, registers, rounds of a transposition; and limits that only bound memory.
@@ -17,7 +17,8 @@ enum {
     DMS_INTEL_LEVEL2_MOST = 4 << 20,    /* second-level caches for which the two rules below hold. Intel */
     DMS_INTEL_STREAM_TURNS = 2,         /* times level 2: transposes pass by the caches. Intel */
     DMS_INTEL_CLAIM = 1,                /* times level 2: lines are claimed. Intel */
-    DMS_LEAST_MEASURED = 8 << 20,       /* traffic of the smallest run for which the machine is measured. Not recorded */
+    DMS_LEAST_MEASURED = 512 << 20,     /* traffic of the smallest run for which the machine is measured: 60 ms at 8.5 GB/s. Derived */
+    DMS_MEASURED_TICKS = 120000000,     /* ticks of the CPU's clock that measuring takes: 60 ms at 2 GHz. Derived */
 
     /* ---- Measuring ---- */
     DMS_MEASURED_ROUNDS = 6,            /* in all of which an answer has to be the same. Not recorded */
@@ -25,9 +26,14 @@ enum {
     DMS_MEASURED_SIDE = 1024,           /* elements of 4 bytes: rows and columns of the matrix. Derived: COPIED */
     DMS_MEASURED_COPIED = 4 << 20,      /* of a copy within the last level. Not recorded */
     DMS_MEASURED_STREAMED = 16 << 20,   /* and beyond it. Not recorded */
+    DMS_MEASURED_PIECE = 1 << 18,       /* of pieces that memcpy or a loop copies. Not recorded */
+    DMS_TUNED_ROUNDS = 32,              /* where there is time, */
+    DMS_MEASURED_OUTLIERS = 8,          /* of which one in so many may say otherwise. Not recorded */
+    DMS_NEAREST_AHEAD = 1024,           /* the other distance that is tried. Zen 4 */
 
     /* ---- Prefetching ---- */
     DMS_LINES_AHEAD = 16384,            /* where lines are prefetched before they are read. Zen 5; a Zen 4 read rows of 5 + 7 + 9 bytes faster at 1024 */
+    DMS_MOST_AHEAD = 1 << 20,           /* that a profile may ask for. Derived: more leaves the second-level cache */
     DMS_PAGES_AHEAD = 8192,             /* where pages are: the page after the next one. Intel */
     DMS_NEAR_AHEAD = 4096,              /* several streams, or short pieces. Zen 5 */
     DMS_CLAIMED_AHEAD = 1024,           /* prefetchw. Intel */
@@ -38,8 +44,7 @@ enum {
 
     /* ---- Pieces and runs ---- */
     DMS_SHORTEST_STREAM = 1024,         /* shorter pieces with gaps between them are stored plainly. Not recorded */
-    DMS_LONGEST_INLINE = 4096,          /* shorter runs are copied by the loop of a kernel. Not recorded */
-    DMS_LEAST_CALLED = 2 * DMS_LONGEST_INLINE,  /* longer pieces are left to memcpy. Zen 5: 0.91 of its time for 0.97; slower on Zen 4 */
+    DMS_LEAST_CALLED = 8192,            /* contiguous runs of half as much, and longer pieces are left to memcpy. Zen 5: 0.91 of its time for 0.97; slower on Zen 4 */
     DMS_MOST_CALLED = 1 << 18,          /* that memcpy gets at once: below glibc's limit of rep movsb. Zen 5, glibc 2.36 */
     DMS_SCALAR_CALLED = 128,            /* the scalar kernel calls memcpy for longer runs. Not recorded */
     DMS_FILL_PATTERN = 1024,            /* of a run that is repeated. Zen 5 */

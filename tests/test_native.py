@@ -225,13 +225,13 @@ def test_fetches_from_the_environment(monkeypatch, fetch):
 
 @pytest.mark.parametrize(("switch", "origin"), [(None, "measuring"), ("0", "CPUID")])
 def test_a_large_plan_measures_the_machine_unless_that_is_switched_off(monkeypatch, switch, origin):
-    for name in ("STREAM_COPIES", "STREAM_TURNS", "CLAIM", "FETCH", "MEASURE"):
+    for name in ("STREAM_COPIES", "STREAM_TURNS", "CLAIM", "FETCH", "MEASURE", "PROFILE"):
         monkeypatch.delenv(f"DMLSPLIT_{name}", raising=False)
     if switch is not None:
         monkeypatch.setenv("DMLSPLIT_MEASURE", switch)
     code = (
         "from dmlsplit.native import core\n"
-        "core.Plan(core.SPLIT, 1, (3, 1 << 20), None, 0, (1, 2), None)\n"
+        "core.Plan(core.SPLIT, 1, (3, 60 << 20), None, 0, (1, 2), None)\n"
         "assert core.profile().origin == 'CPUID'\n"
         "print(core.measured_profile().origin)"
     )

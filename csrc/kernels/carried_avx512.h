@@ -39,7 +39,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector carry(vector v, vector rotation, __mm
 static DMS_TARGET void copy_carried(const dms_channels *channels, const void *tables, bool split, uint64_t block, const dms_stores *stores, bool carries,
                                     dms_stretch_copier *copy_few, carry_function *copy_blocks)
 {
-    static const dms_stores plain = {DMS_PLAIN, 0, 0};
+    static const dms_stores plain = {.regime = DMS_PLAIN};
     const size_t targets = split ? channels->count : 1;
     uint64_t left = channels->rows;
     uintptr_t fills = 0;

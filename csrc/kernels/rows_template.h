@@ -18,13 +18,13 @@
 #define MOST_WRITERS 128
 
 /* Copies without streaming. Large pieces: aligned stores between two that overlap them. claimed: so many bytes ahead; 0: never. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_piece)(char *to, const char *from, size_t size, uintptr_t claimed)
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_piece)(char *to, const char *from, size_t size, uintptr_t claimed, uint64_t call)
 {
     if (size < VECTOR) {
         dms_copy_short(to, from, size);
         return;
     }
-    if (claimed == 0 && size >= DMS_LEAST_CALLED) {    /* memcpy may have instructions for it */
+    if (claimed == 0 && size >= call) {                /* memcpy may have instructions for it */
         dms_copy_long(to, from, size);
         return;
     }
@@ -66,7 +66,7 @@ enum { ROOM = 3 * DMS_LINE };
  * load of what was stored by parts waits for all stores before it. */
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece *p, const dms_stores *stores)
 {
-    const dms_stores near = {DMS_STREAMED, 0, DMS_NEAR_AHEAD}, fetch = p->size >= DMS_LONG_PIECE_FETCHED || stores->page > 0 ? *stores : near;
+    const uintptr_t page = stores->page, ahead = p->size >= DMS_LONG_PIECE_FETCHED || page > 0 ? stores->ahead : DMS_NEAR_AHEAD;
     const char *from = p->from;
     size_t size = p->size;
     if ((uintptr_t)w->line + w->fill != (uintptr_t)p->to) { /* at first nothing waits, and line is bytes itself */
@@ -91,7 +91,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece
             size -= head;
         }
         for (; size >= DMS_LINE; size -= DMS_LINE, line += DMS_LINE, from += DMS_LINE) {
-            DMS_FETCH(from, &fetch);
+            DMS_FETCH(from, page, ahead);
             DMS_NAME(stream_line)(line, from);
         }
         if (head > 0)
@@ -103,7 +103,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece
     }
 }
 
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_pieces)(piece *pieces, size_t count, uint64_t rows, uintptr_t claimed)
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_pieces)(piece *pieces, size_t count, uint64_t rows, uintptr_t claimed, uint64_t call)
 {
     for (; rows > 0; rows--)
         for (size_t i = 0; i < count; i++) {
@@ -112,7 +112,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_pieces)(piece *pieces, si
             const char *const from = p->from;
             p->to += p->to_step;
             p->from += p->from_step;
-            DMS_NAME(copy_piece)(to, from, p->size, claimed);
+            DMS_NAME(copy_piece)(to, from, p->size, claimed, call);
         }
 }
 
@@ -120,7 +120,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_pieces)(piece *pieces, si
 static DMS_TARGET void DMS_NAME(put_pieces)(piece *pieces, size_t count, uint64_t rows, dms_lines *writers, bool split, const dms_stores *stores)
 {
     if (!dms_is_streamed(stores)) {
-        DMS_NAME(copy_pieces)(pieces, count, rows, stores->ahead);
+        DMS_NAME(copy_pieces)(pieces, count, rows, stores->ahead, stores->call);
     } else if (split) {
         for (; rows > 0; rows--)
             for (size_t i = 0; i < count; i++)
@@ -171,7 +171,11 @@ static DMS_TARGET void DMS_NAME(copy_rows)(const dmlsplit_plan *plan, const dms_
 {
     const uint64_t begin = *part;
     const bool streamed = is_streamable(plan);
-    const dms_stores plain = {DMS_PLAIN, 0, 0}, stores = streamed || plan->copies.regime == DMS_CLAIMED ? plan->copies : plain;
+    dms_stores stores = plan->copies;
+    if (!streamed && dms_is_streamed(&stores)) {
+        stores.regime = DMS_PLAIN;
+        stores.ahead = 0;
+    }
     dms_stretch stretch;
     piece pieces[MOST_WRITERS];
     _Alignas(DMS_LINE) char lines[MOST_WRITERS][ROOM];

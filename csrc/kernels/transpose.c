@@ -10,13 +10,12 @@
 #include "../dms_checked.h"
 #include "../dms_transpose.h"
 
-/* Whether the lines of a square share sets of a first-level cache, in which there is room for 8 each or little more, because rows lie a power of two
+/* Whether the lines of a square share sets of a first-level cache, in which there is room for as many each as it has ways, because rows lie a power of two
  * apart: those that are fetched would drive each other out. */
-static bool share_sets(int64_t apart, size_t side)
+static bool share_sets(int64_t apart, size_t side, const dms_stores *stores)
 {
-    enum { WAY = DMS_LEVEL1_WAY, WAYS = DMS_LEVEL1_WAYS };
     const uintptr_t step = (uintptr_t)apart & (0 - (uintptr_t)apart);
-    return side * (step < WAY ? step : WAY) > WAYS * WAY;
+    return side * (step < stores->way ? step : stores->way) > (size_t)stores->ways * stores->way;
 }
 
 /* Rows of the target that all begin at one place in a line are whole lines after a head; short ones may be lines together; others are carried on, in
@@ -41,15 +40,16 @@ static dms_sink choose_sink(const dms_turner *turner, size_t element_size, uint6
  * height. Measured (Zen 5, DMLSPLIT_MEASURE=0) as multiples of memcpy's time, in place of tiles eight squares high and two wide: 2048 x 2048 of one byte
  * stacked 2.6, 3.8; 1040 x 1024 of two bytes 2.0, 2.6; 512 long parts of one byte 1.9, 2.25, on AVX-512 alone; 1,024 columns of as many rows of four
  * bytes, low, 1.6, 2.2. */
-static void shape_stored(dms_tile *tile, const dms_turner *turner, const dms_side *from, const dms_side *to)
+static void shape_stored(dms_tile *tile, const dms_turner *turner, const dms_side *from, const dms_side *to, const dms_stores *stores)
 {
     const size_t size = tile->element_size, side = tile->side;
-    const bool together = share_sets(from->step, side), low = size > 1 && together && !share_sets(to->step, DMS_TILE_SQUARES * side);
-    const bool crowded = share_sets(to->step, side);
+    const bool together = share_sets(from->step, side, stores);
+    const bool low = size > 1 && together && !share_sets(to->step, DMS_TILE_SQUARES * side, stores);
+    const bool crowded = share_sets(to->step, side, stores);
     const bool many = to->listed != NULL && turner->vector == DMS_LINE && from->count >= DMS_LONG_COLUMN && to->count >= side;
     const bool stacked = from->count >= DMS_STACK * side && (size == 1 ? crowded || many : size == 2 && crowded && !together);
     tile->sink = stacked ? DMS_STACKED : DMS_STORED;
-    tile->height = (stacked ? DMS_STACK : low ? 1 : DMS_TILE_HIGH) * side;
+    tile->height = (stacked ? DMS_STACK : low ? 1 : stores->cached_height) * side;
     size_t high = 1;                    /* squares of a tile, which has so many altogether */
     while (high * side < tile->height && high * side < from->count)
         high *= 2;
@@ -58,7 +58,7 @@ static void shape_stored(dms_tile *tile, const dms_turner *turner, const dms_sid
 
 /* Past the caches a tile is wide, and the next one is fetched meanwhile, unless its lines drove each other out: 8192 x 4096 of four bytes 1.3 in place
  * of 1.8; of two bytes 1.8, and 2.5 in tiles of one square's height. */
-static void shape_streamed(dms_tile *tile, const dms_side *to)
+static void shape_streamed(dms_tile *tile, const dms_side *to, const dms_stores *stores)
 {
     const size_t size = tile->element_size, side = tile->side;
     tile->height = side;
@@ -66,7 +66,7 @@ static void shape_streamed(dms_tile *tile, const dms_side *to)
         tile->height = DMS_TILE_ROWS;
         tile->width = dms_smaller(DMS_MOST_GATHERED / (uint64_t)to->step, DMS_TILE_COLUMNS);
     } else if (tile->sink == DMS_LINES) {
-        tile->height = (tile->fetched ? DMS_STREAMED_HIGH : DMS_STREAMED_HIGH_UNFETCHED) * side;
+        tile->height = (tile->fetched ? stores->streamed_height : dms_smaller(stores->streamed_height, DMS_STREAMED_HIGH_UNFETCHED)) * side;
         tile->width = dms_smaller(DMS_STREAMED_WIDE / size, DMS_TILE_COLUMNS);
     } else {
         tile->width = dms_smaller(DMS_CARRIED_WIDE / size, DMS_MOST_CARRIED);
@@ -89,11 +89,11 @@ static void shape_tile(dms_tile *tile, const dms_turner *turner, size_t element_
     tile->side = (size_t)DMS_LINE >> shift;
     tile->sink = streamed ? choose_sink(turner, element_size, from->count, to) : DMS_STORED;
     tile->claimed = stores->regime == DMS_CLAIMED;
-    tile->fetched = streamed && !share_sets(from->step, tile->side);
+    tile->fetched = streamed && !share_sets(from->step, tile->side, stores);
     if (tile->sink == DMS_STORED)
-        shape_stored(tile, turner, from, to);
+        shape_stored(tile, turner, from, to, stores);
     else
-        shape_streamed(tile, to);
+        shape_streamed(tile, to, stores);
     const bool aside = from->listed != NULL || from->count <= tile->height;     /* the next tile to fetch is, not below */
     tile->next = aside ? (int64_t)(tile->width * element_size) : (int64_t)tile->height * from->step;
     if (aside && to->count <= tile->width)

@@ -39,6 +39,7 @@ COMMANDS: Final = {
     "run": "Execute a DxDispatch model on the CPU.",
     "split": "Split an array in a file, of any size.",
     "support": "Show the data types and ranks that an operator takes.",
+    "tune": "Measure this machine, and write a profile for plans.",
 }
 """Name of a command, and of its module, which is imported when the command is asked for -> its help in one line."""
 

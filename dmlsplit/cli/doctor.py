@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import stat
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import click
 
 from dmlsplit._version import __version__
 from dmlsplit.cli import _streams
+from dmlsplit.system.printable import printable
 
 OPTIONAL_PACKAGES: Final = {"onnx": "onnx", "ml_dtypes": "onnx", "defusedxml": "openvino", "jinja2": "html"}
 """Importable name -> the extra of dmlsplit that installs it."""
@@ -57,21 +62,40 @@ def _extension() -> tuple[list[str], bool]:
         return [f"extension    missing ({core.IMPORT_ERROR}): {remedy}"], True
     try:
         number, features, kernels = core.version(), core.cpu_features(), core.kernels()
-        profile = core.measured_profile()
+        profile = core.profile()
     except AttributeError as error:
         return [f"extension    left over from another version ({error}); reinstall dmlsplit"], True
     lines = [
         f"extension    {number}",
         f"cpu          {platform.machine()}: {' '.join(features) or 'no feature that a kernel asks for'}",
-        f"profile      {profile}",
+        *(f"profile      {line}" for line in profile.lines()),
     ]
+    unread = _unread_profile(core.parse_profile)
+    if unread is not None:
+        lines.append(f"profile      {unread}")
     for kernel in kernels:
         state = "available" if kernel.available else "not available on this CPU"
         lines.append(f"kernel       {kernel.name} ({kernel.isa}): {state}")
     stale = number != __version__
     if stale:
         lines[0] += f", which is not that of the package ({__version__}); reinstall dmlsplit"
-    return lines, stale
+    return lines, stale or unread is not None
+
+
+def _unread_profile(parse: Callable[[str], object]) -> str | None:
+    """Why the core passes over the file that DMLSPLIT_PROFILE names; None: it does not, or there is none."""
+    path = os.environ.get("DMLSPLIT_PROFILE")
+    if not path:
+        return None
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return f"DMLSPLIT_PROFILE={printable(path)} is no regular file"
+        parse(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        return f"DMLSPLIT_PROFILE={printable(path)} cannot be read: {error.strerror}"
+    except ValueError as error:
+        return f"DMLSPLIT_PROFILE={printable(path)} is not taken: {error}"
+    return None
 
 
 def _optional(name: str, extra: str) -> str:

@@ -271,6 +271,42 @@ class Profile(NamedTuple):
     """How loads are prefetched: a name of FETCHES."""
     origin: str = "settings"
     """A name of ORIGINS."""
+    call: int = 0
+    """Bytes from which contiguous pieces are left to the C library; 0: the default."""
+    ahead: int = 0
+    """Bytes that lines are prefetched ahead; 0: the default."""
+    streamed_height: int = 0
+    """Squares of the height of transposes' tiles past the caches; 0: the default."""
+    cached_height: int = 0
+    """The same within the caches."""
+    level1: int = 0
+    level1_ways: int = 0
+    measured: int = 0
+    """Members that were measured, by bits of MEMBERS."""
+    given: int = 0
+    """Members that a variable or the file of DMLSPLIT_PROFILE gives."""
+
+    def origin_of(self, member: str) -> str:
+        """Where a member comes from: its variable or file, a measurement, set_profile, CPUID, or the defaults."""
+        bit = 1 << MEMBERS.index(member)
+        if self.given & bit:
+            return "environment"
+        if self.measured & bit:
+            return "measured"
+        if self.origin == "settings" and not self.given:
+            return "set"
+        return "CPUID" if member in MEMBERS[:4] else "default"
+
+    def lines(self) -> list[str]:
+        """Each cache, and each member with its value and its origin."""
+        caches = {"level1": self.level1, "level2": self.level2, "last_level": self.last_level}
+        lines = [f"{name} {size} bytes (CPUID)" if size else f"{name} not known" for name, size in caches.items()]
+        for member in MEMBERS:
+            value = getattr(self, member)
+            shown = "never" if isinstance(value, int) and value >= NEVER else value
+            shown = DEFAULTS[member] if shown == 0 and member in DEFAULTS else shown
+            lines.append(f"{member} {shown} ({self.origin_of(member)})")
+        return lines
 
     def __str__(self) -> str:
         starts = {
@@ -285,20 +321,70 @@ class Profile(NamedTuple):
 
 FETCHES: Final = ("lines", "pages")
 ORIGINS: Final = ("CPUID", "measuring", "settings")
+MEMBERS: Final = (
+    "stream_copies",
+    "stream_turns",
+    "claim",
+    "fetch",
+    "call",
+    "ahead",
+    "streamed_height",
+    "cached_height",
+)
+"""Names of dmlsplit_member, in the order of their bits."""
+DEFAULTS: Final = {"call": 8192, "ahead": 16384, "streamed_height": 3, "cached_height": 8}
+"""What 0 stands for: dms_tuning.h."""
+PROFILE_VARIABLE: Final = "DMLSPLIT_PROFILE"
+
+
+def _new_profile() -> Any:
+    return ffi.new("dmlsplit_profile *", {"struct_size": ffi.sizeof("dmlsplit_profile")})
+
+
+def _profile_of(found: Any) -> Profile:
+    fields = {name: getattr(found, name) for name in Profile._fields}
+    return Profile(**fields)._replace(fetch=FETCHES[found.fetch], origin=ORIGINS[found.origin])
+
+
+def _c_profile(given: Profile) -> Any:
+    names = {"fetch": FETCHES.index(given.fetch), "origin": ORIGINS.index(given.origin)}
+    fields = {"struct_size": ffi.sizeof("dmlsplit_profile"), **given._asdict(), **names}
+    return ffi.new("dmlsplit_profile *", fields)
 
 
 def profile() -> Profile:
     require()
-    found = ffi.new("dmlsplit_profile *", {"struct_size": ffi.sizeof("dmlsplit_profile")})
+    found = _new_profile()
     _check(lib.dmlsplit_get_profile(found))
-    level2, last_level, copies, turns, claim = (int(getattr(found, name)) for name in Profile._fields[:5])
-    return Profile(level2, last_level, copies, turns, claim, FETCHES[found.fetch], ORIGINS[found.origin])
+    return _profile_of(found)
 
 
 def measured_profile() -> Profile:
-    """Makes a plan that is large enough to measure the machine (20 to 60 ms the first time); returns the profile."""
-    Plan(SPLIT, 1, (16, 1 << 20), None, 0, (8, 8), None)
+    """Makes a plan that is large enough to measure the machine (60 ms the first time); returns the profile."""
+    Plan(SPLIT, 1, (16, 1 << 25), None, 0, (8, 8), None)
     return profile()
+
+
+def measure_profile() -> Profile:
+    """The profile that a careful measurement gives, which takes seconds; plans do not have it."""
+    require()
+    found = _new_profile()
+    _check(lib.dmlsplit_measure_profile(found))
+    return _profile_of(found)
+
+
+def format_profile(given: Profile) -> str:
+    """A profile as the text of a file that DMLSPLIT_PROFILE names."""
+    require()
+    return _text(lib.dmlsplit_format_profile, _c_profile(given))
+
+
+def parse_profile(text: str) -> Profile:
+    """The profile of such a text, members that it lacks as this machine has them; ValueError names a wrong line."""
+    found, line = _c_profile(profile()), ffi.new("uint32_t *")
+    if "\0" in text or lib.dmlsplit_parse_profile(text.encode(), found, line) != lib.DMLSPLIT_OK:
+        raise ValueError(f"line {line[0]} is neither a member of a profile with its value nor a comment")
+    return _profile_of(found)
 
 
 def set_profile(new: Profile | None) -> None:
@@ -307,9 +393,7 @@ def set_profile(new: Profile | None) -> None:
     if new is None:
         _check(lib.dmlsplit_set_profile(ffi.NULL))
         return
-    names = {"fetch": FETCHES.index(new.fetch), "origin": ORIGINS.index(new.origin)}
-    given = {"struct_size": ffi.sizeof("dmlsplit_profile"), **new._asdict(), **names}
-    _check(lib.dmlsplit_set_profile(ffi.new("dmlsplit_profile *", given)))
+    _check(lib.dmlsplit_set_profile(_c_profile(new)))
 
 
 class Kernel(NamedTuple):

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int check_failures;
 static const char *check_case = "";     /* named in front of a failure */
@@ -56,7 +57,12 @@ enum { PLAIN, CLAIMED, STREAMED, STREAMED_BY_PAGES, REGIMES };
 static inline void use_regime(int regime)
 {
     const uint64_t stream = regime >= STREAMED ? 0 : UINT64_MAX, claim = regime == CLAIMED ? 0 : UINT64_MAX;
-    const dmlsplit_profile profile = {sizeof profile, regime == STREAMED_BY_PAGES, 0, 0, stream, stream, claim, 0, 0};
+    dmlsplit_profile profile;
+    memset(&profile, 0, sizeof profile);
+    profile.struct_size = sizeof profile;
+    profile.fetch = regime == STREAMED_BY_PAGES;
+    profile.stream_copies = profile.stream_turns = stream;
+    profile.claim = claim;
     CHECK_EQUAL(dmlsplit_set_profile(&profile), DMLSPLIT_OK);
 }
 

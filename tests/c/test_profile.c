@@ -46,7 +46,7 @@ static void profiles(void)
 {
     static const uint64_t square[] = {64, 64};
     static const int64_t turned[] = {4, 256};
-    dmlsplit_profile found = {sizeof found, 0, 0, 0, 0, 0, 0, 0, 0}, given = {sizeof given, 0, 0, 0, 0, 0, UINT64_MAX, 0, 0};
+    dmlsplit_profile found = {.struct_size = sizeof found}, given = {.struct_size = sizeof given, .claim = UINT64_MAX};
     check_case = "profiles";
     CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
     CHECK_EQUAL(dmlsplit_get_profile(&found), DMLSPLIT_OK);
@@ -90,8 +90,9 @@ static void regimes(void)
             for (int is_claimed = 0; is_claimed < 2; is_claimed++)
                 for (int is_streamed = 0; is_streamed < 2; is_streamed++) {
                     const uint64_t traffic = is_repeated ? LEAST_READ : TRAFFIC, more = (traffic + 4095) / 4096 * 4096 + 4096;
-                    const dmlsplit_profile given = {sizeof given, fetch, 0, 0, is_streamed ? traffic / 4096 * 4096 : more, 0,
-                                                    is_claimed ? traffic / 4096 * 4096 : more, 0, 0};
+                    const dmlsplit_profile given = {.struct_size = sizeof given, .fetch = fetch,
+                                                    .stream_copies = is_streamed ? traffic / 4096 * 4096 : more,
+                                                    .claim = is_claimed ? traffic / 4096 * 4096 : more};
                     const dmlsplit_geometry g = one_part(1, rows, is_repeated ? repeated : packed);
                     dmlsplit_plan *plan = NULL;
                     CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
@@ -110,7 +111,7 @@ static void fills(void)
     static const uint64_t rows[] = {9, 1024};
     static const int64_t repeated[] = {0, 1};
     enum { COUNTED = 9 * 1024 / 3 * 2 + 1024 };
-    dmlsplit_profile given = {sizeof given, DMLSPLIT_FETCH_LINES, 0, 0, 0, 0, UINT64_MAX, 0, 0};
+    dmlsplit_profile given = {.struct_size = sizeof given, .claim = UINT64_MAX};
     check_case = "fills";
     for (int is_streamed = 0; is_streamed < 2; is_streamed++)
         for (int is_claimed = 0; is_claimed < 2; is_claimed++) {
@@ -136,18 +137,24 @@ static void fills(void)
  * the library was compiled without. */
 static void measured(void)
 {
-    dmlsplit_profile before = {sizeof before, 0, 0, 0, 0, 0, 0, 0, 0}, small = before, after = before, again = before;
+    dmlsplit_profile before = {.struct_size = sizeof before}, small = before, after = before, again = before;
     check_case = "measured profiles";
     CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
     CHECK_EQUAL(dmlsplit_get_profile(&before), DMLSPLIT_OK);
-    dms_profile_for((8 << 20) - 1, &small);
+    dms_profile_for(DMS_LEAST_MEASURED - 1, &small);
     CHECK(memcmp(&small, &before, sizeof small) == 0);
     if (before.origin == DMLSPLIT_FROM_CPUID) {
-        dms_profile_for(8 << 20, &after);
+        dms_profile_for(DMS_LEAST_MEASURED, &after);
         CHECK_EQUAL(after.origin, LARGE_ORIGIN);
-        CHECK(after.level2 == before.level2 && after.last_level == before.last_level && after.stream_copies == before.stream_copies);
+        CHECK(after.level2 == before.level2 && after.last_level == before.last_level && after.level1 == before.level1);
+        CHECK(after.stream_copies == before.stream_copies || after.stream_copies == 2 * DMS_MEASURED_COPIED);
+        CHECK(after.call == 0 || after.call == DMS_LEAST_CALLED || after.call == UINT64_MAX);
+        CHECK(after.ahead == 0 || after.ahead == DMS_LINES_AHEAD || after.ahead == DMS_NEAREST_AHEAD);
+        CHECK(after.cached_height == 0 || after.cached_height == DMS_TILE_HIGH || after.cached_height == 1);
+        CHECK(after.streamed_height == 0 || after.streamed_height == DMS_STREAMED_HIGH || after.streamed_height == 1);
+        CHECK(after.given == 0 && (after.ahead == 0) == ((after.measured & DMLSPLIT_AHEAD) == 0));
         CHECK(after.fetch <= DMLSPLIT_FETCH_PAGES && (after.claim == UINT64_MAX || after.claim == before.level2));
-        CHECK(after.stream_turns == after.stream_copies || after.stream_turns == 2 * before.level2);
+        CHECK(after.stream_turns == before.stream_copies || after.stream_turns == 2 * before.level2);
         dms_profile_for(UINT64_MAX, &again);
         CHECK(memcmp(&again, &after, sizeof again) == 0);
     }
@@ -176,7 +183,7 @@ static void begin_meanwhile(void)
 
 static void set_while_measured(void)
 {
-    dmlsplit_profile used = {sizeof used, 0, 0, 0, 0, 0, 0, 0, 0}, kept = used;
+    dmlsplit_profile used = {.struct_size = sizeof used}, kept = used;
     check_case = "set while measured";
     CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
     meanwhile = used;
@@ -228,7 +235,7 @@ static void sizes_of_structs(void)
     later.known.stream_copies = 0;
     CHECK_EQUAL(dmlsplit_get_profile(&later.known), DMLSPLIT_OK);
     CHECK_EQUAL(later.known.stream_copies, 4321);
-    later.known.struct_size = sizeof(dmlsplit_profile) - 1;
+    later.known.struct_size = DMS_FIRST_PROFILE - 1;
     CHECK_EQUAL(dmlsplit_set_profile(&later.known), DMLSPLIT_BAD_STRUCT_SIZE);
     CHECK_EQUAL(dmlsplit_get_profile(&later.known), DMLSPLIT_BAD_STRUCT_SIZE);
     later.known.struct_size = UINT32_MAX;       /* no size: nothing is looked at that far */
@@ -243,6 +250,72 @@ static void sizes_of_structs(void)
     CHECK(given.struct_size == 8 && given.a == 5 && given.b == 9);
 }
 
+/* What is written is read back; other lines are named, and change nothing. */
+static void texts(void)
+{
+    static const char *const wrong[] = {"call\n", "call 5 6\n", "call -1", "call 0x10\n", "call 99999999999999999999\n", "fetch 1\n", "fetch never\n",
+                                        "cached_height 3\n", "cached_height 16\n", "streamed_height 4\n", "ahead 9999999\n", "level2 5\n", "calls 5\n",
+                                        "ahead never\n", "call 5\rfetch lines\n"};
+    dmlsplit_profile p = {.struct_size = sizeof p, .fetch = DMLSPLIT_FETCH_PAGES, .stream_copies = 5, .stream_turns = UINT64_MAX, .claim = 0,
+                          .call = 4096, .ahead = 1024, .streamed_height = 1, .cached_height = 2};
+    dmlsplit_profile read = {.struct_size = sizeof read};
+    char text[1000], again[1000], line[100];
+    uint32_t number = 0;
+    check_case = "texts of profiles";
+    const size_t length = dmlsplit_format_profile(&p, text, sizeof text);
+    CHECK(length == strlen(text) && strstr(text, "\nstream_turns never\n") != NULL && strstr(text, "\nfetch pages\n") != NULL);
+    CHECK_EQUAL(dmlsplit_parse_profile(text, &read, &number), DMLSPLIT_OK);
+    CHECK(read.fetch == p.fetch && read.stream_copies == 5 && read.stream_turns == UINT64_MAX && read.claim == 0 && read.call == 4096);
+    CHECK(read.ahead == 1024 && read.streamed_height == 1 && read.cached_height == 2 && read.given == 255 && read.measured == 0);
+    CHECK(dmlsplit_format_profile(&read, again, sizeof again) == length && strcmp(text, again) == 0);
+    CHECK_EQUAL(dmlsplit_parse_profile("  # all\r\n\r\n\tcall\t7 \r\nfetch lines", &read, NULL), DMLSPLIT_OK);
+    CHECK(read.call == 7 && read.fetch == DMLSPLIT_FETCH_LINES && read.ahead == 1024);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        p = read;
+        (void)snprintf(line, sizeof line, "# two\nahead 512\n%s", wrong[i]);
+        CHECK_EQUAL(dmlsplit_parse_profile(line, &read, &number), DMLSPLIT_BAD_PROFILE);
+        CHECK_EQUAL(number, 3);
+        CHECK(memcmp(&p, &read, sizeof p) == 0);
+    }
+    CHECK_EQUAL(dmlsplit_parse_profile(NULL, &read, NULL), DMLSPLIT_NULL_POINTER);
+    CHECK_EQUAL(dmlsplit_format_profile(NULL, text, sizeof text), 0);
+    read.cached_height = 3;
+    CHECK_EQUAL(dmlsplit_set_profile(&read), DMLSPLIT_BAD_PROFILE);
+}
+
+/* Tiles of any height that a profile may ask for write what tiles of others do. */
+static void heights(void)
+{
+    enum { ROWS = 200, COLUMNS = 331 };
+    static const uint64_t sizes[] = {COLUMNS, ROWS};
+    static unsigned char source[ROWS * COLUMNS * 4], target[ROWS * COLUMNS * 4];
+    check_case = "heights of tiles";
+    for (size_t i = 0; i < sizeof source; i++)
+        source[i] = (unsigned char)(i % 251);
+    for (uint32_t height = 0; height <= 8; height = height == 0 ? 1 : 2 * height)
+        for (uint32_t size = 1; size <= 4; size *= 2)
+            for (uint64_t stream = 0; stream < 2; stream++) {
+                const dmlsplit_profile given = {.struct_size = sizeof given, .stream_copies = UINT64_MAX, .stream_turns = stream == 0 ? 0 : UINT64_MAX,
+                                                .claim = UINT64_MAX, .call = 1, .ahead = 64, .cached_height = height,
+                                                .streamed_height = height > 3 ? 2 : height};
+                const int64_t strides[] = {size, (int64_t)size * COLUMNS};
+                const dmlsplit_geometry g = one_part(size, sizes, strides);
+                dmlsplit_plan *plan = NULL;
+                void *parts[] = {target};
+                size_t differing = 0;
+                CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
+                CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+                memset(target, 0xee, sizeof target);
+                CHECK_EQUAL(dmlsplit_split(plan, source, parts), DMLSPLIT_OK);
+                for (size_t i = 0; i < COLUMNS; i++)
+                    for (size_t j = 0; j < ROWS; j++)
+                        differing += memcmp(target + (i * ROWS + j) * size, source + (j * COLUMNS + i) * size, size) != 0;
+                CHECK_EQUAL(differing, 0);
+                dmlsplit_plan_destroy(plan);
+            }
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+}
+
 int main(void)
 {
     listings();
@@ -252,5 +325,7 @@ int main(void)
     measured();
     set_while_measured();
     sizes_of_structs();
+    texts();
+    heights();
     return check_report();
 }

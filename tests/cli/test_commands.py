@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -125,6 +127,40 @@ class TestPlan:
         assert err.startswith("dmlsplit: the C extension of dmlsplit is missing")
 
 
+class TestTune:
+    PROFILE = core.Profile(
+        0, 0, 4096, core.NEVER * 4 - 1, 0, "pages", call=7, ahead=64, streamed_height=1, cached_height=2
+    )
+
+    def test_a_file_for_the_environment(self, cli, tmp_path, monkeypatch):
+        monkeypatch.setattr(core, "measure_profile", lambda: self.PROFILE)
+        status, out, err = cli("tune", "-o", "machine.profile")
+        assert (status, out, err) == (0, "", "")
+        assert cli("tune").out == (tmp_path / "machine.profile").read_text()
+        done = subprocess.run(
+            [sys.executable, "-m", "dmlsplit", "doctor"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"DMLSPLIT_PROFILE": str(tmp_path / "machine.profile"), "DMLSPLIT_CLAIM": "99"},
+        )
+        for line in (
+            "stream_copies 4096",
+            "stream_turns never",
+            "claim 99",
+            "fetch pages",
+            "call 7",
+            "cached_height 2",
+        ):
+            assert f"profile      {line} (environment)\n" in done.stdout
+
+    def test_a_measurement(self):
+        found = core.measure_profile()
+        assert found.origin == "measuring"
+        assert found.stream_turns <= found.stream_copies
+        assert core.parse_profile(core.format_profile(found)).stream_copies == found.stream_copies
+
+
 class TestDoctor:
     def test_says_what_is_there(self, cli):
         status, out, err = cli("doctor")
@@ -132,8 +168,21 @@ class TestDoctor:
         for kernel in core.kernels():
             assert f"kernel       {kernel.name} ({kernel.isa}): " in out
         assert f"extension    {core.version()}\n" in out
-        assert f"profile      {core.measured_profile()}\n" in out
+        for line in core.profile().lines():
+            assert f"profile      {line}\n" in out
         assert f"python       CPython {sys.version.split()[0]}" in out or "PyPy" in out
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [(None, "cannot be read: No such file or directory"), ("call 1\ncall x\n", "line 2 is neither")],
+    )
+    def test_a_profile_that_is_not_taken(self, cli, tmp_path, monkeypatch, text, said):
+        if text is not None:
+            (tmp_path / "p").write_text(text)
+        monkeypatch.setenv("DMLSPLIT_PROFILE", "p")
+        status, out, _ = cli("doctor")
+        assert status == 1
+        assert f"profile      DMLSPLIT_PROFILE=p {said}" in out.replace("is not taken: ", "")
 
     def test_missing_extension(self, cli, monkeypatch):
         monkeypatch.setattr(core, "IMPORT_ERROR", "No module named 'dmlsplit._ffi'")

@@ -195,7 +195,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static problem p;
-    dmlsplit_profile profile = {sizeof profile, 0, 0, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0};
+    dmlsplit_profile profile;
+    memset(&profile, 0, sizeof profile);
+    profile.struct_size = sizeof profile;
+    profile.stream_copies = profile.stream_turns = profile.claim = UINT64_MAX;
     input in = {data, size};
     dmlsplit_plan *plan = NULL;
     char text[64];

@@ -1,0 +1,31 @@
+"""dmlsplit tune: the machine, measured carefully, as a profile for plans."""
+
+from __future__ import annotations
+
+import click
+
+from dmlsplit.cli import _streams
+from dmlsplit.native import core
+from dmlsplit.system.atomic_files import write_file
+
+
+@click.command()
+@click.option("-o", "--output", metavar="FILE", help="Write the profile there; otherwise it is printed.")
+def tune(output: str | None) -> int:
+    """Measure this machine for the copies of Split and Join, and write what was found as a profile.
+
+    Some seconds on a machine that does nothing else. What rounds of measurements do not agree on stays as CPUID and the
+    defaults have it. The profile is read where the variable DMLSPLIT_PROFILE names its file. Results do not depend on
+    it, times do.
+
+    \b
+    Example:
+      dmlsplit tune -o machine.profile
+      DMLSPLIT_PROFILE=machine.profile dmlsplit doctor
+    """
+    text = core.format_profile(core.measure_profile())
+    if output is None:
+        _streams.write(text)
+    else:
+        write_file(output, text.encode())
+    return 0
