@@ -1,4 +1,4 @@
-"""The graphs of a session, as they are handed to CompileGraph."""
+"""The graphs of a session that CompileGraph gets."""
 
 from __future__ import annotations
 
@@ -18,40 +18,39 @@ Tensor: TypeAlias = tuple[int, int]
 
 @dataclass(eq=False)
 class FusedGraph:
-    """One graph that is handed to CompileGraph.
+    """One graph for CompileGraph.
 
-    `paths` names the node of the model that each node of the graph comes of, `inputs` and `outputs` are the names of
-    the tensors at the graph's ends, `tensors` those of each node's outputs.
+    `paths` has the path of the model's node for each node of the graph, `inputs` and `outputs` the names of the graph's
+    inputs and outputs, `tensors` the names of each node's outputs.
     """
 
     label: str
-    """The graph of the model that it lies in, "" for the main one."""
+    """The path of the model's graph that it is part of, "" for the main one."""
     desc: GraphDesc
     kinds: tuple[Kind, ...]
     paths: tuple[str, ...]
     ops: tuple[str, ...]
-    """The ONNX operator that each node comes of."""
+    """The ONNX operator of each node."""
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     tensors: tuple[tuple[str, ...], ...]
     read: tuple[frozenset[str], ...]
-    """The names that the model's node reads, of each node: optimization may take away what is between."""
+    """For each node, the names that the model's node reads; optimization may have removed nodes in between."""
     model_outputs: frozenset[str]
-    """Those of `outputs` that are outputs of the model's graph."""
+    """The names in `outputs` that are outputs of the model's graph."""
     has_constants: bool = False
-    """Whether some constant is a node of its own."""
+    """True where some constant is a node of the graph."""
     behind_transposes: frozenset[int] = frozenset()
-    """Nodes that ONNX Runtime may move a Transpose over."""
+    """The nodes that ONNX Runtime may move a Transpose over."""
 
     once: Once = field(default_factory=Once, repr=False)
-    """The judgements, which have numbers for nodes and tensors, and no names: those of graphs that differ in names only
-    are made once."""
+    """The judgements, shared by graphs that differ in names only: they contain indices and no names."""
     compiled: Once = field(default_factory=Once, repr=False)
-    """The values that its judgements rest on, which are large; they are kept without these."""
+    """The compiled graphs behind the judgements. They are large, and are freed while the judgements are kept."""
 
     @cached_property
     def reads(self) -> Mapping[int, Sequence[Tensor]]:
-        """By node: the tensors that it reads."""
+        """Maps each node to the tensors that it reads."""
         found: dict[int, list[Tensor]] = {}
         for tensor, node in self._edges():
             found.setdefault(node, []).append(tensor)
@@ -59,7 +58,7 @@ class FusedGraph:
 
     @cached_property
     def readers(self) -> Mapping[Tensor, Sequence[int]]:
-        """By tensor: the nodes that read it."""
+        """Maps each tensor to the nodes that read it."""
         found: dict[Tensor, dict[int, None]] = {}
         for tensor, node in self._edges():
             found.setdefault(tensor, {})[node] = None
@@ -70,11 +69,11 @@ class FusedGraph:
         return [(node, index) for index in range(len(self.tensors[node]))]
 
     def readers_of(self, node: int) -> Sequence[int]:
-        """The nodes that read what a node computes."""
+        """The nodes that read any output of a node."""
         return sorted({reader for tensor in self.outputs_of(node) for reader in self.readers.get(tensor, ())})
 
     def _edges(self) -> Iterator[tuple[Tensor, int]]:
-        """Each tensor with a node that reads it."""
+        """Yields each tensor with each node that reads it."""
         for edge in self.desc.intermediate_edges:
             yield (edge.from_node_index, edge.from_node_output_index), edge.to_node_index
         for each in self.desc.input_edges:
@@ -82,16 +81,16 @@ class FusedGraph:
 
     @cached_property
     def exits(self) -> frozenset[Tensor]:
-        """The outputs of nodes that are outputs of the graph."""
+        """The tensors that are outputs of the graph."""
         return frozenset((edge.from_node_index, edge.from_node_output_index) for edge in self.desc.output_edges)
 
     def nearest(self, start: int, wanted: frozenset[str]) -> int | None:
-        """The node of one of these operators that is the fewest edges away: of what `start` reads before of what reads
-        it, the first one where no edges lead to any."""
+        """The node with one of these operators that is the fewest edges away from `start`, producers before readers;
+        where no edges lead to one, the first such node."""
         return self.once(wanted, lambda: self._all_nearest(wanted))[start]
 
     def _all_nearest(self, wanted: frozenset[str]) -> list[int | None]:
-        """The same of every node: level by level from those that are wanted."""
+        """The nearest such node for every node, found level by level from the wanted nodes."""
         found: list[int | None] = [node if op in wanted else None for node, op in enumerate(self.ops)]
         first = next((node for node in found if node is not None), None)
         distance = {node: 0 for node in found if node is not None}
@@ -114,35 +113,37 @@ class FusedGraph:
 
 @dataclass(eq=False, slots=True)
 class Part:
-    """The nodes of one graph that ONNX Runtime fuses, in the order in which it has them.
+    """The nodes that ONNX Runtime fuses into one graph, in its order.
 
-    `origins` are the nodes of the model's graph that each node comes of, by index: its own, and those that became part
-    of it. `first_readers` are the first nodes of the part that read what each gives. `leading` are the nodes of the
-    model's graph that lead to what leaves the part.
+    `origins` has for each node the indices of the nodes of the model's graph that it stands for. `first_readers` has
+    for each node the first node of the part that reads it. `leading` are the indices of nodes of the model's graph that
+    an output of the part depends on.
     """
 
     paths: tuple[str, ...]
-    """The name of each node."""
+    """The path of each node."""
     origins: tuple[tuple[int, ...], ...]
     first_readers: tuple[int | None, ...]
     leading: frozenset[int]
     least: int
-    """The nodes that it has at least, and at most: optimization that is not followed here may make fewer of them, and
-    nodes of which it is not known may be in it."""
+    """The least and the most nodes of the part: other passes may fuse some, and nodes that are not certainly in it
+    may be."""
     most: int
     complete: bool
-    """Whether it is known which nodes are in it."""
+    """True where it is known which nodes are in it."""
     sized: bool
-    """Whether all sizes are known."""
+    """True where all sizes are known."""
     fails: bool
-    """Whether a Split in it fails before the graph is made."""
+    """True where a Split in it fails before the graph is made."""
     variants: tuple[FusedGraph, ...]
-    """The graph that is handed to CompileGraph, none where nothing reads what it computes. Where it is not complete:
-    the graph without the nodes that may not be in it, and with them; none where sizes are not known."""
+    """The graph for CompileGraph; none where nothing reads its results.
+
+    Where the part is not complete: the graph without the uncertain nodes, and with them; none where sizes are unknown.
+    """
 
     @property
     def members(self) -> frozenset[int]:
-        """The nodes of the model's graph that it comes of."""
+        """The indices of the nodes of the model's graph that it stands for."""
         return frozenset(index for origins in self.origins for index in origins)
 
     @property
@@ -152,33 +153,33 @@ class Part:
 
 @dataclass(eq=False, slots=True)
 class SessionGraphs:
-    """What one graph of a model becomes in a session."""
+    """The fused parts of one graph of a model."""
 
     parts: list[Part] = field(default_factory=list)
-    """In the order in which they are compiled."""
+    """The parts in the order in which they are compiled."""
     unwritten: list[tuple[str, str, str]] = field(default_factory=list)
-    """Outputs of the graph that nothing computes, with the node and the operator that made them."""
+    """Outputs of the graph that are never computed, each with the path and operator of the node that computed it."""
     incomplete: list[int] = field(default_factory=list)
-    """The nodes with too few inputs for the activation that is put into them, by index."""
+    """The indices of nodes with too few inputs for the activation that is fused into them."""
     judged: dict[str, None] = field(default_factory=dict)
-    """The Splits and Concats, in order."""
+    """The paths of the Splits and Concats, in order."""
 
     @property
     def fused(self) -> list[FusedGraph]:
-        """The graphs that are certainly handed to CompileGraph."""
+        """The graphs that CompileGraph certainly gets."""
         return [part.variants[0] for part in self.parts if part.is_known and part.variants]
 
     @property
     def dead(self) -> list[Part]:
-        """The parts whose results nothing reads: CompileGraph gets them without any node."""
+        """The parts whose results nothing reads: CompileGraph gets a graph without nodes."""
         return [part for part in self.parts if part.is_known and not part.leading and not part.fails]
 
     @property
     def doubtful(self) -> list[Part]:
-        """The parts of which it is not known which nodes are in them, or of which sizes."""
+        """The parts of which nodes or sizes are unknown."""
         return [part for part in self.parts if not part.is_known and not part.fails]
 
     @property
     def anchor(self) -> str | None:
-        """The Split or Concat of which things are said that are of no other."""
+        """The Split or Concat on which faults of the whole graph are reported; None where there is none."""
         return next(iter(self.judged), None)

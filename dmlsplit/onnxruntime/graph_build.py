@@ -45,18 +45,18 @@ _MIN_RANK: Final = 4
 _SIGMOID: Final = 47
 _MULTIPLY: Final = 24
 _UNKNOWN_TYPE: Final = 0xFFFFFFFF
-"""In place of a DML_OPERATOR_TYPE that is not known."""
+"""Stands for an unknown DML_OPERATOR_TYPE."""
 _OBSERVED_TYPES: Final = {TensorDataType.FLOAT32, TensorDataType.FLOAT16}
-"""Types of tensors that graphs were observed with."""
+"""The types of tensors in graphs that were observed."""
 _WINDOW: Final = ("InputWindowOffsets", "InputWindowSizes", "InputWindowStrides")
 _UNBOUNDED: Final = 1 << 32
-"""Nodes of a part that Transposes may be moved in: there may be more of them then."""
+"""The most nodes of a part in which Transposes may be moved: their number may grow."""
 _SMALL: Final = 8
-"""Bytes up to which a constant is a node of the graph, and not an input: below that."""
+"""A constant of fewer bytes is a node of the graph, any other one an input."""
 
 
 def session_graphs(graph: SessionGraph) -> SessionGraphs:
-    """The DirectML graphs of one graph of a model, in a session of `graph.options`."""
+    """The DirectML graphs of one graph of a model, in a session with `graph.options`."""
     optimized = graph.once("optimized", lambda: _optimized(graph))
     order = graph.once("order", optimized.walk)
     places = graph.once(("in graph", graph.runtime), lambda: _places(graph, order))
@@ -64,12 +64,12 @@ def session_graphs(graph: SessionGraph) -> SessionGraphs:
 
 
 def _places(graph: SessionGraph, order: Sequence[Node]) -> tuple[bool | None, ...]:
-    """Whether each node can be in a fused graph, None where that is not known; nothing where none can."""
+    """For each node, whether it can be in a fused graph, None where that is unknown; empty where no node can."""
     return tuple([placed(graph, node).in_graph for node in order]) if graph.fuses else ()
 
 
 def _optimized(graph: SessionGraph) -> Graph:
-    """The graph as optimization leaves it."""
+    """A copy of the graph after all passes."""
     made = graph.graph.copy()
     run(PASSES, made, graph.options.optimization)
     return made
@@ -78,8 +78,8 @@ def _optimized(graph: SessionGraph) -> Graph:
 def _graphs(
     graph: SessionGraph, optimized: Graph, order: Sequence[Node], places: Sequence[bool | None]
 ) -> SessionGraphs:
-    """The same for nodes in an order, each of which can be in a fused graph, or cannot; none can where there are no
-    `places`."""
+    """The parts of nodes in this order. `places` says of each node whether it can be in a fused graph; it is empty
+    where none can."""
     judged = [node.index for node in order if node.op_type in JUDGED]
     lost = [(node.unwritten, node.absorbed[0]) for node in order if node.unwritten]
     found = SessionGraphs(
@@ -103,7 +103,7 @@ def _names(values: Iterable[Value]) -> tuple[str, ...]:
 
 
 class _Parts:
-    """The parts of a graph in the making."""
+    """The parts of a graph, under construction."""
 
     def __init__(self, graph: SessionGraph, optimized: Graph) -> None:
         self._graph = graph
@@ -115,7 +115,7 @@ class _Parts:
         self._most_nodes: dict[Node, int] = {}
 
     def made(self, nodes: Sequence[Node], largest: Sequence[Node]) -> Part:
-        """The part of nodes that are certainly fused; `largest`: with all that may be fused with them."""
+        """The part of nodes that are certainly fused; `largest` are all nodes that may be fused with them."""
         fails = any(_is_refused(self._graph, node) for node in nodes)
         builder = _Builder(self._graph, self._optimized, nodes, self._fusible)
         alive = builder.alive()
@@ -125,7 +125,7 @@ class _Parts:
         if sized and not fails and complete:
             variants = [builder.built(alive)] if alive else []
         elif not fails and not complete:
-            if largest[0] not in self._of_largest:  # many may be in one of these
+            if largest[0] not in self._of_largest:  # many parts may share these nodes
                 self._of_largest[largest[0]] = self._whole(largest)
             other_sized, other = self._of_largest[largest[0]]
             if sized and other_sized:
@@ -146,14 +146,14 @@ class _Parts:
         )
 
     def _most(self, largest: Sequence[Node]) -> int:
-        """How many nodes a part has at most, with all that may be fused with it."""
+        """The most nodes that the part with these nodes can have."""
         if largest[0] not in self._most_nodes:
             moved = any(Doubt.TRANSPOSED in node.doubts for node in largest)
             self._most_nodes[largest[0]] = _UNBOUNDED if moved else len(largest)
         return self._most_nodes[largest[0]]
 
     def _whole(self, nodes: Sequence[Node]) -> tuple[bool, FusedGraph | None]:
-        """Whether the sizes of nodes are known, and their graph where they are and something reads what it computes."""
+        """Whether the sizes of nodes are known, and their graph if they are and an output is read."""
         builder = _Builder(self._graph, self._optimized, nodes, self._fusible)
         alive = builder.alive()
         sized = all(_is_sized(self._graph, node) for node in nodes)
@@ -161,17 +161,17 @@ class _Parts:
 
 
 def _has_c(gemm: Node) -> bool:
-    """Whether a Gemm has its third input."""
+    """True for a Gemm with a third input."""
     return len(gemm.inputs) > 2 and gemm.inputs[2].name != ""
 
 
 def _is_refused(graph: SessionGraph, node: Node) -> bool:
-    """Whether a Split fails before its graph is made: a part has no name, or no elements."""
+    """True for a Split that fails before its graph is made: an output has no name, or no elements."""
     return node.op_type == "Split" and any(not name or 0 in (graph.shape(name) or ()) for name in _names(node.outputs))
 
 
 def _is_sized(graph: SessionGraph, node: Node) -> bool:
-    """Whether the shapes around a node were inferred here, as ONNX Runtime has inferred them, and fit a descriptor."""
+    """True where the shapes around a node are inferred as ONNX Runtime infers them, and fit a descriptor."""
     for value in (*node.inputs, *node.outputs):
         shape = graph.shape(value.known) if value.name else ()
         if value in node.outputs and not is_static(shape):
@@ -183,7 +183,7 @@ def _is_sized(graph: SessionGraph, node: Node) -> bool:
 
 @dataclass(slots=True)
 class _Row:
-    """One operator of DirectML's in the making."""
+    """One DirectML operator, under construction."""
 
     lowered: Lowered
     node: Node
@@ -194,7 +194,7 @@ class _Row:
 
 
 class _Builder:
-    """One fused graph in the making."""
+    """One fused graph, under construction."""
 
     def __init__(self, graph: SessionGraph, optimized: Graph, group: Sequence[Node], fusible: Container[Node]) -> None:
         self.graph = graph
@@ -205,11 +205,11 @@ class _Builder:
         made = [value for node in group for value in node.outputs if value.name]
         left = [value for value in made if value.is_output or not members.issuperset(value.readers)]
         self.exits = sorted(left, key=lambda value: value.name.encode("utf-8", "surrogatepass"))
-        """The tensors that leave the graph: by name, in byte order."""
+        """The outputs of the graph, by name in byte order."""
         self._descs: dict[tuple[TensorDataType, tuple[int, ...]], BufferTensorDesc] = {}
 
     def built(self, alive: Sequence[Node]) -> FusedGraph:
-        """The graph of the nodes that lead to what leaves it."""
+        """The graph of the nodes that an output depends on."""
         rows = [row for node in alive for row in self._rows(node)]
         ends = {
             value: (number, k) for number, row in enumerate(rows) for k, value in enumerate(row.outputs) if value.name
@@ -259,7 +259,7 @@ class _Builder:
         )
 
     def alive(self) -> list[Node]:
-        """The nodes that lead to what leaves the graph."""
+        """The nodes that an output of the graph depends on."""
         members = set(self.group)
         ends = [value.producer for value in self.exits if value.producer is not None]
         needed = set(depth_first(ends, lambda node: members.intersection(node.producers)))
@@ -277,7 +277,7 @@ class _Builder:
         yield _Row(LOWERED.get(node.op_type, UNKNOWN), node, inputs, node.outputs, path, node.op_type)
 
     def _tensors_of(self, node: Node) -> Sequence[Value]:
-        """The inputs that DirectML reads: not those that the CPU does."""
+        """The inputs that DirectML reads; the CPU reads the others."""
         on_cpu = CPU_INPUTS.get(node.op_type, ())
         return [value for i, value in enumerate(node.inputs) if i not in on_cpu]
 
@@ -310,7 +310,7 @@ class _Builder:
             alpha = attribute(node, "alpha")
             members = {"Alpha": 0.01 if alpha is None else float(alpha.f)}
         elif kind is Kind.OBSERVED and (self._changes_nothing(node) or node in self.fusible):
-            kind = Kind.UNKNOWN  # what it writes over may have the same value, or it is part of another operator
+            kind = Kind.UNKNOWN  # the overwritten tensor may have the same value, or belong to another operator
         type_ = _UNKNOWN_TYPE if number is None else number
         return AnyOperatorDesc.of_tensors(type_, inputs, outputs, members), kind
 
@@ -324,7 +324,7 @@ class _Builder:
         return axis % max(rank, 1) + max(_MIN_RANK - rank, 0)
 
     def _moves(self, node: Node) -> bool:
-        """Whether a Transpose changes the order of elements."""
+        """True where a Transpose changes the order of elements."""
         shape = self.graph.shape(node.inputs[0].known) or ()
         order = [i for i in permutation(node, len(shape)) if shape[i] != 1]
         return order != sorted(order)
@@ -332,7 +332,7 @@ class _Builder:
     def _window(
         self, node: Node, sizes: Sequence[int]
     ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
-        """Offsets, sizes and steps of a Slice; None where they are not known, or a step is negative."""
+        """Offsets, sizes and steps of a Slice; None where they are unknown, or a step is negative."""
         rank, added = len(sizes), len(sizes) - len(self.graph.shape(node.inputs[0].known) or ())
         if self.graph.scope.origin.opset < 10:
             given = {a.name: tuple(a.ints) for a in node.proto.attribute}
@@ -374,7 +374,7 @@ class _Builder:
         return math.prod(self._sizes(value)) * (element.itemsize if element is not None else 1)
 
     def _behind_transposes(self, alive: Sequence[Node]) -> set[Node]:
-        """The nodes that Transposes lead to, over nodes that ONNX Runtime may move them over."""
+        """The nodes behind a Transpose, and behind nodes that ONNX Runtime may move it over."""
         if self.graph.options.optimization < 1:
             return set()
         members, found = set(alive), set[Node]()

@@ -1,4 +1,4 @@
-"""Operators beside Split and Concat: what decides whether a node shares their fused graph, or computes with sizes.
+"""Operators beside Split and Concat: whether they share a fused graph with them, or compute with sizes.
 
 The table of `operators` says where an operator is placed.
 """
@@ -17,10 +17,10 @@ DOMAINS: Final = frozenset({""}) | _words(
     "ai.onnx.ml ai.onnx.training ai.onnx.preview.training com.microsoft com.microsoft.nchwc com.microsoft.dml "
     "com.microsoft.experimental com.ms.internal.nhwc"
 )
-"""Those that ONNX Runtime has operators of."""
+"""The domains with operators of ONNX Runtime."""
 
 FOUR_BITS: Final = frozenset({"INT4", "UINT4", "FLOAT4E2M1"})
-"""Types that kernels of few operators and versions take."""
+"""The types that only a few operators and versions have kernels for."""
 
 CPU_INPUTS: Final[Mapping[str, tuple[int, ...]]] = {
     **dict.fromkeys(_words("Reshape Expand Tile OneHot TopK Squeeze Unsqueeze Split CumSum Trilu Upsample"), (1,)),
@@ -33,16 +33,16 @@ CPU_INPUTS: Final[Mapping[str, tuple[int, ...]]] = {
     "Loop": (0, 1),
     **dict.fromkeys(("ConstantOfShape", "If"), (0,)),
 }
-"""Inputs that the CPU reads, of operators whose types are not followed here, too: what computes them does not keep the
-operator on the CPU."""
+"""The inputs that the CPU reads, by operator, also for operators without observed types. Whatever computes them does
+not keep the operator on the CPU."""
 
 FUSED_WITH: Final = dict.fromkeys(_words("Max Min Sum Mean"), 2)
-"""Operators that can be in a fused graph with this number of inputs alone."""
+"""Operators that are fused only with this number of inputs."""
 
 DATA_DEPENDENT: Final = frozenset(
     {"NonZero", "Unique", "Compress", "NonMaxSuppression", "SequenceAt", "ConcatFromSequence", "StringSplit"}
 )
-"""Operators whose outputs have sizes that nothing but a run gives, unless inference knows them."""
+"""Operators with output sizes that only a run determines, unless inference knows them."""
 
 ACTIVATIONS: Final = _words("Relu LeakyRelu Sigmoid Tanh Elu Selu HardSigmoid Softplus Softsign ThresholdedRelu")
 ABSORBS: Final[Mapping[str, frozenset[str]]] = {
@@ -51,19 +51,20 @@ ABSORBS: Final[Mapping[str, frozenset[str]]] = {
     ),
     **dict.fromkeys(("Add", "Sum"), frozenset({"Relu", "LeakyRelu"})),
 }
-"""Operators, and the activations that are put into them where nothing else reads what is between, from level 2 on."""
+"""Maps an operator to the activations that are fused into it from level 2 on, where nothing else reads the tensor
+between them."""
 
 STAYING: Final = _words(
     "Relu LeakyRelu Sigmoid Tanh Elu Selu HardSigmoid Softplus Softsign Abs Neg Exp Log Sqrt Ceil Floor Sin Cos Add "
     "Sub Mul Max Min Slice Tile Split Concat"
 )
-"""Operators that optimization leaves alone among each other, but for the pairs of ABSORBS and x * Sigmoid(x)."""
+"""Operators that optimization leaves alone beside one another, except for the pairs of ABSORBS and x * Sigmoid(x)."""
 
 IN_PATTERNS: Final = frozenset({"Sigmoid", "Tanh", "Sqrt", "Exp", "Elu"})
-"""Those of them that optimization looks for among weights: GELUs, normalizations and the like."""
+"""The operators of STAYING that are part of fused patterns with weights: GELUs, normalizations and the like."""
 
 KEPT: Final = frozenset({"Conv", "ConvTranspose", "MaxPool", "Split", "Concat"})
-"""Operators that optimization may give more to do, and leaves as a node each."""
+"""Operators that optimization may fuse others into; each stays one node."""
 
 TRANSPOSABLE: Final = _words(
     "Abs Acos Acosh Asin Asinh Atan Atanh Cast Ceil Celu Clip Cos Cosh Elu Erf Exp Floor HardSigmoid HardSwish "
@@ -74,10 +75,10 @@ TRANSPOSABLE: Final = _words(
     "Softmax LogSoftmax Hardmax Concat Flatten Pad Reshape Shape Slice Split Squeeze Tile Transpose Unsqueeze "
     "QuantizeLinear DequantizeLinear Resize Upsample MaxPool"
 )
-"""Operators of the default domain that optimization may move a Transpose over; it stops at any other."""
+"""Operators of the default domain that a Transpose may be moved over."""
 
 KEEPS_ON_CPU: Final = frozenset({"Shape", "Size"})
-"""Operators whose result the execution provider's kernels leave on the CPU."""
+"""Operators whose kernels leave their result on the CPU."""
 
 SMALL_INITIALIZER: Final = 100
-"""Elements up to which an initializer does not keep a node from the CPU."""
+"""The most elements of an initializer that lets a node stay on the CPU."""

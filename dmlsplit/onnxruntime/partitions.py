@@ -1,7 +1,7 @@
-"""Which nodes of a graph become one DirectML graph: ONNX Runtime's partitioner.
+"""ONNX Runtime's partitioner: the nodes of a graph that become one DirectML graph.
 
-Source: GraphPartitioner.cpp of ONNX Runtime, BuildPartitions: a node joins the open partitions of its inputs, and
-merges them; what feeds a node outside of any fused graph takes no more nodes from then on.
+Source: GraphPartitioner.cpp of ONNX Runtime, BuildPartitions. A node joins the open partitions of its inputs, and
+merges them; a partition that feeds a node outside of fused graphs takes no further nodes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class _Partition:
         while found.merged is not None:
             found = found.merged
         each = self
-        while each.merged is not None:  # the next one who asks has one step to go
+        while each.merged is not None:  # shortens the chain for the next lookup
             each.merged, each = found, each.merged
         return found
 
     def take(self, other: _Partition) -> None:
-        """Puts the nodes of another one before its own; only the fewer ones are moved."""
+        """Prepends the nodes of another partition; the shorter list is moved."""
         other.merged = self
         if len(other.nodes) < len(self.nodes):
             self.nodes.extendleft(reversed(other.nodes))
@@ -41,10 +41,10 @@ class _Partition:
 
 
 def partitions(nodes: Sequence[Node], in_graph: Sequence[bool]) -> list[tuple[Node, ...]]:
-    """The fused graphs, in the order in which they are compiled, each with its nodes in their order there.
+    """The fused graphs in the order in which they are compiled, each with its nodes in order.
 
-    `nodes` are in topological order; `in_graph` says of each whether it can be in a fused graph. What is merged stands
-    before what it is merged into.
+    `nodes` are in topological order; `in_graph` says of each whether it can be in a fused graph. A merged partition
+    stands before the one that it was merged into.
     """
     having: dict[Node, _Partition] = {}
     found: list[_Partition] = []

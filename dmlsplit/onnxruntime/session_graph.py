@@ -1,4 +1,4 @@
-"""One graph of a model in a session: what is folded, what goes to the CPU, what can be fused."""
+"""One graph of a model in a session: its constants, the nodes on the CPU, the nodes that can be fused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dmlsplit.targets.session_options import SessionOptions
 
 
 class SessionGraph:
-    """The nodes of one graph, as they stand when ONNX Runtime cuts it into partitions."""
+    """One graph of a model at the time when ONNX Runtime partitions it."""
 
     def __init__(
         self,
@@ -54,23 +54,23 @@ class SessionGraph:
         self._paths: dict[int, str] = {}
         self._shapes: dict[tuple[str, str], Shape | None] = {}
         self.graph = self.before_optimization()
-        """As optimization leaves it before nodes are placed."""
+        """The graph after the passes that run before placement."""
         self.nodes = self.graph.nodes
-        """The nodes of the model's graph, those that are folded or removed included."""
+        """All nodes of the model's graph, with the folded and the removed ones."""
         run(BEFORE_PLACEMENT, self.graph, options.optimization)
         self.order = self.graph.walk()
-        """The nodes that are left, in the order in which ONNX Runtime walks over them."""
+        """The indices of the remaining nodes, in the order in which ONNX Runtime visits them."""
         self._open = self._open_names()
         self.has_subgraphs = any(True for node in self.nodes for _ in subgraphs(node.proto))
         self._implemented = self._all_implemented()
         self.preferring_cpu = self._preferring_cpu()
         self.once = Once()
-        """Shared with the same graph in sessions of other runtimes: what is made must rest on the runtime only as far
-        as its key says so."""
+        """A cache shared with this graph in sessions of other runtimes; a key has to name whatever of the runtime
+        its value depends on."""
 
     @classmethod
     def of_model(cls, model: SessionModel, runtime: Runtime, options: SessionOptions) -> list[SessionGraph]:
-        """All graphs of a model, as `all_of` has them; what is the same for several runtimes is worked out once."""
+        """All graphs of a model, as `all_of` yields them; runtimes share what is equal for them."""
         first = model.once(options, lambda: list(cls.all_of(model, runtime, options, model.session, model.run)))
         return model.once((options, runtime), lambda: _for_runtime(first, runtime))
 
@@ -84,7 +84,8 @@ class SessionGraph:
         run_scope: Scope | None = None,
         parent: SessionGraph | None = None,
     ) -> Iterator[SessionGraph]:
-        """A graph behind those in its nodes: ONNX Runtime fuses the inner ones first."""
+        """Yields the graphs of a model, each after the graphs inside its nodes: ONNX Runtime fuses the inner ones
+        first."""
         graph = cls(model, runtime, options, scope, run_scope, parent)
         for index, node in enumerate(graph.nodes):
             if not node.proto.attribute:
@@ -95,7 +96,7 @@ class SessionGraph:
         yield graph
 
     def in_session_of(self, runtime: Runtime, parent: SessionGraph | None) -> SessionGraph:
-        """The same graph in a session of another runtime: only what it leaves on the CPU may differ."""
+        """This graph in a session of another runtime, which may leave other nodes on the CPU."""
         other = copy.copy(self)
         other.runtime, other.parent = runtime, parent
         other._implemented = other._all_implemented()
@@ -105,28 +106,28 @@ class SessionGraph:
         return other
 
     def before_optimization(self) -> Graph:
-        """The model's graph as it stands in the file."""
+        """The model's graph as it is in the file."""
         made = Graph(self, (value.name for value in self.scope.graph.output), self.initializers)
         for index, node in enumerate(self.scope.graph.node):
             made.add(index, node, self._number(index, node), node.input, node.output, _captured(node))
         return made
 
     def path(self, index: int) -> str:
-        """The name of a node in diagnostics."""
+        """The path of a node in diagnostics."""
         if index not in self._paths:
             self._paths[index] = name_of(self.nodes[index].proto, self.scope)
         return self._paths[index]
 
     @property
     def given_constants(self) -> Iterator[str]:
-        """The initializers, and what Constants give."""
+        """Yields the names of initializers and of Constants' outputs."""
         yield from self.initializers
         yield from (value.name for node in self.nodes if node.op_type == "Constant" for value in node.outputs[:1])
 
     def shape(self, name: str) -> Shape | None:
         """The shape of a tensor as far as it is known at session creation.
 
-        A tensor that is read in its place may have declared sizes.
+        Where another tensor is read in its place, sizes declared of either count.
         """
         key = name, self.graph.source(name)
         if key not in self._shapes:
@@ -136,19 +137,19 @@ class SessionGraph:
 
     @property
     def opset(self) -> int:
-        """Of the default domain."""
+        """The opset of the default domain."""
         return self.scope.origin.opset
 
     def data_type(self, name: str) -> str | None:
-        """ONNX's name of an element type; None where it is not known."""
+        """ONNX's name of the element type; None where it is unknown."""
         return self.scope.type_of(name)[0]
 
     def elements(self, name: str) -> Array | None:
-        """The elements of a small constant; None of anything else, and where they are not known."""
+        """The elements of a small constant; None where they are unknown, and for any other tensor."""
         return self.scope.elements(name) if self.is_constant(name) else None
 
     def is_constant(self, name: str) -> bool:
-        """Whether a name is a constant of this graph or of one around it."""
+        """True for a constant of this graph or of one around it."""
         if self.graph.is_given(name):
             return True
         value = self.graph.values.get(name)
@@ -157,18 +158,18 @@ class SessionGraph:
 
     @cached_property
     def walk(self) -> Mapping[int, int]:
-        """For each node that is left, by index, its place in the order."""
+        """Maps each remaining node's index to its place in the order."""
         return {node.index: place for place, node in enumerate(self.order)}
 
     def _number(self, index: int, node: onnx.NodeProto) -> tuple[int, int]:
-        """Where ONNX Runtime has a node: those of functions count as added behind all others."""
+        """Sorts the nodes as ONNX Runtime lists them; nodes of functions count as added last."""
         place = self.model.inlined.get(first_output(node))
         return (0, index) if place is None else (1, place)
 
-    # Constants, open tensors, and nodes that compute with sizes.
+    # constants, open tensors, and nodes that compute with sizes
 
     def _open_names(self) -> set[str]:
-        """The tensors whose sizes follow from what is known only as the model runs."""
+        """The tensors with sizes that are known only as the model runs."""
         found = {name for name in self.inputs if not is_static(self.shape(name))}
         outer, by_data = self.parent, DATA_DEPENDENT | self.model.uninferred
         for node in self.order:
@@ -182,18 +183,18 @@ class SessionGraph:
         return found
 
     def is_open(self, name: str) -> bool:
-        """Whether the sizes of a tensor follow from what is known only as the model runs."""
+        """True for a tensor with sizes that are known only as the model runs."""
         if self.graph.source(name) in self._open:
             return True
         return self.parent is not None and self.parent.is_open(name)
 
     def _has_computed_lengths(self, node: Node) -> bool:
-        """Whether the lengths of a Split are computed as the model runs, even where they follow from the model."""
+        """True for a Split whose lengths are computed as the model runs, even where they follow from the model."""
         lengths = node.inputs[1:] if node.op_type == "Split" else ()
         return any(value.name and not self.is_constant(value.name) for value in lengths)
 
     def _is_open_integer(self, name: str) -> bool:
-        """Whether a tensor may be sizes or lengths that a run gives."""
+        """True for an input that may be sizes or lengths."""
         return name in self.inputs and self.scope.type_of(name)[0] in ("INT64", "INT32")
 
     def _preferring_cpu(self) -> set[int]:
@@ -229,30 +230,30 @@ class SessionGraph:
         shape = self.shape(name) or ()
         return math.prod(dim for dim in shape if isinstance(dim, int)) <= SMALL_INITIALIZER
 
-    # Where nodes go.
+    # placement of nodes
 
     def _all_implemented(self) -> tuple[Cell | None, ...]:
         return tuple([self._cell(node.proto) for node in self.nodes])
 
     def implemented(self, index: int) -> bool | None:
-        """Whether the execution provider implements a node; None where that is not known."""
+        """True where the execution provider has a kernel for a node; None where that is unknown."""
         cell = self._implemented[index]
         return None if cell is None else is_on_dml(cell)
 
     def cell(self, index: int) -> Cell | None:
-        """The answer of the table of operators about a node; None where it is not known."""
+        """The node's cell of the table of operators; None where it is unknown."""
         return self._implemented[index]
 
     def _cell(self, node: onnx.NodeProto) -> Cell | None:
         return asked(node, *self._types(node), self.scope.origin.opset, self.runtime)
 
     def cell_at(self, index: int, opset: int) -> Cell | None:
-        """The same if the model had another opset."""
+        """The cell of the node at another opset of the model."""
         node = self.nodes[index].proto
         return asked(node, *self._types(node), opset, self.runtime)
 
     def _types(self, node: onnx.NodeProto) -> tuple[list[str | None], list[str | None]]:
-        """The element types of what a node reads and computes, as the table has them."""
+        """The element types of a node's inputs and outputs, in the table's words."""
 
         def types(names: Sequence[str]) -> list[str | None]:
             found = [self.scope.element_type(name) if name else "" for name in names]
@@ -261,37 +262,37 @@ class SessionGraph:
         return types(node.input), types(node.output)
 
     def operator(self, index: int) -> Operator | None:
-        """A node's row of the table of operators; None where it has none."""
+        """The node's row of the table of operators; None where it has none."""
         node = self.nodes[index].proto
         return operator_of(node, self.scope.origin.opset, self.runtime)
 
     def types_of(self, index: int) -> list[str | None]:
-        """The types of the type parameters of a node that has a row."""
+        """The types of the type parameters of a node with a row."""
         operator = self.operator(index)
         return [] if operator is None else operator.types(*self._types(self.nodes[index].proto))
 
     def message(self, index: int) -> str:
-        """What ONNX Runtime says of a node that fails session creation; "" where that is not recorded."""
+        """ONNX Runtime's message for a node that fails session creation; "" where none was recorded."""
         operator = self.operator(index)
         return "" if operator is None else operator.message(self.types_of(index))
 
     def most_rank(self, index: int) -> int | None:
-        """The highest rank of a static tensor that a node's kernel takes; None where it was not asked."""
+        """The highest rank of a static tensor that a node's kernel takes; None where it was not observed."""
         operator = self.operator(index)
         return None if operator is None else operator.most_rank
 
     @property
     def fuses(self) -> bool:
-        """Whether any nodes of this graph are fused: not where one of them holds a graph."""
+        """True where nodes of this graph are fused: fusion is on, and no node has a graph inside."""
         return self.options.graph_fusion and not self.has_subgraphs
 
     def is_initializer(self, name: str) -> bool:
-        """Whether the partitioner finds a tensor of this name in this very graph."""
+        """True where the partitioner finds a constant of this name in this very graph."""
         return self.graph.is_given(name) or name in self.defaults
 
 
 def _captured(node: onnx.NodeProto) -> Sequence[str]:
-    """The names that the graphs in a node read, and the node itself does not."""
+    """The names that the graphs inside a node read, and the node itself does not."""
     if not node.attribute:
         return ()
     own = set(node.input)
@@ -299,10 +300,10 @@ def _captured(node: onnx.NodeProto) -> Sequence[str]:
 
 
 def _for_runtime(graphs: Sequence[SessionGraph], runtime: Runtime) -> list[SessionGraph]:
-    """The same graphs in a session of a runtime."""
+    """The graphs of a model in a session of another runtime."""
     if graphs[0].runtime == runtime:
         return list(graphs)
     found: dict[int, SessionGraph] = {}
-    for graph in reversed(graphs):  # a graph stands behind those in its nodes
+    for graph in reversed(graphs):  # each graph follows the graphs inside its nodes
         found[id(graph)] = graph.in_session_of(runtime, None if graph.parent is None else found[id(graph.parent)])
     return list(reversed(found.values()))
