@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -23,6 +24,7 @@ from dmlsplit.rules import RULES
 from dmlsplit.system.atomic_files import FileKey, inputs_noted, note_inputs
 from dmlsplit.system.errors import InputError, fault_of
 from dmlsplit.system.printable import shortened
+from dmlsplit.targets.session_options import options_of
 from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, WindowsLike, WindowsMLLike, find_target
 from dmlsplit.verdicts.validation import evaluate
 
@@ -161,10 +163,38 @@ def _judged_entries(file: str, question: Question, judged: set[int]) -> Iterator
     from dmlsplit.checking.front_ends import read_entries
 
     for number, entry in enumerate(read_entries(file, question.given)):
-        for target in question.targets:
-            result = _with_fix(judge_entry(entry, target, question.keep), entry, target, question)
-            yield entry, target, _with_columns(result, entry, question) if target is question.targets[0] else result
+        results = _judged_entry(entry, question)
+        yield from results if number else _of_model(entry, question, list(results))
         judged.add(number)
+
+
+def _judged_entry(entry: Entry, question: Question) -> Iterator[tuple[Entry, Target, Result]]:
+    """The results of an entry, one for each target."""
+    for target in question.targets:
+        result = _with_fix(judge_entry(entry, target, question.keep), entry, target, question)
+        yield entry, target, _with_columns(result, entry, question) if target is question.targets[0] else result
+
+
+def _of_model(
+    entry: Entry, question: Question, results: Sequence[tuple[Entry, Target, Result]]
+) -> Iterator[tuple[Entry, Target, Result]]:
+    """The results of the first entry of a file; before them, for an ONNX model, a note that has the placement of all
+    nodes by each target that is a version of ONNX Runtime."""
+    placements = {}
+    for i, target in enumerate(question.targets):
+        if entry.session is not None and target.runtime is not None:
+            with suppress(InputError):  # facts that were given contradict the model: its nodes tell
+                placements[i] = entry.session.placement(target.runtime, options_of(target))
+    if placements:
+        head, target = Report((), question.targets[0].name, None, None, entry.file, -1), question.targets[0]
+        yield entry, target, Note(head, tuple(placements.values()))
+    for i, (_, target, result) in enumerate(results):
+        report = result.report
+        if i in placements:
+            from dmlsplit.onnxruntime.reports import RuntimeReport
+
+            report = replace(RuntimeReport.of(report), model=placements[i])
+        yield entry, target, result._replace(report=report)
 
 
 def columns_of(entry: Entry, asked: Columns) -> tuple[Compatibility, ...]:

@@ -83,10 +83,10 @@ def read_entries(file: str, given: Given | None = None) -> Iterator[Entry]:
 def entries_of(file: str, model: ModelNodes) -> Iterator[Entry]:
     """The entries of a model that was read from `file`."""
     for index, item in enumerate(model.items):
-        yield replace(_entry(file, index, item), of_nodes=model.of_nodes)
+        yield replace(_entry(file, index, item), of_nodes=model.of_nodes, session=model.session)
     if not model.items:
         note = RULES["input/no-split"].diagnostic(Location(), "there is no Split and no Concat")
-        yield Entry(file, -1, None, None, None, (note,), _place_of(()))
+        yield Entry(file, -1, None, None, None, (note,), _place_of(()), session=model.session)
 
 
 def _read(file: str, given: Given) -> ModelNodes:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dmlsplit.descriptors.dims import Shape
     from dmlsplit.graphs import GraphDesc
     from dmlsplit.graphs.execution import Correctness
+    from dmlsplit.verdicts.model_placements import ModelPlacement
 
 
 class Verdict(enum.StrEnum):
@@ -135,9 +136,11 @@ class NotRead(_Unanswered):
 
 
 class Note(NamedTuple):
-    """A report on a file as a whole."""
+    """A report on a file as a whole. `placements` are what its model becomes in the versions of ONNX Runtime that are
+    asked, in their order."""
 
     report: Report
+    placements: tuple[ModelPlacement, ...] = ()
 
 
 Answer: TypeAlias = Judged | NotJudged | NotRead

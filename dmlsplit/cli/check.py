@@ -83,6 +83,17 @@ if TYPE_CHECKING:
     callback=_configuration.take,
     help="Take defaults from FILE, in place of the nearest dmlsplit.toml or [tool.dmlsplit] of a pyproject.toml.",
 )
+@click.option(
+    "--require-dml",
+    metavar="PART",
+    type=click.FloatRange(0, 1),
+    help="With --onnxruntime: exit with 1 where a smaller part of the nodes of a model that run is on DirectML: 0.95.",
+)
+@click.option(
+    "--require-capture",
+    is_flag=True,
+    help="With --onnxruntime: exit with 1 where a model is not captured as one graph, or may not be.",
+)
 @click.option("--baseline", metavar="FILE", help="Report only what is not in FILE, which --write-baseline made.")
 @click.option(
     "--write-baseline", metavar="FILE", help="Write the errors and warnings found to FILE; they do not count this time."
@@ -119,6 +130,8 @@ def check(files: tuple[str, ...], targets: tuple[Target, ...], given: Given, **o
       dmlsplit check models/*.json --baseline known.json
       dmlsplit check operators.jsonl --directml 1.15.4 --ask
     """
+    if (options["require_dml"] is not None or options["require_capture"]) and not any(t.runtime for t in targets):
+        raise click.UsageError("--require-dml and --require-capture need --onnxruntime")
     names = expanded(files)
     if all(map(os.path.isdir, names)):
         raise click.UsageError(f"{names[0]} is a folder; name the files in it: {folder_pattern(names[0])}")
@@ -139,6 +152,8 @@ class CheckOptions(NamedTuple):
     write_baseline: str | None
     jobs: int
     ask: bool
+    require_dml: float | None
+    require_capture: bool
 
     def refuse_to_replace(self, inputs: Sequence[str]) -> None:
         """Raises UsageError if an output file is also an input or another output."""
@@ -210,8 +225,19 @@ class CheckOptions(NamedTuple):
             return 2
         if self.write_baseline is not None:
             return 0
+        missed = sum(1 for _ in self.missed(tally))
         counts = {"error": 0, "warning": tally.severities[Severity.WARNING], "unknown": tally.unknown}
-        return int(tally.severities[Severity.ERROR] + sum(counts[what] for what in self.fail_on) > 0)
+        return int(tally.severities[Severity.ERROR] + missed + sum(counts[what] for what in self.fail_on) > 0)
+
+    def missed(self, tally: Tally) -> Iterator[str]:
+        """What a model is required to be in ONNX Runtime, and is not."""
+        for file, found in tally.placements:
+            by = f"{text.place(file, None)}: with {found.runtime.judged_by}"
+            if self.require_dml is not None and found.on_dml < self.require_dml:
+                yield f"{by} {found.on_dml:.3f} of the nodes are on DirectML, --require-dml is {self.require_dml:g}"
+            if self.require_capture and found.capture != "":
+                why = "whether it is captured is not known" if found.capture is None else found.capture
+                yield f"{by} it is not captured as one graph, as --require-capture wants it: {why}"
 
 
 def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, options: CheckOptions) -> int:
@@ -243,6 +269,8 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
     if found is not None:
         with _streams.output(options.write_baseline) as write:
             write(found.document())
+    for missed in options.missed(tally):
+        _streams.complain(missed)
     return options.status(tally)
 
 

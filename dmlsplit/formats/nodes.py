@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dmlsplit.formats.joins import JoinNode
+    from dmlsplit.formats.sessions import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +104,8 @@ class ModelNodes:
     items: tuple[SplitNode | JoinNode | OtherNode, ...]
     of_nodes: int = 0
     """The number of all nodes in the model; 0 where unknown."""
+    session: Session | None = None
+    """The model in ONNX Runtime; None of another framework."""
 
     @property
     def judged(self) -> tuple[SplitNode | JoinNode, ...]:

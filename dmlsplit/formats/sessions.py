@@ -10,6 +10,7 @@ from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.dims import Dim
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
+from dmlsplit.verdicts.model_placements import ModelPlacement
 from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
 
 
@@ -35,11 +36,14 @@ class Inputs:
 
 
 class Session(Protocol):
-    """Answers for the nodes of one model, for any version of ONNX Runtime."""
+    """Answers for one model and its nodes, for any version of ONNX Runtime."""
 
     def answer(self, place: NodeKey, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> RuntimeAnswer:
         """The answer for a node; `inputs` None uses the facts given when the model was read. InputError for
         contradictions to the model."""
+
+    def placement(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None = None) -> ModelPlacement:
+        """Where every node of the model goes. InputError for what contradicts the model."""
 
     def graph_diagnostics(self, place: NodeKey, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:
         """The faults of the DirectML graphs around a node. InputError for sizes that contradict the model."""

@@ -123,6 +123,9 @@ class Facts(Protocol):
     def elements(self, name: str) -> Array | None:
         """The elements of a small constant; None where they are unknown, and for any other tensor."""
 
+    def on_dml(self, index: int) -> bool | None:
+        """Whether DirectML runs the node of an index; None where it is not known."""
+
 
 class Graph:
     """The nodes of one graph; `facts` are about their tensors."""

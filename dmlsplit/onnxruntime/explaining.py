@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dmlsplit.models.graph import Doubt, Graph
     from dmlsplit.onnxruntime.findings import GraphFinding
     from dmlsplit.onnxruntime.fused import Part
-    from dmlsplit.onnxruntime.placements import ModelPlacement, Why
+    from dmlsplit.verdicts.model_placements import ModelPlacement, Why
 
 _MOST_LISTED: Final = 4
 """Names that an error message lists."""

@@ -101,7 +101,8 @@ def read_session(
         session = OnnxSession(
             asked, read_external, inputs, require_known_names=require_known_names, inference=inference
         )
-        return session, ModelNodes(tuple(in_session(session, reader.items(model, constants))), reader.node_count)
+        items = tuple(in_session(session, reader.items(model, constants)))
+        return session, ModelNodes(items, reader.node_count, session)
     except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages in one another
         raise InputError("its graphs are nested too deeply") from None
 

@@ -5,161 +5,33 @@ Source: fallback_cpu_capability.cc, transformer_memcpy.cc and inference_session.
 
 from __future__ import annotations
 
-import enum
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from dmlsplit.formats.onnx.protobuf import domain_of, subgraphs
 from dmlsplit.models.graph import Node, Value
-from dmlsplit.onnxruntime.creation import Failure, first_of
+from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.graph_build import session_graphs
 from dmlsplit.onnxruntime.neighbours import CPU_INPUTS, KEEPS_ON_CPU
 from dmlsplit.onnxruntime.operators import Cell, is_on_dml, operator_of
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
-from dmlsplit.targets.runtime_versions import Runtime
+from dmlsplit.verdicts.model_placements import FusedSize, ModelPlacement, NodePlacement, Provider, Why
 
 _OLDEST_OPSET: Final = 7
-
-
-class Provider(enum.StrEnum):
-    """Where a node runs."""
-
-    DML = "DML"
-    CPU = "CPU"
-    BOTH = "both"
-    """Other nodes take its place, which are on both."""
-    FOLDED = "folded"
-    """It is a constant before the session runs, or is taken out."""
-    UNKNOWN = "unknown"
-
-
-class Why(enum.StrEnum):
-    """Why a node is not on DirectML."""
-
-    OPSET = "opset"
-    """Its operator has changed at this opset, and DirectML's kernels are for an older one."""
-    OPERATOR = "operator"
-    """There is no kernel for its operator."""
-    TYPES = "types"
-    """There is none for its element types."""
-    ATTRIBUTES = "attributes"
-    """There is none for its attributes, or as many outputs."""
-    SIZES = "sizes"
-    """It computes with sizes, which ONNX Runtime leaves on the CPU."""
-    NO_KERNEL = "no-kernel"
-    """Neither DirectML nor the CPU has a kernel."""
-    UNASKED = "unasked"
-    """The table of operators does not have it, or not of its types."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodePlacement:
-    """One node of a model. `op` has its domain in front, but for the default one; `version` is that of its schema."""
-
-    path: str
-    op: str
-    provider: Provider
-    why: Why | None = None
-    version: int | None = None
-    newest: int | None = None
-    """With Why.OPSET: the newest version of the operator that DirectML has a kernel for."""
-    graph: int | None = None
-    """The number of its fused graph; None where it is in none, or where that is not known."""
-
-    def to_dict(self) -> dict[str, object]:
-        """The node as JSON has it."""
-        return {
-            "node": self.path,
-            "operator": self.op,
-            "provider": str(self.provider),
-            "why": None if self.why is None else str(self.why),
-            "version": self.version,
-            "graph": self.graph,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class FusedSize:
-    """A fused graph: how many of the model's nodes are in it at least, and at most; None for more than are known."""
-
-    least: int
-    most: int | None
-
-    @property
-    def text(self) -> str:
-        """ "12", "3 to 5", "2 or more"."""
-        if self.most is None:
-            return f"{self.least} or more"
-        return str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
-
-
-@dataclass(frozen=True)
-class ModelPlacement:
-    """What a version of ONNX Runtime makes of a model as a whole.
-
-    `session`: whether it is made, None where that is not known; `failing` is the node that keeps it from being made,
-    where one does, and `failure` says why. `copies` between devices are to the CPU, and from it; None where they are
-    not known. `capture` is "" where the session can be captured as one graph, else what prevents it; None where it is
-    not known.
-    """
-
-    runtime: Runtime
-    session: bool | None
-    failing: str
-    failure: str
-    nodes: tuple[NodePlacement, ...]
-    graphs: tuple[FusedSize, ...]
-    copies: tuple[int, int] | None
-    capture: str | None
-
-    @cached_property
-    def counts(self) -> Counter[Provider]:
-        """The nodes of each provider."""
-        return Counter(node.provider for node in self.nodes)
-
-    @property
-    def on_dml(self) -> float:
-        """The part of the nodes that run at all that is certainly on DirectML; 1 where none runs."""
-        running = len(self.nodes) - self.counts[Provider.FOLDED]
-        return self.counts[Provider.DML] / running if running else 1.0
-
-    def elsewhere(self) -> dict[tuple[Why | None, str, int | None, int | None], list[str]]:
-        """The nodes on the CPU, and those that are not known, by reason and operator; the most first."""
-        found: dict[tuple[Why | None, str, int | None, int | None], list[str]] = {}
-        for node in self.nodes:
-            if node.provider in (Provider.CPU, Provider.BOTH, Provider.UNKNOWN):
-                found.setdefault((node.why, node.op, node.version, node.newest), []).append(node.path)
-        return dict(sorted(found.items(), key=lambda item: -len(item[1])))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The placement as JSON has it."""
-        return {
-            "version": self.runtime.version,
-            "session": {True: "created", False: "fails", None: "unknown"}[self.session],
-            "failing": self.failing or None,
-            "failure": self.failure or None,
-            "counts": {str(provider): self.counts[provider] for provider in Provider},
-            "graphs": [{"least": size.least, "most": size.most} for size in self.graphs],
-            "copies": None if self.copies is None else {"to_cpu": self.copies[0], "from_cpu": self.copies[1]},
-            "capture": None if self.capture is None else {"accepted": not self.capture, "reason": self.capture or None},
-            "nodes": [node.to_dict() for node in self.nodes],
-        }
 
 
 def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> ModelPlacement:
     """Where the nodes of a model's graphs go. `graphs`: each behind those in its nodes; `failures` keep the session
     from being made."""
-    runtime = graphs[-1].runtime
+    runtime, first = graphs[-1].runtime, first_of(failures)
+    if first is not None and first.moment == LOADING:
+        return ModelPlacement(runtime, False, first.node, first.why)
     nodes: list[NodePlacement] = []
     sizes: list[FusedSize] = []
     for graph in graphs:
         fused = _fused(graph, sizes)
         nodes += [_placed(graph, i, fused.get(i)) for i, node in enumerate(graph.nodes) if node.op_type != "Constant"]
-    first = first_of(failures)
     doubts = [each for each in failures if not each.certain]
     lost = any(node.provider is Provider.UNKNOWN for node in nodes)
     session = False if first is not None else None if doubts or lost else True
@@ -291,12 +163,3 @@ def _capture(graphs: Sequence[SessionGraph], copies: tuple[int, int] | None) -> 
 
 def _holding_graphs(graph: SessionGraph) -> Iterator[Node]:
     return (node for node in graph.graph.nodes if any(True for _ in subgraphs(node.proto)))
-
-
-def changes(placements: Sequence[ModelPlacement]) -> Mapping[str, tuple[Provider, ...]]:
-    """The nodes that are not in one place in all of several versions, by path."""
-    found: dict[str, list[Provider]] = {}
-    for each in placements:
-        for node in each.nodes:
-            found.setdefault(node.path, []).append(node.provider)
-    return {path: tuple(providers) for path, providers in found.items() if len(set(providers)) > 1}

@@ -48,7 +48,7 @@ def _judged(graph: SessionGraph, node: Node) -> Placed:
 def _neighbour(graph: SessionGraph, node: Node) -> Placed:
     """Any other node: by the table of operators, its sizes, and what the CPU reads of it."""
     cell, proto = graph.cell(node.index), graph.nodes[node.index].proto
-    on_dml = False if node.index in graph.preferring_cpu else graph.implemented(node.index)
+    on_dml = graph.on_dml(node.index)
     if on_dml is False or not graph.fuses:
         return Placed(on_dml, False)
     if node.op_type == "Identity" and graph.options.optimization >= 1:

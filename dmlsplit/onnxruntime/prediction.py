@@ -24,8 +24,10 @@ from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 
 if TYPE_CHECKING:
     from dmlsplit.onnxruntime.answers import NodeOnRuntime
+    from dmlsplit.onnxruntime.session import OnnxSession
+    from dmlsplit.verdicts.model_placements import ModelPlacement
 
-__all__ = ["answer_json", "on_onnxruntime"]
+__all__ = ["answer_json", "on_onnxruntime", "place"]
 
 
 def on_onnxruntime(
@@ -46,10 +48,30 @@ def on_onnxruntime(
     Raises InputError for what is no model, or has no such tensors or dimensions; ValueError for an unknown version;
     OSError.
     """
+    runtime, inputs = find_runtime(version), Inputs(run_shapes or {}, {}, run_values or {}, free_dimensions or {})
+    return list(_session(source, allow_paths).nodes(runtime, options, inputs))
+
+
+def place(
+    source: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    version: str | Runtime,
+    *,
+    free_dimensions: Mapping[str, int] | None = None,
+    options: SessionOptions = DEFAULTS,
+    allow_paths: Iterable[str | os.PathLike[str]] = (),
+) -> ModelPlacement:
+    """Where one version runs every node of a model, and whether a session is created at all.
+
+    Raises InputError for what is no model, or has no such dimensions; ValueError for an unknown version; OSError.
+    """
+    runtime, inputs = find_runtime(version), Inputs(free_dimensions=free_dimensions or {})
+    return _session(source, allow_paths).placement(runtime, options, inputs)
+
+
+def _session(
+    source: str | os.PathLike[str] | bytes | onnx.ModelProto, allow_paths: Iterable[str | os.PathLike[str]]
+) -> OnnxSession:
     from dmlsplit.onnxruntime.session import OnnxSession  # it asks fusion, which is made of what is here
 
-    runtime = find_runtime(version)
     proto, read_external = loading.of_source(source, allow_paths)
-    session = OnnxSession(loading.without_weights(proto), read_external)
-    inputs = Inputs(run_shapes or {}, {}, run_values or {}, free_dimensions or {})
-    return list(session.nodes(runtime, options, inputs))
+    return OnnxSession(loading.without_weights(proto), read_external)

@@ -18,6 +18,7 @@ from dmlsplit.targets.releases import WINDOWS
 from dmlsplit.targets.runtime_versions import NEWEST, Runtime, runtime_of_release, runtimes
 from dmlsplit.targets.session_options import options_of
 from dmlsplit.targets.target import Target
+from dmlsplit.verdicts.model_placements import ModelPlacement
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 if TYPE_CHECKING:
@@ -30,9 +31,11 @@ class RuntimeReport(Report):
     """The judgement of one operator by a version of ONNX Runtime.
 
     `answer` is None for an operator that is no node of an ONNX model; the DirectML that the version ships judges it.
+    `model` is set for the first operator of an ONNX model: what the model becomes as a whole.
     """
 
     answer: RuntimeAnswer | None = None
+    model: ModelPlacement | None = None
 
     @classmethod
     def of(cls, report: Report, answer: RuntimeAnswer | None = None) -> RuntimeReport:
@@ -42,9 +45,10 @@ class RuntimeReport(Report):
         return cls(**{f.name: getattr(report, f.name) for f in fields(report)}, answer=answer)
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form: an operator report's keys and "onnxruntime"."""
+        """The JSON form: an operator report's keys and "onnxruntime", and "model" where the report has one."""
         answer = self.answer
-        return {**Report.to_dict(self), "onnxruntime": None if answer is None else answer_json(answer)}
+        found = {**Report.to_dict(self), "onnxruntime": None if answer is None else answer_json(answer)}
+        return found if self.model is None else {**found, "model": self.model.to_dict()}
 
 
 def judged_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[RuntimeReport, RuntimeAnswer]:

@@ -38,7 +38,7 @@ from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 if TYPE_CHECKING:  # the graphs are made of what is in this package
     from dmlsplit.onnxruntime.findings import GraphFinding
-    from dmlsplit.onnxruntime.placements import ModelPlacement
+    from dmlsplit.verdicts.model_placements import ModelPlacement
 
 
 class OnnxSession:
@@ -154,6 +154,10 @@ class OnnxSession:
 
     def _not_loaded(self, runtime: Runtime) -> Iterator[Failure]:
         """The reason why a version does not load the file, whatever nodes it has."""
+        if runtime.no_session:
+            yield Failure(LOADING, runtime.no_session)
+        if not runtime.observed:
+            yield Failure(LOADING, f"what {runtime.version} does was not observed", certain=False)
         opset, ir_version = opset_of(self._proto), self._proto.ir_version
         if opset > runtime.newest_opset:
             yield Failure(LOADING, f"the model has opset {opset}, {runtime.version} loads {runtime.newest_opset}")

@@ -281,6 +281,10 @@ class SessionGraph:
         operator = self.operator(index)
         return None if operator is None else operator.most_rank
 
+    def on_dml(self, index: int) -> bool | None:
+        """Whether DirectML runs the node of an index; None where it is not known."""
+        return False if index in self.preferring_cpu else self.implemented(index)
+
     @property
     def fuses(self) -> bool:
         """True where nodes of this graph are fused: fusion is on, and no node has a graph inside."""

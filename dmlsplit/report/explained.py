@@ -5,22 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from dmlsplit.report.placement import REASONS
 from dmlsplit.report.text import diagnostic_parts, plain
 from dmlsplit.system.printable import printable
 
 _MOST_LISTED: Final = 12
 """Nodes and operators of a part that are listed."""
-
-_REASONS: Final = {
-    "opset": "its operator changed at this opset, and DirectML's kernels are for an older one",
-    "operator": "DirectML has no kernel for its operator",
-    "types": "DirectML has no kernel for its element types",
-    "attributes": "DirectML has no kernel for its attributes, or for so many outputs",
-    "sizes": "it computes with sizes, which ONNX Runtime leaves on the CPU",
-    "no-kernel": "neither DirectML nor the CPU has a kernel",
-    "unasked": "it was not observed",
-}
-"""The reasons why a node is not on DirectML, by dmlsplit.onnxruntime.placements.Why."""
 
 if TYPE_CHECKING:
     from dmlsplit.onnxruntime.explaining import Explanation, NodeState, Step
@@ -40,7 +30,7 @@ def rows(found: Explanation) -> Iterator[tuple[str, str]]:
     if found.placement is not None:
         provider = {"DML": "DirectML", "CPU": "the CPU", None: "it is not known where"}[found.placement.provider]
         fused = {True: "in a fused graph", False: "not fused", None: "it is not known whether it is fused"}
-        why = "" if found.placement.why is None else f": {_REASONS[found.placement.why]}"
+        why = "" if found.placement.why is None else f": {REASONS[found.placement.why]}"
         yield "placement", f"{provider}, {fused[found.placement.in_graph]}{why}"
     if found.part is not None:
         count = len(found.part.nodes)

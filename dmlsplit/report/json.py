@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from dmlsplit.checking.results import Result, answers
+from dmlsplit.checking.results import Note, Result
 from dmlsplit.descriptors.diagnostics import Report
 from dmlsplit.report.shown import AS_USUAL, Shown
 
@@ -15,16 +15,23 @@ def answer(report: Report) -> str:
     return json.dumps(report.to_dict())
 
 
+def _shown(results: Iterable[Result]) -> Iterator[Result]:
+    """The answers, and the notes that have the placement of a model without operators."""
+    for result in results:
+        if not isinstance(result, Note) or "model" in result.report.to_dict():
+            yield result
+
+
 def lines(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
     """One answer a line, piece by piece."""
-    for result in answers(results):
+    for result in _shown(results):
         yield answer(result.report) + "\n"
 
 
 def document(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
     """One JSON array of all answers, piece by piece."""
     separator = "[\n"
-    for result in answers(results):
+    for result in _shown(results):
         yield separator + answer(result.report)
         separator = ",\n"
     yield "[]\n" if separator == "[\n" else "\n]\n"

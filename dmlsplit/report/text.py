@@ -14,11 +14,13 @@ from typing import Final, TypeAlias
 from dmlsplit.checking.results import Answer, Judged, Note, Result, Verdict
 from dmlsplit.descriptors.diagnostics import Diagnostic, Position, Report, Severity
 from dmlsplit.descriptors.enums import HResult
+from dmlsplit.report import placement
 from dmlsplit.report.alike import Alike, Line, is_grouped
 from dmlsplit.report.node_table import NodeTable
 from dmlsplit.report.shown import AS_USUAL, Shown
 from dmlsplit.report.table import Table
 from dmlsplit.system.printable import printable
+from dmlsplit.verdicts.model_placements import ModelPlacement, Provider
 
 Part: TypeAlias = tuple[str, str]
 """A piece of a line and its style: a rich style, or empty."""
@@ -125,6 +127,10 @@ class Tally:
         self.severities: Counter[Severity] = Counter()
         self.unknown = 0
         """Operators without a known verdict, except those whose diagnostics are all hidden."""
+        self.nodes: Counter[Provider] = Counter()
+        """The nodes of the models, by where they run, where one version of ONNX Runtime is asked."""
+        self.placements: list[tuple[str | None, ModelPlacement]] = []
+        """What each model becomes, with its file."""
         self._oks: list[bool] = []
         self._said: set[Diagnostic] = set()
 
@@ -135,7 +141,16 @@ class Tally:
                 if len(self._oks) % self._targets == 0:
                     self._said.clear()
                 self._count(result)
+            else:
+                self._place(result)
             yield result
+
+    def _place(self, note: Note) -> None:
+        self.placements += [(note.report.file, each) for each in note.placements]
+        for each in note.placements:
+            self.unknown += each.session is None or each.counts[Provider.UNKNOWN] > 0
+        if len(note.placements) == 1:
+            self.nodes.update(note.placements[0].counts)
 
     def _count(self, result: Answer) -> None:
         report = result.report
@@ -157,7 +172,8 @@ class Tally:
         if self._targets > 1:
             differing = sum(len(oks) > 1 for oks in each)
             head += f", {_counted(differing, 'verdict')} that depend{'s' if differing == 1 else ''} on the release"
-        return "; ".join(filter(None, [f"{head}: {', '.join(verdicts) or 'none'}", ", ".join(severities)]))
+        nodes = placement.counts(self.nodes) if self.nodes else ""
+        return "; ".join(filter(None, [f"{head}: {', '.join(verdicts) or 'none'}", ", ".join(severities), nodes]))
 
 
 def _counted(count: int, noun: str) -> str:
@@ -181,7 +197,10 @@ def blocks(results: Iterable[Result], targets: int, shown: Shown, below: Below) 
         nodes: list[Judged] = []
         alike = Alike("operator")
         for result in of_file:
-            if isinstance(result, Judged) and result.node is not None:
+            if isinstance(result, Note) and result.placements:
+                for parts in placement.lines(result.placements):
+                    yield [*_place_parts(file, None), *parts]
+            elif isinstance(result, Judged) and result.node is not None:
                 nodes.append(result)
             elif not (shown.only_problems and _is_ok(result)):
                 yield from _of_result(result, shown, alike, below)

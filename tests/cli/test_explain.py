@@ -9,8 +9,8 @@ import pytest
 
 from dmlsplit.cli.explain import _completed
 from dmlsplit.onnxruntime import explain
-from dmlsplit.onnxruntime.placements import Why
-from dmlsplit.report import explained
+from dmlsplit.report import placement
+from dmlsplit.verdicts.model_placements import Why
 from tests.cli.conftest import HOSTILE, HOSTILE_SHOWN
 from tests.models import text
 
@@ -56,7 +56,7 @@ def test_a_node_without_faults(cli, tmp_path):
 
 
 def test_each_reason_has_a_sentence():
-    assert set(explained._REASONS) == set(Why)
+    assert set(placement.REASONS) == set(Why)
 
 
 def test_sizes_are_given_as_to_check(cli, tmp_path):

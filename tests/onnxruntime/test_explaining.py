@@ -9,8 +9,8 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.onnxruntime import explain, on_onnxruntime, passes
 from dmlsplit.onnxruntime.explaining import BRANCHES, Fate, NodeState, Placement
-from dmlsplit.onnxruntime.placements import Why
 from dmlsplit.rules.graph_faults import FaultKind
+from dmlsplit.verdicts.model_placements import Why
 from tests.effort import calls
 from tests.models import text
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import onnx
 import pytest
 
-from dmlsplit.onnxruntime.placements import Provider, Why, changes
 from dmlsplit.onnxruntime.session import OnnxSession
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import SessionOptions
+from dmlsplit.verdicts.model_placements import Provider, Why, changes
 from tests import models
 
 
@@ -112,6 +112,23 @@ def test_a_rank_that_fails_the_session(rank, session):
 def test_an_opset_that_is_not_loaded():
     found = placed(SMALL, "1.20.1", opset=22)
     assert (found.session, found.failure) == (False, "the model has opset 22, 1.20.1 loads 21")
+    assert (found.nodes, found.on_dml, found.capture) == ((), 0.0, None)
+
+
+def test_a_version_that_was_not_observed():
+    found = placed(SMALL, "1.16.3")
+    assert (found.session, found.failure) == (None, "what 1.16.3 does was not observed")
+    assert {node.provider for node in found.nodes} == {Provider.UNKNOWN}
+
+
+def test_an_activation_is_not_fused_into_a_node_on_the_cpu():
+    """Were it fused into the Conv, there would be one graph: of the Relu alone."""
+    found = placed(
+        "(float[1,4,8,8] x, float[4,4,1,1] w) => (float[1,4,8,8] y) { a = Relu(x) c = Conv(a, w) y = Sigmoid(c) }",
+        opset=22,
+    )
+    assert [size.text for size in found.graphs] == ["1", "1"]
+    assert [node.graph for node in found.nodes] == [0, None, 1]
 
 
 def test_what_is_not_known_is_said():
@@ -137,7 +154,15 @@ def test_json_has_all():
         "copies": {"to_cpu": 0, "from_cpu": 0},
         "capture": {"accepted": True, "reason": None},
         "nodes": [
-            {"node": name, "operator": op, "provider": "DML", "why": None, "version": version, "graph": 0}
+            {
+                "node": name,
+                "operator": op,
+                "provider": "DML",
+                "why": None,
+                "version": version,
+                "newest": None,
+                "graph": 0,
+            }
             for name, op, version in (("a", "Relu", 14), ("y", "Sigmoid", 13))
         ],
     }

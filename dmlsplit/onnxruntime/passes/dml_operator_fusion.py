@@ -13,7 +13,7 @@ from dmlsplit.onnxruntime.neighbours import ABSORBS
 
 def dml_operator_fusion(graph: Graph) -> None:
     """Fuses each activation into the node in front of it where the operators allow it and nothing else reads the
-    tensor between them."""
+    tensor between them, and both are on DirectML."""
     gone: set[Node] = set()
     for node in graph.nodes:
         wanted = ABSORBS.get(node.op_type)
@@ -22,6 +22,8 @@ def dml_operator_fusion(graph: Graph) -> None:
         between = node.outputs[0]
         after = next(iter(between.readers), None)
         if after is None or len(between.readers) > 1 or after.op_type not in wanted:
+            continue
+        if any(graph.facts.on_dml(each.index) is False for each in (node, after)):
             continue
         if between.is_output:
             node.unwritten = between.name

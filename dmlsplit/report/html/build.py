@@ -17,7 +17,7 @@ from dmlsplit.formats.json import dumps
 from dmlsplit.graphs import GraphDesc
 from dmlsplit.legalize import Legalization
 from dmlsplit.onnxruntime.reports import RuntimeReport
-from dmlsplit.report import svg
+from dmlsplit.report import placement, svg
 from dmlsplit.report.html.view import Detail, File, Page, Rewritten, Row, TargetVerdict, TensorRow, Tensors
 from dmlsplit.report.node_table import NodeCells
 from dmlsplit.report.svg.subject import numbers_text, subject, type_text
@@ -59,7 +59,9 @@ class Builder:
 
     def note(self, note: Note) -> None:
         """Adds a note on a file."""
-        self._file(note.report.file).notes += [d.message for d in note.report.diagnostics]
+        notes = self._file(note.report.file).notes
+        notes += [d.message for d in note.report.diagnostics]
+        notes += ["".join(text for text, _ in parts) for parts in placement.lines(note.placements)]
 
     def add(self, answers: Sequence[Answer]) -> None:
         """Adds an operator, with the answers of several targets, to the table of its file."""

@@ -1,0 +1,126 @@
+"""What a model becomes in versions of ONNX Runtime, in lines: the head of its report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from dmlsplit.system.printable import printable
+
+if TYPE_CHECKING:
+    from dmlsplit.verdicts.model_placements import ModelPlacement, NodePlacement, Provider
+
+Part: TypeAlias = tuple[str, str]
+"""A piece of a line and its style: a rich style, or empty."""
+
+GROUPS_SHOWN: Final = 8
+NAMES_SHOWN: Final = 3
+CHANGES_SHOWN: Final = 8
+SIZES_SHOWN: Final = 6
+_PLACES: Final = {
+    "DML": "on DirectML",
+    "CPU": "on the CPU",
+    "both": "on both",
+    "folded": "folded",
+    "unknown": "unknown",
+}
+REASONS: Final = {
+    "opset": "its operator changed at this opset, and DirectML's kernels are for an older one",
+    "operator": "DirectML has no kernel for its operator",
+    "types": "DirectML has no kernel for its element types",
+    "attributes": "DirectML has no kernel for its attributes, or for so many outputs",
+    "sizes": "it computes with sizes, which ONNX Runtime leaves on the CPU",
+    "no-kernel": "neither DirectML nor the CPU has a kernel",
+    "unasked": "it was not observed",
+}
+"""The reasons why a node is not on DirectML, by dmlsplit.verdicts.model_placements.Why."""
+_STYLES: Final = {True: "bold green", False: "bold red", None: "bold yellow"}
+
+
+def lines(placements: Sequence[ModelPlacement]) -> Iterator[list[Part]]:
+    """A line for each version: whether there is a session, and where its nodes are; then what is not on DirectML, by
+    reason, and what differs between the versions."""
+    for each in placements:
+        head = [(f"{each.runtime.judged_by}: ", ""), (_session(each), _STYLES[each.session])]
+        yield [*head, (f"; {counts(each.counts)}", "")] if each.nodes else head
+        if each.nodes:
+            yield [("  ", ""), (_graphs(each), "")]
+    groups: dict[str, list[str]] = {}
+    for each in placements:
+        for text in _elsewhere(each):
+            groups.setdefault(text, []).append(each.runtime.version)
+    shown = list(groups.items())[:GROUPS_SHOWN]
+    for text, versions in shown:
+        by = f" ({', '.join(versions)})" if len(versions) < len(placements) else ""
+        yield [("  ", ""), (f"{text}{by}", "")]
+    if len(groups) > len(shown):
+        yield [("  ", ""), (f"... {len(groups) - len(shown)} more reasons", "")]
+    yield from _changes(placements)
+
+
+def _session(placement: ModelPlacement) -> str:
+    if placement.session:
+        return "session created"
+    why = f"{f' at {placement.failing}' if placement.failing else ''}: {placement.failure or 'nodes are not known'}"
+    return f"session fails{why}" if placement.session is False else f"session not known{why}"
+
+
+def counts(found: Mapping[Provider, int]) -> str:
+    """ "7 nodes: 5 on DirectML, 1 on the CPU, 1 folded"."""
+    total = sum(found.values())
+    said = [f"{count:,} {_PLACES[provider]}" for provider, count in sorted(found.items(), key=_order) if count]
+    return f"{total:,} node{'s' * (total != 1)}{': ' if said else ''}{', '.join(said)}"
+
+
+def _order(item: tuple[Provider, int]) -> int:
+    return list(_PLACES).index(item[0])
+
+
+def _graphs(placement: ModelPlacement) -> str:
+    sizes = [size.text for size in placement.graphs]
+    more = f", ... {len(sizes) - SIZES_SHOWN} more" if len(sizes) > SIZES_SHOWN else ""
+    nodes = "node" if sizes == ["1"] else "nodes"
+    of = f" of {', '.join(sizes[:SIZES_SHOWN])}{more} {nodes}" if sizes else ""
+    fused = f"{len(sizes)} fused graph{'s' * (len(sizes) != 1)}{of}"
+    copies = placement.copies
+    copied = (
+        "copies between devices: not known"
+        if copies is None
+        else f"copies: {copies[0]} to the CPU, {copies[1]} from it"
+    )
+    return f"{fused}; {copied}; graph capture: {_capture(placement.capture)}"
+
+
+def _capture(reason: str | None) -> str:
+    return "not known" if reason is None else f"no, {printable(reason)}" if reason else "accepted"
+
+
+def _elsewhere(placement: ModelPlacement) -> Iterator[str]:
+    for nodes in placement.elsewhere():
+        names = ", ".join(node.path for node in nodes[:NAMES_SHOWN])
+        more = f", ... {len(nodes) - NAMES_SHOWN} more" if len(nodes) > NAMES_SHOWN else ""
+        yield f"{_PLACES[nodes[0].provider]}: {len(nodes)} {nodes[0].op}: {_why(nodes[0])} ({names}{more})"
+
+
+def _why(node: NodePlacement) -> str:
+    said = "" if node.why is None else REASONS[node.why]
+    if node.version is not None and node.newest is not None:
+        return f"{said} (version {node.version}, kernels for {node.newest})"
+    return said
+
+
+def _changes(placements: Sequence[ModelPlacement]) -> Iterator[list[Part]]:
+    """The nodes that go elsewhere from one version to the next."""
+    for before, after in pairwise(placements):
+        was = {node.path: node.provider for node in before.nodes}
+        moved: dict[str, list[str]] = {}
+        for node in after.nodes:
+            old = was.get(node.path, node.provider)
+            if old is not node.provider:
+                moved.setdefault(f"{_PLACES[old]} -> {_PLACES[node.provider]}", []).append(node.path)
+        for text, paths in list(moved.items())[:CHANGES_SHOWN]:
+            names = ", ".join(paths[:NAMES_SHOWN])
+            more = f", ... {len(paths) - NAMES_SHOWN} more" if len(paths) > NAMES_SHOWN else ""
+            versions = f"{before.runtime.version} -> {after.runtime.version}"
+            yield [("  ", ""), ("changes", "bold cyan"), (f": {versions}: {len(paths)} {text} ({names}{more})", "")]

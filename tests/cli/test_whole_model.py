@@ -1,0 +1,113 @@
+"""The head of a model's report: whether there is a session, where its nodes run, and what is asked of that in CI."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests import models
+
+NEW = ("--onnxruntime", "1.24.4")
+ISLAND = "(float[1,4,8,8] x, float[4,4,1,1] w) => (float[1,4,8,8] y) { a = Relu(x) c = Conv(a, w) y = Sigmoid(c) }"
+WITH_SPLIT = "(float[4,2] x) => (float[2,2] a, float[2,2] b) { y = Relu(x) a, b = Split(y) }"
+WITHOUT_KERNEL = "(double[2] x) => (double[2] y) { y = Acos(x) }"
+
+
+@pytest.fixture
+def model(tmp_path):
+    def written(body, opset=13, name="m.onnx"):
+        (tmp_path / name).write_bytes(models.text(body, opset).SerializeToString())
+        return name
+
+    return written
+
+
+def head(cli, *arguments):
+    return [line.removeprefix("m.onnx: ").strip() for line in cli("check", *arguments).out.splitlines()]
+
+
+def test_the_first_lines(cli, model):
+    lines = head(cli, model(ISLAND, 22), *NEW)
+    assert lines[:3] == [
+        "onnxruntime 1.24.4: session created; 3 nodes: 2 on DirectML, 1 on the CPU",
+        "2 fused graphs of 1, 1 nodes; copies: 1 to the CPU, 1 from it; "
+        "graph capture: no, 2 tensors are copied between the CPU and the device",
+        "on the CPU: 1 Conv: its operator changed at this opset, and DirectML's kernels are for an older one "
+        "(version 22, kernels for 11) (c)",
+    ]
+    assert lines[-1] == "0 operators: none; 3 nodes: 2 on DirectML, 1 on the CPU"
+
+
+def test_a_session_that_fails(cli, model):
+    assert head(cli, model(WITHOUT_KERNEL), *NEW)[0] == (
+        "onnxruntime 1.24.4: session fails at y: neither DirectML nor the CPU has a kernel for y and its types; "
+        "1 node: 1 on the CPU"
+    )
+
+
+def test_versions_are_columns(cli, model):
+    body = "(float[2,4] x) => (float[2,4] y) { a = Relu(x) y = Transpose<perm=[0,1]>(a) }"
+    lines = head(cli, model(body, 21), "--onnxruntime", "1.20.1", *NEW)
+    assert [line.split(":")[0] for line in lines if "session created" in line] == [
+        "onnxruntime 1.20.1",
+        "onnxruntime 1.24.4",
+    ]
+    assert "changes: 1.20.1 -> 1.24.4: 1 on the CPU -> on DirectML (y)" in lines
+
+
+def test_without_a_runtime_nothing_is_said_of_the_model(cli, model):
+    out = cli("check", model(WITH_SPLIT), "--feature-level", "5_0").out
+    assert "session" not in out
+
+
+@pytest.mark.parametrize(
+    ("body", "opset", "options", "status"),
+    [
+        (ISLAND, 21, ["--require-dml", "1", "--require-capture"], 0),
+        (ISLAND, 22, [], 0),
+        (ISLAND, 22, ["--require-dml", "0.6"], 0),
+        (ISLAND, 22, ["--require-dml", "0.7"], 1),
+        (ISLAND, 22, ["--require-capture"], 1),
+        (WITHOUT_KERNEL, 13, ["--require-dml", "0.5"], 1),
+    ],
+)
+def test_what_is_required(cli, model, body, opset, options, status):
+    found = cli("check", model(body, opset), *NEW, *options)
+    assert found.status == status
+    assert bool(found.err) is bool(status)
+
+
+def test_unknown_counts(cli, tmp_path):
+    made = models.text("(float[2] x) => (float[2] y) { y = com.microsoft.Nonsense(x) }", domains=["com.microsoft"])
+    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    assert [cli("check", "m.onnx", *NEW, *more).status for more in ((), ("--fail-on", "unknown"))] == [0, 1]
+
+
+@pytest.mark.parametrize("options", [["--require-dml", "0.5"], ["--require-capture"]])
+def test_what_is_required_needs_a_runtime(cli, model, options):
+    found = cli("check", model(ISLAND), *options)
+    assert (found.status, "need --onnxruntime" in found.err) == (2, True)
+
+
+@pytest.mark.parametrize("part", ["2", "-1", "half"])
+def test_a_part_is_between_0_and_1(cli, model, part):
+    assert cli("check", model(ISLAND), *NEW, "--require-dml", part).status == 2
+
+
+def test_json_has_the_model_once(cli, model):
+    (first, *_) = answers = json.loads(cli("check", model(WITH_SPLIT), *NEW, "--format", "json").out)
+    assert [("model" in answer) for answer in answers] == [True] + [False] * (len(answers) - 1)
+    assert first["model"]["counts"]["DML"] == 2
+    (alone,) = json.loads(cli("check", model(ISLAND), *NEW, "--format", "json").out)
+    assert (alone["operator"], len(alone["model"]["nodes"])) == (None, 3)
+    (line,) = cli("check", model(ISLAND), *NEW, "--format", "jsonl").out.splitlines()
+    assert json.loads(line) == alone
+
+
+def test_other_formats(cli, model, tmp_path):
+    name = model(WITH_SPLIT)
+    assert cli("check", name, *NEW, "--format", "junit").out.count("<testcase") == 1
+    assert json.loads(cli("check", name, *NEW, "--format", "sarif").out)["runs"][0]["results"] == []
+    pytest.importorskip("jinja2")
+    assert "session created; 2 nodes: 2 on DirectML" in cli("check", name, *NEW, "--format", "html").out
