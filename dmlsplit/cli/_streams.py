@@ -110,11 +110,14 @@ def _drop(stream: TextIO) -> None:
 
 
 def _is_replaced(path: str) -> bool:
-    """Whether `path` is a regular file or does not exist yet. OSError for a loop of links."""
+    """Whether `path` is a regular file or does not exist yet. OSError for a loop of links, and for the name of a folder
+    that does not exist."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except FileNotFoundError:
-        return True
+        if os.path.basename(path):
+            return True
+        raise
 
 
 def refuse_to_replace(path: str | None, files: Iterable[str | None], what: str = "an input file") -> None:

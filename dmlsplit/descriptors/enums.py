@@ -9,6 +9,8 @@ import enum
 import re
 from typing import Final
 
+from dmlsplit.system.printable import shortened
+
 TENSOR_DIMENSION_COUNT_MAX: Final = 5
 TENSOR_DIMENSION_COUNT_MAX1: Final = 8
 """DML_TENSOR_DIMENSION_COUNT_MAX1: the limit from feature level 3_0 on."""
@@ -127,7 +129,9 @@ class FeatureLevel(enum.IntEnum):
             value = hex(value)
         elif not isinstance(value, str):
             raise TypeError(f"a feature level is a string, an integer or a FeatureLevel, not {type(value).__name__}")
-        raise ValueError(f"unknown feature level {value!r}; known: {', '.join(str(level) for level in cls)}")
+        raise ValueError(
+            f"unknown feature level {shortened(value, 60)!r}; known: {', '.join(str(level) for level in cls)}"
+        )
 
 
 class HResult(enum.IntEnum):

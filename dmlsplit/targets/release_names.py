@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 from dmlsplit.descriptors.enums import TensorDataType
+from dmlsplit.system.printable import shortened
 from dmlsplit.targets.releases import LINUX, WINDOWS, Release, SizeArithmetic, directml_versions, releases
 
 _NAME: Final = re.compile(r"(?:(?P<package>[a-z].*?)-)?(?P<version>\d.*?)(?:-(?P<platform>linux|windows))?")
@@ -95,7 +96,9 @@ def _unknown(name: str, around: list[_Shipment]) -> ValueError:
     else:
         differences = "; ".join(_differences(first.release, last.release))
         nearest = f"the nearest are '{first}' and '{last}', which differ in {differences}"
-    return ValueError(f"unknown DirectML release {name!r}; {nearest}; known: {', '.join(directml_versions())}")
+    return ValueError(
+        f"unknown DirectML release {shortened(name, 60)!r}; {nearest}; known: {', '.join(directml_versions())}"
+    )
 
 
 @cache

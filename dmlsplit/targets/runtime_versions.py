@@ -13,6 +13,7 @@ from functools import cache
 from typing import Final
 
 from dmlsplit.descriptors.enums import FeatureLevel
+from dmlsplit.system.printable import shortened
 from dmlsplit.targets.release_names import find_release
 from dmlsplit.targets.releases import Release
 
@@ -172,7 +173,7 @@ def find_runtime(version: str | Runtime) -> Runtime:
     if named:
         return named[-1]
     known = ", ".join(runtime.version for runtime in _RUNTIMES)
-    raise ValueError(f"unknown version of ONNX Runtime {version!r}; known: {known}")
+    raise ValueError(f"unknown version of ONNX Runtime {shortened(version, 60)!r}; known: {known}")
 
 
 def runtime_of_release(release: Release) -> Runtime | None:

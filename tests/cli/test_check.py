@@ -177,6 +177,7 @@ def test_hostile_names_are_shown_not_obeyed(cli, tmp_path, command):
         (["-o", "a.json"], "a.json would replace an input file"),
         (["-o", "nowhere/out"], "nowhere/out: No such file or directory"),
         (["-o", "."], ".: Is a directory"),
+        (["-o", "new/"], "new/: No such file or directory"),
     ],
     ids=lambda value: value[-1] if isinstance(value, list) else None,
 )

@@ -251,3 +251,12 @@ def test_the_schema_takes_what_is_right():
     text = 'directml = ["1.8.0"]\n[shapes]\nx = [1, "?"]\n[models."a*".dims]\nn = 0\n[per-file-ignores]\n"*" = []'
     jsonschema.Draft202012Validator.check_schema(configuration.SCHEMA)
     jsonschema.validate(tomllib.loads(text), configuration.SCHEMA)
+
+
+@pytest.mark.parametrize("key", ["feature-level", "directml", "onnxruntime"])
+def test_a_value_of_any_length_is_a_short_line(cli, tmp_path, key):
+    (tmp_path / "dmlsplit.toml").write_text(f'{key} = "{"x" * 100_000}"\n')
+    (tmp_path / "a.json").write_text(GOOD)
+    status, _, err = cli("check", "a.json")
+    assert (status, err.count("\n")) == (2, 1)
+    assert len(err) < 1000

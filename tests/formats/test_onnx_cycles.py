@@ -74,6 +74,14 @@ def test_a_cycle_is_an_error(made, target):
         front_end.legalize(made().SerializeToString(), **target)
 
 
+@pytest.mark.parametrize("word", ["n" * 5000, "\x1b[31m", "a\n::error::b"])
+def test_a_cycle_is_one_printable_line(word):
+    with pytest.raises(InputError) as error:
+        front_end.read(model([node(word, ["q"], ["q"], name=word)], [value("x", [4])]))
+    assert error.value.message.isprintable()
+    assert len(error.value.message) < 300
+
+
 def test_what_only_looks_like_a_cycle_is_read():
     """Branches that compute names of the If's outputs, and nodes that stand in front of what they read."""
     then, other = graph([node("Relu", ["x"], ["y"])], [], ["y"]), graph([node("Abs", ["x"], ["y"])], [], ["y"])

@@ -39,6 +39,7 @@ class TestExternalData:
             ("data.bin", {"offset": -1}, "offset -1"),
             ("data.bin", {"offset": 2**80}, "data.bin"),
             ("data.bin", {"offset": "x"}, "no number"),
+            *(("data.bin", {"offset": text}, "no number") for text in (" 0", "1_6", "\u0660", "1" * 5000, "")),
             ("../data.bin", {}, "outside the model's folder"),
             ("link.bin", {}, "outside the model's folder"),
             ("", {}, "without a location"),

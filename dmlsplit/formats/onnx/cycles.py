@@ -62,4 +62,6 @@ def _check_order(nodes: Sequence[onnx.NodeProto], needs: Iterable[set[str]], pro
     except CycleError as error:
         first = min(error.args[1])
         what = printable(nodes[first].name or next(iter(nodes[first].output), ""), 60)
-        raise InputError(f"its nodes have a cycle: {nodes[first].op_type} '{what}' needs its own output") from None
+        raise InputError(
+            f"its nodes have a cycle: {printable(nodes[first].op_type, 60)} '{what}' needs its own output"
+        ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -17,6 +18,7 @@ from dmlsplit.formats.limits import Limit, LimitError
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 
+_DECIMAL: Final = re.compile("[+-]?[0-9]{1,40}")
 MAX_RANK: Final = Limit.ONNX_RANK.most
 MAX_ELEMENTS: Final = Limit.ONNX_ELEMENTS.most
 """The most elements of a value that is read: lengths are fewer than outputs."""
@@ -110,10 +112,10 @@ def _with_external_data(tensor: onnx.TensorProto, count: int, read_external: Rea
     if element is None or element.itemsize == 0 or element.refusal:
         raise InputError(f"has external data of type {name}, which is not read")
     size = count * element.itemsize
-    try:
-        offset, length = int(keys.get("offset", "0")), int(keys.get("length", size))
-    except ValueError:
-        raise InputError("has external data with an offset or length that is no number") from None
+    given = keys.get("offset", "0"), keys.get("length", str(size))
+    if not all(_DECIMAL.fullmatch(each) for each in given):
+        raise InputError("has external data with an offset or length that is no number")
+    offset, length = map(int, given)
     if not keys.get("location"):
         raise InputError("has external data without a location")
     if length != size or offset < 0:
