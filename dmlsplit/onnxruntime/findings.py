@@ -44,7 +44,7 @@ class GraphFinding:
     path: str
     directml: str
     culprit: NodeName | None = None
-    """The node at fault; of a fault that a copy does, the first Split or Concat."""
+    """The node at fault; where an inserted copy is, the first Split or Concat."""
     outputs: tuple[str, ...] = ()
     leave: bool = False
     """`outputs` are outputs of the model."""
@@ -54,7 +54,7 @@ class GraphFinding:
     cure: Cure | None = None
     reason: str = ""
     said: Diagnostic | None = None
-    """What the node's own answer says about the fault, where nothing else is known of it."""
+    """The node's own answer about the fault, where nothing else is known of it."""
 
     @property
     def node(self) -> str:
@@ -96,7 +96,7 @@ def findings(
 ) -> tuple[GraphFinding, ...]:
     """The faults of a session of `runtime` with a model, in the order of its graphs.
 
-    `complete`: also those that will show once these are mended, and none with the other releases that do the same.
+    `complete`: includes the faults that show only once these are cured, and leaves `affected` empty.
     """
     found: list[GraphFinding] = []
     fuses = options.graph_fusion
@@ -113,7 +113,7 @@ def findings(
 
 
 def _of_session(graph: SessionGraph, parts: SessionGraphs, runtime: Runtime) -> Iterator[GraphFinding]:
-    """Faults that arise before DirectML sees the nodes."""
+    """Faults that arise before DirectML gets a graph."""
     anchor = parts.anchor
     if anchor is None:
         return
@@ -158,7 +158,7 @@ def _of_fused(graph: FusedGraph, runtime: Runtime, complete: bool) -> Iterator[G
 
 
 def takes_constants(runtime: Runtime) -> bool:
-    """Whether constants are no nodes of their own, or DirectML takes such nodes."""
+    """True where constants are no nodes of their own, or where DirectML takes such nodes."""
     return not runtime.traits.constants_are_nodes or version_key(runtime.directml) >= _FIRST_TO_TAKE_CONSTANTS
 
 
@@ -221,7 +221,7 @@ class _InFused(Around[Tensor]):
         return self.graph.inputs[index] if node is None else self.graph.tensors[node][index]
 
     def used_part(self, node: int) -> int | None:
-        """The node that alone reads a part of what a node computes, through a Split or Slice."""
+        """The node that reads the one used part of what `node` computes, through a Split or Slice; None without one."""
         for cut in (reader for tensor in self.outputs_of(node) for reader in self.readers_of(tensor)):
             readers = self.graph.readers_of(cut)
             if self.op(cut) in ("Split", "Slice") and len(readers) == 1:
@@ -273,7 +273,7 @@ def _affected(graph: FusedGraph, found: GraphFault) -> Iterator[Affected]:
 
 
 def _rules(graph: FusedGraph, release: Release) -> frozenset[tuple[str, int | None]]:
-    """The rules of the faults by a release, each with the node that does it."""
+    """The rules of the faults with a release, each with the node at fault."""
     return frozenset((each.rule, each.node) for each in judged(graph, traits_of(release)).found)
 
 

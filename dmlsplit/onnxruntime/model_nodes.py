@@ -1,7 +1,7 @@
-"""Split and Concat nodes of ONNX models: Split 1, 2, 11, 13 and 18, Concat 1, 4, 11 and 13, in graphs, subgraphs and
-local functions. Each knows the session of its model, so that ONNX Runtime can be asked about it.
+"""The Split and Concat nodes of ONNX models: Split 1, 2, 11, 13 and 18, Concat 1, 4, 11 and 13, in graphs, graphs
+inside nodes, and local functions. Each node has the session of its model, which ONNX Runtime's answers come from.
 
-Shapes come from onnx's shape inference, which runs in a process of its own: hostile models bring it down.
+Shapes come from onnx's shape inference, which runs in a process of its own since hostile models crash it.
 """
 
 from __future__ import annotations
@@ -57,10 +57,11 @@ def read_model(
     require_known_names: bool = True,
     free_dimensions: Mapping[str, int] | None = None,
 ) -> ModelNodes:
-    """As `read`, with the nodes that are not judged: SplitToSequence, ConcatFromSequence, and those of other domains.
+    """The nodes that `read` returns, and the nodes that are not judged: SplitToSequence, ConcatFromSequence, and Splits
+    and Concats of other domains.
 
-    `require_known_names`: whether a tensor or symbol that this model does not have is an error. `free_dimensions`:
-    as `dims`, of which ONNX Runtime is told at session creation already.
+    `require_known_names`: a tensor or symbol that the model lacks is an error. `free_dimensions` are sizes of symbolic
+    dimensions that ONNX Runtime gets at session creation.
     """
     inputs = Inputs(shapes or {}, dims or {}, values or {}, free_dimensions or {})
     return read_session(source, inputs, allow_paths=allow_paths, require_known_names=require_known_names)[1]
@@ -103,7 +104,7 @@ def read_session(
         )
         items = tuple(in_session(session, reader.items(model, constants)))
         return session, ModelNodes(items, reader.node_count, session)
-    except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages in one another
+    except (RecursionError, DecodeError, EncodeError):  # protobuf has a limit of its own: 100 nested messages
         raise InputError("its graphs are nested too deeply") from None
 
 

@@ -126,7 +126,7 @@ class _Predictor:
     graph_nodes: int | None
     notes: list[Diagnostic] = field(default_factory=list)
 
-    # the way of a node, in ONNX Runtime's order
+    # The way of a node, in ONNX Runtime's order.
 
     def answer(self) -> RuntimeAnswer:
         if self.runtime.like:
@@ -184,7 +184,8 @@ class _Predictor:
             self._unknown("onnxruntime/context-unknown", message)
 
     def in_graph(self) -> bool:
-        """Whether the partitioner takes the node for a fused graph. Its narrowing of sizes may end the session."""
+        """True where the partitioner takes the node for a fused graph. Converting its sizes to 32 bits may end the
+        session."""
         facts = self.facts
         if not self.options.graph_fusion or facts.given in (LengthsFrom.COMPUTED, LengthsFrom.OUTER):
             return False
@@ -192,7 +193,7 @@ class _Predictor:
         if inputs is None or any(0 in shape for shape in inputs):
             return False
         outputs = self._narrowed(output_shapes(self.facts))
-        # Output 1 is passed over where input 1, the lengths, is a constant that the CPU reads.
+        # output 1 is skipped where input 1, the lengths, is a constant that the CPU reads
         skipped = {1} if facts.is_split and facts.opset >= _LENGTHS_ARE_INPUT else set()
         places = [i for i in range(facts.outputs) if i not in facts.omitted]
         return outputs is not None and not any(
@@ -217,7 +218,7 @@ class _Predictor:
         return replace(answer, compile=CompileCall("CompileGraph", int(flags)))
 
     def _is_made_at_init(self) -> bool:
-        """Whether a kernel outside of a fused graph is made as the session is: all that it needs is known."""
+        """True where a kernel outside of fused graphs is made with the session: its sizes are known then."""
         facts = self.facts
         if not all(is_static(shape) for shape in facts.shapes):
             return False
@@ -250,7 +251,7 @@ class _Predictor:
     # Tensors and lengths.
 
     def _lengths(self, sizes: Sizes) -> Sizes:
-        """The lengths of a Split as the kernel computes them; () of a Concat."""
+        """The lengths of a Split as the kernel computes them; () for a Concat."""
         facts = self.facts
         if not facts.is_split:
             return ()
@@ -279,12 +280,12 @@ class _Predictor:
             self._fail("onnxruntime/lengths-do-not-fit", message, RUN)
 
     def _negative_is_inferred(self) -> bool:
-        """Whether shape inference has found the negative length: Run allocates no such output."""
+        """True where shape inference finds a negative length: Run allocates no such output."""
         inferred = self.facts.given is LengthsFrom.NUM_OUTPUTS and static_axis(self.facts) is not None
         return inferred and not all(is_static(shape) for shape in self.facts.shapes)
 
     def _narrowed(self, shapes: Sequence[Shape | None]) -> list[Sizes] | None:
-        """Static shapes as UINTs, None where one is not static. A size beyond 32 bits ends the session."""
+        """Static shapes with sizes of 32 bits, None for an open shape. A larger size ends the session."""
         found = []
         for shape in shapes:
             sizes = []
@@ -300,20 +301,20 @@ class _Predictor:
         return found
 
     def _named(self, lengths: Sizes) -> Sizes:
-        """Those of the outputs that have a name: of the others no tensor is made."""
+        """The items of the outputs that have a name; the others get no tensor."""
         return tuple([length for i, length in enumerate(lengths) if i not in self.facts.omitted])
 
     def _has_empty(self, sizes: Sequence[Sizes], lengths: Sizes) -> bool:
         if self.facts.is_split:
             return 0 in sizes[0] or 0 in self._named(lengths)
-        # The size of the whole is computed in 32 bits.
+        # the size of the whole is computed in 32 bits
         total = sum(shape[self.facts.axis_of(len(shape))] for shape in sizes)
         return all(0 in shape for shape in sizes) or total % 2**32 == 0
 
     # Descriptors.
 
     def _alone(self, sizes: Sequence[Sizes], lengths: Sizes, at: str) -> RuntimeAnswer:
-        """An operator outside of a fused graph."""
+        """The answer about an operator outside of fused graphs."""
         if self._has_empty(sizes, lengths):
             return self._skipped()
         kept = [shape for shape in sizes if 0 not in shape] if not self.facts.is_split else sizes
@@ -328,7 +329,7 @@ class _Predictor:
         return replace(answer, compile=CompileCall("CompileOperator", int(flags)))
 
     def _created(self, operators: Sequence[OperatorDesc], lengths: Sizes, at: str) -> RuntimeAnswer:
-        """The answer after CreateOperator of all, which ends with the first that is refused."""
+        """The answer after CreateOperator of each operator, up to the first that is refused."""
         hresults: Sizes = ()
         for i, desc in enumerate(operators):
             report = _validated(desc, self.runtime.release)

@@ -40,13 +40,13 @@ def on_onnxruntime(
     options: SessionOptions = DEFAULTS,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
 ) -> list[NodeOnRuntime]:
-    """The answers of one version for every Split and Concat of a model, in order; those of functions at each call.
+    """The answers of one version for every Split and Concat of a model, in order; for nodes of functions at each call.
 
-    `run_shapes` and `run_values` are the model's inputs at the first Run: shapes, and the elements of those that
-    lengths come from. `free_dimensions` are ONNX Runtime's overrides of symbolic dimensions at session creation.
+    `run_shapes` and `run_values` are the model's inputs at the first Run: shapes, and elements of inputs that lengths
+    come from. `free_dimensions` are ONNX Runtime's overrides of symbolic dimensions at session creation.
 
-    Raises InputError for what is no model, or has no such tensors or dimensions; ValueError for an unknown version;
-    OSError.
+    Raises InputError where the source is not a model, or has no such tensors or dimensions; ValueError for an unknown
+    version; OSError.
     """
     runtime, inputs = find_runtime(version), Inputs(run_shapes or {}, {}, run_values or {}, free_dimensions or {})
     return list(_session(source, allow_paths).nodes(runtime, options, inputs))

@@ -166,7 +166,7 @@ class SessionGraph:
         place = self.model.inlined.get(first_output(node))
         return (0, index) if place is None else (1, place)
 
-    # constants, open tensors, and nodes that compute with sizes
+    # Constants, open tensors, and nodes that compute with sizes.
 
     def _open_names(self) -> set[str]:
         """The tensors with sizes that are known only as the model runs."""
@@ -230,7 +230,7 @@ class SessionGraph:
         shape = self.shape(name) or ()
         return math.prod(dim for dim in shape if isinstance(dim, int)) <= SMALL_INITIALIZER
 
-    # placement of nodes
+    # The placement of nodes.
 
     def _all_implemented(self) -> tuple[Cell | None, ...]:
         return tuple([self._cell(node.proto) for node in self.nodes])

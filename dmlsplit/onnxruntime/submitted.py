@@ -15,12 +15,12 @@ from dmlsplit.descriptors.enums import TensorDataType, TensorFlags, TensorType
 from dmlsplit.onnxruntime.facts import RuntimeFacts, Sizes
 
 _TYPES: Final = {"FLOAT": "FLOAT32", "DOUBLE": "FLOAT64", "BOOL": "UINT8"}
-"""DirectML's names of element types, of others ONNX's."""
+"""DirectML's names of element types; types without one keep ONNX's."""
 _MIN_RANK: Final = 4
 
 
 def operator_of(facts: RuntimeFacts, sizes: Sequence[Sizes], lengths: Sizes) -> OperatorDesc:
-    """SPLIT of the first of `sizes` into `lengths`, or JOIN of all of them."""
+    """A SPLIT of the first of `sizes` into `lengths`, or a JOIN of all of them."""
     rank = len(sizes[0])
     axis = facts.axis_of(rank)
     padded = axis + max(_MIN_RANK - rank, 0)
@@ -39,7 +39,7 @@ def operator_of(facts: RuntimeFacts, sizes: Sequence[Sizes], lengths: Sizes) -> 
 
 
 def owned_by_directml(desc: OperatorDesc, owned: Sequence[bool]) -> OperatorDesc:
-    """The same with the inputs that DirectML owns marked."""
+    """The descriptor with the flag OWNED_BY_DML on the inputs that DirectML owns."""
     flags = [TensorFlags.OWNED_BY_DML if own else TensorFlags.NONE for own in owned]
     if isinstance(desc, SplitOperatorDesc):
         return replace(desc, input_tensor=_flagged(desc.input_tensor, flags[0]))

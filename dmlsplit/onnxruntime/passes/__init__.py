@@ -58,7 +58,7 @@ PASSES: Final = (
     Pass(2, quick_gelu_fusion),
     Pass(2, dml_operator_fusion),
 )
-"""Those that make other nodes, in order."""
+"""The passes that replace or fuse nodes, in order."""
 
 
 Watch: TypeAlias = Callable[[Pass | None, Graph, bool], None]

@@ -1,8 +1,8 @@
-"""A Concat that puts together the shape for a Reshape becomes a constant.
+"""A Concat that computes the shape of a Reshape becomes a constant.
 
-Source: reshape_fusion.cc of ONNX Runtime. Of the elements of the shape a size that the Reshape keeps becomes 0, and one
-other that is not known -1; where there are more of these the Concat stays. What is constant in an outer graph is not
-known. Observed with all versions.
+Source: reshape_fusion.cc of ONNX Runtime. In the constant, a size that the Reshape keeps is 0 and one unknown size is
+-1; with more unknown sizes the Concat stays. Whether constants of outer graphs count was not observed. Observed with
+all versions.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ _DOUBTS: Final = {_Fate.UNKNOWN: Doubt.CONSTANT, _Fate.LATER: Doubt.CONSTANT_LAT
 
 
 def reshape_fusion(graph: Graph) -> None:
-    """Folds each Concat that becomes the constant shape of a Reshape. The nodes that led to it alone, and Concats whose
-    fate is not known, may become constants."""
+    """Folds each Concat that becomes the constant shape of a Reshape.
+
+    Nodes that only led to it, and Concats with an unknown fate, are marked as doubtful.
+    """
     folded: set[Node] = set()
     for node in graph.nodes:
         reshape = node.only_reader if node.op_type == "Concat" else None
@@ -53,7 +55,7 @@ def reshape_fusion(graph: Graph) -> None:
 
 
 def _fate(graph: Graph, node: Node, reader: Node) -> tuple[_Fate, bool]:
-    """What becomes of a Concat, and whether the node that alone reads it gives a static shape then."""
+    """The fate of a Concat, and whether its only reader then outputs a static shape."""
     if reader.op_type == "Cast" and graph.facts.data_type(node.outputs[0].name) == "INT64":
         return _Fate.UNKNOWN, False  # one that does nothing is removed
     allow_zero = attribute(reader, "allowzero")
@@ -82,8 +84,8 @@ def _fate(graph: Graph, node: Node, reader: Node) -> tuple[_Fate, bool]:
 
 
 def _known(graph: Graph, value: Value) -> Sequence[int] | _Fate | None:
-    """The elements that a Concat's input adds to the shape; None of one element that is computed; the Concat's fate
-    where the input decides about it."""
+    """The elements that an input adds to the shape, None for one computed element; or the Concat's fate where the
+    input decides it."""
     if graph.is_given(value.name):
         array = graph.facts.elements(value.name)
         return _Fate.UNKNOWN if array is None or array.dtype.kind not in "iu" else array.ravel().tolist()
@@ -94,13 +96,14 @@ def _known(graph: Graph, value: Value) -> Sequence[int] | _Fate | None:
 
 
 def _are_known(whole: Shape | None, elements: Sequence[int]) -> bool:
-    """Whether the sizes are known that the 0s of a Reshape's shape keep."""
+    """True where the sizes are known that the 0s of a Reshape's shape keep."""
     kept = [i for i, element in enumerate(elements) if element == 0]
     return not kept or (whole is not None and all(i < len(whole) and isinstance(whole[i], int) for i in kept))
 
 
 def _size_of(graph: Graph, value: Value) -> tuple[Value | None, int | None]:
-    """The tensor that a value is one size of, by Shape, Gather and Unsqueeze, and which; None for any other value."""
+    """The tensor and the dimension that a value is the size of, through Shape, Gather and Unsqueeze; None for any
+    other value."""
     place: int | None = None
     for op_type in ("Unsqueeze", "Gather", "Shape"):
         node = value.producer

@@ -1,7 +1,7 @@
-"""A Transpose that undoes the one in front of it goes; over which nodes others may be moved.
+"""A Transpose that undoes the one in front of it is removed; nodes that other Transposes may be moved over are marked.
 
-Source: onnx_transpose_optimization.cc of ONNX Runtime. Where Transposes come to stand is not followed: the axes and
-sizes of the nodes that they may be moved over are others then.
+Source: onnx_transpose_optimization.cc of ONNX Runtime. The moves themselves are not followed: they change the axes and
+sizes of the nodes in between.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dmlsplit.onnxruntime.neighbours import TRANSPOSABLE
 
 
 def undone_transpose(graph: Graph, node: Node) -> Value | None:
-    """What the Transpose in front of this one reads, where both together change nothing."""
+    """The input of the Transpose in front of this one where both together change nothing; None otherwise."""
     before = node.inputs[0].producer
     if before is None or before.op_type != "Transpose":
         return None
@@ -25,17 +25,17 @@ def undone_transpose(graph: Graph, node: Node) -> Value | None:
 
 
 def permutation(node: Node, rank: int) -> Sequence[int]:
-    """Of a Transpose; () where it is none."""
+    """The permutation of a Transpose; () for any other node."""
     perm = attribute(node, "perm")
     found = tuple(range(rank - 1, -1, -1)) if perm is None else tuple(perm.ints)
     return found if sorted(found) == list(range(len(found))) else ()
 
 
 def transpose_optimizer(graph: Graph) -> None:
-    """Marks the nodes that Transposes in front of them may come to stand behind.
+    """Marks the nodes that a Transpose in front of them may be moved over.
 
-    ONNX Runtime moves one where there are less of them then: those of the inputs that have none come to the others',
-    and that of the output, unless there is one further on which it may meet.
+    ONNX Runtime moves Transposes over a node where that leaves fewer of them: the other inputs need one each, and so
+    does the output, unless a Transpose further on cancels it.
     """
     if not any(node.op_type == "Transpose" for node in graph.nodes):
         return
@@ -49,7 +49,7 @@ def transpose_optimizer(graph: Graph) -> None:
         producers = [value.producer for value in inputs if value.producer is not None]
         moved = sum(_gives(producer, Doubt.TRANSPOSED in producer.doubts) for producer in producers)
         others = len(inputs) - moved + (node not in meeting)
-        # The cost of a Transpose is its rank; a Reshape may be one itself.
+        # the cost of a Transpose is its rank; a Reshape may act as one
         if len({len(graph.facts.shape(value.name) or ()) for value in inputs}) > 1 or node.op_type == "Reshape":
             others = 0
         if moved > others:
@@ -57,5 +57,5 @@ def transpose_optimizer(graph: Graph) -> None:
 
 
 def _gives(node: Node, moved: bool) -> bool:
-    """Whether a node is a Transpose, or one may be moved over it."""
+    """True for a Transpose, and for a node that one may be moved over."""
     return node.op_type == "Transpose" or (moved and (not node.op_type or node.op_type in TRANSPOSABLE))
