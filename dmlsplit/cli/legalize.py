@@ -124,11 +124,14 @@ def _without_operator(
     entry: Entry, node: SplitNode | JoinNode | None, target: Target, *, is_written: bool
 ) -> tuple[str, bool]:
     """The text on an entry without a descriptor, and whether it is a failure: a node that is invalid or too little
-    known, and, if a model is written, one whose sizes are open. Other operators never fail."""
+    known; an operator other than Split and Join that is refused; if a model is written, a node whose sizes are open,
+    and another operator that is in no model."""
     item = judge_entry(entry, target)
     answer = None if node is None else answer_by(node, target)
     if answer is None or not answer.cases:
         failed = entry.operator is not None or not item.report.ok
+        if is_written and entry.other is not None and entry.name is None and not failed:
+            return "\n".join([*text.lines(item), "  not written: a new model has Splits and Joins"]) + "\n", True
         return "\n".join([*text.lines(item), *(["  not rewritten"] if failed else [])]) + "\n", failed
     assert isinstance(item, Judged)  # it is a node
     lines = [f"{text.plain(text.subject_parts(item))}: {answer}\n"]

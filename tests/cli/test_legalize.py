@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import dmlsplit as dml
-from tests.cli.conftest import BAD, GOOD, HOSTILE, HOSTILE_SHOWN, INT64, MALFORMED, OTHER
+from dmlsplit.formats.any_operator_json import dumps as dumps_any
+from tests.cli.conftest import BAD, GOOD, HOSTILE, HOSTILE_SHOWN, INT64, MALFORMED, OTHER, X
 
 T = dml.TensorDataType
 ODD = dml.dumps(dml.SplitOperatorDesc.from_lengths(dml.BufferTensorDesc(T.UINT8, (1, 1, 2, 3)), 2, (1, 1)))
@@ -151,3 +152,32 @@ def test_a_malformed_model_is_one_line(cli, tmp_path):
         assert result.err.startswith("dmlsplit: a.json:1:")
         assert result.err.count("\n") == 1
         assert not (tmp_path / "b.json").exists()
+
+
+class TestOtherOperators:
+    RELU = dml.AnyOperatorDesc("ACTIVATION_RELU", dict.fromkeys(("InputTensor", "OutputTensor"), X))
+
+    def written(self, path, *operators):
+        """A DxDispatch model of them."""
+        dispatchables = {f"op{i}": json.loads(each) for i, each in enumerate(operators)}
+        path.write_text(json.dumps({"resources": {}, "dispatchables": dispatchables, "commands": []}))
+
+    def test_one_that_is_taken_stays_in_its_model(self, cli, tmp_path):
+        self.written(tmp_path / "model.json", INT64, dumps_any(self.RELU))
+        assert cli("legalize", "model.json", "--feature-level", "3_0", "-o", "out.json").status == 0
+        found = json.loads((tmp_path / "out.json").read_text())["dispatchables"]
+        assert found["op1"] == json.loads(dumps_any(self.RELU))
+        assert found["op0"] != json.loads(INT64)
+
+    def test_one_that_is_refused_has_no_rewriting(self, cli, tmp_path):
+        self.written(tmp_path / "model.json", GOOD, dumps_any(self.RELU).replace("FLOAT32", "FLOAT64"))
+        status, out, _ = cli("legalize", "model.json", "--feature-level", "3_0", "-o", "out.json")
+        assert (status, (tmp_path / "out.json").exists()) == (1, False)
+        assert "error[operator/data-type-not-supported]" in out
+
+    def test_alone_it_is_in_no_model(self, cli, tmp_path):
+        (tmp_path / "relu.json").write_text(dumps_any(self.RELU))
+        assert cli("legalize", "relu.json", "--feature-level", "3_0").status == 0
+        status, out, _ = cli("legalize", "relu.json", "--feature-level", "3_0", "-o", "out.json")
+        assert (status, (tmp_path / "out.json").exists()) == (1, False)
+        assert "not written" in out

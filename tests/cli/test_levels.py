@@ -9,6 +9,7 @@ import pytest
 
 import dmlsplit as dml
 from dmlsplit.checking.compatibility import LEVELS, RELEASES, RUNTIMES
+from dmlsplit.formats import any_operator_json
 from tests.cli.conftest import BAD, GOOD, INT64, MALFORMED, OTHER
 from tests.models import GLU, node, value
 from tests.models import model as onnx_model
@@ -230,3 +231,13 @@ class TestModels:
     def test_faults_of_one_rule_are_one_line(self, cli, many):
         out = " ".join(cli("levels", many).out.split())
         assert re.search(r"error\[[a-z/-]+\] InputTensor.DimensionCount: [^;]*; [^;]*; and 2 more like it", out)
+
+
+def test_other_operators_are_asked_of_all_columns(cli, tmp_path):
+    relu = dict.fromkeys(("InputTensor", "OutputTensor"), dml.BufferTensorDesc(dml.TensorDataType.INT8, (1, 2, 3, 4)))
+    (tmp_path / "relu.json").write_text(any_operator_json.dumps(dml.AnyOperatorDesc("ACTIVATION_RELU", relu)))
+    for option, expected in ((None, ["5_1", "6_4"]), ("--releases", ["1.10.1", "1.15.4"])):
+        (found,) = json.loads(cli("levels", "relu.json", *filter(None, [option]), "--format", "json").out)
+        taken = next(value for value in found.values() if isinstance(value, list) and expected[-1] in value)
+        assert expected[0] in taken
+        assert not {"2_1", "4_1", "1.0.200610"} & set(taken)
