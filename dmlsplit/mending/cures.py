@@ -52,8 +52,8 @@ def _two_slices(around: Surroundings, place: Place) -> Replacement | None:
 def _slice(around: Surroundings, whole: str, part: str, axis: int, start: int, end: int) -> list[onnx.NodeProto]:
     if around.opset < 10:
         return [around.node("Slice", [whole], part, starts=[start], ends=[end], axes=[axis])]
-    numbers = [node for value in (start, end, axis) for node in around.integers(part, [value])]
-    return [*numbers, around.node("Slice", [whole, *(text(constant.output[0]) for constant in numbers)], part)]
+    numbers = [around.integers(part, [value]) for value in (start, end, axis)]
+    return [around.node("Slice", [whole, *numbers], part)]
 
 
 def _between(around: Surroundings, name: str, readers: Sequence[int], op: str) -> Replacement | None:
@@ -67,8 +67,7 @@ def _between(around: Surroundings, name: str, readers: Sequence[int], op: str) -
         rank = around.rank(name)
         if rank is None or around.opset < 5:
             return None
-        sizes = around.integers(name, [0] * rank)
-        made = [*sizes, around.node("Reshape", [name, text(sizes[-1].output[0])], other)]
+        made = [around.node("Reshape", [name, around.integers(name, [0] * rank)], other)]
     found = {index: [around.rewired(index, {name: other})] for index in readers}
     return {**found, min(readers): [*made, *found[min(readers)]]}
 
@@ -151,10 +150,9 @@ def _gathered(around: Surroundings, place: Place) -> Replacement | None:
     if known is None or len(known[1]) > _MOST_INDICES:
         return None
     axis, taken = known
-    indices = around.integers(part, taken)
     whole = text(around.nodes[cut].input[0])
-    gather = around.node("Gather", [whole, text(indices[-1].output[0])], part, axis=axis)
-    return {cut: around.inheriting(cut, [*indices, gather])}
+    gather = around.node("Gather", [whole, around.integers(part, taken)], part, axis=axis)
+    return {cut: around.inheriting(cut, [gather])}
 
 
 def _max_between(around: Surroundings, place: Place) -> Replacement | None:

@@ -138,6 +138,9 @@ class _Work:
             else:
                 trial.refusals.append(Refusal(finding.path, f"no cure helps: {finding.diagnostic.message}"))
                 return trial, key, blocking
+        for place, edited in edits.items():
+            first = min(edited)
+            edited[first] = [*self._constants_of(place, edited), *edited[first]]
         model = deepcopy(self._judged.model)
         replace_nodes(model, edits)
         trial.judged = self._judged.changed(model)
@@ -153,7 +156,8 @@ class _Work:
             around = self._surroundings(place)
             if around is None:
                 continue
-            around.taken = taken
+            if around.taken is not taken:
+                around.begin(taken)
             around.document = document([cure.name], finding.path, self._judged.target.name, finding.what)
             try:
                 made = change_of(cure, way, around, index)
@@ -175,11 +179,14 @@ class _Work:
         around = self._around[place]
         assert around is not None
         before = tuple(node_text(around.nodes[i]) for i in sorted(made))
-        return Change(finding.path, (cure.name,), finding.what, before, tuple(_texts(made)))
+        nodes = [*self._constants_of(place, made), *(node for index in sorted(made) for node in made[index])]
+        return Change(finding.path, (cure.name,), finding.what, before, tuple(map(node_text, nodes)))
 
-
-def _texts(made: Replacement) -> Iterator[str]:
-    return (node_text(node) for index in sorted(made) for node in made[index])
+    def _constants_of(self, place: Place, made: Replacement) -> list[onnx.NodeProto]:
+        """The constants that changes of a graph read."""
+        around = self._around[place]
+        assert around is not None
+        return around.constants_of(chain.from_iterable(made.values()))
 
 
 def _options(finding: GraphFinding) -> Sequence[tuple[Cure, int]]:

@@ -16,7 +16,7 @@ from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import ReadExternal
-from dmlsplit.mending.sites import Site, Spot, numbered, sites_of
+from dmlsplit.mending.sites import Site, Sites, Spot, numbered, sites_of
 from dmlsplit.mending.views import LEAST_RANK, View
 from dmlsplit.mending.words import invalid
 from dmlsplit.models.functions import check_references
@@ -82,12 +82,17 @@ class JudgedModel:
     @property
     def sites(self) -> Sequence[Site]:
         """The Splits and Concats."""
+        return self._sites.found
+
+    @property
+    def _sites(self) -> Sites:
         return self._once("sites", lambda: sites_of(self._read, self.read_external, self._inference))
 
     @property
     def typed_sites(self) -> Sequence[Site]:
         """The Splits and Concats, in scopes that know the types of all tensors."""
-        return sites_of(self._read, self.read_external, self._inference, typed=True)
+        known = self._sites
+        return (known if known.typed else sites_of(self._read, self.read_external, self._inference, typed=True)).found
 
     @cached_property
     def views(self) -> Sequence[View]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import onnx
 
@@ -52,9 +52,16 @@ Spot: TypeAlias = tuple[Place, int]
 Body: TypeAlias = onnx.GraphProto | onnx.FunctionProto
 
 
+class Sites(NamedTuple):
+    """The Splits and Concats of a model; `typed`: their scopes know the types of all tensors."""
+
+    found: Sequence[Site]
+    typed: bool
+
+
 def sites_of(
     model: onnx.ModelProto, read_external: ReadExternal, inference: Inference, *, typed: bool = False
-) -> list[Site]:
+) -> Sites:
     """The Splits and Concats of a model without weights, in order. InputError for what is no model.
 
     `typed`: their scopes know the types of all tensors, even where none of the nodes needs inference.
@@ -62,7 +69,7 @@ def sites_of(
     reader = _SiteReader(model, read_external, inference, typed=typed)
     for _ in reader.items(model, {}):
         pass
-    return reader.sites
+    return Sites(reader.sites, reader.typed)
 
 
 def numbered(model: onnx.ModelProto) -> Iterator[Spot]:
@@ -111,7 +118,9 @@ class _SiteReader(Reader):
     def __init__(
         self, model: onnx.ModelProto, read_external: ReadExternal, inference: Inference, *, typed: bool
     ) -> None:
-        self._typed = typed
+        self._infers = typed
+        self.typed = True
+        """Whether all that was read was inferred."""
         super().__init__(model, read_external, (), False, Budget(model.ByteSize()), inference)
         self.sites: list[Site] = []
 
@@ -124,4 +133,6 @@ class _SiteReader(Reader):
         return found
 
     def _needs_none(self, graph: onnx.GraphProto) -> bool:
-        return not self._typed and super()._needs_none(graph)
+        none = not self._infers and super()._needs_none(graph)
+        self.typed = self.typed and not none
+        return none

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,7 +12,7 @@ import onnx
 from onnx import helper
 
 from dmlsplit.formats.onnx.protobuf import Names, add_document, domain_of, reads, refill, subgraphs
-from dmlsplit.formats.onnx.tensors import Array, text
+from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.constants import constant_nodes
 from dmlsplit.mending.conversion import takes
 from dmlsplit.mending.sites import Site
@@ -35,6 +35,10 @@ class Surroundings(Around[str]):
     """The doc_string of new nodes."""
     readers: dict[str, list[int]] = field(default_factory=dict)
     producers: dict[str, int] = field(default_factory=dict)
+    _shared: dict[tuple[int, ...], str] = field(default_factory=dict)
+    """The constants that were made, by their elements."""
+    _constants: dict[str, list[onnx.NodeProto]] = field(default_factory=dict)
+    """The nodes that make them, by their names."""
 
     def __post_init__(self) -> None:
         for index, node in enumerate(self.nodes):
@@ -140,15 +144,26 @@ class Surroundings(Around[str]):
                 node.metadata_props.extend(replaced.metadata_props)
         return made
 
-    def integers(self, name: str, values: Sequence[int]) -> list[onnx.NodeProto]:
-        """The nodes of a constant; the last one outputs it."""
-        return self.constant_nodes(self.fresh(name, "numbers"), np.array(values, np.int64))
+    def integers(self, name: str, values: Iterable[int]) -> str:
+        """The name of a constant, which all changes share that need one of these elements; see `constants_of`."""
+        key = tuple(values)
+        if key not in self._shared:
+            made = constant_nodes(self.fresh(name, "numbers"), np.array(key, np.int64), self.opset, self.taken)
+            for node in made:
+                node.doc_string = self.document
+            self._shared[key] = text(made[-1].output[0])
+            self._constants[self._shared[key]] = made
+        return self._shared[key]
 
-    def constant_nodes(self, name: str, values: Array) -> list[onnx.NodeProto]:
-        made = constant_nodes(name, values, self.opset, self.taken)
-        for node in made:
-            node.doc_string = self.document
-        return made
+    def constants_of(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
+        """The nodes that make the constants that new nodes read."""
+        read = dict.fromkeys(text(name) for node in nodes for name in node.input)
+        return [node for name in read if name in self._constants for node in self._constants[name]]
+
+    def begin(self, taken: Names) -> None:
+        """Forgets the changes so far: `taken` are the names in use."""
+        self.taken = taken
+        self._shared, self._constants = {}, {}
 
     def rewired(
         self, index: int, inputs: Mapping[str, str], outputs: Mapping[str, str] | None = None

@@ -8,8 +8,9 @@ packed inputs, of the size that they are broadcast to if they are: for the memor
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Final
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
@@ -206,7 +207,9 @@ class _Builder:
         left = [value for value in made if value.is_output or not members.issuperset(value.readers)]
         self.exits = sorted(left, key=lambda value: value.name.encode("utf-8", "surrogatepass"))
         """The outputs of the graph, by name in byte order."""
-        self._descs: dict[tuple[TensorDataType, tuple[int, ...]], BufferTensorDesc] = {}
+        self._descs: dict[object, BufferTensorDesc] = graph.model.once("tensors", dict)
+        self._nodes: dict[object, GraphNode] = graph.model.once("nodes", dict)
+        """Equal tensors and operators of a model have one descriptor, by which it is known that graphs are equal."""
 
     def built(self, alive: Sequence[Node]) -> FusedGraph:
         """The graph of the nodes that an output depends on."""
@@ -216,7 +219,9 @@ class _Builder:
         }
         inputs: dict[tuple[str, object], int] = {}
         shapes: list[BufferTensorDesc] = []
-        input_edges, wires, made = [], [], []
+        input_edges: list[tuple[int, int, int]] = []
+        wires: list[tuple[int, int, int, int]] = []
+        made = []
         has_constants = False
         for number, row in enumerate(rows):
             described = []
@@ -226,22 +231,28 @@ class _Builder:
                 broadcast = row.name in BROADCAST and value not in ends and self.graph.is_constant(name)
                 desc = self._tensor(value, whole if broadcast else None)
                 if value in ends:
-                    wires.append(IntermediateGraphEdgeDesc(*ends[value], number, taken))
+                    wires.append((*ends[value], number, taken))
                 else:
                     has_constants |= self.graph.is_constant(name) and self._bytes(value) < _SMALL
                     if (name, desc.sizes) not in inputs:
                         inputs[name, desc.sizes] = len(shapes)
                         shapes.append(desc)
-                    input_edges.append(InputGraphEdgeDesc(inputs[name, desc.sizes], number, taken))
+                    input_edges.append((inputs[name, desc.sizes], number, taken))
                 described.append(desc)
             made.append(self._node(row, described, list(map(self._tensor, row.outputs))))
-        output_edges = [OutputGraphEdgeDesc(*ends[value], i) for i, value in enumerate(self.exits)]
-        results = list(map(self._tensor, self.exits))
-        handed = GraphDesc(shapes, results, [node for node, _ in made], input_edges, output_edges, wires)
+        output_edges = [(*ends[value], i) for i, value in enumerate(self.exits)]
+        nodes, results = [node for node, _ in made], list(map(self._tensor, self.exits))
         kinds, ops = tuple([kind for _, kind in made]), tuple([row.name for row in rows])
         behind = self._behind_transposes(alive)
         moved = frozenset(number for number, row in enumerate(rows) if row.node in behind)
-        alike = "judgements", handed, kinds, ops, has_constants, moved
+
+        def described_as() -> tuple[GraphDesc, Once]:
+            edges = starmap(InputGraphEdgeDesc, input_edges), starmap(OutputGraphEdgeDesc, output_edges)
+            return GraphDesc(shapes, results, nodes, *edges, starmap(IntermediateGraphEdgeDesc, wires)), Once()
+
+        identities = tuple([tuple(map(id, each)) for each in (nodes, shapes, results)])
+        alike = identities, tuple(input_edges), tuple(output_edges), tuple(wires), kinds, ops, has_constants, moved
+        handed, judgements = self.graph.model.once(alike, described_as)
         return FusedGraph(
             self.graph.scope.label,
             handed,
@@ -255,7 +266,7 @@ class _Builder:
             frozenset(value.name for value in self.exits if value.is_output),
             has_constants,
             moved,
-            self.graph.model.once(alike, Once),
+            judgements,
         )
 
     def alive(self) -> list[Node]:
@@ -286,9 +297,15 @@ class _Builder:
     ) -> tuple[GraphNode, Kind]:
         node, kind = row.node, row.lowered.kind
         if row.name == "Split":
-            return SplitOperatorDesc(inputs[0], outputs, self._axis(node, 0)), kind
+            axis = self._axis(node, 0)
+            return self._alike(
+                "Split", inputs, outputs, axis, lambda: SplitOperatorDesc(inputs[0], outputs, axis)
+            ), kind
         if row.name == "Concat":
-            return JoinOperatorDesc(inputs, outputs[0], self._axis(node, 1)), kind
+            axis = self._axis(node, 1)
+            return self._alike(
+                "Concat", inputs, outputs, axis, lambda: JoinOperatorDesc(inputs, outputs[0], axis)
+            ), kind
         members: dict[str, object] = {}
         number = row.lowered.type
         if kind is Kind.COPIES:
@@ -312,7 +329,25 @@ class _Builder:
         elif kind is Kind.OBSERVED and (self._changes_nothing(node) or node in self.fusible):
             kind = Kind.UNKNOWN  # the overwritten tensor may have the same value, or belong to another operator
         type_ = _UNKNOWN_TYPE if number is None else number
-        return AnyOperatorDesc.of_tensors(type_, inputs, outputs, members), kind
+        more = tuple(members.items())
+        made = self._alike(
+            type_, inputs, outputs, more, lambda: AnyOperatorDesc.of_tensors(type_, inputs, outputs, members)
+        )
+        return made, kind
+
+    def _alike(
+        self,
+        operator: int | str,
+        inputs: Sequence[BufferTensorDesc],
+        outputs: Sequence[BufferTensorDesc],
+        more: object,
+        make: Callable[[], GraphNode],
+    ) -> GraphNode:
+        """The descriptor of an operator between tensors that `_tensor` gave, which `make` gives the first time."""
+        key = operator, tuple(map(id, inputs)), tuple(map(id, outputs)), more
+        if key not in self._nodes:
+            self._nodes[key] = make()
+        return self._nodes[key]
 
     def _changes_nothing(self, node: Node) -> bool:
         return noop_elimination(self.optimized, node) is not None

@@ -28,6 +28,7 @@ from tests.formats.mending.wrong import (
     repeated,
     unwritten,
 )
+from tests.formats.onnx_families import FAMILIES
 from tests.formats.onnx_graphs.recorded import free_dimensions, lines, model_of, session_model
 from tests.models import ints, node
 
@@ -53,6 +54,15 @@ def test_a_wrong_graph_is_made_right(wrong, cure):
     assert front_end.legalize(written.model, onnxruntime="1.24.4") == (written.model, ())
     new = [n for n in result.graph.node if n not in list(wrong.graph.node)]
     assert all("dmlsplit: " in n.doc_string for n in new)
+
+
+def test_new_nodes_share_constants():
+    written = front_end.legalize(FAMILIES["gates"](4).SerializeToString(), onnxruntime="1.24.4")
+    assert len(written.changes) == 4
+    result = onnx.load_from_string(written.model)
+    constants = [numpy_helper.to_array(n.attribute[0].t).tolist() for n in result.graph.node if n.op_type == "Constant"]
+    assert sorted(constants) == [[0], [1], [4], [8]]  # of each Slice its start, end and axis
+    assert all(any("= Constant() value=[4]" in line for line in change.after) for change in written.changes)
 
 
 @pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
