@@ -282,7 +282,7 @@ def windows_table(page: Path) -> str:
             f"Windows ML {found.version} (`--windows-ml`)",
             found.onnxruntime,
             found.directml,
-            f"as {found.like}" if found.like else "nothing is predicted",
+            f"as {found.like}",
             found.source,
         )
         for found in dml.windows_ml_versions()

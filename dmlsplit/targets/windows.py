@@ -22,7 +22,6 @@ LOADED: Final = "microsoft/onnxruntime: core/dll/delay_load_hook.cc"
 NEEDED: Final = "microsoft/onnxruntime: core/providers/dml/dml_provider_factory.cc (pull request 14172)"
 """The source of the feature level that ONNX Runtime creates its device with."""
 _VERSIONS: Final = "learn.microsoft.com: ONNX Runtime versions shipped in Windows ML"
-_WHEEL: Final = "onnxruntime-windowsml 1.24.6: the version that the DLL in it states"
 _TAGS: Final = "microsoft/windowsml: releases"
 
 
@@ -70,40 +69,40 @@ _WINDOWS: Final = (
 class WindowsML:
     """One release of Windows ML: the ONNX Runtime and the DirectML that it brings.
 
-    `like` is the asked version whose answers are used for it, "" where nothing is predicted.
+    `like` is the version whose answers are used for it. The builds for Python (onnxruntime-windowsml) were asked: what
+    they load, which DirectML they bring, and 400 models or more each, which they treat as `like` does.
     """
 
     version: str
     onnxruntime: str
     directml: str
     like: str
+    newest_opset: int
+    newest_ir_version: int
     source: str
 
     @property
     def runtime(self) -> Runtime:
         """Its ONNX Runtime."""
-        if self.like == self.onnxruntime:
-            return replace(find_runtime(self.like), shipped_as=f"Windows ML {self.version}")
-        near = find_runtime(self.like or _NEWEST_LIKE)
         return replace(
-            near,
+            find_runtime(self.like),
             version=self.onnxruntime,
-            packages=("onnxruntime-windowsml",),
+            packages=(WHEEL,),
             directml=self.directml,
-            like=self.like,
-            observed=bool(self.like),
+            newest_opset=self.newest_opset,
+            newest_ir_version=self.newest_ir_version,
+            like="" if self.like == self.onnxruntime else self.like,
             shipped_as=f"Windows ML {self.version}",
         )
 
 
-_NEWEST_LIKE: Final = "1.30.0"
-"""Its opset and IR version are limits for versions that were not asked: they refuse no model that loads."""
+WHEEL: Final = "onnxruntime-windowsml"
 _WINDOWS_ML: Final = (
-    WindowsML("2.1.71", "1.24.6", "1.15.4", "1.24.4", f"{_VERSIONS}; {_WHEEL}"),
-    WindowsML("2.3.42", "1.27.1", "1.15.4", "", _TAGS),
-    WindowsML("2.4.89", "1.27.1", "1.15.4", "", _TAGS),
-    WindowsML("2.5.96", "1.28.3", "1.15.4", "", _TAGS),
-    WindowsML("2.6.74-rc", "1.30.0", "1.15.4", "1.30.0", _TAGS),
+    WindowsML("2.1.71", "1.24.6", "1.15.4", "1.24.4", 25, 13, _VERSIONS),
+    WindowsML("2.3.42", "1.27.1", "1.15.4", "1.24.4", 26, 13, _TAGS),
+    WindowsML("2.4.89", "1.27.1", "1.15.4", "1.24.4", 26, 13, _TAGS),
+    WindowsML("2.5.96", "1.28.3", "1.15.4", "1.24.4", 26, 13, _TAGS),
+    WindowsML("2.6.74-rc", "1.30.0", "1.15.4", "1.30.0", 26, 13, _TAGS),
 )
 
 

@@ -95,7 +95,8 @@ def test_over_the_dll_of_a_windows(cli, tmp_path):
     status, (answer,) = asked(cli, "--windows-ml", "2.1")
     assert (status, answer["judged_by"]) == (0, "Windows ML 2.1.71 (onnxruntime 1.24.6)")
     status, (answer,) = asked(cli, "--windows-ml", "2.5")
-    assert (status, answer["onnxruntime"]["outcome"]) == (0, "unknown")
+    assert (status, answer["onnxruntime"]["outcome"]) == (0, "DML")
+    assert answer["judged_by"] == "Windows ML 2.5.96 (onnxruntime 1.28.3)"
 
 
 def test_several_versions_tell_what_an_upgrade_breaks(cli, tmp_path):
