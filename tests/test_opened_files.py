@@ -37,6 +37,8 @@ PLACES = {
     "models/inference.py": 1,
     "report/html/__init__.py": 1,
     "descriptors/schema.py": 1,
+    "targets/operator_tables.py": 1,
+    "onnxruntime/operators.py": 1,
     "library/catalogue.py": 1,
     # A build of DirectML that was fetched, its package, and the programs that ask it
     "library/fetching.py": 4,
@@ -47,6 +49,7 @@ PLACES = {
 READING = {
     # The files that the caller names
     "checking/configuration.py",
+    "cli/doctor.py",
     "cli/split.py",
     "native/file_split.py",
     "formats/jsontext.py",

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import platform
-import stat
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import click
 
 from dmlsplit._version import __version__
 from dmlsplit.cli import _streams
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import printable
 
 OPTIONAL_PACKAGES: Final = {"onnx": "onnx", "ml_dtypes": "onnx", "defusedxml": "openvino", "jinja2": "html"}
@@ -88,9 +88,10 @@ def _unread_profile(parse: Callable[[str], object]) -> str | None:
     if not path:
         return None
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            return f"DMLSPLIT_PROFILE={printable(path)} is no regular file"
-        parse(Path(path).read_text(encoding="utf-8"))
+        with open_input(path) as file:
+            parse(file.read().decode("utf-8"))
+    except InputError:
+        return f"DMLSPLIT_PROFILE={printable(path)} is no regular file"
     except OSError as error:
         return f"DMLSPLIT_PROFILE={printable(path)} cannot be read: {error.strerror}"
     except ValueError as error:

@@ -238,7 +238,7 @@ EXAMPLES: Final[Mapping[str, Callable[[bool], GraphDesc]]] = {
     "graph/cycle": circular,
     "graph/empty": broken_relu(inputs=[], outputs=[], nodes=[], input_edges=[], output_edges=[]),
     "graph/tensor-null": broken_relu(nodes=[AnyOperatorDesc.of_tensors("ACTIVATION_RELU", [None], [_T])]),
-    "graph/tensor-short": broken_relu(nodes=[AnyOperatorDesc.of_tensors("ACTIVATION_RELU", [_WITH_ONE_STRIDE], [_T])]),
+    "graph/tensor-short": broken_relu(inputs=[_WITH_ONE_STRIDE]),
     "graph/fused-wrongly": gated,
     "graph/memory-overwritten": joined,
     "graph/place-not-written": repeated,

@@ -22,7 +22,7 @@ from dmlsplit.rules.graph_faults import happens, of_output
 from dmlsplit.targets.releases import releases
 from dmlsplit.targets.target import Target
 from dmlsplit.verdicts.any_operator import evaluate_any
-from dmlsplit.verdicts.validation import evaluate
+from dmlsplit.verdicts.validation import evaluate, reads_undefined
 
 _CORRECTNESS: Final[tuple[Correctness, ...]] = ("right", "wrong", "unknown")
 _UNREADABLE: Final = ("graph/tensor-null", "graph/tensor-short")
@@ -91,11 +91,9 @@ class _Compiled(NamedTuple):
 def judge(graph: GraphDesc, target: Target, traits: Sequence[GraphTraits | None]) -> GraphReport:
     """The report of a target whose builds have these traits; None stands for a build that was not observed."""
     graph = described(graph)
-    compiled = _created(graph, target)
-    if compiled.compiles is not False:
-        created = compiled.found
-        compiled = _by_builds(graph, faults(graph), traits)
-        compiled = compiled._replace(found=created + compiled.found)
+    created, failure = _created(graph, target)
+    compiled = failure or _by_builds(graph, faults(graph), traits)
+    compiled = compiled._replace(found=(*created, *compiled.found))
     hresult: int | None = None
     if compiled.compiles is not None and not compiled.ends_the_process:
         hresult = HResult.S_OK if compiled.compiles else target.invalid_argument
@@ -157,30 +155,38 @@ def _compiled(graph: GraphDesc, traits: GraphTraits | None) -> _Compiled:
     return _Compiled(tuple(diagnostics), True, tuple(outputs))
 
 
-def _created(graph: GraphDesc, target: Target) -> _Compiled:
-    """The faults of each node by itself; the graph does not compile where CreateOperator refuses one."""
-    known: dict[object, tuple[Sequence[Diagnostic], bool, bool]] = {}
+def _created(graph: GraphDesc, target: Target) -> tuple[list[Diagnostic], _Compiled | None]:
+    """The faults of each node by itself, and what becomes of the graph at the first that CreateOperator does not
+    make; None where it makes all."""
+    known: dict[object, tuple[Sequence[Diagnostic], _Compiled | None]] = {}
     found: list[Diagnostic] = []
-    first_failure: bool | None = None
-    """True where the first failing node ends the process."""
+    failure: _Compiled | None = None
     for i, node in enumerate(graph.nodes):
         if node not in known:
             known[node] = _of_node(node, target)
-        diagnostics, fails, ends = known[node]
-        if fails and first_failure is None:
-            first_failure = ends
+        diagnostics, fails = known[node]
+        failure = failure or fails
         found += [replace(d, location=Location.of("Nodes", i, *d.location.steps)) for d in diagnostics]
-    return _Compiled(tuple(found), None if first_failure is None else False, ends_the_process=bool(first_failure))
+    return found, failure
 
 
-def _of_node(node: GraphNode, target: Target) -> tuple[Sequence[Diagnostic], bool, bool]:
-    """The faults of a node, whether CreateOperator refuses it, and whether it ends the process. Tensors that are
+_REFUSED: Final = _Compiled((), False)
+_ENDS: Final = _Compiled((), False, ends_the_process=True)
+_UNDEFINED: Final = _Compiled((), None)
+"""CreateOperator reads past the end of an array."""
+
+
+def _of_node(node: GraphNode, target: Target) -> tuple[Sequence[Diagnostic], _Compiled | None]:
+    """The faults of a node, and what becomes of the graph where CreateOperator does not make it. Tensors that are
     missing are the graph's to report."""
     if isinstance(node, AnyOperatorDesc):
         report: Report = evaluate_any(node, target)
         said = [d for d in report.diagnostics if d.rule != "operator/tensor-missing"]
         fails = any(d.severity is Severity.ERROR for d in said)
-        return said, fails, fails and report.hresult is None
-    report = evaluate(node, target)
-    said = [d for d in report.diagnostics if d.severity is not Severity.NOTE]
-    return said, report.hresult != HResult.S_OK, report.hresult is None
+    else:
+        report = evaluate(node, target)
+        said = [d for d in report.diagnostics if d.severity is not Severity.NOTE]
+        fails = report.hresult != HResult.S_OK
+    if not fails or report.hresult is not None:
+        return said, _REFUSED if fails else None
+    return said, _UNDEFINED if reads_undefined(said) else _ENDS

@@ -18,7 +18,7 @@ from dmlsplit.rules.any_operator import AnyOperatorRule, AnyView
 from dmlsplit.targets.feature_levels import TensorSupport
 from dmlsplit.targets.operator_support import DOCUMENTED, OperatorSupport
 from dmlsplit.targets.target import Target
-from dmlsplit.verdicts.validation import run_on_tensor
+from dmlsplit.verdicts.validation import reads_undefined, run_on_tensor
 
 _HERE: Final = Location()
 _ANY_TENSOR: Final = TensorSupport("", "", tuple(range(1, 9)), frozenset(TensorDataType), "")
@@ -71,7 +71,8 @@ def evaluate_any(desc: AnyOperatorDesc, target: Target) -> TablesReport:
             found += _of_tensors(view) if view.is_whole else ()
     refused = any(d.severity is Severity.ERROR and d.basis is not Basis.OURS for d in found)
     ends = any(d.rule in _by_id() and _by_id()[d.rule].ends for d in found)
-    hresult = target.invalid_argument if refused and not ends else None
+    unknown = ends or (target.release is not None and reads_undefined(found))
+    hresult = target.invalid_argument if refused and not unknown else None
     return TablesReport(tuple(found), target.name, hresult, desc.operator.c_name)
 
 

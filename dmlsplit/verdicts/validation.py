@@ -68,7 +68,7 @@ def evaluate(desc: OperatorDesc, target: Target) -> Report:
     found.sort(key=_DESCRIPTOR_ORDER)
     refused = any(d.severity is Severity.ERROR and d.basis is not Basis.OURS for d in found)
     hresult: int | None = target.invalid_argument if refused else HResult.S_OK
-    reads_on = target.release is not None and any(d.rule in _UNDEFINED for d in found)
+    reads_on = target.release is not None and reads_undefined(found)
     if crashes or (reads_on and reads_past_an_array(operator, found)):
         hresult = None  # the process ends, or the build reads whatever memory is there
     return Report(tuple(found), target.name, hresult, operator.type.c_name)
@@ -82,7 +82,12 @@ def _accepted(judged_by: str, kind: OperatorType) -> Report:
 _UNDEFINED: Final = frozenset(
     [r.id for rules in (TENSOR_RULES, *OPERATOR_RULES.values()) for r in rules if r.undefined]
 )
-"""The rules whose violation may make a release read past an array that is shorter than its count, before it refuses."""
+
+
+def reads_undefined(found: Iterable[Diagnostic]) -> bool:
+    """Whether one of the faults may make a release read past an array that is shorter than its count, before it
+    refuses."""
+    return any(d.rule in _UNDEFINED for d in found)
 
 
 def faults(desc: OperatorDesc) -> tuple[Diagnostic, ...]:
