@@ -52,7 +52,9 @@ class Cell(enum.StrEnum):
 
 ON_DML: Final = frozenset({Cell.FUSED, Cell.FUSED_WITH_CPU, Cell.DML, Cell.DML_WITH_CPU})
 FAILING: Final = frozenset({Cell.FAILS, Cell.FAILS_WITH_CPU, Cell.NO_KERNEL})
-WITH_CPU_KERNEL: Final = frozenset({Cell.FUSED_WITH_CPU, Cell.DML_WITH_CPU, Cell.CPU, Cell.FAILS_WITH_CPU})
+EXPANDED: Final = frozenset({Cell.EXPANDED, Cell.EXPANDED_ON_DML, Cell.EXPANDED_ON_CPU})
+_EXPANDED_ALIKE: Final = frozenset({"HardSwish", "Mish"})
+"""Operators that the same others stand for at every opset; of any other the row is that of its own opset alone."""
 _FUSED: Final = frozenset({Cell.FUSED, Cell.FUSED_WITH_CPU, Cell.EXPANDED_ON_DML})
 _CONTRIBUTED: Final = 1
 """The opset of com.microsoft."""
@@ -244,6 +246,9 @@ def asked(node: onnx.NodeProto, inputs: Types, outputs: Types, opset: int, runti
         return None
     types = operator.types(inputs, outputs)
     cell = operator.ask(types)
+    alike = operator.name in _EXPANDED_ALIKE and cell is Cell.EXPANDED_ON_DML
+    if cell in EXPANDED and operator.version < opset and not alike:
+        return None
     if cell in ON_DML and operator.has_variants:
         attributes = {text(each.name): _value(each) for each in node.attribute}
         return operator.of_variant(attributes, sum(map(bool, node.output))) or cell

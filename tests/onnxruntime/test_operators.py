@@ -94,6 +94,12 @@ def test_the_highest_rank_of_a_session(op_type, opset, rank):
     assert find_operator("", op_type, opset, NEW).most_rank == rank
 
 
+def test_what_stands_for_a_function_is_known_at_its_own_opset_alone():
+    assert where("PRelu", 16, "int64", "int64", outputs=("int64",)) is Cell.EXPANDED_ON_DML
+    assert where("PRelu", 17, "int64", "int64", outputs=("int64",)) is None
+    assert where("HardSwish", 17, "float") is Cell.EXPANDED_ON_DML
+
+
 def test_what_the_table_does_not_have_is_not_known():
     assert find_operator("", "Nonsense", 17, NEW) is None
     assert find_operator("com.example", "Relu", 17, NEW) is None
