@@ -314,9 +314,9 @@ LEAST_RANK = {
 
 def ranked(op: str, rank: int) -> tuple[list[Any], dict[str, Any]] | None:
     """The inputs and attributes of a node of a rank; None where no model is made."""
-    if op not in RANKED or rank < LEAST_RANK.get(op, 1):
+    if op not in RANKED or rank < LEAST_RANK.get(op, 0):
         return None
-    return RANKED[op]({1: [3], 2: [2, 3], 3: [2, 3, 4]}.get(rank, [2] * (rank - 3) + [3, 2, 4]))
+    return RANKED[op]({0: [], 1: [3], 2: [2, 3], 3: [2, 3, 4]}.get(rank, [2] * (rank - 3) + [3, 2, 4]))
 
 
 # Models.
