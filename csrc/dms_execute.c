@@ -16,6 +16,11 @@ static dmlsplit_status check_pointers(const dmlsplit_plan *plan, const dms_buffe
     return DMLSPLIT_OK;
 }
 
+dmlsplit_status dms_check_pointers(const dmlsplit_plan *plan, const dms_buffers *buffers)
+{
+    return plan != NULL ? check_pointers(plan, buffers, 0, plan->part_count) : DMLSPLIT_NULL_POINTER;
+}
+
 static dmlsplit_status run(const dmlsplit_plan *plan, dmlsplit_direction direction, const dms_buffers *buffers, uint32_t threads)
 {
     if (plan == NULL)

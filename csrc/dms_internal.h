@@ -326,6 +326,9 @@ uint64_t dms_least_unit(const dms_shape *shape);
 /* All of them on up to so many threads, the caller's among them. */
 void dms_run_on_threads(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32_t threads);
 
+/* DMLSPLIT_OK where neither the plan nor a pointer that its run needs is NULL. */
+dmlsplit_status dms_check_pointers(const dmlsplit_plan *plan, const dms_buffers *buffers);
+
 /* The plan as a whole, on the caller's thread. */
 void dms_run_all(const dmlsplit_plan *plan, const dms_buffers *buffers);
 

@@ -31,6 +31,10 @@ enum {
     DMS_MEASURED_OUTLIERS = 8,          /* of which one in so many may say otherwise. Not recorded */
     DMS_NEAREST_AHEAD = 1024,           /* the other distance that is tried. Zen 4 */
 
+    DMS_TRIED_ROUNDS = 6,               /* in which dmlsplit_plan_tune compares two ways. Not recorded */
+    DMS_TRIED_MARGIN = 15,              /* percent by which the other way has to win. Zen 4: at less, one of equal ways was taken for another in 4 of 45 cases */
+    DMS_TRIED_BYTES = 4 << 20,          /* copied, at least, while the clock is read once. Not recorded */
+
     /* ---- Prefetching ---- */
     DMS_LINES_AHEAD = 16384,            /* where lines are prefetched before they are read. Zen 5; a Zen 4 read rows of 5 + 7 + 9 bytes faster at 1024 */
     DMS_MOST_AHEAD = 1 << 20,           /* that a profile may ask for. Derived: more leaves the second-level cache */

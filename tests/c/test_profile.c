@@ -316,6 +316,39 @@ static void heights(void)
     CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
 }
 
+/* A plan that was tuned writes what it wrote before, whatever it was made for. */
+static void tuned(void)
+{
+    enum { ROWS = 300, COLUMNS = 70 };
+    static const uint64_t sizes[] = {COLUMNS, ROWS};
+    static unsigned char whole[ROWS * COLUMNS * 2], part[ROWS * COLUMNS * 2];
+    check_case = "tuned plans";
+    for (size_t i = 0; i < sizeof whole; i++)
+        whole[i] = (unsigned char)(i % 251);
+    for (int regime = 0; regime < REGIMES; regime++)
+        for (int is_turned = 0; is_turned < 2; is_turned++) {
+            const int64_t strides[] = {is_turned ? 2 : 2 * ROWS, is_turned ? 2 * COLUMNS : 2};
+            const dmlsplit_geometry g = one_part(2, sizes, strides);
+            dmlsplit_plan *plan = NULL;
+            void *parts[] = {part}, *none[] = {NULL};
+            size_t differing = 0;
+            use_regime(regime);
+            CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+            CHECK_EQUAL(dmlsplit_plan_tune(NULL, whole, parts), DMLSPLIT_NULL_POINTER);
+            CHECK_EQUAL(dmlsplit_plan_tune(plan, whole, none), DMLSPLIT_NULL_POINTER);
+            CHECK_EQUAL(dmlsplit_plan_tune(plan, NULL, parts), DMLSPLIT_NULL_POINTER);
+            CHECK_EQUAL(dmlsplit_plan_tune(plan, whole, parts), DMLSPLIT_OK);
+            memset(part, 0xee, sizeof part);
+            CHECK_EQUAL(dmlsplit_split(plan, whole, parts), DMLSPLIT_OK);
+            for (size_t i = 0; i < COLUMNS; i++)
+                for (size_t j = 0; j < ROWS; j++)
+                    differing += memcmp(part + (i * ROWS + j) * 2, whole + (is_turned ? j * COLUMNS + i : i * ROWS + j) * 2, 2) != 0;
+            CHECK_EQUAL(differing, 0);
+            dmlsplit_plan_destroy(plan);
+        }
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+}
+
 int main(void)
 {
     listings();
@@ -327,5 +360,6 @@ int main(void)
     sizes_of_structs();
     texts();
     heights();
+    tuned();
     return check_report();
 }

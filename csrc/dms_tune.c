@@ -1,0 +1,88 @@
+/* dms_tune.c - a plan's regime, tried on the caller's own buffers */
+#define _POSIX_C_SOURCE 200809L         /* timespec_get of old headers, in C11 without extensions */
+#include "dms_internal.h"
+
+#include <string.h>
+#include <time.h>
+
+static const dms_regime regimes[] = {DMS_PLAIN, DMS_CLAIMED, DMS_STREAMED};
+enum { REGIMES = sizeof regimes / sizeof regimes[0] };
+
+/* The stores of a plan: what dms_choose_stores gave it, or one regime for all. */
+typedef struct choice {
+    dms_stores copies, turns, fills;
+} choice;
+
+static choice choice_of(const dmlsplit_plan *plan)
+{
+    return (choice){plan->copies, plan->turns, plan->fills};
+}
+
+/* Gives a plan these stores and chooses its kernels again. Without memory for tables the plan copies part after part. */
+static void apply(dmlsplit_plan *plan, const choice *c)
+{
+    plan->copies = c->copies;
+    plan->turns = c->turns;
+    plan->fills = c->fills;
+    for (uint64_t i = 0; i < plan->shape_count; i++) {
+        dms_nest *nest = &plan->shapes[i].nest;
+        nest->stores = nest->kind == DMS_FILL ? c->fills : nest->kind == DMS_TRANSPOSE ? c->turns : c->copies;
+    }
+    free(plan->tables);
+    plan->tables = NULL;
+    memset(plan->refusals, 0, sizeof plan->refusals);
+    if (dms_choose_kernels(plan, NULL) != DMLSPLIT_OK)
+        plan->group = NULL;
+}
+
+static double seconds(void)
+{
+    struct timespec now = {0, 0};
+    (void)timespec_get(&now, TIME_UTC);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static double time_of(dmlsplit_plan *plan, const choice *c, const dms_buffers *buffers, uint64_t runs)
+{
+    apply(plan, c);
+    dms_run_all(plan, buffers);         /* the caches as this way leaves them */
+    const double start = seconds();
+    for (uint64_t i = 0; i < runs; i++)
+        dms_run_all(plan, buffers);
+    return seconds() - start;
+}
+
+/* Whether `other` wins by the margin in all rounds but one. Both are timed in each round, one after the other. */
+static bool is_better(dmlsplit_plan *plan, const choice *now, const choice *other, const dms_buffers *buffers, uint64_t runs)
+{
+    int lost = 0;
+    for (int round = 0; round < DMS_TRIED_ROUNDS && lost < 2; round++) {
+        const double a = time_of(plan, now, buffers, runs), b = time_of(plan, other, buffers, runs);
+        lost += b >= a - a * DMS_TRIED_MARGIN / 100;
+    }
+    return lost < 2;
+}
+
+static void tune(dmlsplit_plan *plan, const dms_buffers *buffers)
+{
+    dmlsplit_profile profile = {.struct_size = sizeof profile};
+    choice best = choice_of(plan);
+    const uint64_t runs = DMS_TRIED_BYTES / plan->bytes + 1;
+    (void)dmlsplit_get_profile(&profile);
+    for (size_t i = 0; i < REGIMES; i++) {
+        const dms_stores stores = dms_stores_for(&profile, regimes[i], DMS_CLAIMED_AHEAD), fills = dms_stores_for(&profile, regimes[i], DMS_FILLED_AHEAD);
+        const choice other = {stores, stores, fills};
+        if (is_better(plan, &best, &other, buffers, runs))
+            best = other;
+    }
+    apply(plan, &best);
+}
+
+dmlsplit_status dmlsplit_plan_tune(dmlsplit_plan *plan, void *whole, void *const *parts)
+{
+    const dms_buffers buffers = {whole, parts};
+    const dmlsplit_status status = dms_check_pointers(plan, &buffers);
+    if (status == DMLSPLIT_OK && plan->bytes > 0)
+        tune(plan, &buffers);
+    return status;
+}
