@@ -27,6 +27,7 @@ from dmlsplit.rules._debug_layer import BUILD, MESSAGES
 from dmlsplit.rules.graph import GraphRule
 from dmlsplit.rules.graph_faults import FaultKind
 from dmlsplit.rules.onnxruntime import Habit
+from dmlsplit.rules.whole_model import ModelRule
 from dmlsplit.targets.releases import Release, directml_versions, observed_levels
 from dmlsplit.targets.runtime_versions import runtimes
 
@@ -162,7 +163,7 @@ def rule_section(rule: Rule) -> str:
         lines += [f"Runtimes: {rule.runtimes}.", ""]
     if isinstance(rule, GraphRule):
         lines += [f"Releases: {rule.releases}.", ""]
-    if isinstance(rule, (GraphRule, Habit)) and rule.cure:
+    if isinstance(rule, (GraphRule, Habit, ModelRule)) and rule.cure:
         lines += [f"What helps: {rule.cure}.", ""]
     lines.append(f"Severity: {rule.severity}. Basis: {rule.basis}.")
     lines += ["", "Sources:", ""]

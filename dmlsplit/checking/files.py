@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dmlsplit.checking.results import Judged, Note, NotJudged, NotRead, Result, answers
-from dmlsplit.descriptors.diagnostics import Report
+from dmlsplit.descriptors.diagnostics import Diagnostic, Report
 from dmlsplit.descriptors.enums import GRAPH
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.limits import Limit
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dmlsplit.checking.node_verdicts import NodeVerdict
     from dmlsplit.descriptors.dims import Dim
     from dmlsplit.formats.operator_files import Entry
+    from dmlsplit.verdicts.model_placements import ModelPlacement
 
 Keep: TypeAlias = Callable[[str], bool]
 """Returns True for rule ids whose diagnostics are wanted."""
@@ -186,7 +187,9 @@ def _of_model(
             with suppress(InputError):  # facts that were given contradict the model: its nodes tell
                 placements[i] = entry.session.placement(target.runtime, options_of(target))
     if placements:
-        head, target = Report((), question.targets[0].name, None, None, entry.file, -1), question.targets[0]
+        target = question.targets[0]
+        found = tuple([d for d in _of_models(tuple(placements.values())) if question.keep(d.rule)])
+        head = Report(found, target.name, None, None, entry.file, -1)
         yield entry, target, Note(head, tuple(placements.values()))
     for i, (_, target, result) in enumerate(results):
         report = result.report
@@ -195,6 +198,17 @@ def _of_model(
 
             report = replace(RuntimeReport.of(report), model=placements[i])
         yield entry, target, result._replace(report=report)
+
+
+def _of_models(placements: Sequence[ModelPlacement]) -> Iterator[Diagnostic]:
+    """Yields the findings about a model as a whole, each once, with the versions where not all of several have it."""
+    versions: dict[Diagnostic, list[str]] = {}
+    for each in placements:
+        for found in each.diagnostics:
+            versions.setdefault(found, []).append(each.runtime.judged_by)
+    for found, by in versions.items():
+        some = f" ({', '.join(by)})" if len(by) < len(placements) else ""
+        yield replace(found, message=f"{found.message}{some}")
 
 
 def columns_of(entry: Entry, asked: Columns) -> tuple[Compatibility, ...]:

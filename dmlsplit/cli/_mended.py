@@ -85,5 +85,7 @@ def _lines(file: str, found: Mending, target: Target, diff: bool) -> Iterator[st
         if diff:
             yield from (f"    - {line}" for line in change.before)
             yield from (f"    + {line}" for line in change.after)
+    for each in found.left:
+        yield f"  not mended: {each}"
     for each in dict.fromkeys(found.unknown):
         yield f"  not known of {each}"

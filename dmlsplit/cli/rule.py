@@ -23,6 +23,7 @@ from dmlsplit.rules._debug_layer import BUILD, MESSAGES
 from dmlsplit.rules.any_operator import AnyOperatorRule
 from dmlsplit.rules.graph import GraphRule
 from dmlsplit.rules.onnxruntime import Habit
+from dmlsplit.rules.whole_model import ModelRule
 from dmlsplit.targets.target import find_target
 from dmlsplit.verdicts.validation import evaluate
 
@@ -158,7 +159,7 @@ def _found(rule: Rule) -> Sequence[Diagnostic]:
 
 
 def _cure(rule: Rule) -> str:
-    return rule.cure if isinstance(rule, (GraphRule, Habit)) else ""
+    return rule.cure if isinstance(rule, (GraphRule, Habit, ModelRule)) else ""
 
 
 def _outcome(rule: Rule) -> str:

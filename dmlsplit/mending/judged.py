@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.answers import NodeOnRuntime
 from dmlsplit.onnxruntime.findings import GraphFinding
+from dmlsplit.onnxruntime.older_opset import OlderOpset, older_opset
 from dmlsplit.onnxruntime.predict import placement
 from dmlsplit.onnxruntime.reports import runtime_of_graphs
 from dmlsplit.onnxruntime.session import OnnxSession
@@ -114,6 +116,22 @@ class JudgedModel:
             on_cpu = placed is not None and placed.outcome is Outcome.CPU
             views.append(View(site, self.target, runtime, in_session, answer.facts, answer.answer, on_cpu))
         return views
+
+    @cached_property
+    def older_opset(self) -> OlderOpset | None:
+        """The older opset at which more nodes are on DirectML; None where there is none, and for a target that is no
+        version of ONNX Runtime."""
+        runtime, options = self.target.runtime, options_of(self.target)
+        if runtime is None or not runtime.observed:
+            return None
+        whole = replace(options, optimization=0)
+        return older_opset(self._session.graphs(runtime, options), lambda: self._session.graphs(runtime, whole))
+
+    @cached_property
+    def session(self) -> bool | None:
+        """Whether the target makes a session; None where that is not known, or the target makes none."""
+        runtime = self.target.runtime
+        return None if runtime is None else self._session.placement(runtime, options_of(self.target)).session
 
     @cached_property
     def findings(self) -> Sequence[GraphFinding]:

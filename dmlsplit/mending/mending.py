@@ -18,6 +18,7 @@ from dmlsplit.mending.fields import Part, size_of
 from dmlsplit.mending.forms import Form
 from dmlsplit.mending.graph_cures import cured
 from dmlsplit.mending.judged import JudgedModel, failing_elsewhere, faults, session_of
+from dmlsplit.mending.older import at_older_opset
 from dmlsplit.mending.rewritings import REWRITINGS
 from dmlsplit.mending.sites import Bodies, Body, Place
 from dmlsplit.mending.source import SourceModel
@@ -39,6 +40,8 @@ class Mending:
     refusals: list[Refusal] = field(default_factory=list)
     unknown: list[Refusal] = field(default_factory=list)
     """Nodes of which too little is known; the model is written all the same."""
+    left: list[Refusal] = field(default_factory=list)
+    """What stays slow though the target takes it, and why; the model is written all the same."""
     parts: list[Part] | None = None
 
     @property
@@ -72,6 +75,11 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
         return found
     if found.changes:
         judged = judged.changed(judged.model)
+    try:
+        judged, changes = at_older_opset(source, judged)
+        found.changes += changes
+    except CannotMend as refused:
+        found.left.append(Refusal("", str(refused)))
     for _ in range(_ROUNDS):
         replaced = _rewritten(found, judged)
         if not replaced or found.refusals:

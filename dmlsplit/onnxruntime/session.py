@@ -145,12 +145,21 @@ class OnnxSession:
 
         Raises InputError for what contradicts the model, or does not exist in it.
         """
+        from dmlsplit.onnxruntime.model_findings import model_findings
         from dmlsplit.onnxruntime.placements import placement
 
         model = self._model_of(runtime, options, inputs)
         failures = [*self._not_loaded(runtime), *self._answers(model, runtime, options).failures]
         graphs = SessionGraph.of_model(model, runtime, options)
-        return model.once(("placement", runtime, options), lambda: placement(graphs, failures))
+
+        def whole() -> Sequence[SessionGraph]:
+            return self.graphs(runtime, replace(options, optimization=0), inputs)
+
+        def made() -> ModelPlacement:
+            found = placement(graphs, failures)
+            return replace(found, diagnostics=model_findings(found, graphs, whole))
+
+        return model.once(("placement", runtime, options), made)
 
     def _not_loaded(self, runtime: Runtime) -> Iterator[Failure]:
         """The reason why a version does not load the file, whatever nodes it has."""

@@ -261,6 +261,10 @@ class SessionGraph:
 
         return types(node.input), types(node.output)
 
+    def types_of_tensors(self, index: int) -> tuple[list[str | None], list[str | None]]:
+        """The element types of a node's inputs and outputs, "" for one that is left out; None where it is not known."""
+        return self._types(self.nodes[index].proto)
+
     def operator(self, index: int) -> Operator | None:
         """The node's row of the table of operators; None where it has none."""
         node = self.nodes[index].proto

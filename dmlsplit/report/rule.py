@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import NamedTuple
 
 from dmlsplit.formats import any_operator_json
@@ -11,11 +12,13 @@ from dmlsplit.formats.json import dumps
 from dmlsplit.rules import DescriptorRule, NodeRule, Rule
 from dmlsplit.rules.any_operator import AnyOperatorRule
 from dmlsplit.rules.graph import GraphRule
+from dmlsplit.rules.whole_model import ModelRule
 from dmlsplit.targets.target import find_target
 
 
 class Example(NamedTuple):
-    """`name` is bad or good; `text` is a descriptor, as `dmlsplit check -` reads it, or the facts about a node."""
+    """`name` is bad or good; `text` is a descriptor as `dmlsplit check -` reads it, the facts about a node, or a model
+    in onnx's text form."""
 
     name: str
     judged_by: str
@@ -33,6 +36,9 @@ def examples(rule: Rule) -> Iterator[Example]:
     elif isinstance(rule, NodeRule):
         for name, node in (("bad", rule.bad), ("good", rule.good)):
             yield Example(name, node.specification, json.dumps(node.to_dict()))
+    elif isinstance(rule, ModelRule):
+        for name, model in (("bad", rule.bad), ("good", rule.good)):
+            yield Example(name, f"onnxruntime {rule.examples_for}", json.dumps(asdict(model)))
     elif isinstance(rule, GraphRule):
         from dmlsplit.formats.graph_json import dumps as dumps_graph  # graphs are large, and few rules are about them
         from dmlsplit.graphs import EXAMPLES

@@ -147,6 +147,7 @@ class Tally:
 
     def _place(self, note: Note) -> None:
         self.placements += [(note.report.file, each) for each in note.placements]
+        self.severities.update([d.severity for d in note.report.diagnostics if note.placements])
         for each in note.placements:
             self.unknown += each.session is None or each.counts[Provider.UNKNOWN] > 0
         if len(note.placements) == 1:
@@ -200,6 +201,7 @@ def blocks(results: Iterable[Result], targets: int, shown: Shown, below: Below) 
             if isinstance(result, Note) and result.placements:
                 for parts in placement.lines(result.placements):
                     yield [*_place_parts(file, None), *parts]
+                yield from _of_lines([Line(d) for d in result.report.diagnostics], file, below)
             elif isinstance(result, Judged) and result.node is not None:
                 nodes.append(result)
             elif not (shown.only_problems and _is_ok(result)):

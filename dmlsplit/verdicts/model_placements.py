@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.targets.runtime_versions import Runtime
 
 
@@ -103,6 +104,8 @@ class ModelPlacement:
     graphs: tuple[FusedSize, ...] = ()
     copies: tuple[int, int] | None = None
     capture: str | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+    """Findings about several nodes at once, each with what helps."""
 
     @cached_property
     def counts(self) -> Counter[Provider]:
@@ -137,6 +140,7 @@ class ModelPlacement:
             "graphs": [{"least": size.least, "most": size.most} for size in self.graphs],
             "copies": None if self.copies is None else {"to_cpu": self.copies[0], "from_cpu": self.copies[1]},
             "capture": None if self.capture is None else {"accepted": not self.capture, "reason": self.capture or None},
+            "diagnostics": [each.to_dict() for each in self.diagnostics],
             "nodes": [node.to_dict() for node in self.nodes],
         }
 

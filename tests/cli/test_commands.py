@@ -8,6 +8,7 @@ import os
 import shlex
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from dmlsplit.formats.graph_json import loads as load_graph
 from dmlsplit.native import core
 from dmlsplit.rules import RULES, DescriptorRule, NodeRule
 from dmlsplit.rules.any_operator import AnyOperatorRule
+from dmlsplit.rules.whole_model import ModelRule
 from tests.cli.conftest import BAD, GOOD, MALFORMED, OTHER
 
 
@@ -55,6 +57,8 @@ class TestRule:
         examples = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
         if isinstance(rule, NodeRule):
             assert examples == [json.loads(json.dumps(node.to_dict())) for node in (rule.bad, rule.good)]
+        elif isinstance(rule, ModelRule):
+            assert examples == [asdict(rule.bad), asdict(rule.good)]
         elif id in graphs.EXAMPLES:
             assert [load_graph(json.dumps(example)) for example in examples] == list(map(graphs.EXAMPLES[id], (0, 1)))
         else:
@@ -71,6 +75,8 @@ class TestRule:
                 found = answer[name]
                 if isinstance(rule, NodeRule):
                     assert found == json.loads(json.dumps(getattr(rule, name).to_dict()))
+                elif isinstance(rule, ModelRule):
+                    assert found == asdict(getattr(rule, name))
                 elif rule.id in graphs.EXAMPLES:
                     assert load_graph(json.dumps(found)) == graphs.EXAMPLES[rule.id](name == "good")
                 elif isinstance(rule, (DescriptorRule, AnyOperatorRule)):

@@ -60,8 +60,8 @@ class Builder:
     def note(self, note: Note) -> None:
         """Adds a note on a file."""
         notes = self._file(note.report.file).notes
-        notes += [d.message for d in note.report.diagnostics]
         notes += ["".join(text for text, _ in parts) for parts in placement.lines(note.placements)]
+        notes += [d.message for d in note.report.diagnostics]
 
     def add(self, answers: Sequence[Answer]) -> None:
         """Adds an operator, with the answers of several targets, to the table of its file."""

@@ -1,0 +1,83 @@
+"""Takes a model to the older opset at which more of its nodes run on DirectML.
+
+Nodes stay as they are: the number of the opset changes, and attributes go that mean nothing there. Which opset, and
+whether every node means the same there, says onnxruntime/older_opset.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Final
+
+import onnx
+
+from dmlsplit.formats.onnx.protobuf import add_document, all_nodes, domain_of, first_output, refill
+from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.mending.editing import node_text
+from dmlsplit.mending.judged import JudgedModel
+from dmlsplit.mending.source import SourceModel
+from dmlsplit.mending.words import CannotMend, Change, document
+from dmlsplit.models.older_schemas import at_older
+from dmlsplit.models.scope import opset_of
+from dmlsplit.onnxruntime.model_findings import moved_text
+from dmlsplit.system.printable import printable
+
+_NAME: Final = "older-opset"
+
+
+def at_older_opset(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel, list[Change]]:
+    """The model at the opset at which more nodes are on DirectML, judged again, and the changes; unchanged where there
+    is none. CannotMend where the model is something else there."""
+    older = judged.older_opset
+    if older is None:
+        return judged, []
+    reason = f"{moved_text(older)} on the CPU, and on DirectML at opset {older.opset}"
+    if older.why:
+        raise CannotMend(f"{reason}: {older.why}")
+    model, own = deepcopy(judged.model), opset_of(judged.model)
+    changes = [Change("", (_NAME,), reason, (f"opset {own}",), (f"opset {older.opset}",))]
+    documentation = document([_NAME], "the model", judged.target.name, reason)
+    for nodes, entries in _bodies(model):
+        version = max((entry.version for entry in entries), default=own)
+        if version <= older.opset:
+            continue
+        for entry in entries:
+            entry.version = older.opset
+        try:
+            changes += _without_attributes(source, nodes, version, older.opset, documentation)
+        except CannotMend as refused:
+            raise CannotMend(f"{reason}: {refused}") from None
+    found = judged.changed(model)
+    if judged.session is not False and found.session is False:
+        raise CannotMend(f"{reason}: the session fails there")
+    return found, changes
+
+
+def _bodies(
+    model: onnx.ModelProto,
+) -> Iterator[tuple[list[onnx.NodeProto], list[onnx.OperatorSetIdProto]]]:
+    """Yields the nodes of the model and of its functions, each with the imports of the default domain."""
+    for body, imports in (
+        (model.graph.node, model.opset_import),
+        *((function.node, function.opset_import) for function in model.functions),
+    ):
+        yield list(all_nodes(body)), [entry for entry in imports if domain_of(entry) == ""]
+
+
+def _without_attributes(
+    source: SourceModel, nodes: list[onnx.NodeProto], own: int, wanted: int, documentation: str
+) -> Iterator[Change]:
+    """Takes attributes away that the older opset lacks; yields the changes."""
+    for node in nodes:
+        found = at_older(node, None, None, own, wanted)
+        if found.why:
+            raise CannotMend(f"{printable(text(node.name) or first_output(node), 60)}: {found.why}")
+        if not found.dropped:
+            continue
+        before, whole = node_text(node), source.original(node)
+        node.CopyFrom(whole)
+        refill(node.attribute, [deepcopy(each) for each in whole.attribute if text(each.name) not in found.dropped])
+        add_document(node, documentation)
+        reason = f"what opset {wanted} lacks means nothing: {', '.join(sorted(found.dropped))}"
+        yield Change(text(node.name) or first_output(node), (_NAME,), reason, (before,), (node_text(node),))

@@ -1,0 +1,105 @@
+"""The opset at which more nodes of a model run on DirectML: operators get new versions before DirectML has kernels.
+
+Of the opsets at which every node means what it does in the model (models/older_schemas.py), the one with the most nodes
+on DirectML, and of several the newest: `check` advises it, and `legalize` writes the model so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from dmlsplit.descriptors.dims import is_static
+from dmlsplit.formats.onnx.protobuf import domain_of
+from dmlsplit.models.older_schemas import at_older
+from dmlsplit.onnxruntime.operators import Cell, is_on_dml, operator_of
+from dmlsplit.onnxruntime.predict import MAX_RANK
+from dmlsplit.onnxruntime.session_graph import SessionGraph
+
+_OLDEST: Final = 7
+
+
+class OlderOpset(NamedTuple):
+    """An older opset, and what it brings. `operators` are those of the nodes that come to DirectML, with how many there
+    are; `node` is one of them. `why`: the reason why the model cannot be taken there, "" where it can."""
+
+    opset: int
+    operators: Counter[str]
+    node: str
+    why: str = ""
+
+
+def older_opset(graphs: Sequence[SessionGraph], whole: Callable[[], Sequence[SessionGraph]]) -> OlderOpset | None:
+    """The older opset at which most nodes are on DirectML; None where none has more than the model's own.
+
+    `graphs` are those of the session, `whole()` those of a session without optimization, which has every node.
+    """
+    best: OlderOpset | None = None
+    most = 0
+    for opset in sorted(set(_candidates(graphs)), reverse=True):
+        came, gain = _moved(graphs, opset)
+        if gain <= most:
+            continue
+        why = next((found for graph in whole() for found in _against(graph, opset)), "")
+        if why and best is not None:  # and so it is at every older one
+            break
+        most, best = gain, OlderOpset(opset, Counter(operator for _, operator in came), came[0][0], why)
+        if why:
+            break
+    return best
+
+
+def _candidates(graphs: Sequence[SessionGraph]) -> Iterator[int]:
+    """Yields for each node on the CPU the newest older opset at which it is on DirectML."""
+    for graph in graphs:
+        for node in graph.order:
+            cell = graph.cell(node.index)
+            if cell is None or cell is Cell.FOLDED or is_on_dml(cell) or domain_of(node.proto) != "":
+                continue
+            for opset in range(graph.opset - 1, _OLDEST - 1, -1):
+                then = graph.cell_at(node.index, opset)
+                if then is not None and is_on_dml(then):
+                    yield opset
+                    break
+
+
+def _moved(graphs: Sequence[SessionGraph], opset: int) -> tuple[list[tuple[str, str]], int]:
+    """The path and the operator of each node that comes to DirectML at another opset, and how many more are there."""
+    came, went = [], 0
+    for graph in graphs:
+        for node in graph.order:
+            cell, then = graph.cell(node.index), graph.cell_at(node.index, opset)
+            if cell is None or cell is Cell.FOLDED:
+                continue
+            before, after = is_on_dml(cell), then is not None and is_on_dml(then)
+            if after and not before:
+                came.append((graph.path(node.index), node.proto.op_type))
+            went += before and not after
+    return came, len(came) - went
+
+
+def _against(graph: SessionGraph, opset: int) -> Iterator[str]:
+    """Yields the nodes of a graph that are something else at an older opset, or fail the session there."""
+    for index, node in enumerate(graph.nodes):
+        inputs, outputs = graph.types_of_tensors(index)
+        found = at_older(node.proto, inputs, outputs, graph.opset, opset)
+        if found.why:
+            yield f"{graph.path(index)}: {found.why}"
+        then = graph.cell_at(index, opset)
+        if then in (Cell.FAILS, Cell.FAILS_WITH_CPU, Cell.NO_KERNEL) and graph.cell(index) is not then:
+            yield f"{graph.path(index)}: it fails the session at opset {opset}"
+        if then is not None and is_on_dml(then) and (rank := _beyond_rank(graph, index, opset)):
+            yield f"{graph.path(index)}: DirectML's kernel takes no tensor of rank {rank}"
+
+
+def _beyond_rank(graph: SessionGraph, index: int, opset: int) -> int:
+    """The rank of a static tensor that the kernel of a node at an opset does not take; 0 for none."""
+    node = graph.nodes[index].proto
+    shapes = [graph.shape(name) if name else None for name in (*node.input, *node.output)]
+    ranks = [len(shape) if shape is not None and is_static(shape) else 0 for shape in shapes]
+    operator = operator_of(node, opset, graph.runtime)
+    most = None if operator is None else operator.most_rank
+    if most is not None and ranks[:1] > [most]:
+        return ranks[0]
+    return max((rank for rank in ranks if rank > MAX_RANK), default=0)

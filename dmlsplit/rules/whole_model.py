@@ -1,0 +1,54 @@
+"""What ONNX Runtime makes of a model as a whole, and what helps: findings about several nodes at once.
+
+Each has two models in onnx's text form, on the two sides of its boundary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from dmlsplit.descriptors.diagnostics import Basis, Severity
+from dmlsplit.rules._model import Notice
+from dmlsplit.rules._sources import Source
+from dmlsplit.rules.onnxruntime import KERNELS, OBSERVED
+
+
+@dataclass(frozen=True, slots=True)
+class ModelText:
+    """A model: its graph in onnx's text form, and its opset."""
+
+    graph: str
+    opset: int
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ModelRule(Notice):
+    """A finding about a model; `cure` is the remedy, as an imperative. `examples_for` is the version of ONNX Runtime
+    that tells `bad` from `good`."""
+
+    cure: str = ""
+    bad: ModelText = ModelText("", 0)
+    good: ModelText = ModelText("", 0)
+    examples_for: str = "1.24.4"
+
+
+VERSIONS: Final = Source("ONNX: operator changelog", "https://github.com/onnx/onnx/blob/main/docs/Changelog.md")
+_BETWEEN: Final = (
+    "(float[1,4,8,8] x, float[4,4,1,1] w) => (float[1,4,8,8] y) { a = Relu(x) c = Conv(a, w) y = Sigmoid(c) }"
+)
+
+OPSET_WITHOUT_KERNELS = ModelRule(
+    "model/opset-without-kernels",
+    "Operators run on the CPU since the model's opset has new versions of them, for which DirectML has no kernels.",
+    "A kernel is registered for a range of versions. Opset 22 brought new versions of Conv, MaxPool and 40 others, "
+    "opset 23 of Reshape, Transpose, Cast and their like, mostly for new element types; no ONNX Runtime up to 1.30 has "
+    "DirectML kernels for them. It says nothing and runs them on the CPU. An export at the older opset, or legalize "
+    "where every node means the same there by ONNX's schemas, brings them back.",
+    (OBSERVED, KERNELS, VERSIONS),
+    Severity.WARNING,
+    Basis.OBSERVED,
+    cure="export the model at the older opset, or take it there with dmlsplit legalize",
+    bad=ModelText(_BETWEEN, 22),
+    good=ModelText(_BETWEEN, 21),
+)

@@ -1,0 +1,111 @@
+"""Findings about a model as a whole: each rule's models, and the boundaries of what helps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import onnx
+import pytest
+
+from dmlsplit.onnxruntime.older_opset import older_opset
+from dmlsplit.onnxruntime.session import OnnxSession
+from dmlsplit.rules import RULES
+from dmlsplit.targets.runtime_versions import find_runtime
+from dmlsplit.targets.session_options import SessionOptions
+from tests import models
+
+MODEL_RULES = RULES.values_of("model")
+
+
+def session_of(text, opset):
+    model = models.text(text, opset, domains=["com.microsoft"])
+    onnx.checker.check_model(model)
+    return OnnxSession(model, lambda *_: None)
+
+
+def findings(text, opset, version="1.24.4"):
+    return session_of(text, opset).placement(find_runtime(version), SessionOptions()).diagnostics
+
+
+def older(text, opset, version="1.24.4"):
+    session, runtime, options = session_of(text, opset), find_runtime(version), SessionOptions()
+    return older_opset(
+        session.graphs(runtime, options), lambda: session.graphs(runtime, replace(options, optimization=0))
+    )
+
+
+@pytest.mark.parametrize("rule", MODEL_RULES, ids=lambda rule: rule.id)
+def test_the_rules_models(rule):
+    """The bad model breaks the rule, the good one none."""
+    assert rule.cure
+    assert rule.id in {found.rule for found in findings(rule.bad.graph, rule.bad.opset, rule.examples_for)}
+    assert findings(rule.good.graph, rule.good.opset, rule.examples_for) == ()
+
+
+CONV = "(float[1,4,8,8] x, float[4,4,1,1] w) => (float[1,4,8,8] y) { a = Relu(x) y = Conv(a, w) }"
+TRANSPOSE = "(float[2,3] x) => (float[3,2] y) { y = Transpose<perm=[1,0]>(x) }"
+POOL = "(float[1,1,8,8] x) => (float[?,?,?,?] y) { y = MaxPool<kernel_shape=[2,2],ceil_mode=CEIL>(x) }"
+IN_A_BRANCH = """(bool c, float[1,4,8,8] x, float[4,4,1,1] w) => (float[?,?,?,?] y) {
+    y = If(c) <
+        then_branch = t () => (float[?,?,?,?] a) { a = Conv(x, w) },
+        else_branch = e () => (float[?,?,?,?] b) { b = Abs(x) }
+    >
+}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "opset", "version", "wanted"),
+    [
+        (CONV, 22, "1.24.4", 21),
+        (CONV, 22, "1.30.0", 21),
+        (CONV, 21, "1.24.4", None),
+        (TRANSPOSE, 23, "1.24.4", 22),
+        (TRANSPOSE, 22, "1.24.4", None),
+        (TRANSPOSE, 21, "1.20.1", 20),
+        (POOL.replace("CEIL", "0"), 22, "1.24.4", 21),
+        # both go to DirectML at 21, one of them at 22
+        ("(float[2,3] x) => (float[3,2] y) { a = Transpose<perm=[1,0]>(x) y = Sin(a) }", 23, "1.24.4", 21),
+        (IN_A_BRANCH, 22, "1.24.4", 20),  # If 21 has no kernel, If 20 has one
+    ],
+)
+def test_the_opset_with_most_nodes_on_directml(text, opset, version, wanted):
+    found = older(text, opset, version)
+    assert (None if found is None else (found.opset, found.why)) == (None if wanted is None else (wanted, ""))
+
+
+@pytest.mark.parametrize(
+    ("text", "opset", "why"),
+    [
+        (
+            POOL.replace("CEIL", "1"),
+            22,
+            "y: MaxPool 12 is not MaxPool 22: its ceil_mode of 1 is defined otherwise before",
+        ),
+        (
+            "(float[2] x, float8e8m0[2] z, int64[1] i) => (float[2] y, float8e8m0[1,2] t) "
+            "{ y = Sin(x) t = Unsqueeze(z, i) }",
+            24,
+            "t: Unsqueeze 23 is not Unsqueeze 24: its data is FLOAT8E8M0",
+        ),
+        (
+            "(float[1,1,1,1,1,1,1,2,3] x) => (float[?,?,?,?,?,?,?,?,?] y) { y = Transpose(x) }",
+            23,
+            "y: DirectML's kernel takes no tensor of rank 9",
+        ),
+        (
+            "(float[2,4] x, float[4] s) => (float[2,4] y, float[2,4] z) { y = Sin(x) z = RMSNormalization(x, s) }",
+            23,
+            "z: RMSNormalization is new in opset 23",
+        ),
+    ],
+)
+def test_what_is_something_else_at_the_older_opset(text, opset, why):
+    found = older(text, opset)
+    assert found is not None
+    assert found.why == why
+
+
+def test_the_finding_names_what_moves():
+    (found,) = findings(CONV, 23)
+    assert (found.rule, found.path, found.expected, found.actual) == ("model/opset-without-kernels", "y", 21, 23)
+    assert "1 node (1 Conv) runs on the CPU at opset 23" in found.message
