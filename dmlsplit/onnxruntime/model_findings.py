@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.location import Location
+from dmlsplit.onnxruntime.islands import Island, grouped, islands
 from dmlsplit.onnxruntime.older_opset import OlderOpset, older_opset
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules import whole_model
@@ -26,8 +28,15 @@ def model_findings(
 def _findings(
     placed: ModelPlacement, graphs: Sequence[SessionGraph], whole: Callable[[], Sequence[SessionGraph]]
 ) -> Iterator[Diagnostic]:
-    if any(node.why is Why.OPSET for node in placed.nodes) and (older := older_opset(graphs, whole)):
+    older = older_opset(graphs, whole) if any(node.why is Why.OPSET for node in placed.nodes) else None
+    if older is not None:
         yield _of_older(older, graphs[-1].opset)
+    if placed.session is False:
+        return
+    paths = {node.path: node for node in placed.nodes}
+    opset = None if older is None or older.why else older.opset
+    for group in grouped([island for graph in graphs for island in islands(graph, paths, opset)]):
+        yield _of_islands(group)
 
 
 def _of_older(older: OlderOpset, own: int) -> Diagnostic:
@@ -41,10 +50,30 @@ def _of_older(older: OlderOpset, own: int) -> Diagnostic:
     return rule.diagnostic(Location(node=older.node), message, expected=older.opset, actual=own)
 
 
+def _of_islands(group: Sequence[Island]) -> Diagnostic:
+    """The finding that nodes on the CPU stand between nodes on DirectML. `group` are islands of the same operators."""
+    rule, first, count = whole_model.CPU_ISLAND, group[0], len(group)
+    copied = [size for island in group for size in island.copied]
+    known = [size for size in copied if size is not None]
+    size = f"{sum(known):,} bytes" if len(known) == len(copied) else f"{sum(known):,} bytes and those of open sizes"
+    said = (
+        f"{count} islands of {_named(first.operators)} are" if count > 1 else f"{_named(first.operators)} on the CPU is"
+    )
+    message = (
+        f"{said} between nodes on DirectML: each Run copies {len(copied)} tensors, {size}; what moves "
+        f"{'it' if first.operators.total() == 1 else 'them'}: {', '.join(sorted(first.moved_by)) or 'nothing known'}"
+    )
+    return rule.diagnostic(Location(node=first.node), message, actual=len(copied))
+
+
 def moved_text(older: OlderOpset) -> str:
     """ "12 nodes (9 Conv, 2 MaxPool, 1 Round) run"."""
     count = older.operators.total()
-    most = older.operators.most_common()
-    named = ", ".join(f"{many} {printable(operator, 60)}" for operator, many in most[:_OPERATORS_SHOWN])
+    return f"{count} node{'s' * (count != 1)} ({_named(older.operators)}) run{'s' * (count == 1)}"
+
+
+def _named(operators: Counter[str]) -> str:
+    """ "9 Conv, 2 MaxPool, 1 Round", the most frequent ones."""
+    most = operators.most_common()
     more = f", ... {len(most) - _OPERATORS_SHOWN} more operators" if len(most) > _OPERATORS_SHOWN else ""
-    return f"{count} node{'s' * (count != 1)} ({named}{more}) run{'s' * (count == 1)}"
+    return ", ".join(f"{many} {printable(operator, 60)}" for operator, many in most[:_OPERATORS_SHOWN]) + more

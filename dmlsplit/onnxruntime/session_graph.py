@@ -233,7 +233,7 @@ class SessionGraph:
     # The placement of nodes.
 
     def _all_implemented(self) -> tuple[Cell | None, ...]:
-        return tuple([self._cell(node.proto) for node in self.nodes])
+        return tuple([self.cell_of(node.proto) for node in self.nodes])
 
     def implemented(self, index: int) -> bool | None:
         """True where the execution provider has a kernel for a node; None where that is unknown."""
@@ -244,7 +244,8 @@ class SessionGraph:
         """The node's cell of the table of operators; None where it is unknown."""
         return self._implemented[index]
 
-    def _cell(self, node: onnx.NodeProto) -> Cell | None:
+    def cell_of(self, node: onnx.NodeProto) -> Cell | None:
+        """The cell of a node of this graph, or of one with other attributes."""
         return asked(node, *self._types(node), self.scope.origin.opset, self.runtime)
 
     def cell_at(self, index: int, opset: int) -> Cell | None:

@@ -11,7 +11,7 @@ from typing import Final
 from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Notice
 from dmlsplit.rules._sources import Source
-from dmlsplit.rules.onnxruntime import KERNELS, OBSERVED
+from dmlsplit.rules.onnxruntime import KERNELS, OBSERVED, PREFERENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,10 @@ class ModelRule(Notice):
     examples_for: str = "1.24.4"
 
 
+COPIES: Final = Source(
+    "ONNX Runtime: transformer_memcpy.cc",
+    "https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/optimizer/transformer_memcpy.cc",
+)
 VERSIONS: Final = Source("ONNX: operator changelog", "https://github.com/onnx/onnx/blob/main/docs/Changelog.md")
 _BETWEEN: Final = (
     "(float[1,4,8,8] x, float[4,4,1,1] w) => (float[1,4,8,8] y) { a = Relu(x) c = Conv(a, w) y = Sigmoid(c) }"
@@ -51,4 +55,24 @@ OPSET_WITHOUT_KERNELS = ModelRule(
     cure="export the model at the older opset, or take it there with dmlsplit legalize",
     bad=ModelText(_BETWEEN, 22),
     good=ModelText(_BETWEEN, 21),
+)
+
+_RESIZED: Final = (
+    "(float[1,1,4,4] x) => (float[?,?,?,?] y) { a = Relu(x) k = Constant<value_floats=[1.0,1.0,2.0,2.0]>() "
+    'r = Resize<mode="MODE">(a, , k) y = Sigmoid(r) }'
+)
+
+CPU_ISLAND = ModelRule(
+    "model/cpu-island",
+    "Nodes on the CPU stand between nodes on DirectML: tensors are copied to the CPU and back at each Run.",
+    "The GPU waits for the CPU and the CPU for the GPU, however little the nodes compute; the model cannot be captured "
+    "as one graph either. Each tensor that crosses is copied once in each direction. The finding names what brings the "
+    "nodes to DirectML: another opset, a cast, another attribute; of an operator without any kernel nothing does but "
+    "others in its place.",
+    (OBSERVED, KERNELS, PREFERENCE, COPIES),
+    Severity.WARNING,
+    Basis.OBSERVED,
+    cure="move the nodes to DirectML by what the finding names, or in front of or behind all others",
+    bad=ModelText(_RESIZED.replace("MODE", "cubic"), 17),
+    good=ModelText(_RESIZED.replace("MODE", "linear"), 17),
 )

@@ -36,7 +36,7 @@ def test_the_first_lines(cli, model):
         "on the CPU: 1 Conv: its operator changed at this opset, and DirectML's kernels are for an older one "
         "(version 22, kernels for 11) (c)",
     ]
-    assert lines[-1] == "0 operators: none; 1 warning; 3 nodes: 2 on DirectML, 1 on the CPU"
+    assert lines[-1] == "0 operators: none; 2 warnings; 3 nodes: 2 on DirectML, 1 on the CPU"
 
 
 def test_a_session_that_fails(cli, model):

@@ -106,6 +106,56 @@ def test_what_is_something_else_at_the_older_opset(text, opset, why):
 
 
 def test_the_finding_names_what_moves():
-    (found,) = findings(CONV, 23)
+    (found, *_) = findings(CONV, 23)
     assert (found.rule, found.path, found.expected, found.actual) == ("model/opset-without-kernels", "y", 21, 23)
     assert "1 node (1 Conv) runs on the CPU at opset 23" in found.message
+
+
+CUBIC = """(float[1,1,4,4] x) => (float[?,?,?,?] y) {
+    k = Constant<value_floats=[1.0,1.0,2.0,2.0]>() a = Relu(x) r = Resize<mode="cubic">(a, , k) y = Sigmoid(r)
+}"""
+
+
+def island_of(text, opset):
+    found = [each for each in findings(text, opset) if each.rule == "model/cpu-island"]
+    return [(each.path, each.actual, each.message.split("each Run copies ")[1]) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "opset", "found"),
+    [
+        (CUBIC, 17, [("r", 2, "2 tensors, 320 bytes; what moves it: Resize: another mode")]),
+        # it is at the end: the output is copied anyway
+        ("(float[4] x) => (float[4] y) { a = Relu(x) y = Sin(a) }", 22, []),
+        ("(float[4] x) => (float[4] y) { a = Sin(x) y = Relu(a) }", 22, []),
+        # both are one island, and what one reads of the other is not copied
+        (
+            "(float[4] x) => (float[4] y) { a = Relu(x) s = Sin(a) t = Cos(s) y = Relu(t) }",
+            22,
+            [("s", 2, "2 tensors, 32 bytes; what moves them: Cos: opset 21, Sin: opset 21")],
+        ),
+        # two islands of the same operators are one finding
+        (
+            "(float[N] x) => (float[N] y) { a = Relu(x) s = Sin(a) b = Relu(s) t = Sin(b) y = Relu(t) }",
+            22,
+            [("s", 4, "4 tensors, 0 bytes and those of open sizes; what moves it: Sin: opset 21")],
+        ),
+        # a size that a kernel reads on the CPU is no copy
+        (
+            "(float[2,3] x) => (float[?,?] y) { a = Relu(x) n = NonZero(a) s = Shape(n) y = Expand(a, s) }",
+            17,
+            [],
+        ),
+    ],
+)
+def test_islands(text, opset, found):
+    assert island_of(text, opset) == found
+
+
+def test_an_island_without_a_kernel_of_its_type():
+    text = "(float[4] x) => (float[4] y) { a = Relu(x) d = Cast<to=11>(a) e = Relu(d) f = Cast<to=1>(e) y = Relu(f) }"
+    ((path, copies, said),) = island_of(text, 17)
+    assert (path, copies) == ("e", 2)
+    assert (
+        said == "2 tensors, 64 bytes; what moves it: Relu: a cast of DOUBLE to FLOAT around it, which rounds otherwise"
+    )

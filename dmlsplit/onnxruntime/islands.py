@@ -1,0 +1,179 @@
+"""Islands: nodes on the CPU between nodes on DirectML, what copies they cost at each Run, and what moves them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dmlsplit.descriptors.dims import is_static
+from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.models.graph import Node, Value
+from dmlsplit.onnxruntime.neighbours import CPU_INPUTS, KEEPS_ON_CPU
+from dmlsplit.onnxruntime.operators import Cell, is_on_dml
+from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.system.printable import printable
+from dmlsplit.verdicts.model_placements import NodePlacement, Why
+
+_BITS: Final[Mapping[str, int]] = {
+    **dict.fromkeys(("BOOL", "INT8", "UINT8"), 8),
+    **dict.fromkeys(("INT16", "UINT16", "FLOAT16", "BFLOAT16"), 16),
+    **dict.fromkeys(("INT32", "UINT32", "FLOAT"), 32),
+    **dict.fromkeys(("INT64", "UINT64", "DOUBLE"), 64),
+}
+_CAST_TO: Final = ("float", "float16", "int32", "int64")
+"""The types that a node may be cast to, the first that has a kernel."""
+
+
+@dataclass(frozen=True)
+class Island:
+    """Nodes on the CPU that read one another, between nodes on DirectML.
+
+    `copied` has the bytes of each tensor that is copied at each Run, to the CPU or from it, None for an open size;
+    `moved_by` has what brings nodes to DirectML, each with its operator, or why nothing does.
+    """
+
+    node: str
+    """The path of its first node."""
+    operators: Counter[str]
+    copied: Sequence[int | None]
+    moved_by: frozenset[str]
+
+
+def islands(graph: SessionGraph, placed: Mapping[str, NodePlacement], older: int | None) -> Iterator[Island]:
+    """Yields the islands of a graph. `placed` has its nodes by path; `older` is the opset at which more of them are on
+    DirectML."""
+    for nodes in _components(graph):
+        to_cpu = [value for value in _read(nodes) if _made_on_dml(graph, value)]
+        from_cpu = [value for node in nodes for value in node.outputs if _read_on_device(graph, value)]
+        if not to_cpu or not from_cpu:
+            continue
+        moved = [_moved_by(graph, node, placed, older) for node in nodes]
+        yield Island(
+            graph.path(nodes[0].index),
+            Counter(_operator(node) for node in nodes),
+            [_bytes(graph, value.name) for value in (*to_cpu, *from_cpu)],
+            frozenset(filter(None, moved)),
+        )
+
+
+def _components(graph: SessionGraph) -> Iterator[list[Node]]:
+    """Yields the nodes on the CPU that read one another, in the order of the file."""
+    on_cpu = {node.index: node for node in graph.order if _on_dml(graph, node) is False}
+    seen: set[int] = set()
+    for start in sorted(on_cpu):
+        if start in seen:
+            continue
+        seen.add(start)
+        found, todo = [], [start]
+        while todo:
+            index = todo.pop()
+            found.append(index)
+            for near in _near(on_cpu[index]):
+                if near in on_cpu and near not in seen:
+                    seen.add(near)
+                    todo.append(near)
+        yield [on_cpu[index] for index in sorted(found)]
+
+
+def _operator(node: Node) -> str:
+    return printable(text(node.proto.op_type), 60)
+
+
+def _near(node: Node) -> Iterator[int]:
+    for value in (*node.inputs, *node.captured):
+        if value.producer is not None:
+            yield value.producer.index
+    for value in node.outputs:
+        yield from (reader.index for reader in value.readers)
+
+
+def _on_dml(graph: SessionGraph, node: Node) -> bool | None:
+    """Whether DirectML runs a node; None where it is not known, or others take its place."""
+    cell = graph.cell(node.index)
+    if cell is None or cell in (Cell.FOLDED, Cell.EXPANDED):
+        return None
+    return is_on_dml(cell) and node.index not in graph.preferring_cpu
+
+
+def _read(nodes: Sequence[Node]) -> Sequence[Value]:
+    """The values that nodes read, each once."""
+    return list({id(value): value for node in nodes for value in (*node.inputs, *node.captured)}.values())
+
+
+def _made_on_dml(graph: SessionGraph, value: Value) -> bool:
+    node = value.producer
+    return node is not None and node.op_type not in KEEPS_ON_CPU and _on_dml(graph, node) is True
+
+
+def _read_on_device(graph: SessionGraph, value: Value) -> bool:
+    """Whether a node on DirectML reads a value on the device: the shape of a Reshape is read on the CPU."""
+    return any(
+        _on_dml(graph, reader) is True
+        and any(each is value and i not in CPU_INPUTS.get(reader.op_type, ()) for i, each in enumerate(reader.inputs))
+        for reader in value.readers
+    )
+
+
+def _bytes(graph: SessionGraph, name: str) -> int | None:
+    bits, shape = _BITS.get(graph.data_type(name) or ""), graph.shape(name)
+    if bits is None or shape is None or not is_static(shape):
+        return None
+    return math.prod(int(size) for size in shape) * bits // 8
+
+
+def _moved_by(graph: SessionGraph, node: Node, placed: Mapping[str, NodePlacement], older: int | None) -> str:
+    """What brings a node to DirectML, or why nothing does; "" of one that computes with sizes."""
+    path, name = graph.path(node.index), _operator(node)
+    why = None if path not in placed else placed[path].why
+    if why is Why.OPSET and older is not None and _is_dml(graph.cell_at(node.index, older)):
+        return f"{name}: opset {older}"
+    if why is Why.OPSET:
+        return f"{name}: opset {placed[path].newest} or what its version {placed[path].newest} can say"
+    if why is Why.TYPES and (cast := _cast(graph, node.index)):
+        return f"{name}: {cast}"
+    if why is Why.ATTRIBUTES:
+        return f"{name}: {_attribute(graph, node.index)}"
+    return {Why.OPERATOR: f"{name}: DirectML has no kernel", Why.TYPES: f"{name}: no type that has a kernel"}.get(
+        why or Why.SIZES, ""
+    )
+
+
+def _is_dml(cell: Cell | None) -> bool:
+    return cell is not None and is_on_dml(cell)
+
+
+def _cast(graph: SessionGraph, index: int) -> str:
+    """The cast after which there is a kernel; "" where no single one is enough."""
+    operator = graph.operator(index)
+    types = graph.types_of(index)
+    if operator is None:
+        return ""
+    for own in dict.fromkeys(filter(None, types)):
+        for other in _CAST_TO:
+            if own != other and _is_dml(operator.ask([other if each == own else each for each in types])):
+                return f"a cast of {own.upper()} to {other.upper()} around it, which rounds otherwise"
+    return ""
+
+
+def _attribute(graph: SessionGraph, index: int) -> str:
+    """The attribute, or the outputs, without which there is a kernel."""
+    operator, node = graph.operator(index), graph.nodes[index].proto
+    for each in node.attribute:
+        without = type(node)()
+        without.CopyFrom(node)
+        del without.attribute[:]
+        without.attribute.extend(other for other in node.attribute if other.name != each.name)
+        if operator is not None and _is_dml(graph.cell_of(without)):
+            return f"another {printable(text(each.name), 60)}"
+    return "fewer outputs"
+
+
+def grouped(found: Sequence[Island]) -> Iterator[list[Island]]:
+    """Yields islands of the same operators with the same remedies together; those with most copies first."""
+    groups: dict[object, list[Island]] = defaultdict(list)
+    for island in found:
+        groups[frozenset(island.operators.items()), island.moved_by].append(island)
+    yield from sorted(groups.values(), key=lambda each: -sum(len(island.copied) for island in each))
