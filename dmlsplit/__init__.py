@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from dmlsplit.device import BufferBinding as BufferBinding
     from dmlsplit.device import Capabilities as Capabilities
     from dmlsplit.device import Device as Device
-    from dmlsplit.formats.json import dumps, loads
+    from dmlsplit.formats.any_operator_json import dumps, loads
     from dmlsplit.graphs import GraphDesc as GraphDesc
     from dmlsplit.graphs import GraphReport as GraphReport
     from dmlsplit.graphs import InputGraphEdgeDesc as InputGraphEdgeDesc
@@ -137,7 +137,7 @@ _NAMES = {
     "descriptors.layout": "calc_buffer_tensor_size",
     "descriptors.schema": "OperatorSchema find_operator operators",
     "device": "BindingDesc BufferArrayBinding BufferBinding Capabilities Device",
-    "formats.json": "dumps loads",
+    "formats.any_operator_json": "dumps loads",
     "graphs": "GraphDesc GraphReport InputGraphEdgeDesc IntermediateGraphEdgeDesc OutputGraphEdgeDesc",
     "legalize": "legalize",
     "legalize.result": "Legalization",

@@ -138,20 +138,56 @@ def test_values_that_some_build_takes():
     assert {0, 1, 2, 3} <= recorded_values(dml.find_operator("PADDING"), "PaddingMode")
 
 
-def test_webnn_names_tensors_that_there_are():
+OPERANDS = {
+    "input output": "abs argMax argMin averagePool2d cast ceil clamp cos cumulativeSum elu erf exp expand floor gelu"
+    " hardSigmoid hardSwish identity l2Pool2d leakyRelu linear log maxPool2d neg pad reciprocal reduceL1 reduceL2"
+    " reduceLogSum reduceLogSumExp reduceMax reduceMean reduceMin reduceProduct reduceSum reduceSumSquare relu"
+    " resample2d reshape reverse roundEven sigmoid sign sin slice softmax softplus softsign sqrt tan tanh tile"
+    " transpose triangular",
+    "a b output": "add sub mul div max min pow equal notEqual greater greaterOrEqual lesser lesserOrEqual logicalAnd"
+    " logicalOr logicalXor matmul",
+    "a output": "logicalNot isNaN isInfinite",
+    "input mean variance scale bias output": "batchNormalization",
+    "inputs output": "concat",
+    "input filter bias output": "conv2d convTranspose2d",
+    "input scale zeroPoint output": "dequantizeLinear quantizeLinear",
+    "input indices output": "gather gatherElements gatherND",
+    "a b c output": "gemm",
+    "input weight recurrentWeight bias recurrentBias initialHiddenState output0 output1": "gru",
+    "input weight recurrentWeight hiddenState bias recurrentBias output": "gruCell",
+    "input scale bias output": "instanceNormalization layerNormalization",
+    "input weight recurrentWeight bias recurrentBias peepholeWeight initialHiddenState initialCellState output0"
+    " output1 output2": "lstm",
+    "input weight recurrentWeight hiddenState cellState bias recurrentBias peepholeWeight output0 output1": "lstmCell",
+    "input slope output": "prelu",
+    "input indices updates output": "scatterElements scatterND",
+    "input outputs": "split",
+    "condition trueValue falseValue output": "where",
+}
+"""The members of MLOpSupportLimits that are operations, by those of their dictionaries: Web Neural Network API."""
+
+
+def test_webnn_has_the_names_of_the_specification():
+    expected = {name: set(operands.split()) for operands, names in OPERANDS.items() for name in names.split()}
+    assert {name: set(operation.operands) for name, operation in WEBNN.items()} == expected
     for name, operation in WEBNN.items():
         schema = dml.find_operator(operation.operator)
-        assert all(schema.member(tensor) for tensor in operation.operands.values()), name
-        assert "output" in operation.operands or "outputs" in operation.operands
+        for operand, tensor in operation.operands.items():
+            member = schema.member(tensor)
+            assert member is not None, name
+            assert (member.role == "output") is operand.startswith("output"), name
 
 
 def test_webnn_limits():
     limits = op_support_limits(dml.find_release("1.15.4"))
-    assert set(limits) == set(WEBNN)
+    ends = {"input", "constant", "output"}
+    assert set(limits) == set(WEBNN) | ends | {"preferredInputLayout"}
+    assert all(limits[end] == limits["identity"]["input"] for end in ends)
     assert limits["gemm"]["a"] == {"dataTypes": ["float32", "float16"], "rankRange": {"min": 2, "max": 4}}
     assert limits["reduceL2"]["input"]["dataTypes"] == ["float32", "float16"]
     assert "int32" in limits["reduceSum"]["input"]["dataTypes"]
-    assert set(op_support_limits(dml.FeatureLevel.FL_2_1)) < set(WEBNN)
+    assert set(op_support_limits(dml.FeatureLevel.FL_2_1)) < set(limits)
+    assert set(op_support_limits(dml.find_release("1.15.4"), "GEMM")) == {"gemm", "matmul"}
     assert json.loads(json.dumps(limits)) == limits
 
 

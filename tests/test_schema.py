@@ -1,11 +1,20 @@
 """The table of operators and the frozen descriptor of any of them."""
 
 import copy
+import json
 import pickle
 
 import pytest
 
-from dmlsplit import BufferTensorDesc, DescriptorError, FeatureLevel, TensorDesc
+from dmlsplit import (
+    BufferTensorDesc,
+    DescriptorError,
+    FeatureLevel,
+    SplitOperatorDesc,
+    TensorDesc,
+    dumps,
+    loads,
+)
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc, MemberError
 from dmlsplit.descriptors.schema import find_operator, operators
 
@@ -50,6 +59,14 @@ def test_a_descriptor_is_frozen_and_its_members_stand_in_order():
     assert desc == pickle.loads(pickle.dumps(desc)) == copy.deepcopy(desc)
     assert hash(desc) == hash(AnyOperatorDesc(54, GEMM))
     assert desc != AnyOperatorDesc("GEMM", {**GEMM, "Alpha": 2})
+
+
+def test_it_is_written_and_read_as_a_split_is():
+    desc = AnyOperatorDesc("GEMM", GEMM)
+    assert loads(dumps(desc)) == desc
+    assert list(json.loads(dumps(desc))["Desc"]) == list(desc.members)
+    split = SplitOperatorDesc.from_lengths(C, 3, (1, 3))
+    assert loads(dumps(split)) == split
 
 
 def test_counts_are_those_of_the_arrays_unless_they_are_given():

@@ -83,10 +83,10 @@ def build_of(directml: DirectMLLike = None) -> Build:
 
 
 def _newest() -> Build:
-    """The newest build that is here and can be run; of two of one level, the Linux build."""
-    here = [build for build in directml_builds() if is_added(build)]
+    """The newest build that is here and can be run; of one level, a Linux build before all others."""
+    newest_first = [build for build in reversed(directml_builds()) if is_added(build)]
     reason: Unavailable | None = None
-    for build in sorted(here, key=lambda build: (build.feature_level, build.platform is LINUX), reverse=True):
+    for build in sorted(newest_first, key=lambda build: (-build.feature_level, build.platform is not LINUX)):
         try:
             harness(build.platform)
         except Unavailable as unavailable:  # wine is missing, or a compiler

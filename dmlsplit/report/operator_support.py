@@ -159,7 +159,17 @@ class Operation(NamedTuple):
 
 
 _ONE: Final = {"input": "InputTensor", "output": "OutputTensor"}
+_OF_ONE: Final = {"a": "InputTensor", "output": "OutputTensor"}
 _TWO: Final = {"a": "ATensor", "b": "BTensor", "output": "OutputTensor"}
+_RECURRENT: Final = {
+    "input": "InputTensor",
+    "weight": "WeightTensor",
+    "recurrentWeight": "RecurrenceTensor",
+    "bias": "BiasTensor",
+    "recurrentBias": "BiasTensor",
+}
+_STATE: Final = {"output0": "OutputSingleTensor"}
+_STATES: Final = {"output0": "OutputSingleTensor", "output1": "OutputCellSingleTensor"}
 
 WEBNN: Final[Mapping[str, Operation]] = {
     "argMax": Operation("ARGMAX", _ONE),
@@ -194,6 +204,7 @@ WEBNN: Final[Mapping[str, Operation]] = {
     "min": Operation("ELEMENT_WISE_MIN", _TWO),
     "pow": Operation("ELEMENT_WISE_POW", {"a": "InputTensor", "b": "ExponentTensor", "output": "OutputTensor"}),
     "equal": Operation("ELEMENT_WISE_LOGICAL_EQUALS", _TWO),
+    "notEqual": Operation("ELEMENT_WISE_LOGICAL_EQUALS", _TWO),
     "greater": Operation("ELEMENT_WISE_LOGICAL_GREATER_THAN", _TWO),
     "greaterOrEqual": Operation("ELEMENT_WISE_LOGICAL_GREATER_THAN_OR_EQUAL", _TWO),
     "lesser": Operation("ELEMENT_WISE_LOGICAL_LESS_THAN", _TWO),
@@ -201,7 +212,9 @@ WEBNN: Final[Mapping[str, Operation]] = {
     "logicalAnd": Operation("ELEMENT_WISE_LOGICAL_AND", _TWO),
     "logicalOr": Operation("ELEMENT_WISE_LOGICAL_OR", _TWO),
     "logicalXor": Operation("ELEMENT_WISE_LOGICAL_XOR", _TWO),
-    "logicalNot": Operation("ELEMENT_WISE_LOGICAL_NOT", {"a": "InputTensor", "output": "OutputTensor"}),
+    "logicalNot": Operation("ELEMENT_WISE_LOGICAL_NOT", _OF_ONE),
+    "isNaN": Operation("ELEMENT_WISE_IS_NAN", _OF_ONE),
+    "isInfinite": Operation("ELEMENT_WISE_IS_INFINITY", _OF_ONE),
     "abs": Operation("ELEMENT_WISE_ABS", _ONE),
     "ceil": Operation("ELEMENT_WISE_CEIL", _ONE),
     "cos": Operation("ELEMENT_WISE_COS", _ONE),
@@ -212,6 +225,7 @@ WEBNN: Final[Mapping[str, Operation]] = {
     "log": Operation("ELEMENT_WISE_LOG", _ONE),
     "neg": Operation("ELEMENT_WISE_NEGATE", _ONE),
     "reciprocal": Operation("ELEMENT_WISE_RECIP", _ONE),
+    "roundEven": Operation("ELEMENT_WISE_ROUND", _ONE),
     "sign": Operation("ELEMENT_WISE_SIGN", _ONE),
     "sin": Operation("ELEMENT_WISE_SIN", _ONE),
     "sqrt": Operation("ELEMENT_WISE_SQRT", _ONE),
@@ -235,6 +249,7 @@ WEBNN: Final[Mapping[str, Operation]] = {
         },
     ),
     "elu": Operation("ACTIVATION_ELU", _ONE),
+    "expand": Operation("ELEMENT_WISE_IDENTITY", _ONE),
     "gather": Operation("GATHER", {"input": "InputTensor", "indices": "IndicesTensor", "output": "OutputTensor"}),
     "gatherElements": Operation(
         "GATHER_ELEMENTS", {"input": "InputTensor", "indices": "IndicesTensor", "output": "OutputTensor"}
@@ -242,6 +257,11 @@ WEBNN: Final[Mapping[str, Operation]] = {
     "gatherND": Operation("GATHER_ND1", {"input": "InputTensor", "indices": "IndicesTensor", "output": "OutputTensor"}),
     "gelu": Operation("ACTIVATION_GELU", _ONE),
     "gemm": Operation("GEMM", {"a": "ATensor", "b": "BTensor", "c": "CTensor", "output": "OutputTensor"}),
+    "gru": Operation(
+        "GRU",
+        {**_RECURRENT, "initialHiddenState": "HiddenInitTensor", **_STATE, "output1": "OutputSequenceTensor"},
+    ),
+    "gruCell": Operation("GRU", {**_RECURRENT, "hiddenState": "HiddenInitTensor", "output": "OutputSingleTensor"}),
     "hardSigmoid": Operation("ACTIVATION_HARD_SIGMOID", _ONE),
     "hardSwish": Operation("ACTIVATION_HARD_SWISH", _ONE),
     "instanceNormalization": Operation(
@@ -254,6 +274,27 @@ WEBNN: Final[Mapping[str, Operation]] = {
     ),
     "leakyRelu": Operation("ACTIVATION_LEAKY_RELU", _ONE),
     "linear": Operation("ACTIVATION_LINEAR", _ONE),
+    "lstm": Operation(
+        "LSTM",
+        {
+            **_RECURRENT,
+            "peepholeWeight": "PeepholeTensor",
+            "initialHiddenState": "HiddenInitTensor",
+            "initialCellState": "CellMemInitTensor",
+            **_STATES,
+            "output2": "OutputSequenceTensor",
+        },
+    ),
+    "lstmCell": Operation(
+        "LSTM",
+        {
+            **_RECURRENT,
+            "peepholeWeight": "PeepholeTensor",
+            "hiddenState": "HiddenInitTensor",
+            "cellState": "CellMemInitTensor",
+            **_STATES,
+        },
+    ),
     "matmul": Operation("GEMM", _TWO),
     "pad": Operation("PADDING1", _ONE),
     "averagePool2d": Operation("AVERAGE_POOLING", _ONE),
@@ -264,6 +305,7 @@ WEBNN: Final[Mapping[str, Operation]] = {
     ),
     "relu": Operation("ACTIVATION_RELU", _ONE),
     "resample2d": Operation("RESAMPLE1", _ONE),
+    "reshape": Operation("ELEMENT_WISE_IDENTITY", _ONE),
     "reverse": Operation("SLICE1", _ONE),
     "scatterElements": Operation(
         "SCATTER_ELEMENTS",
@@ -292,6 +334,7 @@ WEBNN: Final[Mapping[str, Operation]] = {
     "concat": Operation("JOIN", {"inputs": "InputTensors", "output": "OutputTensor"}),
     "tanh": Operation("ACTIVATION_TANH", _ONE),
     "tile": Operation("TILE", _ONE),
+    "transpose": Operation("ELEMENT_WISE_IDENTITY", _ONE),
     "triangular": Operation("DIAGONAL_MATRIX1", _ONE),
     "where": Operation(
         "ELEMENT_WISE_IF",
@@ -327,10 +370,18 @@ _WEBNN_TYPES: Final = ("float32", "float16", "int32", "uint32", "int64", "uint64
 """The values of MLOperandDataType, in its order."""
 
 
+_ENDS: Final = {"input": "InputTensor", "constant": "InputTensor", "output": "OutputTensor"}
+"""The ends of a graph, by the tensors of ELEMENT_WISE_IDENTITY."""
+
+
 def op_support_limits(by: By, operator: str | None = None) -> dict[str, Any]:
-    """What MLContext.opSupportLimits() says of the operations that become this operator, or of all: for each operand
-    the data types and the range of ranks. Operations that the target lacks are left out."""
-    found = {}
+    """The limits of an operator, or of all and of a graph's ends, by the names of WebNN's MLOpSupportLimits: for each
+    operand the data types and the range of ranks that DirectML takes. Operations that the target lacks are left out,
+    and maxTensorByteLength, which is the device's."""
+    found: dict[str, Any] = {}
+    if operator is None:
+        rows = _rows("ELEMENT_WISE_IDENTITY", by, None)
+        found = {"preferredInputLayout": "nchw"} | {end: _limits(rows[tensor]) for end, tensor in _ENDS.items()}
     for name, operation in WEBNN.items():
         if operator not in (None, operation.operator):
             continue
