@@ -21,9 +21,10 @@ from dmlsplit.system.spelling import nearest
 
 OWN: Final = "dmlsplit.toml"
 SHARED: Final = "pyproject.toml"
-_PART: Final = r"""(?:(?<![A-Za-z0-9_-])[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+_PART: Final = r"""(?:(?<![A-Za-z0-9_-])[A-Za-z0-9_-]++|"(?:[^"\\\n]|\\.){0,100}+"|'[^'\n]*+')"""
 _LONG_KEY: Final = rf"{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{Limit.CONFIG_KEYS.most},}}"
-"""Keys on which tomllib spends time and memory quadratic in their number."""
+"""Keys on which tomllib spends time and memory quadratic in their number. Of quoted keys beyond 100 characters a file
+has too few for that, and searching for the end of each would be quadratic itself."""
 _MOST_SHARED: Final = 1 << 20
 """Bytes of a pyproject.toml."""
 _MOST_BRACKETS: Final = 16

@@ -181,6 +181,8 @@ HARMLESS = {
     "no keys": "# " + "a" * 100_000,
     "quotes": "#" + '"' * 100_000,
     "escapes": '#"' + "\\" * 100_000,
+    "escaped quotes": '#"' + '\\"' * 100_000,
+    "escaped quotes in keys": '# "a' + '\\".' * 60_000,
     "dots": "#" + "." * 100_000,
     "spaces": "# a" + " " * 100_000 + "b",
 }
