@@ -279,10 +279,11 @@ def _judged(entry: Entry, target: Target) -> Report:
     if entry.other is not None:
         from dmlsplit.verdicts.any_operator import evaluate_any
 
-        return evaluate_any(entry.other, target).located(entry.locate)
-    if entry.descriptor is None:
+        report = evaluate_any(entry.other, target)
+    elif entry.descriptor is None:
         return Report(entry.notes, target.name, None, entry.operator)
-    report = evaluate(entry.descriptor, target)
+    else:
+        report = evaluate(entry.descriptor, target)
     if report.diagnostics:
         report = report.located(entry.locate)
     if entry.notes:

@@ -192,7 +192,7 @@ def _normalized(schema: OperatorSchema, given: Mapping[str, object], fused: bool
     known = {member.name: member for member in schema.members}
     for name in given:
         if name not in known:
-            raise MemberError((), f"{schema.struct} has no {name}{suggestion(str(name), known)}")
+            raise MemberError((), f"{schema.struct} has no {_name(name)}{suggestion(str(name), known)}")
     values: dict[str, Value] = {}
     lengths: dict[str, int] = {}
     for member in schema.members:
@@ -284,7 +284,7 @@ def _enumerator(value: object, enum: str, path: Path) -> int:
         values = enumerators(enum)
         number = values.get(value.removeprefix(f"{enum}_"))
         if number is None:
-            raise MemberError(path, f"{value} is no {enum}{suggestion(value.removeprefix(f'{enum}_'), values)}")
+            raise MemberError(path, f"{_name(value)} is no {enum}{suggestion(value.removeprefix(f'{enum}_'), values)}")
         return number
     return _integer(value, path, *_RANGES["enum"])
 
@@ -327,7 +327,7 @@ def _pair(
     if isinstance(value, Mapping):
         for name in value:
             if name not in names:
-                raise MemberError(path, f"there is no {name}; {' and '.join(names)} are expected")
+                raise MemberError(path, f"there is no {_name(name)}; {' and '.join(names)} are expected")
         for name in names:
             if name not in value:
                 raise MemberError((*path, name), "is missing")
@@ -336,6 +336,11 @@ def _pair(
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence) or len(value) != 2:
         raise MemberError(path, f"expected {' and '.join(names)}, not {_shown(value)}")
     return read(value[0], (*path, names[0])), read(value[1], (*path, names[1]))
+
+
+def _name(value: object) -> str:
+    """A name from a file as messages show it."""
+    return printable(str(value), 60)
 
 
 def _shown(value: object) -> str:

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc, MemberError, Value, narrowed, written
 from dmlsplit.descriptors.descs import OperatorDesc, TensorDesc
+from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.schema import Member, OperatorSchema, enumerators, find_operator, known_operator
 from dmlsplit.formats.json import _OperatorReader, tensor_json
 from dmlsplit.formats.json import to_json as split_or_join_json
@@ -33,7 +34,7 @@ def loads(text: str | bytes) -> AnyDesc:
 
     InputError, with line and column, where it is malformed.
     """
-    return read_any(JsonText(text))
+    return read_any(JsonText(text)).descriptor
 
 
 def dumps(desc: AnyDesc, indent: int | None = None) -> str:
@@ -41,9 +42,18 @@ def dumps(desc: AnyDesc, indent: int | None = None) -> str:
     return json.dumps(to_json(desc), indent=indent)
 
 
-def read_any(text: JsonText, key_path: KeyPath = (), *, whole_model: bool = False) -> AnyDesc:
+class ParsedAny(NamedTuple):
+    """A descriptor, and notes on what the reader changed."""
+
+    descriptor: AnyDesc
+    notes: tuple[Diagnostic, ...]
+
+
+def read_any(text: JsonText, key_path: KeyPath = (), *, whole_model: bool = False) -> ParsedAny:
     """The operator at `key_path` of a parsed text; `whole_model` as in read_operator."""
-    return narrowed(_AnyReader(text, whole_model).operator(key_path, "", fused=False))
+    reader = _AnyReader(text, whole_model, key_path)
+    descriptor = narrowed(reader.operator(key_path, "", fused=False))
+    return ParsedAny(descriptor, tuple(reader.notes))
 
 
 class _AnyReader(_OperatorReader):

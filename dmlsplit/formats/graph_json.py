@@ -66,12 +66,12 @@ def _edges(edges: Sequence[Any]) -> list[dict[str, int]]:
 
 def read_graph(text: JsonText, key_path: KeyPath = ()) -> GraphDesc:
     """The graph at `key_path` of a parsed text; InputError where it is malformed."""
-    return _Reader(text).graph(key_path)
+    return _Reader(text, key_path).graph(key_path)
 
 
 class _Reader(_AnyReader):
-    def __init__(self, text: JsonText) -> None:
-        super().__init__(text, whole_model=False)
+    def __init__(self, text: JsonText, key_path: KeyPath) -> None:
+        super().__init__(text, False, key_path)
 
     def graph(self, path: KeyPath) -> GraphDesc:
         members = self.members_of(self.text.get(path), path)

@@ -93,7 +93,7 @@ def read_operator(text: JsonText, key_path: KeyPath = (), *, whole_model: bool =
     strides are a null pointer. Raises OtherOperatorError for another operator than Split and Join, InputError where it
     is malformed.
     """
-    reader = _OperatorReader(text, whole_model)
+    reader = _OperatorReader(text, whole_model, key_path)
     members, path = reader.members_of(text.get(key_path), key_path), key_path
     operator = reader.operator_type(members, path)
     desc_key = _spelling(members, "Desc")
@@ -223,11 +223,12 @@ class FieldReader:
 
 
 class _OperatorReader(FieldReader):
-    """Reads a Split or Join."""
+    """Reads a Split or Join, the one at `key_path`."""
 
-    def __init__(self, text: JsonText, whole_model: bool) -> None:
+    def __init__(self, text: JsonText, whole_model: bool, key_path: KeyPath) -> None:
         super().__init__(text)
         self.whole_model = whole_model
+        self.key_path = key_path
         self.notes: list[Diagnostic] = []
 
     def operator_type(self, members: dict[str, object], path: KeyPath) -> OperatorType:
@@ -298,13 +299,8 @@ class _OperatorReader(FieldReader):
         line, column = self.text.position(path)
         size = "a size beyond 64 bits" if total is None else f"{total} bytes"
         message, rule = f"is 0; DxDispatch computes {size} in its place", RULES["input/total-size-computed"]
-        self.notes.append(rule.diagnostic(_location(path), message, expected=total, actual=0, line=line, column=column))
-
-
-def _location(path: KeyPath) -> Location:
-    """The Location of a key path: from the tensor's name on, without the wrappers."""
-    start = next(i for i, key in enumerate(path) if str(key).startswith(("InputTensor", "OutputTensor")))
-    return Location(tuple([key for key in path[start:] if key not in ("Desc", "desc")]))
+        place = Location(tuple([key for key in path[len(self.key_path) :] if key not in ("Desc", "desc")]))
+        self.notes.append(rule.diagnostic(place, message, expected=total, actual=0, line=line, column=column))
 
 
 def _suggestion(name: str, known: type[enum.IntEnum] | type[enum.IntFlag]) -> str:

@@ -230,7 +230,7 @@ def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry
         operator = read_operator(text, key_path, whole_model=whole_model)
     except OtherOperatorError as other:
         if _is_known(other.type_name):
-            return _other(text, key_path, file, index, by_schema)
+            return _other(text, key_path, file, index)
         given, judged = printable(other.type_name), "DML_OPERATOR_SPLIT or DML_OPERATOR_JOIN"
         note = RULES["input/operator-not-judged"].diagnostic(
             Location(), f"{given} is not judged", expected=judged, actual=given, line=other.line, column=other.column
@@ -247,21 +247,22 @@ def _is_known(type_name: str) -> bool:
     return known_operator(type_name) is not None
 
 
-def _other(
-    text: JsonText, key_path: KeyPath, file: str, index: int, read: Callable[[], AnyOperatorDesc | OperatorDesc]
-) -> Entry:
+def _other(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry:
     """The entry of an operator that is neither a Split nor a Join."""
+    from dmlsplit.formats.any_operator_json import read_any  # most files have Splits and Joins
+
     name = str(key_path[-1]) if key_path else None
+    whole_model = name is not None
     try:
-        desc = read()
+        desc, notes = read_any(text, key_path, whole_model=whole_model)
     except InputError as error:
-        return replace(failed(file, index, error, name), any_operator=read)
+        return replace(failed(file, index, error, name), any_operator=partial(_by_schema, text, key_path, whole_model))
     assert not isinstance(desc, OperatorDesc)
     locate = partial(located, text, key_path)
-    return Entry(file, index, name, None, None, (), locate, other=desc, any_operator=lambda: desc)
+    return Entry(file, index, name, None, None, notes, locate, other=desc, any_operator=lambda: desc)
 
 
 def _by_schema(text: JsonText, key_path: KeyPath, whole_model: bool) -> AnyOperatorDesc | OperatorDesc:
     from dmlsplit.formats.any_operator_json import read_any  # most files have Splits and Joins
 
-    return read_any(text, key_path, whole_model=whole_model)
+    return read_any(text, key_path, whole_model=whole_model).descriptor
