@@ -6,12 +6,11 @@ import click
 
 from dmlsplit.cli import _streams
 from dmlsplit.native import core
-from dmlsplit.system.atomic_files import write_file
 
 
 @click.command()
-@click.option("-o", "--output", metavar="FILE", help="Write the profile there; otherwise it is printed.")
-def tune(output: str | None) -> int:
+@click.option("-o", "--output", "out", metavar="FILE", help=_streams.OUTPUT_HELP)
+def tune(out: str | None) -> int:
     """Measure this machine for the copies of Split and Join, and write what was found as a profile.
 
     Some seconds on a machine that does nothing else. What rounds of measurements do not agree on stays as CPUID and the
@@ -23,9 +22,6 @@ def tune(output: str | None) -> int:
       dmlsplit tune -o machine.profile
       DMLSPLIT_PROFILE=machine.profile dmlsplit doctor
     """
-    text = core.format_profile(core.measure_profile())
-    if output is None:
-        _streams.write(text)
-    else:
-        write_file(output, text.encode())
+    with _streams.output(out) as write:  # before the seconds that measuring takes
+        write(core.format_profile(core.measure_profile()))
     return 0

@@ -134,6 +134,20 @@ class TestPlan:
 
 
 class TestTune:
+    def test_its_output_is_that_of_every_command(self, cli, tmp_path, monkeypatch):
+        """Links are followed, - is standard output, and a folder is refused before the machine is measured."""
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(core, "measure_profile", lambda: self.PROFILE)
+        os.mkdir("folder")
+        os.symlink("profile", "link")
+        assert cli("tune", "-o", "-").out == core.format_profile(self.PROFILE)
+        assert cli("tune", "-o", "link").status == 0
+        assert sorted(os.listdir()) == ["folder", "link", "profile"]
+        assert os.path.islink("link")
+        monkeypatch.setattr(core, "measure_profile", lambda: pytest.fail("it was measured"))
+        status, _, err = cli("tune", "-o", "folder")
+        assert (status, err) == (2, "dmlsplit: folder: Is a directory\n")
+
     PROFILE = core.Profile(
         0, 0, 4096, core.NEVER * 4 - 1, 0, "pages", call=7, ahead=64, streamed_height=1, cached_height=2
     )
