@@ -279,7 +279,7 @@ def _judged(entry: Entry, target: Target) -> Report:
     if entry.other is not None:
         from dmlsplit.verdicts.any_operator import evaluate_any
 
-        report = evaluate_any(entry.other, target)
+        report: Report = evaluate_any(entry.other, target)
     elif entry.descriptor is None:
         return Report(entry.notes, target.name, None, entry.operator)
     else:
