@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from dmlsplit.checking.results import Judged, Note, NotJudged, NotRead, Result, answers
+from dmlsplit.checking.results import Judged, Note, NotJudged, NotRead, Result, is_finding
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report
 from dmlsplit.descriptors.enums import GRAPH
 from dmlsplit.descriptors.location import Location
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dmlsplit.checking.node_verdicts import NodeVerdict
     from dmlsplit.descriptors.dims import Dim
     from dmlsplit.formats.operator_files import Entry
+    from dmlsplit.formats.sessions import Session
     from dmlsplit.verdicts.model_placements import ModelPlacement
 
 Keep: TypeAlias = Callable[[str], bool]
@@ -91,7 +92,8 @@ def check_files(
     neither session creation nor the first Run fails, and the report, a RuntimeReport, has the `answer`. Unreadable
     input gives a report with the rule input/malformed, and the rest goes on. `shapes` and `dims` apply to models with
     such tensors and symbols, for ONNX Runtime to the first Run; `free_dimensions` are its overrides at session
-    creation. `assume` names properties of the device (dmlsplit.targets.target.ASSUMPTIONS). `allow_paths` are folders
+    creation. A model without operators has one report where something is wrong with it, or may be. `assume` names
+    properties of the device (dmlsplit.targets.target.ASSUMPTIONS). `allow_paths` are folders
     of files that models refer to. `executor` reads several files at once: any concurrent.futures.Executor, of processes
     where it is to be faster.
 
@@ -106,7 +108,7 @@ def check_files(
     given = Given(dict(shapes or {}), dict(dims or {}), folders, False, dict(free_dimensions or {}))
     question = Question((target,), given)
     found = judge_files((os.fspath(path) for path in paths), question, executor)
-    return (answer.report for results in found for answer in answers(results))
+    return (each.report for results in found for each in results if not isinstance(each, Note) or is_finding(each))
 
 
 def judge_files(
@@ -247,6 +249,8 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
         return NotRead(_by(target, report), name, position)
     verdict = _node_verdict(entry, target)
     report = _judged(entry, target) if verdict is None else verdict.report
+    if entry.index < 0 and entry.session is not None:
+        report = replace(report, diagnostics=(*_model_diagnostics(entry.session, target), *report.diagnostics))
     if report.operator is None and not report.ok:
         keep = keep_all
     kept = tuple([d for d in report.diagnostics if keep(d.rule)])
@@ -268,6 +272,12 @@ def _node_verdict(entry: Entry, target: Target) -> NodeVerdict | None:
     from dmlsplit.checking.node_verdicts import judge_node
 
     return judge_node(entry.node, entry.descriptor, target)
+
+
+def _model_diagnostics(session: Session, target: Target) -> tuple[Diagnostic, ...]:
+    from dmlsplit.onnxruntime.reports import model_diagnostics  # most files have operators
+
+    return model_diagnostics(session, target)
 
 
 def _judged(entry: Entry, target: Target) -> Report:

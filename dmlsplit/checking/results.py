@@ -5,7 +5,6 @@ notes on whole files.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dmlsplit.descriptors.descs import OperatorDesc
@@ -143,11 +142,11 @@ class Note(NamedTuple):
     placements: tuple[ModelPlacement, ...] = ()
 
 
+def is_finding(note: Note) -> bool:
+    """True for a note in place of a model's operators that tells more than that there are none."""
+    return not note.placements and any(each.rule != "input/no-split" for each in note.report.diagnostics)
+
+
 Answer: TypeAlias = Judged | NotJudged | NotRead
 """The answer about one operator."""
 Result: TypeAlias = Answer | Note
-
-
-def answers(results: Iterable[Result]) -> Iterator[Answer]:
-    """The results about operators."""
-    return (result for result in results if not isinstance(result, Note))

@@ -48,6 +48,9 @@ class Session(Protocol):
     def graph_diagnostics(self, place: NodeKey, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:
         """The faults of the DirectML graphs around a node. InputError for sizes that contradict the model."""
 
+    def model_diagnostics(self, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:
+        """The faults of the DirectML graphs of a model without a Split or Concat. InputError as above."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeKey:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -14,6 +15,8 @@ from dmlsplit.mending.words import CannotMend
 
 _OF_ANY_TYPE: Final = 9
 """The first opset whose Constant takes any element type; before, only floats."""
+_FLOATS: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
+"""The element types of a Constant of any opset."""
 _CASTS_ARE_INFERRED: Final = 6
 """The first opset whose Casts onnx infers types through."""
 
@@ -25,6 +28,16 @@ def constant_nodes(name: str, values: Array, opset: int, taken: Names) -> list[o
     floats = taken.fresh(f"{name}/double")
     data_type = helper.np_dtype_to_tensor_dtype(values.dtype)
     return [_constant(floats, values.astype(np.float64)), cast_node(floats, name, data_type, opset)]
+
+
+def empty_nodes(name: str, data_type: str, sizes: Sequence[int], opset: int, taken: Names) -> list[onnx.NodeProto]:
+    """The nodes of a constant without elements; the last one outputs it. CannotMend where the opset has none."""
+    kind = onnx.TensorProto.DataType.Value(data_type)
+    if opset >= _OF_ANY_TYPE or data_type in _FLOATS:
+        value = helper.make_tensor(name, kind, sizes, [])
+        return [helper.make_node("Constant", [], [name], name=name, value=value)]
+    floats = taken.fresh(f"{name}/float")
+    return [*empty_nodes(floats, "FLOAT", sizes, opset, taken), cast_node(floats, name, kind, opset)]
 
 
 def _constant(name: str, values: Array) -> onnx.NodeProto:

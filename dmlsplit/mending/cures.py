@@ -12,11 +12,13 @@ from typing import Final, TypeAlias
 
 import onnx
 
+from dmlsplit.descriptors.dims import numbers
 from dmlsplit.formats.onnx.protobuf import refill
 from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.mending.constants import empty_nodes
 from dmlsplit.mending.editing import Replacement
 from dmlsplit.mending.surroundings import Surroundings
-from dmlsplit.onnxruntime.cures import Cure, Place
+from dmlsplit.onnxruntime.cures import Cure, Place, empty_outputs
 from dmlsplit.rules.graph_faults import FaultKind
 
 _MOST_INDICES: Final = 1 << 16
@@ -160,6 +162,37 @@ def _max_between(around: Surroundings, place: Place) -> Replacement | None:
     return _between(around, place.tensor, around.readers[place.tensor], "Max")
 
 
+def _empty_output(around: Surroundings, place: Place) -> Replacement | None:
+    """Constants in place of the outputs of a node that have no elements."""
+    names = empty_outputs(around, place.node)
+    made: list[onnx.NodeProto] = []
+    for name in names:
+        data_type = around.data_type(name)
+        if data_type is None or data_type == "STRING":
+            return None
+        made += empty_nodes(name, data_type, numbers(around.shape(name)), around.opset, around.taken)
+    if around.outputs_of(place.node) != names:
+        if not around.can_be_rewired(place.node):
+            return None
+        made.append(around.rewired(place.node, {}, {name: around.fresh(name, "empty") for name in names}))
+    return {place.node: around.inheriting(place.node, made)}
+
+
+def _compressed(around: Surroundings, place: Place) -> Replacement | None:
+    """A Compress, which keeps nothing of nothing, behind the outputs of a node that have no elements."""
+    names = empty_outputs(around, place.node)
+    if not names or not around.can_be_rewired(place.node):
+        return None
+    renamed = {name: around.fresh(name, "empty") for name in names}
+    made = [around.rewired(place.node, {}, renamed)]
+    for name, other in renamed.items():
+        condition = around.fresh(name, "condition")
+        axis = (around.shape(name) or ()).index(0)
+        made += empty_nodes(condition, "BOOL", (0,), around.opset, around.taken)
+        made.append(around.node("Compress", [other, condition], name, axis=axis))
+    return {place.node: made}
+
+
 def _without_dead(around: Surroundings, place: Place) -> Replacement:
     """Removes a node that no output depends on, and all such nodes that are connected with it."""
     return {index: [] for index in around.dead[place.node]}
@@ -178,6 +211,8 @@ CHANGES: Final[Mapping[tuple[FaultKind, str], Change]] = {
     (FaultKind.REFUSED, "gather"): _gathered,
     (FaultKind.REFUSED, "max-part"): _behind("Max"),
     (FaultKind.UNWRITTEN, "max-between"): _max_between,
+    (FaultKind.EMPTY_OUTPUT, "empty-constant"): _empty_output,
+    (FaultKind.EMPTY_OUTPUT, "compress"): _compressed,
     (FaultKind.DEAD, "remove-dead"): _without_dead,
 }
 """The function that makes each cure's change: one for every row that says where to apply it."""

@@ -56,7 +56,8 @@ def cured(source: SourceModel, model: JudgedModel) -> Cured:
         severe = [each.diagnostic.severity is Severity.ERROR for each in trial.judged.findings]
         wrong = [*compress(trial.judged.findings, severe)] or wrong_graphs(trial.judged.views)
         if not wrong:
-            trial.unknown = [Refusal(each.path, each.diagnostic.message) for each in trial.judged.findings]
+            unknown = [each for each in trial.judged.findings if each.fault is None]
+            trial.unknown = [Refusal(each.path, each.diagnostic.message) for each in unknown]
             return trial
         alike: Counter[tuple[Fault, str]] = Counter()
         for finding in wrong:
@@ -88,7 +89,9 @@ class _Work:
         self._spots = judged.spots
         self._names = names_of(judged.model)
         self._sites: dict[Place, dict[int, list[Site]]] = {}
-        for site in judged.typed_sites:
+        typed = judged.typed_sites
+        self._scopes = typed.scopes
+        for site in typed.found:
             self._sites.setdefault(site.place, {}).setdefault(site.index, []).append(site)
         self._bodies = Bodies(judged.model)
         self._around: dict[Place, Surroundings | None] = {}
@@ -170,8 +173,9 @@ class _Work:
         if place not in self._around:
             graph = self._bodies.at(place)
             known = None
-            if graph is not None and place in self._sites:
-                known = Surroundings(graph.node, outputs_of(graph), self._sites[place], self._source.original)
+            if graph is not None and place in self._scopes:
+                scopes, sites = self._scopes[place], self._sites.get(place, {})
+                known = Surroundings(graph.node, outputs_of(graph), scopes, sites, self._source.original)
             self._around[place] = known
         return self._around[place]
 

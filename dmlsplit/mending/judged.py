@@ -91,10 +91,10 @@ class JudgedModel:
         return self._once("sites", lambda: sites_of(self._read, self.read_external, self._inference))
 
     @property
-    def typed_sites(self) -> Sequence[Site]:
-        """The Splits and Concats, in scopes that know the types of all tensors."""
+    def typed_sites(self) -> Sites:
+        """The Splits and Concats, and all graphs, in scopes that know the types of all tensors."""
         known = self._sites
-        return (known if known.typed else sites_of(self._read, self.read_external, self._inference, typed=True)).found
+        return known if known.typed else sites_of(self._read, self.read_external, self._inference, typed=True)
 
     @cached_property
     def views(self) -> Sequence[View]:

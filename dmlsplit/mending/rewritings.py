@@ -9,10 +9,10 @@ from typing import Final, TypeAlias
 import onnx
 from onnx import TensorProto
 
-from dmlsplit.descriptors.dims import Dim, Shape, is_static
+from dmlsplit.descriptors.dims import Dim, Shape, is_static, numbers
 from dmlsplit.descriptors.enums import TensorDataType as T
 from dmlsplit.formats.nodes import SplitNode
-from dmlsplit.mending.constants import cast_node
+from dmlsplit.mending.constants import cast_node, empty_nodes
 from dmlsplit.mending.conversion import takes
 from dmlsplit.mending.forms import Form, NamedTensor
 from dmlsplit.mending.reshaping import groups_of, merged, restored
@@ -110,11 +110,11 @@ def _cut_empty(form: Form, view: View) -> None:
     form.explicit = form.is_split
 
 
-# An empty Constant would do as well, but OpenVINO reads it as one without dimensions.
-
-
 def _empty_part(form: Form, part: NamedTensor, lengths: Sequence[Dim]) -> list[onnx.NodeProto]:
-    """An empty part. `lengths` are those up to and including it."""
+    """An empty part: a constant, which is exact, or where its other sizes are not known a Slice. `lengths` are those up
+    to and including it."""
+    if form.data_type is not None and part.shape is not None and is_static(part.shape):
+        return _empty_constant(form, part.name, part.shape)
     known = [length for length in lengths if isinstance(length, int)]
     if form.axis is None or (lengths[-1] != 0 and len(known) < len(lengths)):
         raise CannotMend("its parts have no elements, and their lengths are not known")
@@ -125,9 +125,16 @@ def _empty_part(form: Form, part: NamedTensor, lengths: Sequence[Dim]) -> list[o
     return [form.node("Slice", [form.whole.name, *map(form.integers, window.values())], [part.name])]
 
 
+def _empty_constant(form: Form, name: str, shape: Shape) -> list[onnx.NodeProto]:
+    assert form.data_type is not None
+    return empty_nodes(name, form.data_type, numbers(shape), form.opset, form.taken)
+
+
 def _joined_empty(form: Form) -> list[onnx.NodeProto]:
-    """The first input, with the whole's size on the axis; the other inputs have no elements."""
+    """A Concat without elements: a constant, or the first input with the whole's size on the axis."""
     assert form.whole.shape is not None
+    if form.data_type is not None and is_static(form.whole.shape):
+        return _empty_constant(form, form.whole.name, form.whole.shape)
     size = None if form.axis is None else form.whole.shape[form.axis]
     if not isinstance(size, int):
         raise CannotMend("it makes a tensor without elements, whose size on the axis is not known")
@@ -226,7 +233,7 @@ def _reshape_node(form: Form, read: str, output: str, sizes: tuple[int, ...] | N
 REWRITINGS: Final = (
     # write the lengths out as a constant
     Rewriting("explicit-lengths", _lengths_are_unread, _make_explicit),
-    # leave out the parts without elements; a Slice of nothing takes the place of each
+    # leave out the parts without elements; a constant takes the place of each
     Rewriting("cut-empty", _has_empty, _cut_empty),
     # give the omitted outputs names, which nothing reads
     Rewriting("name-outputs", _has_omitted, _name_outputs),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -10,7 +10,7 @@ import onnx
 
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Budget
-from dmlsplit.formats.nodes import SplitNode
+from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx.protobuf import graphs_of
 from dmlsplit.formats.onnx.tensors import ReadExternal, text
 from dmlsplit.models.functions import Key, key_of
@@ -53,10 +53,12 @@ Body: TypeAlias = onnx.GraphProto | onnx.FunctionProto
 
 
 class Sites(NamedTuple):
-    """The Splits and Concats of a model; `typed`: their scopes know the types of all tensors."""
+    """The Splits and Concats of a model; `typed`: their scopes know the types of all tensors, and `scopes` are those of
+    all graphs, at each call."""
 
     found: Sequence[Site]
     typed: bool
+    scopes: Mapping[Place, Sequence[Scope]]
 
 
 def sites_of(
@@ -69,7 +71,7 @@ def sites_of(
     reader = _SiteReader(model, read_external, inference, typed=typed)
     for _ in reader.items(model, {}):
         pass
-    return Sites(reader.sites, reader.typed)
+    return Sites(reader.sites, reader.typed, reader.scopes)
 
 
 def numbered(model: onnx.ModelProto) -> Iterator[Spot]:
@@ -113,16 +115,28 @@ class Bodies:
 
 
 class _SiteReader(Reader):
-    """A Reader that records the place of each Split and Concat."""
+    """A Reader that records the place of each Split and Concat, and the scope of each graph."""
 
     def __init__(
         self, model: onnx.ModelProto, read_external: ReadExternal, inference: Inference, *, typed: bool
     ) -> None:
         self._infers = typed
         self.typed = True
-        """Whether all that was read was inferred."""
+        """Whether all graphs were read, and inferred."""
         super().__init__(model, read_external, (), False, Budget(model.ByteSize()), inference)
         self.sites: list[Site] = []
+        self.scopes: dict[Place, list[Scope]] = {}
+
+    def _reads(self, nodes: Sequence[onnx.NodeProto]) -> bool:
+        found = self._infers or super()._reads(nodes)
+        self.typed = self.typed and found
+        return found
+
+    def _graph(
+        self, scope: Scope, model: onnx.ModelProto, calls: tuple[Key, ...], failure: str
+    ) -> Iterator[SplitNode | JoinNode | OtherNode]:
+        self.scopes.setdefault(Place(calls[-1] if calls else None, scope.steps), []).append(scope)
+        yield from super()._graph(scope, model, calls, failure)
 
     def _judged(
         self, index: int, node: onnx.NodeProto, scope: Scope, calls: tuple[Key, ...], hint: Hint

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from dmlsplit.descriptors.dims import Shape
 from dmlsplit.formats.onnx.protobuf import Names, add_document, domain_of, reads, refill, subgraphs
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.constants import constant_nodes
@@ -22,10 +23,11 @@ from dmlsplit.onnxruntime.cures import Around
 
 @dataclass
 class Surroundings(Around[str]):
-    """The graph around a fault. `sites` are its Splits and Concats by index, at each call."""
+    """The graph around a fault: its scopes at each call, and its Splits and Concats by index, at each call."""
 
     nodes: Sequence[onnx.NodeProto]
     exits: set[str]
+    scopes: Sequence[Scope]
     sites: Mapping[int, Sequence[Site]]
     original: Callable[[onnx.NodeProto], onnx.NodeProto]
     """Returns a node of the reduced model as the file has it, complete."""
@@ -48,13 +50,21 @@ class Surroundings(Around[str]):
 
     @property
     def opset(self) -> int:
-        return next(iter(self.sites.values()))[0].scope.origin.opset
+        return self.scopes[0].origin.opset
 
     def rank(self, name: str) -> int | None:
         """The rank of a tensor, None where it is unknown or differs between calls."""
-        sites = next(iter(self.sites.values()))
-        ranks = {None if shape is None else len(shape) for shape in (s.scope.type_of(name)[1] for s in sites)}
+        ranks = {None if shape is None else len(shape) for shape in (s.type_of(name)[1] for s in self.scopes)}
         return ranks.pop() if len(ranks) == 1 else None
+
+    def shape(self, tensor: str) -> Shape | None:
+        shapes = {scope.type_of(tensor)[1] for scope in self.scopes}
+        return shapes.pop() if len(shapes) == 1 else None
+
+    def data_type(self, name: str) -> str | None:
+        """ONNX's name of the element type; None where it is unknown or differs between calls."""
+        kinds = {scope.type_of(name)[0] for scope in self.scopes}
+        return kinds.pop() if len(kinds) == 1 else None
 
     def lengths(self, index: int) -> tuple[int, int, tuple[int, ...]] | None:
         """Axis, rank and lengths of a Split; None where one is unknown or differs between calls."""
@@ -73,7 +83,7 @@ class Surroundings(Around[str]):
         """The axis of a Split, or of a Slice of one axis, and the range of it that a part takes; None where it is
         unknown or differs between calls."""
         if self.op(index) == "Slice":
-            found = {_window(site.scope, self.nodes[index]) for site in next(iter(self.sites.values()))}
+            found = {_window(scope, self.nodes[index]) for scope in self.scopes}
             return found.pop() if len(found) == 1 else None
         known = self.lengths(index)
         if known is None:
@@ -106,7 +116,7 @@ class Surroundings(Around[str]):
 
     def is_valid(self, node: onnx.NodeProto) -> bool:
         """True where a new node takes the element type of its tensor at all calls: Max took floats only at first."""
-        kinds = {site.scope.type_of(text(node.input[0]))[0] for site in next(iter(self.sites.values())) if node.input}
+        kinds = {scope.type_of(text(node.input[0]))[0] for scope in self.scopes if node.input}
         return all(takes(text(node.op_type), self.opset, kind) for kind in kinds)
 
     def inputs_of(self, node: int) -> Sequence[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Final
 
@@ -70,12 +70,16 @@ class Reader:
         depth: int = 0,
     ) -> Iterator[SplitNode | JoinNode | OtherNode]:
         """The nodes of a model in order, or those of a function's body inside `depth` graphs."""
-        if not self._functions.splits(model.graph.node):
+        if not self._reads(model.graph.node):
             return
         origin = Origin.of(model, self._functions, self._read_external, self._budget)
         inferred, failure = self._inferred(model, origin, constants)
         scope = Scope(model.graph, inferred, origin, label, constants=constants, depth=depth)
         yield from self._graph(scope, model, calls, failure)
+
+    def _reads(self, nodes: Sequence[onnx.NodeProto]) -> bool:
+        """Whether a graph of these nodes is read: it has a Split or Concat in it."""
+        return self._functions.splits(nodes)
 
     def _graph(
         self, scope: Scope, model: onnx.ModelProto, calls: tuple[Key, ...], failure: str
@@ -89,7 +93,7 @@ class Reader:
             elif node.op_type in LOOKED_FOR:
                 yield _other(node, scope)
             for _, child in scope.children(index) if node.attribute else ():
-                if self._functions.splits(child.graph.node):
+                if self._reads(child.graph.node):
                     if child.depth > Limit.ONNX_DEPTH.most:
                         raise LimitError(Limit.ONNX_DEPTH, Limit.ONNX_DEPTH.most)
                     yield from self._graph(child, model, calls, failure)

@@ -24,6 +24,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
+from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.rules.graph_faults import FaultKind
 from dmlsplit.targets.release_names import version_key
 from dmlsplit.targets.target import ReleaseLike, RuntimeLike, find_target_release
@@ -64,6 +65,10 @@ class Around(ABC, Generic[T]):
     @abstractmethod
     def readers_of(self, tensor: T) -> Sequence[int]:
         """The nodes that read a tensor."""
+
+    @abstractmethod
+    def shape(self, tensor: T) -> Shape | None:
+        """The shape of a tensor; None where it is not known."""
 
     def reads_unchanged(self, node: int, tensor: T) -> bool:
         """Whether nothing stands between a tensor and its reader in the model."""
@@ -163,6 +168,19 @@ def _leaving(around: Around[Any], node: int) -> Iterator[Place]:
     for tensor in around.outputs_of(node):
         if tensor in around.exits and around.readers_of(tensor):
             yield Place(node, tensor)
+
+
+def empty_outputs(around: Around[T], node: int) -> list[T]:
+    """The outputs of the node that are outputs of the graph and have no elements."""
+    return [each for each in around.outputs_of(node) if each in around.exits and 0 in (around.shape(each) or ())]
+
+
+def _has_sized_outputs(around: Around[Any], place: Place) -> bool:
+    return all(is_static(around.shape(tensor)) for tensor in empty_outputs(around, place.node))
+
+
+def _may_be_compressed(around: Around[Any], place: Place) -> bool:
+    return around.op(place.node) != "Compress"
 
 
 def _anywhere(around: Around[Any], place: Place) -> bool:
@@ -309,12 +327,46 @@ CURES: Final = (
     ),
     Cure("slice", FaultKind.REFUSED, "take the part with a Slice in place of the Split", first_wrong="1.13.1"),
     Cure("max-between", FaultKind.UNWRITTEN, "put Max(t, t) between them", places=_leaving),
+    Cure(
+        "empty-constant",
+        FaultKind.EMPTY_OUTPUT,
+        "give a constant as the output: it has no elements",
+        condition="all sizes of the output are known",
+        places=_itself,
+        applies=_has_sized_outputs,
+    ),
+    Cure(
+        "compress",
+        FaultKind.EMPTY_OUTPUT,
+        "put a Compress by an empty condition behind it, which the CPU executes",
+        places=_itself,
+        applies=_may_be_compressed,
+    ),
+    Cure(
+        "ask-alone",
+        FaultKind.EMPTY_OUTPUT,
+        "ask Run for the other outputs only",
+    ),
+    Cure("leave-out", FaultKind.EMPTY_PART, "leave the part out of the Split, and give a constant in its place"),
+    Cure("leave-out", FaultKind.EMPTY_SECOND_PART, "leave the part out of the Split, and give a constant in its place"),
+    Cure("ask-alone", FaultKind.MAY_BE_EMPTY, "ask Run for that output alone, and for the others in another Run"),
     Cure("remove-dead", FaultKind.DEAD, "remove what nothing uses", places=_itself, applies=_is_dead),
 )
 """By fault, the cheapest first."""
 
 UNSPLIT: Final = "set ep.dml.disable_graph_fusion to 1"
-"""The setting that cures every fault but UNWRITTEN without a change of the model: operators are compiled one by one."""
+"""The setting that cures the faults of compiled graphs without a change of the model: operators are compiled one by
+one."""
+
+CURED_BY_UNSPLIT: Final = frozenset(FaultKind) - {
+    FaultKind.UNWRITTEN,
+    FaultKind.DEAD,
+    FaultKind.EMPTY_PART,
+    FaultKind.EMPTY_SECOND_PART,
+    FaultKind.EMPTY_OUTPUT,
+    FaultKind.MAY_BE_EMPTY,
+}
+"""The faults that it cures, but for DEAD, where removing the nodes costs nothing."""
 
 GUARDED: Final = frozenset({"Add", "BatchNormalization", "Conv", "Gemm", "MatMul"})
 """Operators that optimization fuses an activation into, although their output is a graph output as well."""
@@ -349,6 +401,7 @@ def ways(fault: FaultKind, directml: ReleaseLike) -> list[tuple[Cure, int]]:
 
 
 def advised(fault: FaultKind, around: Around[Any], node: int, directml: ReleaseLike) -> Cure | None:
-    """The first cure against a fault of a node that applies; None where none does."""
+    """The first cure against a fault of a node that applies, else the first that is left to the reader; None where
+    there is none."""
     found = (cure for cure, way in ways(fault, directml) if cure.place(around, node, way) is not None)
-    return next(found, None)
+    return next(found, None) or next((cure for cure in cures_of(fault, directml) if cure.places is None), None)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
 from dmlsplit.descriptors.diagnostics import Diagnostic
+from dmlsplit.descriptors.dims import Shape
 from dmlsplit.descriptors.location import Location
+from dmlsplit.graphs.descriptors import node_tensors
 from dmlsplit.graphs.traits import Fusion, traits_of
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Graph, Value
-from dmlsplit.onnxruntime.cures import UNSPLIT, Around, Cure, advised
+from dmlsplit.onnxruntime.cures import CURED_BY_UNSPLIT, UNSPLIT, Around, Cure, advised
+from dmlsplit.onnxruntime.empty_tensors import empty_parts, lost_outputs
 from dmlsplit.onnxruntime.fused import FusedGraph, SessionGraphs, Tensor
 from dmlsplit.onnxruntime.graph_build import session_graphs
 from dmlsplit.onnxruntime.graph_judging import GraphFault, forget_compiled, hidden, judged
@@ -36,8 +39,9 @@ _UNKNOWN: Final = "graph/unknown"
 class GraphFinding:
     """One fault of a model's graph: a value, which `diagnostic` puts into words.
 
-    `path` names the Split or Concat that it is reported on; `outputs` are the wrong tensors, none where the graph is
-    refused. `fault` is None where the outcome is unknown, for `reason`.
+    `path` names the node that it is reported on: the nearest Split or Concat of the graph where it has one, else the
+    node at fault. `outputs` are the wrong tensors, none where the graph is refused. `fault` is None where the outcome
+    is unknown, for `reason`.
     """
 
     fault: Fault | None
@@ -76,7 +80,7 @@ class GraphFinding:
         if self.said is not None:
             return self.said
         helps = [self._remedy] if self.cure is not None else []
-        if self.fault is not None and self.fault.kind not in (FaultKind.DEAD, FaultKind.UNWRITTEN):
+        if self.fault is not None and self.fault.kind in CURED_BY_UNSPLIT:
             helps.append(UNSPLIT)
         message = "; ".join(filter(None, [self.what, *map(str, self.affected), ", or ".join(helps)]))
         rule = _UNKNOWN if self.fault is None else self.fault.rule
@@ -101,59 +105,78 @@ def findings(
     found: list[GraphFinding] = []
     fuses = options.graph_fusion
     for graph in SessionGraph.of_model(model, runtime, replace(options, graph_fusion=True)):
-        if not any(node.op_type in JUDGED for node in graph.nodes):
-            continue
         parts = session_graphs(graph)
         if not fuses:
             parts = replace(parts, parts=[])
         found += _of_session(graph, parts, runtime)
         for fused in parts.fused:
             found += _of_fused(fused, runtime, complete)
+        found += _of_empty(graph, parts, runtime, options)
     return tuple(found)
+
+
+def _of_empty(
+    graph: SessionGraph, parts: SessionGraphs, runtime: Runtime, options: SessionOptions
+) -> Iterator[GraphFinding]:
+    """Faults of tensors without elements; `options` are the session's."""
+    around = _InModel(graph.before_optimization(), graph.shape)
+    for node, kind in empty_parts(graph, options):
+        name = NodeName(node.op_type, graph.path(node.index))
+        whole = kind is FaultKind.EMPTY_SECOND_PART
+        lost = () if whole else tuple([v.name for v in node.outputs if v.name and 0 not in (graph.shape(v.name) or ())])
+        cure = advised(kind, around, node.index, runtime.release)
+        yield GraphFinding(Fault(kind, name), name.path, runtime.directml, name, lost, cure=cure)
+    for empty, others, condition in lost_outputs(graph):
+        producer = around.producer(around.value(empty.name))
+        if producer is None:
+            continue
+        kind = FaultKind.MAY_BE_EMPTY if condition else FaultKind.EMPTY_OUTPUT
+        name = NodeName(graph.nodes[producer].op_type, graph.path(producer))
+        fault = Fault(kind, name, (empty.name, *others), condition=condition)
+        place = name.path if name.op in JUDGED else parts.anchor or name.path
+        cure = advised(kind, around, producer, runtime.release)
+        yield GraphFinding(fault, place, runtime.directml, name, tuple(others), leave=True, cure=cure)
 
 
 def _of_session(graph: SessionGraph, parts: SessionGraphs, runtime: Runtime) -> Iterator[GraphFinding]:
     """Faults that arise before DirectML gets a graph."""
     anchor = parts.anchor
-    if anchor is None:
-        return
     for group in parts.doubtful:
         place = next((path for path in group.paths if path in parts.judged), None)
         if place is not None:
             yield GraphFinding(None, place, runtime.directml, reason="it is not known which nodes are fused")
     if not parts.dead and not parts.unwritten:
         return
-    written = graph.before_optimization()
-    around = _InModel(written)
+    around = _InModel(graph.before_optimization(), graph.shape)
     for dead in parts.dead:
         origins = zip(dead.origins, dead.paths, strict=True)
         nodes = tuple([NodeName(graph.nodes[each[0]].op_type, path) for each, path in origins])
-        place = next((path for path in dead.paths if path in parts.judged), anchor)
+        judged_here = (path for path in dead.paths if path in parts.judged)
         # What leads to an output by folded Shapes alone is computed for a node that does not.
         useless = next((i for i, each in enumerate(dead.origins) if each[0] not in around.leading), 0)
         cure = advised(FaultKind.DEAD, around, dead.origins[useless][0], runtime.release)
         fault = Fault(FaultKind.DEAD, nodes[useless], nodes=nodes)
+        place = next(judged_here, anchor or nodes[useless].path)
         yield GraphFinding(fault, place, runtime.directml, nodes[useless], cure=cure)
     for name, path, op in parts.unwritten:
-        node, wrote = NodeName(op, path), around.producer(written.value(name))
+        wrote = around.producer(around.value(name))
+        node = NodeName(op, path) if wrote is None else NodeName(around.op(wrote), graph.path(wrote))
         cure = None if wrote is None else advised(FaultKind.UNWRITTEN, around, wrote, runtime.release)
         fault = Fault(FaultKind.UNWRITTEN, node, (name,))
-        yield GraphFinding(fault, anchor, runtime.directml, node, (name,), leave=True, cure=cure)
+        yield GraphFinding(fault, anchor or node.path, runtime.directml, node, (name,), leave=True, cure=cure)
 
 
 def _of_fused(graph: FusedGraph, runtime: Runtime, complete: bool) -> Iterator[GraphFinding]:
-    anchors = [i for i, op in enumerate(graph.ops) if op in JUDGED]
-    if not anchors:
-        return
     answer = judged(graph, traits_of(runtime.release), takes_constants=takes_constants(runtime))
     around = _InFused(graph)
     for each in answer.found:
         affected = () if complete else tuple(_affected(graph, each))
-        yield _of_found(around, each, anchors[0], runtime, affected)
+        yield _of_found(around, each, runtime, affected)
     for each in hidden(graph, traits_of(runtime.release)) if complete else ():
-        yield _of_found(around, each, anchors[0], runtime, ())
+        yield _of_found(around, each, runtime, ())
     if answer.unknown:
-        yield GraphFinding(None, graph.paths[anchors[0]], runtime.directml, reason=answer.unknown)
+        first = next((path for path, op in zip(graph.paths, graph.ops, strict=True) if op in JUDGED), graph.paths[0])
+        yield GraphFinding(None, first, runtime.directml, reason=answer.unknown)
     forget_compiled(graph, traits_of(runtime.release))
 
 
@@ -162,12 +185,11 @@ def takes_constants(runtime: Runtime) -> bool:
     return not runtime.traits.constants_are_nodes or version_key(runtime.directml) >= _FIRST_TO_TAKE_CONSTANTS
 
 
-def _of_found(
-    around: _InFused, found: GraphFault, anchor: int, runtime: Runtime, affected: tuple[Affected, ...]
-) -> GraphFinding:
-    """The finding of a graph's fault. `anchor` is the graph's first Split or Concat."""
+def _of_found(around: _InFused, found: GraphFault, runtime: Runtime, affected: tuple[Affected, ...]) -> GraphFinding:
+    """The finding of a graph's fault: on the nearest Split or Concat of the graph, or the node at fault."""
     graph = around.graph
-    culprit = found.node if found.node is not None else anchor
+    first = next((i for i, op in enumerate(graph.ops) if op in JUDGED), 0)
+    culprit = found.node if found.node is not None else first
     nearest = graph.nearest(culprit, JUDGED)
     names = tuple([graph.outputs[i] for i in found.outputs])
     if found.tensor is not None:
@@ -175,7 +197,7 @@ def _of_found(
     part = None if names else around.used_part(culprit)
     return GraphFinding(
         found.fault.named(around.name, around.tensor_name),
-        graph.paths[anchor if nearest is None else nearest],
+        graph.paths[culprit if nearest is None else nearest],
         runtime.directml,
         around.name(culprit),
         names,
@@ -208,6 +230,10 @@ class _InFused(Around[Tensor]):
     def readers_of(self, tensor: Tensor) -> Sequence[int]:
         return self.graph.readers.get(tensor, ())
 
+    def shape(self, tensor: Tensor) -> Shape | None:
+        made = node_tensors(self.graph.desc.nodes[tensor[0]])[1][tensor[1]]
+        return None if made is None or made.desc is None else made.desc.sizes
+
     def reads_unchanged(self, node: int, tensor: Tensor) -> bool:
         return self.graph.tensors[tensor[0]][tensor[1]] in self.graph.read[node]
 
@@ -232,8 +258,10 @@ class _InFused(Around[Tensor]):
 class _InModel(Around[Value]):
     """A graph of a model, before any optimization, as cures look at it."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, shape: Callable[[str], Shape | None]) -> None:
         self.nodes = graph.nodes
+        self.value = graph.value
+        self._shape = shape
         self.exits = {value for value in graph.values.values() if value.is_output}
 
     def op(self, node: int | None) -> str:
@@ -251,6 +279,9 @@ class _InModel(Around[Value]):
 
     def readers_of(self, tensor: Value) -> Sequence[int]:
         return [node.index for node in tensor.readers]
+
+    def shape(self, tensor: Value) -> Shape | None:
+        return self._shape(tensor.name)
 
 
 def _affected(graph: FusedGraph, found: GraphFault) -> Iterator[Affected]:

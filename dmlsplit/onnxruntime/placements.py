@@ -112,7 +112,7 @@ def _copies(graphs: Sequence[SessionGraph]) -> tuple[int, int] | None:
     for value in graph.graph.values.values():
         if not value.name or graph.is_constant(value.name):
             continue
-        made = _side(graph, value)
+        made = side(graph, value)
         reads = {_reading(graph, value, reader) for reader in value.readers}
         if None in reads or (made is None and value.readers):
             return None
@@ -121,7 +121,7 @@ def _copies(graphs: Sequence[SessionGraph]) -> tuple[int, int] | None:
     return to_cpu, from_cpu
 
 
-def _side(graph: SessionGraph, value: Value) -> Provider | None:
+def side(graph: SessionGraph, value: Value) -> Provider | None:
     """Where a tensor is made; FOLDED for an input, which can be given anywhere, None where it is not known."""
     if value.producer is None:
         return Provider.FOLDED

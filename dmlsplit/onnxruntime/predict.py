@@ -243,7 +243,7 @@ class _Predictor:
         self._note("onnxruntime/made-at-run", "it is not part of a fused graph")
         self._check_rank(len(sizes[0]), RUN)
         if self._has_empty(sizes, lengths):
-            return self._skipped()
+            return self._skipped(sizes)
         if facts.is_split:
             self._check_run_lengths(sizes[0], lengths)
         return self._alone(sizes, lengths, RUN)
@@ -316,7 +316,7 @@ class _Predictor:
     def _alone(self, sizes: Sequence[Sizes], lengths: Sizes, at: str) -> RuntimeAnswer:
         """The answer about an operator outside of fused graphs."""
         if self._has_empty(sizes, lengths):
-            return self._skipped()
+            return self._skipped(sizes)
         kept = [shape for shape in sizes if 0 not in shape] if not self.facts.is_split else sizes
         if len(kept) < len(sizes):
             message = f"{len(sizes) - len(kept)} of {len(sizes)} inputs have no elements"
@@ -352,9 +352,11 @@ class _Predictor:
         if rank > MAX_RANK:
             self._fail("onnxruntime/rank", f"rank {rank} is more than {MAX_RANK}", at)
 
-    def _skipped(self) -> RuntimeAnswer:
-        message = "a tensor has no elements: nothing is submitted, and no output is written"
-        self._note("onnxruntime/empty-tensor", message)
+    def _skipped(self, sizes: Sequence[Sizes]) -> RuntimeAnswer:
+        if self.facts.is_split and 0 not in sizes[0]:
+            self._note("onnxruntime/empty-part", "a part has no elements: nothing is submitted, and no part is written")
+        else:
+            self._note("onnxruntime/empty-tensor", "no tensor has elements: nothing is submitted")
         return self._ended(Outcome.DML)
 
     def _ended(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.descriptors.location import Location
@@ -24,6 +24,14 @@ from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 if TYPE_CHECKING:
     from dmlsplit.formats.joins import JoinNode
     from dmlsplit.formats.nodes import SplitNode
+    from dmlsplit.formats.sessions import Session
+    from dmlsplit.targets.session_options import SessionOptions
+
+
+class _Ask(Protocol):
+    """A question about the graphs of a session."""
+
+    def __call__(self, runtime: Runtime, options: SessionOptions, /) -> tuple[Diagnostic, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,21 +84,33 @@ def graph_diagnostics(node: SplitNode | JoinNode, target: Target) -> tuple[Diagn
     DirectML has the level, too, makes a faulty graph. What keeps every ONNX Runtime from loading the model is
     graph/not-loaded; of a runtime that is asked for its answer says so.
     """
+    if node.in_session is None:
+        return ()
+    session, place = node.in_session.session, node.in_session.place
+    return _found(partial(session.graph_diagnostics, place), Location(node=node.path), target)
+
+
+def model_diagnostics(session: Session, target: Target) -> tuple[Diagnostic, ...]:
+    """The faults of the DirectML graphs of a model without a Split or Concat, as `graph_diagnostics` has them."""
+    return _found(session.model_diagnostics, Location(), target)
+
+
+def _found(ask: _Ask, here: Location, target: Target) -> tuple[Diagnostic, ...]:
+    """The answer to a question about graphs; what keeps it from being answered is reported at `here`."""
     runtime = runtime_of_graphs(target)
-    if node.in_session is None or (runtime is None and target.release is not None):
+    if runtime is None and target.release is not None:
         return ()
     try:
-        ask = node.in_session.session.graph_diagnostics
-        found = ask(node.in_session.place, runtime or NEWEST, options_of(target))
+        found = ask(runtime or NEWEST, options_of(target))
     except NotLoadedError as error:
         if target.runtime is not None:
             return ()
-        return (GRAPH_RULES["graph/not-loaded"].diagnostic(Location(node=node.path), error.message),)
+        return (GRAPH_RULES["graph/not-loaded"].diagnostic(here, error.message),)
     except InputError as error:
         if target.runtime is not None:
             return ()
         message = f"what comes of its graph is not known: {error.message}"
-        return (GRAPH_RULES["graph/unknown"].diagnostic(Location(node=node.path), message),)
+        return (GRAPH_RULES["graph/unknown"].diagnostic(here, message),)
     if runtime is not None:
         return found
     return tuple([_of_newest(each) for each in found])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
@@ -68,6 +68,8 @@ class OnnxSession:
         # without functions there are no overloads
         self._has_overloads = bool(proto.functions) and any(each.overload for each in (*proto.functions, *nodes))
         self._once = Once()
+        self.judged: list[NodeKey] = []
+        """The Splits and Concats that were read, in the order of the file."""
 
     def nodes(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None = None) -> Sequence[NodeOnRuntime]:
         """The answers for every Split and Concat, in order; those of functions at each call.
@@ -102,17 +104,34 @@ class OnnxSession:
         return self._model_of(runtime, options, None)
 
     def graph_diagnostics(self, place: NodeKey, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:
-        """The faults of the DirectML graphs that are reported on this node. Of several nodes with one path the first
-        gets them.
+        """The faults of the DirectML graphs that are reported on this node, a Split or Concat. Of several nodes with
+        one path the first gets them; the first node of all gets those of other nodes, too.
 
         Raises InputError for a contradiction to the model.
         """
-        from dmlsplit.onnxruntime.findings import by_path
-
         if place.number > 0:
             return ()
-        paths = self._once(("by path", runtime, options), lambda: by_path(self.findings(runtime, options)))
-        return paths.get(place.path, ())
+        paths = self._by_path(runtime, options)
+        elsewhere = self._elsewhere(runtime, options) if place == next(iter(self.judged), None) else ()
+        return (*paths.get(place.path, ()), *elsewhere)
+
+    def model_diagnostics(self, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:
+        """The faults of the DirectML graphs of a model without a Split or Concat; none for any other model.
+
+        Raises InputError for a contradiction to the model.
+        """
+        return () if self.judged else self._elsewhere(runtime, options)
+
+    def _elsewhere(self, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:
+        """The faults on nodes other than Splits and Concats."""
+        known = {place.path for place in self.judged}
+        paths = self._by_path(runtime, options)
+        return tuple([each for path, found in paths.items() if path not in known for each in found])
+
+    def _by_path(self, runtime: Runtime, options: SessionOptions) -> Mapping[str, tuple[Diagnostic, ...]]:
+        from dmlsplit.onnxruntime.findings import by_path
+
+        return self._once(("by path", runtime, options), lambda: by_path(self.findings(runtime, options)))
 
     def findings(
         self, runtime: Runtime, options: SessionOptions, *, complete: bool = False
@@ -244,5 +263,6 @@ def in_session(session: OnnxSession, items: Iterable[Item]) -> Iterator[Item]:
             yield item
             continue
         key = item.op, item.path
-        yield replace(item, in_session=InSession(session, NodeKey(*key, seen[key])))
+        session.judged.append(NodeKey(*key, seen[key]))
+        yield replace(item, in_session=InSession(session, session.judged[-1]))
         seen[key] += 1

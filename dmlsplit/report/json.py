@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from dmlsplit.checking.results import Note, Result
+from dmlsplit.checking.results import Note, Result, is_finding
 from dmlsplit.descriptors.diagnostics import Report
 from dmlsplit.report.shown import AS_USUAL, Shown
 
@@ -16,9 +16,9 @@ def answer(report: Report) -> str:
 
 
 def _shown(results: Iterable[Result]) -> Iterator[Result]:
-    """The answers, and the notes that have the placement of a model without operators."""
+    """The answers, and the notes that have the placement of a model without operators, or what is wrong with it."""
     for result in results:
-        if not isinstance(result, Note) or "model" in result.report.to_dict():
+        if not isinstance(result, Note) or "model" in result.report.to_dict() or is_finding(result):
             yield result
 
 

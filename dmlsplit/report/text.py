@@ -146,8 +146,10 @@ class Tally:
             yield result
 
     def _place(self, note: Note) -> None:
+        found = [each for each in note.report.diagnostics if each.rule != "input/no-split"]
+        self.severities.update([each.severity for each in found])
+        self.unknown += any(each.rule == "graph/unknown" for each in found)
         self.placements += [(note.report.file, each) for each in note.placements]
-        self.severities.update([d.severity for d in note.report.diagnostics if note.placements])
         for each in note.placements:
             self.unknown += each.session is None or each.counts[Provider.UNKNOWN] > 0
         if len(note.placements) == 1:
@@ -156,7 +158,8 @@ class Tally:
     def _count(self, result: Answer) -> None:
         report = result.report
         self.verdicts[result.verdict] += 1
-        if result.verdict is Verdict.UNKNOWN and (report.diagnostics or not report.hidden):
+        said = any(each.rule != "graph/output-may-be-empty" for each in report.diagnostics)
+        if result.verdict is Verdict.UNKNOWN and (said or not report.hidden):
             self.unknown += 1
         new = [d for d in report.diagnostics if d not in self._said]
         if isinstance(result, Judged) and result.node is not None:

@@ -229,6 +229,52 @@ OUTPUT_NOT_WRITTEN: Final = GraphRule(
     releases="onnxruntime-directml and onnxruntime-node 1.18.0 to 1.30.0",
     cure="put Max(t, t) between the node and the activation, or set the optimization level to 0 or 1",
 )
+EMPTY_PART: Final = GraphRule(
+    "graph/empty-part",
+    "A Split has a part without elements: none of its parts is written.",
+    "ONNX Runtime neither makes nor executes an operator with a tensor without elements. The other parts of a Split "
+    "keep the bytes that were there before, and Run succeeds. Where the second part is the only one without elements, "
+    "and its length is an input, the Split gets into a fused graph, and the session is not made. A Concat leaves its "
+    "inputs without elements out, and is right.",
+    (
+        Source("observed: models executed by onnxruntime.dll 1.17.3, 1.20.1 and 1.24.4, fused and unfused"),
+        Source(
+            "ONNX Runtime: DmlOperator.cpp",
+            "https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/providers/dml/DmlExecutionProvider/src/"
+            "Operators/DmlOperator.cpp",
+        ),
+    ),
+    releases="onnxruntime-directml 1.17.3 to 1.24.4",
+    cure="leave the part out of the Split, and give a constant in its place",
+)
+EMPTY_OUTPUT: Final = GraphRule(
+    "graph/empty-output",
+    "An output of the model has no elements: the other outputs are never written.",
+    "ONNX Runtime copies the outputs that were computed on the device to the CPU in one batch, and the copying ends at "
+    "the first tensor without elements, before anything is copied. Run succeeds, and every other output that the "
+    "device computes keeps the bytes that were there before. Constants, and outputs that the CPU computes, are in no "
+    "batch.",
+    (
+        Source("observed: models executed by onnxruntime.dll 1.17.3, 1.20.1 and 1.24.4, fused and unfused"),
+        Source(
+            "ONNX Runtime: ExecutionProvider.cpp",
+            "https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/providers/dml/DmlExecutionProvider/src/"
+            "ExecutionProvider.cpp",
+        ),
+    ),
+    releases="onnxruntime-directml 1.17.3 to 1.24.4",
+    cure="give a constant as the output without elements, or ask Run for the other outputs only",
+)
+OUTPUT_MAY_BE_EMPTY: Final = GraphRule(
+    "graph/output-may-be-empty",
+    "An output of the model may have no elements; the other outputs are never written then.",
+    "As graph/empty-output, of an output whose sizes are known only as the model runs: with one of them 0, Run copies "
+    "none of the others from the device.",
+    EMPTY_OUTPUT.sources,
+    severity=Severity.NOTE,
+    releases=EMPTY_OUTPUT.releases,
+    cure="ask Run for that output alone, and for the others in another Run",
+)
 CONSTANT_NODE: Final = GraphRule(
     "graph/constant-node",
     "A graph has a constant as a node of its own, which this DirectML does not take.",

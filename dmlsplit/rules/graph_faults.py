@@ -48,6 +48,14 @@ class FaultKind(enum.StrEnum):
     """A graph output that also feeds an activation that is fused into its node: the output stays empty."""
     DEAD = "dead"
     """Nodes whose outputs nothing uses: the session is not made."""
+    EMPTY_PART = "empty-part"
+    """A Split with a part without elements: no part is written."""
+    EMPTY_SECOND_PART = "empty-second-part"
+    """A Split of whose parts the second alone has no elements: the session is not made."""
+    EMPTY_OUTPUT = "empty-output"
+    """An output of the model without elements: the other outputs are not copied from the device."""
+    MAY_BE_EMPTY = "may-be-empty"
+    """As EMPTY_OUTPUT, where a size that is not known decides."""
 
     @property
     def rule(self) -> str:
@@ -114,8 +122,37 @@ _KINDS: Final = {
         "graph/empty",
         "nothing uses what {nodes}: ONNX Runtime compiles a graph of no nodes, and the session is not made",
     ),
+    FaultKind.EMPTY_PART: (
+        "graph/empty-part",
+        "{node} has a part without elements: it is not executed, and none of its parts is written",
+    ),
+    FaultKind.EMPTY_SECOND_PART: (
+        "graph/empty-part",
+        "of the parts of {node} the second alone has no elements: ONNX Runtime puts it into a fused graph, and the "
+        "session is not made",
+    ),
+    FaultKind.EMPTY_OUTPUT: (
+        "graph/empty-output",
+        "the output {tensors[0]} has no elements, and Run does not copy {others} from the device: nothing is written "
+        "there",
+    ),
+    FaultKind.MAY_BE_EMPTY: (
+        "graph/output-may-be-empty",
+        "where {condition}, the output {tensors[0]} has no elements, and Run does not copy {others} from the device",
+    ),
 }
 """The rule of each kind, and the sentence that says what happens."""
+
+_SAY_ALL: Final = frozenset(
+    {
+        FaultKind.UNWRITTEN,
+        FaultKind.DEAD,
+        FaultKind.EMPTY_SECOND_PART,
+        FaultKind.EMPTY_OUTPUT,
+        FaultKind.MAY_BE_EMPTY,
+    }
+)
+"""The kinds whose sentence says of a model all that there is to say."""
 
 
 class NodeName(NamedTuple):
@@ -159,6 +196,8 @@ class Fault:
     """The buffer that is too small."""
     nodes: tuple[NodeName, ...] = ()
     """All nodes of a DEAD part."""
+    condition: str = ""
+    """The sizes for which it holds, "" for all."""
 
     @property
     def rule(self) -> str:
@@ -190,6 +229,8 @@ def happens(fault: Fault) -> str:
         tensors=[printable(str(tensor), 60) for tensor in fault.tensors],
         numbers=fault.numbers,
         buffer=fault.buffer,
+        condition=fault.condition,
+        others=listed(list(map(str, fault.tensors[1:]))),
         nodes=f"{listed([each.path for each in fault.nodes])} {'computes' if len(fault.nodes) == 1 else 'compute'}",
     )
 
@@ -222,7 +263,7 @@ def in_model(
     is the one node that reads a part of what `culprit` computes.
     """
     said = happens(fault)
-    if fault.kind in (FaultKind.UNWRITTEN, FaultKind.DEAD):
+    if fault.kind in _SAY_ALL:
         return said
     if not outputs:
         if reader is not None:

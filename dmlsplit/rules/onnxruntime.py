@@ -198,16 +198,26 @@ SECOND_OUTPUT_EMPTY = _habit(
     "Looking for empty tensors, the partitioner leaves out the index of the input with the lengths, 1, among "
     "the outputs as well. The node gets into a fused graph and makes no operator there.",
     PARTITIONER,
-    cure="swap the empty output with another, drop it, or give the lengths at opset 11 as an attribute",
+    cure="leave the part out, and give a constant in its place",
+    fault=FaultKind.EMPTY_SECOND_PART,
 )
 EMPTY_TENSOR = _habit(
     "onnxruntime/empty-tensor",
-    _W,
-    "A tensor has no elements: nothing is submitted to DirectML.",
-    "The whole node is skipped. Its other outputs are never written.",
+    _N,
+    "No tensor has elements: nothing is submitted to DirectML.",
+    "The whole node is skipped, and nothing is lost.",
     SPLIT,
     ADAPTER,
-    cure="leave out the empty part",
+)
+EMPTY_PART = _habit(
+    "onnxruntime/empty-part",
+    _E,
+    "A part of a Split has no elements: nothing is submitted to DirectML.",
+    "The whole node is skipped: its other parts are never written, and Run succeeds.",
+    SPLIT,
+    ADAPTER,
+    cure="leave the part out, and give a constant in its place",
+    fault=FaultKind.EMPTY_PART,
 )
 EMPTY_INPUTS_LEFT_OUT = _habit(
     "onnxruntime/empty-inputs-left-out",

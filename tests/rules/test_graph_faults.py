@@ -49,6 +49,19 @@ IN_GRAPH = {
         "a Join of 5 dimensions along one before the last four copies its inputs"
     ),
     Fault(FaultKind.CONSTANT, None): "some constant is a node of its own",
+    Fault(FaultKind.EMPTY_PART, 3): (
+        "node 3 has a part without elements: it is not executed, and none of its parts is written"
+    ),
+    Fault(FaultKind.EMPTY_SECOND_PART, 3): (
+        "of the parts of node 3 the second alone has no elements: ONNX Runtime puts it into a fused graph, and the "
+        "session is not made"
+    ),
+    Fault(FaultKind.EMPTY_OUTPUT, 0, ("e", "y", "z")): (
+        "the output e has no elements, and Run does not copy y, z from the device: nothing is written there"
+    ),
+    Fault(FaultKind.MAY_BE_EMPTY, 0, ("e", "y"), condition="n = 0"): (
+        "where n = 0, the output e has no elements, and Run does not copy y from the device"
+    ),
 }
 RELU, SPLIT = NodeName("Relu", "block/act"), NodeName("Split", "halves")
 

@@ -160,8 +160,14 @@ def test_rank_9_fails_the_run_where_sizes_are_open():
 
 
 @pytest.mark.parametrize("lengths", [(0, 6), (2, 4, 0), (0, 6, 0)])
-def test_an_empty_tensor_submits_nothing(lengths):
+def test_a_part_without_elements_keeps_all_parts_from_being_written(lengths):
     answer = ask(replace(SPLIT, outputs=len(lengths), lengths=lengths))
+    assert (answer.outcome, answer.at, answer.operators, call(answer)) == ("DML", None, (), None)
+    assert rules(answer)[-1] == "empty-part"
+
+
+def test_where_no_tensor_has_elements_nothing_is_submitted_and_nothing_lost():
+    answer = ask(replace(SPLIT, shapes=((0, 2, 6, 4),), outputs=2, lengths=(2, 4)))
     assert (answer.outcome, answer.at, answer.operators, call(answer)) == ("DML", None, (), None)
     assert rules(answer)[-1] == "empty-tensor"
 

@@ -30,7 +30,7 @@ from tests.formats.mending.wrong import (
 )
 from tests.formats.onnx_families import FAMILIES
 from tests.formats.onnx_graphs.recorded import free_dimensions, lines, model_of, session_model
-from tests.models import ints, node
+from tests.models import ints, node, text
 
 
 def arrays(model):
@@ -216,6 +216,15 @@ def measured(dead=True):
     return made(nodes, {"x": shape}, {"y": shape, "z": shape}, [one])
 
 
+def empty():
+    """A half of nothing as an output."""
+    return text("(float[0,4] q, float[1,4] x) => (float[0,2] a, float[1,4] y) { a, b = Split<axis=1>(q)  y = Relu(x) }")
+
+
+def open_and_empty():
+    return text("(float[n,0] q, float[1,4] x) => (float[n,0] a, float[1,4] y) { a = Relu(q)  y = Relu(x) }")
+
+
 ADVISED = {
     (FaultKind.GATE, "two-slices"): (gate(), "1.24.4"),
     (FaultKind.PRODUCT, "reshape-factor"): (product(), "1.24.4"),
@@ -225,6 +234,8 @@ ADVISED = {
     (FaultKind.REFUSED, "operator-first"): (refused("Relu"), "1.24.4"),
     (FaultKind.REFUSED, "gather"): (refused("Tanh"), "1.24.4"),
     (FaultKind.UNWRITTEN, "max-between"): (unwritten(), "1.24.4"),
+    (FaultKind.EMPTY_OUTPUT, "empty-constant"): (empty(), "1.24.4"),
+    (FaultKind.EMPTY_OUTPUT, "compress"): (open_and_empty(), "1.24.4"),
     (FaultKind.DEAD, "remove-dead"): (dead(), "1.24.4"),
 }
 """For each cure that may be the first that applies a model that it is advised for, and the ONNX Runtime."""

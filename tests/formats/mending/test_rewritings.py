@@ -176,7 +176,7 @@ def test_types_that_no_cast_carries(data_type):
     assert written(split([1, 4], [1, 3], data_type), feature_level="4_1").changes == ()
 
 
-def test_empty_parts_are_slices_of_nothing():
+def test_empty_parts_are_constants():
     made = split([2, 4], [1, 0, 3], outputs=("a", "b", "c"))
     found = written(made, directml="1.15.4")
     assert names(found) == ["cut-empty"]
@@ -187,23 +187,23 @@ def test_empty_parts_are_slices_of_nothing():
 def test_one_part_that_is_left_is_the_whole():
     made = split([2, 4], [0, 4])
     found = written(made, directml="1.15.4")
-    assert operators(found.model) == ["Slice", "Identity"]
+    assert operators(found.model) == ["Identity"]
     assert runs_alike(made, found.model, np.arange(8, dtype=np.float32).reshape(2, 4))
 
 
 @pytest.mark.parametrize(("shape", "lengths"), [([0, 4], [1, 3]), ([2, 0], [0, 0])])
-def test_parts_of_a_tensor_without_elements_are_slices(shape, lengths):
+def test_parts_of_a_tensor_without_elements_are_constants(shape, lengths):
     made = split(shape, lengths)
     found = written(made, directml="1.15.4")
-    assert operators(found.model) == ["Slice", "Slice"]
+    assert operators(found.model) == []
     assert runs_alike(made, found.model, np.zeros(shape, np.float32))
 
 
 @pytest.mark.parametrize("shapes", [([0, 4], [0, 3]), ([2, 0], [2, 0])])
-def test_a_concat_without_elements_is_a_reshape(shapes):
+def test_a_concat_without_elements_is_a_constant(shapes):
     made = concat(shapes, 1)
     found = written(made, directml="1.15.4")
-    assert operators(found.model) == ["Reshape"]
+    assert operators(found.model) == []
     assert runs_alike(made, found.model, *(np.zeros(shape, np.float32) for shape in shapes))
 
 
@@ -216,7 +216,7 @@ def test_what_a_runtime_passes_over_stays(made):
 def test_empty_parts_beside_open_sizes_are_cut_from_the_whole():
     made = split(["N", 4], [0, 4])
     found = written(made, directml="1.15.4")
-    assert operators(found.model) == ["Slice", "Identity"]
+    assert operators(found.model) == ["Slice", "Compress", "Identity"]
     assert runs_alike(made, found.model, np.arange(8, dtype=np.float32).reshape(2, 4))
 
 

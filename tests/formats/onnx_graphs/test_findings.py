@@ -160,11 +160,12 @@ def test_in_a_function_the_node_is_named_by_its_call():
     assert finding.path.startswith("gate/")
 
 
-def test_of_a_graph_without_a_split_nothing_is_said():
+def test_without_a_split_a_finding_is_on_the_node_at_fault():
     product = (
         "(float[1,8,4,4] x, float[1,8,4,4] y) => (float[1,8,4,4] o) { p = Mul(y, x)  s = Sigmoid(x)  o = Mul(p, s) }"
     )
-    assert found_in(text(product)) == ()
+    (finding,) = found_in(text(product))
+    assert (finding.path, finding.fault.kind) == ("o", FaultKind.PRODUCT)
 
 
 def test_an_unwritten_output_is_reported_beside_a_concat():
@@ -326,3 +327,35 @@ def test_an_activation_is_put_into_a_node_beside_an_if(outputs, read, unwritten)
     found = found_in(text(f"{head} {{ a = Add(x, x)  r = Relu(a)  p, q = Split<axis=1>(x)  {choice} }}"))
     assert tuple(name for finding in found for name in finding.outputs) == unwritten
     assert {finding.fault.kind for finding in found} == ({FaultKind.UNWRITTEN} if unwritten else set())
+
+
+OPEN = "(float[n,4] x, float[1,4] s) => (float[n,4] y, float[1,4] t, float[n,2] z) <int64[1] o={0}, int64[1] l={2}>"
+
+
+@pytest.mark.parametrize("fused", [True, False])
+def test_an_output_that_may_have_no_elements_is_named_with_its_size(fused):
+    model = text(f"{OPEN} {{ y = Relu(x)  t = Tanh(s)  z = Slice(x, o, l, l) }}")
+    found = {finding.fault.tensors: finding for finding in found_in(model, graph_fusion=fused)}
+    assert set(found) == {("y", "t"), ("z", "t")}
+    assert {finding.fault.condition for finding in found.values()} == {"n = 0"}
+    assert {finding.diagnostic.severity for finding in found.values()} == {Severity.NOTE}
+    assert found_in(text("(float[n,4] x) => (float[n,4] y, float[n,4] t) { y = Relu(x)  t = Tanh(x) }")) == ()
+
+
+def test_an_output_without_elements_at_the_first_run_loses_the_others(tmp_path):
+    path = tmp_path / "open.onnx"
+    onnx.save(text(f"{OPEN} {{ y = Relu(x)  t = Tanh(s)  z = Slice(x, o, l, l) }}"), path)
+    (report,) = check_files([path], onnxruntime="1.24.4", dims={"n": 0})
+    assert {d.rule for d in report.diagnostics if d.rule.startswith("graph/")} == {"graph/empty-output"}
+    assert not report.ok
+    (report,) = check_files([path], onnxruntime="1.24.4", dims={"n": 3})
+    assert {d.rule for d in report.diagnostics if d.rule.startswith("graph/")} == set()
+
+
+def test_outputs_that_the_cpu_computes_are_in_no_batch():
+    """DirectML has no kernel for Bernoulli, and Shape leaves its result on the CPU."""
+    model = text(
+        "(float[1,4] x, float[0,4] q) => (float[0,4] e, int64[2] s, float[1,4] b)"
+        " { e = Relu(q)  s = Shape(x)  b = Bernoulli(x) }"
+    )
+    assert found_in(model) == ()

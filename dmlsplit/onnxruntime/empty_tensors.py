@@ -1,0 +1,88 @@
+"""What tensors without elements cost a model: outputs that are never written.
+
+Source: DmlOperator.cpp and ExecutionProvider.cpp (CopyTensors) of ONNX Runtime's DirectML execution provider; executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from dmlsplit.descriptors.dims import Shape, is_static
+from dmlsplit.models.graph import Node, Value
+from dmlsplit.onnxruntime.node_facts import facts_in, first_run
+from dmlsplit.onnxruntime.placements import side
+from dmlsplit.onnxruntime.predict import predict
+from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.rules.graph_faults import FaultKind
+from dmlsplit.rules.onnxruntime import FAULTS
+from dmlsplit.system.printable import printable
+from dmlsplit.targets.session_options import SessionOptions
+from dmlsplit.verdicts.model_placements import Provider
+
+_OF_SPLITS: Final = frozenset({FaultKind.EMPTY_PART, FaultKind.EMPTY_SECOND_PART})
+
+
+class LostOutputs(NamedTuple):
+    """An output without elements, and the outputs that Run does not copy because of it."""
+
+    empty: Value
+    others: Sequence[str]
+    condition: str
+    """The sizes for which it has no elements; "" where it never has any."""
+
+
+def lost_outputs(graph: SessionGraph) -> Iterator[LostOutputs]:
+    """Yields the outputs of a model that have no elements, or may have none, and lose others.
+
+    Outputs that are constants, or that the CPU computes, neither lose others nor get lost.
+    """
+    if graph.parent is not None:
+        return
+    shapes = {
+        value: _shape(graph, value.name)
+        for value in graph.graph.values.values()
+        if value.is_output and value.producer is not None and side(graph, value) is Provider.DML
+    }
+    empty = [value for value, shape in shapes.items() if shape is not None and 0 in shape]
+    if empty:
+        others = [value.name for value in shapes if value not in empty]
+        if others:
+            yield from (LostOutputs(value, others, "") for value in empty)
+        return
+    for value, shape in shapes.items():
+        for size in [None] if shape is None else [dim for dim in shape if not isinstance(dim, int)]:
+            others = [other.name for other, its in shapes.items() if other is not value and not _follows(its, size)]
+            if others:
+                condition = f"{printable(size, 60)} = 0" if isinstance(size, str) else "a size of it is 0"
+                yield LostOutputs(value, others, condition)
+                break
+
+
+def _follows(shape: Shape | None, size: str | int | None) -> bool:
+    """True where a tensor of this shape has no elements if a symbolic size is 0."""
+    return isinstance(size, str) and shape is not None and size in shape
+
+
+def _shape(graph: SessionGraph, name: str) -> Shape | None:
+    """The shape of an output at the first Run where that is known, else at session creation."""
+    if graph.run_scope is not None:
+        at_run = graph.run_scope.type_of(name)[1]
+        if at_run is not None and is_static(at_run):
+            return at_run
+    return graph.shape(name)
+
+
+def empty_parts(graph: SessionGraph, options: SessionOptions) -> Iterator[tuple[Node, FaultKind]]:
+    """Yields the Splits on DirectML of which some parts have elements and others have none, in a session with these
+    options."""
+    facts = facts_in(graph)
+    options = replace(options, graph_fusion=options.graph_fusion and graph.fuses)
+    for node in graph.order:
+        if node.op_type != "Split" or node.index not in facts:
+            continue
+        run = first_run(graph, node.index)
+        answer = predict(facts[node.index], graph.runtime, first_run=run, options=options)
+        found = {FAULTS.get(each.rule) for each in answer.diagnostics} & _OF_SPLITS
+        yield from ((node, kind) for kind in found if kind is not None)
