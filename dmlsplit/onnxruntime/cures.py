@@ -176,11 +176,12 @@ def empty_outputs(around: Around[T], node: int) -> list[T]:
 
 
 def _has_sized_outputs(around: Around[Any], place: Place) -> bool:
-    return all(is_static(around.shape(tensor)) for tensor in empty_outputs(around, place.node))
+    found = empty_outputs(around, place.node)
+    return bool(found) and all(is_static(around.shape(tensor)) for tensor in found)
 
 
 def _may_be_compressed(around: Around[Any], place: Place) -> bool:
-    return around.op(place.node) != "Compress"
+    return bool(empty_outputs(around, place.node)) and around.op(place.node) != "Compress"
 
 
 def _anywhere(around: Around[Any], place: Place) -> bool:
