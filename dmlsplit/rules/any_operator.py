@@ -244,10 +244,11 @@ def _arrays(o: AnyView) -> Iterator[Member]:
 
 @AnyOperatorRule(
     "operator/ends-the-process",
-    "The build does not return from CreateOperator: it reads through a null pointer, or divides by zero.",
+    "The build does not return from CreateOperator: it reads or writes where no array is, or divides by zero.",
     "Observed on every build that was asked, or from one level on: more IndexDimensions of a GATHER than dimensions up "
-    "to its Axis, a BlockSize whose square is 0 in 32 bits, PARAMETERIZED_RELU fused into a "
-    "convolution, HeadCount 0, quantization tensors whose ranks or sizes do not fit.",
+    "to its Axis, or fewer than its indices have; indices of a SCATTER_ND that are longer than InputDimensionCount; a "
+    "BlockSize whose square is 0 in 32 bits, PARAMETERIZED_RELU fused into a convolution, HeadCount 0, quantization "
+    "tensors whose ranks or sizes do not fit. What is done depends on memory: some of these are refused at times.",
     (OBSERVED,),
     basis=Basis.OBSERVED,
     ends=True,
@@ -263,11 +264,40 @@ def ends_the_process(o: AnyView) -> Findings:
 
 def _gather_ends(o: AnyView) -> Findings:
     indices, count, axis = o.tensors.get("IndicesTensor"), o.members["IndexDimensions"], o.members["Axis"]
-    if indices is None or _beyond(indices, count) is not None:
+    if indices is None:
         return
-    if axis + 1 < count <= indices.dimension_count:
-        message = f"is {count}, more than the dimensions up to Axis ({axis}): this build writes before an array"
-        yield Finding("IndexDimensions", message, axis + 1, count)
+    if _beyond(indices, count) is None:
+        if axis + 1 < count <= indices.dimension_count:
+            message = f"is {count}, more than the dimensions up to Axis ({axis}): this build writes before an array"
+            yield Finding("IndexDimensions", message, axis + 1, count)
+        return
+    whole = o.tensors.get("InputTensor")
+    more = _in_use(indices) - count
+    if whole is not None and _in_use(whole) < more <= axis:
+        message = f"is {count}, IndicesTensor has {more} more dimensions: this build writes past an array"
+        yield Finding("IndexDimensions", message, _in_use(indices), count)
+
+
+def _in_use(tensor: BufferTensorDesc) -> int:
+    """The number of dimensions from the first whose size is not 1."""
+    sizes = tensor.sizes or ()
+    return next((len(sizes) - i for i, size in enumerate(sizes) if size != 1), 0)
+
+
+def _index_ends(o: AnyView) -> Findings:
+    indices, count = o.tensors.get("IndicesTensor"), o.members["InputDimensionCount"]
+    sizes = None if indices is None else indices.sizes
+    if sizes and count < sizes[-1] <= len(sizes):
+        message = f"is {sizes[-1]}, InputDimensionCount is {count}: this build reads past an array, or refuses it"
+        yield Finding(("IndicesTensor", "Sizes", len(sizes) - 1), message, count, sizes[-1])
+
+
+def _window_ends(o: AnyView) -> Findings:
+    whole, spatial = o.tensors.get("InputTensor"), o.members["DimensionCount"]
+    if whole is not None and whole.dimension_count > spatial + 2 > 3:
+        count = whole.dimension_count
+        message = f"is {count}, a batch, channels and {spatial} dimensions have windows: this build ends the process"
+        yield Finding(("InputTensor", "DimensionCount"), message, spatial + 2, count)
 
 
 def _beyond(indices: BufferTensorDesc, count: int) -> int | None:
@@ -291,6 +321,11 @@ def _fused_ends(o: AnyView) -> Findings:
                 message = "ACTIVATION_PARAMETERIZED_RELU has a tensor, which is null in a fused operator"
                 steps = (member.name, i, "Type") if member.type == "operators" else (member.name, "Type")
                 yield Finding(steps, f"{message}: this build ends the process", "an activation without tensors", None)
+
+
+def _fused_ends_in_1_3(o: AnyView) -> Findings:
+    if o.target.release is not None and o.target.release.directml == "1.3.0-dev2":
+        yield from _fused_ends(o)
 
 
 def _null_ends(o: AnyView) -> Findings:
@@ -334,6 +369,7 @@ def _fold_ends(o: AnyView) -> Findings:
 
 _LEVELS: Final = frozenset(FeatureLevel)
 _FROM_6_2: Final = frozenset(level for level in FeatureLevel if level >= _AT_6_2)
+_FROM_4_0: Final = frozenset(level for level in FeatureLevel if level >= FeatureLevel.FL_4_0)
 _UP_TO_2_1: Final = frozenset(level for level in FeatureLevel if level <= FeatureLevel.FL_2_1)
 _FUSING: Final = frozenset(
     {
@@ -343,9 +379,13 @@ _FUSING: Final = frozenset(
 )
 _ENDS: Final[tuple[tuple[frozenset[str], frozenset[FeatureLevel], Callable[[AnyView], Findings]], ...]] = (
     (frozenset({"GATHER"}), _LEVELS, _gather_ends),
+    (frozenset({"SCATTER_ND"}), _LEVELS, _index_ends),
+    (frozenset({"GATHER_ND"}), _UP_TO_2_1, _index_ends),
+    (frozenset({"MAX_POOLING_GRAD"}), _FROM_4_0, _window_ends),
     (frozenset({"DEPTH_TO_SPACE", "DEPTH_TO_SPACE1"}), _LEVELS, _block_ends),
     (frozenset({"CONVOLUTION"}), _LEVELS, _fused_ends),
     (_FUSING, _UP_TO_2_1, _fused_ends),
+    (_FUSING, frozenset({FeatureLevel.FL_3_0}), _fused_ends_in_1_3),
     (frozenset({"ELEMENT_WISE_QUANTIZE_LINEAR"}), _FROM_6_2, _null_ends),
     (frozenset({"MULTIHEAD_ATTENTION", "MULTIHEAD_ATTENTION1"}), _FROM_6_2, _heads_end),
     (frozenset({"QUANTIZE", "DEQUANTIZE"}), _LEVELS, _quantization_ends),
@@ -537,7 +577,8 @@ def _unequal(
 @AnyOperatorRule(
     "operator/value-not-supported",
     "An enumerator, or a fused activation, is one that the target refuses.",
-    "Newer builds take more of them.",
+    "Newer builds take more of them. A CONVOLUTION that is to fuse what the build does not know as an activation gets "
+    "E_UNEXPECTED in place of E_INVALIDARG.",
     (OBSERVED,),
     basis=Basis.OBSERVED,
     bad=lambda: _padded("WRAP"),
@@ -602,6 +643,17 @@ def _cumulated(exclusive: int) -> AnyOperatorDesc:
     return _example("CUMULATIVE_SUMMATION", Axis=3, AxisDirection="INCREASING", HasExclusiveSum=exclusive)
 
 
+def fuses_no_activation(o: AnyView) -> bool:
+    """Whether a CONVOLUTION has a fused operator that the target does not have, or has as no activation."""
+    fused = o.members.get("FusedActivation") if o.schema.name == "CONVOLUTION" else None
+    if not isinstance(fused, AnyOperatorDesc):
+        return False
+    name = fused.operator.name
+    by = o.target.release or o.target.feature_level
+    there = name.startswith("ACTIVATION_") and bool(operator_support(fused.operator, by).facts)
+    return not there or name == "ACTIVATION_RELU_GRAD"
+
+
 def _asked_values(o: AnyView) -> Iterator[tuple[Member, frozenset[int]]]:
     if o.facts is not None:
         for member in o.schema.members:
@@ -644,4 +696,4 @@ def window_size(o: AnyView) -> Findings:
         yield Finding((tensor_name, "Sizes", i), message, expected, actual)
 
 
-__all__ = ["F32", "AnyOperatorRule", "AnyView"]
+__all__ = ["F32", "AnyOperatorRule", "AnyView", "fuses_no_activation"]

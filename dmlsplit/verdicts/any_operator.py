@@ -10,11 +10,11 @@ from typing import Final
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Report, Severity
-from dmlsplit.descriptors.enums import OperatorType, TensorDataType
+from dmlsplit.descriptors.enums import HResult, OperatorType, TensorDataType
 from dmlsplit.descriptors.location import Location
 from dmlsplit.descriptors.schema import known_operator
 from dmlsplit.rules import RULES, Finding, TensorView
-from dmlsplit.rules.any_operator import AnyOperatorRule, AnyView
+from dmlsplit.rules.any_operator import AnyOperatorRule, AnyView, fuses_no_activation
 from dmlsplit.targets.feature_levels import TensorSupport
 from dmlsplit.targets.operator_support import DOCUMENTED, OperatorSupport
 from dmlsplit.targets.target import Target
@@ -60,6 +60,7 @@ def _by_id() -> Mapping[str, AnyOperatorRule]:
 def evaluate_any(desc: AnyOperatorDesc, target: Target) -> TablesReport:
     """The report on a descriptor by one target."""
     found: list[Diagnostic] = []
+    refusal: int | None = target.invalid_argument
     if known_operator(desc.type) is not None and desc.type not in (OperatorType.SPLIT, OperatorType.JOIN):
         view = AnyView(desc, target)
         for rule in _rules():
@@ -69,10 +70,12 @@ def evaluate_any(desc: AnyOperatorDesc, target: Target) -> TablesReport:
                 break  # nothing is known of an operator that is not there
         else:
             found += _of_tensors(view) if view.is_whole else ()
+        if found and fuses_no_activation(view):
+            refusal = HResult.E_UNEXPECTED if len(found) == 1 else None  # which fault comes first is unknown
     refused = any(d.severity is Severity.ERROR and d.basis is not Basis.OURS for d in found)
     ends = any(d.rule in _by_id() and _by_id()[d.rule].ends for d in found)
     unknown = ends or (target.release is not None and reads_undefined(found))
-    hresult = target.invalid_argument if refused and not unknown else None
+    hresult = refusal if refused and not unknown else None
     return TablesReport(tuple(found), target.name, hresult, desc.operator.c_name)
 
 

@@ -1,74 +1,64 @@
-"""What check says by tables, compared with a build that is asked the same."""
+"""What check says by tables, compared with builds that are asked the same."""
 
 from __future__ import annotations
 
-import copy
-import json
-import lzma
-from pathlib import Path
-from random import Random
+from collections import Counter
 
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.descriptors.schema import enumerators
-from dmlsplit.formats import any_operator_json
-from dmlsplit.library import ask_all
+from dmlsplit.library.catalogue import find_build
 from dmlsplit.library.fetching import is_added
 from tests.library.conftest import LINUX_BUILDS, NEWEST, require
+from tests.library.fresh import KINDS, OUTCOMES, compared, counted, questions, share
 
-BASES = Path(__file__).parents[1] / "data" / "operators" / "base.jsonl.xz"
-TYPES = [name for name in enumerators("DML_TENSOR_DATA_TYPE") if name != "UNKNOWN"]
 QUESTIONS = 1_500
+MANY = 17_500
+"""Questions to each of three builds."""
+RIGHT = 0.995
+"""The least share of right verdicts where data types and ranks alone decide."""
 
 
-def questions(seed, level):
-    """Bases with other data types of some tensors, more or fewer leading dimensions, absent tensors, other values."""
-    chance = Random(seed)
-    with lzma.open(BASES, "rt", encoding="utf-8") as lines:
-        bases = [json.loads(line) for line in lines]
-    known = [base for base in bases if dml.find_operator(base["Type"]).since <= level]
-    for _ in range(QUESTIONS):
-        question = copy.deepcopy(chance.choice(known))
-        schema, desc = dml.find_operator(question["Type"]), question["Desc"]
-        tensors = [member for member in schema.members if member.type == "tensor" and desc.get(member.name)]
-        of_types = chance.random()
-        changed = tensors if of_types < 0.4 else chance.sample(tensors, chance.randrange(min(3, len(tensors)) + 1))
-        data_type = chance.choice(TYPES)
-        for member in changed:
-            desc[member.name]["DataType"] = data_type if of_types < 0.8 else chance.choice(TYPES)
-        if chance.random() < 0.3:
-            for member in chance.sample(tensors, chance.randrange(1, len(tensors) + 1)):
-                sizes = desc[member.name]["Sizes"]
-                desc[member.name]["Sizes"] = [1, *sizes] if chance.random() < 0.5 else sizes[1:] or sizes
-        for member in schema.members:
-            if member.optional and member.type == "tensor" and chance.random() < 0.1:
-                desc[member.name] = None
-            elif member.type == "enum" and member.enum != "DML_TENSOR_DATA_TYPE" and chance.random() < 0.2:
-                desc[member.name] = chance.choice([*enumerators(member.enum), 100, 2**32 - 1])
-            elif member.type == "bool" and chance.random() < 0.2:
-                desc[member.name] = chance.choice([0, 1, 2])
-        try:
-            yield any_operator_json.loads(json.dumps(question))
-        except dml.InputError:
-            continue  # a scalar that the data type does not hold
+def check(build, count):
+    """Compares fresh questions, others for each build."""
+    if build is not NEWEST and not is_added(build):
+        pytest.skip(f"dmlsplit library add {build} has not been run")
+    require(build)
+    found = compared(build, build.name, count)
+    wrong = [dml.dumps(each.question.desc) for each in found if each.outcome in ("wrongly refused", "unforeseen end")]
+    assert wrong == []
+    plain = Counter(each.outcome for each in found if each.is_of_types_and_ranks)
+    assert plain.total() > count / 10
+    assert share(plain) >= RIGHT
+    for each in found:
+        if each.report.hresult is not None and each.answer.hresult is not None:
+            assert each.answer.hresult == each.report.hresult, dml.dumps(each.question.desc)
+    outcomes = counted(found)
+    assert sum(outcomes.values(), Counter())["accepted"] > count / 5
+    return outcomes
 
 
 @pytest.mark.parametrize("build", LINUX_BUILDS, ids=str)
 def test_what_is_accepted_is_never_refused(build):
-    """Fresh questions, others for each build."""
-    if build is not NEWEST and not is_added(build):
-        pytest.skip(f"dmlsplit library add {build} has not been run")
-    require(build)
-    asked = [desc for desc in questions(build.name, build.feature_level) if isinstance(desc, dml.AnyOperatorDesc)]
-    accepted = 0
-    for desc, answer in zip(asked, ask_all(asked, build, explain=False), strict=True):
-        report = dml.validate(desc, directml=build.release)
-        accepted += answer.accepted
-        if answer.accepted:
-            assert report.ok, any_operator_json.dumps(desc)
-        elif report.hresult is not None:
-            assert answer.hresult == report.hresult, any_operator_json.dumps(desc)
-        if answer.ended_the_process:
-            assert not report.ok, any_operator_json.dumps(desc)
-    assert accepted > QUESTIONS / 10
+    check(build, QUESTIONS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tensorflow-directml-1.15.3.dev200619", "torch-directml-0.2.5.dev240914", "1.15.4"])
+def test_many_questions(name):
+    outcomes = check(find_build(name), MANY)
+    assert all(outcomes[kind]["accepted"] > MANY / 1000 for kind in KINDS)
+
+
+def test_questions_differ_by_seed_and_have_all_kinds():
+    level = dml.FeatureLevel.FL_6_4
+    first, again, other = (list(questions(seed, level, 600)) for seed in (1, 1, 2))
+    texts, same, others = ({dml.dumps(each.desc) for each in found} for found in (first, again, other))
+    assert texts == same
+    assert len(others - texts) > 500
+    assert {kind for each in first for kind in each.kinds} == set(KINDS)
+
+
+def test_outcomes_are_all_named():
+    found = compared(require(NEWEST), "named", 300)
+    assert {each.outcome for each in found} <= set(OUTCOMES)

@@ -129,6 +129,36 @@ def test_a_report_by_tables():
             "ends-the-process",
             "FusedActivation.Type",
         ),
+        (changed("GATHER", IndicesTensor=x(4, 1, 1, 2, data_type=T.UINT32)), {}, "ends-the-process", "IndexDimensions"),
+        (
+            changed("GATHER", IndicesTensor=x(1, 2, 1, 2, data_type=T.UINT32)),
+            {},
+            "indices-beyond-dimensions",
+            "IndicesTensor.Sizes[1]",
+        ),
+        (
+            changed("SCATTER_ND", IndicesTensor=x(1, 1, 2, 4, data_type=T.UINT32)),
+            {},
+            "ends-the-process",
+            "IndicesTensor.Sizes[3]",
+        ),
+        (
+            changed("GATHER_ND", IndicesTensor=x(1, 1, 2, 4, data_type=T.UINT32)),
+            {"feature_level": "2_1"},
+            "ends-the-process",
+            "IndicesTensor.Sizes[3]",
+        ),
+        (
+            changed(
+                "MAX_POOLING_GRAD",
+                InputTensor=x(1, 1, 2, 4, 4),
+                InputGradientTensor=x(1, 1, 2, 2, 2),
+                OutputGradientTensor=x(1, 1, 2, 4, 4),
+            ),
+            {},
+            "ends-the-process",
+            "InputTensor.DimensionCount",
+        ),
         (changed("MULTIHEAD_ATTENTION", HeadCount=0), {}, "ends-the-process", "HeadCount"),
         (changed("QUANTIZE", InputTensor=x(4, 8)), {}, "ends-the-process", "QuantizationTensors[0].DimensionCount"),
         (changed("FOLD", OutputTensor=x(1, 4, 4)), {}, "ends-the-process", "OutputTensor.DimensionCount"),
@@ -168,6 +198,43 @@ def test_tensors_are_judged_as_those_of_a_split(rule, tensor, path):
     assert report.hresult == 0x80070057
     if rule.startswith("output"):
         assert dml.validate(changed("GEMM", CTensor=tensor)).ok
+
+
+@pytest.mark.parametrize(
+    "desc",
+    [
+        changed("GATHER_ND", IndicesTensor=x(1, 1, 2, 4, data_type=T.UINT32)),
+        changed("GATHER", IndicesTensor=x(1, 1, 2, 2, data_type=T.UINT32)),
+        changed("SCATTER_ND", IndicesTensor=x(1, 1, 2, 3, data_type=T.UINT32)),
+    ],
+    ids=lambda desc: desc.operator.name,
+)
+def test_what_does_not_end_the_process(desc):
+    found = {d.rule for d in dml.validate(desc, directml="1.15.4").diagnostics}
+    assert "operator/ends-the-process" not in found
+
+
+@pytest.mark.parametrize(
+    ("activation", "release", "hresult"),
+    [
+        ("ACTIVATION_SOFTMAX", "1.15.4", 0x80070057),
+        ("ACTIVATION_SOFTMAX1", "1.7.0", 0x8000FFFF),
+        ("ACTIVATION_RELU_GRAD", "1.15.4", 0x8000FFFF),
+        ("ELEMENT_WISE_SQRT", "1.15.4", 0x8000FFFF),
+        ("ACTIVATION_CELU", "tensorflow-directml-1.15.3.dev200911", 0x80000003),
+        ("ACTIVATION_CELU", "tensorflow-directml-1.15.3.dev200619", 0x8000FFFF),
+        ("ACTIVATION_PARAMETERIZED_RELU", "1.15.4", None),
+    ],
+)
+def test_what_a_convolution_does_not_fuse(activation, release, hresult):
+    """As the builds for Linux, asked about every activation, have it."""
+    members = {"Alpha": 1.0} if activation == "ACTIVATION_CELU" else {}
+    members |= {"Axes": [1]} if activation == "ACTIVATION_SOFTMAX1" else {}
+    desc = changed("CONVOLUTION", FusedActivation=fused(activation, **members))
+    assert dml.validate(desc, directml=release).hresult == hresult
+    both = changed("CONVOLUTION", FusedActivation=fused(activation, **members), GroupCount=1, Direction=7)
+    if hresult == 0x8000FFFF:
+        assert dml.validate(both, directml=release).hresult is None
 
 
 def test_what_ends_the_process_has_no_hresult():
