@@ -58,10 +58,14 @@ _SMALL: Final = 8
 
 def session_graphs(graph: SessionGraph) -> SessionGraphs:
     """The DirectML graphs of one graph of a model, in a session with `graph.options`."""
-    optimized = graph.once("optimized", lambda: _optimized(graph))
-    order = graph.once("order", optimized.walk)
+    order = graph.once("order", optimized(graph).walk)
     places = graph.once(("in graph", graph.runtime), lambda: _places(graph, order))
-    return graph.once(("graphs", places), lambda: _graphs(graph, optimized, order, places))
+    return graph.once(("graphs", places), lambda: _graphs(graph, optimized(graph), order, places))
+
+
+def optimized(graph: SessionGraph) -> Graph:
+    """A copy of the graph after all passes."""
+    return graph.once("optimized", lambda: _optimized(graph))
 
 
 def _places(graph: SessionGraph, order: Sequence[Node]) -> tuple[bool | None, ...]:
@@ -70,7 +74,6 @@ def _places(graph: SessionGraph, order: Sequence[Node]) -> tuple[bool | None, ..
 
 
 def _optimized(graph: SessionGraph) -> Graph:
-    """A copy of the graph after all passes."""
     made = graph.graph.copy()
     run(PASSES, made, graph.options.optimization)
     return made

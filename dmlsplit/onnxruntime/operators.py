@@ -53,8 +53,8 @@ class Cell(enum.StrEnum):
 ON_DML: Final = frozenset({Cell.FUSED, Cell.FUSED_WITH_CPU, Cell.DML, Cell.DML_WITH_CPU})
 FAILING: Final = frozenset({Cell.FAILS, Cell.FAILS_WITH_CPU, Cell.NO_KERNEL})
 EXPANDED: Final = frozenset({Cell.EXPANDED, Cell.EXPANDED_ON_DML, Cell.EXPANDED_ON_CPU})
-_EXPANDED_ALIKE: Final = frozenset({"HardSwish", "Mish"})
-"""Operators that the same others stand for at every opset; of any other the row is that of its own opset alone."""
+"""Operators that others stand for: which ones depends on the model's opset."""
+_OF_DIFFERENT_TYPES: Final = frozenset({"If"})
 _FUSED: Final = frozenset({Cell.FUSED, Cell.FUSED_WITH_CPU, Cell.EXPANDED_ON_DML})
 _CONTRIBUTED: Final = 1
 """The opset of com.microsoft."""
@@ -95,8 +95,16 @@ class Operator:
                     found[place] = each
         return [usual if each == "" else each for each, usual in zip(found, self.usual, strict=True)]
 
-    def ask(self, types: Types) -> Cell | None:
-        """Where a node of these types goes; None where that is not known.
+    def all_types(self, inputs: Types, outputs: Types, captured: Types) -> list[list[str | None]]:
+        """`types` for each tensor that an If computes or its branches read from outside, as all of them count; of any
+        other operator, once."""
+        if self.name in _OF_DIFFERENT_TYPES:
+            return [self.types(inputs, [each]) for each in dict.fromkeys([*outputs, *captured])]
+        return [self.types(inputs, outputs)]
+
+    def ask(self, types: Types, opset: int | None = None) -> Cell | None:
+        """Where a node of these types goes in a model of an opset, which is that of its schema version where none is
+        given; None where that is not known.
 
         Of types that were not asked together, kernels take each parameter's types by themselves: a node is on DirectML
         if every type is seen there, and not if one is seen on the CPU with usual ones beside it.
@@ -104,7 +112,11 @@ class Operator:
         place = tuple(types)
         if place not in self._answers:
             self._answers[place] = self._cells.get(place) or self._concluded(types)
-        return self._answers[place]
+        cell = self._answers[place]
+        if cell in EXPANDED and opset not in (None, self.version):
+            cells = self.row.get("opsets", {}).get(",".join(map(str, types)), {}).get(str(opset), "")
+            return _known(cells[self.column : self.column + 1])
+        return cell
 
     @cached_property
     def _answers(self) -> dict[tuple[str | None, ...], Cell | None]:
@@ -147,7 +159,7 @@ class Operator:
     def message(self, types: Types) -> str:
         """What ONNX Runtime says where a node of these types fails the session; "" where that is not recorded."""
         number = self.row.get("messages", {}).get(",".join(each or "" for each in types))
-        return "" if number is None else str(_table()["messages"][number])
+        return "" if number is None else str(table()["messages"][number])
 
     def of_variant(self, attributes: Attributes, outputs: int) -> Cell | None:
         """Where attributes, or the number of outputs, send a node that is on DirectML without them; None: nowhere."""
@@ -183,8 +195,14 @@ class Operator:
         return failing[0] - 1 if failing else None
 
 
+def _known(cell: str) -> Cell | None:
+    """An answer of the table; None for what was not asked, or is no model."""
+    return None if cell in ("", NOT_ASKED, Cell.INVALID) else Cell(cell)
+
+
 @cache
-def _table() -> dict[str, Any]:
+def table() -> dict[str, Any]:
+    """The whole table, as operators.json.xz has it."""
     data = (Path(__file__).parents[1] / PLACE).read_bytes()
     found: dict[str, Any] = json.loads(lzma.decompress(data))
     return found
@@ -193,7 +211,7 @@ def _table() -> dict[str, Any]:
 @cache
 def recorded_versions() -> tuple[str, ...]:
     """The versions of ONNX Runtime that were asked, the oldest first."""
-    return tuple(_table()["versions"])
+    return tuple(table()["versions"])
 
 
 @cache
@@ -211,7 +229,7 @@ def find_operator(domain: str, op_type: str, opset: int, runtime: Runtime) -> Op
     `opset` is that of the operator's own domain.
     """
     name, column = f"{domain}.{op_type}" if domain else op_type, column_of(runtime)
-    rows: Mapping[str, Any] | None = _table()["operators"].get(name)
+    rows: Mapping[str, Any] | None = table()["operators"].get(name)
     if rows is None or column is None:
         return None
     versions = sorted(int(version) for version in rows if int(version) <= max(opset, 1))
@@ -224,7 +242,7 @@ def find_operator(domain: str, op_type: str, opset: int, runtime: Runtime) -> Op
 @cache
 def moves_any_type(op_type: str, opset: int) -> bool:
     """Whether the CPU has a kernel of an operator of the default domain for strings: it moves elements of any type."""
-    rows: Mapping[str, Any] = _table()["operators"].get(op_type, {})
+    rows: Mapping[str, Any] = table()["operators"].get(op_type, {})
     known = [int(version) for version in rows if int(version) <= max(opset, 1)]
     types = rows[str(max(known))].get("types", {}) if known else {}
     return any("string" in place.split(",") and Cell.CPU in cells for place, cells in types.items())
@@ -236,19 +254,19 @@ def operator_of(node: onnx.NodeProto, opset: int, runtime: Runtime) -> Operator 
     return find_operator(domain, text(node.op_type), opset if domain == "" else _CONTRIBUTED, runtime)
 
 
-def asked(node: onnx.NodeProto, inputs: Types, outputs: Types, opset: int, runtime: Runtime) -> Cell | None:
+def asked(
+    node: onnx.NodeProto, inputs: Types, outputs: Types, opset: int, runtime: Runtime, captured: Types = ()
+) -> Cell | None:
     """Where a node goes in a session of a runtime, by its operator, types and attributes; None where it is not known.
 
-    `inputs` and `outputs` are the types of its tensors as Operator.types takes them, `opset` is the model's.
+    `inputs` and `outputs` are the types of its tensors as Operator.types takes them, `captured` those of the tensors
+    that graphs inside it read from outside, `opset` is the model's.
     """
     operator = operator_of(node, opset, runtime)
     if operator is None:
         return None
-    types = operator.types(inputs, outputs)
-    cell = operator.ask(types)
-    alike = operator.name in _EXPANDED_ALIKE and cell is Cell.EXPANDED_ON_DML
-    if cell in EXPANDED and operator.version < opset and not alike:
-        return None
+    cells = {operator.ask(types, opset) for types in operator.all_types(inputs, outputs, captured)}
+    cell = Cell.CPU if Cell.CPU in cells else None if None in cells else next(iter(cells), None)
     if cell in ON_DML and operator.has_variants:
         attributes = {text(each.name): _value(each) for each in node.attribute}
         return operator.of_variant(attributes, sum(map(bool, node.output))) or cell
@@ -266,12 +284,12 @@ def _value(attribute: onnx.AttributeProto) -> object:
 
 def is_known(domain: str, op_type: str) -> bool:
     """Whether the table has an operator."""
-    return (f"{domain}.{op_type}" if domain else op_type) in _table()["operators"]
+    return (f"{domain}.{op_type}" if domain else op_type) in table()["operators"]
 
 
 def operators() -> Collection[str]:
     """The names in the table, those of a domain other than the default one behind it: com.microsoft.Gelu."""
-    return tuple(_table()["operators"])
+    return tuple(table()["operators"])
 
 
 def is_on_dml(cell: Cell) -> bool:

@@ -11,7 +11,7 @@ from typing import Final
 from dmlsplit.formats.onnx.protobuf import domain_of, subgraphs
 from dmlsplit.models.graph import Node, Value
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
-from dmlsplit.onnxruntime.graph_build import session_graphs
+from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
 from dmlsplit.onnxruntime.neighbours import CPU_INPUTS, KEEPS_ON_CPU
 from dmlsplit.onnxruntime.operators import Cell, is_on_dml, operator_of
 from dmlsplit.onnxruntime.session_graph import SessionGraph
@@ -96,7 +96,7 @@ def _why(graph: SessionGraph, index: int, cell: Cell) -> tuple[Why, int | None]:
     operator = graph.operator(index)
     if operator is None or not operator.is_on_dml_at_all:
         return Why.OPERATOR, None
-    by_types = operator.ask(graph.types_of(index))
+    by_types = operator.ask(graph.types_of(index), graph.opset) if operator.has_variants else None
     return (Why.ATTRIBUTES if by_types is not None and is_on_dml(by_types) else Why.TYPES), None
 
 
@@ -104,49 +104,44 @@ def _why(graph: SessionGraph, index: int, cell: Cell) -> tuple[Why, int | None]:
 
 
 def _copies(graphs: Sequence[SessionGraph]) -> tuple[int, int] | None:
-    """How many tensors are copied to the CPU, and from it; None where nodes are not known, or hold graphs."""
-    (*inner, graph) = graphs
-    if inner:
-        return None
+    """How many tensors are copied to the CPU, and from it; None where it is not known where one is made or read."""
     to_cpu = from_cpu = 0
-    for value in graph.graph.values.values():
-        if not value.name or graph.is_constant(value.name):
-            continue
-        made = side(graph, value)
-        reads = {_reading(graph, value, reader) for reader in value.readers}
-        if None in reads or (made is None and value.readers):
-            return None
-        to_cpu += made is Provider.DML and Provider.CPU in reads
-        from_cpu += (made is Provider.CPU and Provider.DML in reads) or (made is Provider.FOLDED and len(reads) == 2)
+    for graph in graphs:
+        for value in optimized(graph).values.values():
+            if not value.name or graph.is_constant(value.name):
+                continue
+            made = side(graph, value)
+            reads = {place for reader in value.readers for place in _reads(graph, value, reader)}
+            if Provider.UNKNOWN in reads or (made is Provider.UNKNOWN and reads):
+                return None
+            to_cpu += made is Provider.DML and Provider.CPU in reads
+            # an input, also one from the graph around, is copied only where both read it
+            from_cpu += Provider.DML in reads and (made is Provider.CPU or (made is Provider.FOLDED and len(reads) > 1))
     return to_cpu, from_cpu
 
 
-def side(graph: SessionGraph, value: Value) -> Provider | None:
-    """Where a tensor is made; FOLDED for an input, which can be given anywhere, None where it is not known."""
+def side(graph: SessionGraph, value: Value) -> Provider:
+    """Where a tensor is made; FOLDED for an input, which can be given anywhere, UNKNOWN where it is not known."""
     if value.producer is None:
         return Provider.FOLDED
-    node = value.producer
-    provider = _provider(graph, node)
-    if node.op_type in KEEPS_ON_CPU and provider is Provider.DML:
-        return Provider.CPU
-    return provider
+    provider = _provider(graph, value.producer)
+    on_cpu = value.producer.op_type in KEEPS_ON_CPU and provider is Provider.DML
+    return Provider.CPU if on_cpu else provider
 
 
-def _reading(graph: SessionGraph, value: Value, reader: Node) -> Provider | None:
-    """Where a node reads a tensor; None where it is not known, or reads it on both sides."""
+def _reads(graph: SessionGraph, value: Value, reader: Node) -> Iterator[Provider]:
+    """The providers from whose memory a node reads a tensor; none where only a graph inside the node reads it, whose
+    own nodes do."""
     provider = _provider(graph, reader)
-    if provider is not Provider.DML:
-        return provider
-    on_cpu = CPU_INPUTS.get(reader.op_type, ())
-    places = {i in on_cpu for i, each in enumerate(reader.inputs) if each is value}
-    return None if len(places) != 1 else Provider.CPU if True in places else Provider.DML
+    on_cpu = CPU_INPUTS.get(reader.op_type, ()) if provider is Provider.DML else ()
+    yield from (Provider.CPU if i in on_cpu else provider for i, each in enumerate(reader.inputs) if each is value)
 
 
-def _provider(graph: SessionGraph, node: Node) -> Provider | None:
-    """DML or CPU; None where it is not known, or where other nodes on both take its place."""
+def _provider(graph: SessionGraph, node: Node) -> Provider:
+    """DML or CPU; UNKNOWN also where other nodes on both take its place."""
     cell = graph.cell(node.index)
     if cell is None or cell in (Cell.FOLDED, Cell.EXPANDED):
-        return None
+        return Provider.UNKNOWN
     return Provider.DML if is_on_dml(cell) and node.index not in graph.preferring_cpu else Provider.CPU
 
 

@@ -246,25 +246,32 @@ class SessionGraph:
 
     def cell_of(self, node: onnx.NodeProto) -> Cell | None:
         """The cell of a node of this graph, or of one with other attributes."""
-        return asked(node, *self._types(node), self.scope.origin.opset, self.runtime)
+        return self._cell_at(node, self.opset)
+
+    def _cell_at(self, node: onnx.NodeProto, opset: int) -> Cell | None:
+        inputs, outputs = self._types(node.input), self._types(node.output)
+        captured = self._types([name for name in _captured(node) if self._has(name)])
+        return asked(node, inputs, outputs, opset, self.runtime, captured)
+
+    def _has(self, name: str) -> bool:
+        """True for a tensor of this graph, or of one around it."""
+        value = self.graph.values.get(name)
+        own = name in self.inputs or name in self.initializers or (value is not None and value.is_computed)
+        return own or (self.parent is not None and self.parent._has(name))
 
     def cell_at(self, index: int, opset: int) -> Cell | None:
         """The cell of the node at another opset of the model."""
-        node = self.nodes[index].proto
-        return asked(node, *self._types(node), opset, self.runtime)
+        return self._cell_at(self.nodes[index].proto, opset)
 
-    def _types(self, node: onnx.NodeProto) -> tuple[list[str | None], list[str | None]]:
-        """The element types of a node's inputs and outputs, in the table's words."""
-
-        def types(names: Sequence[str]) -> list[str | None]:
-            found = [self.scope.element_type(name) if name else "" for name in names]
-            return [each and each.lower() for each in found]
-
-        return types(node.input), types(node.output)
+    def _types(self, names: Sequence[str]) -> list[str | None]:
+        """The element types of tensors, in the table's words."""
+        found = [self.scope.element_type(name) if name else "" for name in names]
+        return [each and each.lower() for each in found]
 
     def types_of_tensors(self, index: int) -> tuple[list[str | None], list[str | None]]:
         """The element types of a node's inputs and outputs, "" for one that is left out; None where it is not known."""
-        return self._types(self.nodes[index].proto)
+        node = self.nodes[index].proto
+        return self._types(node.input), self._types(node.output)
 
     def operator(self, index: int) -> Operator | None:
         """The node's row of the table of operators; None where it has none."""
@@ -274,7 +281,7 @@ class SessionGraph:
     def types_of(self, index: int) -> list[str | None]:
         """The types of the type parameters of a node with a row."""
         operator = self.operator(index)
-        return [] if operator is None else operator.types(*self._types(self.nodes[index].proto))
+        return [] if operator is None else operator.types(*self.types_of_tensors(index))
 
     def message(self, index: int) -> str:
         """ONNX Runtime's message for a node that fails session creation; "" where none was recorded."""

@@ -26,6 +26,8 @@ import numpy as np
 import onnx
 from onnx import defs, helper
 
+from dmlsplit.onnxruntime.operators import EXPANDED, table
+
 DATA = Path(__file__).parent.parent / "data/onnxruntime"
 TYPES = {
     "float": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "string": 8, "bool": 9,
@@ -35,6 +37,8 @@ TYPES = {
 PREFERRED = ("float", "int64", "int32", "uint8", "int8", "bool", "float16", "string")
 INTEGERS = frozenset({"int64", "int32", "uint8", "int8", "uint16", "int16", "uint32", "uint64", "int4", "uint4"})
 OPSET_OF_CONTRIBUTED = 17
+OLDEST_EXPANDED = 11
+"""The first opset of models at which operators of com.microsoft are asked that others stand for."""
 VARIED_AT = (21, None, 18, 17)
 """The opsets at which variants are asked; None: the newest."""
 UNMADE = frozenset({("Upsample", 10), ("Scatter", 11)})
@@ -156,7 +160,7 @@ def types_of(domain: str, op: str, version: int) -> Iterator[dict[str, str]]:
     if not schema.parameters:
         yield {}
     for name, allowed in schema.parameters.items():
-        if name not in schema.used or (name not in inputs and op in ("EyeLike", "ArgMax", "Shape", "Size")):
+        if name not in schema.used or (name not in inputs and op in ("ArgMax", "Shape", "Size")):
             continue
         for text in allowed:
             each = element(text)
@@ -175,7 +179,7 @@ def types_of(domain: str, op: str, version: int) -> Iterator[dict[str, str]]:
 def keys(newest: int) -> Iterator[Key]:
     """All that is asked of a version that loads models up to an opset."""
     seen = set()
-    for key in (*_by_type(newest), *_varied(newest)):
+    for key in (*_by_type(newest), *_varied(newest), *_expanded(newest)):
         if key not in seen:
             seen.add(key)
             yield key
@@ -219,6 +223,27 @@ def _varied(newest: int) -> Iterator[Key]:
             for variant, attributes, _ in recorded()["variants"].get(op, ()):
                 if set(attributes) <= schemas()[name].attributes:
                     yield _key(name, types, f"a:{variant}")
+
+
+def _expanded(newest: int) -> Iterator[Key]:
+    """Operators that others stand for, at the opsets between one version of them and the next: the others change."""
+    for name, types, _ in expanded():
+        domain, op, version = name
+        first = OLDEST_EXPANDED if domain else version + 1
+        later = [v for d, o, v in schemas() if (d, o) == (domain, op) and v > version and not domain]
+        for opset in range(first, min([newest + 1, *later])):
+            yield _key(name, types, f"opset{opset}")
+
+
+def expanded() -> Iterator[tuple[tuple[str, str, int], dict[str, str], str]]:
+    """The rows of the table with operators that others stand for: the operator, its types, and the answers."""
+    for op, versions in table()["operators"].items():
+        for version, row in versions.items():
+            domain, _, name = op.rpartition(".")
+            for place, cells in row.get("types", {}).items():
+                if not EXPANDED.isdisjoint(cells):
+                    types = zip(row["parameters"], place.split(","), strict=True)
+                    yield (domain, name, int(version)), {parameter: each for parameter, each in types if each}, cells
 
 
 def _given(domain: str, op: str, version: int) -> tuple[list[Any], dict[str, Any]]:
@@ -334,8 +359,8 @@ def constant(data_type: str, shape: Sequence[int], values: Sequence[Any], name: 
     return helper.make_tensor(name, TYPES[data_type], shape, elements)
 
 
-def body(name: str) -> onnx.GraphProto:
-    """The graphs in If, Loop and Scan."""
+def body(name: str, data_type: str = "float") -> onnx.GraphProto:
+    """The graphs in If, Loop and Scan; the type is that of an If's output."""
     value, node = helper.make_tensor_value_info, helper.make_node
     if name == "loop":
         nodes = [node("Add", ["s", "s"], ["so"]), node("Identity", ["k"], ["ko"])]
@@ -345,7 +370,8 @@ def body(name: str) -> onnx.GraphProto:
         nodes = [node("Add", ["s", "x"], ["so"]), node("Identity", ["so"], ["y"])]
         inputs = [value("s", 1, [3]), value("x", 1, [3])]
         return helper.make_graph(nodes, "b", inputs, [value("so", 1, [3]), value("y", 1, [3])])
-    return helper.make_graph([node(name, ["cx"], [f"bo_{name}"])], f"g{name}", [], [value(f"bo_{name}", 1, [2, 3])])
+    nodes, output = [node(name, ["cx"], [f"bo_{name}"])], value(f"bo_{name}", TYPES[data_type], [2, 3])
+    return helper.make_graph(nodes, f"g{name}", [], [output])
 
 
 def built(key: Key) -> onnx.ModelProto:
@@ -372,8 +398,10 @@ def built(key: Key) -> onnx.ModelProto:
             node.attribute.append(helper.make_attribute(attribute, value))
     graph.node.append(node)
     graph.output.extend([helper.make_value_info(output, onnx.TypeProto()) for output in node.output])
-    _finish_inputs(graph, key.op)
+    _finish_inputs(graph, key.op, types)
     opset = OPSET_OF_CONTRIBUTED if key.domain else key.version
+    if key.variant.startswith("opset"):
+        opset = int(key.variant[5:])
     if not key.domain and key.op not in of_onnx():
         opset = max(7, opset)
     imports = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(key.domain, key.version)] if key.domain else [])
@@ -422,6 +450,8 @@ def _of_types(key: Key, attributes: Mapping[str, Any]) -> dict[str, Any]:
         made["dtype"] = TYPES[types.get("T", "float")]
     if key.op in ("RandomNormalLike", "RandomUniformLike"):
         made["dtype"] = TYPES[types.get("T2", "float")]
+    if key.op == "EyeLike":
+        made["dtype"] = TYPES[types["T2"]]
     if key.op == "ConstantOfShape":
         made["value"] = constant(types.get("T2", "float"), [1], [1], "v")
     return made
@@ -432,7 +462,8 @@ def _attribute(key: Key, name: str, value: Any) -> Any:
         to = dict(key.types).get("T2", "float")
         return TYPES[to] if key.version >= 6 else to.upper()
     if isinstance(value, dict):
-        return body(value["graph"])
+        carried = dict(key.types).get("V", "float")
+        return body(value["graph"] if carried == "float" else "Identity", carried)
     return value
 
 
@@ -467,11 +498,11 @@ def _add_described(
         graph.input.add().CopyFrom(helper.make_tensor_value_info(name, TYPES[data_type], each["shape"]))
 
 
-def _finish_inputs(graph: onnx.GraphProto, op: str) -> None:
+def _finish_inputs(graph: onnx.GraphProto, op: str, types: Mapping[str, str]) -> None:
     """Conditions and counts, whose type schemas do not tell."""
     if op == "If":
         graph.input[0].CopyFrom(helper.make_tensor_value_info("i0", 9, []))
-        graph.input.add().CopyFrom(helper.make_tensor_value_info("cx", 1, [2, 3]))
+        graph.input.add().CopyFrom(helper.make_tensor_value_info("cx", TYPES[types["V"]], [2, 3]))
     if op == "Loop":
         graph.input[0].CopyFrom(helper.make_tensor_value_info("i0", 7, []))
         graph.input[1].CopyFrom(helper.make_tensor_value_info("i1", 9, []))

@@ -65,6 +65,8 @@ def table(answers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         if key.variant and key.op not in SIZED:
             if key.variant.startswith("a:"):
                 rows.setdefault("attributes", {})[key.variant[2:]] = [*_variant(key), place, cells]
+            elif key.variant.startswith("opset"):
+                rows.setdefault("opsets", {}).setdefault(place, {})[key.variant[5:]] = cells
             else:
                 rows.setdefault("variants", {})[key.variant] = [place, cells]
         else:
@@ -139,6 +141,10 @@ def combined(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
                         known = found[1] or found[0]
                         value = [*known[:-1], cells([each[-1] if each else "" for each in found])]
                     row.setdefault(kind, {})[place] = value
+            for place in sorted({*rows[0].get("opsets", {}), *rows[1].get("opsets", {})}):
+                found = [of(each, "opsets", place) or {} for each in rows]
+                known = {o: cells([each.get(o, "") for each in found]) for o in sorted({*found[0], *found[1]}, key=int)}
+                row.setdefault("opsets", {})[place] = known
             said = [
                 (place, each["messages"][number])
                 for each, side in zip((old, new), rows, strict=True)

@@ -94,10 +94,23 @@ def test_the_highest_rank_of_a_session(op_type, opset, rank):
     assert find_operator("", op_type, opset, NEW).most_rank == rank
 
 
-def test_what_stands_for_a_function_is_known_at_its_own_opset_alone():
-    assert where("PRelu", 16, "int64", "int64", outputs=("int64",)) is Cell.EXPANDED_ON_DML
-    assert where("PRelu", 17, "int64", "int64", outputs=("int64",)) is None
-    assert where("HardSwish", 17, "float") is Cell.EXPANDED_ON_DML
+@pytest.mark.parametrize(
+    ("opset", "cell"),
+    [(16, Cell.EXPANDED_ON_DML), (17, Cell.EXPANDED_ON_DML), (18, Cell.EXPANDED_ON_DML), (19, Cell.NO_KERNEL)],
+)
+def test_what_stands_for_a_function_depends_on_the_opset(opset, cell):
+    """From 19 on, a node without a kernel is in what stands for a PRelu of integers."""
+    assert where("PRelu", opset, "int64", "int64", outputs=("int64",)) is cell
+
+
+def test_all_outputs_of_an_if_decide():
+    assert where("If", 17, "bool", outputs=("float", "int64"), count=2) is Cell.FUSED_WITH_CPU
+    assert where("If", 17, "bool", outputs=("float", "string"), count=2) is Cell.CPU
+
+
+def test_an_eye_is_of_its_own_type():
+    assert where("EyeLike", 17, "bool", outputs=("int8",)) is Cell.FUSED
+    assert where("EyeLike", 22, "float", outputs=("float",)) is Cell.CPU
 
 
 def test_what_the_table_does_not_have_is_not_known():

@@ -91,6 +91,36 @@ def test_an_input_that_both_read_is_copied():
     assert found.copies == (0, 1)
 
 
+def test_copies_of_what_graphs_inside_nodes_read():
+    """A graph inside a node copies what it reads from outside, where nodes on both sides in it read that."""
+    found = placed(
+        """(bool c, float[2,3] x) => (float[2,3] y) {
+            a = Relu(x)
+            y = If(c) <
+                then_branch = t () => (float[2,3] b) { r = Round(a) s = Abs(a) b = Add(r, s) },
+                else_branch = e () => (float[2,3] d) { d = Round(a) }
+            >
+        }""",
+        opset=22,
+    )
+    assert where(found) | {"y": "CPU", "a": "DML"} == where(found)
+    assert found.copies == (0, 2)
+
+
+@pytest.mark.parametrize(("data_type", "provider"), [("int64", "DML"), ("bfloat16", "CPU"), ("string", "CPU")])
+def test_what_the_branches_of_an_if_read_decides(data_type, provider):
+    found = placed(
+        f"""(bool c, float[2] x, {data_type}[2] z) => (float[2] y) {{
+            y = If(c) <
+                then_branch = t () => (float[2] a) {{ s = Shape(z) a = Relu(x) }},
+                else_branch = e () => (float[2] b) {{ b = Abs(x) }}
+            >
+        }}"""
+    )
+    assert where(found)["y"] == provider
+    assert reason(found, "y") is (Why.TYPES if provider == "CPU" else None)
+
+
 def test_control_flow_prevents_capture():
     found = placed(
         """(bool c, float[2] x) => (float[2] y) {

@@ -33,6 +33,8 @@ READ = 0.8
 """How often a node reads what another computes, where that has its type and sizes."""
 SHOWN = 0.2
 """How often what others read is an output of the model, too."""
+USED = 0.95
+"""How often what is not read in a graph inside a node is an output of it."""
 RANKED_SHARE, OPEN_SHARE, GROUP_SHARE = 0.15, 0.4, 0.1
 SENTINELS = {"on the CPU": ("Identity", 8), "on DirectML": ("Relu", 1)}
 FLOAT, INT64, BOOL = 1, 7, 9
@@ -93,7 +95,7 @@ class Maker:
             fits = ranked(op, rank) is not None if rank else op in SCALARS
             if fits and (rank <= most or rng.random() < FAILS):
                 chosen, variant = types[0], f"rank{rank}"
-        cell = operator.ask([chosen.get(parameter, "") for parameter in operator.row["parameters"]])
+        cell = operator.ask([chosen.get(parameter, "") for parameter in operator.row["parameters"]], self.opset)
         if cell is None or cell is Cell.FOLDED or (cell in FAILING and rng.random() > FAILS):
             return None
         return Key(*name, tuple(sorted(chosen.items())), variant)
@@ -158,8 +160,13 @@ class Maker:
             condition = self._tensor(numpy_helper.from_array(np.array(rng.random() < 0.5)))
         elif rng.random() < 0.3:
             condition = self._node("Not", [condition])
-        branches = {f"{name}_branch": self._body([], source) for name in ("then", "else")}
-        self._made(_value(self._node("If", [condition], **branches), FLOAT, SHAPE))
+        first, second = [self._body([], source) for _ in range(2)]
+        for one, other in ((first, second), (second, first)):
+            for value in one.unread():
+                zero = onnx.TensorProto(data_type=value.type.tensor_type.elem_type, dims=[0])
+                one.graph.output.append(value)
+                other.graph.output.append(_value(other._node("Identity", [other._tensor(zero)]), zero.data_type, None))
+        self._group("If", [condition], first.graph, then_branch=first.graph, else_branch=second.graph)
 
     def add_loop(self) -> None:
         """A Loop over one tensor."""
@@ -170,15 +177,16 @@ class Maker:
         number = next(self.numbers)
         names = [f"l{number}/{name}" for name in ("trip", "on", "state")]
         inputs = [_value(names[0], INT64, ()), _value(names[1], BOOL, ()), _value(names[2], FLOAT, SHAPE)]
-        body = self._body(inputs, names[2], copied=names[1])
-        self._made(_value(self._node("Loop", [trips, goes_on, self._float()], body=body), FLOAT, SHAPE))
+        inner = self._body(inputs, names[2], copied=names[1])
+        inner.graph.output.extend(inner.unread())
+        self._group("Loop", [trips, goes_on, self._float()], inner.graph, body=inner.graph)
 
     def add_scan(self) -> None:
         """A Scan over the first axis of one tensor."""
         name = f"l{next(self.numbers)}/slice"
-        body = self._body([_value(name, FLOAT, SHAPE[1:])], name, shape=SHAPE[1:])
-        result = self._node("Scan", [self._float()], body=body, num_scan_inputs=1)
-        self._made(_value(result, FLOAT, SHAPE))
+        inner = self._body([_value(name, FLOAT, SHAPE[1:])], name, shape=SHAPE[1:])
+        inner.graph.output.extend(inner.unread())
+        self._group("Scan", [self._float()], inner.graph, body=inner.graph, num_scan_inputs=1)
 
     def add_function(self) -> None:
         """Calls a new function of the model, once or twice."""
@@ -193,13 +201,22 @@ class Maker:
         for _ in range(self.rng.randint(1, 2)):
             self._made(_value(self._node(name, [self._float()], domain=LOCAL), FLOAT, SHAPE))
 
+    def _group(self, op: str, inputs: list[str], inside: onnx.GraphProto, **attributes: Any) -> None:
+        """Adds a node with graphs inside; its first output is like the tensor that it reads."""
+        first = self._node(op, inputs, **attributes)
+        self._made(_value(first, FLOAT, SHAPE))
+        for value in inside.output[2 if op == "Loop" else 1 :]:
+            more = _value(f"v{next(self.numbers)}", value.type.tensor_type.elem_type, None)
+            self.graph.node[-1].output.append(more.name)
+            self._made(more)
+
     def _body(
         self,
         inputs: Sequence[onnx.ValueInfoProto],
         source: str,
         shape: tuple[int, ...] = SHAPE,
         copied: str = "",
-    ) -> onnx.GraphProto:
+    ) -> Maker:
         """A graph inside a node, that computes from a tensor one like it; `copied` is an output, too."""
         inner = Maker(self.rng, self.opset, self.runtime, self.numbers, self)
         inner.graph.input.extend(inputs)
@@ -210,7 +227,13 @@ class Maker:
         if copied:
             inner.graph.output.append(_value(inner._node("Identity", [copied]), BOOL, ()))
         inner.graph.output.append(_value(last, FLOAT, shape))
-        return inner.graph
+        return inner
+
+    def unread(self) -> list[onnx.ValueInfoProto]:
+        """The tensors that no node reads; none of a few graphs, whose nodes stay without a use."""
+        read = {name for node in self.graph.node for name in _reads(node)} | {v.name for v in self.graph.input}
+        tensors = [v for v in self.shown.values() if v.type.tensor_type.elem_type > 0 and v.name not in read]
+        return tensors if self.rng.random() < USED else []
 
     def _float(self) -> str:
         known = self.known((FLOAT, SHAPE))

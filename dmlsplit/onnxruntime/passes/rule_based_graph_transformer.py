@@ -31,7 +31,7 @@ RULES: Final[Mapping[str, Rule]] = {
 
 
 def remove_noops(graph: Graph) -> None:
-    """Removes the nodes that do nothing, except those that compute graph outputs.
+    """Removes the nodes that do nothing, except those that compute graph outputs, and those that nothing reads.
 
     An Identity of a graph output goes if it alone reads its input: the node in front of it computes the graph output
     then.
@@ -42,7 +42,7 @@ def remove_noops(graph: Graph) -> None:
     for node in list(depth_first(reversed(graph.nodes), lambda node: reversed(list(node.producers)))):
         graph.redirect(node, instead)
         rule = RULES.get(node.op_type)
-        source = rule(graph, node) if rule is not None else None
+        source = rule(graph, node) if rule is not None and node.is_used else None
         if source is None:
             continue
         before, result = node.inputs[0].producer, node.outputs[0]
