@@ -183,6 +183,7 @@ def test_json_has_all():
         "graphs": [{"least": 2, "most": 2}],
         "copies": {"to_cpu": 0, "from_cpu": 0},
         "capture": {"accepted": True, "reason": None},
+        "diagnostics": [],
         "nodes": [
             {
                 "node": name,
