@@ -9,6 +9,7 @@ from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.location import Location
 from dmlsplit.onnxruntime.islands import Island, grouped, islands
 from dmlsplit.onnxruntime.older_opset import OlderOpset, older_opset
+from dmlsplit.onnxruntime.operators import is_fused
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules import whole_model
 from dmlsplit.system.printable import printable
@@ -33,6 +34,8 @@ def _findings(
         yield _of_older(older, graphs[-1].opset)
     if placed.session is False:
         return
+    if found := _of_open_sizes(placed, graphs[-1]):
+        yield found
     paths = {node.path: node for node in placed.nodes}
     opset = None if older is None or older.why else older.opset
     for group in grouped([island for graph in graphs for island in islands(graph, paths, opset)]):
@@ -48,6 +51,32 @@ def _of_older(older: OlderOpset, own: int) -> Diagnostic:
         f"kernels for {'it' if older.operators.total() == 1 else 'them'}; {cure}"
     )
     return rule.diagnostic(Location(node=older.node), message, expected=older.opset, actual=own)
+
+
+def _of_open_sizes(placed: ModelPlacement, graph: SessionGraph) -> Diagnostic | None:
+    """The finding that nodes are in no fused graph since sizes are open; None where there are none."""
+    if not graph.fuses:
+        return None
+    alone = [
+        graph.path(node.index)
+        for node in graph.order
+        if (cell := graph.cell(node.index)) is not None
+        and is_fused(cell)
+        and node.index not in graph.preferring_cpu
+        and any(graph.is_open(value.name) for value in (*node.inputs, *node.outputs) if value.name)
+    ]
+    fused = sum(node.graph is not None for node in placed.nodes)
+    if len(alone) <= fused:
+        return None
+    shapes = [graph.shape(value.name) or () for value in graph.scope.graph.input if value.name in graph.inputs]
+    symbols = dict.fromkeys(size for shape in shapes for size in shape if isinstance(size, str))
+    advice = " ".join(f"--free-dimension {printable(name, 60)}=?" for name in list(symbols)[:_OPERATORS_SHOWN])
+    rule = whole_model.OPEN_SIZES
+    message = (
+        f"{len(alone)} nodes on DirectML are in no fused graph: sizes are open as the session is made; {rule.cure}"
+        f"{f' ({advice} shows what comes of it)' if advice else ''}"
+    )
+    return rule.diagnostic(Location(node=alone[0]), message, actual=len(alone))
 
 
 def _of_islands(group: Sequence[Island]) -> Diagnostic:

@@ -16,6 +16,7 @@ Part: TypeAlias = tuple[str, str]
 
 GROUPS_SHOWN: Final = 8
 NAMES_SHOWN: Final = 3
+OPERATORS_SHOWN: Final = 4
 CHANGES_SHOWN: Final = 8
 SIZES_SHOWN: Final = 6
 _PLACES: Final = {
@@ -97,10 +98,20 @@ def _capture(reason: str | None) -> str:
 
 
 def _elsewhere(placement: ModelPlacement) -> Iterator[str]:
+    """Yields a line for each operator and reason; one for all nodes that compute with sizes, of which nothing has to be
+    mended."""
+    sizes = [nodes for nodes in placement.elsewhere() if nodes[0].why == "sizes"]
     for nodes in placement.elsewhere():
+        if nodes[0].why == "sizes" and len(sizes) > 1:
+            continue
         names = ", ".join(node.path for node in nodes[:NAMES_SHOWN])
         more = f", ... {len(nodes) - NAMES_SHOWN} more" if len(nodes) > NAMES_SHOWN else ""
         yield f"{_PLACES[nodes[0].provider]}: {len(nodes)} {nodes[0].op}: {_why(nodes[0])} ({names}{more})"
+    if len(sizes) > 1:
+        count = sum(map(len, sizes))
+        named = ", ".join(f"{len(nodes)} {nodes[0].op}" for nodes in sizes[:OPERATORS_SHOWN])
+        more = f", ... {len(sizes) - OPERATORS_SHOWN} more operators" if len(sizes) > OPERATORS_SHOWN else ""
+        yield f"on the CPU: {count} nodes: they compute with sizes, which ONNX Runtime leaves there ({named}{more})"
 
 
 def _why(node: NodePlacement) -> str:

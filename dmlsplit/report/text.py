@@ -30,6 +30,8 @@ Below: TypeAlias = Callable[[Diagnostic, str | None], Iterable[list[Part]]]
 """The lines that go below a diagnostic about a file."""
 TABLE_WIDTH: Final = 132
 """The width of a table of nodes, in columns, where the terminal's width is unknown."""
+_ORDER: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
+"""The most serious first. Errors and warnings stand before the table of a model's nodes, which may be long."""
 _VERDICT_STYLES: Final = {
     Verdict.OK: "bold green",
     Verdict.NOT_OK: "bold red",
@@ -212,11 +214,14 @@ def blocks(results: Iterable[Result], targets: int, shown: Shown, below: Below) 
         yield from _of_lines(alike.lines(), file, below)
         if nodes:
             table = NodeTable(nodes, shown)
+            said = sorted(table.lines(), key=lambda line: _ORDER.index(line.diagnostic.severity))
+            notes = [line for line in said if line.diagnostic.severity is Severity.NOTE]
+            yield from _of_lines(said[: len(said) - len(notes)], file, below)
             yield table.table(place(file, None))
             for change in table.changes():
                 word = ("breaks", "bold red") if change.breaks else ("changes", "bold cyan")
                 yield [*_place_parts(file, None), word, (f": {change.said}", "")]
-            yield from _of_lines(table.lines(), file, below)
+            yield from _of_lines(notes, file, below)
     yield [(tally.summary(), "bold")]
 
 

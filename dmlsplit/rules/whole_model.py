@@ -11,7 +11,7 @@ from typing import Final
 from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Notice
 from dmlsplit.rules._sources import Source
-from dmlsplit.rules.onnxruntime import KERNELS, OBSERVED, PREFERENCE
+from dmlsplit.rules.onnxruntime import KERNELS, OBSERVED, PARTITIONER, PREFERENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,4 +75,18 @@ CPU_ISLAND = ModelRule(
     cure="move the nodes to DirectML by what the finding names, or in front of or behind all others",
     bad=ModelText(_RESIZED.replace("MODE", "cubic"), 17),
     good=ModelText(_RESIZED.replace("MODE", "linear"), 17),
+)
+
+OPEN_SIZES = ModelRule(
+    "model/open-sizes",
+    "Most nodes on DirectML are in no fused graph, since sizes are open as the session is made.",
+    "A fused graph needs static sizes: it is compiled once, as the session is made. Other nodes run one by one, and "
+    "their operators are made at the first Run and when sizes change. Where a model always runs with the same sizes, "
+    "AddFreeDimensionOverrideByName makes the model's symbols static, a size that has no name has to be in the file.",
+    (OBSERVED, PARTITIONER),
+    Severity.NOTE,
+    Basis.OBSERVED,
+    cure="where they are always the same, fix them at session creation (AddFreeDimensionOverrideByName) or in the file",
+    bad=ModelText("(float[N,4] x) => (float[N,4] y) { a = Relu(x) y = Sigmoid(a) }", 17),
+    good=ModelText("(float[2,4] x) => (float[2,4] y) { a = Relu(x) y = Sigmoid(a) }", 17),
 )

@@ -112,7 +112,7 @@ def test_several_versions_tell_what_an_upgrade_breaks(cli, tmp_path):
     lines = cli("check", "m.onnx", *several).out.splitlines()
     assert lines[0] == ("m.onnx: onnxruntime 1.20.1: session fails: the model has opset 22, 1.20.1 loads 21")
     assert lines[1].startswith("m.onnx: onnxruntime 1.24.4: session created; 1 node: 1 on DirectML")
-    _, head, row, changed, *_ = lines[3:]
+    _, head, row, changed, *_ = lines[4:]
     assert changed == (
         "m.onnx: breaks: 1 node from as it is with directml 1.15.4 to session-fails with onnxruntime 1.20.1: s"
     )

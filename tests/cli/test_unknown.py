@@ -23,7 +23,7 @@ def test_the_summary_and_the_table(cli, unknown):
     status, out, _ = cli(*unknown)
     assert status == 0
     assert out.splitlines()[-1].startswith("2 operators: 1 ok, 1 unknown")
-    assert [line.split().count("unknown") > 0 for line in out.splitlines()[4:6]] == [True, False]
+    assert [line.split().count("unknown") > 0 for line in out.splitlines()[5:7]] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -111,3 +111,27 @@ def test_other_formats(cli, model, tmp_path):
     assert json.loads(cli("check", name, *NEW, "--format", "sarif").out)["runs"][0]["results"] == []
     pytest.importorskip("jinja2")
     assert "session created; 2 nodes: 2 on DirectML" in cli("check", name, *NEW, "--format", "html").out
+
+
+def test_problems_stand_before_the_table_the_most_serious_first(cli, model):
+    body = """(float[4,2] x, float[N,2] z) => (float[M,2] a, float[2,2] c, float[2,2] d) {
+        a, b = Split<num_outputs=2>(z) c, d = Split<num_outputs=2>(x) e, f = Split<num_outputs=3>(x)
+    }"""
+    lines = head(cli, model(body, 18), *NEW)
+    kinds = [line.split("[")[0] for line in lines if "[" in line and line.split("[")[0] in ("error", "warning", "note")]
+    table = next(i for i, line in enumerate(lines) if line.startswith("Node "))
+    problems = [i for i, line in enumerate(lines) if line.startswith(("error[", "warning["))]
+    assert problems
+    assert max(problems) < table
+    assert kinds.index("error") < kinds.index("warning")
+
+
+def test_nodes_that_compute_with_sizes_are_one_line(cli, model):
+    body = """(float[N,6] x) => (float[M] y) {
+        s = Shape(x) one = Constant<value_ints=[1]>() n = Add(s, one)
+        m = ReduceProd<keepdims=1>(n) y = ConstantOfShape(m)
+    }"""
+    lines = head(cli, model(body, 17), *NEW)
+    assert [line for line in lines if line.startswith("on the CPU")] == [
+        "on the CPU: 2 nodes: they compute with sizes, which ONNX Runtime leaves there (1 Add, 1 ReduceProd)"
+    ]

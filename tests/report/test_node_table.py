@@ -62,7 +62,8 @@ def test_right_wrong_and_unknown_are_counted_apart():
     nodes = [judged(0), judged(1, use=Use.UNKNOWN), judged(2, found=[diagnostic(2, Severity.ERROR)])]
     lines = shown(nodes)
     assert lines[-1] == "3 operators: 1 ok, 1 not ok, 1 unknown; 1 error"
-    assert lines[0].startswith("m.onnx: 3 of 40 nodes ")
+    assert lines[0].startswith("m.onnx: error")
+    assert lines[1].startswith("m.onnx: 3 of 40 nodes ")
 
 
 def test_the_heading_where_the_number_is_not_known():
@@ -111,9 +112,9 @@ def test_what_is_ok_can_be_left_out():
     warned = judged(2, found=[diagnostic(2, Severity.WARNING)])
     nodes = [judged(0), judged(1, found=[diagnostic(1)]), warned, judged(3, use=Use.UNKNOWN)]
     lines = shown(nodes, how=Shown(only_problems=True))
-    assert [line.split()[0] for line in lines[2:4]] == ["/n2", "/n3"]
-    assert "4 of 40 nodes" in lines[0]
-    assert "2 that are ok left out" in lines[0]
+    assert [line.split()[0] for line in lines[3:5]] == ["/n2", "/n3"]
+    assert "4 of 40 nodes" in lines[1]
+    assert "2 that are ok left out" in lines[1]
     assert not any("note[" in line for line in lines)
     assert lines[-1] == "4 operators: 3 ok, 1 unknown; 1 warning, 1 note"
 

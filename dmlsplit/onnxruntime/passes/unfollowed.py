@@ -32,7 +32,7 @@ def followed(graph: Graph) -> set[Node]:
     """The nodes that are certainly in ONNX Runtime's graph as they are here."""
     nodes = graph.nodes
     patterns = _around((node for node in nodes if node.op_type in IN_PATTERNS), _REACH_OF_WEIGHTS)
-    merged = _around((node for node in nodes if node.op_type in _MERGED), _REACH_OF_MERGED)
+    changed = merged(graph)
     found = set()
     for node in nodes:
         if node.op_type in KEPT:
@@ -40,11 +40,16 @@ def followed(graph: Graph) -> set[Node]:
             continue
         on_cpu = CPU_INPUTS.get(node.op_type, ())
         read = [value.name for i, value in enumerate(node.inputs) if value.name and i not in on_cpu]
-        if node in merged or (node in patterns and any(map(graph.facts.is_constant, read))):
+        if node in changed or (node in patterns and any(map(graph.facts.is_constant, read))):
             continue
         if {node.op_type, *(each.op_type for each in (*node.producers, *node.readers))} <= _ALONE:
             found.add(node)
     return found
+
+
+def merged(graph: Graph) -> set[Node]:
+    """The nodes that ONNX Runtime may fuse with an Erf or a mean even without weights."""
+    return _around((node for node in graph.nodes if node.op_type in _MERGED), _REACH_OF_MERGED)
 
 
 def fusible(graph: Graph) -> set[Node]:
