@@ -126,6 +126,14 @@ class Facts(Protocol):
     def on_dml(self, index: int) -> bool | None:
         """Whether DirectML runs the node of an index; None where it is not known."""
 
+    @property
+    def is_main(self) -> bool:
+        """True for the model's own graph, False for a graph in a node."""
+
+    @property
+    def reshapes_products(self) -> bool:
+        """Whether a MatMul of more than two dimensions becomes a Gemm between two Reshapes."""
+
 
 class Graph:
     """The nodes of one graph; `facts` are about their tensors."""
@@ -156,9 +164,10 @@ class Graph:
             return Value("")
         return self.values.setdefault(name, Value(name))
 
-    def copy(self) -> Graph:
-        """A graph with copies of these nodes, which can be changed independently."""
-        made = Graph(self.facts, (), self.constants)
+    def copy(self, facts: Facts | None = None) -> Graph:
+        """A graph with copies of these nodes, which can be changed independently; `facts` are those of another
+        session."""
+        made = Graph(facts or self.facts, (), self.constants)
         made.values = {name: Value(name, is_output=True) for name, value in self.values.items() if value.is_output}
         for node in self._nodes:
             tensors = ([value.name for value in values] for values in (node.inputs, node.outputs, node.captured))

@@ -145,6 +145,9 @@ def _of_session(graph: SessionGraph, parts: SessionGraphs, runtime: Runtime) -> 
         place = next((path for path in group.paths if path in parts.judged), None)
         if place is not None:
             yield GraphFinding(None, place, runtime.directml, reason="it is not known which nodes are fused")
+    for name, path, op in parts.perhaps_unwritten:
+        reason = f"whether an activation is put into {NodeName(op, path)}, which leaves the output {name} unwritten"
+        yield GraphFinding(None, anchor or path, runtime.directml, reason=reason)
     if not parts.dead and not parts.unwritten:
         return
     around = _InModel(graph.before_optimization(), graph.shape)

@@ -159,6 +159,8 @@ class SessionGraphs:
     """The parts in the order in which they are compiled."""
     unwritten: list[tuple[str, str, str]] = field(default_factory=list)
     """Outputs of the graph that are never computed, each with the path and operator of the node that computed it."""
+    perhaps_unwritten: list[tuple[str, str, str]] = field(default_factory=list)
+    """Those of which this is not certain."""
     incomplete: list[int] = field(default_factory=list)
     """The indices of nodes with too few inputs for the activation that is fused into them."""
     judged: dict[str, None] = field(default_factory=dict)

@@ -58,14 +58,15 @@ _SMALL: Final = 8
 
 def session_graphs(graph: SessionGraph) -> SessionGraphs:
     """The DirectML graphs of one graph of a model, in a session with `graph.options`."""
-    order = graph.once("order", optimized(graph).walk)
+    way = graph.reshapes_products
+    order = graph.once(("order", way), optimized(graph).walk)
     places = graph.once(("in graph", graph.runtime), lambda: _places(graph, order))
-    return graph.once(("graphs", places), lambda: _graphs(graph, optimized(graph), order, places))
+    return graph.once(("graphs", way, places), lambda: _graphs(graph, optimized(graph), order, places))
 
 
 def optimized(graph: SessionGraph) -> Graph:
     """A copy of the graph after all passes."""
-    return graph.once("optimized", lambda: _optimized(graph))
+    return graph.once(("optimized", graph.reshapes_products), lambda: _optimized(graph))
 
 
 def _places(graph: SessionGraph, order: Sequence[Node]) -> tuple[bool | None, ...]:
@@ -74,7 +75,7 @@ def _places(graph: SessionGraph, order: Sequence[Node]) -> tuple[bool | None, ..
 
 
 def _optimized(graph: SessionGraph) -> Graph:
-    made = graph.graph.copy()
+    made = graph.graph.copy(graph)
     run(PASSES, made, graph.options.optimization)
     return made
 
@@ -85,9 +86,11 @@ def _graphs(
     """The parts of nodes in this order. `places` says of each node whether it can be in a fused graph; it is empty
     where none can."""
     judged = [node.index for node in order if node.op_type in JUDGED]
-    lost = [(node.unwritten, node.absorbed[0]) for node in order if node.unwritten]
+    lost = [node for node in order if node.unwritten]
+    doubted = [node for node in lost if _may_stay_apart(graph, node)]
     found = SessionGraphs(
-        unwritten=[(name, graph.path(index), graph.nodes[index].op_type) for name, index in lost],
+        unwritten=[_unwritten(graph, node) for node in lost if node not in doubted],
+        perhaps_unwritten=[_unwritten(graph, node) for node in doubted],
         incomplete=[
             node.absorbed[0] for node in order if node.op_type == "Gemm" and node.absorbed and not _has_c(node)
         ],
@@ -100,6 +103,17 @@ def _graphs(
         parts = _Parts(graph, optimized)
         found.parts = [parts.made(group, largest[group[0]]) for group in groups]
     return found
+
+
+def _unwritten(graph: SessionGraph, node: Node) -> tuple[str, str, str]:
+    """The output that is never computed, with the path and operator of the first node that the node stands for."""
+    first = node.absorbed[0]
+    return node.unwritten, graph.path(first), graph.nodes[first].op_type
+
+
+def _may_stay_apart(graph: SessionGraph, node: Node) -> bool:
+    """True where it is not certain that the activation behind a node is put into it."""
+    return Doubt.TRANSPOSED in node.doubts or any(graph.on_dml(index) is None for index in node.origins)
 
 
 def _names(values: Iterable[Value]) -> tuple[str, ...]:

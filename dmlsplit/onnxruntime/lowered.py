@@ -52,6 +52,8 @@ _NOT_IN_PLACE: Final = _numbers(
 _COPIES: Final = ("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose")
 FUSED_ADD: Final = "FusedAdd"
 """An Add or Sum with a fused activation."""
+RESHAPED_GEMM: Final = "ReshapedGemm"
+"""A Gemm between two Reshapes, in place of a MatMul of more dimensions and an Add: it takes no activation."""
 IDENTITY: Final = 1
 SLICE: Final = 111
 
@@ -61,6 +63,7 @@ LOWERED: Final[Mapping[str, Lowered]] = {
     **{name: Lowered(number, Kind.NOT_IN_PLACE) for name, number in _NOT_IN_PLACE.items()},
     **dict.fromkeys(_COPIES, Lowered(IDENTITY, Kind.COPIES)),
     "Resize": Lowered(None, Kind.NOT_IN_PLACE),  # 161 up to 1.19.2, 175 from 1.20.0 on
+    RESHAPED_GEMM: Lowered(54, Kind.NOT_IN_PLACE),
     FUSED_ADD: Lowered(89, Kind.UNKNOWN),  # DML_OPERATOR_ELEMENT_WISE_ADD1
     "Split": Lowered(62, Kind.OBSERVED),
     "Concat": Lowered(63, Kind.OBSERVED),

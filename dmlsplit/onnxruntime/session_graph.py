@@ -136,6 +136,16 @@ class SessionGraph:
         return self._shapes[key]
 
     @property
+    def is_main(self) -> bool:
+        """True for the model's own graph, False for a graph in a node."""
+        return self.parent is None
+
+    @property
+    def reshapes_products(self) -> bool:
+        """Whether a MatMul of more than two dimensions becomes a Gemm between two Reshapes."""
+        return self.runtime.traits.reshapes_products
+
+    @property
     def opset(self) -> int:
         """The opset of the default domain."""
         return self.scope.origin.opset

@@ -35,6 +35,8 @@ class RuntimeTraits:
     """True where a Reshape keeps a size that is copied from another tensor."""
     outer_lengths_are_known: bool = False
     """True where the kernel of a Split with lengths from an outer graph's constant is made with the session."""
+    reshapes_products: bool = False
+    """True where a MatMul of more than two dimensions and the Add behind it become a Gemm between two Reshapes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +144,13 @@ NEWEST: Final = _RUNTIMES[-1]
 
 _1_18: Final = RuntimeTraits(constants_are_nodes=True, uninferred=frozenset({"Einsum"}))
 _1_20: Final = replace(_1_18, uninferred=frozenset())
-_1_30: Final = replace(_1_20, reads_overloads=True, keeps_sizes_of_others=True, outer_lengths_are_known=True)
+_1_21: Final = replace(_1_20, reshapes_products=True)
+_1_30: Final = replace(_1_21, reads_overloads=True, keeps_sizes_of_others=True, outer_lengths_are_known=True)
 _TRAITS: Final = (
     ("1.9.0", replace(_1_18, constants_are_nodes=False)),
     ("1.18.0", _1_18),
     ("1.20.0", _1_20),
+    ("1.21.0", _1_21),
     ("1.30.0", _1_30),
 )
 """The traits from a version on, the oldest first: observed from 1.18.0 on."""

@@ -1,7 +1,8 @@
 """Activations are fused into the node in front of them.
 
 Source: GraphTransformer.cpp and OperatorUtility.cpp of ONNX Runtime's DirectML execution provider, which do not check
-whether the tensor between the two is a graph output: it is never computed then. Observed.
+whether the tensor between the two is a graph output: it is never computed then. Graphs in nodes are left as they are.
+Observed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from dmlsplit.onnxruntime.neighbours import ABSORBS
 def dml_operator_fusion(graph: Graph) -> None:
     """Fuses each activation into the node in front of it where the operators allow it and nothing else reads the
     tensor between them, and both are on DirectML."""
+    if not graph.facts.is_main:
+        return
     gone: set[Node] = set()
     for node in graph.nodes:
         wanted = ABSORBS.get(node.op_type)

@@ -1,36 +1,59 @@
-"""A MatMul of matrices and the Add behind it become a Gemm. Source: matmul_add_fusion.cc of ONNX Runtime."""
+"""A MatMul and the Add behind it become a Gemm, of more than two dimensions between two Reshapes.
+
+Source: matmul_add_fusion.cc of ONNX Runtime; observed.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 from dmlsplit.descriptors.dims import is_static
-from dmlsplit.models.graph import Graph, Node
+from dmlsplit.models.graph import Graph, Node, Value
+from dmlsplit.onnxruntime.lowered import RESHAPED_GEMM
 
 _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
 
 
 def matmul_add_fusion(graph: Graph) -> None:
-    """Fuses each MatMul of matrices with the Add that alone reads it, if the other addend broadcasts to the matrix,
-    into a Gemm."""
+    """Fuses each MatMul with the Add that alone reads it, if the other addend broadcasts to the result, into a Gemm."""
     gone: set[Node] = set()
     for node in graph.nodes:
         after = node.only_reader if node not in gone and node.op_type == "MatMul" else None
-        if after is None or after.op_type != "Add" or not _fits(graph, node, after):
+        made = None if after is None or after.op_type != "Add" else _made(graph, node, after)
+        if after is None or made is None:
             continue
         bias = next(value for value in after.inputs if value is not node.outputs[0])
         graph.join(node, after)
         graph.read(node, [*node.inputs[:2], bias])
-        node.op_type = "Gemm"
+        node.op_type = made
         gone.add(after)
+        if made == RESHAPED_GEMM:
+            _reshape(graph, node)
 
 
-def _fits(graph: Graph, node: Node, after: Node) -> bool:
+def _made(graph: Graph, node: Node, after: Node) -> str | None:
+    """What a MatMul and an Add become; None where they stay."""
     bias = next((value for value in after.inputs if value is not node.outputs[0]), None)
     if bias is None or graph.facts.data_type(node.inputs[0].name) not in _TYPES:
-        return False
+        return None
     left, right, added = (graph.facts.shape(value.name) for value in (*node.inputs[:2], bias))
-    if left is None or right is None or not is_static(added) or added is None or (len(left), len(right)) != (2, 2):
-        return False
-    rows, columns = left[0], right[1]
-    return added in ((columns,), (1, columns), (rows, columns), (rows, 1))
+    if left is None or right is None or not is_static(added) or added is None or len(right) != 2:
+        return None
+    rows, columns = left[0] if left else None, right[1]
+    if len(left) == 2:
+        return "Gemm" if added in ((columns,), (1, columns), (rows, columns), (rows, 1)) else None
+    reshaped = graph.facts.reshapes_products and len(left) > 2 and is_static((*left, *right))
+    return RESHAPED_GEMM if reshaped and added == (columns,) else None
+
+
+def _reshape(graph: Graph, node: Node) -> None:
+    """Puts Reshapes around a Gemm; all have the sizes that the MatMul had, which are as many elements."""
+    first, (result,) = node.inputs[0], node.outputs
+    before = graph.insert(node, "Reshape", [first])
+    before.outputs[0].like = first.like or first
+    product = Value(f"{result.name}/product", like=result)
+    graph.read(node, [before.outputs[0], *node.inputs[1:]])
+    behind = graph.insert(node, "Reshape", [])
+    graph.write(node, [product])
+    graph.read(behind, [product])
+    graph.write(behind, [result])

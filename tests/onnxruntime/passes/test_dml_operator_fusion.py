@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from dmlsplit.formats.onnx import loading
+from dmlsplit.formats.onnx.tensors import no_external_data
+from dmlsplit.formats.sessions import Inputs
 from dmlsplit.onnxruntime.passes.dml_operator_fusion import dml_operator_fusion
-from tests.onnxruntime.passes import after, graph_of
+from dmlsplit.onnxruntime.session import OnnxSession
+from dmlsplit.targets.runtime_versions import NEWEST
+from tests.models import text
+from tests.onnxruntime.passes import NONE, after, graph_of, left
 
 HEAD = "(float[2,6] x, float[2,6] y, float[6,6] w) => (float[2,6] o)"
 
@@ -33,3 +39,16 @@ def test_an_output_between_them_is_never_written():
     dml_operator_fusion(graph)
     (node,) = graph.nodes
     assert (node.unwritten, node.index, node.absorbed) == ("a", 1, [0])
+
+
+def test_in_a_branch_of_an_if_nothing_is_fused():
+    body = "{0} () => (float[2,6] {0}0) {{ a{0} = Add(x, y) {0}0 = Relu(a{0}) }}"
+    choice = f"o = If (c) <then_branch = {body.format('t')}, else_branch = {body.format('e')}>"
+    made = text(f"(float[2,6] x, float[2,6] y, bool c) => (float[2,6] o) {{ {choice} }}")
+    for graph in OnnxSession(loading.without_weights(made), no_external_data).graphs(NEWEST, NONE, Inputs()):
+        dml_operator_fusion(graph.graph)
+        assert left(graph.graph) in (
+            ["o = If(c)"],
+            ["at = Add(x,y)", "t0 = Relu(at)"],
+            ["ae = Add(x,y)", "e0 = Relu(ae)"],
+        )

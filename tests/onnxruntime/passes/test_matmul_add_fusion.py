@@ -8,8 +8,10 @@ from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
 from tests.onnxruntime.passes import after
 
 HEAD = (
-    "(float[2,3] x, float[2,4] y, float[5,2,3] z) => (float[?,?] o) <float[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}, "
-    "float[4] r = {1,2,3,4}, float[2,1] c = {1,2}, float one = {1}, float[1,2,4] t = {1,2,3,4,5,6,7,8}>"
+    "(float[2,3] x, float[2,4] y, float[5,2,3] z, float[5,3,3] z2) => (float[?,?] o) "
+    "<float[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}, "
+    "float[4] r = {1,2,3,4}, float[2,1] c = {1,2}, float one = {1}, float[1,2,4] t = {1,2,3,4,5,6,7,8}, "
+    "float[1,4] q = {1,2,3,4}, float[3] r3 = {1,2,3}>"
 )
 
 
@@ -21,11 +23,27 @@ HEAD = (
         ("a = MatMul(x, w) o = Add(a, y)", ["o = Gemm(x,w,y)"]),
         ("a = MatMul(x, w) o = Add(a, one)", ["a = MatMul(x,w)", "o = Add(a,one)"]),
         ("a = MatMul(x, w) o = Add(a, t)", ["a = MatMul(x,w)", "o = Add(a,t)"]),
-        ("a = MatMul(z, w) o = Add(a, r)", ["a = MatMul(z,w)", "o = Add(a,r)"]),
+        (
+            "a = MatMul(z, w) o = Add(r, a)",
+            ["o/product = ReshapedGemm(o/Reshape,w,r)", "o/Reshape = Reshape(z)", "o = Reshape(o/product)"],
+        ),
+        ("a = MatMul(z, w) o = Add(a, q)", ["a = MatMul(z,w)", "o = Add(a,q)"]),
+        ("a = MatMul(z, z2) o = Add(a, r3)", ["a = MatMul(z,z2)", "o = Add(a,r3)"]),
         ("a = MatMul(x, w) o = Add(a, a)", ["a = MatMul(x,w)", "o = Add(a,a)"]),
         ("a = MatMul(x, w) b = Add(a, r) o = Mul(a, b)", ["a = MatMul(x,w)", "b = Add(a,r)", "o = Mul(a,b)"]),
     ],
-    ids=["a row", "a column", "a matrix", "a scalar", "more dimensions", "stacked", "twice", "another reader"],
+    ids=[
+        "a row",
+        "a column",
+        "a matrix",
+        "a scalar",
+        "more dimensions",
+        "stacked",
+        "stacked, a matrix",
+        "stacked, both",
+        "twice",
+        "another reader",
+    ],
 )
 def test_a_gemm_is_made_of_matrices(body, expected):
     assert after(matmul_add_fusion, f"{HEAD} {{ {body} }}") == expected
