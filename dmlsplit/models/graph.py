@@ -162,7 +162,10 @@ class Graph:
         """The value of a name; a new one the first time."""
         if not name:
             return Value("")
-        return self.values.setdefault(name, Value(name))
+        found = self.values.get(name)
+        if found is None:
+            found = self.values[name] = Value(name)
+        return found
 
     def copy(self, facts: Facts | None = None) -> Graph:
         """A graph with copies of these nodes, which can be changed independently; `facts` are those of another

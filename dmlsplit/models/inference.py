@@ -181,8 +181,8 @@ class Inference:
 
         `data_propagation`: sizes follow computed values, too.
         """
-        most = Limit.ONNX_INFERENCE_NAMES.of(model.ByteSize())
-        if _names_copied(model.graph) > most:
+        copied = _names_copied(model.graph)
+        if copied and copied > (most := Limit.ONNX_INFERENCE_NAMES.of(model.ByteSize())):
             raise InferenceError(f"would copy more than {most} names for the graphs in nodes")
         asked, names = shadowing.without(model)
         inferred = onnx.ModelProto()

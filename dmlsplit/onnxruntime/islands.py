@@ -166,7 +166,7 @@ def _attribute(graph: SessionGraph, index: int) -> str:
         without.CopyFrom(node)
         del without.attribute[:]
         without.attribute.extend(other for other in node.attribute if other.name != each.name)
-        if operator is not None and _is_dml(graph.cell_of(without)):
+        if operator is not None and _is_dml(graph.cell_of(index, without)):
             return f"another {printable(text(each.name), 60)}"
     return "fewer outputs"
 

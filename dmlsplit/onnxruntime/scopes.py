@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
+from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -136,7 +137,7 @@ class SessionModel:
         outputs = {value.name for value in wanted.graph.output}
         refill(wanted.graph.value_info, [value for value in wanted.graph.value_info if value.name not in outputs])
         symbols_of = _take_symbols(wanted.graph)
-        taken = Names.of(wanted.graph)
+        taken = cache(lambda: Names.of(wanted.graph))
         # A session knows no more of what is computed than it folds. Where all of that is folded, reading a model and
         # asking about it are one inference.
         measures = any(node.op_type in KEEPS_ON_CPU for node in all_nodes(model.graph.node))
@@ -153,9 +154,9 @@ class SessionModel:
         return scope
 
 
-def _add_known(scope: Scope, graph: onnx.GraphProto, wanted: Mapping[str, Sizes], taken: Names) -> bool:
-    """Adds to the model's inference values computed from known shapes; returns whether there were any. `taken` are
-    the names of the model."""
+def _add_known(scope: Scope, graph: onnx.GraphProto, wanted: Mapping[str, Sizes], taken: Callable[[], Names]) -> bool:
+    """Adds to the model's inference values computed from known shapes; returns whether there were any. `taken`
+    returns the names of the model."""
     added = False
     for index, node in enumerate(scope.graph.node):
         if node.op_type not in wanted or domain_of(node) != "" or not _lacks_shape(node, scope):
@@ -167,7 +168,7 @@ def _add_known(scope: Scope, graph: onnx.GraphProto, wanted: Mapping[str, Sizes]
                 continue
             array = scope.elements(name)
             if array is not None and array.dtype.kind in "iuf":
-                twin.input[place] = taken.fresh(f"{name}/known")
+                twin.input[place] = taken().fresh(f"{name}/known")
                 graph.initializer.append(numpy_helper.from_array(array, twin.input[place]))
                 added = True
     return added
@@ -231,7 +232,7 @@ def _for_inference(model: onnx.ModelProto, uninferred: frozenset[str], budget: B
     It does not look for constants of an outer graph, and it does not know ONNX Runtime's own operators.
     """
     copy = deepcopy(model)
-    taken = Names.of(copy.graph)
+    taken = cache(lambda: Names.of(copy.graph))
     for node in all_nodes(copy.graph.node):
         if node.domain != domain_of(
             node
@@ -239,7 +240,7 @@ def _for_inference(model: onnx.ModelProto, uninferred: frozenset[str], budget: B
             node.domain = domain_of(node)
         if node.domain == "" and node.op_type in uninferred and node.input:
             # a cast or reshape to a computed shape: only the type is known
-            node.op_type, node.input[1:] = "Reshape", [taken.fresh(f"{node.input[0]}/unknown")]
+            node.op_type, node.input[1:] = "Reshape", [taken().fresh(f"{node.input[0]}/unknown")]
             del node.attribute[:]
         if node.domain == "com.microsoft" and node.op_type in _SHAPED_AS:
             node.domain, node.op_type = "", _SHAPED_AS[node.op_type]

@@ -53,6 +53,7 @@ class SessionGraph:
         self.defaults: Mapping[str, onnx.TensorProto] = model.defaults if parent is None else {}
         self._paths: dict[int, str] = {}
         self._shapes: dict[tuple[str, str], Shape | None] = {}
+        self._element_types: dict[int, tuple[list[str | None], list[str | None]]] = {}
         self.graph = self.before_optimization()
         """The graph after the passes that run before placement."""
         self.nodes = self.graph.nodes
@@ -243,7 +244,7 @@ class SessionGraph:
     # The placement of nodes.
 
     def _all_implemented(self) -> tuple[Cell | None, ...]:
-        return tuple([self.cell_of(node.proto) for node in self.nodes])
+        return tuple([self.cell_at(index, self.opset) for index in range(len(self.nodes))])
 
     def implemented(self, index: int) -> bool | None:
         """True where the execution provider has a kernel for a node; None where that is unknown."""
@@ -254,14 +255,15 @@ class SessionGraph:
         """The node's cell of the table of operators; None where it is unknown."""
         return self._implemented[index]
 
-    def cell_of(self, node: onnx.NodeProto) -> Cell | None:
-        """The cell of a node of this graph, or of one with other attributes."""
-        return self._cell_at(node, self.opset)
-
-    def _cell_at(self, node: onnx.NodeProto, opset: int) -> Cell | None:
-        inputs, outputs = self._types(node.input), self._types(node.output)
+    def cell_of(self, index: int, node: onnx.NodeProto, opset: int | None = None) -> Cell | None:
+        """The cell of the node of an index, if it had the attributes of `node`; at the model's opset, or another."""
         captured = self._types([name for name in _captured(node) if self._has(name)])
-        return asked(node, inputs, outputs, opset, self.runtime, captured)
+        at = self.opset if opset is None else opset
+        return asked(node, *self.types_of_tensors(index), at, self.runtime, captured)
+
+    def cell_at(self, index: int, opset: int) -> Cell | None:
+        """The cell of the node at another opset of the model."""
+        return self.cell_of(index, self.nodes[index].proto, opset)
 
     def _has(self, name: str) -> bool:
         """True for a tensor of this graph, or of one around it."""
@@ -269,19 +271,17 @@ class SessionGraph:
         own = name in self.inputs or name in self.initializers or (value is not None and value.is_computed)
         return own or (self.parent is not None and self.parent._has(name))
 
-    def cell_at(self, index: int, opset: int) -> Cell | None:
-        """The cell of the node at another opset of the model."""
-        return self._cell_at(self.nodes[index].proto, opset)
+    def types_of_tensors(self, index: int) -> tuple[list[str | None], list[str | None]]:
+        """The element types of a node's inputs and outputs, "" for one that is left out; None where it is not known."""
+        if index not in self._element_types:
+            node = self.nodes[index].proto
+            self._element_types[index] = self._types(node.input), self._types(node.output)
+        return self._element_types[index]
 
     def _types(self, names: Sequence[str]) -> list[str | None]:
         """The element types of tensors, in the table's words."""
         found = [self.scope.element_type(name) if name else "" for name in names]
         return [each and each.lower() for each in found]
-
-    def types_of_tensors(self, index: int) -> tuple[list[str | None], list[str | None]]:
-        """The element types of a node's inputs and outputs, "" for one that is left out; None where it is not known."""
-        node = self.nodes[index].proto
-        return self._types(node.input), self._types(node.output)
 
     def operator(self, index: int) -> Operator | None:
         """The node's row of the table of operators; None where it has none."""
@@ -319,7 +319,7 @@ class SessionGraph:
 
 def _captured(node: onnx.NodeProto) -> Sequence[str]:
     """The names that the graphs inside a node read, and the node itself does not."""
-    if not node.attribute:
+    if not any(True for _ in subgraphs(node)):
         return ()
     own = set(node.input)
     return [name for name in dict.fromkeys(reads(node)) if name not in own]
