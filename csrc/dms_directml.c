@@ -1,6 +1,7 @@
 /* dms_directml.c - from DirectML's operator descriptors to geometries */
 #include "dms_checked.h"
 #include "dms_internal.h"
+#include "dms_memory.h"
 #include "dms_verdict.h"
 
 #include <stdlib.h>
@@ -66,7 +67,7 @@ static dmlsplit_status plan_parts(const operator_desc *desc, const int64_t *stri
     for (uint32_t d = 0; d < rank; d++)
         sizes[d] = desc->buffer->Sizes[d];
 
-    uint64_t *const lengths = desc->op.count <= (size_t)PTRDIFF_MAX / each ? malloc(desc->op.count * each) : NULL;
+    uint64_t *const lengths = dms_allocate(desc->op.count, each);
     if (lengths == NULL)
         return DMLSPLIT_OUT_OF_MEMORY;
     int64_t *const part_strides = (int64_t *)(lengths + desc->op.count);

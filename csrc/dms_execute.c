@@ -1,5 +1,6 @@
 /* dms_execute.c - running a plan, and what its buffers must be */
 #include "dms_kernel.h"
+#include "dms_memory.h"
 
 #include <stdlib.h>
 
@@ -123,7 +124,7 @@ static dmlsplit_status check_sorted(const dmlsplit_plan *plan, const dms_buffers
 {
     interval few[FEW_PARTS], *intervals = few;
     if (plan->part_count > FEW_PARTS)
-        intervals = malloc((size_t)plan->part_count * sizeof *intervals);   /* half as much again as plan->parts takes */
+        intervals = dms_allocate(plan->part_count, sizeof *intervals);   /* half as much again as plan->parts takes */
     if (intervals == NULL)
         return DMLSPLIT_OUT_OF_MEMORY;
     size_t count = 0;

@@ -10,6 +10,20 @@ static bool is_loop(const dms_space *space, uint32_t dimension)
     return dimension == space->axis || space->sizes[dimension] != 1;
 }
 
+/* Returns the step that was added, for its order; NULL where nobody asked. */
+static dms_rewriting *note(const dms_space *space, dms_rewriting_kind kind, uint32_t outer, uint32_t inner)
+{
+    if (space->trace == NULL)
+        return NULL;
+    DMS_ASSERT(space->trace->count < DMS_MOST_REWRITINGS);
+    dms_rewriting *const step = &space->trace->steps[space->trace->count++];
+    step->kind = (uint8_t)kind;
+    step->outer = (uint8_t)outer;
+    step->inner = (uint8_t)inner;
+    step->count = 0;
+    return step;
+}
+
 /* Dimension d becomes that which order[d] was; the others go. */
 static void move_dimensions(dms_space *space, const uint32_t *order, uint32_t count)
 {
@@ -20,6 +34,9 @@ static void move_dimensions(dms_space *space, const uint32_t *order, uint32_t co
         same++;
     if (same == space->rank)
         return;
+    dms_rewriting *const step = note(space, DMS_REORDER, 0, 0);
+    for (uint32_t d = 0; step != NULL && d < count; d++)
+        step->order[step->count++] = (uint8_t)order[d];
     for (uint32_t d = 0; d < count; d++) {
         sizes[d] = space->sizes[order[d]];
         if (order[d] == space->axis)
@@ -85,6 +102,7 @@ static bool continues(const dms_space *space, uint32_t outer, uint32_t inner)
 static void merge(dms_space *space, uint32_t outer, uint32_t inner)
 {
     DMS_COUNT_STEPS(space->operand_count);
+    (void)note(space, DMS_MERGE, outer, inner);
     for (uint64_t i = 0; i < space->operand_count; i++) {
         dms_operand *operand = &space->operands[i];
         operand->strides[outer] = operand->strides[inner];
@@ -113,6 +131,7 @@ static void turn_signs(dms_space *space)
     for (uint32_t d = 0; d < space->rank; d++) {
         if (d == space->axis || space->operands[0].strides[d] >= 0)
             continue;
+        (void)note(space, DMS_TURN, d, 0);
         for (uint64_t i = 0; i < space->operand_count; i++) {
             dms_operand *operand = &space->operands[i];
             operand->offset += (int64_t)(space->sizes[d] - 1) * operand->strides[d];
@@ -135,6 +154,7 @@ static void absorb_contiguous(dms_space *space)
 {
     for (uint32_t d = 0; d < space->rank; d++)
         if (d != space->axis && is_contiguous(space, d)) {
+            (void)note(space, DMS_ABSORB, d, 0);
             space->element_size *= space->sizes[d];
             space->sizes[d] = 1;
             arrange(space);
@@ -154,6 +174,7 @@ static void widen_axis(dms_space *space)
     for (uint64_t i = 0; i < space->operand_count; i++)
         odd |= space->operands[i].length;
     for (; odd % 2 == 0 && space->element_size < WIDEST; odd /= 2) {
+        (void)note(space, DMS_WIDEN, 0, 0);
         space->element_size *= 2;
         DMS_COUNT_STEPS(space->operand_count);
         for (uint64_t i = 0; i < space->operand_count; i++) {

@@ -1,6 +1,7 @@
 /* dms_internal.h - what the files of the core share
  *
  * geometry --dms_plan.c--> space (all tensors folded together) --dms_fold.c--> a nest of loops for each shape of part
+ *          (dms_confirm.c replays what was folded, where that is asked for)
  *          --dms_kernels.c--> a kernel for the whole space, or one for each nest --dms_execute.c--> copies
  */
 #pragma once
@@ -107,6 +108,29 @@ typedef struct dms_operand {
 
 #define DMS_NO_AXIS UINT32_MAX
 
+/* One step of folding, which leaves the bytes that a space addresses as they are. dms_confirm.c says when. */
+typedef enum dms_rewriting_kind {
+    DMS_REORDER,                        /* dimension d becomes that which order[d] was; those that order does not name go */
+    DMS_MERGE,                          /* outer takes inner, which is left with size 1 */
+    DMS_TURN,                           /* outer is walked backwards */
+    DMS_ABSORB,                         /* outer becomes a part of the element, and is left with size 1 */
+    DMS_WIDEN                           /* two elements on the axis become one */
+} dms_rewriting_kind;
+
+typedef struct dms_rewriting {
+    uint8_t kind;                       /* dms_rewriting_kind */
+    uint8_t outer, inner, count;
+    uint8_t order[DMLSPLIT_MAX_RANK];   /* [count] */
+} dms_rewriting;
+
+/* Each dimension is merged into another at most once, turned at most once; the rest is few. */
+enum { DMS_MOST_REWRITINGS = 2 * DMLSPLIT_MAX_RANK + 8 };
+
+typedef struct dms_trace {
+    uint32_t count;
+    dms_rewriting steps[DMS_MOST_REWRITINGS];
+} dms_trace;
+
 /* Tensors that are walked with one set of indices. All share the sizes; on the axis, if there is one, each has its own length. */
 typedef struct dms_space {
     uint32_t rank;
@@ -115,6 +139,7 @@ typedef struct dms_space {
     uint64_t sizes[DMLSPLIT_MAX_RANK];  /* none is 0; the entry of the axis is not used */
     uint64_t operand_count;
     dms_operand *operands;              /* the first one decides about signs and the order of the loops */
+    dms_trace *trace;                   /* what folding did is added here; NULL: nowhere */
 } dms_space;
 
 /* Brings a space to its canonical form, which addresses the same bytes in fewer loops: no dimension of size 1, no two dimensions that all
@@ -215,6 +240,22 @@ struct dmlsplit_plan {
     int64_t *strides;                   /* storage of space.operands, */
     dms_loop *loops;                    /* of shapes' nests */
 };
+
+/* ---- Confirming (dms_confirm.c) ---- */
+
+/* Whether plans are confirmed: always in tests, elsewhere where the variable DMLSPLIT_CHECK is 1. */
+bool dms_confirms(void);
+
+/* Takes the steps one by one, each only where it keeps every address. */
+const char *dms_replay(dms_space *space, const dms_trace *trace);
+
+/* Replay the steps that folded a geometry into the plan's space, or the space into the nest of a shape, each of which has to keep every address, and compare
+ * what comes out with what the plan has. NULL, or what is wrong, as a static text. Without memory nothing is said. */
+const char *dms_confirm_space(const dmlsplit_plan *plan, const dmlsplit_geometry *geometry, const dms_trace *trace);
+const char *dms_confirm_nest(const dmlsplit_plan *plan, const dms_shape *shape, const dms_trace *trace);
+
+/* Ends the process where the text is not NULL: the plan would copy other bytes than those asked for. */
+void dms_require(const char *wrong);
 
 /* ---- Geometry (dms_geometry.c) ---- */
 

@@ -5,6 +5,7 @@
  * nearly all of many; else what is known of such CPUs holds.
  */
 #include "dms_internal.h"
+#include "dms_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -127,7 +128,7 @@ static void ask(dmlsplit_profile *profile, const memory *m, const patience *p)
 
 void dms_measure(dmlsplit_profile *profile, int rounds, uint64_t ticks)
 {
-    memory m = {malloc(STREAMED), malloc(STREAMED)};
+    memory m = {dms_allocate(1, STREAMED), dms_allocate(1, STREAMED)};
     const patience p = {rounds, __rdtsc(), ticks};
     if (m.target != NULL && m.source != NULL) {
         memset(m.target, 1, STREAMED);  /* or all pages would be one, of zeros */

@@ -1,18 +1,17 @@
 /* dms_plan.c - from a geometry to a plan */
 #include "dms_internal.h"
+#include "dms_memory.h"
 #include "dms_struct.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef DMS_TESTING
+uint64_t dms_until_failure = UINT64_MAX;
+#endif
+
 /* Steps of the overlap search that one plan may take: some 10 ms. Nested strides take none. */
 #define OVERLAP_BUDGET (UINT32_C(1) << 18)
-
-/* calloc, whose count may exceed a size_t */
-static void *new_array(uint64_t count, size_t size)
-{
-    return count <= (uint64_t)PTRDIFF_MAX / size ? calloc((size_t)count, size) : NULL;
-}
 
 static const int64_t *given_strides(const dmlsplit_geometry *g, uint64_t part)
 {
@@ -41,10 +40,10 @@ static dmlsplit_status allocate(dmlsplit_plan *plan, const dmlsplit_geometry *g)
 {
     plan->shape_count = count_shapes(g);
     plan->space.operand_count = 1 + plan->shape_count;
-    plan->shapes = new_array(plan->shape_count, sizeof *plan->shapes);
-    plan->parts = new_array(plan->part_count, sizeof *plan->parts);
-    plan->space.operands = new_array(plan->space.operand_count, sizeof *plan->space.operands);
-    plan->strides = new_array(plan->space.operand_count, g->rank * sizeof *plan->strides);
+    plan->shapes = dms_allocate_zeroed(plan->shape_count, sizeof *plan->shapes);
+    plan->parts = dms_allocate_zeroed(plan->part_count, sizeof *plan->parts);
+    plan->space.operands = dms_allocate_zeroed(plan->space.operand_count, sizeof *plan->space.operands);
+    plan->strides = dms_allocate_zeroed(plan->space.operand_count, g->rank * sizeof *plan->strides);
     const bool complete = plan->shapes != NULL && plan->parts != NULL && plan->space.operands != NULL && plan->strides != NULL;
     return complete ? DMLSPLIT_OK : DMLSPLIT_OUT_OF_MEMORY;
 }
@@ -168,7 +167,7 @@ static void choose_stores(dmlsplit_plan *plan)
     plan->fills = choose_regime(&p, filled, p.stream_turns, p.claim / 3 * 2, DMS_FILLS_CLAIM, DMS_FILLED_AHEAD);
 }
 
-static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *loops)
+static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *loops, bool confirms)
 {
     const dms_space *space = &plan->space;
     const bool split = plan->direction == DMLSPLIT_SPLIT;
@@ -186,6 +185,9 @@ static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *lo
     copy.axis = DMS_NO_AXIS;
     copy.operand_count = 2;
     copy.operands = operands;
+    dms_trace trace;
+    trace.count = 0;
+    copy.trace = confirms ? &trace : NULL;
     dms_fold(&copy);
 
     shape->bytes = plan->bytes / space->operands[0].length * shape->operand->length;
@@ -199,6 +201,8 @@ static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *lo
         loops[d].target_stride = operands[0].strides[d];
         loops[d].source_stride = operands[1].strides[d];
     }
+    if (confirms)
+        dms_require(dms_confirm_nest(plan, shape, &trace));
     dms_classify(&shape->nest);
     shape->nest.stores = shape->nest.kind == DMS_FILL ? plan->fills : shape->nest.kind == DMS_TRANSPOSE ? plan->turns : plan->copies;
 }
@@ -236,19 +240,26 @@ static dmlsplit_status build_plan(dmlsplit_plan *plan, const dmlsplit_geometry *
         status = add_tensors(plan, g, fault);
     if (status != DMLSPLIT_OK)
         return status;
+    dms_trace trace;
+    trace.count = 0;
+    const bool confirms = dms_confirms();
+    plan->space.trace = confirms ? &trace : NULL;
     dms_fold(&plan->space);
+    plan->space.trace = NULL;
     for (uint64_t i = 0; i < plan->part_count; i++) /* folding moves the whole's first element where it turns signs */
         plan->parts[i].place += plan->space.operands[0].offset;
+    if (confirms)
+        dms_require(dms_confirm_space(plan, g, &trace));
     plan->rows = 1;
     for (uint32_t d = 0; d < plan->space.axis; d++)
         plan->rows *= plan->space.sizes[d];
     choose_stores(plan);
 
-    plan->loops = new_array(plan->shape_count, plan->space.rank * sizeof *plan->loops);
+    plan->loops = dms_allocate_zeroed(plan->shape_count, plan->space.rank * sizeof *plan->loops);
     if (plan->loops == NULL)
         return DMLSPLIT_OUT_OF_MEMORY;
     for (uint64_t i = 0; i < plan->shape_count; i++)
-        build_nest(plan, &plan->shapes[i], plan->loops + (size_t)i * plan->space.rank);
+        build_nest(plan, &plan->shapes[i], plan->loops + (size_t)i * plan->space.rank, confirms);
     number_bytes(plan);
     return dms_choose_kernels(plan, kernel);
 }
@@ -263,7 +274,7 @@ dmlsplit_status dms_plan_create(const dmlsplit_geometry *geometry, const char *k
     *plan = NULL;
     if (geometry == NULL)
         return DMLSPLIT_NULL_POINTER;
-    dmlsplit_plan *built = calloc(1, sizeof *built);
+    dmlsplit_plan *built = dms_allocate_zeroed(1, sizeof *built);
     if (built == NULL)
         return DMLSPLIT_OUT_OF_MEMORY;
     dmlsplit_geometry known;

@@ -9,6 +9,7 @@
  */
 #define _POSIX_C_SOURCE 200809L         /* signal masks, in C11 without extensions */
 #include "dms_internal.h"
+#include "dms_memory.h"
 
 #include <string.h>
 
@@ -122,7 +123,7 @@ static bool start(thread *made)
     const DWORD pin = GET_MODULE_HANDLE_EX_FLAG_PIN | GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS;
     if (!GetModuleHandleExA(pin, (LPCSTR)&pool, &module))
         return false;
-    *made = CreateThread(NULL, STACK_BYTES, serve, NULL, STACK_SIZE_PARAM_IS_A_RESERVATION, NULL);
+    *made = dms_fails() ? NULL : CreateThread(NULL, STACK_BYTES, serve, NULL, STACK_SIZE_PARAM_IS_A_RESERVATION, NULL);
     return *made != NULL;
 }
 #else
@@ -140,7 +141,7 @@ static bool create(thread *made)
     if (pthread_attr_init(&attributes) != 0)
         return false;
     const bool sized = DMS_SANITIZED || pthread_attr_setstacksize(&attributes, STACK_BYTES) == 0;
-    const bool created = sized && pthread_create(made, &attributes, serve, NULL) == 0;
+    const bool created = sized && !dms_fails() && pthread_create(made, &attributes, serve, NULL) == 0;
     (void)pthread_attr_destroy(&attributes);
     return created;
 }
@@ -150,7 +151,7 @@ static bool start(thread *made)
 {
     static bool registered;             /* in this process, or one that it was forked from */
     sigset_t all, before;
-    if (!registered && pthread_atfork(NULL, NULL, forget) != 0)
+    if (!registered && (dms_fails() || pthread_atfork(NULL, NULL, forget) != 0))
         return false;
     registered = true;
     (void)sigfillset(&all);

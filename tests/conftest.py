@@ -21,6 +21,9 @@ for name, usual in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SI
 # Hundreds of processes are started: without bytecode on disk each would compile the package anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Every plan is confirmed from its geometry.
+os.environ["DMLSPLIT_CHECK"] = "1"
+
 
 def pytest_collection_finish():
     """What the collection made, data of tests among it, lives to the end: the garbage collector need not look at it."""

@@ -13,10 +13,9 @@
  *
  * Every store is a whole line of memory (carried_avx512.h).
  */
+#include "../dms_memory.h"
 #include "../dms_transpose.h"
 #include "carried_avx512.h"
-
-#include <stdlib.h>
 
 enum {
     MOST_PAIRS = DMS_MOST_CHANNELS / 2,
@@ -236,7 +235,7 @@ const char *dms_can_channels_avx512vbmi(const dmlsplit_plan *plan)
 
 void *dms_prepare_channels_avx512vbmi(const dmlsplit_plan *plan)
 {
-    step_tables *tables = malloc(sizeof *tables);
+    step_tables *tables = dms_allocate(1, sizeof *tables);
     if (tables != NULL)
         fill_tables(tables, (unsigned)dms_full_parts(plan), dms_equal_width(plan), plan->direction == DMLSPLIT_SPLIT);
     return tables;

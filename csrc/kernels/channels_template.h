@@ -13,11 +13,10 @@
  *
  *     abcdabcd abcdabcd ...  ->  aabbccdd aabbccdd ...  ->  aa aa aa aa, bb bb bb bb, ...
  */
+#include "../dms_memory.h"
 #include "../dms_shuffle.h"
 #include "stretch_template.h"
 #include "transpose_template.h"
-
-#include <stdlib.h>
 
 enum {
     BLOCK = 16                          /* bytes of a block in a part */
@@ -139,7 +138,7 @@ static uint64_t rows_to_lines(const dms_channels *c)
 
 void *DMS_NAME(dms_prepare_channels)(const dmlsplit_plan *plan)
 {
-    equal_tables *t = malloc(sizeof *t);
+    equal_tables *t = dms_allocate(1, sizeof *t);
     if (t != NULL)
         fill_equal(t, (unsigned)dms_full_parts(plan), dms_equal_width(plan), plan->direction == DMLSPLIT_SPLIT);
     return t;

@@ -6,9 +6,8 @@
  *     whole  abbabbabbabb       a: aaaa = a..a from byte 0, ..a..a from byte 4
  *            ^ a row            b: bbbb = bb.b from byte 1, then ...b from byte 5; ...
  */
+#include "../dms_memory.h"
 #include "../dms_shuffle.h"
-
-#include <stdlib.h>
 
 /* The fewest rows that are whole units in every part: widths and units share powers of two only. */
 static size_t rows_of_block(const dms_channels *l, size_t unit)
@@ -79,7 +78,7 @@ static bool build_list(const dmlsplit_plan *plan, size_t unit, dms_shuffle *s)
 
 dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t unit)
 {
-    dms_shuffle *made = malloc(sizeof *made);
+    dms_shuffle *made = dms_allocate(1, sizeof *made);
     if (made != NULL)
         (void)build_list(plan, unit, made);  /* which it was asked for before it was not refused */
     return made;
@@ -95,7 +94,7 @@ uint64_t dms_shuffle_rows(const dmlsplit_plan *plan, size_t unit)
 /* The list is too large for the stack. */
 bool dms_shuffle_takes(const dmlsplit_plan *plan, size_t unit, size_t most)
 {
-    dms_shuffle *const s = malloc(sizeof *s);
+    dms_shuffle *const s = dms_allocate(1, sizeof *s);
     const bool takes = s != NULL && build_list(plan, unit, s) && s->step_count <= most * s->vector_count;
     free(s);
     return takes;

@@ -42,7 +42,9 @@ MODES = {
     "asan": Mode(["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]),
     "tsan": Mode(["-O1", "-g", "-fsanitize=thread"]),
     "valgrind": Mode(
-        ["-O1", "-g"], runner=["valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full"], packages="valgrind"
+        ["-O1", "-g", "-DWITH_MEMCHECK", "-DFEW_CASES"],
+        runner=["valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full"],
+        packages="valgrind",
     ),
     "aarch64": Mode(
         ["-O2", "-static"],

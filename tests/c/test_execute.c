@@ -1,12 +1,12 @@
 /* test_execute.c - every kernel against a model that knows nothing but index arithmetic
  *
- * Random shapes of rank 1 to 8 with permuted, padded, reversed, broadcast and misaligned layouts. Buffers end at unmapped pages; inputs are
- * painted with period 251 (the largest prime below 256, so that swapped blocks show); outputs start with a sentinel, and their gaps are
- * compared too.
+ * Random shapes of rank 1 to 8 with permuted, padded, reversed, broadcast and misaligned layouts. Buffers end at unmapped pages. All bytes of the inputs differ
+ * from each other, over the runs of a case; outputs start with bytes that are none of them, and their gaps are compared too.
  */
 #define _DEFAULT_SOURCE                 /* mmap's MAP_ANONYMOUS */
 #include "check.h"
 #include "guarded.h"
+#include "paint.h"
 
 #include "dms_internal.h"
 
@@ -71,10 +71,23 @@ static bool chance(uint32_t percent)
     return random_below(100) < percent;
 }
 
-static void paint(tensor *t, bool written, uint64_t seed)
+/* Returns how many places there are. */
+static uint64_t paint_read(split_case *c, int digit)
 {
-    for (size_t i = 0; i < t->memory.size; i++)
-        t->memory.bytes[i] = written ? (char)(0xA5 ^ (i & 0x1F)) : (char)((i + seed) % 251);
+    const bool split = c->geometry.direction == DMLSPLIT_SPLIT;
+    uint64_t places = 0;
+    for (uint64_t i = 0; i < (split ? 1 : c->geometry.part_count); i++) {
+        const guarded *memory = split ? &c->whole.memory : &c->parts[i].memory;
+        paint_places(memory->bytes, memory->size, places, digit);
+        PAINT_HIDE(memory->bytes, memory->size);
+        places += memory->size;
+    }
+    return places;
+}
+
+static void paint_written(tensor *t)
+{
+    paint_unwritten(t->memory.bytes, t->memory.size);
 }
 
 /* Strides that nest in a random order of the dimensions, so that nothing overlaps but broadcasts of what is only read. */
@@ -166,14 +179,12 @@ static void random_case(split_case *c)
         pixel_sizes(c);
     random_strides(&c->whole, g->rank, g->element_size, !split, pixels ? 0 : disorder);
     place(&c->whole, g->rank, g->element_size);
-    paint(&c->whole, !split, 0);
     for (uint64_t i = 0; i < g->part_count; i++) {
         tensor *part = &c->parts[i];
         memcpy(part->sizes, c->whole.sizes, sizeof part->sizes);
         part->sizes[g->axis] = c->lengths[i];
         random_strides(part, g->rank, g->element_size, split, pixels ? 50 : disorder);
         place(part, g->rank, g->element_size);
-        paint(part, split, 40 * i + 1);
         memcpy(c->part_strides + i * g->rank, part->strides, g->rank * sizeof(int64_t));
     }
     g->sizes = c->whole.sizes;
@@ -207,6 +218,8 @@ static void check_range(const split_case *c, const dmlsplit_plan *plan)
 
 static void expect_bytes(const tensor *t, const char *expected)
 {
+    PAINT_SHOW(t->memory.bytes, t->memory.size);
+    PAINT_SHOW(expected, t->memory.size);
     CHECK(t->memory.size == 0 || memcmp(t->memory.bytes, expected, t->memory.size) == 0);
 }
 
@@ -228,12 +241,12 @@ static void run_and_compare(split_case *c, const dmlsplit_plan *plan)
     const void *sources[PARTS];
     char *expected[PARTS + 1];
     if (!split)
-        paint(&c->whole, true, 0);
+        paint_written(&c->whole);
     expected[PARTS] = copy_bytes(&c->whole);
     uint64_t start = 0;
     for (uint64_t i = 0; i < g->part_count; i++) {
         if (split)
-            paint(&c->parts[i], true, 0);
+            paint_written(&c->parts[i]);
         expected[i] = copy_bytes(&c->parts[i]);
         model(c, i, start, expected[split ? i : PARTS]);
         start += c->lengths[i];
@@ -256,8 +269,12 @@ static void run_case(split_case *c)
         dmlsplit_plan *plan = NULL;
         const dmlsplit_status status = dms_plan_create(&c->geometry, dmlsplit_kernel_name(k), &plan, NULL);
         if (status == DMLSPLIT_OK) {
+            const int digits = paint_digits(paint_read(c, 0));
             check_range(c, plan);
-            run_and_compare(c, plan);
+            for (int digit = 0; digit < digits; digit++) {
+                (void)paint_read(c, digit);
+                run_and_compare(c, plan);
+            }
         } else {
             CHECK(status == DMLSPLIT_KERNEL_REFUSED && k < DMS_KERNEL_COUNT - 1);
         }
@@ -364,7 +381,7 @@ static void long_fills(void)
     static char source[MOST_RUN];
     check_case = "long fills";
     for (size_t i = 0; i < sizeof source; i++)
-        source[i] = (char)(i % 251 + 1);
+        source[i] = (char)(i % PAINT_BASE + 1);
     for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++)
         for (int variant = 0; variant < 2 * REGIMES; variant++) {
             const uint64_t sizes[] = {LEAST / runs[i] + 2, runs[i]}, bytes = sizes[0] * runs[i], skew = random_below(64);
@@ -409,8 +426,8 @@ static void row_ranges(void)
     g.sizes = sizes;
     g.strides = strides;
     g.lengths = lengths;
-    for (int i = 0; i < ROWS * WIDTH; i++)
-        whole[i] = (char)(i % 251);
+    paint_places(whole, sizeof whole, 0, 0);
+    paint_places(whole, sizeof whole / 2, 0, 1);    /* so that its rows differ */
     for (uint32_t k = 0; k < DMS_KERNEL_COUNT; k++) {
         if (dms_kernel_table[k].can_group == NULL || !dmlsplit_kernel_available(k))
             continue;
@@ -451,8 +468,7 @@ static void mixed_kernels(void)
     g.sizes = &size;
     g.strides = &apart;
     g.lengths = lengths;
-    for (int i = 0; i < 101 * 16; i++)
-        whole[i] = (char)(i % 251);
+    paint_places(whole, sizeof whole, 0, 0);
     check_case = "mixed kernels";
     CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
     CHECK(plan->shapes[0].kernel->can_nest(&plan->shapes[0].nest) == NULL && plan->shapes[0].kernel->slow_nest(&plan->shapes[0].nest).why == NULL);

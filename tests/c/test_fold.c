@@ -1,4 +1,4 @@
-/* test_fold.c - folding: each case that folds has a twin that must not */
+/* test_fold.c - folding: each case that folds has a twin that must not; and which rewritings are taken for such that keep every address */
 #include "check.h"
 #include "dms_internal.h"
 
@@ -155,9 +155,123 @@ static void run_case(const fold_case *c)
     }
 }
 
+/* ---- Rewritings, right and wrong ---- */
+
+enum { DRAWS = 400000, SIDE = 4, MOST_PAIRS = SIDE * SIDE * SIDE * 16, KINDS = DMS_WIDEN + 1 };
+
+/* A byte of the whole, and the one of a part that stands for it. */
+typedef struct pair {
+    int64_t whole, part;
+} pair;
+
+typedef struct drawn {
+    dms_space space;
+    dms_operand operands[2];            /* the whole, a part of it */
+    int64_t strides[2][DMLSPLIT_MAX_RANK];
+} drawn;
+
+static int compare_pairs(const void *a, const void *b)
+{
+    const pair *x = a, *y = b;
+    return x->whole != y->whole ? (x->whole > y->whole) - (x->whole < y->whole) : (x->part > y->part) - (x->part < y->part);
+}
+
+/* All pairs, sorted: which bytes go where, whatever the order. */
+static size_t list_pairs(const drawn *d, int64_t place, pair *pairs)
+{
+    uint64_t index[DMLSPLIT_MAX_RANK] = {0};
+    const dms_space *s = &d->space;
+    size_t count = 0;
+    for (;;) {
+        pair p = {place + d->operands[0].offset, d->operands[1].offset};
+        for (uint32_t i = 0; i < s->rank; i++) {
+            p.whole += (int64_t)index[i] * d->strides[0][i];
+            p.part += (int64_t)index[i] * d->strides[1][i];
+        }
+        for (uint64_t b = 0; b < s->element_size && count < MOST_PAIRS; b++)
+            pairs[count++] = (pair){p.whole + (int64_t)b, p.part + (int64_t)b};
+        uint32_t i = s->rank;
+        while (i-- > 0) {
+            if (++index[i] < (i == s->axis ? d->operands[1].length : s->sizes[i]))
+                break;
+            index[i] = 0;
+        }
+        if (i == UINT32_MAX)
+            break;
+    }
+    qsort(pairs, count, sizeof *pairs, compare_pairs);
+    return count;
+}
+
+static void own(drawn *d)
+{
+    d->space.operands = d->operands;
+    for (int i = 0; i < 2; i++)
+        d->operands[i].strides = d->strides[i];
+}
+
+/* Strides that often continue each other. */
+static void draw_space(drawn *d)
+{
+    dms_space *s = &d->space;
+    memset(d, 0, sizeof *d);
+    own(d);
+    s->rank = 1 + (uint32_t)random_below(3);
+    s->axis = random_below(3) == 0 ? DMS_NO_AXIS : (uint32_t)random_below(s->rank);
+    s->element_size = 1 + random_below(3);
+    s->operand_count = 2;
+    for (uint32_t i = 0; i < s->rank; i++)
+        s->sizes[i] = 1 + random_below(SIDE);
+    d->operands[0].length = s->axis != DMS_NO_AXIS ? 1 + random_below(SIDE) : 1;
+    d->operands[1].length = s->axis != DMS_NO_AXIS ? 1 + random_below(d->operands[0].length) : 1;
+    for (int t = 0; t < 2; t++) {
+        int64_t next = (int64_t)s->element_size;
+        for (uint32_t i = s->rank; i-- > 0;) {
+            d->strides[t][i] = random_below(5) == 0 ? (int64_t)random_below(17) - 8 : random_below(6) == 0 ? -next : next;
+            next *= (int64_t)(i == s->axis ? d->operands[t].length : s->sizes[i]);
+        }
+    }
+}
+
+/* What is accepted addresses the same pairs; a rewriting of each kind is accepted at times, and refused. */
+static void rewritings(void)
+{
+    static pair before[MOST_PAIRS], after[MOST_PAIRS];
+    uint64_t taken[KINDS] = {0}, refused[KINDS] = {0};
+    for (int n = 0; n < DRAWS; n++) {
+        drawn d;
+        dms_trace trace;
+        draw_space(&d);
+        const uint64_t room = d.operands[0].length - d.operands[1].length;
+        const int64_t place = d.space.axis != DMS_NO_AXIS ? (int64_t)random_below(room + 1) * d.strides[0][d.space.axis] : 0;
+        const size_t count = list_pairs(&d, place, before);
+        dms_rewriting *const r = &trace.steps[0];
+        memset(r, 0, sizeof *r);
+        trace.count = 1;
+        r->kind = (uint8_t)random_below(KINDS);
+        r->outer = (uint8_t)random_below(3);
+        r->inner = (uint8_t)random_below(3);
+        r->count = (uint8_t)random_below(4);
+        for (uint8_t i = 0; i < r->count; i++)
+            r->order[i] = (uint8_t)(random_below(2) ? i : random_below(3));
+        if (dms_replay(&d.space, &trace) != NULL) {
+            refused[r->kind]++;
+            continue;
+        }
+        taken[r->kind]++;
+        const size_t rewritten = list_pairs(&d, place, after);
+        if (!CHECK_EQUAL(rewritten, count) || !CHECK(memcmp(before, after, count * sizeof *before) == 0))
+            printf("kind %d, draw %d\n", r->kind, n);
+    }
+    for (int kind = 0; kind < KINDS; kind++)
+        CHECK(taken[kind] > 0 && refused[kind] > 0);
+}
+
 int main(void)
 {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         run_case(&cases[i]);
+    check_case = "rewritings";
+    rewritings();
     return check_report();
 }

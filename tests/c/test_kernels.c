@@ -1,12 +1,13 @@
 /* test_kernels.c - every line of the kernel table against the scalar kernel
  *
  * Forms that the kernels were made for x row counts around their tiles x misalignments 0 to 63 x both directions x the regimes of stores. The list of
- * kernels under test is the table itself, and one that never ran fails. Buffers lie against unmapped pages, before or after them; inputs
- * are painted with period 251; outputs start with a sentinel, and gaps and surroundings must still hold it.
+ * kernels under test is the table itself, and one that never ran fails. Buffers lie against unmapped pages, before or after them. All bytes of the inputs
+ * differ from each other, over the runs of a case; outputs start with bytes that are none of them, and gaps and surroundings must still hold these.
  */
 #define _DEFAULT_SOURCE                 /* mmap's MAP_ANONYMOUS */
 #include "check.h"
 #include "guarded.h"
+#include "paint.h"
 
 #include "dms_costs.h"
 #include "dms_internal.h"
@@ -214,11 +215,6 @@ static void place(tensor *t, guarded *memory, size_t shift, bool at_end)
     t->painted_size = size + shift + MARGIN;
 }
 
-static void paint(tensor *t, bool written, size_t seed)
-{
-    for (size_t i = 0; i < t->painted_size; i++)
-        t->painted[i] = written ? (char)(0xA5 ^ (i & 0x1F)) : (char)((i + seed) % 251);
-}
 
 /* ---- Cases ---- */
 
@@ -228,11 +224,26 @@ typedef struct kernel_case {
     int64_t part_strides[PARTS * RANK];
     tensor whole, parts[PARTS];
     char *expected[PARTS + 1];          /* what the scalar kernel leaves in what is written */
+    int digits;                         /* that tell the places of all that is read from each other */
 } kernel_case;
 
 static bool removed[DMS_KERNEL_COUNT];      /* as it was the best one for some plan */
 static char name[200];
 static uint64_t ran[DMS_KERNEL_COUNT][2];   /* by direction */
+
+/* Returns how many places there are. */
+static uint64_t paint_read(kernel_case *c, int digit)
+{
+    const bool split = c->geometry.direction == DMLSPLIT_SPLIT;
+    uint64_t places = 0;
+    for (uint64_t i = 0; i < (split ? 1 : c->geometry.part_count); i++) {
+        const tensor *t = split ? &c->whole : &c->parts[i];
+        paint_places(t->painted, t->painted_size, places, digit);
+        PAINT_HIDE(t->painted, t->painted_size);
+        places += t->painted_size;
+    }
+    return places;
+}
 
 static bool build(kernel_case *c, const form *f, uint64_t rows, uint32_t direction, uint64_t draw)
 {
@@ -273,9 +284,8 @@ static bool build(kernel_case *c, const form *f, uint64_t rows, uint32_t directi
         /* Every third draw has all parts at one place in a line, as allocators give them; every third at even addresses. */
         const size_t shift = (size_t)((draw * 11 + i * 7) % 64);
         place(t, &mappings[i], draw % 3 == 2 ? (size_t)(draw / 3 % 4 * 16) : draw % 3 == 1 ? shift / 2 * 2 : shift, draw % 3 > 0 ? 0 : (draw >> 1 ^ i) & 1);
-        paint(t, split, 40 * i + 1);
     }
-    paint(&c->whole, !split, 0);
+    c->digits = paint_digits(paint_read(c, 0));
     return true;
 }
 
@@ -285,10 +295,10 @@ static void run_plan(kernel_case *c, const dmlsplit_plan *plan)
     void *targets[PARTS];
     const void *sources[PARTS];
     if (!split)
-        paint(&c->whole, true, 0);
+        paint_unwritten(c->whole.painted, c->whole.painted_size);
     for (uint64_t i = 0; i < c->geometry.part_count; i++) {
         if (split)
-            paint(&c->parts[i], true, 0);
+            paint_unwritten(c->parts[i].painted, c->parts[i].painted_size);
         sources[i] = targets[i] = c->parts[i].base;
     }
     CHECK_EQUAL(split ? dmlsplit_split(plan, c->whole.base, targets) : dmlsplit_join(plan, sources, c->whole.base), DMLSPLIT_OK);
@@ -315,6 +325,7 @@ static void compare(kernel_case *c, const char *form_name, const char *kernel, u
 {
     for (uint64_t i = 0; i < count_written(c); i++) {
         const tensor *t = written(c, i);
+        PAINT_SHOW(t->painted, t->painted_size);
         if (memcmp(t->painted, c->expected[i], t->painted_size) == 0)
             continue;
         size_t at = 0;
@@ -387,6 +398,7 @@ static void run_case(kernel_case *c, const form *f, uint64_t rows, uint64_t draw
         c->expected[i] = malloc(written(c, i)->painted_size);
         if (c->expected[i] == NULL)
             abort();
+        PAINT_SHOW(written(c, i)->painted, written(c, i)->painted_size);
         memcpy(c->expected[i], written(c, i)->painted, written(c, i)->painted_size);
     }
     for (int regime = 0; regime < REGIMES; regime++) {
@@ -441,7 +453,10 @@ static void run_all(void)
             for (uint32_t direction = 0; direction < 2; direction++)
                 for (int again = 0; again < DRAWS; again++)
                     if (build(&c, &forms[i], row_counts[r], direction, draw++))
-                        run_case(&c, &forms[i], row_counts[r], draw - 1);
+                        for (int digit = 0; digit < c.digits; digit++) {
+                            (void)paint_read(&c, digit);
+                            run_case(&c, &forms[i], row_counts[r], draw - 1);
+                        }
 }
 
 /* On a stack that was painted before: no kernel, and no choice of one, takes more than the header says. */

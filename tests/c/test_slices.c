@@ -1,5 +1,6 @@
 /* test_slices.c - slices: equal within a tenth, of the kernel that was chosen, and together they write every byte once */
 #include "check.h"
+#include "paint.h"
 #include "dms_internal.h"
 
 #include <stdlib.h>
@@ -100,13 +101,6 @@ static void release(memory *m)
     free(m->touched);
 }
 
-/* Bytes below SPOILT. */
-static void paint(memory *m)
-{
-    for (size_t i = 0; i < m->size; i++)
-        m->bytes[i] = (unsigned char)(i % 251);
-}
-
 static dmlsplit_plan *create(const shape *s, bool split)
 {
     int64_t whole[RANK], part[PARTS * RANK];
@@ -194,17 +188,19 @@ static uint32_t run_shape(const shape *s, bool split, uint32_t most, size_t skew
     memory whole = allocate((size_t)(end - begin) + skew), block = allocate(part_size * part_count + skew);
     for (uint64_t i = 0; i < part_count; i++)
         parts[i] = block.bytes + skew + i * part_size;
-    paint(split ? &whole : &block);
-    memory *written = split ? &block : &whole;
+    memory *const written = split ? &block : &whole, *const read = split ? &whole : &block;
     const dms_buffers buffers = {whole.bytes + skew - begin, parts};
-    memset(written->bytes, SPOILT, written->size);
-    CHECK_EQUAL(split ? dmlsplit_split(plan, buffers.whole, parts) : dmlsplit_join(plan, (const void *const *)parts, buffers.whole), DMLSPLIT_OK);
-    memcpy(written->expected, written->bytes, written->size);
     const uint32_t count = dmlsplit_plan_slices(plan, most);
     CHECK(count >= 1 && count <= most);
     CHECK_EQUAL(dmlsplit_plan_slices(plan, count), count);
-    dms_fallback_bytes = 0;
-    run_slices(plan, &buffers, written, count);
+    for (int digit = 0; digit < paint_digits(read->size); digit++) {
+        paint_places((char *)read->bytes, read->size, 0, digit);
+        memset(written->bytes, SPOILT, written->size);
+        CHECK_EQUAL(split ? dmlsplit_split(plan, buffers.whole, parts) : dmlsplit_join(plan, (const void *const *)parts, buffers.whole), DMLSPLIT_OK);
+        memcpy(written->expected, written->bytes, written->size);
+        dms_fallback_bytes = 0;
+        run_slices(plan, &buffers, written, count);
+    }
     /* The rest of a matrix at most is left to another kernel: a hundredth, and more only of slices that are too small to be made. */
     CHECK(dms_fallback_bytes * (dms_least_slice >= LEAST_SLICE ? 100 : 10) <= dmlsplit_plan_bytes(plan));
     if (count < most && regime == PLAIN) {    /* what is beyond is empty, and what is before is not missing */
@@ -274,7 +270,7 @@ static void many_parts(void)
     for (uint64_t i = 0, row = 0; i < MANY; row += lengths[i++])
         parts[i] = lengths[i] > 0 ? block + row * ROW : NULL;
     for (uint64_t i = 0; i < rows * ROW; i++)
-        whole[i] = (char)(i % 251);
+        whole[i] = (char)(i % PAINT_BASE);
     CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
     CHECK_EQUAL(dmlsplit_plan_slices(plan, COUNT), COUNT);
     dms_plan_steps = 0;

@@ -1,6 +1,7 @@
 /* test_threads.c - runs on several threads give what one thread gives, with every kernel, and from several threads at once */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
+#include "paint.h"
 #include "dms_internal.h"
 
 #include <stdlib.h>
@@ -60,7 +61,7 @@ typedef struct memory {
     size_t whole_size, block_size;
 } memory;
 
-static memory make_memory(const shape *s, const dmlsplit_plan *plan, bool split, size_t skew)
+static memory make_memory(const shape *s, const dmlsplit_plan *plan, size_t skew)
 {
     memory m;
     int64_t begin, end;
@@ -71,10 +72,6 @@ static memory make_memory(const shape *s, const dmlsplit_plan *plan, bool split,
     m.block = malloc(m.block_size);
     if (m.whole == NULL || m.block == NULL)
         abort();
-    for (size_t i = 0; i < m.whole_size; i++)
-        m.whole[i] = (unsigned char)(split ? i % 251 : 0xA5);
-    for (size_t i = 0; i < m.block_size; i++)
-        m.block[i] = (unsigned char)(split ? 0xA5 : (i + 17) % 251);
     unsigned char *next = m.block + skew;
     for (uint32_t i = 0; i < s->part_count; i++) {
         m.parts[i] = next;
@@ -82,6 +79,13 @@ static memory make_memory(const shape *s, const dmlsplit_plan *plan, bool split,
             next += count_of(s) / s->sizes[s->axis] * s->lengths[i] * s->element_size;
     }
     return m;
+}
+
+/* What is read, and what is written, before a run. */
+static void paint(memory *m, bool split, int digit)
+{
+    paint_places((char *)(split ? m->whole : m->block), split ? m->whole_size : m->block_size, 0, digit);
+    paint_unwritten((char *)(split ? m->block : m->whole), split ? m->block_size : m->whole_size);
 }
 
 static void free_memory(memory *m)
@@ -127,11 +131,15 @@ static void compare(const shape *s, bool split, const char *kernel, uint32_t thr
     dmlsplit_plan *plan = make_plan(s, split, kernel);
     if (plan == NULL)
         return;
-    memory one = make_memory(s, plan, split, skew), several = make_memory(s, plan, split, skew);
-    CHECK(run(plan, split, &one, 1) == DMLSPLIT_OK);
-    CHECK(run(plan, split, &several, threads) == DMLSPLIT_OK);
-    CHECK(memcmp(one.whole, several.whole, one.whole_size) == 0);
-    CHECK(memcmp(one.block, several.block, one.block_size) == 0);
+    memory one = make_memory(s, plan, skew), several = make_memory(s, plan, skew);
+    for (int digit = 0; digit < paint_digits(one.whole_size + one.block_size); digit++) {
+        paint(&one, split, digit);
+        paint(&several, split, digit);
+        CHECK(run(plan, split, &one, 1) == DMLSPLIT_OK);
+        CHECK(run(plan, split, &several, threads) == DMLSPLIT_OK);
+        CHECK(memcmp(one.whole, several.whole, one.whole_size) == 0);
+        CHECK(memcmp(one.block, several.block, one.block_size) == 0);
+    }
     free_memory(&one);
     free_memory(&several);
     dmlsplit_plan_destroy(plan);
@@ -170,7 +178,8 @@ static void call_cancelled(void)
 {
     dmlsplit_plan *plan = make_plan(&shapes[1], true, NULL);
     check_case = "cancelled";
-    cancelled_memory = make_memory(&shapes[1], plan, true, 0);
+    cancelled_memory = make_memory(&shapes[1], plan, 0);
+    paint(&cancelled_memory, true, 0);
     for (int i = 0; i < 100; i++) {
         pthread_t thread;
         void *result = NULL;
