@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.onnx.protobuf import domain_of
+from dmlsplit.formats.onnx.tensors import element_type
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.models.graph import Node
 from dmlsplit.onnxruntime.context import in_context
-from dmlsplit.onnxruntime.creation import CHECKING, LOADING, OPTIMIZING, Failure, Place, failures_of, with_failures
+from dmlsplit.onnxruntime.creation import (
+    CHECKING,
+    LOADING,
+    OPTIMIZING,
+    STORING,
+    Failure,
+    Place,
+    failures_of,
+    with_failures,
+)
 from dmlsplit.onnxruntime.facts import FirstRun, RuntimeFacts
 from dmlsplit.onnxruntime.fused import Part, SessionGraphs
-from dmlsplit.onnxruntime.graph_build import session_graphs
+from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
 from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.neighbours import DOMAINS, FOUR_BITS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
@@ -28,6 +39,9 @@ from dmlsplit.system.printable import printable
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
+
+_LEAST_LOST: Final = 128
+"""The bytes from which on a constant is kept outside of its proto."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +106,7 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
     parts = {index: part for part in graphs.parts for index in part.members}
     against = _refusals(graph, graphs)
     failures += graph.once(("failures", graphs), lambda: _failures(graph, graphs, facts, places))
+    failures += _lost_constants(graph, graphs)
     for refused, (why, certain) in against.items():
         if certain and facts.keys().isdisjoint(refused.members):
             failures.append(Failure(places[refused.origins[0][0]].compilation, why, node=refused.paths[0]))
@@ -147,6 +162,26 @@ def _failures(
         if node.index not in facts:
             found += _of_neighbour(graph, node, places[node.index])
     return found
+
+
+def _lost_constants(graph: SessionGraph, graphs: SessionGraphs) -> Iterator[Failure]:
+    """The failures by constants of branches that stand in place of their Ifs. Source: InlineIfSubgraph of graph.cc and
+    SaveInitializedTensors of session_state_utils.cc: the proto goes along, the elements that it refers to do not;
+    observed."""
+    own = graph.model.of_branches
+    if not own or not graph.runtime.traits.loses_constants_of_branches:
+        return
+    fused = {index for part in graphs.parts if part.complete for index in part.members}
+    for value in optimized(graph).values.values():
+        readers = [reader.index for reader in value.readers if reader.index not in fused]
+        if value.name not in own or not graph.is_constant(value.name) or not (readers or value.is_output):
+            continue
+        element, shape = element_type(graph.data_type(value.name)), graph.shape(value.name)
+        if element is None or not is_static(shape) or math.prod(shape) * element.itemsize < _LEAST_LOST:
+            continue
+        user = graph.path(readers[0]) if readers else ""
+        why = f"{printable(value.name, 60)} is a constant of an If's branch, and of {_LEAST_LOST} bytes or more: "
+        yield Failure(STORING, f"{why}its elements are lost where it takes the If's place", node=user)
 
 
 def _of_neighbour(graph: SessionGraph, node: Node, place: Place) -> Iterator[Failure]:

@@ -23,11 +23,13 @@ _BRANCHES = ("else_branch", "then_branch")
 
 @dataclass(slots=True)
 class Taken:
-    """The changes to a model: `written` are the names that inserted nodes write, in order, `removed` the paths of
-    the graphs in branches that are never taken, `names` the names in use."""
+    """The changes to a model: `written` are the names that inserted nodes write, in order, `tensors` all names that
+    branches bring along, `removed` the paths of the graphs in branches that are never taken, `names` the names in
+    use."""
 
     written: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
+    tensors: list[str] = field(default_factory=list)
     model: onnx.ModelProto = field(default_factory=onnx.ModelProto)
     """As it was."""
     names: Names | None = None
@@ -98,7 +100,9 @@ def _taken(
     body = _body(branches[chosen], node, f"{name}_{index}/", taken.names, budget)
     for inner, path in zip(body.node, paths, strict=False):
         inner.name = counted(path, budget)
-    taken.written += [output for inner in body.node for output in inner.output if output]
+    computed = [output for inner in body.node for output in inner.output if output]
+    taken.written += computed
+    taken.tensors += [*computed, *(tensor.name for tensor in body.initializer)]
     graph.initializer.extend(body.initializer)
     graph.value_info.extend(body.value_info)
     child = next(child for name, child in scope.children(place) if name == chosen)

@@ -20,6 +20,8 @@ LOADING: Final[Moment] = (0,)
 OPTIMIZING: Final[Moment] = (1,)
 CHECKING: Final[Moment] = (3,)
 """The moment of the check that every node has a kernel: after all fused graphs are made."""
+STORING: Final[Moment] = (3, 1)
+"""The moment at which constants outside of fused graphs are stored."""
 
 _MOMENTS: Final = {
     **dict.fromkeys(

@@ -234,6 +234,7 @@ class OnnxSession:
             proto = left
             model = made()
         model.removed = frozenset(taken.removed)
+        model.of_branches = frozenset(taken.tensors)
         model.refused = (*refused, *not_loaded(read))
         return model
 

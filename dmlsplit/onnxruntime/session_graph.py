@@ -257,7 +257,8 @@ class SessionGraph:
 
     def cell_of(self, index: int, node: onnx.NodeProto, opset: int | None = None) -> Cell | None:
         """The cell of the node of an index, if it had the attributes of `node`; at the model's opset, or another."""
-        captured = self._types([name for name in _captured(node) if self._has(name)])
+        own = [name for name in _captured(node) if self._has(name)]
+        captured = self._types([name for name in own if self.scope.type_of(name)[0] != "SEQUENCE"])
         at = self.opset if opset is None else opset
         return asked(node, *self.types_of_tensors(index), at, self.runtime, captured)
 

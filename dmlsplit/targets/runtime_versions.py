@@ -37,6 +37,8 @@ class RuntimeTraits:
     """True where the kernel of a Split with lengths from an outer graph's constant is made with the session."""
     reshapes_products: bool = False
     """True where a MatMul of more than two dimensions and the Add behind it become a Gemm between two Reshapes."""
+    loses_constants_of_branches: bool = False
+    """True where a large constant of a branch that takes its If's place is lost outside of fused graphs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,7 @@ _TRAITS: Final = (
     ("1.18.0", _1_18),
     ("1.20.0", _1_20),
     ("1.21.0", _1_21),
+    ("1.24.1", replace(_1_21, loses_constants_of_branches=True)),
     ("1.30.0", _1_30),
 )
 """The traits from a version on, the oldest first: observed from 1.18.0 on."""

@@ -121,6 +121,34 @@ def test_what_the_branches_of_an_if_read_decides(data_type, provider):
     assert reason(found, "y") is (Why.TYPES if provider == "CPU" else None)
 
 
+@pytest.mark.parametrize(
+    ("data_type", "size", "version", "session"),
+    [
+        ("double", 15, "1.24.4", True),
+        ("double", 16, "1.24.4", False),
+        ("float", 32, "1.24.4", True),
+        ("double", 16, "1.23.2", True),
+        ("double", 16, "1.30.0", True),
+    ],
+)
+def test_a_constant_of_a_taken_branch(data_type, size, version, session):
+    """It is lost from 128 bytes on, in 1.24.4, where a node outside of fused graphs reads it: that of DOUBLE."""
+    found = placed(
+        f"""({data_type}[{size}] x) => ({data_type}[{size}] y) <bool c = {{1}}> {{
+            y = If(c) <
+                then_branch = t () => ({data_type}[{size}] a) {{
+                    n = Constant<value_ints = [{size}]>()
+                    k = ConstantOfShape<value = {data_type}[1] {{1}}>(n)
+                    a = Add(x, k)
+                }},
+                else_branch = e () => ({data_type}[{size}] b) {{ b = Abs(x) }}
+            >
+        }}""",
+        version,
+    )
+    assert found.session is session
+
+
 def test_control_flow_prevents_capture():
     found = placed(
         """(bool c, float[2] x) => (float[2] y) {
