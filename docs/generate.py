@@ -262,8 +262,12 @@ def verdicts() -> str:
     return "\n".join([*parts, VERDICTS_DEVICE, table(("Rule", "What", "Basis, severity", "Outcome"), device_rows())])
 
 
+def level_of(directml: str) -> str:
+    return str(find_release(directml).max_feature_level)
+
+
 def windows_table(page: Path) -> str:
-    """The page on ONNX Runtime, its tables of Windows made again."""
+    """The page, its tables of Windows and of packages made again."""
     before, _, rest = page.read_text("utf-8").partition(WINDOWS_HEAD)
     _, _, after = rest.partition(WINDOWS_END)
     header = "`--windows`", "Build", "DirectML.dll in System32", "Feature level", "Basis", "Source"
@@ -278,17 +282,32 @@ def windows_table(page: Path) -> str:
         )
         for windows in dml.windows_versions()
     ]
+    brought: dict[tuple[str, bool], list[str]] = {}
+    for runtime in runtimes():
+        brought.setdefault((runtime.directml, runtime.observed), []).append(runtime.version)
     packages = [
+        (
+            "ONNX Runtime (`--onnxruntime`)",
+            ", ".join(versions),
+            directml,
+            level_of(directml),
+            "its own" if observed else "DirectML's",
+            "the package",
+        )
+        for (directml, observed), versions in brought.items()
+    ]
+    packages += [
         (
             f"Windows ML {found.version} (`--windows-ml`)",
             found.onnxruntime,
             found.directml,
+            level_of(found.directml),
             f"as {found.like}",
             found.source,
         )
         for found in dml.windows_ml_versions()
     ]
-    columns = "Package", "ONNX Runtime", "DirectML.dll that it brings", "Answers", "Source"
+    columns = "Package", "ONNX Runtime", "DirectML.dll that it brings", "Feature level", "Answers", "Source"
     return f"{before}{WINDOWS_HEAD}{table(header, rows)}\n{table(columns, packages)}{WINDOWS_END}{after}"
 
 
@@ -371,7 +390,7 @@ def picture(example: str) -> str:
 
 def pages() -> dict[Path, str]:
     return {
-        HERE / "howto-onnxruntime.md": windows_table(HERE / "howto-onnxruntime.md"),
+        HERE / "concepts.md": windows_table(HERE / "concepts.md"),
         HERE / "rules.md": "\n".join([RULES_HEAD, *map(rule_section, RULES.values())]),
         HERE / "verdicts.md": verdicts(),
         HERE / "dmlsplit.schema.json": json.dumps(SCHEMA, indent=1) + "\n",
