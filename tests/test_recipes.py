@@ -1,5 +1,5 @@
-"""CONTRIBUTING's recipes on a copy of the package: a release, a version of ONNX Runtime, a pass, a rule, a format and a
-front end that do not exist."""
+"""CONTRIBUTING's recipes on a copy of the package: a release, a version of ONNX Runtime, an operator's row, a pass, a
+rule, a format and a front end that do not exist."""
 
 import json
 import os
@@ -21,6 +21,9 @@ RELEASE = """    _build("9.9.9", WINDOWS, _L.FL_6_4, _W_6_4, "made-up-directml 1
 RUNTIME = """    Runtime("9.9.8", (WHEEL,), "1.15.4", 26, 13, like="1.30.0"),
     Runtime("9.9.9", (WHEEL,), "9.9.9", 26, 13, observed=False),
 )
+"""
+
+OPERATOR = """    _row("GatherElements", 107, kind=Kind.NOT_IN_PLACE, followed=True),
 """
 
 PASS = """
@@ -128,6 +131,7 @@ def copy(tmp_path_factory):
 
     for module, rows in (("targets/releases.py", RELEASE), ("targets/runtime_versions.py", RUNTIME)):
         changed(module, "\n)\n\nNEWEST", f"\n{rows}\nNEWEST")
+    changed("onnxruntime/operator_traits.py", '    _row("Gelu"', f'{OPERATOR}    _row("Gelu"')
     passes = "onnxruntime/passes/"
     (folder / "dmlsplit" / passes / "made_up_fusion.py").write_text(PASS, "utf-8")
     changed(
@@ -199,6 +203,23 @@ def test_a_version_of_onnx_runtime(run, copy):
     assert (answer["version"], answer["outcome"]) == ("9.9.9", "unknown")
     assert "taken as it is" in run("legalize", "m.onnx", "--onnxruntime", "9.9.8")
     assert "9.9.8, 9.9.9" in run("check", "m.onnx", "--onnxruntime", "0.1", status=2)
+
+
+@pytest.mark.slow
+def test_an_operator(run, copy):
+    """An operator of a part of five nodes is not known to be one of them; with a row it is."""
+    pytest.importorskip("onnx")
+    from dmlsplit.onnxruntime import on_onnxruntime
+    from dmlsplit.verdicts.runtime_answers import Outcome
+    from tests.models import text
+
+    body = """(float[2,6] x, int64[2,3] i) => (float[?,?] o, float[?,?] b)
+    { a, b = Split<axis=1>(x) g = GatherElements<axis=1>(a, i) n = Neg(g) e = Abs(n) o = Exp(e) }"""
+    (copy / "operator.onnx").write_bytes(text(body).SerializeToString())
+    assert on_onnxruntime(copy / "operator.onnx", "1.24.4")[0].answer.outcome is Outcome.UNKNOWN
+    checked = run("check", "operator.onnx", "--onnxruntime", "1.24.4", "--format", "jsonl")
+    answer = json.loads(checked)["onnxruntime"]
+    assert (answer["outcome"], answer["compile"]) == ("DML", {"call": "CompileGraph", "flags": 4})
 
 
 @pytest.mark.slow

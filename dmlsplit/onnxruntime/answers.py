@@ -28,7 +28,7 @@ from dmlsplit.onnxruntime.facts import FirstRun, RuntimeFacts
 from dmlsplit.onnxruntime.fused import Part, SessionGraphs
 from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
 from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
-from dmlsplit.onnxruntime.neighbours import DOMAINS, FOUR_BITS
+from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
 from dmlsplit.onnxruntime.operators import Cell
 from dmlsplit.onnxruntime.placing import placed
@@ -42,6 +42,8 @@ from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 _LEAST_LOST: Final = 128
 """The bytes from which on a constant is kept outside of its proto."""
+_FOUR_BITS: Final = frozenset({"INT4", "UINT4", "FLOAT4E2M1"})
+"""The types that only a few operators and versions have kernels for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +228,6 @@ def _doubt(graph: SessionGraph, node: Node, on_dml: bool | None) -> str:
     if domain not in DOMAINS:
         return f"{path} is of the domain {printable(domain, 60)}, which ONNX Runtime does not have by itself"
     read = [graph.scope.type_of(name)[0] for name in node.proto.input[:1]]
-    if on_dml is None and read and read[0] in FOUR_BITS:
+    if on_dml is None and read and read[0] in _FOUR_BITS:
         return f"whether there is a kernel for {path} is not known: {read[0]}"
     return ""

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from dmlsplit.graphs.descriptors import GraphDesc
 from dmlsplit.models.once import Once
-from dmlsplit.onnxruntime.lowered import Kind
+from dmlsplit.onnxruntime.operator_traits import Kind
 
 Tensor: TypeAlias = tuple[int, int]
 """Output k of a node of a fused graph: (node, k); (-1, k) is input k of the graph."""

@@ -31,20 +31,16 @@ from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
 from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.fused import FusedGraph, Part, SessionGraphs
-from dmlsplit.onnxruntime.lowered import BROADCAST, IDENTITY, LOWERED, SLICE, UNKNOWN, Kind, Lowered
-from dmlsplit.onnxruntime.neighbours import CPU_INPUTS, TRANSPOSABLE
+from dmlsplit.onnxruntime.operator_traits import QUICK_GELU, Kind, row_of
 from dmlsplit.onnxruntime.partitions import partitions
 from dmlsplit.onnxruntime.passes import PASSES, run
 from dmlsplit.onnxruntime.passes.noop_elimination import noop_elimination
-from dmlsplit.onnxruntime.passes.quick_gelu_fusion import QUICK_GELU
 from dmlsplit.onnxruntime.passes.transpose_optimizer import permutation
 from dmlsplit.onnxruntime.passes.unfollowed import followed, fusible
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 _MIN_RANK: Final = 4
-_SIGMOID: Final = 47
-_MULTIPLY: Final = 24
 _UNKNOWN_TYPE: Final = 0xFFFFFFFF
 """Stands for an unknown DML_OPERATOR_TYPE."""
 _OBSERVED_TYPES: Final = {TensorDataType.FLOAT32, TensorDataType.FLOAT16}
@@ -203,7 +199,6 @@ def _is_sized(graph: SessionGraph, node: Node) -> bool:
 class _Row:
     """One DirectML operator, under construction."""
 
-    lowered: Lowered
     node: Node
     inputs: Sequence[Value]
     outputs: Sequence[Value]
@@ -245,7 +240,7 @@ class _Builder:
             whole = self._sizes(row.outputs[0]) if row.outputs and row.outputs[0].name else None
             for taken, value in enumerate(row.inputs):
                 name = value.name
-                broadcast = row.name in BROADCAST and value not in ends and self.graph.is_constant(name)
+                broadcast = row_of(row.name).broadcasts and value not in ends and self.graph.is_constant(name)
                 desc = self._tensor(value, whole if broadcast else None)
                 if value in ends:
                     wires.append((*ends[value], number, taken))
@@ -299,20 +294,21 @@ class _Builder:
         if node.op_type == QUICK_GELU:
             gate = Value(f"{node.outputs[0].name}/sigmoid", like=node.outputs[0])
             sigmoid = self.graph.path(node.absorbed[-1])
-            yield _Row(Lowered(_SIGMOID, Kind.OBSERVED), node, inputs, [gate], sigmoid, "Sigmoid")
-            yield _Row(Lowered(_MULTIPLY, Kind.OBSERVED), node, [*inputs, gate], node.outputs, path, "Mul")
+            yield _Row(node, inputs, [gate], sigmoid, "Sigmoid")
+            yield _Row(node, [*inputs, gate], node.outputs, path, "Mul")
             return
-        yield _Row(LOWERED.get(node.op_type, UNKNOWN), node, inputs, node.outputs, path, node.op_type)
+        yield _Row(node, inputs, node.outputs, path, node.op_type)
 
     def _tensors_of(self, node: Node) -> Sequence[Value]:
         """The inputs that DirectML reads; the CPU reads the others."""
-        on_cpu = CPU_INPUTS.get(node.op_type, ())
+        on_cpu = row_of(node.op_type).cpu_inputs
         return [value for i, value in enumerate(node.inputs) if i not in on_cpu]
 
     def _node(
         self, row: _Row, inputs: Sequence[BufferTensorDesc], outputs: Sequence[BufferTensorDesc]
     ) -> tuple[GraphNode, Kind]:
-        node, kind = row.node, row.lowered.kind
+        node, traits = row.node, row_of(row.name)
+        kind, number = traits.kind, traits.dml
         if row.name == "Split":
             axis = self._axis(node, 0)
             return self._alike(
@@ -324,13 +320,11 @@ class _Builder:
                 "Concat", inputs, outputs, axis, lambda: JoinOperatorDesc(inputs, outputs[0], axis)
             ), kind
         members: dict[str, object] = {}
-        number = row.lowered.type
         if kind is Kind.COPIES:
             moved = row.name == "Transpose" and self._moves(node)
             same = len(inputs) == 1 and inputs[0].sizes == outputs[0].sizes and not moved
             kind = Kind.OBSERVED if same else Kind.COPIES
-            number = IDENTITY
-        elif number == SLICE:
+        elif row.name == "Slice":
             window = self._window(node, inputs[0].sizes or ())
             if window is None:
                 kind = Kind.NOT_IN_PLACE
@@ -433,6 +427,6 @@ class _Builder:
         for node in alive:
             for before in (value.producer for value in self._tensors_of(node)):
                 moves = before in members and before.op_type == "Transpose" and self._moves(before)
-                if moves or (before in found and before.op_type in TRANSPOSABLE):
+                if moves or (before in found and row_of(before.op_type).transposable):
                     found.add(node)
         return found

@@ -18,7 +18,7 @@ from dmlsplit.graphs.traits import GraphTraits
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.fused import FusedGraph
-from dmlsplit.onnxruntime.lowered import Kind
+from dmlsplit.onnxruntime.operator_traits import Kind
 from dmlsplit.rules.graph_faults import Fault, FaultKind
 
 _TAKEN_FOR: Final[Mapping[Kind, tuple[Family, ...]]] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from typing import Final
 
 import onnx
 
@@ -16,8 +17,13 @@ from dmlsplit.formats.onnx.protobuf import all_nodes, computed, subgraphs
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models import shadowing
 from dmlsplit.models.functions import Key, key_of
-from dmlsplit.onnxruntime.neighbours import DOMAINS
 from dmlsplit.system.printable import printable
+
+DOMAINS: Final = frozenset(
+    {"", "ai.onnx.ml", "ai.onnx.training", "ai.onnx.preview.training", "com.microsoft", "com.microsoft.nchwc"}
+    | {"com.microsoft.dml", "com.microsoft.experimental", "com.ms.internal.nhwc"}
+)
+"""The domains with operators of ONNX Runtime."""
 
 
 def not_loaded(model: onnx.ModelProto) -> Iterator[str]:

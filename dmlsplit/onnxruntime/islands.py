@@ -11,7 +11,7 @@ from typing import Final
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.models.graph import Node, Value
-from dmlsplit.onnxruntime.neighbours import CPU_INPUTS, KEEPS_ON_CPU
+from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import Cell, is_on_dml
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
@@ -105,14 +105,14 @@ def _read(nodes: Sequence[Node]) -> Sequence[Value]:
 
 def _made_on_dml(graph: SessionGraph, value: Value) -> bool:
     node = value.producer
-    return node is not None and node.op_type not in KEEPS_ON_CPU and _on_dml(graph, node) is True
+    return node is not None and not row_of(node.op_type).on_cpu and _on_dml(graph, node) is True
 
 
 def _read_on_device(graph: SessionGraph, value: Value) -> bool:
     """Whether a node on DirectML reads a value on the device: the shape of a Reshape is read on the CPU."""
     return any(
         _on_dml(graph, reader) is True
-        and any(each is value and i not in CPU_INPUTS.get(reader.op_type, ()) for i, each in enumerate(reader.inputs))
+        and any(each is value and i not in row_of(reader.op_type).cpu_inputs for i, each in enumerate(reader.inputs))
         for reader in value.readers
     )
 

@@ -12,7 +12,7 @@ from dmlsplit.formats.onnx.protobuf import domain_of, subgraphs
 from dmlsplit.models.graph import Node, Value
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
-from dmlsplit.onnxruntime.neighbours import CPU_INPUTS, KEEPS_ON_CPU
+from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import Cell, is_on_dml, operator_of
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
@@ -125,7 +125,7 @@ def side(graph: SessionGraph, value: Value) -> Provider:
     if value.producer is None:
         return Provider.FOLDED
     provider = _provider(graph, value.producer)
-    on_cpu = value.producer.op_type in KEEPS_ON_CPU and provider is Provider.DML
+    on_cpu = row_of(value.producer.op_type).on_cpu and provider is Provider.DML
     return Provider.CPU if on_cpu else provider
 
 
@@ -133,7 +133,7 @@ def _reads(graph: SessionGraph, value: Value, reader: Node) -> Iterator[Provider
     """The providers from whose memory a node reads a tensor; none where only a graph inside the node reads it, whose
     own nodes do."""
     provider = _provider(graph, reader)
-    on_cpu = CPU_INPUTS.get(reader.op_type, ()) if provider is Provider.DML else ()
+    on_cpu = row_of(reader.op_type).cpu_inputs if provider is Provider.DML else ()
     yield from (Provider.CPU if i in on_cpu else provider for i, each in enumerate(reader.inputs) if each is value)
 
 

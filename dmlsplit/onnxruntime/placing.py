@@ -10,8 +10,8 @@ from typing import NamedTuple
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Node
-from dmlsplit.onnxruntime.neighbours import CPU_INPUTS, FUSED_WITH
 from dmlsplit.onnxruntime.node_facts import facts_in
+from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import is_fused
 from dmlsplit.onnxruntime.predict import placement
 from dmlsplit.onnxruntime.session_graph import SessionGraph
@@ -55,9 +55,9 @@ def _neighbour(graph: SessionGraph, node: Node) -> Placed:
         # One that is left gives an output of the graph.
         known = all(is_static(graph.shape(value.name)) for value in (*node.inputs, *node.outputs))
         return Placed(on_dml, on_dml if known else False)
-    names = list(proto.input)
-    wrong_count = FUSED_WITH.get(proto.op_type, len(names)) != len(names)
-    on_cpu = CPU_INPUTS.get(proto.op_type, ())
+    names, traits = list(proto.input), row_of(proto.op_type)
+    wrong_count = traits.fused_with not in (None, len(names))
+    on_cpu = traits.cpu_inputs
     computed = any(names[i] and not graph.is_initializer(names[i]) for i in on_cpu if i < len(names))
     if wrong_count or computed or (cell is not None and not is_fused(cell)):
         return Placed(on_dml, False)

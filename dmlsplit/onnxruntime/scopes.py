@@ -23,39 +23,13 @@ from dmlsplit.models.functions import Functions
 from dmlsplit.models.inference import Inference, InferenceError, make_harmless
 from dmlsplit.models.once import Once
 from dmlsplit.models.scope import Origin, Scope
-from dmlsplit.onnxruntime.facts import Sizes
-from dmlsplit.onnxruntime.neighbours import KEEPS_ON_CPU
+from dmlsplit.onnxruntime.operator_traits import row_of
 
 _FIRST_WITH_DEFAULTS = 4
 """The first IR version in which an initializer that is an input too is only its default."""
 
 _ROUNDS = 8
 """The most rounds of inference: each round uses the shapes that the one before computed."""
-_SHAPING: Final[Mapping[str, Sizes]] = {
-    **dict.fromkeys(
-        (
-            "Expand",
-            "OneHot",
-            "Pad",
-            "ReduceSum",
-            "Reshape",
-            "Split",
-            "Squeeze",
-            "Tile",
-            "TopK",
-            "Unsqueeze",
-            "Upsample",
-        ),
-        (1,),
-    ),
-    "ConstantOfShape": (0,),
-    "Range": (0, 1, 2),
-    "Slice": (1, 2, 3, 4),
-    "Resize": (2, 3),
-}
-"""Inputs whose elements say of which sizes outputs are. A Run has them all. A session that is optimized has those that
-it folds: what is computed of constants, and of shapes that are static as a whole; then it infers sizes again."""
-
 _SHAPED_AS: Final = {
     **dict.fromkeys(("QuickGelu", "Gelu", "FastGelu", "BiasGelu", "SkipLayerNormalization"), "Identity"),
     "FusedConv": "Conv",
@@ -111,8 +85,7 @@ class SessionModel:
         self._budget = budget
         self._inference = inference or Inference()
         self.defaults = _defaults(proto)
-        folded = _SHAPING if habits.optimized else {}
-        self.session = self._scope(_without(proto, self.defaults), {}, folded, partly=False)
+        self.session = self._scope(_without(proto, self.defaults), {}, folds=habits.optimized, partly=False)
         self.run: Scope | None = None
         # overridden dimensions have their sizes already
         dims = {name: size for name, size in inputs.dims.items() if name not in inputs.free_dimensions}
@@ -122,16 +95,17 @@ class SessionModel:
             constants = given.constants(run, inputs.values)
             _put_values(run.graph, inputs.values)
             _forget_symbols(run.graph)
-            self.run = self._scope(run, constants, _SHAPING, partly=True)
+            self.run = self._scope(run, constants, folds=True, partly=True)
 
     def _scope(
         self,
         model: onnx.ModelProto,
         constants: Mapping[str, Constant | None],
-        wanted_inputs: Mapping[str, Sizes],
         *,
+        folds: bool,
         partly: bool,
     ) -> Scope:
+        """The scope of a model's graph. `folds`: what is computed from known shapes gives sizes to outputs."""
         origin = Origin.of(model, Functions((), self._budget), self._read_external, self._budget, partly)
         wanted = _for_inference(model, frozenset() if partly else self.uninferred, self._budget)
         make_harmless(wanted, origin.functions)
@@ -142,8 +116,8 @@ class SessionModel:
         taken = cache(lambda: Names.of(wanted.graph))
         # A session knows no more of what is computed than it folds. Where all of that is folded, reading a model and
         # asking about it are one inference.
-        measures = any(node.op_type in KEEPS_ON_CPU for node in all_nodes(model.graph.node))
-        propagated = partly or (bool(wanted_inputs) and not measures)
+        measures = any(row_of(node.op_type).on_cpu for node in all_nodes(model.graph.node))
+        propagated = partly or (folds and not measures)
         for _ in range(_ROUNDS):
             graph = model.graph
             # without inference, declarations still count
@@ -151,19 +125,20 @@ class SessionModel:
                 graph = self._inference.infer_shapes(wanted, data_propagation=propagated).graph
                 _put_symbols(graph, symbols_of)
             scope = Scope(model.graph, graph, origin, constants=constants)
-            if not _add_known(scope, wanted.graph, wanted_inputs, taken):
+            if not folds or not _add_known(scope, wanted.graph, taken):
                 break
         return scope
 
 
-def _add_known(scope: Scope, graph: onnx.GraphProto, wanted: Mapping[str, Sizes], taken: Callable[[], Names]) -> bool:
+def _add_known(scope: Scope, graph: onnx.GraphProto, taken: Callable[[], Names]) -> bool:
     """Adds to the model's inference values computed from known shapes; returns whether there were any. `taken`
     returns the names of the model."""
     added = False
     for index, node in enumerate(scope.graph.node):
-        if node.op_type not in wanted or domain_of(node) != "" or not _lacks_shape(node, scope):
+        shaping = row_of(node.op_type).shaping
+        if not shaping or domain_of(node) != "" or not _lacks_shape(node, scope):
             continue
-        for place in wanted[node.op_type]:
+        for place in shaping:
             name = node.input[place] if place < len(node.input) else ""
             twin = graph.node[index]
             if not name or twin.input[place] != name or scope.producer(name) is None:

@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Final
 
 import onnx
 
@@ -16,18 +17,16 @@ from dmlsplit.models.graph import Doubt, Graph, Node
 from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import name_of
 from dmlsplit.models.scope import Scope
-from dmlsplit.onnxruntime.neighbours import (
-    CPU_INPUTS,
-    DATA_DEPENDENT,
-    KEEPS_ON_CPU,
-    SMALL_INITIALIZER,
-)
 from dmlsplit.onnxruntime.node_shapes import merged
+from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import Cell, Operator, asked, is_on_dml, operator_of
 from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, run
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
+
+_SMALL_INITIALIZER: Final = 100
+"""The most elements of an initializer that lets a node stay on the CPU."""
 
 
 class SessionGraph:
@@ -182,12 +181,13 @@ class SessionGraph:
     def _open_names(self) -> set[str]:
         """The tensors with sizes that are known only as the model runs."""
         found = {name for name in self.inputs if not is_static(self.shape(name))}
-        outer, by_data = self.parent, DATA_DEPENDENT | self.model.uninferred
+        outer, uninferred = self.parent, self.model.uninferred
         for node in self.order:
             if Doubt.STATIC in node.doubts:
                 continue
             names = [value.name for value in node.inputs if value.name and value.name not in self.graph.constants]
-            is_open = node.proto.op_type in by_data or self._has_computed_lengths(node) or not found.isdisjoint(names)
+            by_data = node.proto.op_type in uninferred or row_of(node.proto.op_type).data_dependent
+            is_open = by_data or self._has_computed_lengths(node) or not found.isdisjoint(names)
             is_open = is_open or any(map(self._is_open_integer, names))
             if is_open or (outer is not None and any(map(outer.is_open, names))):
                 found.update(value.name for value in node.outputs if value.name)
@@ -213,7 +213,7 @@ class SessionGraph:
         on_cpu = {
             value.name
             for node in self.order
-            if node.op_type in KEEPS_ON_CPU and self.implemented(node.index)
+            if row_of(node.op_type).on_cpu and self.implemented(node.index)
             for value in node.outputs
         }
         found = set()
@@ -221,7 +221,7 @@ class SessionGraph:
             names, implemented = [value.name for value in node.inputs], self.implemented(node.index)
             if implemented is None or on_cpu.isdisjoint((*names, *(value.name for value in node.captured))):
                 continue
-            cpu_inputs = CPU_INPUTS.get(node.op_type, ())
+            cpu_inputs = row_of(node.op_type).cpu_inputs
             if not implemented or all(self._stays(i, name, on_cpu, cpu_inputs) for i, name in enumerate(names) if name):
                 on_cpu.update(value.name for value in node.outputs if value.name)
                 if implemented:
@@ -239,7 +239,7 @@ class SessionGraph:
         if not self.is_constant(name) and name not in self.defaults:
             return False
         shape = self.shape(name) or ()
-        return math.prod(dim for dim in shape if isinstance(dim, int)) <= SMALL_INITIALIZER
+        return math.prod(dim for dim in shape if isinstance(dim, int)) <= _SMALL_INITIALIZER
 
     # The placement of nodes.
 

@@ -11,9 +11,7 @@ import onnx
 
 from dmlsplit.descriptors.dims import is_static, numbers
 from dmlsplit.models.graph import Doubt, Graph, Node, Value
-
-RANDOM: Final = frozenset({"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Bernoulli"})
-"""Operators whose results differ from call to call."""
+from dmlsplit.onnxruntime.operator_traits import row_of
 
 _SHARED_TYPES: Final = frozenset({"FLOAT16", "FLOAT", "DOUBLE", "INT32", "INT64"})
 _MOST_SHARED: Final = 8
@@ -73,7 +71,7 @@ def common_subexpression_elimination(graph: Graph) -> None:
 def _key(node: Node, equal: Mapping[Value, Value]) -> _Key:
     """A key shared by equal nodes; the index of a node that equals no other."""
     comparable = all(attribute.type in _COMPARED for attribute in node.proto.attribute)
-    if not node.op_type or node.op_type in RANDOM or not comparable:
+    if not node.op_type or row_of(node.op_type).random or not comparable:
         return (node.index,)
     read: Sequence[str] = [equal.get(value, value).name for value in node.inputs]
     return (node.op_type, tuple(read), *sorted(each.SerializeToString() for each in node.proto.attribute))

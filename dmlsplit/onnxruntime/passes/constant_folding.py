@@ -12,17 +12,9 @@ from typing import Final
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.onnx.protobuf import subgraphs
 from dmlsplit.models.graph import Graph, Node
+from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import moves_any_type
-from dmlsplit.onnxruntime.passes.common_subexpression_elimination import RANDOM
 
-_COMPUTED: Final = RANDOM | {
-    "Multinomial",
-    "QuantizeLinear",
-    "DequantizeLinear",
-    "DynamicQuantizeLinear",
-    "SequenceMap",
-}
-"""Operators that are not folded, even where all inputs are constant."""
 _HALF: Final = frozenset({"FLOAT16", "BFLOAT16"})
 
 
@@ -55,7 +47,8 @@ def _fold_producers(graph: Graph, node: Node) -> None:
 
 
 def _folds(graph: Graph, node: Node) -> bool:
-    if not node.op_type or node.op_type in _COMPUTED:
+    traits = row_of(node.op_type)
+    if not node.op_type or traits.random or traits.computed:
         return False
     if node.op_type == "Shape" and node.inputs and is_static(graph.facts.shape(node.inputs[0].name)):
         return True

@@ -8,8 +8,7 @@ Observed.
 from __future__ import annotations
 
 from dmlsplit.models.graph import Graph, Node
-from dmlsplit.onnxruntime.lowered import FUSED_ADD
-from dmlsplit.onnxruntime.neighbours import ABSORBS
+from dmlsplit.onnxruntime.operator_traits import FUSED_ADD, row_of
 
 
 def dml_operator_fusion(graph: Graph) -> None:
@@ -19,8 +18,8 @@ def dml_operator_fusion(graph: Graph) -> None:
         return
     gone: set[Node] = set()
     for node in graph.nodes:
-        wanted = ABSORBS.get(node.op_type)
-        if wanted is None or node in gone or (node.op_type == "Sum" and len(node.inputs) != 2):
+        wanted = row_of(node.op_type).absorbs
+        if not wanted or node in gone or (node.op_type == "Sum" and len(node.inputs) != 2):
             continue
         between = node.outputs[0]
         after = next(iter(between.readers), None)

@@ -9,7 +9,7 @@ from typing import Final
 
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.models.graph import Graph, Node, Value
-from dmlsplit.onnxruntime.lowered import RESHAPED_GEMM
+from dmlsplit.onnxruntime.operator_traits import RESHAPED_GEMM
 
 _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
 

@@ -5,12 +5,8 @@ DirectML still gets two operators where alpha is 1.
 
 from __future__ import annotations
 
-from typing import Final
-
 from dmlsplit.models.graph import Graph
-
-QUICK_GELU: Final = "QuickGelu"
-"""The operator of com.microsoft."""
+from dmlsplit.onnxruntime.operator_traits import QUICK_GELU
 
 
 def quick_gelu_fusion(graph: Graph) -> None:

@@ -13,9 +13,7 @@ from typing import Final
 
 from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
-
-_MAY_VANISH: Final = frozenset({"Add", "Sub", "Mul", "Div", "Cast", "Identity"})
-"""Operators that are removed where they do nothing."""
+from dmlsplit.onnxruntime.operator_traits import row_of
 
 
 class _Fate(enum.Enum):
@@ -78,7 +76,7 @@ def _fate(graph: Graph, node: Node, reader: Node) -> tuple[_Fate, bool]:
     others = elements.count(-1)
     if others <= 1:
         return _Fate.CONSTANT, is_static(whole) if others else _are_known(whole, elements)
-    if any(value.producer is not None and value.producer.op_type in _MAY_VANISH for value in node.inputs):
+    if any(value.producer is not None and row_of(value.producer.op_type).may_vanish for value in node.inputs):
         return _Fate.UNKNOWN, is_static(whole)
     return (_Fate.LATER, is_static(whole)) if others - elsewhere <= 1 else (_Fate.STAYS, False)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
-from dmlsplit.onnxruntime.neighbours import TRANSPOSABLE
+from dmlsplit.onnxruntime.operator_traits import row_of
 
 
 def undone_transpose(graph: Graph, node: Node) -> Value | None:
@@ -58,4 +58,4 @@ def transpose_optimizer(graph: Graph) -> None:
 
 def _gives(node: Node, moved: bool) -> bool:
     """True for a Transpose, and for a node that one may be moved over."""
-    return node.op_type == "Transpose" or (moved and (not node.op_type or node.op_type in TRANSPOSABLE))
+    return node.op_type == "Transpose" or (moved and (not node.op_type or row_of(node.op_type).transposable))

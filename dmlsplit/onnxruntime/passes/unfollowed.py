@@ -6,55 +6,43 @@ from collections.abc import Iterable
 from typing import Final
 
 from dmlsplit.models.graph import Graph, Node
-from dmlsplit.onnxruntime.lowered import FUSED_ADD
-from dmlsplit.onnxruntime.neighbours import CPU_INPUTS, IN_PATTERNS, KEPT, STAYING
-from dmlsplit.onnxruntime.passes.quick_gelu_fusion import QUICK_GELU
+from dmlsplit.onnxruntime.operator_traits import row_of
 
-_CORES: Final = frozenset({"Erf", "ReduceMean", "Softmax"})
-"""Operators in the middle of a pattern that ONNX Runtime fuses."""
 _REACH: Final = 3
-"""The most edges from there to the other nodes of the pattern."""
+"""The most edges from the core of a pattern to its other nodes."""
 _REACH_OF_WEIGHTS: Final = 6
 """The most edges from an operator to weights with which optimization fuses it."""
-_MERGED: Final = frozenset({"Erf", "ReduceMean"})
-"""Operators that optimization fuses with their neighbours even without weights."""
 _REACH_OF_MERGED: Final = 4
-_ALONE: Final = (
-    STAYING
-    | KEPT
-    | {"BatchNormalization", "Clip", "Div", "Gemm", "GlobalAveragePool", "If", "Mean", "Pow", "Reciprocal", "Round"}
-    | {"Sign", "Sum", FUSED_ADD, QUICK_GELU}
-)
-"""Operators that only the passes here change where they stand beside one another."""
+"""The most edges from an operator that merges to the nodes that it is fused with."""
 
 
 def followed(graph: Graph) -> set[Node]:
     """The nodes that are certainly in ONNX Runtime's graph as they are here."""
     nodes = graph.nodes
-    patterns = _around((node for node in nodes if node.op_type in IN_PATTERNS), _REACH_OF_WEIGHTS)
+    patterns = _around((node for node in nodes if row_of(node.op_type).takes_weights), _REACH_OF_WEIGHTS)
     changed = merged(graph)
     found = set()
     for node in nodes:
-        if node.op_type in KEPT:
+        if row_of(node.op_type).kept:
             found.add(node)
             continue
-        on_cpu = CPU_INPUTS.get(node.op_type, ())
+        on_cpu = row_of(node.op_type).cpu_inputs
         read = [value.name for i, value in enumerate(node.inputs) if value.name and i not in on_cpu]
         if node in changed or (node in patterns and any(map(graph.facts.is_constant, read))):
             continue
-        if {node.op_type, *(each.op_type for each in (*node.producers, *node.readers))} <= _ALONE:
+        if all(row_of(each.op_type).followed for each in (node, *node.producers, *node.readers)):
             found.add(node)
     return found
 
 
 def merged(graph: Graph) -> set[Node]:
     """The nodes that ONNX Runtime may fuse with an Erf or a mean even without weights."""
-    return _around((node for node in graph.nodes if node.op_type in _MERGED), _REACH_OF_MERGED)
+    return _around((node for node in graph.nodes if row_of(node.op_type).merges), _REACH_OF_MERGED)
 
 
 def fusible(graph: Graph) -> set[Node]:
     """The nodes that ONNX Runtime may fuse with others: a GELU around an Erf, a normalization around a mean."""
-    return _around((node for node in graph.nodes if node.op_type in _CORES), _REACH)
+    return _around((node for node in graph.nodes if row_of(node.op_type).core), _REACH)
 
 
 def _around(nodes: Iterable[Node], reach: int) -> set[Node]:

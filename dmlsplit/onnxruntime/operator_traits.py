@@ -1,0 +1,247 @@
+"""The table of operators: what ONNX Runtime makes of a node of each operator of the default domain.
+
+A row says what is known of an operator besides its placement, which is recorded (`operators`). An operator without a
+row becomes one or more DirectML operators of unknown types, and passes that are not followed here may change it. The
+DirectML operators were observed: a model of each ONNX operator at opset 17, by ONNX Runtime 1.18.0, 1.24.4 and 1.30.0,
+which agree unless a row says otherwise.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dmlsplit.graphs.operators import BY_NUMBER
+from dmlsplit.onnxruntime.facts import Sizes
+
+
+class Kind(enum.Enum):
+    """How well an operator's use of memory in a graph is known."""
+
+    OBSERVED = "it is a row of dmlsplit.graphs.operators"
+    WHOLE = "it was observed to work on whole tensors: never in place, and its output may lie in a Join"
+    COPIES = "an identity, or one that moves elements"
+    NOT_IN_PLACE = "it cannot work in place; whether its output lies in a Join was not observed"
+    UNKNOWN = "nothing is known of it"
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorTraits:
+    """A row of the table. What is left out was not observed, or does not apply."""
+
+    name: str
+    dml: int | None = None
+    """The DML_OPERATOR_TYPE of the operator that it becomes; None where that is unknown."""
+    kind: Kind = Kind.UNKNOWN
+    """Left out, OBSERVED for a DirectML operator that is a row of dmlsplit.graphs.operators."""
+    broadcasts: bool = False
+    """It works element by element, and broadcasts its inputs."""
+    cpu_inputs: tuple[int, ...] = ()
+    """The inputs that the CPU reads. Whatever computes them does not keep the operator on the CPU."""
+    shaping: Sizes = ()
+    """The inputs whose elements decide the sizes of outputs. A Run has them all; an optimized session has those that it
+    folds, the results of constants and of static shapes, and infers sizes again."""
+    fused_with: int | None = None
+    """It is fused only with this number of inputs."""
+    absorbs: frozenset[str] = frozenset()
+    """The activations that are fused into it from level 2 on, where nothing else reads the tensor between them."""
+    transposable: bool = False
+    """A Transpose may be moved over it."""
+    followed: bool = False
+    """Only the passes that have a module change it where it stands beside other such operators."""
+    kept: bool = False
+    """Optimization may fuse others into it; it stays one node."""
+    takes_weights: bool = False
+    """It is part of fused patterns with weights: GELUs, normalizations and the like."""
+    merges: bool = False
+    """Optimization fuses it with its neighbours even without weights."""
+    core: bool = False
+    """It is in the middle of a pattern that ONNX Runtime fuses."""
+    data_dependent: bool = False
+    """Only a run determines its output sizes, unless inference knows them."""
+    on_cpu: bool = False
+    """Its kernel leaves its result on the CPU."""
+    random: bool = False
+    """Two equal nodes compute different values; it is not folded."""
+    computed: bool = False
+    """It is not folded, even where all inputs are constant."""
+    may_vanish: bool = False
+    """It is removed where it does nothing."""
+
+
+FUSED_ADD: Final = "FusedAdd"
+"""An Add or Sum with a fused activation."""
+RESHAPED_GEMM: Final = "ReshapedGemm"
+"""A Gemm between two Reshapes, in place of a MatMul of more dimensions and an Add: it takes no activation."""
+QUICK_GELU: Final = "QuickGelu"
+"""The fused x * Sigmoid(x), of com.microsoft; DirectML gets two operators for it."""
+
+_RECTIFIERS: Final = frozenset({"Relu", "LeakyRelu"})
+_ACTIVATIONS: Final = _RECTIFIERS | frozenset(
+    ["Sigmoid", "Tanh", "Elu", "Selu", "HardSigmoid", "Softplus", "Softsign", "ThresholdedRelu"]
+)
+
+_row = OperatorTraits
+_ROWS: Final = (
+    _row("Abs", 2, broadcasts=True, transposable=True, followed=True),
+    _row("Acos", transposable=True),
+    _row("Acosh", transposable=True),
+    _row("Add", 4, broadcasts=True, absorbs=_RECTIFIERS, transposable=True, followed=True, may_vanish=True),
+    _row("And", transposable=True),
+    _row("ArgMax", transposable=True),
+    _row("ArgMin", transposable=True),
+    _row("Asin", transposable=True),
+    _row("Asinh", transposable=True),
+    _row("Atan", 6, broadcasts=True, transposable=True),
+    _row("Atanh", transposable=True),
+    _row("AveragePool", 56, kind=Kind.NOT_IN_PLACE),
+    _row("BatchNormalization", 72, kind=Kind.WHOLE, absorbs=_ACTIVATIONS, followed=True),
+    _row("Bernoulli", random=True),
+    _row("BitShift", transposable=True),
+    _row("Cast", 61, broadcasts=True, transposable=True, may_vanish=True),
+    _row("CastLike", transposable=True),
+    _row("Ceil", 7, broadcasts=True, transposable=True, followed=True),
+    _row("Celu", 128, broadcasts=True, transposable=True),
+    _row("Clip", 153, broadcasts=True, cpu_inputs=(1, 2), transposable=True, followed=True),
+    _row("Col2Im", cpu_inputs=(1, 2)),
+    _row("Compress", data_dependent=True),
+    _row("Concat", 63, transposable=True, followed=True, kept=True),
+    _row("ConcatFromSequence", data_dependent=True),
+    _row("ConstantOfShape", cpu_inputs=(0,), shaping=(0,)),
+    _row("Conv", 53, kind=Kind.WHOLE, absorbs=_ACTIVATIONS, followed=True, kept=True),
+    _row("ConvTranspose", 53, kind=Kind.WHOLE, absorbs=_ACTIVATIONS, followed=True, kept=True),
+    _row("Cos", 9, broadcasts=True, transposable=True, followed=True),
+    _row("Cosh", transposable=True),
+    _row("CumSum", 105, kind=Kind.NOT_IN_PLACE, cpu_inputs=(1,)),
+    _row("DepthToSpace", 113, kind=Kind.NOT_IN_PLACE),
+    _row("DequantizeLinear", transposable=True, computed=True),
+    _row("Div", 10, broadcasts=True, transposable=True, followed=True, may_vanish=True),
+    _row("Dropout", transposable=True),
+    _row("DynamicQuantizeLinear", computed=True),
+    _row("Einsum", 54, kind=Kind.NOT_IN_PLACE),
+    _row("Elu", 35, broadcasts=True, transposable=True, followed=True, takes_weights=True),
+    _row("Equal", transposable=True),
+    _row("Erf", 81, broadcasts=True, transposable=True, merges=True, core=True),
+    _row("Exp", 11, broadcasts=True, transposable=True, followed=True, takes_weights=True),
+    _row("Expand", 1, kind=Kind.NOT_IN_PLACE, cpu_inputs=(1,), shaping=(1,)),
+    _row("Flatten", 1, kind=Kind.COPIES, transposable=True),
+    _row("Floor", 12, broadcasts=True, transposable=True, followed=True),
+    _row("Gather", 67, kind=Kind.NOT_IN_PLACE),
+    _row("Gelu", 157, broadcasts=True, transposable=True),
+    _row("Gemm", 54, kind=Kind.WHOLE, absorbs=_ACTIVATIONS, followed=True),
+    _row("GlobalAveragePool", 56, kind=Kind.NOT_IN_PLACE, followed=True),
+    _row("GlobalMaxPool", 58, kind=Kind.NOT_IN_PLACE),
+    _row("Greater", transposable=True),
+    _row("GreaterOrEqual", transposable=True),
+    _row("HardSigmoid", 37, broadcasts=True, transposable=True, followed=True),
+    _row("HardSwish", transposable=True),
+    _row("Hardmax", 160, kind=Kind.NOT_IN_PLACE, transposable=True),
+    _row("Identity", 1, kind=Kind.COPIES, transposable=True, may_vanish=True),
+    _row("If", cpu_inputs=(0,), followed=True),
+    _row("InstanceNormalization", 115, kind=Kind.NOT_IN_PLACE, absorbs=_ACTIVATIONS),
+    _row("IsInf", transposable=True),
+    _row("IsNaN", transposable=True),
+    _row("LRN", 74, kind=Kind.NOT_IN_PLACE),
+    _row("LayerNormalization", 171, kind=Kind.NOT_IN_PLACE),
+    _row("LeakyRelu", 39, broadcasts=True, transposable=True, followed=True),
+    _row("Less", transposable=True),
+    _row("LessOrEqual", transposable=True),
+    _row("Log", 13, broadcasts=True, transposable=True, followed=True),
+    _row("LogSoftmax", 159, kind=Kind.NOT_IN_PLACE, transposable=True),
+    _row("Loop", cpu_inputs=(0, 1)),
+    _row("LpNormalization", 75, kind=Kind.NOT_IN_PLACE),
+    _row("LpPool", 57, kind=Kind.NOT_IN_PLACE),
+    _row("MatMul", 54, kind=Kind.WHOLE, absorbs=_ACTIVATIONS),
+    _row("Max", 21, broadcasts=True, fused_with=2, transposable=True, followed=True),
+    _row("MaxPool", 58, kind=Kind.NOT_IN_PLACE, transposable=True, followed=True, kept=True),
+    _row("Mean", 22, broadcasts=True, fused_with=2, transposable=True, followed=True),
+    _row("Min", 23, broadcasts=True, fused_with=2, transposable=True, followed=True),
+    _row("Mish", transposable=True),
+    _row("Mod", 102, broadcasts=True, transposable=True),
+    _row("Mul", 24, broadcasts=True, transposable=True, followed=True, may_vanish=True),
+    _row("Multinomial", computed=True),
+    _row("Neg", 156, broadcasts=True, transposable=True, followed=True),
+    _row("NonMaxSuppression", data_dependent=True),
+    _row("NonZero", data_dependent=True),
+    _row("Not", transposable=True),
+    _row("OneHot", cpu_inputs=(1,), shaping=(1,)),
+    _row("Or", transposable=True),
+    _row("PRelu", 42, broadcasts=True, transposable=True),
+    _row("Pad", 155, kind=Kind.NOT_IN_PLACE, cpu_inputs=(1, 2, 3), shaping=(1,), transposable=True),
+    _row("Pow", 25, broadcasts=True, transposable=True, followed=True),
+    _row("QuantizeLinear", transposable=True, computed=True),
+    _row("RandomNormal", random=True),
+    _row("RandomNormalLike", random=True),
+    _row("RandomUniform", random=True),
+    _row("RandomUniformLike", random=True),
+    _row("Range", cpu_inputs=(0, 1, 2), shaping=(0, 1, 2)),
+    _row("Reciprocal", 27, broadcasts=True, transposable=True, followed=True),
+    _row("ReduceL1", cpu_inputs=(1,), transposable=True),
+    _row("ReduceL2", cpu_inputs=(1,), transposable=True),
+    _row("ReduceLogSum", cpu_inputs=(1,), transposable=True),
+    _row("ReduceLogSumExp", cpu_inputs=(1,), transposable=True),
+    _row("ReduceMax", cpu_inputs=(1,), transposable=True),
+    _row("ReduceMean", 55, kind=Kind.NOT_IN_PLACE, cpu_inputs=(1,), transposable=True, merges=True, core=True),
+    _row("ReduceMin", cpu_inputs=(1,), transposable=True),
+    _row("ReduceProd", cpu_inputs=(1,), transposable=True),
+    _row("ReduceSum", 55, kind=Kind.NOT_IN_PLACE, cpu_inputs=(1,), shaping=(1,), transposable=True),
+    _row("ReduceSumSquare", cpu_inputs=(1,), transposable=True),
+    _row("Relu", 44, broadcasts=True, transposable=True, followed=True),
+    _row("Reshape", 1, kind=Kind.COPIES, cpu_inputs=(1,), shaping=(1,), transposable=True),
+    # DML_OPERATOR_RESAMPLE2, 161, up to 1.19.2; DML_OPERATOR_RESAMPLE3, 175, from 1.20.0 on
+    _row("Resize", kind=Kind.NOT_IN_PLACE, cpu_inputs=(1, 2, 3), shaping=(2, 3), transposable=True),
+    _row("Round", 99, broadcasts=True, transposable=True, followed=True),
+    _row("Selu", 45, broadcasts=True, transposable=True, followed=True),
+    _row("SequenceAt", data_dependent=True),
+    _row("SequenceMap", computed=True),
+    _row("Shape", transposable=True, on_cpu=True),
+    _row("Shrink", transposable=True),
+    _row("Sigmoid", 47, broadcasts=True, transposable=True, followed=True, takes_weights=True),
+    _row("Sign", 79, broadcasts=True, transposable=True, followed=True),
+    _row("Sin", 28, broadcasts=True, transposable=True, followed=True),
+    _row("Sinh", 82, broadcasts=True, transposable=True),
+    _row("Size", on_cpu=True),
+    _row("Slice", 111, cpu_inputs=(1, 2, 3, 4), shaping=(1, 2, 3, 4), transposable=True, followed=True),
+    _row("Softmax", 158, kind=Kind.NOT_IN_PLACE, transposable=True, core=True),
+    _row("Softplus", 49, broadcasts=True, transposable=True, followed=True),
+    _row("Softsign", 50, broadcasts=True, transposable=True, followed=True),
+    _row("SpaceToDepth", 68, kind=Kind.NOT_IN_PLACE),
+    _row("Split", 62, cpu_inputs=(1,), shaping=(1,), transposable=True, followed=True, kept=True),
+    _row("Sqrt", 29, broadcasts=True, transposable=True, followed=True, takes_weights=True),
+    _row("Squeeze", 1, kind=Kind.COPIES, cpu_inputs=(1,), shaping=(1,), transposable=True),
+    _row("StringSplit", data_dependent=True),
+    _row("Sub", 30, broadcasts=True, transposable=True, followed=True, may_vanish=True),
+    _row("Sum", 4, broadcasts=True, fused_with=2, absorbs=_RECTIFIERS, transposable=True, followed=True),
+    _row("Tan", 31, broadcasts=True, transposable=True),
+    _row("Tanh", 51, broadcasts=True, transposable=True, followed=True, takes_weights=True),
+    _row("ThresholdedRelu", 52, broadcasts=True, transposable=True),
+    _row("Tile", 70, kind=Kind.NOT_IN_PLACE, cpu_inputs=(1,), shaping=(1,), transposable=True, followed=True),
+    _row("TopK", 112, kind=Kind.NOT_IN_PLACE, cpu_inputs=(1,), shaping=(1,)),
+    _row("Transpose", 1, kind=Kind.COPIES, transposable=True),
+    _row("Trilu", cpu_inputs=(1,)),
+    _row("Unique", data_dependent=True),
+    _row("Unsqueeze", 1, kind=Kind.COPIES, cpu_inputs=(1,), shaping=(1,), transposable=True),
+    _row("Upsample", cpu_inputs=(1,), shaping=(1,), transposable=True),
+    _row("Where", 88, broadcasts=True, transposable=True),
+    _row("Xor", transposable=True),
+    _row(FUSED_ADD, 89, followed=True),  # DML_OPERATOR_ELEMENT_WISE_ADD1
+    _row(QUICK_GELU, followed=True),
+    _row(RESHAPED_GEMM, 54, kind=Kind.NOT_IN_PLACE),
+)
+
+
+def _completed(row: OperatorTraits) -> OperatorTraits:
+    known = row.kind is Kind.UNKNOWN and row.dml in BY_NUMBER
+    return replace(row, kind=Kind.OBSERVED) if known else row
+
+
+OPERATORS: Final[Mapping[str, OperatorTraits]] = {row.name: _completed(row) for row in _ROWS}
+"""The rows by operator."""
+UNKNOWN: Final = OperatorTraits("")
+
+
+def row_of(op_type: str) -> OperatorTraits:
+    """The row of an operator of the default domain; UNKNOWN for any other."""
+    return OPERATORS.get(op_type, UNKNOWN)

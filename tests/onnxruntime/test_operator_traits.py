@@ -1,0 +1,66 @@
+"""The table of operators: its rows name operators that exist, and say what a model with them shows."""
+
+from __future__ import annotations
+
+import pytest
+from onnx import defs
+
+from dmlsplit.descriptors.schema import operators
+from dmlsplit.graphs.operators import BY_NAME, BY_NUMBER
+from dmlsplit.onnxruntime.operator_traits import (
+    FUSED_ADD,
+    OPERATORS,
+    QUICK_GELU,
+    RESHAPED_GEMM,
+    UNKNOWN,
+    Kind,
+    row_of,
+)
+
+MADE = {FUSED_ADD, QUICK_GELU, RESHAPED_GEMM}
+"""Operators that only optimization makes."""
+SCHEMAS = {schema.name: schema for schema in defs.get_all_schemas_with_history() if schema.domain == ""}
+
+
+def test_rows_are_operators_of_onnx_in_the_order_of_names():
+    names = [name for name in OPERATORS if name not in MADE]
+    assert names == sorted(names)
+    assert set(names) <= set(SCHEMAS)
+    assert not MADE & set(SCHEMAS)
+
+
+def test_every_row_says_something():
+    assert [name for name, row in OPERATORS.items() if row == type(row)(name)] == []
+
+
+def test_directml_operators_exist():
+    numbers = {operator.number for operator in operators()}
+    assert {row.dml for row in OPERATORS.values()} - {None} <= numbers
+
+
+@pytest.mark.parametrize("name", [name for name, row in OPERATORS.items() if row.cpu_inputs or row.shaping])
+def test_inputs_exist(name):
+    row, most = OPERATORS[name], max(s.max_input for s in defs.get_all_schemas_with_history() if s.name == name)
+    assert all(place < most for place in (*row.cpu_inputs, *row.shaping))
+    assert list(row.cpu_inputs) == sorted(set(row.cpu_inputs))
+
+
+def test_memory_is_observed_where_graphs_have_the_operator():
+    """DirectML's identity stands for operators that move elements, too, which are no identities in a graph."""
+    identity = BY_NAME["ELEMENT_WISE_IDENTITY"].number
+    for row in OPERATORS.values():
+        if row.dml == identity:
+            assert row.kind in (Kind.COPIES, Kind.NOT_IN_PLACE), row
+        else:
+            assert (row.kind is Kind.OBSERVED) == (row.dml in BY_NUMBER), row
+            assert row.kind is not Kind.COPIES, row
+
+
+def test_only_activations_are_absorbed():
+    for row in OPERATORS.values():
+        assert all(row_of(name).broadcasts for name in row.absorbs), row
+
+
+def test_an_operator_without_a_row_is_unknown():
+    assert row_of("RoiAlign") is UNKNOWN
+    assert (UNKNOWN.dml, UNKNOWN.kind, UNKNOWN.followed) == (None, Kind.UNKNOWN, False)
