@@ -46,7 +46,7 @@ MAX_NAME: Final = Limit.REPORT_NAME.most
 
 
 def keep_all(rule: str) -> bool:
-    """Accepts every rule."""
+    """True for every rule id."""
     return True
 
 

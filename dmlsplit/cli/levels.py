@@ -92,11 +92,11 @@ class ColumnReasons(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """An operator (as the newest column has it), the columns that take it, and why the others do not.
+    """An operator (as the newest column has it), the columns that take it, and the reasons of the others.
 
-    `rewritten`: the columns that take a rewriting of it, and what it is; `unknown`: those of which it is not known;
-    `on_cpu`: the versions of ONNX Runtime that run it on the CPU. `open_sizes`: of a node whose sizes the model leaves
-    open, what the columns make of it, and on what conditions; the others are what they do as a rule.
+    `rewritten`: the columns that take a rewriting of it, with the rewriting; `unknown`: the columns whose answer is not
+    known; `on_cpu`: the versions of ONNX Runtime that run it on the CPU. `open_sizes`: for a node whose sizes the model
+    leaves open, the answer of each column with its conditions; the other fields have the answer for most sizes then.
     """
 
     answer: Answer

@@ -64,7 +64,10 @@ def _only_maker(program: Program, tensor: Tensor, type: int, uses: Uses) -> Node
 
 
 def _fuse_chain(program: Program, product: Node, k: int, sigmoid: Node, uses: Uses) -> bool:
-    """Turns (p * q) * sigmoid(r) into (r * sigmoid(r)) * rest, where rest keeps its output index but gets r's node."""
+    """Turns (p * q) * sigmoid(r) into (r * sigmoid(r)) * rest, where rest keeps its output index but gets r's node.
+
+    False where the product is of another form; nothing is changed then.
+    """
     gate, other = product.operands[k], product.operands[1 - k]
     inner = _only_maker(program, other.tensor, MULTIPLY, uses)
     if inner is None:

@@ -68,7 +68,7 @@ def _rows(region: BufferView) -> _Rows:
 
 
 def _rows_meet(one: _Rows, other: _Rows) -> bool:
-    """Rows of at most one step each."""
+    """True where a byte belongs to rows of both; each has at most one step between its rows."""
     (count, step), (count2, step2) = (*one.outer, (1, 0))[0], (*other.outer, (1, 0))[0]
     if count > count2:
         return _rows_meet(other, one)

@@ -41,7 +41,7 @@ class Loops(NamedTuple):
         return sizes, tuple([stride or 0 for stride in self.strides[i]])
 
     def folded(self) -> Loops:
-        """The same copy in as few loops as possible: none of one step, and no two that are contiguous in memory.
+        """Loops that copy the same elements, as few as possible: none of one step, and no two contiguous in memory.
 
         Two loops fold where, in every tensor, the outer stride equals the inner extent; they need not be neighbours.
         The inner loop cannot be the axis of several parts, whose extents differ.

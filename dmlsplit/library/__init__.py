@@ -5,8 +5,8 @@
     dml.library.add("torch-directml-0.2.5.dev240914")
     print(dml.library.ask(dml.AnyOperatorDesc("CAST", {"InputTensor": x, "OutputTensor": y})))
 
-DirectML judges descriptors on the CPU. A program without a GPU, of which the sources come with the package, loads a
-build over a Direct3D 12 device that is none: builds for Linux as they are, builds for Windows under wine. Nothing is
+DirectML judges descriptors on the CPU. A small program, whose sources come with the package, loads a build over an
+emulated Direct3D 12 device, without a GPU: builds for Linux as they are, builds for Windows under wine. Nothing is
 fetched unasked, and nothing of Microsoft's is in the package.
 """
 

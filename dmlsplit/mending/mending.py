@@ -39,7 +39,7 @@ class Mending:
     changes: list[Change] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     unknown: list[Refusal] = field(default_factory=list)
-    """Nodes of which too little is known; the model is written all the same."""
+    """Nodes with unknown facts that a judgement needs; the model is written all the same."""
     left: list[Refusal] = field(default_factory=list)
     """What stays slow though the target takes it, and why; the model is written all the same."""
     parts: list[Part] | None = None

@@ -157,7 +157,8 @@ def make_harmless(model: onnx.ModelProto, functions: Functions) -> None:
 
 
 def _names_copied(graph: onnx.GraphProto, around: int = 0) -> int:
-    """How many names onnx copies for the graphs in a graph's nodes: for each of them those that are known before it.
+    """The number of names that onnx copies for the graphs in a graph's nodes: for each graph all names known before its
+    node.
 
     `around`: the names around the graph.
     """

@@ -28,7 +28,7 @@ def array_dispatcher(
 
 @cache
 def members_are_known() -> bool:
-    """Whether the core reads of arrays what numpy says of them: tried with two, one of which is read-only."""
+    """True where the core reads the same members of an array as numpy, tried with a writable and a read-only array."""
     packed = np.empty((3, 5), np.int16)
     strided = np.empty((7, 11), np.float64)[::-2, 1::3]
     strided.flags.writeable = False

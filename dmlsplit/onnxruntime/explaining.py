@@ -116,7 +116,7 @@ class FusedPart:
     nodes: tuple[str, ...]
     operators: tuple[str, ...]
     known: bool
-    """Whether it is known which nodes are in it, and of which sizes."""
+    """Whether its nodes and their sizes are known."""
 
 
 @dataclass(frozen=True, slots=True)

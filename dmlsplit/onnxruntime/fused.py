@@ -160,7 +160,7 @@ class SessionGraphs:
     unwritten: list[tuple[str, str, str]] = field(default_factory=list)
     """Outputs of the graph that are never computed, each with the path and operator of the node that computed it."""
     perhaps_unwritten: list[tuple[str, str, str]] = field(default_factory=list)
-    """Those of which this is not certain."""
+    """Outputs of the graph that may never be computed, in the form of `unwritten`."""
     incomplete: list[int] = field(default_factory=list)
     """The indices of nodes with too few inputs for the activation that is fused into them."""
     judged: dict[str, None] = field(default_factory=dict)
@@ -178,7 +178,7 @@ class SessionGraphs:
 
     @property
     def doubtful(self) -> list[Part]:
-        """The parts of which nodes or sizes are unknown."""
+        """The parts whose nodes or sizes are not all known."""
         return [part for part in self.parts if not part.is_known and not part.fails]
 
     @property

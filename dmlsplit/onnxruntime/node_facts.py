@@ -25,7 +25,7 @@ graph."""
 
 
 def facts_in(graph: SessionGraph) -> Mapping[int, RuntimeFacts]:
-    """The facts of each Split and Concat of a graph, by index; a node of which too little is known is left out."""
+    """The facts of each Split and Concat of a graph, by index, without nodes whose facts are not known well enough."""
 
     def made() -> Mapping[int, RuntimeFacts]:
         judged = [node for node in graph.nodes if node.op_type in JUDGED]

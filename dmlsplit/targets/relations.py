@@ -26,7 +26,7 @@ class Part:
 
     @cached_property
     def masks(self) -> tuple[int, ...]:
-        """The values that each group has in any row."""
+        """A mask for each group: the union of its masks in all rows."""
         return tuple([_union(row[i] for row in self.rows) for i in range(len(self.groups))])
 
     def has(self, values: Mapping[str, int]) -> bool:

@@ -89,7 +89,7 @@ class Runtime:
 
     @property
     def traits(self) -> RuntimeTraits:
-        """How it treats models in another way than other versions do."""
+        """The row of its behaviour where versions differ."""
         return _traits_of(self.version)
 
 
