@@ -25,6 +25,7 @@ from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from dmlsplit.descriptors.dims import Shape, is_static
+from dmlsplit.onnxruntime.operator_traits import OPERATORS
 from dmlsplit.rules.graph_faults import FaultKind
 from dmlsplit.targets.release_names import version_key
 from dmlsplit.targets.target import ReleaseLike, RuntimeLike, find_target_release
@@ -369,12 +370,11 @@ CURED_BY_UNSPLIT: Final = frozenset(FaultKind) - {
 }
 """The faults that it cures, but for DEAD, where removing the nodes costs nothing."""
 
-GUARDED: Final = frozenset({"Add", "BatchNormalization", "Conv", "Gemm", "MatMul"})
+GUARDED: Final = frozenset(name for name, row in OPERATORS.items() if row.absorbs_at_outputs)
 """Operators that optimization fuses an activation into, although their output is a graph output as well."""
 
-MOVABLE: Final = frozenset({"Abs", "Ceil", "Clip", "Floor", "LeakyRelu", "Neg", "Relu", "Sign", "ThresholdedRelu"})
-"""Elementwise operators of one tensor that may be moved over a Split or Concat: the result for an element is one
-rounding at most, wherever it stands."""
+MOVABLE: Final = frozenset(name for name, row in OPERATORS.items() if row.movable)
+"""Elementwise operators of one tensor that may be moved over a Split or Concat."""
 
 
 def cures_of(fault: FaultKind, directml: ReleaseLike = None, *, onnxruntime: RuntimeLike = None) -> tuple[Cure, ...]:

@@ -47,6 +47,8 @@ class OperatorTraits:
     """It is fused only with this number of inputs."""
     absorbs: frozenset[str] = frozenset()
     """The activations that are fused into it from level 2 on, where nothing else reads the tensor between them."""
+    absorbs_at_outputs: bool = False
+    """An activation was seen to be fused into it even where its output is a graph output as well."""
     transposable: bool = False
     """A Transpose may be moved over it."""
     followed: bool = False
@@ -69,6 +71,9 @@ class OperatorTraits:
     """It is not folded, even where all inputs are constant."""
     may_vanish: bool = False
     """It is removed where it does nothing."""
+    movable: bool = False
+    """An elementwise operator of one tensor that may be moved over a Split or Concat: the result for an element is one
+    rounding at most, wherever it stands."""
 
 
 FUSED_ADD: Final = "FusedAdd"
@@ -85,10 +90,19 @@ _ACTIVATIONS: Final = _RECTIFIERS | frozenset(
 
 _row = OperatorTraits
 _ROWS: Final = (
-    _row("Abs", 2, broadcasts=True, transposable=True, followed=True),
+    _row("Abs", 2, broadcasts=True, transposable=True, followed=True, movable=True),
     _row("Acos", transposable=True),
     _row("Acosh", transposable=True),
-    _row("Add", 4, broadcasts=True, absorbs=_RECTIFIERS, transposable=True, followed=True, may_vanish=True),
+    _row(
+        "Add",
+        4,
+        broadcasts=True,
+        absorbs=_RECTIFIERS,
+        transposable=True,
+        followed=True,
+        may_vanish=True,
+        absorbs_at_outputs=True,
+    ),
     _row("And", transposable=True),
     _row("ArgMax", transposable=True),
     _row("ArgMin", transposable=True),
@@ -97,20 +111,20 @@ _ROWS: Final = (
     _row("Atan", 6, broadcasts=True, transposable=True),
     _row("Atanh", transposable=True),
     _row("AveragePool", 56, kind=Kind.NOT_IN_PLACE),
-    _row("BatchNormalization", 72, kind=Kind.WHOLE, absorbs=_ACTIVATIONS, followed=True),
+    _row("BatchNormalization", 72, kind=Kind.WHOLE, absorbs=_ACTIVATIONS, followed=True, absorbs_at_outputs=True),
     _row("Bernoulli", random=True),
     _row("BitShift", transposable=True),
     _row("Cast", 61, broadcasts=True, transposable=True, may_vanish=True),
     _row("CastLike", transposable=True),
-    _row("Ceil", 7, broadcasts=True, transposable=True, followed=True),
+    _row("Ceil", 7, broadcasts=True, transposable=True, followed=True, movable=True),
     _row("Celu", 128, broadcasts=True, transposable=True),
-    _row("Clip", 153, broadcasts=True, cpu_inputs=(1, 2), transposable=True, followed=True),
+    _row("Clip", 153, broadcasts=True, cpu_inputs=(1, 2), transposable=True, followed=True, movable=True),
     _row("Col2Im", cpu_inputs=(1, 2)),
     _row("Compress", data_dependent=True),
     _row("Concat", 63, transposable=True, followed=True, kept=True),
     _row("ConcatFromSequence", data_dependent=True),
     _row("ConstantOfShape", cpu_inputs=(0,), shaping=(0,)),
-    _row("Conv", 53, kind=Kind.WHOLE, absorbs=_ACTIVATIONS, followed=True, kept=True),
+    _row("Conv", 53, kind=Kind.WHOLE, absorbs=_ACTIVATIONS, followed=True, kept=True, absorbs_at_outputs=True),
     _row("ConvTranspose", 53, kind=Kind.WHOLE, absorbs=_ACTIVATIONS, followed=True, kept=True),
     _row("Cos", 9, broadcasts=True, transposable=True, followed=True),
     _row("Cosh", transposable=True),
@@ -127,10 +141,10 @@ _ROWS: Final = (
     _row("Exp", 11, broadcasts=True, transposable=True, followed=True, takes_weights=True),
     _row("Expand", 1, kind=Kind.NOT_IN_PLACE, cpu_inputs=(1,), shaping=(1,)),
     _row("Flatten", 1, kind=Kind.COPIES, transposable=True),
-    _row("Floor", 12, broadcasts=True, transposable=True, followed=True),
+    _row("Floor", 12, broadcasts=True, transposable=True, followed=True, movable=True),
     _row("Gather", 67, kind=Kind.NOT_IN_PLACE),
     _row("Gelu", 157, broadcasts=True, transposable=True),
-    _row("Gemm", 54, kind=Kind.WHOLE, absorbs=_ACTIVATIONS, followed=True),
+    _row("Gemm", 54, kind=Kind.WHOLE, absorbs=_ACTIVATIONS, followed=True, absorbs_at_outputs=True),
     _row("GlobalAveragePool", 56, kind=Kind.NOT_IN_PLACE, followed=True),
     _row("GlobalMaxPool", 58, kind=Kind.NOT_IN_PLACE),
     _row("Greater", transposable=True),
@@ -145,7 +159,7 @@ _ROWS: Final = (
     _row("IsNaN", transposable=True),
     _row("LRN", 74, kind=Kind.NOT_IN_PLACE),
     _row("LayerNormalization", 171, kind=Kind.NOT_IN_PLACE),
-    _row("LeakyRelu", 39, broadcasts=True, transposable=True, followed=True),
+    _row("LeakyRelu", 39, broadcasts=True, transposable=True, followed=True, movable=True),
     _row("Less", transposable=True),
     _row("LessOrEqual", transposable=True),
     _row("Log", 13, broadcasts=True, transposable=True, followed=True),
@@ -153,7 +167,7 @@ _ROWS: Final = (
     _row("Loop", cpu_inputs=(0, 1)),
     _row("LpNormalization", 75, kind=Kind.NOT_IN_PLACE),
     _row("LpPool", 57, kind=Kind.NOT_IN_PLACE),
-    _row("MatMul", 54, kind=Kind.WHOLE, absorbs=_ACTIVATIONS),
+    _row("MatMul", 54, kind=Kind.WHOLE, absorbs=_ACTIVATIONS, absorbs_at_outputs=True),
     _row("Max", 21, broadcasts=True, fused_with=2, transposable=True, followed=True),
     _row("MaxPool", 58, kind=Kind.NOT_IN_PLACE, transposable=True, followed=True, kept=True),
     _row("Mean", 22, broadcasts=True, fused_with=2, transposable=True, followed=True),
@@ -162,7 +176,7 @@ _ROWS: Final = (
     _row("Mod", 102, broadcasts=True, transposable=True),
     _row("Mul", 24, broadcasts=True, transposable=True, followed=True, may_vanish=True),
     _row("Multinomial", computed=True),
-    _row("Neg", 156, broadcasts=True, transposable=True, followed=True),
+    _row("Neg", 156, broadcasts=True, transposable=True, followed=True, movable=True),
     _row("NonMaxSuppression", data_dependent=True),
     _row("NonZero", data_dependent=True),
     _row("Not", transposable=True),
@@ -188,7 +202,7 @@ _ROWS: Final = (
     _row("ReduceProd", cpu_inputs=(1,), transposable=True),
     _row("ReduceSum", 55, kind=Kind.NOT_IN_PLACE, cpu_inputs=(1,), shaping=(1,), transposable=True),
     _row("ReduceSumSquare", cpu_inputs=(1,), transposable=True),
-    _row("Relu", 44, broadcasts=True, transposable=True, followed=True),
+    _row("Relu", 44, broadcasts=True, transposable=True, followed=True, movable=True),
     _row("Reshape", 1, kind=Kind.COPIES, cpu_inputs=(1,), shaping=(1,), transposable=True),
     # DML_OPERATOR_RESAMPLE2, 161, up to 1.19.2; DML_OPERATOR_RESAMPLE3, 175, from 1.20.0 on
     _row("Resize", kind=Kind.NOT_IN_PLACE, cpu_inputs=(1, 2, 3), shaping=(2, 3), transposable=True),
@@ -199,7 +213,7 @@ _ROWS: Final = (
     _row("Shape", transposable=True, on_cpu=True),
     _row("Shrink", transposable=True),
     _row("Sigmoid", 47, broadcasts=True, transposable=True, followed=True, takes_weights=True),
-    _row("Sign", 79, broadcasts=True, transposable=True, followed=True),
+    _row("Sign", 79, broadcasts=True, transposable=True, followed=True, movable=True),
     _row("Sin", 28, broadcasts=True, transposable=True, followed=True),
     _row("Sinh", 82, broadcasts=True, transposable=True),
     _row("Size", on_cpu=True),
@@ -216,7 +230,7 @@ _ROWS: Final = (
     _row("Sum", 4, broadcasts=True, fused_with=2, absorbs=_RECTIFIERS, transposable=True, followed=True),
     _row("Tan", 31, broadcasts=True, transposable=True),
     _row("Tanh", 51, broadcasts=True, transposable=True, followed=True, takes_weights=True),
-    _row("ThresholdedRelu", 52, broadcasts=True, transposable=True),
+    _row("ThresholdedRelu", 52, broadcasts=True, transposable=True, movable=True),
     _row("Tile", 70, kind=Kind.NOT_IN_PLACE, cpu_inputs=(1,), shaping=(1,), transposable=True, followed=True),
     _row("TopK", 112, kind=Kind.NOT_IN_PLACE, cpu_inputs=(1,), shaping=(1,)),
     _row("Transpose", 1, kind=Kind.COPIES, transposable=True),
