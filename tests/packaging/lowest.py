@@ -75,5 +75,9 @@ def main(stages: list[str]) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stages", nargs="*", choices=[extra or "none" for extra in TESTS], default=[])
-    main(parser.parse_args().stages)
+    names = [extra or "none" for extra in TESTS]
+    parser.add_argument("stages", nargs="*", metavar="EXTRA", help=", ".join(names))
+    stages = parser.parse_args().stages
+    if unknown := sorted(set(stages).difference(names)):  # "choices" refuses no word at all in some releases of Python
+        parser.error(f"no such extra: {', '.join(unknown)}")
+    main(stages)
