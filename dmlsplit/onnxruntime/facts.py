@@ -57,6 +57,8 @@ class RuntimeFacts:
     axis_given: bool = True
     both_given: bool = False
     """True for a Split with both lengths and num_outputs."""
+    inputs: int = 1
+    """The number of inputs, with those that have no name."""
     prefers_cpu: bool = False
     """True where it computes with sizes: ONNX Runtime leaves such nodes on the CPU."""
 

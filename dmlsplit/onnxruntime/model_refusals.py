@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from dmlsplit.onnxruntime.facts import LengthsFrom, RuntimeFacts
 from dmlsplit.onnxruntime.node_shapes import static_axis
-from dmlsplit.rules.onnx.split_facts import DATA_TYPES
+from dmlsplit.rules.onnx.split_facts import DATA_TYPES, MAX_INPUTS
 from dmlsplit.targets.runtime_versions import Runtime
 
 Refusal: TypeAlias = tuple[str, str]
@@ -46,6 +46,10 @@ def refusals(facts: RuntimeFacts, runtime: Runtime) -> Iterator[Refusal]:
 def _of_split(facts: RuntimeFacts) -> Iterator[str]:
     if not facts.outputs:
         yield "there are no outputs"
+        return
+    version = max(version for version in MAX_INPUTS if version <= facts.opset)
+    if facts.inputs > MAX_INPUTS[version]:
+        yield f"there are {facts.inputs} inputs, Split {version} has at most {MAX_INPUTS[version]}"
         return
     size = static_axis(facts)
     if facts.gives_no_lengths and size is not None:

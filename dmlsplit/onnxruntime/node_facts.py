@@ -50,6 +50,7 @@ def _facts_of(graph: SessionGraph, of: Node) -> RuntimeFacts | None:
         tuple([graph.shape(name) for name in read]),
         int(attributes["axis"].i) if "axis" in attributes else int(node.op_type == "Concat"),
         len(node.output),
+        inputs=len(names),
         omitted=tuple([i for i, name in enumerate(node.output) if not name]),
         declared=tuple([_declared(graph, value) for value in of.outputs]),
         owned=tuple([_is_owned(graph, name) for name in read]),

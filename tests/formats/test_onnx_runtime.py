@@ -10,6 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import dmlsplit.formats.onnx
 from dmlsplit.onnxruntime.prediction import on_onnxruntime
+from dmlsplit.system.errors import NotLegalizedError
 from dmlsplit.targets.session_options import SessionOptions
 from tests.formats.answers import SPLIT, VERSION, X, ask, outcome, rules, session
 from tests.models import node, text, value
@@ -41,6 +42,26 @@ def test_of_an_output_without_a_name_and_elements_there_is_no_empty_tensor():
     made = text('(float[N,2] x) => (float[?,?] b) { "", b = Split<axis=1, split=[0,2]>(x) }', opset=12)
     (found,) = on_onnxruntime(made, VERSION, run_shapes={"x": (3, 2)})
     assert (found.answer.outcome, found.answer.hresults) == ("run-fails", (0x80070057,))
+
+
+@pytest.mark.parametrize(
+    ("opset", "read", "outcome"),
+    [
+        (13, "r, l, l", "session-fails"),
+        (13, 'r, l, ""', "session-fails"),
+        (13, "r, l", "DML"),
+        (11, "r, l", "session-fails"),
+    ],
+)
+def test_a_split_with_more_inputs_than_its_version_has_is_not_loaded(opset, read, outcome):
+    words = f"(float[4] x) => (float[?] a, float[?] b) <int64[2] l = {{2,2}}> {{ r = Relu(x) a, b = Split({read}) }}"
+    made = text(words, opset=opset)
+    (found,) = on_onnxruntime(made, VERSION)
+    assert found.answer.outcome == outcome
+    if outcome == "session-fails":
+        assert rules([found]) == [["inference-fails"]]
+        with pytest.raises(NotLegalizedError, match="not valid by ONNX"):
+            dmlsplit.formats.onnx.legalize(made, onnxruntime=VERSION)
 
 
 @pytest.mark.parametrize(("sizes", "outcome"), [("2,7", "session-fails"), ("N,7", "session-fails"), ("2,N", "DML")])
