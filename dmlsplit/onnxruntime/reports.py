@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.descriptors.location import Location
+from dmlsplit.formats import any_operator_json
 from dmlsplit.formats import json as operator_json
 from dmlsplit.models.shadowing import NotLoadedError
 from dmlsplit.onnxruntime.predict import diagnostic
@@ -56,7 +57,7 @@ class RuntimeReport(Report):
         """The JSON form: an operator report's keys and "onnxruntime", and "model" where the report has one."""
         answer = self.answer
         found = {**Report.to_dict(self), "onnxruntime": None if answer is None else answer_json(answer)}
-        return found if self.model is None else {**found, "model": self.model.to_dict()}
+        return found if self.model is None else {**found, "model": model_json(self.model)}
 
 
 def judged_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[RuntimeReport, RuntimeAnswer]:
@@ -147,6 +148,19 @@ def runtime_of_graphs(target: Target) -> Runtime | None:
         runtime = of_level[-1] if of_level else None
     # a version that was not observed is taken to make the graphs of an observed one
     return None if runtime is None else replace(runtime, observed=True)
+
+
+def model_json(model: ModelPlacement) -> dict[str, object]:
+    """The value of the key "model" in JSON: the placement, and the operators that kernels submit."""
+    operators = [
+        {
+            "node": each.path,
+            "submitted": [any_operator_json.to_json(desc) for desc in each.operators],
+            "not_judged": each.why or None,
+        }
+        for each in model.operators
+    ]
+    return {**model.to_dict(), "operators": operators}
 
 
 def answer_json(answer: RuntimeAnswer) -> dict[str, Any]:

@@ -164,6 +164,7 @@ class OnnxSession:
 
         Raises InputError for what contradicts the model, or does not exist in it.
         """
+        from dmlsplit.onnxruntime.described import operators_of, refusals
         from dmlsplit.onnxruntime.model_findings import model_findings
         from dmlsplit.onnxruntime.placements import placement
 
@@ -176,7 +177,9 @@ class OnnxSession:
 
         def made() -> ModelPlacement:
             found = placement(graphs, failures)
-            return replace(found, diagnostics=model_findings(found, graphs, whole))
+            operators = operators_of(graphs) if found.nodes else ()
+            said = (*refusals(operators, runtime), *model_findings(found, graphs, whole))
+            return replace(found, diagnostics=said, operators=operators)
 
         return model.once(("placement", runtime, options), made)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.targets.runtime_versions import Runtime
 
@@ -71,6 +72,15 @@ class NodePlacement:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeOperators:
+    """The DirectML operators that the kernel of a node submits, in order; none, and `why`, if they are not derived."""
+
+    path: str
+    operators: tuple[AnyOperatorDesc, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class FusedSize:
     """A fused graph: how many of the model's nodes are in it at least, and at most; None for more than are known."""
 
@@ -105,7 +115,9 @@ class ModelPlacement:
     copies: tuple[int, int] | None = None
     capture: str | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
-    """Findings about several nodes at once, each with what helps."""
+    """Findings about several nodes at once, each with what helps, and operators that DirectML refuses."""
+    operators: tuple[NodeOperators, ...] = ()
+    """Of the nodes on DirectML other than Split and Concat; of fused nodes those of the last one."""
 
     @cached_property
     def counts(self) -> Counter[Provider]:

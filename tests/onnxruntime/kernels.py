@@ -1,0 +1,272 @@
+"""Models of one node, and what ONNX Runtime's DirectML kernels submit for each: recorded, and how to record it again.
+
+    python -m tests.onnxruntime.kernels 1.24.4 1.18.0 ...      writes tests/data/onnxruntime/kernels.json.xz
+
+One row a model: its graph in onnx's text form, its opset, the different answers, and the answer of each version. An
+answer is the distinct operators that reached CreateOperator; null where no session was made.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from dmlsplit.library.fetching import added
+from dmlsplit.library.models import find_version
+from dmlsplit.library.sessions import OnnxRuntime, Query
+from tests import models
+
+
+def words(text: str) -> Sequence[str]:
+    return text.split()
+
+
+DATA: Final = Path(__file__).parents[1] / "data" / "onnxruntime" / "kernels.json.xz"
+SHAPES: Final = {rank: (2, 3, 4, 5, 6)[:rank] for rank in range(1, 6)}
+UNARY: Final = words(
+    "Relu Sigmoid Tanh Softsign Elu Celu LeakyRelu ThresholdedRelu HardSigmoid Selu Softplus Abs Acos Acosh Asin Asinh "
+    "Atan Atanh Ceil Cos Cosh Exp Floor Log Neg Reciprocal Sign Sin Sinh Sqrt Tan Round Identity"
+)
+BROADCAST: Final = (
+    *(((3,), (2, 3)), ((2, 3), (2, 3)), ((1, 3), (2, 1)), ((), (2, 3)), ((2, 3, 4), (4,)), ((1,), (3,))),
+    *(((2, 3, 4, 5), (3, 1, 1)), ((2, 1, 4, 5, 6), (3, 1, 5, 1)), ((8,), (1, 8)), ((1, 8), (8,))),
+)
+MATRICES: Final = (
+    *(((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)), ((2, 3), (5, 3, 4)), ((1, 2, 3), (3, 4))),
+    *(((6, 5, 2, 3), (5, 3, 4)), ((6, 1, 2, 3), (6, 5, 3, 4)), ((1, 2, 3), (5, 3, 4))),
+)
+REDUCED: Final = (((2, 3), (1,), 1), ((2, 3, 4), (0, 2), 0), ((2, 3, 4, 5), (-1,), 1), ((2, 3, 4, 5, 6), (1, 3), 1))
+REDUCTIONS: Final = words("Sum Max Min Prod L1 L2 LogSum LogSumExp SumSquare")
+POOLS: Final = (
+    "kernel_shape=[3,3]",
+    "kernel_shape=[3,2],strides=[2,1],pads=[1,0,0,1]",
+    "kernel_shape=[3,3],strides=[2,2],ceil_mode=1",
+    'kernel_shape=[2,2],auto_pad="SAME_UPPER",strides=[2,2]',
+    'kernel_shape=[3,3],auto_pad="SAME_LOWER"',
+)
+RESIZED: Final = (
+    *(((1, 2, 4, 4), (1, 1, 2, 2)), ((2, 2, 4, 4), (1, 1, 2, 2)), ((1, 1, 4, 4), (1, 1, 2, 2)), ((4, 5), (2, 2))),
+    *(((2, 3, 4), (1, 1, 2)), ((1, 1, 3, 4, 5), (1, 1, 2, 2, 2)), ((1, 2, 4, 4), (1, 2, 1, 2))),
+    *(((1, 2, 4, 4), (1, 1, 0.5, 0.5)), ((1, 2, 4, 4), (1, 1, 2.3, 1.6))),
+)
+TRANSFORMS: Final = (
+    *("", 'mode="linear"', 'nearest_mode="ceil"', 'nearest_mode="floor"', 'nearest_mode="round_prefer_ceil"'),
+    'nearest_mode="floor",coordinate_transformation_mode="asymmetric"',
+    'coordinate_transformation_mode="asymmetric"',
+    *(f'mode="linear",coordinate_transformation_mode="{each}"' for each in ("align_corners", "pytorch_half_pixel")),
+)
+Shape = Sequence[int]
+
+
+def typed(element: str, shape: Shape) -> str:
+    return f"{element}[{','.join(map(str, shape))}]" if shape else element
+
+
+def one(
+    op: str,
+    *inputs: Shape | str,
+    attributes: str = "",
+    opset: int = 17,
+    element: str = "float",
+    out: str = "",
+    elements: Sequence[str] = (),
+) -> tuple[str, int]:
+    """A model of one node. An input is a shape, or a constant by its attribute: "value_ints=[1,2]"; "" is left out."""
+    given, made, read = [], [], []
+    for i, each in enumerate(inputs):
+        name = f"x{i}"
+        if isinstance(each, str):
+            made += [f"{name} = Constant<{each}>()"] if each else []
+            read.append(name if each else "")
+        else:
+            given.append(f"{typed(elements[i] if elements else element, each)} {name}")
+            read.append(name)
+    options = f"<{attributes}>" if attributes else ""
+    body = f"({', '.join(given)}) => ({out or element}[] y) {{ {' '.join(made)} y = {op}{options}({', '.join(read)}) }}"
+    return body, opset
+
+
+def ints(*values: int) -> str:
+    return f"value_ints=[{','.join(map(str, values))}]"
+
+
+def samples() -> Iterator[tuple[str, int]]:
+    """Yields graphs in onnx's text form with their opsets; the output's rank is filled in by `model`."""
+    yield from elementwise()
+    yield from moving()
+    yield from windows()
+    yield from matrices()
+    yield from normalizations()
+
+
+def elementwise() -> Iterator[tuple[str, int]]:
+    for op in UNARY:
+        yield from (one(op, shape) for shape in SHAPES.values())
+        yield one(op, SHAPES[3], element="float16")
+    for op, attributes in (
+        ("LeakyRelu", "alpha=0.3"),
+        ("Elu", "alpha=2.0"),
+        ("HardSigmoid", "alpha=0.1,beta=0.7"),
+        ("Selu", "alpha=1.5,gamma=1.1"),
+    ):
+        yield one(op, (2, 3), attributes=attributes)
+    for op in words("Add Sub Mul Div Pow"):
+        yield from (one(op, *shapes) for shapes in BROADCAST)
+        yield one(op, (2, 3), (3,), element="int32")
+    for op in words("And Or Xor"):
+        yield one(op, (2, 3), (3,), element="bool")
+    for op in words("Equal Greater GreaterOrEqual Less LessOrEqual"):
+        yield one(op, (2, 3), (3,), out="bool")
+        yield one(op, (2, 3), (2, 3), element="int64", out="bool")
+    for op in words("Max Min Sum Mean"):
+        yield from (one(op, (2, 3), other) for other in ((3,), (2, 3)))
+    yield one("Not", (2, 3), element="bool")
+    yield one("Where", (3,), (2, 3), (), elements=("bool", "float", "float"))
+    yield one("Where", (2, 3), (2, 3), (2, 3), elements=("bool", "float", "float"))
+    yield from (one("Pow", (2, 3), exponent) for exponent in ("value_float=2.0", "value_floats=[3.0]"))
+    yield from (one("PRelu", *shapes) for shapes in (((2, 3), (3,)), ((1, 3, 4, 4), (3, 1, 1))))
+    low, high = "value_float=-1.0", "value_float=6.0"
+    yield from (one("Clip", (2, 3), *limits) for limits in ((low, high), (low,), ("", high), ()))
+    yield one("Clip", (2, 3), attributes="min=0.0,max=6.0", opset=7)
+    for number, out in ((10, "float16"), (6, "int32"), (7, "int64"), (9, "bool"), (2, "uint8"), (11, "double")):
+        yield one("Cast", (2, 3), attributes=f"to={number}", out=out)
+
+
+def moving() -> Iterator[tuple[str, int]]:
+    for before, after in (((2, 3), (6,)), ((2, 3, 4, 5), (6, 20)), ((2, 3, 4, 5, 6), (720,)), ((6,), (1, 2, 3))):
+        yield one("Reshape", before, ints(*after))
+    yield from (one("Flatten", SHAPES[3]), one("Squeeze", (1, 3, 1)), one("Unsqueeze", (3,), ints(0, 2)))
+    for shape, order in (
+        *(((2, 3), (1, 0)), ((2, 3, 4), (0, 2, 1)), ((2, 3, 4), (2, 1, 0)), ((2, 3, 4, 5), (0, 2, 3, 1))),
+        *(((2, 3, 4, 5, 6), (0, 2, 1, 4, 3)), ((1, 3, 1), (2, 1, 0))),
+    ):
+        yield one("Transpose", shape, attributes=f"perm=[{','.join(map(str, order))}]")
+    for before, after in (((3,), (2, 3)), ((1, 3), (2, 3)), ((2, 1, 4), (2, 3, 4)), ((), (2,)), ((2, 3), (2, 3))):
+        yield one("Expand", before, ints(*after))
+    for shape, *window in (
+        ((4, 5), (1,), (3,), (0,)),
+        ((4, 5), (1, 0), (4, 9), (0, 1), (2, 3)),
+        ((4, 5, 6), (-3,), (2147483647,), (-1,)),
+        ((8,), (2,), (7,)),
+        ((2, 3, 4, 5, 6), (1,), (3,), (2,)),
+        ((4, 5), (4,), (0,), (1,), (-1,)),
+    ):
+        yield one("Slice", shape, *(ints(*each) for each in window))
+    for shape, indices, axis in (
+        *(((4, 5), (3,), 0), ((4, 5), (2, 3), 1), ((4, 5), (), 0), ((4,), (2,), 0), ((2, 3, 4), (2,), -1)),
+        *(((4, 5), (1, 1, 2), 0), ((2, 3, 4, 5), (2, 3), 2), ((7,), (), 0)),
+    ):
+        for element in ("int64", "int32"):
+            yield one("Gather", shape, indices, attributes=f"axis={axis}", elements=("float", element))
+    for mode in ("constant", "reflect", "edge"):
+        for shape, pads in (
+            ((4, 5), (1, 0, 2, 1)),
+            ((2, 3, 4), (0, 0, 1, 0, 0, 2)),
+            ((2, 3, 4, 5, 6), (0, 0, 1, 0, 1, 0, 0, 1, 0, 1)),
+        ):
+            yield one("Pad", shape, ints(*pads), attributes=f'mode="{mode}"')
+    yield one("Pad", (4, 5), ints(1, 0, 2, 1), "value_float=3.0")
+    yield one("Tile", (2, 3), ints(2, 3))
+    yield from (one("DepthToSpace", (1, 4, 2, 3), attributes=f'blocksize=2,mode="{m}"') for m in ("DCR", "CRD"))
+    for shape, scales in RESIZED:
+        floats = f"value_floats=[{','.join(str(float(each)) for each in scales)}]"
+        sizes = ints(*(int(size * scale) for size, scale in zip(shape, scales, strict=True)))
+        for attributes in TRANSFORMS:
+            yield one("Resize", shape, "", floats, attributes=attributes)
+            yield one("Resize", shape, "", "", sizes, attributes=attributes)
+
+
+def windows() -> Iterator[tuple[str, int]]:
+    for image, filters, attributes in (
+        ((1, 3, 8, 8), (4, 3, 3, 3), ""),
+        ((1, 4, 8), (6, 4, 3), "pads=[1,1],strides=[2]"),
+        ((2, 4, 5, 6, 7), (3, 4, 2, 2, 2), "strides=[1,2,1]"),
+        ((1, 4, 8, 9), (8, 1, 3, 3), "group=4,pads=[1,0,2,1],dilations=[2,1]"),
+        ((1, 3, 9, 8), (4, 3, 3, 3), 'auto_pad="SAME_UPPER",strides=[2,2]'),
+        ((1, 3, 9, 8), (4, 3, 4, 4), 'auto_pad="SAME_LOWER",strides=[3,2]'),
+        ((1, 3, 9, 8), (4, 3, 3, 3), 'auto_pad="VALID"'),
+    ):
+        yield one("Conv", image, filters, filters[:1], attributes=attributes)
+        yield one("Conv", image, filters, attributes=attributes, opset=11)
+    yield one("ConvTranspose", (1, 3, 4, 4), (3, 2, 3, 3), attributes="strides=[2,2]")
+    more = "strides=[2,2],pads=[1,1,1,1],output_padding=[1,1]"
+    yield one("ConvTranspose", (1, 3, 4, 4), (3, 2, 3, 3), (2,), attributes=more)
+    for op in ("MaxPool", "AveragePool"):
+        yield from (one(op, (1, 2, 9, 8), attributes=each) for each in POOLS)
+        yield one(op, (1, 2, 9), attributes="kernel_shape=[3],strides=[2]")
+        yield one(op, (1, 2, 9, 5, 4), attributes="kernel_shape=[3,2,2]")
+        yield from (one(f"Global{op}", shape) for shape in ((1, 2, 9, 8), (1, 2, 9), (1, 2, 3, 4, 5)))
+    yield one("AveragePool", (1, 2, 9, 8), attributes="kernel_shape=[3,3],count_include_pad=1,pads=[1,1,1,1]")
+
+
+def matrices() -> Iterator[tuple[str, int]]:
+    for attributes in ("", "transA=1", "transB=1", "alpha=0.5,beta=0.25"):
+        left = (3, 2) if "transA" in attributes else (2, 3)
+        right = (4, 3) if "transB" in attributes else (3, 4)
+        yield one("Gemm", left, right, attributes=attributes)
+        for added_shape in ((2, 4), (4,), (1, 4), (2, 1), (), (1,)):
+            yield one("Gemm", left, right, added_shape, attributes=attributes)
+    yield one("Gemm", (1, 3), (3, 4), (4,))
+    yield from (one("MatMul", *shapes) for shapes in MATRICES)
+
+
+def normalizations() -> Iterator[tuple[str, int]]:
+    for shape in list(SHAPES.values())[1:]:
+        yield one("BatchNormalization", shape, *[(3,)] * 4)
+    yield one("BatchNormalization", SHAPES[4], *[(3,)] * 4, attributes="epsilon=0.001")
+    yield from (one("InstanceNormalization", shape, (3,), (3,)) for shape in (SHAPES[3], SHAPES[4]))
+    for shape, parameter, attributes in (
+        *(((2, 3, 4), (4,), ""), ((2, 3, 4, 5), (5,), ""), ((2, 5), (5,), "")),
+        ((2, 3, 4), (3, 4), "axis=1,epsilon=0.001"),
+    ):
+        yield one("LayerNormalization", shape, parameter, parameter, attributes=attributes)
+        yield one("LayerNormalization", shape, parameter, attributes=attributes)
+    yield one("LRN", (1, 4, 3, 3), attributes="size=3")
+    yield one("LRN", (1, 4, 3, 3), attributes="size=5,alpha=0.001,beta=0.5,bias=2.0")
+    for op in ("Softmax", "LogSoftmax", "Hardmax"):
+        for shape, axis in (((2, 3), -1), ((2, 3, 4), 1), ((2, 3, 4, 5), 1), ((2, 3, 4, 5, 6), 2), ((4,), 0)):
+            yield from (one(op, shape, attributes=f"axis={axis}", opset=opset) for opset in (11, 17))
+    for shape, axes, keepdims in REDUCED:
+        written = ",".join(map(str, axes))
+        for name in REDUCTIONS[1:]:
+            yield one(f"Reduce{name}", shape, attributes=f"axes=[{written}],keepdims={keepdims}")
+        for name in REDUCTIONS:
+            yield one(f"Reduce{name}", shape, ints(*axes), attributes=f"keepdims={keepdims}", opset=18)
+
+
+def model(graph: str, opset: int) -> Any:
+    """The model of a row; its output has no shape but what inference finds."""
+    made = models.text(graph, opset)
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    return made
+
+
+def recorded(version: str) -> list[Any]:
+    """The rows of a version."""
+    found = []
+    with OnnxRuntime(added(find_version(version))) as runtime:
+        for graph, opset in samples():
+            record = runtime.ask(Query(model(graph, opset).SerializeToString()))
+            created = [event["desc"] for event in record.get("events", []) if event["call"] == "CreateOperator"]
+            distinct = [json.loads(each) for each in dict.fromkeys(map(json.dumps, created))]
+            found.append([graph, opset, distinct if record.get("session") else None])
+    return found
+
+
+def main(versions: Sequence[str]) -> None:
+    of_each = [recorded(version) for version in versions]
+    rows = []
+    for graph, opset, _ in of_each[0]:
+        answers = [found[len(rows)][2] for found in of_each]
+        distinct = [answer for i, answer in enumerate(answers) if answer not in answers[:i]]
+        rows.append([graph, opset, distinct, [distinct.index(answer) for answer in answers]])
+    DATA.write_bytes(lzma.compress(json.dumps({"versions": list(versions), "rows": rows}).encode(), preset=9))
+    print(len(rows), "models, of which versions differ in", sum(len(row[2]) > 1 for row in rows))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

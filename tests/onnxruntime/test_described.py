@@ -1,0 +1,116 @@
+"""The operators that kernels submit, derived: equal to what ONNX Runtime submitted for models of one node."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from functools import cache
+
+import pytest
+
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
+from dmlsplit.formats import any_operator_json
+from dmlsplit.onnxruntime.described import operators_in, refusals
+from dmlsplit.onnxruntime.session import OnnxSession
+from dmlsplit.targets.runtime_versions import find_runtime
+from dmlsplit.targets.session_options import SessionOptions
+from dmlsplit.verdicts.model_placements import NodeOperators
+from tests import models
+from tests.onnxruntime import kernels
+
+NEWEST = "1.24.4"
+UNASKED = "(float[2,3,4] x) => (float[2,3,4] y) { a = Relu(x) y = Sigmoid(a) }"
+
+
+@cache
+def table():
+    return json.loads(lzma.decompress(kernels.DATA.read_bytes()))
+
+
+def derived(model, version=NEWEST):
+    session = OnnxSession(model, lambda *_: None)
+    return [each for graph in session.graphs(find_runtime(version), SessionOptions()) for each in operators_in(graph)]
+
+
+def without_flags(operator):
+    """The operator without OWNED_BY_DML, in one form for all numbers."""
+    if isinstance(operator, dict):
+        return {name: without_flags(value) for name, value in operator.items() if name != "Flags"}
+    if isinstance(operator, list):
+        return [without_flags(each) for each in operator]
+    return int(operator) if isinstance(operator, bool) else operator
+
+
+def as_json(desc):
+    return without_flags(json.loads(any_operator_json.dumps(desc)))
+
+
+@pytest.mark.parametrize("version", table()["versions"])
+def test_derived_operators_are_those_that_were_submitted(version):
+    column = table()["versions"].index(version)
+    right, left = 0, set()
+    for graph, opset, answers, of_version in table()["rows"]:
+        submitted = answers[of_version[column]]
+        if submitted is None:
+            continue
+        expected = [
+            without_flags(json.loads(any_operator_json.dumps(any_operator_json.loads(json.dumps(each)))))
+            for each in submitted
+        ]
+        for found in derived(kernels.model(graph, opset), version):
+            if found.why:
+                left.add((graph.split(" y = ")[-1].split("(")[0].split("<")[0], found.why))
+            for desc in found.operators:
+                assert as_json(desc) in expected, (graph, opset)
+                right += 1
+    assert right > 600
+    assert len(left) < 12, left
+
+
+def test_what_is_not_derived_is_named():
+    found = derived(
+        models.text("(float[2,3] x, int64[2] i) => (float[2,3] y) { y = ScatterND(x, j, x) j = Cast<to=7>(i) }")
+    )
+    assert all(each.why for each in found if each.path == "y")
+
+
+def test_open_sizes_are_not_derived():
+    (found,) = derived(models.text("(float[N,3] x) => (float[N,3] y) { y = Relu(x) }"))
+    assert (found.operators, found.why) == ((), "its sizes are open")
+
+
+def test_a_fused_activation_is_in_the_operator_in_front_of_it():
+    text = "(float[1,3,4,4] x, float[2,3,3,3] w) => (float[1,2,2,2] y) { c = Conv(x, w) y = LeakyRelu<alpha=0.5>(c) }"
+    (found,) = derived(models.text(text))
+    (operator,) = found.operators
+    assert found.path == "y"
+    assert as_json(operator)["Desc"]["FusedActivation"] == {
+        "Type": "DML_OPERATOR_ACTIVATION_LEAKY_RELU",
+        "Desc": {"Alpha": 0.5},
+    }
+
+
+def test_a_refusal_is_reported_on_the_node():
+    tensor = {"DataType": "UINT32", "Sizes": [1, 1, 2, 3]}
+    refused = AnyOperatorDesc(
+        "ACTIVATION_RELU",
+        {
+            name: any_operator_json.loads(
+                json.dumps({"Type": "ELEMENT_WISE_IDENTITY", "Desc": {"InputTensor": tensor, "OutputTensor": tensor}})
+            ).members["InputTensor"]
+            for name in ("InputTensor", "OutputTensor")
+        },
+    )
+    found = list(refusals([NodeOperators("node", (refused,))], find_runtime(NEWEST)))
+    assert found
+    assert {each.location.node for each in found} == {"node"}
+    assert all(each.rule.startswith("operator/") for each in found)
+
+
+def test_nothing_is_refused_of_a_usual_model():
+    found = derived(models.text(UNASKED))
+    assert list(refusals(found, find_runtime(NEWEST))) == []
+    assert [desc.operator.name for each in found for desc in each.operators] == [
+        "ACTIVATION_RELU",
+        "ACTIVATION_SIGMOID",
+    ]
