@@ -81,6 +81,27 @@ def test_a_failure_at_any_call_leaves_what_was_there(tmp_path, monkeypatch, erro
     assert at == calls + 1 > 20
 
 
+def test_the_last_file_goes_first_and_comes_last(tmp_path, monkeypatch):
+    """So that a process that is killed leaves it only beside all others, old or new."""
+    for name in "abcz":
+        (tmp_path / name).write_bytes(b"old")
+    states = []
+
+    def watched(call):
+        def moving(*args):
+            states.append({name: content for name, content in tree(tmp_path).items() if name in "abcz"})
+            call(*args)
+
+        return moving
+
+    for name in ("rename", "replace"):
+        monkeypatch.setattr(os, name, watched(getattr(os, name)))
+    create(tmp_path, "abc", ["z"])
+    assert len(states) == 7
+    old, new = dict.fromkeys("abcz", b"old"), dict.fromkeys("abc", b"")
+    assert all(state in (old, new) for state in [*states, tree(tmp_path)] if "c" in state)
+
+
 def test_new_names_are_taken_back(tmp_path, monkeypatch):
     """The second of three cannot be moved: the first is gone again, though nothing was there before."""
     replace = os.replace

@@ -9,7 +9,18 @@ import dmlsplit
 PACKAGE = Path(dmlsplit.__file__).parent
 
 OPENING = {
-    *("open", "fdopen", "open_code", "fromfile", "memmap", "open_memmap", "mmap", "NamedTemporaryFile", "mkstemp"),
+    *(
+        "open",
+        "fdopen",
+        "FileIO",
+        "open_code",
+        "fromfile",
+        "memmap",
+        "open_memmap",
+        "mmap",
+        "NamedTemporaryFile",
+        "mkstemp",
+    ),
     *("read_bytes", "read_text", "write_bytes", "write_text", "tofile", "loadtxt", "genfromtxt", "CDLL", "LoadLibrary"),
     *("Popen", "check_output", "check_call", "call", "system"),
 }

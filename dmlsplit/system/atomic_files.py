@@ -165,48 +165,59 @@ class AtomicFiles:
         self._discarded.append(path)
 
     def move(self) -> None:
-        """Renames all files; OSError, with every old file restored, where one cannot be renamed."""
+        """Renames all files; OSError, with every old file restored, where one cannot be renamed.
+
+        Files get their names in the order in which they were created, and old ones lose theirs in the reverse order:
+        where the last one is, all others are, also where the process is killed in between.
+        """
         old: list[str] = []
-
-        def put_aside(path: str, undo: ExitStack) -> None:
-            aside = _name_beside(path, "old")
-            os.rename(path, aside)
-            old.append(aside)
-            undo.callback(os.replace, aside, path)
-
+        single = len(self._temporary) + len(self._discarded) == 1
         with held_back():
             with ExitStack() as undo:
-                for path in self._discarded:
-                    with naming(path):
-                        put_aside(path, undo)
-                for path, temporary in self._temporary.items():
+                for path, temporary in reversed(self._temporary.items()):
                     mode = self.check(path)  # another process may have been faster
                     with naming(path):
                         if mode is not None and stat.S_ISREG(mode):
                             os.chmod(temporary, stat.S_IMODE(mode))
-                        # A single file is replaced in one step; of several, the old ones are kept until the last.
-                        if mode is not None and len(self._temporary) > 1:
-                            put_aside(path, undo)
-                            os.replace(temporary, path)
-                        else:
-                            os.replace(temporary, path)
-                            undo.callback(os.unlink, path)
+                        if mode is not None and not single:  # a single one is replaced in one step
+                            old.append(_put_aside(path, undo))
+                for path in self._discarded:
+                    with naming(path):
+                        old.append(_put_aside(path, undo))
+                for path, temporary in self._temporary.items():
+                    with naming(path):
+                        os.replace(temporary, path)
+                        undo.callback(os.unlink, path)
                 undo.pop_all()
             self._temporary.clear()
             self._folders.clear()
             for path in old:
-                with suppress(OSError):
-                    os.unlink(path)
+                _unlink(path)
 
     def remove(self) -> None:
         """Removes the temporary files and the folders that were made."""
         with held_back():
             for path in self._temporary.values():
-                with suppress(OSError):
-                    os.unlink(path)
+                _unlink(path)
             for folder in reversed(self._folders):
                 with suppress(OSError):  # another process has put something there
                     os.rmdir(folder)
+
+
+def _put_aside(path: str, undo: ExitStack) -> str:
+    """Renames an old file and returns its temporary name; `undo` gives its own back."""
+    aside = _name_beside(path, "old")
+    os.rename(path, aside)
+    undo.callback(os.replace, aside, path)
+    return aside
+
+
+def _unlink(path: str) -> None:
+    """Removes a temporary file, at the second attempt where the first one fails; errors are ignored."""
+    for _ in range(2):
+        with suppress(OSError):
+            os.unlink(path)
+            return
 
 
 def _name_beside(path: str, suffix: str) -> str:

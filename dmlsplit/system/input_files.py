@@ -4,8 +4,10 @@ not end."""
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
+from contextlib import suppress
 from typing import BinaryIO, Final
 
 from dmlsplit.system.errors import InputError
@@ -14,10 +16,18 @@ NOT_REGULAR: Final = "it is not a regular file"
 _FLAGS: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
+class _Input(io.BufferedReader):
+    """A file that is read. Closing it raises no OSError: nothing of it is lost."""
+
+    def close(self) -> None:
+        with suppress(OSError):
+            super().close()
+
+
 def open_input(path: str | os.PathLike[str]) -> BinaryIO:
     """Opens a regular file for reading bytes. InputError, before opening, for anything else; OSError."""
     _check(os.stat(path), path)
-    stream = open(path, "rb", opener=_opener)  # noqa: SIM115  # the caller closes it
+    stream = _Input(io.FileIO(path, opener=_opener))
     try:
         _check(os.fstat(stream.fileno()), path)  # it may have been replaced
     except BaseException:
