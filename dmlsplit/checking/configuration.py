@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.streams import read_at_most
-from dmlsplit.system.errors import InputError
+from dmlsplit.system.errors import InputError, naming
 from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import printable
 from dmlsplit.system.spelling import nearest
@@ -207,7 +207,7 @@ def _table(path: str) -> Any:
 
     most = Limit.CONFIG_FILE.most
     try:
-        with open_input(path) as file:
+        with open_input(path) as file, naming(path):
             data = read_at_most(file, most if _is_own(path) else _MOST_SHARED)
     except InputError as error:
         raise error.in_file(path) from None

@@ -6,6 +6,7 @@ import functools
 import glob
 import itertools
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -280,9 +281,26 @@ def expanded(files: Iterable[str]) -> list[str]:
     """The file names with patterns expanded, since not every shell expands them."""
     found: list[str] = []
     for file in files:
-        matches = [] if os.path.lexists(file) or not glob.has_magic(file) else sorted(glob.glob(file, recursive=True))
+        matches = [] if os.path.lexists(file) or not glob.has_magic(file) else sorted(set(_matching(file)))
         found += matches or [file]
     return found
+
+
+_ANY_DEPTH: Final = re.compile(r"(?:^|(?<=[{0}]))\*\*(?:[{0}]|$)".format(re.escape(os.sep + (os.altsep or ""))))
+
+
+def _matching(pattern: str) -> Iterator[str]:
+    """The names that match a pattern, as glob.glob has them, except that ** follows no links: they may lead back."""
+    deep = _ANY_DEPTH.search(pattern)
+    if deep is None:
+        yield from glob.glob(pattern)
+        return
+    above, below = pattern[: deep.start()], pattern[deep.end() :]
+    for top in glob.glob(above) if above else [""]:
+        for folder, names, _ in os.walk(top or os.curdir):
+            names[:] = [name for name in names if not name.startswith(".")]
+            inside = folder if top else os.path.relpath(folder)
+            yield from _matching(os.path.join("" if inside == os.curdir else glob.escape(inside), below or "*"))
 
 
 def read_entries(file: str, given: Given | None = None) -> Iterator[Entry]:

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Final, NoReturn, TypeAlias
 from dmlsplit.descriptors.diagnostics import Position
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.streams import read_at_most
-from dmlsplit.system.errors import InputError
+from dmlsplit.system.errors import InputError, naming
 from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import printable
 
@@ -133,7 +133,7 @@ class JsonText:
     def of_file(cls, file: str) -> JsonText:
         """The document of a file. Raises InputError, OSError."""
         try:
-            with open_input(file) as stream:
+            with open_input(file) as stream, naming(file):
                 return cls(read_bounded(stream, file), file=file)
         except InputError as error:
             raise error.in_file(file) from None

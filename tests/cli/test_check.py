@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 import dmlsplit as dml
-from tests.cli.conftest import BAD, GOOD, HOSTILE, HOSTILE_SHOWN, INT64, MALFORMED, OTHER, WARNED, X
+from tests.cli.conftest import BAD, GOOD, HOSTILE, HOSTILE_SHOWN, INT64, MALFORMED, OTHER, WARNED, X, posix
 
 KEYS = ["schema", "file", "index", "operator", "judged_by", "ok", "hresult", "diagnostics"]
 DIAGNOSTIC_KEYS = [
@@ -313,3 +313,16 @@ def test_a_long_name_is_repeated_in_part(cli, tmp_path, format_):
     assert len(known) < 200_000
     assert known.count('"name": "firstnnn') == known.count('nnnlast"') >= 50
     assert cli("check", "m.json", "--baseline", "known.json").status == 0
+
+
+@posix
+def test_patterns_follow_no_links_to_folders(cli, tmp_path):
+    """Two that lead back are 2**40 ways to a file."""
+    for folder in ("models", "models/deep", "models/.hidden", "models/in[1]"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.json").write_text(GOOD)
+    (tmp_path / "models" / "again").symlink_to(".")
+    for pattern in ("models/**/*.json", "**/*.json", "models/**/**/*.json"):
+        done = cli("check", pattern, "--format", "jsonl")
+        files = [json.loads(line)["file"] for line in done.out.splitlines()]
+        assert files == ["models/a.json", "models/deep/a.json", "models/in[1]/a.json"]

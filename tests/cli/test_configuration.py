@@ -1,5 +1,6 @@
 """dmlsplit.toml and pyproject.toml: defaults of check, settings of single files, and clear errors."""
 
+import errno
 import json
 import os
 import re
@@ -262,3 +263,11 @@ def test_a_value_of_any_length_is_a_short_line(cli, tmp_path, key):
     status, _, err = cli("check", "a.json")
     assert (status, err.count("\n")) == (2, 1)
     assert len(err) < 1000
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="needs a file that cannot be read")
+def test_a_file_that_cannot_be_read_is_named(cli, tmp_path):
+    (tmp_path / "a.json").write_text(GOOD)
+    for option in ("--config", "--baseline"):
+        status, _, err = cli("check", "a.json", option, "/proc/self/mem")
+        assert (status, err) == (2, f"dmlsplit: /proc/self/mem: {os.strerror(errno.EIO)}\n")
