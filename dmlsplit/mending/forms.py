@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -22,9 +22,7 @@ from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.constants import constant_nodes
 from dmlsplit.mending.sites import Site
 from dmlsplit.mending.words import CannotMend, invalid
-
-LENGTHS_ARE_INPUT: Final = 13
-"""The first opset whose Split has its lengths as an input."""
+from dmlsplit.onnxruntime.facts import LENGTHS_ARE_INPUT
 
 
 @dataclass(slots=True)

@@ -15,17 +15,17 @@ from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.conversion import convert
 from dmlsplit.mending.editing import names_of, replace_nodes
-from dmlsplit.mending.forms import LENGTHS_ARE_INPUT, Form
+from dmlsplit.mending.forms import Form
 from dmlsplit.mending.sites import Bodies, Place, Site
 from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.words import CannotMend, Change, document
 from dmlsplit.models.schemas import since
 from dmlsplit.models.scope import opset_of
+from dmlsplit.onnxruntime.facts import FIRST_WITH_KERNEL, LENGTHS_ARE_INPUT
 from dmlsplit.targets.runtime_versions import Runtime
 
 OLDEST: Final = 7
 """The first opset that ONNX Runtime promises to run."""
-_FIRST_WITH_KERNEL: Final = {"Split": 2, "Concat": 4}
 _PARTS_ARE_COUNTED: Final = 18
 """The first opset whose Split has num_outputs."""
 _NAME: Final = "convert-opset"
@@ -41,7 +41,7 @@ def converted(
     own = opset_of(model)
     wanted = min(own, runtime.newest_opset)
     reason = f"opset {own} is newer than {runtime.newest_opset}, the newest of ONNX Runtime {runtime.version}"
-    old = next((site for site in sites if 0 < site.node.version < _FIRST_WITH_KERNEL[site.node.op]), None)
+    old = next((site for site in sites if 0 < site.node.version < FIRST_WITH_KERNEL[site.node.op]), None)
     if wanted == own and old is not None and old.scope.origin.opset == own:
         wanted = OLDEST
         reason = f"ONNX Runtime has no kernel for {old.node.op} {old.node.version}"

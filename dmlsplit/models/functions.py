@@ -30,7 +30,7 @@ def key_of(message: onnx.NodeProto | onnx.FunctionProto, name: str) -> Key:
 
 
 class Functions:
-    """The functions of a model by what calls them; `budget` is what the file may use."""
+    """The functions of a model by the keys that calls name them by; their bodies are counted against `budget`."""
 
     def __init__(self, functions: Iterable[onnx.FunctionProto], budget: Budget) -> None:
         self._budget = budget

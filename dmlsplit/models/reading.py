@@ -238,8 +238,8 @@ def _other(node: onnx.NodeProto, scope: Scope) -> OtherNode:
 
 
 def _update(model: onnx.ModelProto, given: Collection[str], inference: Inference) -> None:
-    """Puts what follows from the caller's sizes for what the model declares, of other sizes, of computed tensors: an
-    inference keeps what it finds."""
+    """Replaces declared shapes of computed tensors that contradict the caller's sizes by the inferred ones: onnx's
+    inference keeps the declared ones."""
     computed = {name for node in model.graph.node for name in node.output} - set(given)
     bare = deepcopy(model)
     refill(bare.graph.value_info, [value for value in model.graph.value_info if value.name not in computed])

@@ -23,6 +23,7 @@ from dmlsplit.descriptors.dims import is_static
 from dmlsplit.descriptors.enums import TensorDataType
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Graph, Node, Value, attribute
+from dmlsplit.onnxruntime.facts import DIRECTML_TYPES, MIN_RANK
 from dmlsplit.onnxruntime.graph_build import optimized
 from dmlsplit.onnxruntime.operator_traits import FUSED_ADD, OPERATORS, QUICK_GELU, RESHAPED_GEMM, row_of
 from dmlsplit.onnxruntime.passes.unfollowed import merged
@@ -35,9 +36,6 @@ from dmlsplit.verdicts.any_operator import evaluate_any
 from dmlsplit.verdicts.model_placements import NodeOperators
 
 Sizes: TypeAlias = tuple[int, ...]
-_TYPES: Final = {"FLOAT": "FLOAT32", "DOUBLE": "FLOAT64", "BOOL": "UINT8"}
-"""DirectML's names of element types; types without one keep ONNX's."""
-_LEAST_RANK: Final = 4
 _WITHOUT: Final = (*JUDGED, "Constant", "Shape", "Size", "If")
 """Operators that submit nothing, and those that predict.py answers for."""
 _SPATIAL: Final = 2
@@ -161,7 +159,7 @@ class _Facts:
         """DirectML's type of a tensor's elements."""
         name = None if value is None else self.graph.data_type(value.known)
         try:
-            return TensorDataType[_TYPES.get(name or "", name or "")]
+            return TensorDataType[DIRECTML_TYPES.get(name or "", name or "")]
         except KeyError:
             raise NotDescribedError("its element type is not known") from None
 
@@ -230,7 +228,7 @@ class _Facts:
         own = self.shape(value)
         if own == whole:
             return self.tensor(value, whole)
-        own, whole = padded(own, max(len(whole), _LEAST_RANK)), padded(whole, _LEAST_RANK)
+        own, whole = padded(own, max(len(whole), MIN_RANK)), padded(whole, MIN_RANK)
         packed, strides = 1, [0] * len(own)
         for i in reversed(range(len(own))):
             strides[i] = packed if own[i] != 1 else 0
@@ -258,7 +256,7 @@ def _single(number: float) -> float:
     return found
 
 
-def padded(sizes: Sizes, least: int = _LEAST_RANK) -> Sizes:
+def padded(sizes: Sizes, least: int = MIN_RANK) -> Sizes:
     """Sizes with leading 1s up to a number of dimensions."""
     return (*(1,) * (least - len(sizes)), *sizes)
 
@@ -453,7 +451,7 @@ def _window(f: _Facts, kernel: Sizes, spatial: Sizes) -> dict[str, object]:
 
 def _spatial(sizes: Sizes) -> Sizes:
     """Sizes with 1s between channels and spatial sizes, up to four."""
-    return (*sizes[:2], *(1,) * (_LEAST_RANK - len(sizes)), *sizes[2:])
+    return (*sizes[:2], *(1,) * (MIN_RANK - len(sizes)), *sizes[2:])
 
 
 def _conv(f: _Facts) -> Sequence[AnyOperatorDesc]:
@@ -463,7 +461,7 @@ def _conv(f: _Facts) -> Sequence[AnyOperatorDesc]:
     channels = filters[1] * f.number("group", 1) if backward else filters[0]
     if backward and (f.number("auto_pad", b"NOTSET") != b"NOTSET" or f.ints("output_shape", ())):
         raise NotDescribedError("paddings that follow from output sizes are not derived")
-    shape = (1, channels, *(1,) * (max(len(whole), _LEAST_RANK) - 2))
+    shape = (1, channels, *(1,) * (max(len(whole), MIN_RANK) - 2))
     described = None if bias is None else f.tensor(bias, shape)
     if bias is None and any(f.graph.nodes[i].op_type in ("BatchNormalization", "Add") for i in f.node.origins):
         described = f.tensor(f.value(1), shape)  # the shift that was fused
@@ -562,7 +560,7 @@ def _matmul(f: _Facts) -> Sequence[AnyOperatorDesc]:
 
 def _batch_normalization(f: _Facts) -> Sequence[AnyOperatorDesc]:
     whole = f.shape(f.value(0))
-    vector = (1, f.shape(f.value(1))[0], *(1,) * (max(len(whole), _LEAST_RANK) - 2))
+    vector = (1, f.shape(f.value(1))[0], *(1,) * (max(len(whole), MIN_RANK) - 2))
     names = ("ScaleTensor", "BiasTensor", "MeanTensor", "VarianceTensor")
     members = {
         "InputTensor": f.tensor(f.value(0), _behind(whole)),
@@ -577,12 +575,12 @@ def _batch_normalization(f: _Facts) -> Sequence[AnyOperatorDesc]:
 
 def _behind(sizes: Sizes) -> Sizes:
     """Sizes with 1s behind them, up to four."""
-    return (*sizes, *(1,) * (_LEAST_RANK - len(sizes)))
+    return (*sizes, *(1,) * (MIN_RANK - len(sizes)))
 
 
 def _layer_normalization(f: _Facts) -> Sequence[AnyOperatorDesc]:
     whole = f.shape(f.value(0))
-    rank = max(len(whole), _LEAST_RANK)
+    rank = max(len(whole), MIN_RANK)
     axis = f.number("axis", -1) % len(whole)
     if any(value.name for value in f.node.outputs[1:]):
         raise NotDescribedError("its mean and deviation are not derived")
@@ -609,7 +607,7 @@ def _layer_normalization(f: _Facts) -> Sequence[AnyOperatorDesc]:
 def _instance_normalization(f: _Facts) -> Sequence[AnyOperatorDesc]:
     whole = _behind(f.shape(f.value(0)))
     vector = (1, whole[1], *(1,) * (len(whole) - 2))
-    axes = tuple(range(2, max(len(f.shape(f.value(0))), _LEAST_RANK)))
+    axes = tuple(range(2, max(len(f.shape(f.value(0))), MIN_RANK)))
     members = {
         "InputTensor": f.tensor(f.value(0), whole),
         "ScaleTensor": f.tensor(f.value(1), vector),
@@ -661,7 +659,7 @@ def _resize(f: _Facts) -> Sequence[AnyOperatorDesc]:
     if f.opset < 11 or any(unusual) or transform not in _OFFSETS or mode not in (b"nearest", b"linear"):
         raise NotDescribedError("its mode or an attribute is not derived")
     leading = next((i for i, sizes in enumerate(zip(own, result, strict=True)) if sizes != (1, 1)), len(own))
-    if len(own) - leading > _LEAST_RANK or any(size == 1 for size in own[leading:]):
+    if len(own) - leading > MIN_RANK or any(size == 1 for size in own[leading:]):
         raise NotDescribedError("a size of 1 is not derived")
     own, result = own[leading:], result[leading:]
     scales = tuple([each / size for each, size in zip(result, own, strict=True)])
@@ -671,13 +669,13 @@ def _resize(f: _Facts) -> Sequence[AnyOperatorDesc]:
         scales = f.floats(2)[leading:]
     rounding, more = _NEAREST[nearest] if mode == b"nearest" else ("DECREASING", 0.0)
     before, after = _OFFSETS[transform]
-    missing = _LEAST_RANK - len(own)
+    missing = MIN_RANK - len(own)
     members = {
         "InputTensor": f.tensor(f.value(0), own),
         "OutputTensor": f.tensor(f.node.outputs[0], result),
         "InterpolationMode": "NEAREST_NEIGHBOR" if mode == b"nearest" else "LINEAR",
         "RoundingDirection": rounding,
-        "DimensionCount": _LEAST_RANK,
+        "DimensionCount": MIN_RANK,
         "Scales": (*(1.0,) * missing, *map(_single, scales)),
         "InputPixelOffsets": (*(_HALF[0] + more,) * missing, *(before + more,) * len(own)),
         "OutputPixelOffsets": (*(_HALF[1],) * missing, *(after,) * len(own)),
@@ -698,7 +696,7 @@ def _pad(f: _Facts) -> Sequence[AnyOperatorDesc]:
     if data_type not in (TensorDataType.FLOAT32, TensorDataType.FLOAT16):
         raise NotDescribedError("the padding of this element type is not derived")
     value = f.number("value", 0.0) if f.opset < 11 else f.scalar(2)
-    missing = (0,) * max(_LEAST_RANK - len(own), 0)
+    missing = (0,) * max(MIN_RANK - len(own), 0)
     members = {
         "InputTensor": f.input(0),
         "OutputTensor": f.output,
@@ -745,7 +743,7 @@ _SOFTMAX: Final = {"Softmax": "SOFTMAX1", "LogSoftmax": "LOG_SOFTMAX1", "Hardmax
 
 def _softmax(f: _Facts) -> Sequence[AnyOperatorDesc]:
     own = f.shape(f.value(0))
-    rank = max(len(own), _LEAST_RANK)
+    rank = max(len(own), MIN_RANK)
     axis = f.number("axis", -1 if f.opset >= 13 else 1) % max(len(own), 1) + rank - len(own)
     axes = (axis,) if f.opset >= 13 else tuple(range(axis, rank))
     members = {"InputTensor": f.input(0), "OutputTensor": f.output, "AxisCount": len(axes), "Axes": axes}

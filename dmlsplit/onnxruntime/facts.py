@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.dims import Shape
 from dmlsplit.descriptors.enums import OperatorType
 
 Sizes: TypeAlias = tuple[int, ...]
+
+DIRECTML_TYPES: Final = {"FLOAT": "FLOAT32", "DOUBLE": "FLOAT64", "BOOL": "UINT8"}
+"""DirectML's names of element types; types without one keep ONNX's."""
+FIRST_WITH_KERNEL: Final = {"Split": 2, "Concat": 4}
+"""The first opset with a kernel."""
+LENGTHS_ARE_INPUT: Final = 13
+"""The first opset whose Split has its lengths as an input."""
+MIN_RANK: Final = 4
+"""Tensors of fewer dimensions get leading 1s in descriptors."""
+SMALLEST_BUFFER: Final = 8
+"""The least bytes of an initializer that is handed over as a buffer; a smaller one is a constant in the graph."""
 
 
 class LengthsFrom(enum.Enum):

@@ -30,6 +30,7 @@ from dmlsplit.graphs.descriptors import (
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
 from dmlsplit.models.once import Once
+from dmlsplit.onnxruntime.facts import MIN_RANK, SMALLEST_BUFFER
 from dmlsplit.onnxruntime.fused import FusedGraph, Part, SessionGraphs
 from dmlsplit.onnxruntime.operator_traits import QUICK_GELU, Kind, row_of
 from dmlsplit.onnxruntime.partitions import partitions
@@ -40,7 +41,6 @@ from dmlsplit.onnxruntime.passes.unfollowed import followed, fusible
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
-_MIN_RANK: Final = 4
 _UNKNOWN_TYPE: Final = 0xFFFFFFFF
 """Stands for an unknown DML_OPERATOR_TYPE."""
 _OBSERVED_TYPES: Final = {TensorDataType.FLOAT32, TensorDataType.FLOAT16}
@@ -48,8 +48,6 @@ _OBSERVED_TYPES: Final = {TensorDataType.FLOAT32, TensorDataType.FLOAT16}
 _WINDOW: Final = ("InputWindowOffsets", "InputWindowSizes", "InputWindowStrides")
 _UNBOUNDED: Final = 1 << 32
 """The most nodes of a part in which Transposes may be moved: their number may grow."""
-_SMALL: Final = 8
-"""A constant of fewer bytes is a node of the graph, any other one an input."""
 
 
 def session_graphs(graph: SessionGraph) -> SessionGraphs:
@@ -245,7 +243,7 @@ class _Builder:
                 if value in ends:
                     wires.append((*ends[value], number, taken))
                 else:
-                    has_constants |= self.graph.is_constant(name) and self._bytes(value) < _SMALL
+                    has_constants |= self.graph.is_constant(name) and self._bytes(value) < SMALLEST_BUFFER
                     if (name, desc.sizes) not in inputs:
                         inputs[name, desc.sizes] = len(shapes)
                         shapes.append(desc)
@@ -367,7 +365,7 @@ class _Builder:
         rank = len(self.graph.shape(node.inputs[0].known) or ())
         found = attribute(node, "axis")
         axis = default if found is None else int(found.i)
-        return axis % max(rank, 1) + max(_MIN_RANK - rank, 0)
+        return axis % max(rank, 1) + max(MIN_RANK - rank, 0)
 
     def _moves(self, node: Node) -> bool:
         """True where a Transpose changes the order of elements."""
@@ -402,7 +400,7 @@ class _Builder:
     def _sizes(self, value: Value) -> tuple[int, ...]:
         shape = self.graph.shape(value.known) or ()
         sizes = [dim for dim in shape if isinstance(dim, int)]
-        return (*(1,) * (_MIN_RANK - len(sizes)), *sizes)
+        return (*(1,) * (MIN_RANK - len(sizes)), *sizes)
 
     def _tensor(self, value: Value, sizes: Sequence[int] | None = None) -> BufferTensorDesc:
         element = self._element(value)

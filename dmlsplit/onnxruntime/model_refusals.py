@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
-from dmlsplit.onnxruntime.facts import LengthsFrom, RuntimeFacts
+from dmlsplit.onnxruntime.facts import FIRST_WITH_KERNEL, LengthsFrom, RuntimeFacts
 from dmlsplit.onnxruntime.node_shapes import static_axis
 from dmlsplit.rules.onnx.split_facts import DATA_TYPES, MAX_INPUTS
 from dmlsplit.targets.runtime_versions import Runtime
 
 Refusal: TypeAlias = tuple[str, str]
 """The rule, without the scope onnxruntime/, and its message."""
-
-_FIRST_WITH_KERNEL: Final = {True: 2, False: 4}
-"""The first opset with a kernel for Split (True) and Concat (False)."""
 
 
 NO_LENGTHS: Final = "neither lengths nor num_outputs are given"
@@ -39,8 +36,9 @@ def refusals(facts: RuntimeFacts, runtime: Runtime) -> Iterator[Refusal]:
         return
     for message in _of_split(facts) if facts.is_split else _of_concat(facts):
         yield "onnxruntime/inference-fails", message
-    if opset < _FIRST_WITH_KERNEL[facts.is_split]:
-        yield "onnxruntime/no-kernel", f"{'Split' if facts.is_split else 'Concat'} 1 is not implemented"
+    operator = "Split" if facts.is_split else "Concat"
+    if opset < FIRST_WITH_KERNEL[operator]:
+        yield "onnxruntime/no-kernel", f"{operator} 1 is not implemented"
 
 
 def _of_split(facts: RuntimeFacts) -> Iterator[str]:
@@ -68,7 +66,7 @@ def _of_split(facts: RuntimeFacts) -> Iterator[str]:
 def _of_concat(facts: RuntimeFacts) -> Iterator[str]:
     if facts.outputs != 1 or facts.omitted:
         yield f"there are {facts.outputs} outputs, not one with a name"
-    if facts.opset >= _FIRST_WITH_KERNEL[False] and not facts.axis_given:
+    if facts.opset >= FIRST_WITH_KERNEL["Concat"] and not facts.axis_given:
         yield "the attribute axis is missing"
     known = [shape for shape in facts.shapes if shape is not None]
     rank = facts.rank or 0

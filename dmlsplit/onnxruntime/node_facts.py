@@ -14,14 +14,11 @@ from dmlsplit.descriptors.enums import OperatorType
 from dmlsplit.formats.onnx.tensors import element_type, type_name, value_of
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Node, Value
-from dmlsplit.onnxruntime.facts import FirstRun, LengthsFrom, RuntimeFacts, Sizes
+from dmlsplit.onnxruntime.facts import LENGTHS_ARE_INPUT, SMALLEST_BUFFER, FirstRun, LengthsFrom, RuntimeFacts, Sizes
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.errors import InputError
 
 _TYPES: Final = {"Split": OperatorType.SPLIT, "Concat": OperatorType.JOIN}
-_SMALLEST_BUFFER: Final = 8
-"""The least bytes of an initializer that is handed over as a buffer; a smaller one is a constant in the DirectML
-graph."""
 
 
 def facts_in(graph: SessionGraph) -> Mapping[int, RuntimeFacts]:
@@ -86,13 +83,13 @@ def _is_owned(graph: SessionGraph, name: str) -> bool:
     if tensor is not None:
         kind, shape = type_name(tensor.data_type), tuple(tensor.dims)
     element = element_type(kind)
-    return element is None or not is_static(shape) or math.prod(shape) * element.itemsize >= _SMALLEST_BUFFER
+    return element is None or not is_static(shape) or math.prod(shape) * element.itemsize >= SMALLEST_BUFFER
 
 
 def _with_lengths(
     facts: RuntimeFacts, graph: SessionGraph, names: Sequence[str], attributes: Mapping[str, onnx.AttributeProto]
 ) -> RuntimeFacts:
-    if facts.opset < 13:
+    if facts.opset < LENGTHS_ARE_INPUT:
         if "split" not in attributes:
             return facts
         return replace(facts, given=LengthsFrom.ATTRIBUTE, lengths=tuple(attributes["split"].ints))

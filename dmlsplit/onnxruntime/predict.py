@@ -12,7 +12,7 @@ from dmlsplit.descriptors.diagnostics import Diagnostic, Report
 from dmlsplit.descriptors.dims import Shape, is_static, numbers
 from dmlsplit.descriptors.enums import ExecutionFlags
 from dmlsplit.descriptors.location import Location
-from dmlsplit.onnxruntime.facts import FirstRun, LengthsFrom, RuntimeFacts, Sizes
+from dmlsplit.onnxruntime.facts import LENGTHS_ARE_INPUT, FirstRun, LengthsFrom, RuntimeFacts, Sizes
 from dmlsplit.onnxruntime.model_refusals import NO_LENGTHS, refusals
 from dmlsplit.onnxruntime.node_shapes import output_shapes, static_axis
 from dmlsplit.onnxruntime.submitted import operator_of, owned_by_directml
@@ -31,8 +31,6 @@ LEAST_NODES_FOR_VOLATILE: Final = 5
 """The number of nodes from which on a fused graph is compiled with DESCRIPTORS_VOLATILE."""
 
 _ON_CPU: Final = ("STRING", "BFLOAT16")
-_LENGTHS_ARE_INPUT: Final = 13
-"""The first opset whose Split has its lengths as an input."""
 MAX_RANK: Final = 8
 """The highest rank of DirectML's tensors."""
 
@@ -194,7 +192,7 @@ class _Predictor:
             return False
         outputs = self._narrowed(output_shapes(self.facts))
         # output 1 is skipped where input 1, the lengths, is a constant that the CPU reads
-        skipped = {1} if facts.is_split and facts.opset >= _LENGTHS_ARE_INPUT else set()
+        skipped = {1} if facts.is_split and facts.opset >= LENGTHS_ARE_INPUT else set()
         places = [i for i in range(facts.outputs) if i not in facts.omitted]
         return outputs is not None and not any(
             0 in shape for i, shape in zip(places, outputs, strict=True) if i not in skipped
@@ -222,7 +220,7 @@ class _Predictor:
         facts = self.facts
         if not all(is_static(shape) for shape in facts.shapes):
             return False
-        if not facts.is_split or facts.opset < _LENGTHS_ARE_INPUT:
+        if not facts.is_split or facts.opset < LENGTHS_ARE_INPUT:
             return True
         if facts.given is LengthsFrom.OUTER:
             return self.runtime.traits.outer_lengths_are_known

@@ -8,22 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.descriptors.enums import TensorDataType, TensorFlags, TensorType
-from dmlsplit.onnxruntime.facts import RuntimeFacts, Sizes
-
-_TYPES: Final = {"FLOAT": "FLOAT32", "DOUBLE": "FLOAT64", "BOOL": "UINT8"}
-"""DirectML's names of element types; types without one keep ONNX's."""
-_MIN_RANK: Final = 4
+from dmlsplit.onnxruntime.facts import DIRECTML_TYPES, MIN_RANK, RuntimeFacts, Sizes
 
 
 def operator_of(facts: RuntimeFacts, sizes: Sequence[Sizes], lengths: Sizes) -> OperatorDesc:
     """A SPLIT of the first of `sizes` into `lengths`, or a JOIN of all of them."""
     rank = len(sizes[0])
     axis = facts.axis_of(rank)
-    padded = axis + max(_MIN_RANK - rank, 0)
+    padded = axis + max(MIN_RANK - rank, 0)
     tensors = [_tensor(facts, shape) for shape in sizes]
     if facts.is_split:
         parts = [
@@ -49,8 +44,8 @@ def owned_by_directml(desc: OperatorDesc, owned: Sequence[bool]) -> OperatorDesc
 
 
 def _tensor(facts: RuntimeFacts, sizes: Sizes) -> TensorDesc:
-    padded = (*(1,) * (_MIN_RANK - len(sizes)), *sizes)
-    data_type = TensorDataType[_TYPES.get(facts.data_type, facts.data_type)]
+    padded = (*(1,) * (MIN_RANK - len(sizes)), *sizes)
+    data_type = TensorDataType[DIRECTML_TYPES.get(facts.data_type, facts.data_type)]
     return TensorDesc(TensorType.BUFFER, BufferTensorDesc(data_type, [size % 2**32 for size in padded]))
 
 
