@@ -1,12 +1,12 @@
 """Asks DirectML builds which ranks and data types each operator takes, and writes the table that the package ships.
 
-    python packaging/support.py [BUILD...]
+    python packaging/support.py [OPERATOR...] [BUILD...]
 
-A BUILD is a name of `dmlsplit library list` that has been added; without names all are asked that are here. Answers
-of other builds stay in the table. The questions start from an accepted descriptor of each operator
-(tests/data/operators/base.jsonl.xz) and change the data types and the ranks of its tensors; what is accepted is written
-as a relation (dmlsplit.targets.relations) that holds for fresh combinations, too. What the operators' pages say is
-taken over from documented_support.json.
+A BUILD is a name of `dmlsplit library list` that has been added; without names all are asked that are here, and about
+all operators. Answers of other builds, and about other operators, stay in the table. The questions start from an
+accepted descriptor of each operator (tests/data/operators/base.jsonl.xz) and change the data types and the ranks of its
+tensors; what is accepted is written as a relation (dmlsplit.targets.relations) that holds for fresh combinations, too.
+What the operators' pages say is taken over from documented_support.json.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, Final, TypeAlias
 
 from dmlsplit import library
 from dmlsplit.descriptors.any_operator import DATA_TYPE, SCALARS
-from dmlsplit.descriptors.schema import OperatorSchema, enumerators, find_operator
+from dmlsplit.descriptors.schema import OperatorSchema, enumerators, find_operator, known_operator
 from dmlsplit.formats import any_operator_json
 from dmlsplit.library.catalogue import DIRECTML, Build, debug_layer
 from dmlsplit.library.image import image
@@ -198,14 +198,18 @@ class RankImages:
 
     def _descs(self, ranks: Combination) -> Iterator[Desc]:
         starts = [self._wholes[rank] for rank in dict.fromkeys(ranks) if rank in self._wholes]
+        keeps_channels = self._operator.schema.name in SPATIAL
         for start in [*starts, self._operator.base, *self._further]:
-            desc = copy.deepcopy(start)
-            for name, rank in zip(self._operator.tensors, ranks, strict=True):
-                tensor = at(desc, name)
-                sizes = tensor["Sizes"]
-                tensor["Sizes"] = [1] * (rank - len(sizes)) + sizes[max(0, len(sizes) - rank) :]
-            fitted(self._operator.schema.name, desc)
-            yield desc
+            for at_the_end in (False, True) if keeps_channels else (False,):
+                desc = copy.deepcopy(start)
+                for name, rank in zip(self._operator.tensors, ranks, strict=True):
+                    tensor = at(desc, name)
+                    sizes = tensor["Sizes"]
+                    more = [1] * (rank - len(sizes))
+                    front = more + sizes[max(0, len(sizes) - rank) :]
+                    tensor["Sizes"] = sizes[:rank] + more if at_the_end else front
+                fitted(self._operator.schema.name, desc)
+                yield desc
 
 
 def at_rank(operator: Operator, rank: int) -> Desc | None:
@@ -475,7 +479,8 @@ def asked_builds(names: Sequence[str]) -> list[Build]:
 
 
 def main(names: Sequence[str]) -> None:
-    builds = {build.name: opened(build) for build in asked_builds(names)}
+    asked_about = [name for name in names if known_operator(name)]
+    builds = {build.name: opened(build) for build in asked_builds([name for name in names if name not in asked_about])}
     old: dict[str, Any] = {"builds": [], "operators": {}}
     if FILE.exists():
         old = json.loads(lzma.decompress(FILE.read_bytes()))
@@ -489,6 +494,9 @@ def main(names: Sequence[str]) -> None:
         operator = Operator(find_operator(each["Type"]), each["Desc"])
         name = operator.schema.name
         if name in ("SPLIT", "JOIN"):
+            continue
+        if asked_about and name not in asked_about:
+            rows[name] = by_key([OperatorTable(old).form(name, old["builds"].index(column)) for column in columns])
             continue
         types = {"": TypeImages(operator, operator.base)}
         types |= {f"{member}={value}": TypeImages(operator, desc) for member, value, desc in conditions(operator)}

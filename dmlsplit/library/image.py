@@ -78,21 +78,23 @@ class Image:
             return self._packed("f", value)
         if member.type in ("operator", "operators"):
             return self._operators([value] if member.type == "operator" else value)
-        return self._tensors([value] if member.type == "tensor" else value)
+        if member.type == "tensor":
+            return self._tensors({member.name: value})
+        return self._tensors({f"{member.name}[{i}]": tensor for i, tensor in enumerate(value)})
 
-    def _tensors(self, tensors: Iterable[TensorDesc | None]) -> int:
-        """An array of DML_TENSOR_DESC."""
+    def _tensors(self, tensors: Mapping[str, TensorDesc | None]) -> int:
+        """An array of DML_TENSOR_DESC, by their names in messages."""
         block, array = self._new()
-        for tensor in tensors:
+        for name, tensor in tensors.items():
             if tensor is None:
-                raise ValueError("an array holds its tensors by value: an entry cannot be null")
+                raise ValueError(f"{name}: an array holds its tensors by value: an entry cannot be null")
             array.number("I", int(tensor.type), POINTER)
-            array.pointer(None if tensor.desc is None else self._buffer_tensor(tensor.desc))
+            array.pointer(None if tensor.desc is None else self._buffer_tensor(tensor.desc, name))
         return block
 
-    def _buffer_tensor(self, desc: BufferTensorDesc) -> int:
+    def _buffer_tensor(self, desc: BufferTensorDesc, name: str) -> int:
         if desc.total_tensor_size_in_bytes is None:
-            raise ValueError("TotalTensorSizeInBytes exceeds its member")
+            raise ValueError(f"{name}.TotalTensorSizeInBytes: a UINT64 does not hold the size of this tensor")
         block, out = self._new()
         for number in (int(desc.data_type), int(desc.flags), desc.dimension_count):
             out.number("I", number)

@@ -367,6 +367,13 @@ def _fold_ends(o: AnyView) -> Findings:
         yield Finding((name, "DimensionCount"), message, spatial + 2, count)
 
 
+def _padding_ends(o: AnyView) -> Findings:
+    whole, padded, count = o.tensors.get("InputTensor"), o.tensors.get("OutputTensor"), o.members["DimensionCount"]
+    if whole is not None and padded is not None and padded.dimension_count == whole.dimension_count > count:
+        message = f"is {count}, the tensors have {whole.dimension_count}: this build reads past the paddings"
+        yield Finding("DimensionCount", message, whole.dimension_count, count)
+
+
 _LEVELS: Final = frozenset(FeatureLevel)
 _FROM_6_2: Final = frozenset(level for level in FeatureLevel if level >= _AT_6_2)
 _FROM_4_0: Final = frozenset(level for level in FeatureLevel if level >= FeatureLevel.FL_4_0)
@@ -382,6 +389,7 @@ _ENDS: Final[tuple[tuple[frozenset[str], frozenset[FeatureLevel], Callable[[AnyV
     (frozenset({"SCATTER_ND"}), _LEVELS, _index_ends),
     (frozenset({"GATHER_ND"}), _UP_TO_2_1, _index_ends),
     (frozenset({"MAX_POOLING_GRAD"}), _FROM_4_0, _window_ends),
+    (frozenset({"PADDING"}), frozenset(FeatureLevel.parse(each) for each in ("3_1", "4_0", "4_1")), _padding_ends),
     (frozenset({"DEPTH_TO_SPACE", "DEPTH_TO_SPACE1"}), _LEVELS, _block_ends),
     (frozenset({"CONVOLUTION"}), _LEVELS, _fused_ends),
     (_FUSING, _UP_TO_2_1, _fused_ends),

@@ -3,7 +3,7 @@ rules."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
@@ -60,7 +60,7 @@ def _by_id() -> Mapping[str, AnyOperatorRule]:
 def evaluate_any(desc: AnyOperatorDesc, target: Target) -> TablesReport:
     """The report on a descriptor by one target."""
     found: list[Diagnostic] = []
-    refusal: int | None = target.invalid_argument
+    refusal = target.invalid_argument
     if known_operator(desc.type) is not None and desc.type not in (OperatorType.SPLIT, OperatorType.JOIN):
         view = AnyView(desc, target)
         for rule in _rules():
@@ -70,13 +70,17 @@ def evaluate_any(desc: AnyOperatorDesc, target: Target) -> TablesReport:
                 break  # nothing is known of an operator that is not there
         else:
             found += _of_tensors(view) if view.is_whole else ()
-        if found and fuses_no_activation(view):
-            refusal = HResult.E_UNEXPECTED if len(found) == 1 else None  # which fault comes first is unknown
-    refused = any(d.severity is Severity.ERROR and d.basis is not Basis.OURS for d in found)
+        if len(_refusing(found)) == 1 and fuses_no_activation(view):
+            refusal = HResult.E_UNEXPECTED  # other faults are found before
+    refused = bool(_refusing(found))
     ends = any(d.rule in _by_id() and _by_id()[d.rule].ends for d in found)
     unknown = ends or (target.release is not None and reads_undefined(found))
     hresult = refusal if refused and not unknown else None
     return TablesReport(tuple(found), target.name, hresult, desc.operator.c_name)
+
+
+def _refusing(found: Sequence[Diagnostic]) -> list[Diagnostic]:
+    return [d for d in found if d.severity is Severity.ERROR and d.basis is not Basis.OURS]
 
 
 def _reported(rule: AnyOperatorRule, finding: Finding, support: OperatorSupport) -> Diagnostic:

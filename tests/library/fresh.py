@@ -46,6 +46,8 @@ FORESEEN = {
 }
 """The rules that say that the process may end."""
 
+ARRAYS = ("uints", "ints", "floats")
+
 Desc = dict[str, Any]
 
 
@@ -62,6 +64,14 @@ def bases() -> tuple[tuple[OperatorSchema, str], ...]:
     with lzma.open(BASES, "rt", encoding="utf-8") as lines:
         found = [(dml.find_operator(json.loads(line)["Type"]), line) for line in lines]
     return tuple([each for each in found if each[0].name not in ("SPLIT", "JOIN")])
+
+
+@cache
+def base_of(name: str) -> dml.AnyOperatorDesc:
+    """The base of one operator."""
+    desc = dml.loads(next(line for schema, line in bases() if schema.name == name))
+    assert isinstance(desc, dml.AnyOperatorDesc)
+    return desc
 
 
 def questions(seed: object, level: dml.FeatureLevel, count: int) -> Iterator[Question]:
@@ -115,12 +125,15 @@ def data_types(chance: Random, schema: OperatorSchema, desc: Desc) -> bool:
 
 
 def dimension_counts(chance: Random, schema: OperatorSchema, desc: Desc) -> bool:
-    """Leading sizes of 1 are added, or leading sizes taken away, of some tensors or of all."""
+    """Sizes of 1 are added, or sizes taken away, of some tensors or of all: in front, behind the channels, or at the
+    end."""
     tensors = there(schema, desc)
-    by = chance.choice([-2, -1, 1, 2, 4])
+    by, place = chance.choice([-2, -1, 1, 2, 4]), chance.choice([0, 0, 0, 2, 8])
     for tensor in tensors if chance.random() < 0.6 else some(chance, tensors):
         sizes = tensor["Sizes"]
-        tensor["Sizes"] = [1] * by + sizes if by > 0 else sizes[-by:] or sizes
+        first = min(place, len(sizes) - max(0, -by))
+        if first >= 0:
+            tensor["Sizes"] = sizes[:first] + [1] * by + sizes[first + max(0, -by) :] or sizes
     return bool(tensors)
 
 
@@ -245,7 +258,7 @@ def numbers(chance: Random, schema: OperatorSchema, desc: Desc) -> bool:
 
 def arrays(chance: Random, schema: OperatorSchema, desc: Desc) -> bool:
     """Entries at the ends of their types; one entry more or less, as the count says."""
-    found = [member for member in members(schema, "uints", "ints", "floats") if desc.get(member.name)]
+    found = [member for member in members(schema, *ARRAYS) if desc.get(member.name)]
     if not found:
         return False
     member = chance.choice(found)
@@ -298,13 +311,14 @@ class Compared(NamedTuple):
 
     @property
     def is_of_types_and_ranks(self) -> bool:
-        """Whether nothing but data types and ranks decides: where ranks change, no attribute goes with them."""
+        """Whether nothing but data types and ranks decides: where ranks change, no attribute goes with them, and all
+        tensors of the base have the same sizes."""
         kinds, schema = self.question.kinds, self.question.desc.operator
-        arrays = ("uints", "ints", "floats")
-        of_ranks = any("Axis" in m.name or "Dimension" in m.name or m.type in arrays for m in schema.members)
-        if schema.name == "NONZERO_COORDINATES":
-            of_ranks = True  # a size of its output is a number of dimensions
-        return kinds == ("data types",) or (kinds == ("dimension counts",) and not of_ranks)
+        if kinds != ("dimension counts",):
+            return kinds == ("data types",)
+        of_ranks = any("Axis" in m.name or "Dimension" in m.name or m.type in ARRAYS for m in schema.members)
+        base = base_of(schema.name)
+        return not of_ranks and len({each.desc and each.desc.sizes for each in base.inputs + base.outputs if each}) == 1
 
 
 def compared(build: Build, seed: object, count: int) -> list[Compared]:

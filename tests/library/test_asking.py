@@ -146,8 +146,13 @@ def test_a_node_that_does_not_say_all_of_its_struct(newest):
 
 
 def test_what_no_struct_holds(newest):
-    with pytest.raises(ValueError, match="an entry cannot be null"):
-        ask(replace(SPLIT, output_tensors=(None, None, None)), newest)
+    with pytest.raises(ValueError, match=r"^OutputTensors\[1\]: .* an entry cannot be null"):
+        ask(replace(SPLIT, output_tensors=(WHOLE, None, WHOLE)), newest)
+    beyond = dml.BufferTensorDesc(1, (2**32 - 1,) * 4)
+    with pytest.raises(ValueError, match=r"^BTensor\.TotalTensorSizeInBytes: "):
+        ask(operator("GEMM", BTensor=beyond), newest)
+    with pytest.raises(ValueError, match=r"^QuantizationTensors\[1\]\.TotalTensorSizeInBytes: "):
+        ask(operator("QUANTIZE", QuantizationTensors=[WHOLE, beyond]), newest)
 
 
 def test_the_build_that_is_asked(newest, tmp_path, monkeypatch):

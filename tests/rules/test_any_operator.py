@@ -159,6 +159,12 @@ def test_a_report_by_tables():
             "ends-the-process",
             "InputTensor.DimensionCount",
         ),
+        (
+            changed("PADDING", InputTensor=x(1, 2, 3, 4, 1), OutputTensor=x(1, 2, 5, 4, 1)),
+            {"directml": "1.7.0"},
+            "ends-the-process",
+            "DimensionCount",
+        ),
         (changed("MULTIHEAD_ATTENTION", HeadCount=0), {}, "ends-the-process", "HeadCount"),
         (changed("QUANTIZE", InputTensor=x(4, 8)), {}, "ends-the-process", "QuantizationTensors[0].DimensionCount"),
         (changed("FOLD", OutputTensor=x(1, 4, 4)), {}, "ends-the-process", "OutputTensor.DimensionCount"),
@@ -233,8 +239,8 @@ def test_what_a_convolution_does_not_fuse(activation, release, hresult):
     desc = changed("CONVOLUTION", FusedActivation=fused(activation, **members))
     assert dml.validate(desc, directml=release).hresult == hresult
     both = changed("CONVOLUTION", FusedActivation=fused(activation, **members), GroupCount=1, Direction=7)
-    if hresult == 0x8000FFFF:
-        assert dml.validate(both, directml=release).hresult is None
+    if hresult == 0x8000FFFF:  # the other fault is found before
+        assert dml.validate(both, directml=release).hresult == dml.find_release(release).invalid_argument
 
 
 def test_what_ends_the_process_has_no_hresult():
