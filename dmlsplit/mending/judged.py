@@ -27,6 +27,7 @@ from dmlsplit.onnxruntime.answers import NodeOnRuntime
 from dmlsplit.onnxruntime.findings import GraphFinding
 from dmlsplit.onnxruntime.older_opset import OlderOpset, older_opset
 from dmlsplit.onnxruntime.predict import placement
+from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank
 from dmlsplit.onnxruntime.reports import runtime_of_graphs
 from dmlsplit.onnxruntime.session import OnnxSession
 from dmlsplit.rules.graph_faults import Fault, NodeName
@@ -126,6 +127,19 @@ class JudgedModel:
             return None
         whole = replace(options, optimization=0)
         return older_opset(self._session.graphs(runtime, options), lambda: self._session.graphs(runtime, whole))
+
+    @cached_property
+    def beyond_rank(self) -> Sequence[tuple[Spot | None, BeyondRank]]:
+        """The nodes, other than Splits and Concats, whose ranks fail the session, each with its place in the model;
+        none for a target that is no version of ONNX Runtime."""
+        runtime = self.target.runtime
+        if runtime is None or not runtime.observed:
+            return ()
+        found = []
+        for node in all_beyond_rank(self._session.graphs(runtime, options_of(self.target))):
+            number = node.graph.nodes[node.index].proto.doc_string
+            found.append((self._numbered[int(number)] if number.isdecimal() else None, node))
+        return found
 
     @cached_property
     def session(self) -> bool | None:

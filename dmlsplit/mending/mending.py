@@ -19,6 +19,7 @@ from dmlsplit.mending.forms import Form
 from dmlsplit.mending.graph_cures import cured
 from dmlsplit.mending.judged import JudgedModel, failing_elsewhere, faults, session_of
 from dmlsplit.mending.older import at_older_opset
+from dmlsplit.mending.ranks import within_ranks
 from dmlsplit.mending.rewritings import REWRITINGS
 from dmlsplit.mending.sites import Bodies, Body, Place
 from dmlsplit.mending.source import SourceModel
@@ -80,6 +81,9 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
         found.changes += changes
     except CannotMend as refused:
         found.left.append(Refusal("", str(refused)))
+    judged, changes, refusals = within_ranks(source, judged)
+    found.changes += changes
+    found.refusals += refusals
     for _ in range(_ROUNDS):
         replaced = _rewritten(found, judged)
         if not replaced or found.refusals:

@@ -32,7 +32,8 @@ from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
 from dmlsplit.onnxruntime.operators import Cell
 from dmlsplit.onnxruntime.placing import placed
-from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, MAX_RANK, diagnostic, predict
+from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
+from dmlsplit.onnxruntime.ranks import beyond_rank
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
@@ -191,8 +192,8 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place) -> Iterator[Fai
     path, cell, neighbour = graph.path(node.index), graph.cell(node.index), placed(graph, node)
     if doubt := _doubt(graph, node, neighbour.on_dml):
         yield Failure(LOADING, doubt, certain=False, node=path)
-    if rank := _beyond_rank(graph, node) if neighbour.on_dml else None:
-        yield Failure(place.kernel, rank, node=path)
+    if rank := beyond_rank(graph, node.index) if neighbour.on_dml else None:
+        yield Failure(place.kernel, rank.why, node=path)
     if cell is Cell.NO_KERNEL:
         why = f"neither DirectML nor the CPU has a kernel for {path} and its types"
         yield Failure(CHECKING, why, node=path)
@@ -207,19 +208,6 @@ def _refusals(graph: SessionGraph, graphs: SessionGraphs) -> dict[Part, Refusal]
         return {}
     traits = traits_of(graph.runtime.release)
     return {part: found for part in graphs.parts if (found := refusal(part, traits)) is not None}
-
-
-def _beyond_rank(graph: SessionGraph, node: Node) -> str | None:
-    """The reason why the rank of a node's inputs or outputs fails session creation; None where it does not."""
-    path, names = graph.path(node.index), node.proto.input
-    shapes = [graph.shape(name) for name in (*names, *node.proto.output) if name]
-    rank = max((len(shape) for shape in shapes if shape is not None and is_static(shape)), default=0)
-    if rank > MAX_RANK:
-        return f"{path} has a static tensor of rank {rank}"
-    first, most = graph.shape(names[0]) if names else None, graph.most_rank(node.index)
-    if first is None or most is None or not is_static(first) or len(first) <= most:
-        return None
-    return f"{path} reads a static tensor of rank {len(first)}, its kernel takes {most}"
 
 
 def _doubt(graph: SessionGraph, node: Node, on_dml: bool | None) -> str:

@@ -10,6 +10,7 @@ from dmlsplit.descriptors.location import Location
 from dmlsplit.onnxruntime.islands import Island, grouped, islands
 from dmlsplit.onnxruntime.older_opset import OlderOpset, older_opset
 from dmlsplit.onnxruntime.operators import is_fused
+from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank, merged_batch
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules import whole_model
 from dmlsplit.system.printable import printable
@@ -32,6 +33,7 @@ def _findings(
     older = older_opset(graphs, whole) if any(node.why is Why.OPSET for node in placed.nodes) else None
     if older is not None:
         yield _of_older(older, graphs[-1].opset)
+    yield from _of_ranks(list(all_beyond_rank(graphs)))
     if placed.session is False:
         return
     if found := _of_open_sizes(placed, graphs[-1]):
@@ -51,6 +53,19 @@ def _of_older(older: OlderOpset, own: int) -> Diagnostic:
         f"kernels for {'it' if older.operators.total() == 1 else 'them'}; {cure}"
     )
     return rule.diagnostic(Location(node=older.node), message, expected=older.opset, actual=own)
+
+
+def _of_ranks(found: Sequence[BeyondRank]) -> Iterator[Diagnostic]:
+    """Yields the findings about ranks that fail the session, one for each operator and remedy."""
+    groups: dict[tuple[str, str], list[BeyondRank]] = {}
+    for node in found:
+        merged = merged_batch(node)
+        groups.setdefault((node.operator, merged if isinstance(merged, str) else ""), []).append(node)
+    for (operator, why), (first, *others) in groups.items():
+        rule = whole_model.RANK
+        count = f"{1 + len(others)} {printable(operator, 60)}" if others else printable(operator, 60)
+        message = f"{count}: {first.why}: no session is created; {f'it cannot be merged: {why}' if why else rule.cure}"
+        yield rule.diagnostic(Location(node=first.path), message, expected=first.most, actual=first.rank)
 
 
 def _of_open_sizes(placed: ModelPlacement, graph: SessionGraph) -> Diagnostic | None:

@@ -10,11 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.models.older_schemas import at_older
-from dmlsplit.onnxruntime.operators import Cell, is_on_dml, operator_of
-from dmlsplit.onnxruntime.predict import MAX_RANK
+from dmlsplit.onnxruntime.operators import Cell, is_on_dml
+from dmlsplit.onnxruntime.ranks import beyond_rank
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 _OLDEST: Final = 7
@@ -89,17 +88,5 @@ def _against(graph: SessionGraph, opset: int) -> Iterator[str]:
         then = graph.cell_at(index, opset)
         if then in (Cell.FAILS, Cell.FAILS_WITH_CPU, Cell.NO_KERNEL) and graph.cell(index) is not then:
             yield f"{graph.path(index)}: it fails the session at opset {opset}"
-        if then is not None and is_on_dml(then) and (rank := _beyond_rank(graph, index, opset)):
-            yield f"{graph.path(index)}: DirectML's kernel takes no tensor of rank {rank}"
-
-
-def _beyond_rank(graph: SessionGraph, index: int, opset: int) -> int:
-    """The rank of a static tensor that the kernel of a node at an opset does not take; 0 for none."""
-    node = graph.nodes[index].proto
-    shapes = [graph.shape(name) if name else None for name in (*node.input, *node.output)]
-    ranks = [len(shape) if shape is not None and is_static(shape) else 0 for shape in shapes]
-    operator = operator_of(node, opset, graph.runtime)
-    most = None if operator is None else operator.most_rank
-    if most is not None and ranks[:1] > [most]:
-        return ranks[0]
-    return max((rank for rank in ranks if rank > MAX_RANK), default=0)
+        if then is not None and is_on_dml(then) and (beyond := beyond_rank(graph, index, opset)):
+            yield f"{graph.path(index)}: DirectML's kernel takes no tensor of rank {beyond.rank}"

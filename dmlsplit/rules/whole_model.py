@@ -11,7 +11,7 @@ from typing import Final
 from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.rules._model import Notice
 from dmlsplit.rules._sources import Source
-from dmlsplit.rules.onnxruntime import KERNELS, OBSERVED, PARTITIONER, PREFERENCE
+from dmlsplit.rules.onnxruntime import HELPER, KERNELS, OBSERVED, PARTITIONER, PREFERENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,4 +89,21 @@ OPEN_SIZES = ModelRule(
     cure="where they are always the same, fix them at session creation (AddFreeDimensionOverrideByName) or in the file",
     bad=ModelText("(float[N,4] x) => (float[N,4] y) { a = Relu(x) y = Sigmoid(a) }", 17),
     good=ModelText("(float[2,4] x) => (float[2,4] y) { a = Relu(x) y = Sigmoid(a) }", 17),
+)
+
+_PRODUCT: Final = "(float[1,SIZES,4,5] x, float[1,SIZES,5,2] z) => (float[1,SIZES,4,2] y) { y = MatMul(x, z) }"
+
+RANK = ModelRule(
+    "model/rank",
+    "A static tensor has more dimensions than the kernel of its node takes: no session is created.",
+    "DirectML's tensors have 8 dimensions, those of a MatMul, Trilu or Resize 4 here, of a convolution or pooling 5. "
+    "The execution provider takes the node whatever its rank and cannot make its kernel; there is no fallback. "
+    "Of a MatMul and a Trilu the dimensions before the last two can become one by Reshapes around it, which computes "
+    "the same, bit for bit. From 9 on a Reshape fails as well.",
+    (OBSERVED, HELPER),
+    Severity.ERROR,
+    Basis.OBSERVED,
+    cure="merge the dimensions before the last two with Reshapes around it, as dmlsplit legalize does",
+    bad=ModelText(_PRODUCT.replace("SIZES", "2,3"), 17),
+    good=ModelText(_PRODUCT.replace("SIZES", "6"), 17),
 )

@@ -167,6 +167,17 @@ def test_a_rank_that_fails_the_session(rank, session):
     assert (found.session, found.failing) == (session, "" if session else "y")
 
 
+@pytest.mark.parametrize(("sizes", "session"), [((1, 1), True), ((1, 2), True), ((2, 2), False)])
+def test_a_resize_leaves_sizes_of_1_out(sizes, session):
+    batch, channels = sizes
+    found = placed(
+        f"""(float[{batch},{channels},3,4,5] x) => (float[?,?,?,?,?] y) {{
+            k = Constant<value_floats=[1.0,1.0,2.0,2.0,2.0]>() y = Resize(x, , k)
+        }}"""
+    )
+    assert (found.session, found.failing) == (session, "" if session else "y")
+
+
 def test_an_opset_that_is_not_loaded():
     found = placed(SMALL, "1.20.1", opset=22)
     assert (found.session, found.failure) == (False, "the model has opset 22, 1.20.1 loads 21")

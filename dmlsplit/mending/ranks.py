@@ -1,0 +1,93 @@
+"""Merges the batch of nodes with more dimensions than their kernels take, by Reshapes around them.
+
+What is beyond the rank, and which sizes the Reshapes give, says onnxruntime/ranks.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import Final
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from dmlsplit.formats.onnx.protobuf import Names, add_document, refill
+from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.mending.constants import constant_nodes
+from dmlsplit.mending.editing import names_of, node_text, replace_nodes
+from dmlsplit.mending.judged import JudgedModel
+from dmlsplit.mending.sites import Bodies, Place, Spot
+from dmlsplit.mending.source import SourceModel
+from dmlsplit.mending.words import Change, Refusal, document
+from dmlsplit.onnxruntime.ranks import BeyondRank, Sizes, merged_batch
+
+_NAME: Final = "merge-batch"
+_SHAPE_IS_INPUT: Final = 5
+"""The first opset whose Reshape reads its shape."""
+
+
+def within_ranks(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel, list[Change], list[Refusal]]:
+    """The model with Reshapes around nodes whose ranks fail the session, judged again; the changes, and the nodes for
+    which there are none."""
+    calls: dict[Spot, list[BeyondRank]] = {}
+    changes: list[Change] = []
+    refusals: list[Refusal] = []
+    for spot, node in judged.beyond_rank:
+        if spot is None:
+            refusals.append(Refusal(node.path, node.why))
+        else:
+            calls.setdefault(spot, []).append(node)
+    bodies, taken = Bodies(judged.model), names_of(judged.model)
+    edits: dict[Place, dict[int, Sequence[onnx.NodeProto]]] = {}
+    for (place, index), (node, *others) in calls.items():
+        found, body = merged_batch(node), bodies.at(place)
+        if any(merged_batch(other) != found for other in others):
+            found = "its sizes differ between the calls of its function"
+        if body is None or node.graph.opset < _SHAPE_IS_INPUT:
+            found = "its graph is handed to a function, or its opset is below 5"
+        if isinstance(found, str):
+            refusals.append(Refusal(node.path, f"{node.why}, and {found}"))
+            continue
+        assert body is not None
+        original = source.original(body.node[index])
+        said = document([_NAME], node.path, judged.target.name, node.why)
+        made = _with_reshapes(original, node, *found, taken, said)
+        edits.setdefault(place, {})[index] = made
+        changes.append(Change(node.path, (_NAME,), node.why, (node_text(original),), tuple(map(node_text, made))))
+    if not edits:
+        return judged, [], refusals
+    model = deepcopy(judged.model)
+    replace_nodes(model, edits)
+    return judged.changed(model), changes, refusals
+
+
+def _with_reshapes(
+    original: onnx.NodeProto, node: BeyondRank, given: Sequence[Sizes | None], result: Sizes, taken: Names, said: str
+) -> list[onnx.NodeProto]:
+    """The node between Reshapes of its first inputs and its output."""
+    made: list[onnx.NodeProto] = []
+    changed = deepcopy(original)
+    names, output = [text(name) for name in original.input], text(original.output[0])
+
+    def reshape(read: str, written: str, sizes: Sequence[int]) -> None:
+        shape = taken.fresh(f"{written}/shape")
+        made.extend(constant_nodes(shape, np.array(sizes, np.int64), node.graph.opset, taken))
+        made.append(helper.make_node("Reshape", [read, shape], [written], name=written))
+
+    for i, sizes in enumerate(given):
+        if sizes is not None:
+            merged = taken.fresh(f"{output}/{'ab'[i]}")
+            reshape(names[i], merged, sizes)
+            names[i] = merged
+    inner = taken.fresh(f"{output}/merged")
+    refill(changed.input, names)
+    refill(changed.output, [inner])
+    made.append(changed)
+    whole = node.graph.shape(output)
+    assert whole is not None
+    reshape(inner, output, [int(size) for size in whole if isinstance(size, int)])
+    for each in made:
+        add_document(each, said)
+    return made

@@ -1,0 +1,111 @@
+"""Ranks that fail the session: a kernel takes static tensors of so many dimensions, and there is no fallback."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from dmlsplit.descriptors.dims import is_static
+from dmlsplit.models.functions import JUDGED
+from dmlsplit.onnxruntime.operators import operator_of
+from dmlsplit.onnxruntime.predict import MAX_RANK
+from dmlsplit.onnxruntime.session_graph import SessionGraph
+
+Sizes: TypeAlias = tuple[int, ...]
+_BATCHED: Final = ("MatMul", "Trilu")
+"""Operators that work on the last two dimensions of each element of a batch by themselves."""
+
+
+@dataclass(frozen=True)
+class BeyondRank:
+    """A node of a graph with a tensor of more dimensions than its kernel takes."""
+
+    graph: SessionGraph
+    index: int
+    rank: int
+    most: int
+
+    @property
+    def path(self) -> str:
+        return self.graph.path(self.index)
+
+    @property
+    def operator(self) -> str:
+        return self.graph.nodes[self.index].proto.op_type
+
+    @property
+    def why(self) -> str:
+        """What is too much, in words."""
+        if self.most == MAX_RANK:
+            return f"{self.path} has a static tensor of rank {self.rank}"
+        return f"{self.path} reads a static tensor of rank {self.rank}, its kernel takes {self.most}"
+
+
+def beyond_rank(graph: SessionGraph, index: int, opset: int = 0) -> BeyondRank | None:
+    """The rank of a node's tensors that fails session creation; None where none does. `opset`: at another opset."""
+    node = graph.nodes[index].proto
+    shapes = [_static(graph, name) for name in (*node.input, *node.output)]
+    rank = max((len(shape) for shape in shapes if shape is not None), default=0)
+    if rank > MAX_RANK:
+        return BeyondRank(graph, index, rank, MAX_RANK)
+    operator = operator_of(node, opset or graph.opset, graph.runtime)
+    most, first = None if operator is None else operator.most_rank, shapes[0] if shapes else None
+    if first is not None and node.op_type == "MatMul":  # either side may have the batch
+        first = max(first, shapes[1] or (), key=len)
+    if first is None or most is None or len(first) <= most:
+        return None
+    result = _static(graph, node.output[0])
+    if node.op_type == "Resize" and result is not None and _without_ones(first, result) <= most:
+        return None
+    return BeyondRank(graph, index, len(first), most)
+
+
+def _without_ones(sizes: Sizes, result: Sizes) -> int:
+    """The number of dimensions of a Resize that its kernel describes: it leaves out those that are 1 and stay so."""
+    return sum(each != (1, 1) for each in zip(sizes, result, strict=False))
+
+
+def all_beyond_rank(graphs: Sequence[SessionGraph]) -> Iterator[BeyondRank]:
+    """Yields the nodes on DirectML, other than Splits and Concats, whose ranks fail session creation."""
+    for graph in graphs:
+        for node in graph.order:
+            if node.op_type in JUDGED or graph.on_dml(node.index) is not True:
+                continue
+            if (found := beyond_rank(graph, node.index)) is not None:
+                yield found
+
+
+def merged_batch(node: BeyondRank) -> tuple[list[Sizes | None], Sizes] | str:
+    """The sizes that Reshapes give the inputs of a node so that its kernel takes them, None of an input that stays, and
+    those of its output then; or why there are none.
+
+    The dimensions before the last two become one: each matrix stays what it is, so that every element is computed as
+    before. A batch that only one side of a MatMul repeats cannot be merged.
+    """
+    if node.operator not in _BATCHED or node.rank > MAX_RANK:
+        return "its dimensions cannot be merged by a Reshape" if node.rank <= MAX_RANK else "a Reshape takes no more"
+    proto = node.graph.nodes[node.index].proto
+    shapes = [_static(node.graph, name) for name in (*proto.input[: 1 + (node.operator == "MatMul")], proto.output[0])]
+    if None in shapes:
+        return "its sizes are not known"
+    *read, result = [shape for shape in shapes if shape is not None]
+    if any(len(shape) < 2 for shape in read) or 0 in result:
+        return "it has a vector, or no elements"
+    batch = math.prod(result[:-2])
+    given: list[Sizes | None] = []
+    for shape in read:
+        if len(shape) == 2:
+            given.append(None)
+        elif math.prod(shape[:-2]) in (1, batch):
+            given.append((math.prod(shape[:-2]), *shape[-2:]))
+        else:
+            return "one of its inputs is repeated along a part of the batch"
+    return given, (batch, *result[-2:])
+
+
+def _static(graph: SessionGraph, name: str) -> Sizes | None:
+    """The sizes of a tensor; None where they are open, or there is no tensor."""
+    shape = graph.shape(name) if name else None
+    return tuple([int(size) for size in shape]) if shape is not None and is_static(shape) else None
