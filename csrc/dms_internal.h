@@ -334,6 +334,12 @@ void dms_measure(dmlsplit_profile *profile, int rounds, uint64_t ticks);
 /* How to store in a regime. claimed: bytes ahead that lines are claimed in DMS_CLAIMED. */
 dms_stores dms_stores_for(const dmlsplit_profile *profile, dms_regime regime, uintptr_t claimed);
 
+/* The first four letters of a vendor's name, as CPUID has them in ebx. */
+enum { DMS_VENDOR_AMD = 0x68747541, DMS_VENDOR_INTEL = 0x756e6547 };
+
+/* Sets what was measured on CPUs of this vendor and signature (CPUID leaf 1, eax) in place of the defaults. */
+void dms_set_defaults_of(uint32_t vendor, uint32_t signature, dmlsplit_profile *profile);
+
 /* What is known of the machine and of the environment, without a measurement. */
 void dms_detect_profile(dmlsplit_profile *profile);
 

@@ -112,7 +112,7 @@ static void ask(dmlsplit_profile *profile, const memory *m, const patience *p)
     const question in_pieces = {runs, {DMS_MOVE, DMS_NO_MATRIX, 1, DMS_MEASURED_PIECE, 0, 0, plain, pieces}, COPIED};
     const question transposed = {transposes, {DMS_TRANSPOSE, 0, 2, 4, 0, 0, plain, matrix}, SIDE * SIDE * 4};
     const question turned_bytes = {transposes, {DMS_TRANSPOSE, 0, 2, 1, 0, 0, plain, bytes}, SIDE * SIDE};
-    const uint64_t usual = profile->stream_copies, sooner = DMS_INTEL_STREAM_TURNS * profile->level2;
+    const uint64_t usual = profile->stream_copies, sooner = 2 * COPIED < profile->stream_turns ? 2 * COPIED : profile->stream_turns;
     ASK(streamed, DMS_STREAMED, fetch, DMLSPLIT_FETCH, DMLSPLIT_FETCH_LINES, DMLSPLIT_FETCH_PAGES);
     if (profile->fetch == DMLSPLIT_FETCH_LINES)
         ASK(streamed, DMS_STREAMED, ahead, DMLSPLIT_AHEAD, DMS_LINES_AHEAD, DMS_NEAREST_AHEAD);
@@ -122,8 +122,10 @@ static void ask(dmlsplit_profile *profile, const memory *m, const patience *p)
     if (2 * COPIED >= usual || profile->level2 == 0)
         return;
     ask_from(copied, DMS_CLAIMED, &profile->claim, DMLSPLIT_CLAIM, DMS_INTEL_CLAIM * profile->level2, UINT64_MAX, profile, m, p);
-    ask_from(transposed, DMS_STREAMED, &profile->stream_turns, DMLSPLIT_STREAM_TURNS, sooner < usual ? sooner : usual, usual, profile, m, p);
+    ask_from(transposed, DMS_STREAMED, &profile->stream_turns, DMLSPLIT_STREAM_TURNS, sooner, usual, profile, m, p);
     ask_from(copied, DMS_STREAMED, &profile->stream_copies, DMLSPLIT_STREAM_COPIES, 2 * COPIED, usual, profile, m, p);
+    if (profile->stream_turns > profile->stream_copies)
+        profile->stream_turns = profile->stream_copies;
 }
 
 void dms_measure(dmlsplit_profile *profile, int rounds, uint64_t ticks)

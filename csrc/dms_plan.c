@@ -156,7 +156,8 @@ static dms_stores choose_regime(const dmlsplit_profile *profile, uint64_t traffi
 /* Turned bytes wait for a line in each of 64 rows: an NHWC view took 4.0 times memcpy's time, and 2.4 when lines were claimed (Zen 5, after others had used
  * the caches). Within those nearest the core it costs a fifth, and wider elements gain nothing.
  * Where next to nothing is read, what is written has the caches for itself: two thirds of it count. 12.6 MB took 0.5 to 0.7 times memcpy's time by plain
- * stores, 0.3 to 0.45 claimed, and 0.6 past the caches, which gains from 25 MB on; and what fits is there for the next reader (Zen 5). */
+ * stores, 0.3 to 0.45 claimed, and 0.6 past the caches, which gains from 25 MB on; and what fits is there for the next reader (Zen 5). Where a profile claims
+ * lines, plain stores wait for each: there fills pass by the caches as soon as transposes do (Intel). */
 static void choose_stores(dmlsplit_plan *plan)
 {
     const uint64_t read = bytes_read(plan), traffic = plan->bytes + read, filled = plan->bytes / 3 * 2 + read;
@@ -164,7 +165,7 @@ static void choose_stores(dmlsplit_plan *plan)
     dms_profile_for(traffic, &p);
     plan->copies = choose_regime(&p, traffic, p.stream_copies, p.claim, 0, DMS_CLAIMED_AHEAD);
     plan->turns = choose_regime(&p, traffic, p.stream_turns, p.claim, plan->space.element_size == 1 ? DMS_TURNED_BYTES_CLAIM : 0, DMS_CLAIMED_AHEAD);
-    plan->fills = choose_regime(&p, filled, p.stream_turns, p.claim / 3 * 2, DMS_FILLS_CLAIM, DMS_FILLED_AHEAD);
+    plan->fills = choose_regime(&p, filled, p.claim < UINT64_MAX ? p.stream_turns : p.stream_copies, p.claim / 3 * 2, DMS_FILLS_CLAIM, DMS_FILLED_AHEAD);
 }
 
 static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *loops, bool confirms)

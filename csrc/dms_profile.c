@@ -44,13 +44,23 @@ static void read_caches(uint32_t leaf, dmlsplit_profile *profile)
 /* From 0.45 times the largest cache on (bytes read and written) non-temporal stores win: lines of the output would be evicted before anybody
  * reads them, and no line is read before it is written: 0.55 to 0.75 times the time of memcpy at 128 MB. With a cache that is warm and nobody else's,
  * the break-even of plain copies is at 0.7 (measured on Zen 4 and Zen 5); but the input is warm as seldom as the cache is ours alone: then streaming
- * wins from 0.4 on, and where the output is read next from 0.5 (Zen 5). Threads do not change it: those that share the cache share the bytes, too.
+ * wins from 0.4 on, and where the output is read next from 0.5 (Zen 5); transposes, which wait for a line in each row, from 0.28. Threads do not change it: those that share the cache share the bytes, too.
  * Servers and virtual machines report caches that are not theirs: where 105 MiB were reported, copies of which the output is read once broke even
  * at 16 to 18 MB, and transposes, whose plain stores wait for one line after the other, at twice the second-level cache (Intel). There copies of 32 MB
  * took 0.85 times as long when pages were fetched, and prefetchw plain ones 0.8; on Zen 5 1.15 and 1.1 times. */
+void dms_set_defaults_of(uint32_t vendor, uint32_t signature, dmlsplit_profile *profile)
+{
+    const uint32_t base = signature >> 8 & 15, family = base == 15 ? base + (signature >> 20 & 255) : base;
+    if (vendor != DMS_VENDOR_AMD || family != DMS_FAMILY_OF_ZEN4)
+        return;
+    profile->call = UINT64_MAX;
+    profile->ahead = DMS_NEAREST_AHEAD;
+    profile->streamed_height = profile->cached_height = 1;
+}
+
 static void read_machine(dmlsplit_profile *profile)
 {
-    enum { INTEL = 0x756e6547 /* "Genu" */, PREFETCHW = 1u << 8 };
+    enum { PREFETCHW = 1u << 8 };
     dms_cpuid_registers vendor, extended;
     profile->stream_copies = profile->stream_turns = profile->claim = UINT64_MAX;
     if (!dms_cpuid(0, 0, &vendor))
@@ -61,14 +71,16 @@ static void read_machine(dmlsplit_profile *profile)
     profile->stream_copies = profile->last_level > 0 ? profile->last_level / 100 * DMS_STREAM_SHARE : DMS_STREAM_MOST;
     if (profile->stream_copies > DMS_STREAM_MOST)
         profile->stream_copies = DMS_STREAM_MOST;
-    profile->stream_turns = profile->stream_copies;
-    if (vendor.ebx != INTEL)
+    profile->stream_turns = profile->stream_copies / 100 * DMS_STREAM_TURNS_SHARE;
+    if (dms_cpuid(1, 0, &extended))
+        dms_set_defaults_of(vendor.ebx, extended.eax, profile);
+    if (vendor.ebx != DMS_VENDOR_INTEL)
         return;
     profile->fetch = DMLSPLIT_FETCH_PAGES;
     if (profile->level2 == 0 || profile->level2 > DMS_INTEL_LEVEL2_MOST)
         return;
     const uint64_t turns = DMS_INTEL_STREAM_TURNS * profile->level2;
-    profile->stream_turns = turns < profile->stream_copies ? turns : profile->stream_copies;
+    profile->stream_turns = turns < profile->stream_turns ? turns : profile->stream_turns;
     if (dms_cpuid(0x80000001u, 0, &extended) && (extended.ecx & PREFETCHW) != 0)
         profile->claim = DMS_INTEL_CLAIM * profile->level2;
 }

@@ -98,6 +98,10 @@ static void copy_some(const copy *c, uint64_t first, uint64_t last)
     dms_loop loops[DMLSPLIT_MAX_RANK];
     uint32_t order[DMLSPLIT_MAX_RANK];
     dms_nest box = *nest;
+    if (first == 0 && last == c->shape->bytes) {        /* as most of many parts are: no box has to be found */
+        c->shape->kernel->run_nest(nest, c->target, c->source);
+        return;
+    }
     order_loops(nest, order);
     box.loops = loops;
     for (uint64_t bytes; first < last; first += bytes) {

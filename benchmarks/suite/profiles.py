@@ -12,6 +12,15 @@ PROFILES: Final = {
     "intel": Profile(2 << 20, 105 << 20, 16 << 20, 4 << 20, claim=2 << 20, fetch="pages"),
     "intel-early": Profile(2 << 20, 105 << 20, 2_300_000, 2_300_000, claim=2 << 20, fetch="pages"),
     "zen": Profile(1 << 20, 32 << 20, 16 << 20, 16 << 20, claim=NEVER, fetch="lines"),
+    "zen4": Profile(
+        *(1 << 20, 32 << 20, 15_099_480, 9_059_640),
+        claim=NEVER,
+        fetch="lines",
+        call=NEVER,
+        ahead=1024,
+        streamed_height=1,
+        cached_height=1,
+    ),
     # Nothing passes by the caches there.
     "arm": Profile(0, 0, NEVER, NEVER, claim=NEVER, fetch="lines"),
     "claimed": Profile(0, 0, NEVER, NEVER, claim=0, fetch="lines"),

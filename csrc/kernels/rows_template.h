@@ -28,6 +28,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_piece)(char *to, const ch
         dms_copy_long(to, from, size);
         return;
     }
+    enum { STEP = 2 * VECTOR < DMS_LINE ? DMS_LINE : 2 * VECTOR };
     char *const last = to + size - VECTOR;
     const vector tail = load(from + size - VECTOR);
     if (size >= 8 * VECTOR && (uintptr_t)to % VECTOR != 0) {
@@ -36,14 +37,17 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_piece)(char *to, const ch
         to += head;
         from += head;
     }
-    for (; last - to > VECTOR; to += 2 * VECTOR, from += 2 * VECTOR) {
-        for (int line = 0; claimed > 0 && line < 2 * VECTOR; line += DMS_LINE)
+    for (; last - to > STEP - VECTOR; to += STEP, from += STEP) {
+        vector v[STEP / VECTOR];
+        for (int line = 0; claimed > 0 && line < STEP; line += DMS_LINE)
             DMS_CLAIM(to + line, claimed);
-        const vector a = load(from), b = load(from + VECTOR);
-        store(to, a);
-        store(to + VECTOR, b);
+        for (int i = 0; i < STEP / VECTOR; i++)
+            v[i] = load(from + i * VECTOR);
+        for (int i = 0; i < STEP / VECTOR; i++)
+            store(to + i * VECTOR, v[i]);
     }
-    if (to < last)
+    DMS_ROLLED
+    for (; to < last; to += VECTOR, from += VECTOR)
         store(to, load(from));
     store(last, tail);
 }
@@ -234,6 +238,10 @@ DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const
     static const dms_loop once = {1, 0, 0};
     const dms_loop *last = nest->rank > 0 ? &nest->loops[nest->rank - 1] : &once;
     const uint32_t outer = nest->rank > 0 ? nest->rank - 1 : 0;
+    if (nest->rank == 0 && !dms_is_streamed(&nest->stores)) {   /* of a part in a thousand: what follows takes as long as 256 bytes */
+        DMS_NAME(copy_piece)(target, source, nest->run, nest->stores.ahead, nest->stores.call);
+        return;
+    }
     const bool fill = nest->kind == DMS_FILL, by_call = fill && nest->stores.regime == DMS_CLAIMED && last->size * nest->run >= DMS_FILL_BY_CALL;
     const uint64_t most = fill ? DMS_FILL_PATTERN / nest->run : 1;
     uint64_t count = most < last->size ? most : last->size;

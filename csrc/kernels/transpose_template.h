@@ -189,12 +189,16 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_some(const square *s, size_t size,
 
 #else
 
-/* A square of less rows than a line has elements, or less columns than a vector, by way of a whole one. */
+/* A square of less rows or columns than a line has elements: vectors of whole columns as they are, others by way of a whole one. */
 static DMS_TARGET DMS_ALWAYS_INLINE void turn_part(const square *s, size_t size, dms_sink sink)
 {
     _Alignas(DMS_LINE) char staged[DMS_LINE * VECTOR];      /* its rows, and then its columns */
     char *from[DMS_LINE], *to[VECTOR];
     vector v[DMS_LINE];
+    if (s->rows == DMS_LINE / size && s->columns % (VECTOR / size) == 0) {
+        turn_whole(s, size, sink);
+        return;
+    }
     if (move_few(s, size))
         return;
     for (size_t i = 0; i < DMS_LINE / size; i++)
@@ -238,7 +242,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_square(dms_tile *tile, size_t row,
         DMS_PREFETCH_AT(s.from[i] + s.from_offset, tile->next);
     for (size_t j = 0; tile->claimed && j < s.columns; j++)
         DMS_CLAIM(s.to[j] + s.to_offset, DMS_LINE);
-    if (s.rows < side || s.columns % (VECTOR / size) != 0)
+    if (s.rows < side || s.columns != side)     /* a constant number of columns is 0.77 times the time of bytes (SSSE3, Zen 5) */
         turn_some(&s, size, tile->sink);
     else if (tile->sink == DMS_LINES || tile->sink == DMS_CARRIED)
         turn_whole(&s, size, tile->sink);

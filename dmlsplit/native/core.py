@@ -295,7 +295,7 @@ class Profile(NamedTuple):
             return "measured"
         if self.origin == "settings" and not self.given:
             return "set"
-        return "CPUID" if member in MEMBERS[:4] else "default"
+        return "CPUID" if member in MEMBERS[:4] or getattr(self, member) else "default"
 
     def lines(self) -> list[str]:
         """Each cache, and each member with its value and its origin."""
