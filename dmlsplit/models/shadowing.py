@@ -14,7 +14,7 @@ from copy import deepcopy
 import onnx
 
 from dmlsplit.formats.onnx.protobuf import Names, all_nodes, computed, domain_of, refill, rename_tensors, subgraphs
-from dmlsplit.system.errors import InputError
+from dmlsplit.system.errors import NotLoadedError
 from dmlsplit.system.printable import printable
 
 
@@ -48,10 +48,6 @@ def _computed_again(graph: onnx.GraphProto, known: _Known) -> Iterator[str]:
 def is_constant(node: onnx.NodeProto) -> bool:
     """Whether a node is a Constant of ONNX."""
     return node.op_type == "Constant" and domain_of(node) == ""
-
-
-class NotLoadedError(InputError):
-    """A model that no ONNX Runtime loads."""
 
 
 def check_names(graph: onnx.GraphProto, outer: tuple[Set[str], ...] = ()) -> None:

@@ -10,10 +10,9 @@ from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats import any_operator_json
 from dmlsplit.formats import json as operator_json
-from dmlsplit.models.shadowing import NotLoadedError
 from dmlsplit.onnxruntime.predict import diagnostic
 from dmlsplit.rules.graph import GRAPH_RULES
-from dmlsplit.system.errors import InputError
+from dmlsplit.system.errors import InputError, NotLoadedError
 from dmlsplit.targets.release_names import version_key
 from dmlsplit.targets.releases import WINDOWS
 from dmlsplit.targets.runtime_versions import NEWEST, Runtime, runtime_of_release, runtimes

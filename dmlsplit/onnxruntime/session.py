@@ -31,6 +31,7 @@ from dmlsplit.onnxruntime.inlining import inlined, with_overloads_as_read
 from dmlsplit.onnxruntime.predict import INIT, diagnostic
 from dmlsplit.onnxruntime.scopes import ALL_KNOWN, Habits, SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.system.errors import NotLoadedError
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
@@ -82,7 +83,7 @@ class OnnxSession:
         """The answer for one node."""
         try:
             found = self._placed(runtime, options, inputs).get(place)
-        except shadowing.NotLoadedError as error:
+        except NotLoadedError as error:
             note = diagnostic("onnxruntime/session-fails-elsewhere", place.path, error.message)
             return RuntimeAnswer(runtime, Outcome.SESSION_FAILS, INIT, diagnostics=(note,))
         if found is not None:

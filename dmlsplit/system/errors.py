@@ -42,6 +42,10 @@ class InputError(DmlSplitError, ValueError):
         return InputError(self.message, file=file, line=self.line, column=self.column)
 
 
+class NotLoadedError(InputError):
+    """A model that no ONNX Runtime loads."""
+
+
 class DirectMLWarning(UserWarning):
     """The emulated device did something that DirectML's documentation forbids, or for which it promises no outcome."""
 

@@ -1,6 +1,7 @@
 """check, levels and plan with models of frameworks, many files, and SARIF."""
 
 import json
+import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
@@ -8,6 +9,7 @@ import onnx
 import pytest
 
 import dmlsplit as dml
+from dmlsplit.report.formats import FORMATS
 from tests.cli.conftest import BAD, GOOD, HOSTILE, on_terminal, posix
 from tests.models import BOOL, FLOAT, model, node, value
 from tests.report.sarif_schema import faults
@@ -188,6 +190,16 @@ def test_a_missing_package_is_named(cli, models, monkeypatch):
     status, _, err = cli("check", "good.onnx", "--format", "json")
     assert status == 2
     assert err == "dmlsplit: good.onnx: ONNX models need the package onnx: pip install 'dmlsplit[onnx]'\n"
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_operators_are_judged_without_the_package(tmp_path, format):
+    (tmp_path / "a.json").write_text(GOOD)
+    program = "import sys; sys.modules['onnx'] = None; from dmlsplit.__main__ import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "check", str(tmp_path / "a.json"), "--format", format]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout or format == "github"
 
 
 def test_levels_and_plan(cli, models):

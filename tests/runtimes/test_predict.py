@@ -159,6 +159,12 @@ def test_rank_9_fails_the_run_where_sizes_are_open():
     assert (answer.outcome, answer.at, rules(answer)[-1]) == ("run-fails", "run", "rank")
 
 
+def test_rank_9_fails_the_run_of_a_split_without_elements():
+    """Observed in seven versions: the session is made, and Run ends with 80070057."""
+    answer = ask(replace(SPLIT, shapes=((*(1,) * 7, 2, 0),), axis=7, given=LengthsFrom.EQUAL, lengths=None))
+    assert (answer.outcome, answer.at, rules(answer)[-1]) == ("run-fails", "run", "rank")
+
+
 @pytest.mark.parametrize("lengths", [(0, 6), (2, 4, 0), (0, 6, 0)])
 def test_a_part_without_elements_keeps_all_parts_from_being_written(lengths):
     answer = ask(replace(SPLIT, outputs=len(lengths), lengths=lengths))
