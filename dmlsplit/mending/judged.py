@@ -153,6 +153,14 @@ class JudgedModel:
         runtime = runtime_of_graphs(self.target)
         return () if runtime is None else self._session.findings(runtime, options_of(self.target), complete=True)
 
+    @property
+    def not_loaded(self) -> Sequence[str]:
+        """The reasons why the runtime loads the model in no session, whatever its nodes are; none for a target whose
+        models need not run in one."""
+        runtime, in_session = session_of(self.target)
+        model = self._session.in_session_of(observed(runtime), options_of(self.target))
+        return model.refused if in_session else ()
+
     @cached_property
     def spots(self) -> Mapping[str, Sequence[Spot]]:
         """The nodes of the model that a finding's path may stand for; findings are about a model whose functions are

@@ -92,6 +92,8 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
         replace_nodes(judged.model, replaced)
         judged = judged.changed(judged.model)
     if not found.refusals:
+        found.refusals += [Refusal("", why) for why in judged.not_loaded]
+    if not found.refusals:
         right = cured(source, judged)
         judged = right.judged
         found.changes += right.changes

@@ -16,6 +16,7 @@ from dmlsplit.onnxruntime import find_runtime
 from dmlsplit.onnxruntime.cures import CURES, _anywhere
 from dmlsplit.onnxruntime.findings import findings
 from dmlsplit.rules.graph_faults import FaultKind
+from dmlsplit.system.errors import NotLegalizedError
 from tests.effort import calls
 from tests.formats.mending.wrong import (
     WRONG,
@@ -30,7 +31,7 @@ from tests.formats.mending.wrong import (
 )
 from tests.formats.onnx_families import FAMILIES
 from tests.formats.onnx_graphs.recorded import free_dimensions, lines, model_of, session_model
-from tests.models import ints, node, text
+from tests.models import BOOL, graph, ints, model, node, text, value
 
 
 def arrays(model):
@@ -54,6 +55,14 @@ def test_a_wrong_graph_is_made_right(wrong, cure):
     assert front_end.legalize(written.model, onnxruntime="1.24.4") == (written.model, ())
     new = [n for n in result.graph.node if n not in list(wrong.graph.node)]
     assert all("dmlsplit: " in n.doc_string for n in new)
+
+
+def test_a_model_that_is_not_loaded_is_not_cured():
+    """No cure changes that, and of two nodes of one name it is not known which one a fault is about."""
+    wrong = FAMILIES["gates of one name"](4).SerializeToString()
+    with pytest.raises(NotLegalizedError) as raised:
+        front_end.legalize(wrong, onnxruntime="1.24.4")
+    assert raised.value.reasons == ("two nodes are called same: the model is not loaded",)
 
 
 def test_new_nodes_share_constants():
@@ -129,22 +138,33 @@ def test_what_takes_the_place_of_a_node_has_its_documentation_and_metadata(wrong
 
 
 def refused_with_equal_names(count):
-    nodes, inputs, outputs = [], {}, {}
+    """Nodes in branches of Ifs without names have equal paths."""
+    nodes, inputs, outputs = [], [value("c", [], BOOL)], []
     for i in range(count):
-        nodes += [
+        then = [
             node("Sigmoid", [f"x{i}"], [f"v{i}"], name="sigmoid"),
             node("Split", [f"v{i}"], [f"a{i}", f"b{i}"], axis=1, name="split"),
-            node("Tanh", [f"a{i}"], [f"y{i}"], name="tanh"),
+            node("Tanh", [f"a{i}"], [f"t{i}"], name="tanh"),
         ]
-        inputs[f"x{i}"], outputs[f"y{i}"] = [1, 8, 4, 4], [1, 4, 4, 4]
-    return made(nodes, inputs, outputs)
+        other = graph([node("Relu", [f"h{i}"], [f"e{i}"])], [], [f"e{i}"])
+        nodes.append(node("If", ["c"], [f"y{i}"], then_branch=graph(then, [], [f"t{i}"]), else_branch=other))
+        inputs += [value(f"x{i}", [1, 8, 4, 4]), value(f"h{i}", [1, 4, 4, 4])]
+        outputs.append(value(f"y{i}", [1, 4, 4, 4]))
+    return model(nodes, inputs, outputs, opset=17, ir_version=8)
 
 
-def test_nodes_of_one_name_are_each_mended():
+def test_nodes_of_one_path_are_each_mended():
     wrong = refused_with_equal_names(3)
     written = front_end.legalize(wrong, onnxruntime="1.24.4")
     assert [change.names for change in written.changes] == [("gather",)] * 3
-    assert run(onnx.load_from_string(written.model)) == run(wrong)
+    assert [change.path for change in written.changes] == ["If.then_branch/split"] * 3
+    result = onnx.load_from_string(written.model)
+    given = {
+        v.name: np.full([d.dim_value for d in v.type.tensor_type.shape.dim], 0.5, np.float32) for v in wrong.graph.input
+    }
+    given["c"] = np.array(True)
+    one, other = (ReferenceEvaluator(each).run(None, given) for each in (wrong, result))
+    assert [a.tobytes() for a in one] == [b.tobytes() for b in other]
 
 
 def test_a_part_that_a_slice_takes():
