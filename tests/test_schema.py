@@ -89,6 +89,7 @@ def test_a_fused_operator_has_no_tensors():
     ("operator", "members", "path", "said"),
     [
         ("GEMM", {"Atensor": A}, (), "DML_GEMM_OPERATOR_DESC has no Atensor; did you mean ATensor?"),
+        ("FILL_VALUE_CONSTANT", {"OutputTensor": A, "Value": 1.5}, ("ValueDataType",), "is missing"),
         (
             "GEMM",
             {"TransA": "TRANSPOSED"},

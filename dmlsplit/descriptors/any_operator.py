@@ -200,7 +200,7 @@ def _normalized(schema: OperatorSchema, given: Mapping[str, object], fused: bool
             continue
         value, path = given[member.name], (member.name,)
         scalar = member.type == "scalar"
-        read = _scalar(value, data_type_of(schema, given), path) if scalar else _value(member, value, path)
+        read = _scalar(value, _given_type(schema, given), path) if scalar else _value(member, value, path)
         values[member.name] = read
         if member.count:
             lengths.setdefault(member.count, len(read) if isinstance(read, tuple) else 0)
@@ -224,6 +224,14 @@ def data_type_of(schema: OperatorSchema, members: Mapping[str, object]) -> int |
     """The data type of the scalar members; None where the descriptor does not give it."""
     name = next(member.name for member in schema.members if member.enum == DATA_TYPE)
     return _enumerator(members[name], DATA_TYPE, (name,)) if name in members else None
+
+
+def _given_type(schema: OperatorSchema, members: Mapping[str, object]) -> int:
+    """As data_type_of; MemberError where it is not given."""
+    found = data_type_of(schema, members)
+    if found is None:
+        raise MemberError((next(member.name for member in schema.members if member.enum == DATA_TYPE),), "is missing")
+    return found
 
 
 def scalar_format(data_type: int | None) -> str:

@@ -223,10 +223,7 @@ def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry
     try:
         value = text.get(key_path)
         if isinstance(value, dict) and value.get("Type", value.get("type")) == GRAPH:
-            from dmlsplit.formats.graph_json import read_graph  # most files have operators
-
-            locate = partial(located, text, key_path)
-            return Entry(file, index, name, None, None, (), locate, graph=read_graph(text, key_path))
+            return _graph(text, key_path, file, index, name)
         operator = read_operator(text, key_path, whole_model=whole_model)
     except OtherOperatorError as other:
         if _is_known(other.type_name):
@@ -239,6 +236,16 @@ def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry
     except InputError as error:
         return replace(failed(file, index, error, name), any_operator=by_schema)
     return Entry(file, index, name, operator.descriptor, None, operator.notes, operator.locate, any_operator=by_schema)
+
+
+def _graph(text: JsonText, key_path: KeyPath, file: str, index: int, name: str | None) -> Entry:
+    from dmlsplit.formats.graph_json import read_graph  # most files have operators
+
+    try:
+        graph = read_graph(text, key_path)
+    except InputError as error:
+        return failed(file, index, error, name)
+    return Entry(file, index, name, None, None, (), partial(located, text, key_path), graph=graph)
 
 
 def _is_known(type_name: str) -> bool:

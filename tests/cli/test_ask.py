@@ -77,6 +77,18 @@ def test_what_cannot_be_read_is_one_line_each_and_the_rest_is_asked(cli, newest,
     assert second.startswith("dmlsplit: x.jsonl:2:")
 
 
+def test_a_graph_that_cannot_be_read_is_named_by_its_member(cli, newest, tmp_path):
+    tensor = {"DataType": "FLOAT32", "Sizes": [4]}
+    relu = {"Type": "DML_OPERATOR_ACTIVATION_RELU", "Desc": {"InputTensor": tensor, "OutputTensors": tensor}}
+    edges = {"InputEdges": [], "OutputEdges": [], "IntermediateEdges": []}
+    graph = {"Type": "DML_GRAPH", "Desc": {"Inputs": [tensor], "Outputs": [tensor], "Nodes": [relu], **edges}}
+    (tmp_path / "x.json").write_text(json.dumps(graph))
+    result = cli("ask", "x.json")
+    assert (result.status, result.out) == (2, "")
+    assert len(result.err.splitlines()) == 1
+    assert "OutputTensors" in result.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
