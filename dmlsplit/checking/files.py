@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from dmlsplit.checking.results import Judged, Note, NotJudged, NotRead, Result, is_finding
-from dmlsplit.descriptors.diagnostics import Diagnostic, Report
+from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.descriptors.enums import GRAPH
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.limits import Limit
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 Keep: TypeAlias = Callable[[str], bool]
 """Returns True for rule ids whose diagnostics are wanted."""
 
+_MOST_SERIOUS: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 MAX_NAME: Final = Limit.REPORT_NAME.most
 
 
@@ -203,12 +204,13 @@ def _of_model(
 
 
 def _of_models(placements: Sequence[ModelPlacement]) -> Iterator[Diagnostic]:
-    """Yields the findings about a model as a whole, each once, with the versions where not all of several have it."""
+    """Yields the findings about a model as a whole, the most serious first, each once, with the versions where not all
+    of several have it."""
     versions: dict[Diagnostic, list[str]] = {}
     for each in placements:
         for found in each.diagnostics:
             versions.setdefault(found, []).append(each.runtime.judged_by)
-    for found, by in versions.items():
+    for found, by in sorted(versions.items(), key=lambda each: _MOST_SERIOUS.index(each[0].severity)):
         some = f" ({', '.join(by)})" if len(by) < len(placements) else ""
         yield replace(found, message=f"{found.message}{some}")
 

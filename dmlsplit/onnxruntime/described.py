@@ -26,7 +26,7 @@ from dmlsplit.models.graph import Graph, Node, Value, attribute
 from dmlsplit.onnxruntime.facts import DIRECTML_TYPES, MIN_RANK
 from dmlsplit.onnxruntime.graph_build import optimized
 from dmlsplit.onnxruntime.operator_traits import FUSED_ADD, OPERATORS, QUICK_GELU, RESHAPED_GEMM, row_of
-from dmlsplit.onnxruntime.passes.unfollowed import merged
+from dmlsplit.onnxruntime.passes.unfollowed import in_patterns
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.targets.releases import Release
@@ -108,7 +108,7 @@ def _submitted(graph: SessionGraph, node: Node, is_changed: bool, in_graph: bool
 def _changed(graph: Graph) -> set[Node]:
     """The nodes that passes which are not followed may change: those around means and Erfs, MatMuls with what scales,
     transposes or adds to them, and nodes that Transposes are moved over."""
-    found = merged(graph)
+    found = in_patterns(graph)
     for node in graph.nodes:
         if node.op_type == "MatMul":
             near = _reached([node], _AROUND_MATMUL, both=True)

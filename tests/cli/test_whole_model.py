@@ -135,3 +135,29 @@ def test_nodes_that_compute_with_sizes_are_one_line(cli, model):
     assert [line for line in lines if line.startswith("on the CPU")] == [
         "on the CPU: 2 nodes: they compute with sizes, which ONNX Runtime leaves there (1 Add, 1 ReduceProd)"
     ]
+
+
+RANK_AND_OPSET = """(float[1,2,3,4,5] x, float[1,2,3,5,2] z) => (float[1,2,3,4,2] y) {
+    s = Sin(x) y = MatMul(s, z)
+}"""
+
+
+def test_findings_about_the_model_are_the_most_serious_first(cli, model):
+    found = cli("check", model(RANK_AND_OPSET, 22), *NEW)
+    rules = [line.split("[")[1].split("]")[0] for line in found.out.splitlines() if "[model/" in line]
+    assert rules == ["model/rank", "model/opset-without-kernels"]
+    assert found.status == 1
+
+
+def test_the_page_has_the_findings_about_the_model(cli, model):
+    pytest.importorskip("jinja2")
+    page = cli("check", model(ISLAND, 22), *NEW, "--format", "html").out
+    assert "warning[model/cpu-island] c: 1 Conv on the CPU is between nodes on DirectML" in page
+    assert "<dt>warnings</dt><dd>2</dd>" in page
+
+
+def test_json_has_the_operators_that_kernels_submit(cli, model):
+    (answer,) = json.loads(cli("check", model(ISLAND, 21), *NEW, "--format", "json").out)
+    submitted = {each["node"]: [one["Type"] for one in each["submitted"]] for each in answer["model"]["operators"]}
+    assert submitted == {"a": ["DML_OPERATOR_ACTIVATION_RELU"], "y": ["DML_OPERATOR_CONVOLUTION"]}
+    assert [each["not_judged"] for each in answer["model"]["operators"]] == [None, None]

@@ -114,3 +114,9 @@ def test_nothing_is_refused_of_a_usual_model():
         "ACTIVATION_RELU",
         "ACTIVATION_SIGMOID",
     ]
+
+
+@pytest.mark.parametrize(("behind", "is_derived"), [("Sqrt(m)", True), ("Sub(x, m)", False)])
+def test_a_mean_that_a_normalization_may_begin_with_is_not_derived(behind, is_derived):
+    found = derived(models.text(f"(float[2,3] x) => (float[?,?] y) {{ m = ReduceMean<axes=[1]>(x) y = {behind} }}"))
+    assert [not each.why for each in found] == [is_derived] * 2

@@ -40,6 +40,18 @@ def merged(graph: Graph) -> set[Node]:
     return _around((node for node in graph.nodes if row_of(node.op_type).merges), _REACH_OF_MERGED)
 
 
+def in_patterns(graph: Graph) -> set[Node]:
+    """The nodes around an Erf, and around a mean that a normalization may begin or end with: what is subtracted, or
+    what an epsilon is added to."""
+    merging = (node for node in graph.nodes if row_of(node.op_type).merges)
+    cores = [node for node in merging if node.op_type != "ReduceMean" or _is_of_normalization(node)]
+    return _around(cores, _REACH_OF_MERGED)
+
+
+def _is_of_normalization(mean: Node) -> bool:
+    return any(reader.op_type in ("Sub", "Add") for reader in mean.readers)
+
+
 def fusible(graph: Graph) -> set[Node]:
     """The nodes that ONNX Runtime may fuse with others: a GELU around an Erf, a normalization around a mean."""
     return _around((node for node in graph.nodes if row_of(node.op_type).core), _REACH)

@@ -21,7 +21,7 @@ from dmlsplit.report import placement, svg
 from dmlsplit.report.html.view import Detail, File, Page, Rewritten, Row, TargetVerdict, TensorRow, Tensors
 from dmlsplit.report.node_table import NodeCells
 from dmlsplit.report.svg.subject import numbers_text, subject, type_text
-from dmlsplit.report.text import place
+from dmlsplit.report.text import diagnostic_parts, place, plain
 from dmlsplit.rules import RULES
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.target import RUNS, Target, Use
@@ -61,7 +61,11 @@ class Builder:
         """Adds a note on a file."""
         notes = self._file(note.report.file).notes
         notes += ["".join(text for text, _ in parts) for parts in placement.lines(note.placements)]
-        notes += [d.message for d in note.report.diagnostics]
+        if note.placements:
+            self.page.severities.update(d.severity for d in note.report.diagnostics)
+            notes += [plain(diagnostic_parts(d, None)) for d in note.report.diagnostics]
+        else:
+            notes += [d.message for d in note.report.diagnostics]
 
     def add(self, answers: Sequence[Answer]) -> None:
         """Adds an operator, with the answers of several targets, to the table of its file."""
