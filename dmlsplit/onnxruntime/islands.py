@@ -12,7 +12,7 @@ from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.models.graph import Node, Value
 from dmlsplit.onnxruntime.operator_traits import row_of
-from dmlsplit.onnxruntime.operators import Cell, is_on_dml
+from dmlsplit.onnxruntime.operators import ON_BOTH, Cell, is_on_dml
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
 from dmlsplit.verdicts.model_placements import NodePlacement, Why
@@ -93,7 +93,7 @@ def _near(node: Node) -> Iterator[int]:
 def _on_dml(graph: SessionGraph, node: Node) -> bool | None:
     """Whether DirectML runs a node; None where it is not known, or others take its place."""
     cell = graph.cell(node.index)
-    if cell is None or cell in (Cell.FOLDED, Cell.EXPANDED):
+    if cell is None or cell is Cell.FOLDED or cell in ON_BOTH:
         return None
     return is_on_dml(cell) and node.index not in graph.preferring_cpu
 

@@ -37,6 +37,8 @@ class Cell(enum.StrEnum):
     CPU = "C"
     EXPANDED = "x"
     """ONNX defines it by other operators, which take its place, as it has no kernel; they are on both providers."""
+    EXPANDED_WITH_COPIES = "z"
+    """They are, and tensors are copied between them."""
     EXPANDED_ON_DML = "X"
     EXPANDED_ON_CPU = "y"
     FOLDED = "o"
@@ -52,7 +54,8 @@ class Cell(enum.StrEnum):
 
 ON_DML: Final = frozenset({Cell.FUSED, Cell.FUSED_WITH_CPU, Cell.DML, Cell.DML_WITH_CPU})
 FAILING: Final = frozenset({Cell.FAILS, Cell.FAILS_WITH_CPU, Cell.NO_KERNEL})
-EXPANDED: Final = frozenset({Cell.EXPANDED, Cell.EXPANDED_ON_DML, Cell.EXPANDED_ON_CPU})
+ON_BOTH: Final = frozenset({Cell.EXPANDED, Cell.EXPANDED_WITH_COPIES})
+EXPANDED: Final = ON_BOTH | {Cell.EXPANDED_ON_DML, Cell.EXPANDED_ON_CPU}
 """Operators that others stand for: which ones depends on the model's opset."""
 _OF_DIFFERENT_TYPES: Final = frozenset({"If"})
 _FUSED: Final = frozenset({Cell.FUSED, Cell.FUSED_WITH_CPU, Cell.EXPANDED_ON_DML})
@@ -107,7 +110,7 @@ class Operator:
         given; None where that is not known.
 
         Of types that were not asked together, kernels take each parameter's types by themselves: a node is on DirectML
-        if every type is seen there, and not if one is seen on the CPU with usual ones beside it.
+        if every type is seen there, and not if one is seen on the CPU, or without a kernel, with usual ones beside it.
         """
         place = tuple(types)
         if place not in self._answers:
@@ -124,6 +127,8 @@ class Operator:
 
     def _concluded(self, types: Types) -> Cell | None:
         """The answer about types that were not asked together, or are not known."""
+        if set(self._cells.values()) == {Cell.NO_KERNEL}:
+            return Cell.NO_KERNEL
         if None in types:
             rows = self._cells.items()
             found = {c for row, c in rows if all(e in (None, own) for e, own in zip(types, row, strict=True))}
@@ -131,8 +136,9 @@ class Operator:
         usual = self.usual
         own = [i for i, each in enumerate(types) if each != usual[i]]
         alone = [self._cells.get((*usual[:i], types[i], *usual[i + 1 :])) for i in own]
-        if Cell.CPU in alone:
-            return Cell.CPU
+        for cell in (Cell.NO_KERNEL, Cell.CPU):
+            if cell in alone:
+                return cell
         seen: list[frozenset[Cell]] = [self._seen.get((i, each), frozenset()) for i, each in enumerate(types)]
         if all(not cells.isdisjoint(ON_DML) for cells in seen):
             return min(cell for cells in seen for cell in cells if cell in ON_DML)

@@ -13,7 +13,7 @@ from dmlsplit.models.graph import Node, Value
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
 from dmlsplit.onnxruntime.operator_traits import row_of
-from dmlsplit.onnxruntime.operators import Cell, is_on_dml, operator_of
+from dmlsplit.onnxruntime.operators import ON_BOTH, Cell, find_operator, is_on_dml, operator_of
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
 from dmlsplit.verdicts.model_placements import FusedSize, ModelPlacement, NodePlacement, Provider, Why
@@ -77,7 +77,7 @@ def _placed(graph: SessionGraph, index: int, fused: int | None) -> NodePlacement
         return NodePlacement(path, op, Provider.DML, None, version, None, fused)
     if cell is Cell.FOLDED:
         return NodePlacement(path, op, Provider.UNKNOWN, Why.UNASKED, version)
-    provider = Provider.BOTH if cell is Cell.EXPANDED else Provider.CPU
+    provider = Provider.BOTH if cell in ON_BOTH else Provider.CPU
     why, newest = _why(graph, index, cell)
     return NodePlacement(path, op, provider, why, version, newest)
 
@@ -107,7 +107,8 @@ def _copies(graphs: Sequence[SessionGraph]) -> tuple[int, int] | None:
     """How many tensors are copied to the CPU, and from it; None where it is not known where one is made or read."""
     to_cpu = from_cpu = 0
     for graph in graphs:
-        for value in optimized(graph).values.values():
+        nodes = optimized(graph).nodes
+        for value in dict.fromkeys(value for node in nodes for value in (*node.inputs, *node.outputs)):
             if not value.name or graph.is_constant(value.name):
                 continue
             made = side(graph, value)
@@ -139,10 +140,21 @@ def _reads(graph: SessionGraph, value: Value, reader: Node) -> Iterator[Provider
 
 def _provider(graph: SessionGraph, node: Node) -> Provider:
     """DML or CPU; UNKNOWN also where other nodes on both take its place."""
-    cell = graph.cell(node.index)
-    if cell is None or cell in (Cell.FOLDED, Cell.EXPANDED):
+    cell = _cell(graph, node)
+    if cell is None or cell is Cell.FOLDED or cell in ON_BOTH:
         return Provider.UNKNOWN
     return Provider.DML if is_on_dml(cell) and node.index not in graph.preferring_cpu else Provider.CPU
+
+
+def _cell(graph: SessionGraph, node: Node) -> Cell | None:
+    """The cell of a node of the optimized graph; one that optimization made has that of its own operator."""
+    made = None
+    if node.op_type != graph.nodes[node.index].op_type:
+        made = find_operator("", node.op_type, graph.opset, graph.runtime)
+    if made is None:
+        return graph.cell(node.index)
+    data_type = graph.data_type(node.inputs[0].known)
+    return made.ask(made.types([None if data_type is None else data_type.lower()], ()), graph.opset)
 
 
 def _capture(graphs: Sequence[SessionGraph], copies: tuple[int, int] | None) -> str | None:
@@ -150,10 +162,20 @@ def _capture(graphs: Sequence[SessionGraph], copies: tuple[int, int] | None) -> 
     flow = [graph.path(node.index) for graph in graphs for node in _holding_graphs(graph)]
     if flow:
         return f"{flow[0]} is control flow"
+    copied = (path for graph in graphs for path in _with_copies(graph))
+    if (path := next(copied, None)) is not None:
+        return f"{path} has no kernel, and what stands for it copies tensors between the CPU and the device"
     if copies is None:
         return None
     count = sum(copies)
     return f"{count} tensor{'s are' if count > 1 else ' is'} copied between the CPU and the device" if count else ""
+
+
+def _with_copies(graph: SessionGraph) -> Iterator[str]:
+    """Yields the paths of nodes for which others on both providers stand, with copies between them."""
+    for node in graph.order:
+        if graph.cell(node.index) is Cell.EXPANDED_WITH_COPIES:
+            yield graph.path(node.index)
 
 
 def _holding_graphs(graph: SessionGraph) -> Iterator[Node]:

@@ -37,7 +37,10 @@ def cell_of(answer: Mapping[str, Any]) -> Cell:
         return on_dml[bool(answer["graphs"])][kernel]
     if at == "expanded":
         nodes = answer["nodes"]
-        return Cell.EXPANDED if len(nodes) > 1 else Cell.EXPANDED_ON_DML if "DML" in nodes else Cell.EXPANDED_ON_CPU
+        if len(nodes) > 1:
+            copied = any(op.startswith("Memcpy") for listed in nodes.values() for op in listed)
+            return Cell.EXPANDED_WITH_COPIES if copied else Cell.EXPANDED
+        return Cell.EXPANDED_ON_DML if "DML" in nodes else Cell.EXPANDED_ON_CPU
     return {"CPU": Cell.CPU, "none": Cell.FOLDED, "invalid": Cell.INVALID}[at]
 
 

@@ -103,6 +103,11 @@ def test_what_stands_for_a_function_depends_on_the_opset(opset, cell):
     assert where("PRelu", opset, "int64", "int64", outputs=("int64",)) is cell
 
 
+def test_a_version_without_any_kernel_has_none_for_types_that_were_not_asked():
+    assert find_operator("", "RandomNormalLike", 22, NEW).ask(["complex64", None]) is Cell.NO_KERNEL
+    assert find_operator("", "RandomNormalLike", 17, NEW).ask(["complex64", None]) is not Cell.NO_KERNEL
+
+
 def test_all_outputs_of_an_if_decide():
     assert where("If", 17, "bool", outputs=("float", "int64"), count=2) is Cell.FUSED_WITH_CPU
     assert where("If", 17, "bool", outputs=("float", "string"), count=2) is Cell.CPU

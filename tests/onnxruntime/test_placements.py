@@ -149,6 +149,22 @@ def test_a_constant_of_a_taken_branch(data_type, size, version, session):
     assert found.session is session
 
 
+@pytest.mark.parametrize(("opset", "copies"), [(22, (0, 0)), (23, (1, 2))])
+def test_copies_around_nodes_that_optimization_makes(opset, copies):
+    """A product of three dimensions becomes a Gemm between two Reshapes, which are on the CPU from opset 23 on."""
+    found = placed(
+        """(float[2,3,4] x) => (float[2,3,5] y) <float[4,5] w = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1},
+            float[5] b = {1,1,1,1,1}> { m = MatMul(x, w) a = Add(m, b) y = Sigmoid(a) }""",
+        opset=opset,
+    )
+    assert found.copies == copies
+
+
+def test_what_stands_for_a_node_prevents_capture():
+    found = placed("(float[4] x) => (float[4] y) { a = Relu(x) y = Bernoulli(a) }")
+    assert found.capture == "y has no kernel, and what stands for it copies tensors between the CPU and the device"
+
+
 def test_control_flow_prevents_capture():
     found = placed(
         """(bool c, float[2] x) => (float[2] y) {
