@@ -171,6 +171,22 @@ def test_without_fallocate(tmp_path, monkeypatch, code):
     assert (parts[1] == array[1:]).all()
 
 
+def test_room_that_is_written_in_pieces(tmp_path, monkeypatch):
+    """A write may be shorter than asked: the file has its whole size all the same."""
+    written, write = [], os.write
+
+    def short(descriptor, content):
+        written.append(write(descriptor, content[: len(content) // 2 + 1]))
+        return written[-1]
+
+    monkeypatch.delattr(os, "posix_fallocate", raising=False)
+    monkeypatch.setattr(os, "write", short)
+    array = np.arange(700_000, dtype="f4").reshape(7, -1)
+    parts = split_array(tmp_path, array, 0, (1, 6))
+    assert (parts[1] == array[1:]).all()
+    assert sum(written) == array.nbytes
+
+
 def test_anything_raised_leaves_nothing(tmp_path):
     class Stop(BaseException):
         pass

@@ -123,8 +123,9 @@ def _reserve(descriptor: int, start: int, size: int) -> None:
         if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS):
             raise
     zeros = bytes(1 << 20)
-    for position in range(start, size, len(zeros)):
-        os.write(descriptor, zeros[: size - position])
+    position = start
+    while position < size:
+        position += os.write(descriptor, zeros[: size - position])
 
 
 def boxes(sizes: Shape, strides: Shape, max_elements: int) -> Iterator[tuple[Shape, Shape]]:
