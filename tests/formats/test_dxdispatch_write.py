@@ -92,3 +92,12 @@ def test_an_operator_without_elements_is_left_out(folder):
     found = dml.legalize(dml.loads(json.dumps(split(0, 0))), feature_level="6_4")
     assert rewritten_model(JsonText(text), {"s": found}) == {"resources": {}, "dispatchables": {}, "commands": []}
     assert new_model([("s", found)])["commands"] == []
+
+
+@pytest.mark.parametrize("dispatchable", [[2], {}, None, 7])
+def test_a_dispatch_of_what_is_no_name(dispatchable):
+    command = {"type": "Dispatch", "dispatchable": dispatchable}
+    text = json.dumps({"resources": {}, "dispatchables": {}, "commands": [command]})
+    with pytest.raises(dml.InputError, match="dispatchable: expected a string") as info:
+        rewritten_model(JsonText(text), {})
+    assert info.value.column == text.index('"dispatchable": ') + len('"dispatchable": ') + 1

@@ -75,14 +75,15 @@ class _Rewriter(FieldReader):
         for i, value in enumerate(self.field(given, (), "commands", self.items_of)):
             path = ("commands", i)
             members = self.members_of(value, path)
-            dispatched = members.get("dispatchable")
-            if str(members.get("type")).lower() != "dispatch" or dispatched not in changed:
+            is_dispatch = str(members.get("type")).lower() == "dispatch"
+            dispatched = self.field(members, path, "dispatchable", self.string) if is_dispatch else None
+            if dispatched is None or dispatched not in changed:
                 model["commands"].append(value)
                 continue
-            name = str(dispatched)
             bound = self._sources(self.field(members, path, "bindings", self.members_of), (*path, "bindings"))
-            self._check(changed[name], {**owned[name], **bound}, path)
-            model["commands"] += _commands(names[name], changed[name], {**owned[name], **bound})
+            sources = {**owned[dispatched], **bound}
+            self._check(changed[dispatched], sources, path)
+            model["commands"] += _commands(names[dispatched], changed[dispatched], sources)
         return model
 
     def _sources(self, bindings: Mapping[str, object], path: KeyPath) -> Sources:
