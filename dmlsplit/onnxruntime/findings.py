@@ -119,14 +119,17 @@ def _of_empty(
     graph: SessionGraph, parts: SessionGraphs, runtime: Runtime, options: SessionOptions
 ) -> Iterator[GraphFinding]:
     """Faults of tensors without elements; `options` are the session's."""
+    parts_of_splits, outputs = tuple(empty_parts(graph, options)), tuple(lost_outputs(graph))
+    if not parts_of_splits and not outputs:
+        return
     around = _InModel(graph.before_optimization(), graph.shape)
-    for node, kind in empty_parts(graph, options):
+    for node, kind in parts_of_splits:
         name = NodeName(node.op_type, graph.path(node.index))
         whole = kind is FaultKind.EMPTY_SECOND_PART
         lost = () if whole else tuple([v.name for v in node.outputs if v.name and 0 not in (graph.shape(v.name) or ())])
         cure = advised(kind, around, node.index, runtime.release)
         yield GraphFinding(Fault(kind, name), name.path, runtime.directml, name, lost, cure=cure)
-    for empty, others, condition in lost_outputs(graph):
+    for empty, others, condition in outputs:
         producer = around.producer(around.value(empty.name))
         if producer is None:
             continue

@@ -53,6 +53,8 @@ class SessionGraph:
         self._paths: dict[int, str] = {}
         self._shapes: dict[tuple[str, str], Shape | None] = {}
         self._element_types: dict[int, tuple[list[str | None], list[str | None]]] = {}
+        self._captured = [_captured(node) for node in scope.graph.node]
+        self._captured_types: dict[int, list[str | None]] = {}
         self.graph = self.before_optimization()
         """The graph after the passes that run before placement."""
         self.nodes = self.graph.nodes
@@ -109,7 +111,7 @@ class SessionGraph:
         """The model's graph as it is in the file."""
         made = Graph(self, (value.name for value in self.scope.graph.output), self.initializers)
         for index, node in enumerate(self.scope.graph.node):
-            made.add(index, node, self._number(index, node), node.input, node.output, _captured(node))
+            made.add(index, node, self._number(index, node), node.input, node.output, self._captured[index])
         return made
 
     def path(self, index: int) -> str:
@@ -257,14 +259,19 @@ class SessionGraph:
 
     def cell_of(self, index: int, node: onnx.NodeProto, opset: int | None = None) -> Cell | None:
         """The cell of the node of an index, if it had the attributes of `node`; at the model's opset, or another."""
-        own = [name for name in _captured(node) if self._has(name)]
-        captured = self._types([name for name in own if self.scope.type_of(name)[0] != "SEQUENCE"])
         at = self.opset if opset is None else opset
-        return asked(node, *self.types_of_tensors(index), at, self.runtime, captured)
+        return asked(node, *self.types_of_tensors(index), at, self.runtime, self._types_captured(index))
 
     def cell_at(self, index: int, opset: int) -> Cell | None:
         """The cell of the node at another opset of the model."""
         return self.cell_of(index, self.nodes[index].proto, opset)
+
+    def _types_captured(self, index: int) -> list[str | None]:
+        """The element types of the tensors that graphs inside a node read, without sequences."""
+        if index not in self._captured_types:
+            own = [name for name in self._captured[index] if self._has(name)]
+            self._captured_types[index] = self._types([n for n in own if self.scope.type_of(n)[0] != "SEQUENCE"])
+        return self._captured_types[index]
 
     def _has(self, name: str) -> bool:
         """True for a tensor of this graph, or of one around it."""
