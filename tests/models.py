@@ -128,6 +128,10 @@ class Sketch:
     def constant(self, *values: float, shape: Sequence[int] | None = None) -> str:
         return self.initializer(np.array(values, self._dtype).reshape(() if shape is None else shape))
 
+    def constant_integer(self, value: int) -> str:
+        """A tensor of no dimensions."""
+        return self.initializer(np.array(value, np.int64))
+
     def weights(self, *shape: int) -> str:
         count = int(np.prod(shape))
         return self.initializer((np.arange(1, count + 1) / (3 * count)).astype(self._dtype).reshape(shape))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, Tensor, Unmodelled
+from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, Tensor, Unmodelled, Wrong
 from dmlsplit.graphs.regions import at_first_index, overlap
 from dmlsplit.rules.graph_faults import Fault, FaultKind
 
@@ -144,6 +144,8 @@ class Execution:
         self.same: dict[Tensor, Tensor] = {}
         """Maps a copy to its original."""
         self.never_negative: set[Tensor] = set()
+        self.rectified: dict[Tensor, Tensor] = {}
+        """Maps the result of a Relu to its input."""
         self.stand_ins = {stand_in.whole: stand_in for stand_in in plan.stand_ins}
         self.budget = MOST_COMPARISONS * (len(plan.dispatches) + 100)
         self.lost = self._by_tensor((output, (output, place, k)) for output, place, k in plan.lost)
@@ -177,11 +179,9 @@ class Execution:
     def _faults(self, dispatch: Dispatch) -> Iterator[WrongOutput]:
         """Yields the faults of a dispatch's output: its own, then those of its inputs."""
         wrong = dispatch.wrong
-        if wrong is not None:
-            equal = [self._value(one) is self._value(other) for one, other in wrong.instead]
-            if not equal or not all(equal):
-                extent = Extent.BEHIND_FIRST if wrong.behind_first else Extent.ALL
-                yield WrongOutput(replace(wrong.fault, node=dispatch.node), extent=extent)
+        if wrong is not None and (not wrong.instead or not self._are_equal(wrong)):
+            extent = Extent.BEHIND_FIRST if wrong.behind_first else Extent.ALL
+            yield WrongOutput(replace(wrong.fault, node=dispatch.node), extent=extent)
         for tensor, region in dispatch.reads:
             found = self._read(tensor, region)
             if found is not None and found.negatives_only and not dispatch.copies:
@@ -189,6 +189,16 @@ class Execution:
             if found is not None:
                 alike = dispatch.by_element and region.sizes == dispatch.writes.sizes
                 yield found if alike or found.extent is Extent.ALL else replace(found, extent=Extent.SOME)
+
+    def _are_equal(self, wrong: Wrong) -> bool:
+        """True where the tensors that are read have the values of those that should be, or the product has: x * relu(x)
+        is relu(x) * relu(x)."""
+        pairs = [(self._value(one), self._value(other)) for one, other in wrong.instead]
+        differing = [(one, other) for one, other in pairs if one is not other]
+        if wrong.fault.kind is not FaultKind.PRODUCT or len(differing) != 1:
+            return not differing
+        ((one, other),) = differing
+        return self.rectified.get(one) is other and any(one is each for each, same in pairs if each is same)
 
     def _held(self, home: Tensor) -> WrongOutput | None:
         assert home.region is not None
@@ -212,7 +222,9 @@ class Execution:
             self.same[output] = values[0]
         squares = name == "MULTIPLY" and values[0] is values[1]
         keeps = (name in KEEPS_POSITIVE and all(positive)) or (name == "MAX" and any(positive))
-        if name in NEVER_NEGATIVE or squares or keeps:
+        if name == "RELU" and whole:
+            self.rectified[output] = values[0]
+        if name in NEVER_NEGATIVE or dispatch.never_negative or squares or keeps:
             self.never_negative.add(output)
 
     def _never_negative(self, tensor: Tensor) -> bool:

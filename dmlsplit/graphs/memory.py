@@ -49,9 +49,18 @@ LAST_FACTOR: Final = 2
 """In x * sigmoid(x) * y * z, the operand whose memory the fused product can take."""
 
 
-def compile_graph(graph: GraphDesc, traits: GraphTraits, assumed: Mapping[int, Family] | None = None) -> CompiledGraph:
-    """Compiles a sound graph to dispatches. Raises Refused, Crash or Unmodelled. `assumed`: as for Program."""
-    return compile_program(Program(graph, traits, assumed))
+def compile_graph(
+    graph: GraphDesc,
+    traits: GraphTraits,
+    assumed: Mapping[int, Family] | None = None,
+    never_negative: Iterable[int] = (),
+) -> CompiledGraph:
+    """Compiles a sound graph to dispatches. Raises Refused, Crash or Unmodelled. `assumed`: as for Program;
+    `never_negative` are nodes whose results are not, since a Relu is fused into them."""
+    program = Program(graph, traits, assumed)
+    for number in never_negative:
+        program.nodes[number].never_negative = True
+    return compile_program(program)
 
 
 def compile_program(program: Program, *, refuses: bool = True) -> CompiledGraph:
@@ -180,6 +189,7 @@ def _dispatches(program: Program, order: Iterable[Node]) -> Iterator[Dispatch]:
                 node.wrong,
                 binding=begins,
                 rectifies=in_place and node.keeps_positive,
+                never_negative=node.never_negative,
             )
 
 

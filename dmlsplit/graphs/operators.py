@@ -25,6 +25,10 @@ class Family(enum.Enum):
     JOIN = "join"
     WHOLE = "of whole tensors"
     """A convolution, a product of matrices, a normalization: never in place, and its output may lie in a Join."""
+    BLOCK = "of whole tensors that are packed"
+    """As WHOLE, and its output lies in a Join as one block only. What it reads lies in no rows of a Join."""
+    PACKED = "of whole tensors that are packed, of other sizes"
+    """Never in place, and its output lies in no Join. What it reads lies in no rows of a Join."""
     APART = "of whole tensors, with memory of its own"
     """Never in place, and its output lies in no Join."""
 
@@ -47,13 +51,20 @@ OPERATORS: Final = (
     OperatorInfo("ELEMENT_WISE_IDENTITY", 1, Family.IDENTITY),
     OperatorInfo("ELEMENT_WISE_ABS", 2, Family.UNARY),
     OperatorInfo("ELEMENT_WISE_ADD", 4, Family.BINARY),
+    OperatorInfo("ELEMENT_WISE_ATAN", 6, Family.UNARY),
     OperatorInfo("ELEMENT_WISE_DIVIDE", 10, Family.BINARY),
     OperatorInfo("ELEMENT_WISE_EXP", 11, Family.UNARY),
+    OperatorInfo("ELEMENT_WISE_FLOOR", 12, Family.UNARY),
     OperatorInfo("ELEMENT_WISE_MAX", 21, Family.BINARY),
     OperatorInfo("ELEMENT_WISE_MIN", 23, Family.BINARY),
     OperatorInfo("ELEMENT_WISE_MULTIPLY", 24, Family.BINARY),
+    OperatorInfo("ELEMENT_WISE_POW", 25, Family.BINARY),
     OperatorInfo("ELEMENT_WISE_RECIP", 27, Family.UNARY),
+    OperatorInfo("ELEMENT_WISE_SIN", 28, Family.UNARY),
+    OperatorInfo("ELEMENT_WISE_SQRT", 29, Family.UNARY),
     OperatorInfo("ELEMENT_WISE_SUBTRACT", 30, Family.BINARY),
+    OperatorInfo("ELEMENT_WISE_SIGN", 79, Family.UNARY),
+    OperatorInfo("ELEMENT_WISE_ERF", 81, Family.UNARY),
     OperatorInfo("ELEMENT_WISE_TANH", 84, Family.UNARY),
     OperatorInfo("ELEMENT_WISE_CLIP1", 153, Family.UNARY),
     OperatorInfo("ELEMENT_WISE_NEGATE", 156, Family.UNARY),
@@ -62,12 +73,16 @@ OPERATORS: Final = (
     OperatorInfo("ACTIVATION_IDENTITY", 38, Family.ACTIVATION),
     OperatorInfo("ACTIVATION_LEAKY_RELU", 39, Family.ACTIVATION),
     OperatorInfo("ACTIVATION_LINEAR", 40, Family.ACTIVATION),
+    OperatorInfo("ACTIVATION_PARAMETERIZED_RELU", 42, Family.BINARY),
     OperatorInfo("ACTIVATION_PARAMETRIC_SOFTPLUS", 43, Family.ACTIVATION),
     OperatorInfo("ACTIVATION_RELU", 44, Family.ACTIVATION),
+    OperatorInfo("ACTIVATION_SCALED_ELU", 45, Family.ACTIVATION),
     OperatorInfo("ACTIVATION_SIGMOID", 47, Family.ACTIVATION),
     OperatorInfo("ACTIVATION_SOFTPLUS", 49, Family.ACTIVATION),
     OperatorInfo("ACTIVATION_SOFTSIGN", 50, Family.ACTIVATION),
     OperatorInfo("ACTIVATION_TANH", 51, Family.ACTIVATION),
+    OperatorInfo("ACTIVATION_GELU", 157, Family.ACTIVATION),
+    OperatorInfo("CUMULATIVE_SUMMATION", 105, Family.UNARY),
     OperatorInfo("SLICE1", 111, Family.SLICE),
     OperatorInfo("SPLIT", 62, Family.SPLIT),
     OperatorInfo("JOIN", 63, Family.JOIN),

@@ -84,7 +84,9 @@ def _place_tensor(program: Program, tensor: Tensor, uses: Uses) -> None:
     node, k = chosen
     output, operand = node.output, node.operands[k]
     place = node.place(output.strides, k)
-    if producer.family is Family.APART:
+    if producer.family in (Family.APART, Family.PACKED):
+        return
+    if producer.family is Family.BLOCK and not tensor.is_block_of(output):
         return
     if operand.view or place % VECTOR or program.homes_of_nodes.get(producer, tensor) is not tensor:
         return

@@ -200,6 +200,8 @@ class Node:
     """A copy, never in place."""
     keeps_positive: bool = False
     """Maps numbers that are not negative to themselves, and negative ones to none above 0."""
+    never_negative: bool = False
+    """A Relu is fused into it."""
     wrong: Wrong | None = None
     starts: list[int] = field(default_factory=list)
     """For a Join: where each input begins along the axis."""
@@ -288,6 +290,8 @@ class Dispatch:
     """The byte offset at which the one input is bound, if it differs from the region's."""
     rectifies: bool = False
     """In place, and it keeps positive numbers."""
+    never_negative: bool = False
+    """A Relu is fused into it."""
 
     def binding_of(self, region: BufferView) -> int:
         """The byte offset in the buffer at which an input is bound."""

@@ -67,6 +67,9 @@ class GraphTraits:
     shares_thin_parts: bool = True
     """An operator works in place on a part of a Split whose size along the axis is 1, as on any other."""
     five_dimensions: FiveDimensions = FiveDimensions.SOUND
+    loses_branches: bool = False
+    """Of two outputs computed from one tensor, the later one may be wrong where a normalization is in its branch: its
+    buffer seems to be given away while it is needed. Which sizes do it was not found out."""
     needs_all_outputs: bool = False
     """A graph output that no edge reaches ends the process in CompileGraph."""
 
@@ -102,8 +105,8 @@ TRAITS: Final[dict[str, GraphTraits]] = {
     "1.7.0": _LEVEL_4_1,
     "1.8.0": _LEVEL_4_1,
     "1.8.2": _LEVEL_4_1,
-    "1.9.0": _LEVEL_5_0,
-    "1.9.1": _TF_1_15_8,
+    "1.9.0": replace(_LEVEL_5_0, loses_branches=True),
+    "1.9.1": replace(_TF_1_15_8, loses_branches=True),
     "1.10.1": _FORGETFUL,
     "1.12.0": _OLD,
     "1.12.1": _OLD,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 from dmlsplit.descriptors.layout import packed_strides
 from dmlsplit.graphs.dimensions import too_narrow
@@ -19,6 +20,8 @@ from dmlsplit.graphs.program import (
     Unmodelled,
 )
 from dmlsplit.graphs.reading import Program
+
+_FIVE: Final = 5
 
 
 def bypass_identities(program: Program) -> None:
@@ -193,4 +196,11 @@ def join_for_rows(program: Program, tensor: Tensor, readers: Readers) -> tuple[N
         return None
     rows = joins[-1][0].output.strides
     others = [node for node, _ in readers if node.family is not Family.JOIN]
+    if any(_reads_packed(node, tensor) for node in others):
+        return None
     return None if any(too_narrow(program, node, tensor.sizes, rows) for node in others) else joins[-1]
+
+
+def _reads_packed(reader: Node, tensor: Tensor) -> bool:
+    """True where an operator reads a tensor only where it is packed; normalizations of five dimensions read others."""
+    return reader.family is Family.PACKED or (reader.family is Family.BLOCK and len(tensor.sizes) < _FIVE)

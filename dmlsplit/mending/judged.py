@@ -148,6 +148,15 @@ class JudgedModel:
         return None if runtime is None else self._session.placement(runtime, options_of(self.target)).session
 
     @cached_property
+    def failure(self) -> str:
+        """Why the target makes no session; "" where it makes one, or may make one."""
+        runtime = self.target.runtime
+        if runtime is None or self.session is not False:
+            return ""
+        found = self._session.placement(runtime, options_of(self.target))
+        return f"the session fails at {found.failing}: {found.failure}" if found.failing else found.failure
+
+    @cached_property
     def findings(self) -> Sequence[GraphFinding]:
         """The findings about the graphs; none for a target that no runtime ships."""
         runtime = runtime_of_graphs(self.target)

@@ -101,7 +101,7 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
         found.unknown += right.unknown
     if not found.refusals:
         found.refusals += dict.fromkeys(Refusal(v.site.path, message) for v in judged.views for message in faults(v))
-    elsewhere = failing_elsewhere(judged.views) if not found.refusals else ""
+    elsewhere = (failing_elsewhere(judged.views) or judged.failure) if not found.refusals else ""
     if elsewhere:
         found.refusals.append(Refusal("", elsewhere))
     if not found.refusals:

@@ -42,6 +42,8 @@ class FusedGraph:
     """True where some constant is a node of the graph."""
     behind_transposes: frozenset[int] = frozenset()
     """The nodes that ONNX Runtime may move a Transpose over."""
+    rectified: frozenset[int] = frozenset()
+    """The nodes that a Relu was put into."""
 
     once: Once = field(default_factory=Once, repr=False)
     """The judgements, shared by graphs that differ in names only: they contain indices and no names."""

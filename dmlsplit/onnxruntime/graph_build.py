@@ -255,13 +255,24 @@ class _Builder:
         kinds, ops = tuple([kind for _, kind in made]), tuple([row.name for row in rows])
         behind = self._behind_transposes(alive)
         moved = frozenset(number for number, row in enumerate(rows) if row.node in behind)
+        rectified = frozenset(number for number, row in enumerate(rows) if self._is_rectified(row.node))
 
         def described_as() -> tuple[GraphDesc, Once]:
             edges = starmap(InputGraphEdgeDesc, input_edges), starmap(OutputGraphEdgeDesc, output_edges)
             return GraphDesc(shapes, results, nodes, *edges, starmap(IntermediateGraphEdgeDesc, wires)), Once()
 
         identities = tuple([tuple(map(id, each)) for each in (nodes, shapes, results)])
-        alike = identities, tuple(input_edges), tuple(output_edges), tuple(wires), kinds, ops, has_constants, moved
+        alike = (
+            identities,
+            tuple(input_edges),
+            tuple(output_edges),
+            tuple(wires),
+            kinds,
+            ops,
+            has_constants,
+            moved,
+            rectified,
+        )
         handed, judgements = self.graph.model.once(alike, described_as)
         return FusedGraph(
             self.graph.scope.label,
@@ -276,8 +287,13 @@ class _Builder:
             frozenset(value.name for value in self.exits if value.is_output),
             has_constants,
             moved,
+            rectified,
             judgements,
         )
+
+    def _is_rectified(self, node: Node) -> bool:
+        """True where a Relu was put into a node."""
+        return bool(node.absorbed) and self.graph.nodes[node.index].op_type == "Relu"
 
     def alive(self) -> list[Node]:
         """The nodes that an output of the graph depends on."""
@@ -306,7 +322,7 @@ class _Builder:
         self, row: _Row, inputs: Sequence[BufferTensorDesc], outputs: Sequence[BufferTensorDesc]
     ) -> tuple[GraphNode, Kind]:
         node, traits = row.node, row_of(row.name)
-        kind, number = traits.kind, traits.dml
+        kind, number = traits.kind_of(len(self.graph.shape(row.outputs[0].known) or ())), traits.dml
         if row.name == "Split":
             axis = self._axis(node, 0)
             return self._alike(

@@ -18,17 +18,15 @@ from dmlsplit.graphs.traits import GraphTraits
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.fused import FusedGraph
-from dmlsplit.onnxruntime.operator_traits import Kind
+from dmlsplit.onnxruntime.operator_traits import FAMILIES, Kind
+from dmlsplit.onnxruntime.risks import is_without_risk, may_lose_branch
 from dmlsplit.rules.graph_faults import Fault, FaultKind
 
-_TAKEN_FOR: Final[Mapping[Kind, tuple[Family, ...]]] = {
-    Kind.WHOLE: (Family.WHOLE, Family.WHOLE, Family.WHOLE),
-    Kind.NOT_IN_PLACE: (Family.APART, Family.WHOLE, Family.WHOLE),
-    Kind.COPIES: (Family.APART, Family.WHOLE, Family.UNARY),
-    Kind.UNKNOWN: (Family.APART, Family.WHOLE, Family.UNARY),
-}
-"""The families that operators are tried as, in order of the memory that they share, the least first."""
-
+_BRANCH: Final = (
+    "this DirectML may compute an output wrong that a normalization leads to, where an earlier output is computed from "
+    "the same tensor; rename the outputs so that it comes first in byte order, set ep.dml.disable_graph_fusion to 1, "
+    "or use DirectML 1.10.1 or newer"
+)
 _VIEWS: Final = frozenset({"Split", "Slice"})
 """The ONNX operators whose outputs may become views of their inputs."""
 
@@ -71,6 +69,16 @@ def judged(graph: FusedGraph, traits: GraphTraits | None, *, takes_constants: bo
 
 
 def _judgement(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bool) -> JudgedGraph:
+    found = _followed(graph, traits, takes_constants)
+    if traits is not None and traits.loses_branches and found.compiles and may_lose_branch(graph):
+        return _unknown(graph, _BRANCH)
+    if found.unknown and traits is not None and is_without_risk(graph, traits):
+        return JudgedGraph(True, tuple(["right" for _ in graph.outputs]))
+    return found
+
+
+def _followed(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bool) -> JudgedGraph:
+    """The judgement by the model of CompileGraph."""
     if graph.has_constants and not takes_constants:
         return _refused(graph, GraphFault(Fault(FaultKind.CONSTANT, None)))
     if traits is None:
@@ -117,7 +125,7 @@ def _compiles(graph: FusedGraph, traits: GraphTraits) -> GraphFault | bool | Non
 
 def _assumptions(kinds: Sequence[Kind]) -> list[dict[int, Family]]:
     """The trials: each maps the nodes that are no row of the graphs' operators to families."""
-    strange = {i: _TAKEN_FOR[kind] for i, kind in enumerate(kinds) if kind is not Kind.OBSERVED}
+    strange = {i: FAMILIES[kind] for i, kind in enumerate(kinds) if kind is not Kind.OBSERVED}
     trials = [{i: families[k] for i, families in strange.items()} for k in range(3)]
     return [trial for k, trial in enumerate(trials) if trial not in trials[:k]]
 
@@ -133,7 +141,7 @@ def _compiled(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Fami
 
 def _compile(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> _Compiled:
     try:
-        return compile_graph(graph.desc, traits, assumed)
+        return compile_graph(graph.desc, traits, assumed, graph.rectified)
     except Unmodelled as reason:
         return reason.with_traceback(None)
     except Refused as refused:

@@ -3,7 +3,8 @@
 A row says what is known of an operator besides its placement, which is recorded (`operators`). An operator without a
 row becomes one or more DirectML operators of unknown types, and passes that are not followed here may change it. The
 DirectML operators were observed: a model of each ONNX operator at opset 17, by ONNX Runtime 1.18.0, 1.24.4 and 1.30.0,
-which agree unless a row says otherwise.
+which agree unless a row says otherwise. What shares memory with a Concat was measured for 74 operators, executed by
+1.24.4 with DirectML 1.15.4; an operator of the same DirectML operator as one of these counts as measured.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dmlsplit.graphs.operators import BY_NUMBER
+from dmlsplit.graphs.operators import BY_NUMBER, Family
 from dmlsplit.onnxruntime.facts import Sizes
 
 
@@ -21,10 +22,34 @@ class Kind(enum.Enum):
     """How well an operator's use of memory in a graph is known."""
 
     OBSERVED = "it is a row of dmlsplit.graphs.operators"
-    WHOLE = "it was observed to work on whole tensors: never in place, and its output may lie in a Join"
+    WHOLE = "it works on whole tensors: never in place, and its output may lie in a Join"
+    CONVOLUTION = "as WHOLE in four dimensions and more, as PACKED below"
+    NORMALIZATION = "as BLOCK in four dimensions and more, as PACKED below"
+    BLOCK = "as WHOLE, and its output lies in a Join as one block only; what it reads lies in no rows of one"
+    PACKED = "it is described with other sizes than a Join: its output lies in none, what it reads in no rows of one"
+    APART = "never in place, and its output lies in no Join"
     COPIES = "an identity, or one that moves elements"
     NOT_IN_PLACE = "it cannot work in place; whether its output lies in a Join was not observed"
     UNKNOWN = "nothing is known of it"
+
+
+FAMILIES: Final[Mapping[Kind, tuple[Family, Family, Family]]] = {
+    Kind.WHOLE: (Family.WHOLE, Family.WHOLE, Family.WHOLE),
+    Kind.BLOCK: (Family.BLOCK, Family.BLOCK, Family.BLOCK),
+    Kind.PACKED: (Family.PACKED, Family.PACKED, Family.PACKED),
+    Kind.APART: (Family.APART, Family.APART, Family.APART),
+    Kind.NOT_IN_PLACE: (Family.APART, Family.WHOLE, Family.WHOLE),
+    Kind.COPIES: (Family.APART, Family.WHOLE, Family.UNARY),
+    Kind.UNKNOWN: (Family.APART, Family.WHOLE, Family.UNARY),
+}
+"""The families that operators are tried as, in order of the memory that they share, the least first."""
+
+_BY_RANK: Final[Mapping[Kind, tuple[Kind, Kind]]] = {
+    Kind.CONVOLUTION: (Kind.PACKED, Kind.WHOLE),
+    Kind.NORMALIZATION: (Kind.PACKED, Kind.BLOCK),
+}
+"""The kinds of operators of fewer dimensions than a Join has, and of others."""
+_RANK_OF_JOINS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +84,8 @@ class OperatorTraits:
     """It is part of fused patterns with weights: GELUs, normalizations and the like."""
     merges: bool = False
     """Optimization fuses it with its neighbours even without weights."""
-    core: bool = False
-    """It is in the middle of a pattern that ONNX Runtime fuses."""
+    core: tuple[frozenset[str], frozenset[str]] | None = None
+    """The operators in front of it, any for none, and behind it where it is in the middle of a fused pattern."""
     data_dependent: bool = False
     """Only a run determines its output sizes, unless inference knows them."""
     on_cpu: bool = False
@@ -75,6 +100,10 @@ class OperatorTraits:
     """An elementwise operator of one tensor that may be moved over a Split or Concat: the result for an element is one
     rounding at most, wherever it stands."""
 
+    def kind_of(self, rank: int) -> Kind:
+        """The kind of the operator on tensors of this rank."""
+        return _BY_RANK[self.kind][rank >= _RANK_OF_JOINS] if self.kind in _BY_RANK else self.kind
+
 
 FUSED_ADD: Final = "FusedAdd"
 """An Add or Sum with a fused activation."""
@@ -87,6 +116,10 @@ _RECTIFIERS: Final = frozenset({"Relu", "LeakyRelu"})
 _ACTIVATIONS: Final = _RECTIFIERS | frozenset(
     ["Sigmoid", "Tanh", "Elu", "Selu", "HardSigmoid", "Softplus", "Softsign", "ThresholdedRelu"]
 )
+
+_GELU: Final = (frozenset({"Div", "Mul"}), frozenset({"Add"}))
+_MEAN: Final = (frozenset[str](), frozenset({"Add", "Sub"}))
+_ATTENTION: Final = (frozenset[str](), frozenset({"MatMul"}))
 
 _row = OperatorTraits
 _ROWS: Final = (
@@ -110,8 +143,10 @@ _ROWS: Final = (
     _row("Asinh", transposable=True),
     _row("Atan", 6, broadcasts=True, transposable=True),
     _row("Atanh", transposable=True),
-    _row("AveragePool", 56, kind=Kind.NOT_IN_PLACE),
-    _row("BatchNormalization", 72, kind=Kind.WHOLE, absorbs=_ACTIVATIONS, followed=True, absorbs_at_outputs=True),
+    _row("AveragePool", 56, kind=Kind.WHOLE),
+    _row(
+        "BatchNormalization", 72, kind=Kind.NORMALIZATION, absorbs=_ACTIVATIONS, followed=True, absorbs_at_outputs=True
+    ),
     _row("Bernoulli", random=True),
     _row("BitShift", transposable=True),
     _row("Cast", 61, broadcasts=True, transposable=True, may_vanish=True),
@@ -124,52 +159,52 @@ _ROWS: Final = (
     _row("Concat", 63, transposable=True, followed=True, kept=True),
     _row("ConcatFromSequence", data_dependent=True),
     _row("ConstantOfShape", cpu_inputs=(0,), shaping=(0,)),
-    _row("Conv", 53, kind=Kind.WHOLE, absorbs=_ACTIVATIONS, followed=True, kept=True, absorbs_at_outputs=True),
-    _row("ConvTranspose", 53, kind=Kind.WHOLE, absorbs=_ACTIVATIONS, followed=True, kept=True),
+    _row("Conv", 53, kind=Kind.CONVOLUTION, absorbs=_ACTIVATIONS, followed=True, kept=True, absorbs_at_outputs=True),
+    _row("ConvTranspose", 53, kind=Kind.CONVOLUTION, absorbs=_ACTIVATIONS, followed=True, kept=True),
     _row("Cos", 9, broadcasts=True, transposable=True, followed=True),
     _row("Cosh", transposable=True),
-    _row("CumSum", 105, kind=Kind.NOT_IN_PLACE, cpu_inputs=(1,)),
-    _row("DepthToSpace", 113, kind=Kind.NOT_IN_PLACE),
+    _row("CumSum", 105, cpu_inputs=(1,)),
+    _row("DepthToSpace", 113, kind=Kind.WHOLE),
     _row("DequantizeLinear", transposable=True, computed=True),
     _row("Div", 10, broadcasts=True, transposable=True, followed=True, may_vanish=True),
     _row("Dropout", transposable=True),
     _row("DynamicQuantizeLinear", computed=True),
-    _row("Einsum", 54, kind=Kind.NOT_IN_PLACE),
+    _row("Einsum", 54, kind=Kind.APART),
     _row("Elu", 35, broadcasts=True, transposable=True, followed=True, takes_weights=True),
     _row("Equal", transposable=True),
-    _row("Erf", 81, broadcasts=True, transposable=True, merges=True, core=True),
+    _row("Erf", 81, broadcasts=True, transposable=True, merges=True, core=_GELU),
     _row("Exp", 11, broadcasts=True, transposable=True, followed=True, takes_weights=True),
     _row("Expand", 1, kind=Kind.NOT_IN_PLACE, cpu_inputs=(1,), shaping=(1,)),
     _row("Flatten", 1, kind=Kind.COPIES, transposable=True),
     _row("Floor", 12, broadcasts=True, transposable=True, followed=True, movable=True),
-    _row("Gather", 67, kind=Kind.NOT_IN_PLACE),
+    _row("Gather", 67, kind=Kind.WHOLE),
     _row("Gelu", 157, broadcasts=True, transposable=True),
     _row("Gemm", 54, kind=Kind.WHOLE, absorbs=_ACTIVATIONS, followed=True, absorbs_at_outputs=True),
-    _row("GlobalAveragePool", 56, kind=Kind.NOT_IN_PLACE, followed=True),
-    _row("GlobalMaxPool", 58, kind=Kind.NOT_IN_PLACE),
+    _row("GlobalAveragePool", 56, kind=Kind.WHOLE, followed=True),
+    _row("GlobalMaxPool", 58, kind=Kind.WHOLE),
     _row("Greater", transposable=True),
     _row("GreaterOrEqual", transposable=True),
     _row("HardSigmoid", 37, broadcasts=True, transposable=True, followed=True),
-    _row("HardSwish", transposable=True),
+    _row("HardSwish", kind=Kind.WHOLE, transposable=True),
     _row("Hardmax", 160, kind=Kind.NOT_IN_PLACE, transposable=True),
     _row("Identity", 1, kind=Kind.COPIES, transposable=True, may_vanish=True),
     _row("If", cpu_inputs=(0,), followed=True),
-    _row("InstanceNormalization", 115, kind=Kind.NOT_IN_PLACE, absorbs=_ACTIVATIONS),
+    _row("InstanceNormalization", 115, kind=Kind.NORMALIZATION, absorbs=_ACTIVATIONS),
     _row("IsInf", transposable=True),
     _row("IsNaN", transposable=True),
-    _row("LRN", 74, kind=Kind.NOT_IN_PLACE),
-    _row("LayerNormalization", 171, kind=Kind.NOT_IN_PLACE),
+    _row("LRN", 74, kind=Kind.WHOLE),
+    _row("LayerNormalization", 171, kind=Kind.NORMALIZATION),
     _row("LeakyRelu", 39, broadcasts=True, transposable=True, followed=True, movable=True),
     _row("Less", transposable=True),
     _row("LessOrEqual", transposable=True),
     _row("Log", 13, broadcasts=True, transposable=True, followed=True),
-    _row("LogSoftmax", 159, kind=Kind.NOT_IN_PLACE, transposable=True),
+    _row("LogSoftmax", 159, kind=Kind.WHOLE, transposable=True),
     _row("Loop", cpu_inputs=(0, 1)),
-    _row("LpNormalization", 75, kind=Kind.NOT_IN_PLACE),
+    _row("LpNormalization", 75, kind=Kind.WHOLE),
     _row("LpPool", 57, kind=Kind.NOT_IN_PLACE),
     _row("MatMul", 54, kind=Kind.WHOLE, absorbs=_ACTIVATIONS, absorbs_at_outputs=True),
     _row("Max", 21, broadcasts=True, fused_with=2, transposable=True, followed=True),
-    _row("MaxPool", 58, kind=Kind.NOT_IN_PLACE, transposable=True, followed=True, kept=True),
+    _row("MaxPool", 58, kind=Kind.WHOLE, transposable=True, followed=True, kept=True),
     _row("Mean", 22, broadcasts=True, fused_with=2, transposable=True, followed=True),
     _row("Min", 23, broadcasts=True, fused_with=2, transposable=True, followed=True),
     _row("Mish", transposable=True),
@@ -183,7 +218,7 @@ _ROWS: Final = (
     _row("OneHot", cpu_inputs=(1,), shaping=(1,)),
     _row("Or", transposable=True),
     _row("PRelu", 42, broadcasts=True, transposable=True),
-    _row("Pad", 155, kind=Kind.NOT_IN_PLACE, cpu_inputs=(1, 2, 3), shaping=(1,), transposable=True),
+    _row("Pad", 155, kind=Kind.WHOLE, cpu_inputs=(1, 2, 3), shaping=(1,), transposable=True),
     _row("Pow", 25, broadcasts=True, transposable=True, followed=True),
     _row("QuantizeLinear", transposable=True, computed=True),
     _row("RandomNormal", random=True),
@@ -192,20 +227,20 @@ _ROWS: Final = (
     _row("RandomUniformLike", random=True),
     _row("Range", cpu_inputs=(0, 1, 2), shaping=(0, 1, 2)),
     _row("Reciprocal", 27, broadcasts=True, transposable=True, followed=True),
-    _row("ReduceL1", cpu_inputs=(1,), transposable=True),
-    _row("ReduceL2", cpu_inputs=(1,), transposable=True),
-    _row("ReduceLogSum", cpu_inputs=(1,), transposable=True),
-    _row("ReduceLogSumExp", cpu_inputs=(1,), transposable=True),
-    _row("ReduceMax", cpu_inputs=(1,), transposable=True),
-    _row("ReduceMean", 55, kind=Kind.NOT_IN_PLACE, cpu_inputs=(1,), transposable=True, merges=True, core=True),
-    _row("ReduceMin", cpu_inputs=(1,), transposable=True),
-    _row("ReduceProd", cpu_inputs=(1,), transposable=True),
-    _row("ReduceSum", 55, kind=Kind.NOT_IN_PLACE, cpu_inputs=(1,), shaping=(1,), transposable=True),
-    _row("ReduceSumSquare", cpu_inputs=(1,), transposable=True),
+    _row("ReduceL1", 55, kind=Kind.WHOLE, cpu_inputs=(1,), transposable=True),
+    _row("ReduceL2", 55, kind=Kind.WHOLE, cpu_inputs=(1,), transposable=True),
+    _row("ReduceLogSum", 55, kind=Kind.WHOLE, cpu_inputs=(1,), transposable=True),
+    _row("ReduceLogSumExp", 55, kind=Kind.WHOLE, cpu_inputs=(1,), transposable=True),
+    _row("ReduceMax", 55, kind=Kind.WHOLE, cpu_inputs=(1,), transposable=True),
+    _row("ReduceMean", 55, kind=Kind.WHOLE, cpu_inputs=(1,), transposable=True, merges=True, core=_MEAN),
+    _row("ReduceMin", 55, kind=Kind.WHOLE, cpu_inputs=(1,), transposable=True),
+    _row("ReduceProd", 55, kind=Kind.WHOLE, cpu_inputs=(1,), transposable=True),
+    _row("ReduceSum", 55, kind=Kind.WHOLE, cpu_inputs=(1,), shaping=(1,), transposable=True),
+    _row("ReduceSumSquare", 55, kind=Kind.WHOLE, cpu_inputs=(1,), transposable=True),
     _row("Relu", 44, broadcasts=True, transposable=True, followed=True, movable=True),
     _row("Reshape", 1, kind=Kind.COPIES, cpu_inputs=(1,), shaping=(1,), transposable=True),
     # DML_OPERATOR_RESAMPLE2, 161, up to 1.19.2; DML_OPERATOR_RESAMPLE3, 175, from 1.20.0 on
-    _row("Resize", kind=Kind.NOT_IN_PLACE, cpu_inputs=(1, 2, 3), shaping=(2, 3), transposable=True),
+    _row("Resize", kind=Kind.WHOLE, cpu_inputs=(1, 2, 3), shaping=(2, 3), transposable=True),
     _row("Round", 99, broadcasts=True, transposable=True, followed=True),
     _row("Selu", 45, broadcasts=True, transposable=True, followed=True),
     _row("SequenceAt", data_dependent=True),
@@ -218,10 +253,10 @@ _ROWS: Final = (
     _row("Sinh", 82, broadcasts=True, transposable=True),
     _row("Size", on_cpu=True),
     _row("Slice", 111, cpu_inputs=(1, 2, 3, 4), shaping=(1, 2, 3, 4), transposable=True, followed=True),
-    _row("Softmax", 158, kind=Kind.NOT_IN_PLACE, transposable=True, core=True),
+    _row("Softmax", 158, kind=Kind.WHOLE, transposable=True, core=_ATTENTION),
     _row("Softplus", 49, broadcasts=True, transposable=True, followed=True),
     _row("Softsign", 50, broadcasts=True, transposable=True, followed=True),
-    _row("SpaceToDepth", 68, kind=Kind.NOT_IN_PLACE),
+    _row("SpaceToDepth", 68, kind=Kind.WHOLE),
     _row("Split", 62, cpu_inputs=(1,), shaping=(1,), transposable=True, followed=True, kept=True),
     _row("Sqrt", 29, broadcasts=True, transposable=True, followed=True, takes_weights=True),
     _row("Squeeze", 1, kind=Kind.COPIES, cpu_inputs=(1,), shaping=(1,), transposable=True),
@@ -231,14 +266,14 @@ _ROWS: Final = (
     _row("Tan", 31, broadcasts=True, transposable=True),
     _row("Tanh", 51, broadcasts=True, transposable=True, followed=True, takes_weights=True),
     _row("ThresholdedRelu", 52, broadcasts=True, transposable=True, movable=True),
-    _row("Tile", 70, kind=Kind.NOT_IN_PLACE, cpu_inputs=(1,), shaping=(1,), transposable=True, followed=True),
+    _row("Tile", 70, kind=Kind.WHOLE, cpu_inputs=(1,), shaping=(1,), transposable=True, followed=True),
     _row("TopK", 112, kind=Kind.NOT_IN_PLACE, cpu_inputs=(1,), shaping=(1,)),
     _row("Transpose", 1, kind=Kind.COPIES, transposable=True),
     _row("Trilu", cpu_inputs=(1,)),
     _row("Unique", data_dependent=True),
     _row("Unsqueeze", 1, kind=Kind.COPIES, cpu_inputs=(1,), shaping=(1,), transposable=True),
     _row("Upsample", cpu_inputs=(1,), shaping=(1,), transposable=True),
-    _row("Where", 88, broadcasts=True, transposable=True),
+    _row("Where", 88, kind=Kind.WHOLE, broadcasts=True, transposable=True),
     _row("Xor", transposable=True),
     _row(FUSED_ADD, 89, followed=True),  # DML_OPERATOR_ELEMENT_WISE_ADD1
     _row(QUICK_GELU, followed=True),

@@ -54,7 +54,17 @@ def _is_of_normalization(mean: Node) -> bool:
 
 def fusible(graph: Graph) -> set[Node]:
     """The nodes that ONNX Runtime may fuse with others: a GELU around an Erf, a normalization around a mean."""
-    return _around((node for node in graph.nodes if row_of(node.op_type).core), _REACH)
+    return _around(filter(_is_core, graph.nodes), _REACH)
+
+
+def _is_core(node: Node) -> bool:
+    """True for an operator that may be in the middle of a pattern."""
+    core = row_of(node.op_type).core
+    if core is None:
+        return False
+    before, behind = core
+    fits = not before or any(each.op_type in before for each in node.producers)
+    return fits and any(each.op_type in behind for each in node.readers)
 
 
 def _around(nodes: Iterable[Node], reach: int) -> set[Node]:

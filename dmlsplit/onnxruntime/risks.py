@@ -1,0 +1,132 @@
+"""Whether the memory of a fused graph can be shared in a way that makes anything wrong, whatever its layout.
+
+For graphs whose layout is not known: those over which ONNX Runtime may move Transposes, and those that the model of
+CompileGraph does not follow. An operator in place destroys what lies in its memory, which is an input of a Concat or
+the whole that a part is cut out of; a product with a sigmoid is fused where its operands come from one node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from dmlsplit.graphs.descriptors import node_type
+from dmlsplit.graphs.operators import BY_NUMBER
+from dmlsplit.graphs.traits import Fusion, GraphTraits, JoinPlacement
+from dmlsplit.onnxruntime.fused import FusedGraph, Tensor
+from dmlsplit.onnxruntime.operator_traits import FAMILIES, Kind, row_of
+
+_NORMALIZATIONS: Final = frozenset({"GroupNormalization", "InstanceNormalization", "MeanVarianceNormalization"})
+_CUTS: Final = frozenset({"Split", "Slice"})
+
+
+def is_without_risk(graph: FusedGraph, traits: GraphTraits) -> bool:
+    """True where nothing in a graph can be wrong or refused with a release of these traits, in any layout."""
+    if traits.join_placement is not JoinPlacement.EACH:
+        return False
+    found = _Risks(graph)
+    return not (found.overwrites() or found.cuts_one_part() or (traits.fusion is not Fusion.NONE and found.fuses()))
+
+
+def may_lose_branch(graph: FusedGraph) -> bool:
+    """True where two outputs are computed from one tensor, the later one by way of a normalization that the earlier one
+    does not need."""
+    needed = [_needed_by(graph, edge.from_node_index) for edge in graph.desc.output_edges]
+    for later, nodes in enumerate(needed):
+        for norm in (node for node in nodes if graph.ops[node] in _NORMALIZATIONS):
+            before = _needed_by(graph, norm) - {norm}
+            if any(norm not in earlier and before & earlier for earlier in needed[:later]):
+                return True
+    return False
+
+
+def _needed_by(graph: FusedGraph, end: int) -> set[int]:
+    """A node and all nodes that it depends on."""
+    found, todo = {end}, [end]
+    while todo:
+        before = {node for node, _ in graph.reads.get(todo.pop(), ()) if node >= 0} - found
+        found |= before
+        todo += before
+    return found
+
+
+class _Risks:
+    """A fused graph in which operators that only copy stand for what they read."""
+
+    def __init__(self, graph: FusedGraph) -> None:
+        self._graph = graph
+        self._sources: dict[Tensor, Tensor] = {}
+        for node, op in enumerate(graph.ops):
+            if row_of(op).kind is Kind.COPIES:
+                self._sources[node, 0] = self._source(graph.reads[node][0])
+        self._uses: dict[Tensor, list[int | None]] = {}
+        for node, op in enumerate(graph.ops):
+            for tensor in graph.reads.get(node, ()) if row_of(op).kind is not Kind.COPIES else ():
+                self._uses.setdefault(self._source(tensor), []).append(node)
+        for tensor in graph.exits:
+            self._uses.setdefault(self._source(tensor), []).append(None)
+
+    def _source(self, tensor: Tensor) -> Tensor:
+        return self._sources.get(tensor, tensor)
+
+    def _reads(self, node: int) -> Sequence[Tensor]:
+        return [self._source(tensor) for tensor in self._graph.reads.get(node, ())]
+
+    def _readers(self, tensor: Tensor) -> Iterator[int]:
+        return (node for node in self._uses.get(tensor, ()) if node is not None)
+
+    def _may_be_in_place(self, node: int) -> bool:
+        kind = self._graph.kinds[node]
+        row = BY_NUMBER.get(node_type(self._graph.desc.nodes[node])) if kind is Kind.OBSERVED else None
+        return any(family.computes for family in ((row.family,) if row is not None else FAMILIES[kind]))
+
+    def overwrites(self) -> bool:
+        """Whether an operator may work in place on the output of a Concat, or a part of it, one of whose inputs is
+        used elsewhere."""
+        for node, op in enumerate(self._graph.ops):
+            inputs = self._reads(node) if op == "Concat" else ()
+            if any(tensor[0] >= 0 and len(self._uses[tensor]) > 1 for tensor in inputs) and self._is_destroyed(
+                (node, 0)
+            ):
+                return True
+        return False
+
+    def _is_destroyed(self, tensor: Tensor) -> bool:
+        """Whether an operator may work in place on a tensor, on a part of it, or on a Concat that it lies in."""
+        todo, seen = [tensor], {tensor}
+        while todo:
+            each = todo.pop()
+            alone = len(self._uses.get(each, ())) == 1  # only then is its memory taken
+            for reader in self._readers(each):
+                if alone and self._may_be_in_place(reader):
+                    return True
+                if self._graph.ops[reader] in (*_CUTS, "Concat"):
+                    new = set(self._graph.outputs_of(reader)) - seen
+                    seen |= new
+                    todo += new
+        return False
+
+    def cuts_one_part(self) -> bool:
+        """Whether one part of a tensor that a node computes is cut out and read by one operator, maybe in place."""
+        for node, op in enumerate(self._graph.ops):
+            if op not in _CUTS or self._reads(node)[0][0] < 0:
+                continue
+            used = [tensor for tensor in self._graph.outputs_of(node) if tensor in self._uses]
+            alone = len(used) == 1 and len(self._uses[used[0]]) == 1
+            if alone and any(map(self._may_be_in_place, self._readers(used[0]))):
+                return True
+        return False
+
+    def fuses(self) -> bool:
+        """Whether a product with a sigmoid may be fused that is not x * sigmoid(x)."""
+        ops = self._graph.ops
+        for node, op in enumerate(ops):
+            reads = self._reads(node) if op == "Mul" else ()
+            for gate in reads:
+                if gate[0] < 0 or ops[gate[0]] != "Sigmoid":
+                    continue
+                (source,) = self._reads(gate[0])
+                others = [tensor for tensor in reads if tensor != gate]
+                if any(other != source and other[0] >= 0 and ops[other[0]] in ("Split", "Mul") for other in others):
+                    return True
+        return False
