@@ -59,12 +59,12 @@ def cured(source: SourceModel, model: JudgedModel) -> Cured:
             unknown = [each for each in trial.judged.findings if each.fault is None]
             trial.unknown = [Refusal(each.path, each.diagnostic.message) for each in unknown]
             return trial
-        alike: Counter[tuple[Fault, str]] = Counter()
+        alike: Counter[tuple[FaultKind, str]] = Counter()
         for finding in wrong:
             if finding.fault is None or not ways(finding.fault.kind, finding.directml):
                 return _refused(model, finding)
-            name = finding.fault.without_buffer, finding.node
-            key = *name, alike[name]
+            name = finding.fault.kind, finding.node
+            key = finding.fault.without_buffer, finding.node, alike[name]
             alike[name] += 1
             asked.setdefault(key, finding)
             chosen[key] = chosen.get(key, -1) + 1
@@ -94,6 +94,8 @@ class _Work:
         for site in typed.found:
             self._sites.setdefault(site.place, {}).setdefault(site.index, []).append(site)
         self._bodies = Bodies(judged.model)
+        self._made_for: dict[str, _Key] = {}
+        """The fault whose cure made a node, by the node's name."""
         self._around: dict[Place, Surroundings | None] = {}
 
     def tried(self, chosen: dict[_Key, int], asked: dict[_Key, GraphFinding]) -> Cured:
@@ -132,6 +134,7 @@ class _Work:
                     owners.update({(place, i): key for i in made})
                     done[key] = cure.fault, cure.name
                     edits.setdefault(place, {}).update({i: list(nodes) for i, nodes in made.items()})
+                    self._made_for |= {node.name: key for nodes in made.values() for node in nodes if node.name}
                     trial.changes.append(self._change(finding, cure, place, made))
                     break
                 else:
@@ -139,6 +142,9 @@ class _Work:
                     continue
                 break
             else:
+                if finding.node not in self._spots:  # another cure made the node
+                    made_for = self._made_for.get(finding.node)
+                    blocking = blocking or (made_for if made_for in chosen and made_for != key else None)
                 trial.refusals.append(Refusal(finding.path, f"no cure helps: {finding.diagnostic.message}"))
                 return trial, key, blocking
         for place, edited in edits.items():

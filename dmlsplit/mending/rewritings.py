@@ -86,10 +86,16 @@ def _make_explicit(form: Form, view: View) -> None:
 def _has_empty(view: View) -> str:
     if view.on_cpu or view.is_left_empty:
         return ""
-    empty = [shape is not None and 0 in shape for shape in view.shapes]
-    if empty[0]:
+    whole, *parts = view.shapes
+    if whole is not None and 0 in whole:
         return "it has no elements"
-    return f"{sum(empty)} of its parts {_has(sum(empty))} no elements" if any(empty) else ""
+    lengths = view.node.lengths or (None,) * len(parts)
+    count = sum(_is_empty(*part) for part in zip(parts, lengths, strict=False))
+    return f"{count} of its parts {_has(count)} no elements" if count else ""
+
+
+def _is_empty(shape: Shape | None, length: Dim) -> bool:
+    return length == 0 or (shape is not None and 0 in shape)
 
 
 def _cut_empty(form: Form, view: View) -> None:
@@ -101,7 +107,7 @@ def _cut_empty(form: Form, view: View) -> None:
         raise CannotMend(f"{_has_empty(view)}, and its lengths are not known")
     kept = []
     for index, (part, length) in enumerate(zip(form.parts, form.lengths, strict=False)):
-        if part.shape is None or 0 not in part.shape:
+        if not _is_empty(part.shape, length):
             kept.append((part, length))
         elif form.is_split and part.name:
             form.before += _empty_part(form, part, form.lengths[: index + 1])

@@ -108,7 +108,7 @@ class Reader:
         self, node: onnx.NodeProto, key: Key, scope: Scope, model: onnx.ModelProto, calls: tuple[Key, ...]
     ) -> Iterator[SplitNode | JoinNode | OtherNode]:
         function = self._functions[key]
-        if not self._functions.splits([node]):
+        if not self._reads([node]):
             return
         if key in calls:
             message = f"function {printable(':'.join(filter(None, key)))} calls itself"
@@ -117,6 +117,8 @@ class Reader:
             return
         self._calls += 1
         if self._calls > MAX_CALLS or len(calls) >= MAX_CALL_DEPTH:
+            if not self._functions.splits([node]):
+                return
             raise InputError(
                 f"functions with a Split or Concat are called over {MAX_CALLS} times, or over {MAX_CALL_DEPTH} deep"
             )
