@@ -20,7 +20,7 @@ from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.fused import FusedGraph
 from dmlsplit.onnxruntime.operator_traits import FAMILIES, Kind
 from dmlsplit.onnxruntime.risks import is_without_risk, may_lose_branch
-from dmlsplit.rules.graph_faults import Fault, FaultKind
+from dmlsplit.rules.graph_faults import Fault, FaultKind, listed
 
 _BRANCH: Final = (
     "this DirectML may compute an output wrong that a normalization leads to, where an earlier output is computed from "
@@ -89,8 +89,8 @@ def _followed(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bo
     first = answers[0]
     for other in answers[1:]:
         if other.compiles is None or first.compiles is None or other.compiles != first.compiles:
-            strange = next(op for op, kind in zip(graph.ops, graph.kinds, strict=True) if kind is not Kind.OBSERVED)
-            return _unknown(graph, other.unknown or first.unknown or f"{strange} was not observed in such a graph")
+            why = f"not observed in such a graph: {_strange(graph)}"
+            return _unknown(graph, other.unknown or first.unknown or why)
     if len(answers) == 1 or not first.compiles:
         return first
     outputs: list[Correctness] = []
@@ -101,8 +101,15 @@ def _followed(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bo
         for fault in first.found
         if (kept := tuple([i for i in fault.outputs if outputs[i] == "wrong"]))
     ]
-    why = "operators that were not observed in such a graph decide about it" if "unknown" in outputs else ""
+    why = f"not observed in such a graph, and decisive: {_strange(graph)}" if "unknown" in outputs else ""
     return JudgedGraph(True, tuple(outputs), tuple(found), why)
+
+
+def _strange(graph: FusedGraph) -> str:
+    """The operators that are tried as several families, by name."""
+    ops = zip(graph.ops, graph.kinds, strict=True)
+    found = sorted({op for op, kind in ops if kind is not Kind.OBSERVED and len(set(FAMILIES[kind])) > 1})
+    return listed([op or "an operator of another domain" for op in found])
 
 
 def compiles(graph: FusedGraph, traits: GraphTraits | None) -> GraphFault | bool | None:

@@ -379,11 +379,11 @@ def test_faults_behind_one_another_are_mended_once_each(faulty):
     assert run(onnx.load_from_string(written.model)) == run(wrong)
 
 
-UNMADE = "(float[1,2,2,3,4] x, float[1,2,2,4,3] y) => (float[1,2,2,3,3] z) { z = MatMul(x, y) }"
+UNMADE = "(float[1,1,1,1,1,1,1,1,4] x) => (float[1,1,1,1,1,1,1,1,4] z) { z = Relu(x) }"
 
 
 def test_a_model_whose_session_fails_is_not_written():
-    with pytest.raises(NotLegalizedError, match="the session fails at z: z reads a static tensor of rank 5"):
+    with pytest.raises(NotLegalizedError, match="z has a static tensor of rank 9"):
         front_end.legalize(text(UNMADE), onnxruntime="1.24.4")
 
 
