@@ -98,22 +98,20 @@ static DMS_ALWAYS_INLINE uintptr_t dms_lines_ahead(const dms_stores *stores, boo
 #else
 #include <xmmintrin.h>                  /* prefetches and fences: all of immintrin.h takes longer to read than most kernels to compile */
 #endif
-#define DMS_PREFETCH_AT(address, distance) _mm_prefetch((const char *)((uintptr_t)(address) + (uintptr_t)(distance)), _MM_HINT_T0)
-#define DMS_FETCH_PAGE(address, stores)                                                                                              \
-    ((stores)->page > 0 ? _mm_prefetch((const char *)dms_ahead((uintptr_t)(address), (stores)->page, (stores)->ahead), _MM_HINT_T1) \
-                        : (void)0)
-#define DMS_FETCH(address, page, ahead)                                                                             \
-    ((page) > 0 ? _mm_prefetch((const char *)dms_ahead((uintptr_t)(address), page, ahead), _MM_HINT_T1)             \
-                : DMS_PREFETCH_AT(address, ahead))
+#define DMS_PREFETCH_NEAR(address) _mm_prefetch((const char *)(address), _MM_HINT_T0)
+#define DMS_PREFETCH_FAR(address) _mm_prefetch((const char *)(address), _MM_HINT_T1)
+#elif defined(__GNUC__)                 /* Arm: prfm pldl1keep and pldl2keep */
+#define DMS_PREFETCH_NEAR(address) __builtin_prefetch((const char *)(address), 0, 3)
+#define DMS_PREFETCH_FAR(address) __builtin_prefetch((const char *)(address), 0, 2)
 #else
-#if defined(__GNUC__)                   /* Arm: prfm pldl1keep */
-#define DMS_PREFETCH_AT(address, distance) __builtin_prefetch((const char *)((uintptr_t)(address) + (uintptr_t)(distance)))
-#else
-#define DMS_PREFETCH_AT(address, distance) ((void)(address), (void)(distance))
+#define DMS_PREFETCH_NEAR(address) ((void)(address))
+#define DMS_PREFETCH_FAR(address) ((void)(address))
 #endif
-#define DMS_FETCH_PAGE(address, stores) ((void)(stores))
-#define DMS_FETCH(address, page, ahead) ((void)(address), (void)(page), (void)(ahead))
-#endif
+#define DMS_PREFETCH_AT(address, distance) DMS_PREFETCH_NEAR((uintptr_t)(address) + (uintptr_t)(distance))
+#define DMS_FETCH_PAGE(address, stores) \
+    ((stores)->page > 0 ? DMS_PREFETCH_FAR(dms_ahead((uintptr_t)(address), (stores)->page, (stores)->ahead)) : (void)0)
+#define DMS_FETCH(address, page, ahead) \
+    ((page) > 0 ? DMS_PREFETCH_FAR(dms_ahead((uintptr_t)(address), page, ahead)) : DMS_PREFETCH_AT(address, ahead))
 
 /* Where stores are plain, prefetchw of the line that is stored a little later spares them the wait for each line's old bytes. By CPUID it is part of
  * the oldest CPUs that a kernel with vectors of 32 bytes or more runs on, and does nothing on others. */

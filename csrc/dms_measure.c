@@ -59,7 +59,7 @@ typedef struct patience {
 } patience;
 
 /* 1: the second way is the better one; -1: the first; 0: rounds disagree, which ends the question at once, or there is no time. */
-static int compare(question q, dms_stores first, dms_stores second, const memory *m, const patience *p)
+static int answer_to(question q, dms_stores first, dms_stores second, const memory *m, const patience *p)
 {
     const int most = p->rounds / DMS_MEASURED_OUTLIERS;
     int not_better = 0, not_worse = 0;
@@ -82,7 +82,7 @@ static int compare(question q, dms_stores first, dms_stores second, const memory
         dmlsplit_profile first = *profile, second = *profile;                                               \
         first.member = (one);                                                                               \
         second.member = (other);                                                                            \
-        const int answer = compare(question, dms_stores_for(&first, regime, DMS_CLAIMED_AHEAD),             \
+        const int answer = answer_to(question, dms_stores_for(&first, regime, DMS_CLAIMED_AHEAD),             \
                                    dms_stores_for(&second, regime, DMS_CLAIMED_AHEAD), m, p);               \
         if (answer != 0) {                                                                                  \
             profile->member = answer > 0 ? second.member : first.member;                                    \
@@ -94,7 +94,7 @@ static int compare(question q, dms_stores first, dms_stores second, const memory
 static void ask_from(question q, dms_regime regime, uint64_t *from, dmlsplit_member bit, uint64_t yes, uint64_t no, dmlsplit_profile *profile,
                      const memory *m, const patience *p)
 {
-    const int answer = compare(q, dms_stores_for(profile, DMS_PLAIN, 0), dms_stores_for(profile, regime, DMS_CLAIMED_AHEAD), m, p);
+    const int answer = answer_to(q, dms_stores_for(profile, DMS_PLAIN, 0), dms_stores_for(profile, regime, DMS_CLAIMED_AHEAD), m, p);
     if (answer == 0)
         return;
     *from = answer > 0 ? yes : no;

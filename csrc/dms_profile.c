@@ -64,7 +64,7 @@ static void read_machine(dmlsplit_profile *profile)
     dms_cpuid_registers vendor, extended;
     profile->stream_copies = profile->stream_turns = profile->claim = UINT64_MAX;
     if (!dms_cpuid(0, 0, &vendor))
-        return;                         /* no kernel for other machines than x86 has non-temporal stores */
+        return;                         /* no other machine was measured: a profile that is set says from where on stores pass by the caches there */
     read_caches(4, profile);
     if (profile->last_level == 0)
         read_caches(0x8000001Du, profile);

@@ -42,7 +42,7 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static double time_of(dmlsplit_plan *plan, const choice *c, const dms_buffers *buffers, uint64_t runs)
+static double time_runs(dmlsplit_plan *plan, const choice *c, const dms_buffers *buffers, uint64_t runs)
 {
     apply(plan, c);
     dms_run_all(plan, buffers);         /* the caches as this way leaves them */
@@ -57,7 +57,7 @@ static bool is_better(dmlsplit_plan *plan, const choice *now, const choice *othe
 {
     int lost = 0;
     for (int round = 0; round < DMS_TRIED_ROUNDS && lost < 2; round++) {
-        const double a = time_of(plan, now, buffers, runs), b = time_of(plan, other, buffers, runs);
+        const double a = time_runs(plan, now, buffers, runs), b = time_runs(plan, other, buffers, runs);
         lost += b >= a - a * DMS_TRIED_MARGIN / 100;
     }
     return lost < 2;

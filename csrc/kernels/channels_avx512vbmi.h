@@ -221,7 +221,7 @@ DMS_TARGET void dms_copy_channels_avx512vbmi(const dms_channels *c, const void *
     copy_carried(c, tables, split, DMS_LINE >> tables->shift, stores, true, copy_few, function);
 }
 
-static const char *refuse_count(unsigned count, size_t width)
+static const char *can_gather(unsigned count, size_t width)
 {
     const bool fits = count >= 2 && count <= DMS_MOST_CHANNELS && width > 0 && (width & (width - 1)) == 0 && width <= 16;
     return fits ? NULL : "there are not 2 to 16 parts of 1, 2, 4, 8 or 16 bytes";
@@ -230,7 +230,7 @@ static const char *refuse_count(unsigned count, size_t width)
 const char *dms_can_channels_avx512vbmi(const dmlsplit_plan *plan)
 {
     const char *refusal = dms_can_packed_rows(plan);
-    return refusal != NULL ? refusal : refuse_count((unsigned)dms_full_parts(plan), dms_equal_width(plan));
+    return refusal != NULL ? refusal : can_gather((unsigned)dms_full_parts(plan), dms_equal_width(plan));
 }
 
 void *dms_prepare_channels_avx512vbmi(const dmlsplit_plan *plan)
@@ -246,7 +246,7 @@ void *dms_prepare_channels_avx512vbmi(const dmlsplit_plan *plan)
 const char *dms_can_planes_avx512vbmi(const dms_nest *nest)
 {
     const dms_pixels p = dms_find_pixels(nest);
-    return p.count > 0 ? refuse_count(p.count, nest->run) : dms_no_pixels;
+    return p.count > 0 ? can_gather(p.count, nest->run) : dms_no_pixels;
 }
 
 DMS_TARGET void dms_run_planes_avx512vbmi(const dms_nest *nest, char *target, const char *source)

@@ -169,16 +169,16 @@ typedef struct matrices {
     int64_t from_moved, to_moved;       /* bytes from the first matrix to this one */
 } matrices;
 
-/* The rows of a tile that begins with this one. */
-static void find_rows(matrices *m, uint64_t row)
+/* Gives the tile the rows from this one on. */
+static void take_rows(matrices *m, uint64_t row)
 {
     dms_tile *const tile = m->tile;
     tile->rows = dms_smaller(m->from->count - row, row == 0 && tile->head > 0 ? tile->head : tile->height);
     tile->from = find_addresses(&m->from_rows, m->from, row, tile->rows);
 }
 
-/* And the columns of one. */
-static void find_columns(matrices *m, uint64_t column)
+/* And the columns from this one on. */
+static void take_columns(matrices *m, uint64_t column)
 {
     dms_tile *const tile = m->tile;
     tile->columns = dms_smaller(m->to->count - column, tile->width);
@@ -200,16 +200,16 @@ static void turn_stored(matrices *m)
     dms_tile *const tile = m->tile;
     const bool along = m->from->listed != NULL;
     for (uint64_t row = 0; along && row < m->from->count; row += tile->rows) {
-        find_rows(m, row);
+        take_rows(m, row);
         for (uint64_t column = 0; column < m->to->count; column += tile->columns) {
-            find_columns(m, column);
+            take_columns(m, column);
             turn_at(m, row, column);
         }
     }
     for (uint64_t column = 0; !along && column < m->to->count; column += tile->columns) {
-        find_columns(m, column);
+        take_columns(m, column);
         for (uint64_t row = 0; row < m->from->count; row += tile->rows) {
-            find_rows(m, row);
+            take_rows(m, row);
             turn_at(m, row, column);
         }
     }
@@ -228,7 +228,7 @@ static void turn_carried_columns(matrices *m, uint64_t column)
             tile->carries[j + i] = dms_start_lines(to[i] + m->to_moved + offset_of(m->to, column + j), tile->carries[j + i].bytes);
     }
     for (uint64_t row = 0; row < m->from->count; row += tile->rows) {
-        find_rows(m, row);
+        take_rows(m, row);
         turn_at(m, row, column);
     }
     for (size_t j = 0; j < tile->columns; j++)
@@ -247,7 +247,7 @@ static void turn_carried(matrices *m)
 static void turn_gathered(matrices *m)
 {
     dms_tile *const tile = m->tile;
-    find_rows(m, 0);
+    take_rows(m, 0);
     tile->carries[0] = dms_start_lines(m->to->begin + m->to_moved, tile->carries[0].bytes);
     for (uint64_t column = 0; column < m->to->count; column += tile->columns) {
         tile->columns = dms_smaller(m->to->count - column, tile->width);

@@ -22,10 +22,14 @@ static inline void store(char *to, vector v)
     vst1q_s8((int8_t *)to, v);
 }
 
-/* No intrinsic is a non-temporal store. */
+/* stnp, for which there is no intrinsic, stores a pair of registers. */
 static inline void stream(char *to, vector v)
 {
+#if defined(__GNUC__)
+    __asm__ volatile("stnp %d0, %d1, [%2]" : : "w"(vget_low_s8(v)), "w"(vget_high_s8(v)), "r"(to) : "memory");
+#else
     store(to, v);
+#endif
 }
 
 #include "vector_one_lane.h"

@@ -18,7 +18,8 @@
     example   examples/c/*.c from the headers and csrc alone, with no flag but the include path
     fuzz      ../fuzz/fuzz_plan.c for $FUZZ_SECONDS (60), by libFuzzer where the compiler has it
     valgrind  test_*.c again, each under valgrind's memcheck, which knows instructions up to AVX2: minutes
-    aarch64   test_*.c, capture.c and the example for 64-bit Arm, with NEON, under qemu
+    aarch64   test_*.c, capture.c and the example for 64-bit Arm, with NEON, under qemu; that neon.c has its stores past
+              the caches and its prefetches
     s390x     the same for a big-endian machine
     mingw     the same for Windows, under wine, and capture_graph.c before and after windows.h
     zig       test_*.c and dmlsplit.hpp compiled for other systems by clang, of the package ziglang; test_*.c run where
@@ -119,6 +120,15 @@ def cross_tests(name, folder):
                 run([*mode.compiler, *mode.flags, *options, GRAPHS, "-o", there])
                 run_built(mode, there, GRAPHS, expected_output=expected)
 
+    def words_of_arm():
+        listing = folder / "neon.s"
+        run([*mode.compiler, "-std=c11", "-O2", *INCLUDE, "-S", ROOT / "csrc" / "kernels" / "neon.c", "-o", listing])
+        missing = [
+            word for word in ("stnp", "pldl1keep", "pldl2keep", "pstl1keep") if word not in listing.read_text().lower()
+        ]
+        if missing:
+            raise Failure(f"neon.c has no {', '.join(missing)}")
+
     def example():
         binary = folder / "split.exe"
         run([*mode.compiler, *mode.flags, *INCLUDE, EXAMPLE, *SOURCES, "-o", binary])
@@ -126,6 +136,8 @@ def cross_tests(name, folder):
 
     yield from core_tests(name, folder)
     yield "capture.c", capture
+    if name == "aarch64":
+        yield "neon.c streams, and prefetches what it reads and writes", words_of_arm
     if name == "mingw":
         yield "capture_graph.c before and after windows.h", among_windows_headers
     yield "examples/c/split.c", example
