@@ -12,7 +12,7 @@ import onnx
 from onnx import helper
 
 from dmlsplit.descriptors.dims import Shape
-from dmlsplit.formats.onnx.protobuf import Names, add_document, domain_of, reads, refill, subgraphs
+from dmlsplit.formats.onnx.protobuf import Names, add_document, domain_of, has_graphs, reads, refill
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.constants import constant_nodes
 from dmlsplit.mending.conversion import takes
@@ -186,7 +186,7 @@ class Surroundings(Around[str]):
         return changed
 
     def can_be_rewired(self, index: int) -> bool:
-        return not any(True for _ in subgraphs(self.nodes[index]))
+        return not has_graphs(self.nodes[index])
 
 
 def _window(scope: Scope, node: onnx.NodeProto) -> tuple[int, range] | None:

@@ -72,6 +72,8 @@ class Functions:
     def count(self, nodes: Iterable[onnx.NodeProto]) -> int:
         """The number of nodes including those of graphs and, at each call, of functions; at most ENDLESS. A
         recursive call counts as one node."""
+        if not self._functions:
+            return min(sum(1 for _ in all_nodes(nodes)), ENDLESS)
         keys = map(self.key_of, all_nodes(nodes))
         return min(sum(1 if key is None else self._counts.get(key, 1) for key in keys), ENDLESS)
 
@@ -130,6 +132,8 @@ class Functions:
                     done.append(caller)
 
     def _called(self, nodes: Iterable[onnx.NodeProto]) -> list[Key]:
+        if not self._functions:
+            return []
         return [key for node in all_nodes(nodes) if (key := self.key_of(node)) is not None]
 
 

@@ -15,7 +15,7 @@ from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Budget, Limit, LimitError
 from dmlsplit.formats.nodes import OtherNode, SplitNode
-from dmlsplit.formats.onnx.protobuf import domain_of, refill, subgraphs
+from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs, refill
 from dmlsplit.formats.onnx.tensors import ReadExternal, type_of
 from dmlsplit.models.folding import Constant
 from dmlsplit.models.functions import LOOKED_FOR, Functions, Key
@@ -194,7 +194,7 @@ class Reader:
         given = {v.name for v in (*graph.input, *graph.initializer)}
         constants = given | {name for node in graph.node if node.op_type == "Constant" for name in node.output}
         for node in graph.node:
-            if self._functions.key_of(node) is not None or any(True for _ in subgraphs(node)):
+            if self._functions.key_of(node) is not None or has_graphs(node):
                 if self._functions.splits([node]):
                     return False
             elif node.op_type in _JUDGED and not _is_given(node, given, constants):

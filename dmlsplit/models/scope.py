@@ -13,7 +13,7 @@ from onnx import helper
 
 from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.formats.limits import Budget, Limit, LimitError
-from dmlsplit.formats.onnx.protobuf import domain_of, subgraphs, values_of
+from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs, values_of
 from dmlsplit.formats.onnx.tensors import Array, ReadExternal, type_name, type_of, value_of
 from dmlsplit.models.folding import FOLDED, Constant, attributes_of, fold, of_shape
 from dmlsplit.models.functions import Functions
@@ -260,7 +260,7 @@ class Scope:
     def children(self, index: int) -> Iterator[tuple[str, Scope]]:
         """The graphs in the attributes of a node, each with the attribute's name."""
         node = self.graph.node[index]
-        if not any(True for _ in subgraphs(node)):
+        if not has_graphs(node):
             return
         # Inference keeps the order of nodes, but not that of attributes.
         twins = {a.name: a for a in self.inferred.node[index].attribute}

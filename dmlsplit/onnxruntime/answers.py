@@ -75,7 +75,11 @@ def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> A
     placed = [(node.path, place, node.answer) for node, place in found]
     failures += failures_of(placed)
     known = with_failures(placed, failures)
-    return Answers([replace(node, answer=answer) for (node, _), answer in zip(found, known, strict=True)], failures)
+    nodes = [
+        node if answer is node.answer else replace(node, answer=answer)
+        for (node, _), answer in zip(found, known, strict=True)
+    ]
+    return Answers(nodes, failures)
 
 
 def _places(graphs: Sequence[SessionGraph]) -> list[Place]:
@@ -135,10 +139,13 @@ def _asked(graph: SessionGraph, index: int) -> tuple[int, str, FirstRun | None]:
 
 def _places_in(graph: SessionGraph, graphs: SessionGraphs, place: Place) -> dict[int, Place]:
     """The place of each node of a graph. `place` is that of a node that is not fused."""
-    found = {index: replace(place, index=index) for index in range(len(graph.nodes))}
+    found: dict[int, Place] = {}
     for number, part in enumerate(graphs.parts):
         for position, (origins, reader) in enumerate(zip(part.origins, part.first_readers, strict=True)):
-            found |= dict.fromkeys(origins, replace(place, fused=number, index=position, reader=reader))
+            found |= dict.fromkeys(origins, Place(place.graph, place.outward, number, position, reader))
+    for index in range(len(graph.nodes)):
+        if index not in found:
+            found[index] = Place(place.graph, place.outward, None, index)
     return found
 
 

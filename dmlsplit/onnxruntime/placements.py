@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dmlsplit.formats.onnx.protobuf import domain_of, subgraphs
+from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs
 from dmlsplit.models.graph import Node, Value
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
@@ -179,4 +179,4 @@ def _with_copies(graph: SessionGraph) -> Iterator[str]:
 
 
 def _holding_graphs(graph: SessionGraph) -> Iterator[Node]:
-    return (node for node in graph.graph.nodes if any(True for _ in subgraphs(node.proto)))
+    return (node for node in graph.graph.nodes if has_graphs(node.proto))

@@ -11,7 +11,7 @@ from typing import Final
 import onnx
 
 from dmlsplit.descriptors.dims import Shape, is_static
-from dmlsplit.formats.onnx.protobuf import first_output, reads, subgraphs
+from dmlsplit.formats.onnx.protobuf import first_output, has_graphs, reads
 from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.models.graph import Doubt, Graph, Node
 from dmlsplit.models.once import Once
@@ -63,7 +63,7 @@ class SessionGraph:
         self.order = self.graph.walk()
         """The indices of the remaining nodes, in the order in which ONNX Runtime visits them."""
         self._open = self._open_names()
-        self.has_subgraphs = any(True for node in self.nodes for _ in subgraphs(node.proto))
+        self.has_subgraphs = any(has_graphs(node.proto) for node in self.nodes)
         self._implemented = self._all_implemented()
         self.preferring_cpu = self._preferring_cpu()
         self.once = Once()
@@ -327,7 +327,7 @@ class SessionGraph:
 
 def _captured(node: onnx.NodeProto) -> Sequence[str]:
     """The names that the graphs inside a node read, and the node itself does not."""
-    if not any(True for _ in subgraphs(node)):
+    if not has_graphs(node):
         return ()
     own = set(node.input)
     return [name for name in dict.fromkeys(reads(node)) if name not in own]

@@ -42,11 +42,16 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
             yield from attribute.graphs
 
 
+def has_graphs(node: onnx.NodeProto) -> bool:
+    """True where an attribute of a node holds a graph."""
+    return bool(node.attribute) and any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute)
+
+
 def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     """A graph and the graphs in its nodes, outermost first."""
     yield graph
     for node in graph.node:
-        for subgraph in subgraphs(node) if node.attribute else ():
+        for subgraph in subgraphs(node) if has_graphs(node) else ():
             yield from all_graphs(subgraph)
 
 
@@ -56,7 +61,7 @@ def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     while todo:
         for node in todo[-1]:
             yield node
-            if node.attribute and (inner := [each for graph in subgraphs(node) for each in graph.node]):
+            if has_graphs(node) and (inner := [each for graph in subgraphs(node) for each in graph.node]):
                 todo.append(iter(inner))
                 break
         else:
@@ -85,9 +90,9 @@ def first_output(node: onnx.NodeProto) -> str:
 
 def reads(node: onnx.NodeProto) -> Iterator[str]:
     """The names that a node and its subgraphs read."""
-    for each in all_nodes([node]) if node.attribute else [node]:
+    for each in all_nodes([node]) if has_graphs(node) else [node]:
         yield from map(text, filter(None, each.input))
-        for graph in subgraphs(each) if each.attribute else ():
+        for graph in subgraphs(each) if has_graphs(each) else ():
             yield from (text(value.name) for value in graph.output)
 
 

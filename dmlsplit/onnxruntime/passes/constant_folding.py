@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dmlsplit.descriptors.dims import is_static
-from dmlsplit.formats.onnx.protobuf import subgraphs
+from dmlsplit.formats.onnx.protobuf import has_graphs
 from dmlsplit.models.graph import Graph, Node
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import moves_any_type
@@ -54,7 +54,7 @@ def _folds(graph: Graph, node: Node) -> bool:
         return True
     names = [value.name for value in node.inputs if value.name]
     constant = bool(names) and all(map(graph.facts.is_constant, names))
-    return constant and not any(True for _ in subgraphs(node.proto)) and _has_kernel(graph, node, names)
+    return constant and not has_graphs(node.proto) and _has_kernel(graph, node, names)
 
 
 def _has_kernel(graph: Graph, node: Node, names: Sequence[str]) -> bool:
