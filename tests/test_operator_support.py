@@ -134,6 +134,12 @@ def test_unknown_targets(by):
         dml.tensor_support("GEMM", by)
 
 
+def test_an_image_may_have_dimensions_behind_the_folded_ones():
+    """As DirectML 1.15.4 answered: FOLD and UNFOLD look at the first ones."""
+    for operator, image in (("FOLD", "OutputTensor"), ("UNFOLD", "InputTensor")):
+        assert rows(operator)[image].dimension_counts == (4, 5, 6, 7, 8)
+
+
 def test_values_that_some_build_takes():
     assert {0, 1, 2, 3} <= recorded_values(dml.find_operator("PADDING"), "PaddingMode")
 
