@@ -23,6 +23,7 @@ from dmlsplit.legalize import in_words, legalized
 from dmlsplit.rules import RULES
 from dmlsplit.system.atomic_files import FileKey, inputs_noted, note_inputs
 from dmlsplit.system.errors import InputError, fault_of
+from dmlsplit.system.input_files import refuse_single_path
 from dmlsplit.system.printable import shortened
 from dmlsplit.targets.session_options import options_of
 from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, WindowsLike, WindowsMLLike, find_target
@@ -100,10 +101,13 @@ def check_files(
 
     `windows` and `windows_ml` are targets as find_target has them.
 
-    Raises ValueError for an unknown level, release, version or assumption, or for several targets at once.
+    Raises ValueError for an unknown level, release, version or assumption, or for several targets at once; TypeError
+    for a single path in place of several.
     """
     from dmlsplit.checking.front_ends import Given
 
+    refuse_single_path(paths, "paths")
+    refuse_single_path(allow_paths, "allow_paths")
     target = find_target(feature_level, directml, onnxruntime, windows=windows, windows_ml=windows_ml, assume=assume)
     folders = tuple([os.fspath(path) for path in allow_paths])
     given = Given(dict(shapes or {}), dict(dims or {}), folders, False, dict(free_dimensions or {}))

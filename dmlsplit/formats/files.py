@@ -14,7 +14,7 @@ from dmlsplit.formats import npy
 from dmlsplit.formats.limits import Limit
 from dmlsplit.system.atomic_files import note_input
 from dmlsplit.system.errors import InputError
-from dmlsplit.system.input_files import open_input
+from dmlsplit.system.input_files import open_input, refuse_single_path
 from dmlsplit.system.printable import printable
 
 MAX_BUFFER_BYTES: Final = Limit.FILES_BUFFER.most
@@ -28,6 +28,7 @@ class AllowedFolders:
     """The model's folder, the base of relative paths, and further folders; links are resolved first."""
 
     def __init__(self, folder: str | os.PathLike[str], more: Iterable[str | os.PathLike[str]] = ()) -> None:
+        refuse_single_path(more, "allow_paths")
         self.folder = os.path.realpath(folder)
         self._roots = (self.folder, *(os.path.realpath(root) for root in more))
 

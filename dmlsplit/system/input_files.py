@@ -36,6 +36,12 @@ def open_input(path: str | os.PathLike[str]) -> BinaryIO:
     return stream
 
 
+def refuse_single_path(paths: object, name: str) -> None:
+    """TypeError for one path in place of several: each letter of it would be one, and "/" all files of the machine."""
+    if isinstance(paths, (str, bytes, os.PathLike)):
+        raise TypeError(f"{name}: a sequence of paths is expected; [{paths!r}] is one of a single path")
+
+
 def input_size(path: str | os.PathLike[str]) -> int:
     """The size of a regular file. Raises InputError for anything else, OSError."""
     status = os.stat(path)

@@ -1,0 +1,22 @@
+"""check_files, as Python calls it."""
+
+from pathlib import Path
+
+import pytest
+
+import dmlsplit as dml
+from dmlsplit.formats.files import AllowedFolders
+
+
+@pytest.mark.parametrize("single", ["/models", b"/models", Path("/models")], ids=["str", "bytes", "Path"])
+@pytest.mark.parametrize("name", ["paths", "allow_paths"])
+def test_a_single_path_is_no_sequence_of_letters(name, single):
+    """Of "/models" the first one would allow every file of the machine."""
+    with pytest.raises(TypeError, match=rf"{name}: a sequence of paths is expected; "):
+        dml.check_files(**{"paths": ["m.onnx"], name: single})
+
+
+@pytest.mark.parametrize("single", ["/models", Path("/models")], ids=["str", "Path"])
+def test_nor_to_those_who_read_a_model_themselves(single):
+    with pytest.raises(TypeError, match="allow_paths: a sequence of paths is expected; "):
+        AllowedFolders("models", single)
