@@ -73,8 +73,13 @@ def _against(desc: AnyOperatorDesc, release: Release) -> tuple[Diagnostic, ...]:
     return tuple(evaluate_any(desc, target_of(release)).errors)
 
 
-def operators_in(graph: SessionGraph) -> Iterator[NodeOperators]:
-    """Yields the operators of the nodes of a graph, as it is after all passes."""
+def operators_in(graph: SessionGraph) -> Sequence[NodeOperators]:
+    """The operators of the nodes of a graph, as it is after all passes."""
+    # sessions that place all nodes alike share what is cached
+    return graph.once(("operators", graph.runtime.key < _WITH_RESAMPLE3), lambda: tuple(_operators_in(graph)))
+
+
+def _operators_in(graph: SessionGraph) -> Iterator[NodeOperators]:
     after = optimized(graph)
     changed = _changed(after)
     for node in after.walk():
@@ -108,15 +113,18 @@ def _submitted(graph: SessionGraph, node: Node, is_changed: bool, in_graph: bool
 def _changed(graph: Graph) -> set[Node]:
     """The nodes that passes which are not followed may change: those around means and Erfs, MatMuls with what scales,
     transposes or adds to them, and nodes that Transposes are moved over."""
-    found = in_patterns(graph)
-    for node in graph.nodes:
-        if node.op_type == "MatMul":
-            near = _reached([node], _AROUND_MATMUL, both=True)
-            found |= near if len(near) > 1 else set()
-        elif node.op_type == "Transpose":
-            over = _reached([node], _MOVED_OVER, both=False)
-            found |= over | {each for moved in over - {node} for each in moved.producers} if len(over) > 1 else set()
-    return found
+    products = [node for node in graph.nodes if node.op_type == "MatMul"]
+    starts = [each for each in products if any(near.op_type in _AROUND_MATMUL for near in _neighbours(each))]
+    transposes = [node for node in graph.nodes if node.op_type == "Transpose"]
+    moved = [each for each in transposes if any(near.op_type in _MOVED_OVER for near in each.readers)]
+    over = _reached(moved, _MOVED_OVER, both=False)
+    found = in_patterns(graph) | _reached(starts, _AROUND_MATMUL, both=True) | over
+    return found | {each for node in over.difference(moved) for each in node.producers}
+
+
+def _neighbours(node: Node) -> Iterator[Node]:
+    yield from node.readers
+    yield from node.producers
 
 
 def _reached(start: Iterable[Node], through: Container[str], *, both: bool) -> set[Node]:
@@ -124,7 +132,7 @@ def _reached(start: Iterable[Node], through: Container[str], *, both: bool) -> s
     found, todo = set(start), list(start)
     while todo:
         node = todo.pop()
-        for near in (*node.readers, *(node.producers if both else ())):
+        for near in _neighbours(node) if both else node.readers:
             if near not in found and near.op_type in through:
                 found.add(near)
                 todo.append(near)
