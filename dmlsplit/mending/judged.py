@@ -25,7 +25,7 @@ from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.answers import NodeOnRuntime
 from dmlsplit.onnxruntime.findings import GraphFinding
-from dmlsplit.onnxruntime.older_opset import OlderOpset, older_opset
+from dmlsplit.onnxruntime.older_opset import OlderOpset, different_at, older_opset
 from dmlsplit.onnxruntime.predict import placement
 from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank
 from dmlsplit.onnxruntime.reports import runtime_of_graphs
@@ -127,6 +127,12 @@ class JudgedModel:
             return None
         whole = replace(options, optimization=0)
         return older_opset(self._session.graphs(runtime, options), lambda: self._session.graphs(runtime, whole))
+
+    def different_at(self, opset: int) -> str:
+        """The first node that is something else at an older opset, and why; "" where every node means the same."""
+        runtime, _ = session_of(self.target)
+        options = replace(options_of(self.target), optimization=0)
+        return different_at(self._session.graphs(observed(runtime), options), opset)
 
     @cached_property
     def beyond_rank(self) -> Sequence[tuple[Spot | None, BeyondRank]]:

@@ -70,7 +70,7 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
     aligned = align_functions(model)
     judged = JudgedModel(model, target, read_external)
     try:
-        found.changes += converted(source, judged.model, judged.sites, session_of(target)[0], target.name)
+        found.changes += converted(source, judged, session_of(target)[0])
     except CannotMend as refused:
         found.refusals.append(Refusal("", str(refused)))
         return found

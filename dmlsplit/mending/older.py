@@ -38,20 +38,40 @@ def at_older_opset(source: SourceModel, judged: JudgedModel) -> tuple[JudgedMode
     model, own = deepcopy(judged.model), opset_of(judged.model)
     changes = [Change("", (_NAME,), reason, (f"opset {own}",), (f"opset {older.opset}",))]
     documentation = document([_NAME], "the model", judged.target.name, reason)
-    for nodes, entries in _bodies(model):
-        version = max((entry.version for entry in entries), default=own)
-        if version <= older.opset:
-            continue
-        for entry in entries:
-            entry.version = older.opset
-        try:
-            changes += _without_attributes(source, nodes, version, older.opset, documentation)
-        except CannotMend as refused:
-            raise CannotMend(f"{reason}: {refused}") from None
+    if different := different_bodies(model, older.opset):
+        raise CannotMend(f"{reason}: {different}")
+    changes += with_older_opset(source, model, older.opset, documentation)
     found = judged.changed(model)
     if judged.session is not False and found.session is False:
         raise CannotMend(f"{reason}: the session fails there")
     return found, changes
+
+
+def different_bodies(model: onnx.ModelProto, opset: int) -> str:
+    """The first node of a model and its functions, whether they are called or not, that is something else at an older
+    opset whatever its types; "" for none."""
+    for nodes, entries in _bodies(model):
+        for node in nodes if (version := _version(entries)) > opset else ():
+            found = at_older(node, None, None, version, opset)
+            if found.why:
+                return f"{printable(text(node.name) or first_output(node), 60)}: {found.why}"
+    return ""
+
+
+def with_older_opset(source: SourceModel, model: onnx.ModelProto, opset: int, documentation: str) -> list[Change]:
+    """Writes an older opset into a model and its functions; the changes of nodes that lose an attribute."""
+    changes: list[Change] = []
+    for nodes, entries in _bodies(model):
+        version = _version(entries)
+        if version > opset:
+            changes += _without_attributes(source, nodes, version, opset, documentation)
+        for entry in entries:
+            entry.version = min(entry.version, opset)
+    return changes
+
+
+def _version(entries: list[onnx.OperatorSetIdProto]) -> int:
+    return max((entry.version for entry in entries), default=0)
 
 
 def _bodies(
@@ -71,8 +91,6 @@ def _without_attributes(
     """Takes attributes away that the older opset lacks; yields the changes."""
     for node in nodes:
         found = at_older(node, None, None, own, wanted)
-        if found.why:
-            raise CannotMend(f"{printable(text(node.name) or first_output(node), 60)}: {found.why}")
         if not found.dropped:
             continue
         before, whole = node_text(node), source.original(node)

@@ -1,7 +1,8 @@
 """Converts opsets and IR versions that a runtime does not load, and versions of Split and Concat without a kernel.
 
-Where no operator of the model changed between two opsets, only the number is written. Otherwise onnx's own converter
-makes the new nodes; Split 1 and 18, which it does not know, are rewritten here.
+Where every node means the same at an older opset by ONNX's schemas (models/older_schemas.py) the number is written, and
+attributes go that mean nothing there. Otherwise onnx's own converter makes the new nodes; Split 1 and 18, which it does
+not know, are rewritten here.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.conversion import convert
 from dmlsplit.mending.editing import names_of, replace_nodes
 from dmlsplit.mending.forms import Form
+from dmlsplit.mending.judged import JudgedModel
+from dmlsplit.mending.older import different_bodies, with_older_opset
 from dmlsplit.mending.sites import Bodies, Place, Site
 from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.words import CannotMend, Change, document
@@ -33,10 +36,9 @@ _OVERLOADS: Final = 10
 """The first IR version with overloads of functions."""
 
 
-def converted(
-    source: SourceModel, model: onnx.ModelProto, sites: Sequence[Site], runtime: Runtime, target: str
-) -> list[Change]:
-    """Changes a model so that a runtime loads it, and returns the changes. CannotMend where it cannot."""
+def converted(source: SourceModel, judged: JudgedModel, runtime: Runtime) -> list[Change]:
+    """Changes a judged model so that a runtime loads it, and returns the changes. CannotMend where it cannot."""
+    model, sites, target = judged.model, judged.sites, judged.target.name
     changes = _with_ir_version(model, runtime)
     own = opset_of(model)
     wanted = min(own, runtime.newest_opset)
@@ -50,6 +52,9 @@ def converted(
     if own > onnx.defs.onnx_opset_version():
         raise CannotMend(f"{reason}; onnx {onnx.__version__}, which converts it, does not know it")
     text_of_change = document([_NAME], "the model", target, reason)
+    change = Change("", (_NAME,), reason, (f"opset {own}",), (f"opset {wanted}",))
+    if wanted < own and not judged.different_at(wanted) and not different_bodies(model, wanted):
+        return [*changes, change, *with_older_opset(source, model, wanted, text_of_change)]
     _rewrite_judged(source, model, sites, wanted, text_of_change)
     imports = {-1: model.opset_import, **{i: function.opset_import for i, function in enumerate(model.functions)}}
     entries = {i: entry for i, own_imports in imports.items() for entry in own_imports if domain_of(entry) == ""}
@@ -60,7 +65,7 @@ def converted(
         raise CannotMend(f"{reason}; {refused}") from None
     for entry in changed.values():
         entry.version = wanted
-    return [*changes, Change("", (_NAME,), reason, (f"opset {own}",), (f"opset {wanted}",))]
+    return [*changes, change]
 
 
 def align_functions(model: onnx.ModelProto) -> dict[int, int]:

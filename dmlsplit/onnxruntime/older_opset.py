@@ -78,13 +78,23 @@ def _moved(graphs: Sequence[SessionGraph], opset: int) -> tuple[list[tuple[str, 
     return came, len(came) - went
 
 
-def _against(graph: SessionGraph, opset: int) -> Iterator[str]:
-    """Yields the nodes of a graph that are something else at an older opset, or fail the session there."""
+def different_at(graphs: Sequence[SessionGraph], opset: int) -> str:
+    """The first node that is something else at an older opset, and why; "" where every node means the same there."""
+    return next((found for graph in graphs for found in _different(graph, opset)), "")
+
+
+def _different(graph: SessionGraph, opset: int) -> Iterator[str]:
     for index, node in enumerate(graph.nodes):
         inputs, outputs = graph.types_of_tensors(index)
         found = at_older(node.proto, inputs, outputs, graph.opset, opset)
         if found.why:
             yield f"{graph.path(index)}: {found.why}"
+
+
+def _against(graph: SessionGraph, opset: int) -> Iterator[str]:
+    """Yields the nodes of a graph that are something else at an older opset, or fail the session there."""
+    yield from _different(graph, opset)
+    for index in range(len(graph.nodes)):
         then = graph.cell_at(index, opset)
         if then in (Cell.FAILS, Cell.FAILS_WITH_CPU, Cell.NO_KERNEL) and graph.cell(index) is not then:
             yield f"{graph.path(index)}: it fails the session at opset {opset}"

@@ -88,7 +88,7 @@ OPSET_TOO_NEW = _habit(
     "The model's opset is newer than this version of ONNX Runtime knows.",
     "The model is not loaded, whatever operators it has.",
     LOADING,
-    cure="convert the model to an older opset (onnx.version_converter), or use a newer ONNX Runtime",
+    cure="take the model to an older opset with dmlsplit legalize, or use a newer ONNX Runtime",
 )
 IR_VERSION_TOO_NEW = _habit(
     "onnxruntime/ir-version-too-new",

@@ -99,3 +99,19 @@ def test_functions_go_with_the_model():
 def test_a_target_that_is_no_runtime_keeps_the_opset(target):
     data = models.text(CONV, 22).SerializeToString()
     assert front_end.legalize(data, **target).model == data
+
+
+def test_a_model_that_is_not_loaded_goes_to_an_older_opset_without_a_converter(monkeypatch):
+    """1.20.1 loads opset 21: by the schemas every node means the same there, and at 20, which has Transpose."""
+
+    def converts(*_):
+        raise AssertionError("onnx's converter was asked")
+
+    monkeypatch.setattr("dmlsplit.mending.versions.convert", converts)
+    model = models.text("(float[2,3] x) => (float[3,2] y) { t = Transpose<perm=[1,0]>(x) y = Sin(t) }", 23)
+    found, written = legalized(model, "1.20.1")
+    assert [(each.names, each.after) for each in found.changes if each.path == ""] == [
+        (("convert-opset",), ("opset 21",)),
+        (("older-opset",), ("opset 20",)),
+    ]
+    assert (opset(written), written.graph) == (20, model.graph)
