@@ -5,8 +5,10 @@ Source: DmlOperator.cpp and ExecutionProvider.cpp (CopyTensors) of ONNX Runtime'
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 from dmlsplit.descriptors.dims import Shape, is_static
@@ -21,6 +23,8 @@ from dmlsplit.system.printable import printable
 from dmlsplit.targets.session_options import SessionOptions
 from dmlsplit.verdicts.model_placements import Provider
 
+NAMED: Final = 5
+"""More than a message names."""
 _OF_SPLITS: Final = frozenset({FaultKind.EMPTY_PART, FaultKind.EMPTY_SECOND_PART})
 
 
@@ -28,7 +32,8 @@ class LostOutputs(NamedTuple):
     """An output without elements, and the outputs that Run does not copy because of it."""
 
     empty: Value
-    others: Sequence[str]
+    others: tuple[str, ...]
+    """All of them where it never has elements, else the first few."""
     condition: str
     """The sizes for which it has no elements; "" where it never has any."""
 
@@ -45,15 +50,22 @@ def lost_outputs(graph: SessionGraph) -> Iterator[LostOutputs]:
         for value in graph.graph.values.values()
         if value.is_output and value.producer is not None and side(graph, value) is Provider.DML
     }
-    empty = [value for value, shape in shapes.items() if shape is not None and 0 in shape]
+    empty = {value for value, shape in shapes.items() if shape is not None and 0 in shape}
     if empty:
-        others = [value.name for value in shapes if value not in empty]
+        others = tuple([value.name for value in shapes if value not in empty])
         if others:
-            yield from (LostOutputs(value, others, "") for value in empty)
+            yield from (LostOutputs(value, others, "") for value in shapes if value in empty)
         return
+
+    @cache
+    def unaffected(size: str | int | None) -> list[str]:
+        """The first outputs that may have elements where the size is 0; one more than are named, which may be it."""
+        names = (value.name for value, shape in shapes.items() if not _follows(shape, size))
+        return list(islice(names, NAMED + 1))
+
     for value, shape in shapes.items():
         for size in [None] if shape is None else [dim for dim in shape if not isinstance(dim, int)]:
-            others = [other.name for other, its in shapes.items() if other is not value and not _follows(its, size)]
+            others = tuple([name for name in unaffected(size) if name != value.name][:NAMED])
             if others:
                 condition = f"{printable(size, 60)} = 0" if isinstance(size, str) else "a size of it is 0"
                 yield LostOutputs(value, others, condition)

@@ -15,7 +15,7 @@ from dmlsplit.graphs.traits import Fusion, traits_of
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Graph, Value
 from dmlsplit.onnxruntime.cures import CURED_BY_UNSPLIT, UNSPLIT, Around, Cure, advised
-from dmlsplit.onnxruntime.empty_tensors import empty_parts, lost_outputs
+from dmlsplit.onnxruntime.empty_tensors import NAMED, empty_parts, lost_outputs
 from dmlsplit.onnxruntime.fused import FusedGraph, SessionGraphs, Tensor
 from dmlsplit.onnxruntime.graph_build import session_graphs
 from dmlsplit.onnxruntime.graph_judging import GraphFault, forget_compiled, hidden, judged
@@ -135,10 +135,10 @@ def _of_empty(
             continue
         kind = FaultKind.MAY_BE_EMPTY if condition else FaultKind.EMPTY_OUTPUT
         name = NodeName(graph.nodes[producer].op_type, graph.path(producer))
-        fault = Fault(kind, name, (empty.name, *others), condition=condition)
+        fault = Fault(kind, name, (empty.name, *others[:NAMED]), condition=condition)
         place = name.path if name.op in JUDGED else parts.anchor or name.path
         cure = advised(kind, around, producer, runtime.release)
-        yield GraphFinding(fault, place, runtime.directml, name, tuple(others), leave=True, cure=cure)
+        yield GraphFinding(fault, place, runtime.directml, name, others, leave=True, cure=cure)
 
 
 def _of_session(graph: SessionGraph, parts: SessionGraphs, runtime: Runtime) -> Iterator[GraphFinding]:
