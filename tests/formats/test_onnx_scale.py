@@ -4,8 +4,10 @@ import pytest
 
 from dmlsplit.checking.files import Question, judge_file
 from dmlsplit.formats import onnx as front_end
+from dmlsplit.formats.onnx import loading, tensors
 from dmlsplit.graphs.traits import Fusion
-from dmlsplit.onnxruntime import graph_judging
+from dmlsplit.onnxruntime import SessionOptions, find_runtime, graph_judging
+from dmlsplit.onnxruntime.session import OnnxSession
 from dmlsplit.system.errors import DmlSplitError
 from dmlsplit.targets.target import find_target
 from tests.effort import calls
@@ -50,29 +52,28 @@ def _mended(data):
         return error
 
 
-def compiled(family, folder, monkeypatch):
-    """The traits of the graphs that are compiled as a model is judged."""
-    path = folder / "model.onnx"
-    path.write_bytes(FAMILIES[family](SIZE).SerializeToString())
+def compiled(family, monkeypatch):
+    """The traits of the graphs that are compiled for the faults of a session."""
+    session = OnnxSession(loading.without_weights(FAMILIES[family](SIZE)), tensors.no_external_data)
     found = []
     compile_graph = graph_judging.compile_graph
 
-    def noted(graph, traits, assumed):
+    def noted(graph, traits, *more):
         found.append(traits)
-        return compile_graph(graph, traits, assumed)
+        return compile_graph(graph, traits, *more)
 
     monkeypatch.setattr(graph_judging, "compile_graph", noted)
-    list(judge_file(str(path), Question(TARGETS[1:])))
+    session.findings(find_runtime(RUNTIME), SessionOptions())
     return found
 
 
-def test_graphs_that_differ_in_names_only_are_compiled_once(tmp_path, monkeypatch):
-    found = compiled("ifs", tmp_path, monkeypatch)
+def test_graphs_that_differ_in_names_only_are_compiled_once(monkeypatch):
+    found = compiled("ifs", monkeypatch)
     assert found
     assert len(found) == len(set(found))
 
 
-def test_fused_products_are_looked_for_in_builds_that_fuse(tmp_path, monkeypatch):
-    found = compiled("gates", tmp_path, monkeypatch)
+def test_fused_products_are_looked_for_in_builds_that_fuse(monkeypatch):
+    found = compiled("gates", monkeypatch)
     assert len(found) > 1
     assert Fusion.NONE not in {traits.fusion for traits in found}
