@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dmlsplit.descriptors.dims import Dim
     from dmlsplit.formats.operator_files import Entry
     from dmlsplit.formats.sessions import Session
-    from dmlsplit.verdicts.model_placements import ModelPlacement
+    from dmlsplit.verdicts.model_placements import SessionAnswer
 
 Keep: TypeAlias = Callable[[str], bool]
 """Returns True for rule ids whose diagnostics are wanted."""
@@ -207,7 +207,7 @@ def _of_model(
         yield entry, target, result._replace(report=report)
 
 
-def _of_models(placements: Sequence[ModelPlacement]) -> Iterator[Diagnostic]:
+def _of_models(placements: Sequence[SessionAnswer]) -> Iterator[Diagnostic]:
     """Yields the findings about a model as a whole, the most serious first, each once, with the versions where not all
     of several have it."""
     versions: dict[Diagnostic, list[str]] = {}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dmlsplit.descriptors.dims import Shape
     from dmlsplit.graphs import GraphDesc
     from dmlsplit.graphs.execution import Correctness
-    from dmlsplit.verdicts.model_placements import ModelPlacement
+    from dmlsplit.verdicts.model_placements import SessionAnswer
 
 
 class Verdict(enum.StrEnum):
@@ -139,7 +139,7 @@ class Note(NamedTuple):
     asked, in their order."""
 
     report: Report
-    placements: tuple[ModelPlacement, ...] = ()
+    placements: tuple[SessionAnswer, ...] = ()
 
 
 def is_finding(note: Note) -> bool:

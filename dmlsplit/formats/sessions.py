@@ -10,7 +10,7 @@ from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.dims import Dim
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
-from dmlsplit.verdicts.model_placements import ModelPlacement
+from dmlsplit.verdicts.model_placements import SessionAnswer
 from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
 
 
@@ -42,7 +42,7 @@ class Session(Protocol):
         """The answer for a node; `inputs` None uses the facts given when the model was read. InputError for
         contradictions to the model."""
 
-    def placement(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None = None) -> ModelPlacement:
+    def placement(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None = None) -> SessionAnswer:
         """Where every node of the model goes. InputError for what contradicts the model."""
 
     def graph_diagnostics(self, place: NodeKey, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:

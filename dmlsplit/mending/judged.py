@@ -26,10 +26,10 @@ from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.answers import NodeOnRuntime
 from dmlsplit.onnxruntime.findings import GraphFinding
 from dmlsplit.onnxruntime.older_opset import OlderOpset, different_at, older_opset
+from dmlsplit.onnxruntime.onnx_session import OnnxSession
 from dmlsplit.onnxruntime.predict import placement
 from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank
 from dmlsplit.onnxruntime.reports import runtime_of_graphs
-from dmlsplit.onnxruntime.session import OnnxSession
 from dmlsplit.rules.graph_faults import Fault, NodeName
 from dmlsplit.rules.onnxruntime import FAULTS
 from dmlsplit.targets.runtime_versions import NEWEST, Runtime, runtime_of_release, runtimes
@@ -151,7 +151,7 @@ class JudgedModel:
     def session(self) -> bool | None:
         """Whether the target makes a session; None where that is not known, or the target makes none."""
         runtime = self.target.runtime
-        return None if runtime is None else self._session.placement(runtime, options_of(self.target)).session
+        return None if runtime is None else self._session.placement(runtime, options_of(self.target)).created
 
     @cached_property
     def failure(self) -> str:
@@ -160,7 +160,8 @@ class JudgedModel:
         if runtime is None or self.session is not False:
             return ""
         found = self._session.placement(runtime, options_of(self.target))
-        return f"the session fails at {found.failing}: {found.failure}" if found.failing else found.failure
+        node, message = found.failure or ("", "")
+        return f"the session fails at {node}: {message}" if node else message
 
     @cached_property
     def findings(self) -> Sequence[GraphFinding]:

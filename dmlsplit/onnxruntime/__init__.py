@@ -18,22 +18,22 @@ if TYPE_CHECKING:
     from dmlsplit.onnxruntime.facts import FirstRun as FirstRun
     from dmlsplit.onnxruntime.facts import LengthsFrom as LengthsFrom
     from dmlsplit.onnxruntime.facts import RuntimeFacts as RuntimeFacts
-    from dmlsplit.onnxruntime.prediction import on_onnxruntime, place
+    from dmlsplit.onnxruntime.prediction import on_onnxruntime, session
     from dmlsplit.onnxruntime.reports import RuntimeReport
     from dmlsplit.targets.runtime_versions import NEWEST as NEWEST
     from dmlsplit.targets.runtime_versions import Runtime, find_runtime, runtimes
     from dmlsplit.targets.runtime_versions import runtime_of_release as runtime_of_release
     from dmlsplit.targets.session_options import SessionOptions
-    from dmlsplit.verdicts.model_placements import FusedSize, ModelPlacement, NodePlacement, Provider, Why
+    from dmlsplit.verdicts.model_placements import Failed, FusedSize, NodePlacement, Provider, SessionAnswer, Why
     from dmlsplit.verdicts.runtime_answers import CompileCall, Outcome, RuntimeAnswer
 
 __all__ = [
     "CompileCall",
     "Explanation",
+    "Failed",
     "Fate",
     "FusedPart",
     "FusedSize",
-    "ModelPlacement",
     "NodeOnRuntime",
     "NodePlacement",
     "NodeState",
@@ -43,25 +43,26 @@ __all__ = [
     "Runtime",
     "RuntimeAnswer",
     "RuntimeReport",
+    "SessionAnswer",
     "SessionOptions",
     "Step",
     "Why",
     "explain",
     "find_runtime",
     "on_onnxruntime",
-    "place",
     "runtimes",
+    "session",
 ]
 
 _NAMES = {
     "onnxruntime.answers": "NodeOnRuntime",
     "onnxruntime.explaining": "Explanation Fate FusedPart NodeState Placement Step explain",
     "onnxruntime.facts": "FirstRun LengthsFrom RuntimeFacts",
-    "onnxruntime.prediction": "on_onnxruntime place",
+    "onnxruntime.prediction": "on_onnxruntime session",
     "onnxruntime.reports": "RuntimeReport",
     "targets.runtime_versions": "NEWEST Runtime find_runtime runtime_of_release runtimes",
     "targets.session_options": "SessionOptions",
-    "verdicts.model_placements": "FusedSize ModelPlacement NodePlacement Provider Why",
+    "verdicts.model_placements": "Failed FusedSize SessionAnswer NodePlacement Provider Why",
     "verdicts.runtime_answers": "CompileCall Outcome RuntimeAnswer",
 }
 _LAZY = {name: f"dmlsplit.{module}" for module, names in _NAMES.items() for name in names.split()}

@@ -27,10 +27,10 @@ from dmlsplit.graphs.descriptors import node_type
 from dmlsplit.onnxruntime.graph_build import session_graphs
 from dmlsplit.onnxruntime.model_nodes import read_session
 from dmlsplit.onnxruntime.node_facts import facts_in
+from dmlsplit.onnxruntime.onnx_session import Item, OnnxSession
 from dmlsplit.onnxruntime.passes import Pass, watched
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.reports import answer_json
-from dmlsplit.onnxruntime.session import Item, OnnxSession
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dmlsplit.models.graph import Doubt, Graph
     from dmlsplit.onnxruntime.findings import GraphFinding
     from dmlsplit.onnxruntime.fused import Part
-    from dmlsplit.verdicts.model_placements import ModelPlacement, Why
+    from dmlsplit.verdicts.model_placements import SessionAnswer, Why
 
 _MOST_LISTED: Final = 4
 """Names that an error message lists."""
@@ -421,9 +421,9 @@ def _provider(graph: SessionGraph, index: int) -> str | None:
     return None if on_dml is None else "DML" if on_dml else "CPU"
 
 
-def _why(found: ModelPlacement, node: _Node) -> Why | None:
+def _why(found: SessionAnswer, node: _Node) -> Why | None:
     """The reason why a node is not on DirectML."""
-    alike = [each.why for each in found.nodes if each.path == node.path and each.op.endswith(node.operator)]
+    alike = [each.why for each in found.nodes.values() if each.path == node.path and each.op.endswith(node.operator)]
     return alike[node.number] if node.number < len(alike) else None
 
 

@@ -14,13 +14,13 @@ from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank, merged_batch
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules import whole_model
 from dmlsplit.system.printable import printable
-from dmlsplit.verdicts.model_placements import ModelPlacement, Why
+from dmlsplit.verdicts.model_placements import SessionAnswer, Why
 
 _OPERATORS_SHOWN = 4
 
 
 def model_findings(
-    placed: ModelPlacement, graphs: Sequence[SessionGraph], whole: Callable[[], Sequence[SessionGraph]]
+    placed: SessionAnswer, graphs: Sequence[SessionGraph], whole: Callable[[], Sequence[SessionGraph]]
 ) -> tuple[Diagnostic, ...]:
     """The findings about a model. `graphs` are those of its session; `whole()` those of a session without
     optimization."""
@@ -28,17 +28,17 @@ def model_findings(
 
 
 def _findings(
-    placed: ModelPlacement, graphs: Sequence[SessionGraph], whole: Callable[[], Sequence[SessionGraph]]
+    placed: SessionAnswer, graphs: Sequence[SessionGraph], whole: Callable[[], Sequence[SessionGraph]]
 ) -> Iterator[Diagnostic]:
-    older = older_opset(graphs, whole) if any(node.why is Why.OPSET for node in placed.nodes) else None
+    older = older_opset(graphs, whole) if any(node.why is Why.OPSET for node in placed.nodes.values()) else None
     if older is not None:
         yield _of_older(older, graphs[-1].opset)
     yield from _of_ranks(list(all_beyond_rank(graphs)))
-    if placed.session is False:
+    if placed.created is False:
         return
     if found := _of_open_sizes(placed, graphs[-1]):
         yield found
-    paths = {node.path: node for node in placed.nodes}
+    paths = placed.nodes
     opset = None if older is None or older.why else older.opset
     for group in grouped([island for graph in graphs for island in islands(graph, paths, opset)]):
         yield _of_islands(group)
@@ -68,7 +68,7 @@ def _of_ranks(found: Sequence[BeyondRank]) -> Iterator[Diagnostic]:
         yield rule.diagnostic(Location(node=first.path), message, expected=first.most, actual=first.rank)
 
 
-def _of_open_sizes(placed: ModelPlacement, graph: SessionGraph) -> Diagnostic | None:
+def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | None:
     """The finding that nodes are in no fused graph since sizes are open; None where there are none."""
     if not graph.fuses:
         return None
@@ -80,7 +80,7 @@ def _of_open_sizes(placed: ModelPlacement, graph: SessionGraph) -> Diagnostic | 
         and node.index not in graph.preferring_cpu
         and any(graph.is_open(value.name) for value in (*node.inputs, *node.outputs) if value.name)
     ]
-    fused = sum(node.graph is not None for node in placed.nodes)
+    fused = sum(node.graph is not None for node in placed.nodes.values())
     if len(alone) <= fused:
         return None
     shapes = [graph.shape(value.name) or () for value in graph.scope.graph.input if value.name in graph.inputs]

@@ -21,7 +21,7 @@ from dmlsplit.system.printable import printable
 if TYPE_CHECKING:
     import onnx
 
-    from dmlsplit.onnxruntime.session import OnnxSession
+    from dmlsplit.onnxruntime.onnx_session import OnnxSession
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto"
 
@@ -85,7 +85,7 @@ def read_session(
     from dmlsplit.models import functions, given
     from dmlsplit.models.inference import Inference
     from dmlsplit.models.reading import Reader
-    from dmlsplit.onnxruntime.session import OnnxSession, in_session
+    from dmlsplit.onnxruntime.onnx_session import OnnxSession, in_session
 
     model, read_external = loading.of_source(source, allow_paths)
     try:

@@ -16,17 +16,17 @@ from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import ON_BOTH, Cell, find_operator, is_on_dml, operator_of
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
-from dmlsplit.verdicts.model_placements import FusedSize, ModelPlacement, NodePlacement, Provider, Why
+from dmlsplit.verdicts.model_placements import Failed, FusedSize, NodePlacement, Provider, SessionAnswer, Why
 
 _OLDEST_OPSET: Final = 7
 
 
-def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> ModelPlacement:
+def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> SessionAnswer:
     """Where the nodes of a model's graphs go. `graphs`: each behind those in its nodes; `failures` keep the session
     from being made."""
     runtime, first = graphs[-1].runtime, first_of(failures)
     if first is not None and first.moment == LOADING:
-        return ModelPlacement(runtime, False, first.node, first.why)
+        return SessionAnswer(runtime, False, Failed(first.node, first.why))
     nodes: list[NodePlacement] = []
     sizes: list[FusedSize] = []
     for graph in graphs:
@@ -34,18 +34,19 @@ def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> Mo
         nodes += [_placed(graph, i, fused.get(i)) for i, node in enumerate(graph.nodes) if node.op_type != "Constant"]
     doubts = [each for each in failures if not each.certain]
     lost = any(node.provider is Provider.UNKNOWN for node in nodes)
-    session = False if first is not None else None if doubts or lost else True
+    created = False if first is not None else None if doubts or lost else True
     failure = first or next(iter(doubts), None)
     copies = _copies(graphs)
-    return ModelPlacement(
+    prevented_by = _prevents_capture(graphs, copies)
+    return SessionAnswer(
         runtime,
-        session,
-        "" if failure is None else failure.node,
-        "" if failure is None else failure.why,
-        tuple(nodes),
+        created,
+        None if failure is None else Failed(failure.node, failure.why),
+        {node.path: node for node in nodes},
         tuple(sizes),
         copies,
-        _capture(graphs, copies),
+        None if prevented_by is None else not prevented_by,
+        prevented_by or None,
     )
 
 
@@ -157,7 +158,7 @@ def _cell(graph: SessionGraph, node: Node) -> Cell | None:
     return made.ask(made.types([None if data_type is None else data_type.lower()], ()), graph.opset)
 
 
-def _capture(graphs: Sequence[SessionGraph], copies: tuple[int, int] | None) -> str | None:
+def _prevents_capture(graphs: Sequence[SessionGraph], copies: tuple[int, int] | None) -> str | None:
     """What prevents graph capture, "" where nothing does; None where it is not known."""
     flow = [graph.path(node.index) for graph in graphs for node in _holding_graphs(graph)]
     if flow:

@@ -24,10 +24,10 @@ from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 
 if TYPE_CHECKING:
     from dmlsplit.onnxruntime.answers import NodeOnRuntime
-    from dmlsplit.onnxruntime.session import OnnxSession
-    from dmlsplit.verdicts.model_placements import ModelPlacement
+    from dmlsplit.onnxruntime.onnx_session import OnnxSession
+    from dmlsplit.verdicts.model_placements import SessionAnswer
 
-__all__ = ["answer_json", "on_onnxruntime", "place"]
+__all__ = ["answer_json", "on_onnxruntime", "session"]
 
 
 def on_onnxruntime(
@@ -52,26 +52,32 @@ def on_onnxruntime(
     return list(_session(source, allow_paths).nodes(runtime, options, inputs))
 
 
-def place(
+def session(
     source: str | os.PathLike[str] | bytes | onnx.ModelProto,
     version: str | Runtime,
     *,
+    shapes: Mapping[str, Sequence[Dim]] | None = None,
+    dims: Mapping[str, int] | None = None,
     free_dimensions: Mapping[str, int] | None = None,
     options: SessionOptions = DEFAULTS,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
-) -> ModelPlacement:
-    """Where one version runs every node of a model, and whether a session is created at all.
+) -> SessionAnswer:
+    """The session of one version with a model: whether it is created, where every node runs, and what follows of it.
 
-    Raises InputError for what is no model, or has no such dimensions; ValueError for an unknown version; OSError.
+    `shapes` of inputs and `dims`, sizes of symbols, are those of the first Run; `free_dimensions` as above.
+
+    Raises InputError for what is no model, or has no such inputs or dimensions; ValueError for an unknown version;
+    OSError.
     """
-    runtime, inputs = find_runtime(version), Inputs(free_dimensions=free_dimensions or {})
+    runtime = find_runtime(version)
+    inputs = Inputs(shapes or {}, dims or {}, free_dimensions=free_dimensions or {})
     return _session(source, allow_paths).placement(runtime, options, inputs)
 
 
 def _session(
     source: str | os.PathLike[str] | bytes | onnx.ModelProto, allow_paths: Iterable[str | os.PathLike[str]]
 ) -> OnnxSession:
-    from dmlsplit.onnxruntime.session import OnnxSession  # it asks fusion, which is made of what is here
+    from dmlsplit.onnxruntime.onnx_session import OnnxSession  # it asks fusion, which is made of what is here
 
     proto, read_external = loading.of_source(source, allow_paths)
     return OnnxSession(loading.without_weights(proto), read_external)

@@ -18,7 +18,7 @@ from dmlsplit.targets.releases import WINDOWS
 from dmlsplit.targets.runtime_versions import NEWEST, Runtime, runtime_of_release, runtimes
 from dmlsplit.targets.session_options import options_of
 from dmlsplit.targets.target import Target
-from dmlsplit.verdicts.model_placements import ModelPlacement
+from dmlsplit.verdicts.model_placements import SessionAnswer
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class RuntimeReport(Report):
     """
 
     answer: RuntimeAnswer | None = None
-    model: ModelPlacement | None = None
+    model: SessionAnswer | None = None
 
     @classmethod
     def of(cls, report: Report, answer: RuntimeAnswer | None = None) -> RuntimeReport:
@@ -149,7 +149,7 @@ def runtime_of_graphs(target: Target) -> Runtime | None:
     return None if runtime is None else replace(runtime, observed=True)
 
 
-def model_json(model: ModelPlacement) -> dict[str, object]:
+def model_json(model: SessionAnswer) -> dict[str, object]:
     """The value of the key "model" in JSON: the placement, and the operators that kernels submit."""
     operators = [
         {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from dmlsplit.system.printable import printable
 
 if TYPE_CHECKING:
-    from dmlsplit.verdicts.model_placements import ModelPlacement, NodePlacement, Provider
+    from dmlsplit.verdicts.model_placements import NodePlacement, Provider, SessionAnswer
 
 Part: TypeAlias = tuple[str, str]
 """A piece of a line and its style: a rich style, or empty."""
@@ -39,11 +39,11 @@ REASONS: Final = {
 _STYLES: Final = {True: "bold green", False: "bold red", None: "bold yellow"}
 
 
-def lines(placements: Sequence[ModelPlacement]) -> Iterator[list[Part]]:
+def lines(placements: Sequence[SessionAnswer]) -> Iterator[list[Part]]:
     """A line for each version: whether there is a session, and where its nodes are; then what is not on DirectML, by
     reason, and what differs between the versions."""
     for each in placements:
-        head = [(f"{each.runtime.judged_by}: ", ""), (_session(each), _STYLES[each.session])]
+        head = [(f"{each.runtime.judged_by}: ", ""), (_session(each), _STYLES[each.created])]
         yield [*head, (f"; {counts(each.counts)}", "")] if each.nodes else head
         if each.nodes:
             yield [("  ", ""), (_graphs(each), "")]
@@ -60,11 +60,12 @@ def lines(placements: Sequence[ModelPlacement]) -> Iterator[list[Part]]:
     yield from _changes(placements)
 
 
-def _session(placement: ModelPlacement) -> str:
-    if placement.session:
+def _session(placement: SessionAnswer) -> str:
+    if placement.created:
         return "session created"
-    why = f"{f' at {placement.failing}' if placement.failing else ''}: {placement.failure or 'nodes are not known'}"
-    return f"session fails{why}" if placement.session is False else f"session not known{why}"
+    node, message = placement.failure or ("", "nodes are not known")
+    why = f"{f' at {node}' if node else ''}: {message}"
+    return f"session fails{why}" if placement.created is False else f"session not known{why}"
 
 
 def counts(found: Mapping[Provider, int]) -> str:
@@ -78,7 +79,7 @@ def _order(item: tuple[Provider, int]) -> int:
     return list(_PLACES).index(item[0])
 
 
-def _graphs(placement: ModelPlacement) -> str:
+def _graphs(placement: SessionAnswer) -> str:
     sizes = [size.text for size in placement.graphs]
     more = f", ... {len(sizes) - SIZES_SHOWN} more" if len(sizes) > SIZES_SHOWN else ""
     nodes = "node" if sizes == ["1"] else "nodes"
@@ -90,14 +91,15 @@ def _graphs(placement: ModelPlacement) -> str:
         if copies is None
         else f"copies: {copies[0]} to the CPU, {copies[1]} from it"
     )
-    return f"{fused}; {copied}; graph capture: {_capture(placement.capture)}"
+    return f"{fused}; {copied}; graph capture: {_capture(placement)}"
 
 
-def _capture(reason: str | None) -> str:
-    return "not known" if reason is None else f"no, {printable(reason)}" if reason else "accepted"
+def _capture(placement: SessionAnswer) -> str:
+    reason = placement.capture_prevented_by
+    return f"no, {printable(reason)}" if reason else "accepted" if placement.capture else "not known"
 
 
-def _elsewhere(placement: ModelPlacement) -> Iterator[str]:
+def _elsewhere(placement: SessionAnswer) -> Iterator[str]:
     """Yields a line for each operator and reason; one for all nodes that compute with sizes, of which nothing has to be
     mended."""
     sizes = [nodes for nodes in placement.elsewhere() if nodes[0].why == "sizes"]
@@ -121,12 +123,12 @@ def _why(node: NodePlacement) -> str:
     return said
 
 
-def _changes(placements: Sequence[ModelPlacement]) -> Iterator[list[Part]]:
+def _changes(placements: Sequence[SessionAnswer]) -> Iterator[list[Part]]:
     """The nodes that go elsewhere from one version to the next."""
     for before, after in pairwise(placements):
-        was = {node.path: node.provider for node in before.nodes}
+        was = {node.path: node.provider for node in before.nodes.values()}
         moved: dict[str, list[str]] = {}
-        for node in after.nodes:
+        for node in after.nodes.values():
             old = was.get(node.path, node.provider)
             if old is not node.provider:
                 moved.setdefault(f"{_PLACES[old]} -> {_PLACES[node.provider]}", []).append(node.path)

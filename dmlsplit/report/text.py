@@ -20,7 +20,7 @@ from dmlsplit.report.node_table import NodeTable
 from dmlsplit.report.shown import AS_USUAL, Shown
 from dmlsplit.report.table import Table
 from dmlsplit.system.printable import printable
-from dmlsplit.verdicts.model_placements import ModelPlacement, Provider
+from dmlsplit.verdicts.model_placements import Provider, SessionAnswer
 
 Part: TypeAlias = tuple[str, str]
 """A piece of a line and its style: a rich style, or empty."""
@@ -131,7 +131,7 @@ class Tally:
         """Operators without a known verdict, except those whose diagnostics are all hidden."""
         self.nodes: Counter[Provider] = Counter()
         """The nodes of the models, by where they run, where one version of ONNX Runtime is asked."""
-        self.placements: list[tuple[str | None, ModelPlacement]] = []
+        self.placements: list[tuple[str | None, SessionAnswer]] = []
         """What each model becomes, with its file."""
         self._oks: list[bool] = []
         self._said: set[Diagnostic] = set()
@@ -153,7 +153,7 @@ class Tally:
         self.unknown += any(each.rule == "graph/unknown" for each in found)
         self.placements += [(note.report.file, each) for each in note.placements]
         for each in note.placements:
-            self.unknown += each.session is None or each.counts[Provider.UNKNOWN] > 0
+            self.unknown += each.created is None or each.counts[Provider.UNKNOWN] > 0
         if len(note.placements) == 1:
             self.nodes.update(note.placements[0].counts)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import enum
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic
@@ -58,12 +59,15 @@ class NodePlacement:
     graph: int | None = None
     """The number of its fused graph; None where it is in none, or where that is not known."""
 
+    def __str__(self) -> str:
+        """Where it runs: "DML", "CPU", "folded", "unknown"."""
+        return str(self.provider)
+
     def to_dict(self) -> dict[str, object]:
         """The node as JSON has it."""
         return {
-            "node": self.path,
             "operator": self.op,
-            "provider": str(self.provider),
+            "placement": str(self),
             "why": None if self.why is None else str(self.why),
             "version": self.version,
             "newest": self.newest,
@@ -95,25 +99,32 @@ class FusedSize:
         return str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
 
 
+class Failed(NamedTuple):
+    """What keeps a session from being made, or may: a message, and the path of the node; "" where it is not a node."""
+
+    node: str
+    message: str
+
+
 @dataclass(frozen=True)
-class ModelPlacement:
+class SessionAnswer:
     """What a version of ONNX Runtime makes of a model as a whole.
 
-    `session`: whether it is made, None where that is not known; `failing` is the node that keeps it from being made,
-    where one does, and `failure` says why. `copies` between devices are to the CPU, and from it; None where they are
-    not known. `capture` is "" where the session can be captured as one graph, else what prevents it; None where it is
-    not known.
+    `created`: whether a session is made, None where that is not known; `failure` is what keeps it from being made, or
+    what is not known. `copies` between devices are to the CPU, and from it; None where they are not known. `capture`:
+    whether the session can be captured as one graph, None where that is not known; `capture_prevented_by` says why not.
     """
 
     runtime: Runtime
-    session: bool | None
-    failing: str
-    failure: str
-    nodes: tuple[NodePlacement, ...] = ()
-    """In the order of the file, those of graphs in nodes before the others; none of a model that is not loaded."""
+    created: bool | None
+    failure: Failed | None = None
+    nodes: Mapping[str, NodePlacement] = field(default_factory=dict)
+    """By path: an unnamed node is Operator@index, one of a graph in a node stands behind that node's. In the order of
+    the file, those of graphs in nodes before the others; none of a model that is not loaded."""
     graphs: tuple[FusedSize, ...] = ()
     copies: tuple[int, int] | None = None
-    capture: str | None = None
+    capture: bool | None = None
+    capture_prevented_by: str | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     """Findings about several nodes at once, each with what helps, and operators that DirectML refuses."""
     operators: tuple[NodeOperators, ...] = ()
@@ -122,12 +133,12 @@ class ModelPlacement:
     @cached_property
     def counts(self) -> Counter[Provider]:
         """The nodes of each provider."""
-        return Counter(node.provider for node in self.nodes)
+        return Counter(node.provider for node in self.nodes.values())
 
     @property
     def on_dml(self) -> float:
         """The part of the nodes that run which is certainly on DirectML: 0 without a session, 1 where none runs."""
-        if self.session is False:
+        if self.created is False:
             return 0.0
         running = len(self.nodes) - self.counts[Provider.FOLDED]
         return self.counts[Provider.DML] / running if running else 1.0
@@ -136,7 +147,7 @@ class ModelPlacement:
         """The nodes on the CPU, and those that are not known, in groups of one operator and reason; the largest first,
         those that compute with sizes last."""
         found: dict[tuple[object, ...], list[NodePlacement]] = {}
-        for node in self.nodes:
+        for node in self.nodes.values():
             if node.provider in (Provider.CPU, Provider.BOTH, Provider.UNKNOWN):
                 found.setdefault((node.provider, node.why, node.op, node.version, node.newest), []).append(node)
         return sorted(found.values(), key=lambda nodes: (nodes[0].why is Why.SIZES, -len(nodes)))
@@ -145,22 +156,22 @@ class ModelPlacement:
         """The placement as JSON has it."""
         return {
             "version": self.runtime.version,
-            "session": {True: "created", False: "fails", None: "unknown"}[self.session],
-            "failing": self.failing or None,
-            "failure": self.failure or None,
+            "created": self.created,
+            "failure": None if self.failure is None else self.failure._asdict(),
             "counts": {str(provider): self.counts[provider] for provider in Provider},
             "graphs": [{"least": size.least, "most": size.most} for size in self.graphs],
             "copies": None if self.copies is None else {"to_cpu": self.copies[0], "from_cpu": self.copies[1]},
-            "capture": None if self.capture is None else {"accepted": not self.capture, "reason": self.capture or None},
+            "capture": self.capture,
+            "capture_prevented_by": self.capture_prevented_by,
             "diagnostics": [each.to_dict() for each in self.diagnostics],
-            "nodes": [node.to_dict() for node in self.nodes],
+            "nodes": {path: node.to_dict() for path, node in self.nodes.items()},
         }
 
 
-def changes(placements: Sequence[ModelPlacement]) -> Mapping[str, tuple[Provider, ...]]:
+def changes(placements: Sequence[SessionAnswer]) -> Mapping[str, tuple[Provider, ...]]:
     """The nodes that are not in one place in all of several versions, by path."""
     found: dict[str, list[Provider]] = {}
     for each in placements:
-        for node in each.nodes:
+        for node in each.nodes.values():
             found.setdefault(node.path, []).append(node.provider)
     return {path: tuple(providers) for path, providers in found.items() if len(set(providers)) > 1}

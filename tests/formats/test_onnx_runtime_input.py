@@ -158,7 +158,7 @@ def test_an_opset_that_no_int_holds_is_too_new():
 
 
 def test_what_keeps_a_model_from_being_predicted_is_found_once(monkeypatch):
-    from dmlsplit.onnxruntime import session
+    from dmlsplit.onnxruntime import onnx_session
 
     tried = []
 
@@ -166,7 +166,7 @@ def test_what_keeps_a_model_from_being_predicted_is_found_once(monkeypatch):
         tried.append(proto)
         raise InputError("it contradicts itself")
 
-    monkeypatch.setattr(session, "check_arity", refuse)
+    monkeypatch.setattr(onnx_session, "check_arity", refuse)
     nodes = [node("Split", ["x"], [f"a{i}", f"b{i}"], axis=1, name=f"S{i}") for i in range(5)]
     for each in dmlsplit.formats.onnx.read(model(nodes, [X], ["a0"], opset=13, ir_version=8)):
         (unknown,) = graph_diagnostics(each, find_target())

@@ -7,7 +7,7 @@ from dmlsplit.formats import onnx as front_end
 from dmlsplit.formats.onnx import loading, tensors
 from dmlsplit.graphs.traits import Fusion
 from dmlsplit.onnxruntime import SessionOptions, find_runtime, graph_judging
-from dmlsplit.onnxruntime.session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSession
 from dmlsplit.system.errors import DmlSplitError
 from dmlsplit.targets.target import find_target
 from tests.effort import calls

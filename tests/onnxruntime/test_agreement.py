@@ -11,7 +11,7 @@ from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.onnxruntime.graph_build import session_graphs
-from dmlsplit.onnxruntime.session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSession
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 from dmlsplit.verdicts.runtime_answers import Outcome

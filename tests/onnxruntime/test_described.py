@@ -11,7 +11,7 @@ import pytest
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.formats import any_operator_json
 from dmlsplit.onnxruntime.described import operators_in, refusals
-from dmlsplit.onnxruntime.session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSession
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import SessionOptions
 from dmlsplit.verdicts.model_placements import NodeOperators

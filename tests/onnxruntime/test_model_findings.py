@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from dmlsplit.onnxruntime.older_opset import older_opset
-from dmlsplit.onnxruntime.session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSession
 from dmlsplit.rules import RULES
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import SessionOptions

@@ -5,7 +5,8 @@ from __future__ import annotations
 import onnx
 import pytest
 
-from dmlsplit.onnxruntime.session import OnnxSession
+import dmlsplit as dml
+from dmlsplit.onnxruntime.onnx_session import OnnxSession
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import SessionOptions
 from dmlsplit.verdicts.model_placements import Provider, Why, changes
@@ -19,11 +20,11 @@ def placed(text, version="1.24.4", opset=17):
 
 
 def where(found):
-    return {node.path: str(node.provider) for node in found.nodes}
+    return {node.path: str(node.provider) for node in found.nodes.values()}
 
 
 def reason(found, path):
-    (node,) = [node for node in found.nodes if node.path == path]
+    (node,) = [node for node in found.nodes.values() if node.path == path]
     return node.why
 
 
@@ -37,8 +38,8 @@ def test_all_on_directml():
     found = placed(SMALL)
     assert where(found) == {"a": "DML", "y": "DML"}
     assert [size.text for size in found.graphs] == ["2"]
-    assert [node.graph for node in found.nodes] == [0, 0]
-    assert (found.session, found.copies, found.capture, found.on_dml) == (True, (0, 0), "", 1.0)
+    assert [node.graph for node in found.nodes.values()] == [0, 0]
+    assert (found.created, found.copies, found.capture, found.on_dml) == (True, (0, 0), True, 1.0)
 
 
 def test_nodes_that_compute_with_sizes():
@@ -65,25 +66,25 @@ def test_nodes_that_compute_with_sizes():
 )
 def test_why_a_node_is_on_the_cpu(text, opset, why, newest):
     found = placed(text, opset=opset)
-    (node,) = [node for node in found.nodes if node.path == "y"]
+    (node,) = [node for node in found.nodes.values() if node.path == "y"]
     assert (node.provider, node.why, node.newest) == (Provider.CPU, why, newest)
 
 
 def test_types_without_a_kernel():
     found = placed("(double[2] x) => (double[2] y) { y = Relu(x) }")
-    assert [(node.provider, node.why) for node in found.nodes] == [(Provider.CPU, Why.TYPES)]
+    assert [(node.provider, node.why) for node in found.nodes.values()] == [(Provider.CPU, Why.TYPES)]
 
 
 def test_what_no_provider_has_fails_the_session():
     found = placed("(int8[2] x) => (int8[2] y) { y = Sin(x) }")
-    assert found.session is not True
+    assert found.created is not True
 
 
 def test_copies_and_capture():
     found = placed("(float[4,4] x) => (float[4,4] y) { a = Relu(x) b = Round(a) y = Sigmoid(b) }", opset=22)
     assert where(found) == {"a": "DML", "b": "CPU", "y": "DML"}
     assert found.copies == (1, 1)
-    assert found.capture == "2 tensors are copied between the CPU and the device"
+    assert found.capture_prevented_by == "2 tensors are copied between the CPU and the device"
 
 
 def test_an_input_that_both_read_is_copied():
@@ -146,7 +147,7 @@ def test_a_constant_of_a_taken_branch(data_type, size, version, session):
         }}""",
         version,
     )
-    assert found.session is session
+    assert found.created is session
 
 
 @pytest.mark.parametrize(("opset", "copies"), [(22, (0, 0)), (23, (1, 2))])
@@ -162,7 +163,10 @@ def test_copies_around_nodes_that_optimization_makes(opset, copies):
 
 def test_what_stands_for_a_node_prevents_capture():
     found = placed("(float[4] x) => (float[4] y) { a = Relu(x) y = Bernoulli(a) }")
-    assert found.capture == "y has no kernel, and what stands for it copies tensors between the CPU and the device"
+    assert (
+        found.capture_prevented_by
+        == "y has no kernel, and what stands for it copies tensors between the CPU and the device"
+    )
 
 
 def test_control_flow_prevents_capture():
@@ -173,14 +177,14 @@ def test_control_flow_prevents_capture():
             >
         }"""
     )
-    assert found.capture == "y is control flow"
+    assert found.capture_prevented_by == "y is control flow"
 
 
 @pytest.mark.parametrize(("rank", "session"), [(4, True), (5, False)])
 def test_a_rank_that_fails_the_session(rank, session):
     sizes = ",".join(["1"] * (rank - 2))
     found = placed(f"(float[{sizes},2,3] x, float[{sizes},3,4] z) => (float[{sizes},2,4] y) {{ y = MatMul(x, z) }}")
-    assert (found.session, found.failing) == (session, "" if session else "y")
+    assert (found.created, (found.failure or ("",))[0]) == (session, "" if session else "y")
 
 
 @pytest.mark.parametrize(("sizes", "session"), [((1, 1), True), ((1, 2), True), ((2, 2), False)])
@@ -191,19 +195,19 @@ def test_a_resize_leaves_sizes_of_1_out(sizes, session):
             k = Constant<value_floats=[1.0,1.0,2.0,2.0,2.0]>() y = Resize(x, , k)
         }}"""
     )
-    assert (found.session, found.failing) == (session, "" if session else "y")
+    assert (found.created, (found.failure or ("",))[0]) == (session, "" if session else "y")
 
 
 def test_an_opset_that_is_not_loaded():
     found = placed(SMALL, "1.20.1", opset=22)
-    assert (found.session, found.failure) == (False, "the model has opset 22, 1.20.1 loads 21")
-    assert (found.nodes, found.on_dml, found.capture) == ((), 0.0, None)
+    assert (found.created, found.failure) == (False, ("", "the model has opset 22, 1.20.1 loads 21"))
+    assert (found.nodes, found.on_dml, found.capture) == ({}, 0.0, None)
 
 
 def test_a_version_that_was_not_observed():
     found = placed(SMALL, "1.16.3")
-    assert (found.session, found.failure) == (None, "what 1.16.3 does was not observed")
-    assert {node.provider for node in found.nodes} == {Provider.UNKNOWN}
+    assert (found.created, found.failure) == (None, ("", "what 1.16.3 does was not observed"))
+    assert {node.provider for node in found.nodes.values()} == {Provider.UNKNOWN}
 
 
 def test_an_activation_is_not_fused_into_a_node_on_the_cpu():
@@ -213,13 +217,13 @@ def test_an_activation_is_not_fused_into_a_node_on_the_cpu():
         opset=22,
     )
     assert [size.text for size in found.graphs] == ["1", "1"]
-    assert [node.graph for node in found.nodes] == [0, None, 1]
+    assert [node.graph for node in found.nodes.values()] == [0, None, 1]
 
 
 def test_what_is_not_known_is_said():
     found = placed("(float[2] x) => (float[2] y) { y = com.microsoft.Nonsense(x) }")
-    assert [(node.provider, node.why) for node in found.nodes] == [(Provider.UNKNOWN, Why.UNASKED)]
-    assert (found.session, found.copies, found.capture) == (None, None, None)
+    assert [(node.provider, node.why) for node in found.nodes.values()] == [(Provider.UNKNOWN, Why.UNASKED)]
+    assert (found.created, found.copies, found.capture) == (None, None, None)
 
 
 def test_what_an_upgrade_changes():
@@ -231,24 +235,29 @@ def test_what_an_upgrade_changes():
 def test_json_has_all():
     assert placed(SMALL).to_dict() == {
         "version": "1.24.4",
-        "session": "created",
-        "failing": None,
+        "created": True,
         "failure": None,
         "counts": {"DML": 2, "CPU": 0, "both": 0, "folded": 0, "unknown": 0},
         "graphs": [{"least": 2, "most": 2}],
         "copies": {"to_cpu": 0, "from_cpu": 0},
-        "capture": {"accepted": True, "reason": None},
+        "capture": True,
+        "capture_prevented_by": None,
         "diagnostics": [],
-        "nodes": [
-            {
-                "node": name,
-                "operator": op,
-                "provider": "DML",
-                "why": None,
-                "version": version,
-                "newest": None,
-                "graph": 0,
-            }
+        "nodes": {
+            name: {"operator": op, "placement": "DML", "why": None, "version": version, "newest": None, "graph": 0}
             for name, op, version in (("a", "Relu", 14), ("y", "Sigmoid", 13))
-        ],
+        },
     }
+
+
+def test_the_public_function():
+    """As the package's users call it: by names, with sizes of the first Run."""
+    model = models.text("(float[n,4] x) => (float[n,4] y) { a = Relu(x) y = Sigmoid(a) }", 17)
+    found = dml.onnxruntime.session(model, "1.24.4", dims={"n": 2})
+    assert (found.created, found.failure, found.capture_prevented_by) == (True, None, None)
+    assert {name: str(node) for name, node in found.nodes.items()} == {"a": "DML", "y": "DML"}
+    assert {node.graph for node in found.nodes.values()} == {None}
+    fixed = dml.onnxruntime.session(model, "1.24.4", free_dimensions={"n": 2})
+    assert {node.graph for node in fixed.nodes.values()} == {0}
+    with pytest.raises(dml.InputError, match="m"):
+        dml.onnxruntime.session(model, "1.24.4", dims={"m": 2})

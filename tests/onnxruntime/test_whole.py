@@ -16,7 +16,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dmlsplit.onnxruntime.session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSession
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import SessionOptions
 from dmlsplit.verdicts.model_placements import Provider
@@ -56,11 +56,11 @@ def _compared(session, version, answer, found):
     prediction = session.placement(find_runtime(version), SessionOptions())
     found["models"] += 1
     found["created"] += answer["session"]
-    found["session"] += prediction.session is answer["session"]
+    found["session"] += prediction.created is answer["session"]
     if failing := NAMED.search(answer.get("error", "")):
         found["named"] += 1
-        found["failing"] += prediction.failing == failing[1]
-    said = {node.path.split("/")[-1]: node for node in prediction.nodes}
+        found["failing"] += (prediction.failure or ("",))[0] == failing[1]
+    said = {node.path.split("/")[-1]: node for node in prediction.nodes.values()}
     for name, letter in answer["nodes"].items():
         node = said.get(INLINED.sub("", name))
         if node is None or node.provider is Provider.BOTH:
@@ -71,4 +71,4 @@ def _compared(session, version, answer, found):
         if node.provider in PROVIDERS.values() and node.provider is not PROVIDERS[letter]:
             yield f"{name} is on {PROVIDERS[letter]}, predicted {node.provider}"
     found["copies"] += answer["session"] and prediction.copies == tuple(answer["copies"])
-    found["capture"] += prediction.capture is not None and (prediction.capture == "") is answer["capture"]
+    found["capture"] += prediction.capture is answer["capture"]

@@ -15,11 +15,11 @@ from onnx import helper, numpy_helper, shape_inference
 
 from dmlsplit.formats.onnx.protobuf import all_nodes
 from dmlsplit.library.models import providers
+from dmlsplit.onnxruntime.onnx_session import OnnxSession
 from dmlsplit.onnxruntime.operators import FAILING, Cell, find_operator
-from dmlsplit.onnxruntime.session import OnnxSession
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
-from dmlsplit.verdicts.model_placements import ModelPlacement, NodePlacement, Provider
+from dmlsplit.verdicts.model_placements import NodePlacement, Provider, SessionAnswer
 from tests.onnxruntime.operator_models import RANKED, SAME, Key, built, given, ranked, schemas, types_of
 from tests.onnxruntime.record_operators import NO_FUSION, NO_KERNEL, error_of
 
@@ -327,7 +327,7 @@ class Compared:
     unknown: list[str] = field(default_factory=list)
 
 
-def predicted(model: onnx.ModelProto, runtime: Runtime) -> ModelPlacement:
+def predicted(model: onnx.ModelProto, runtime: Runtime) -> SessionAnswer:
     return OnnxSession(model, lambda *_: None).placement(runtime, SessionOptions())
 
 
@@ -335,18 +335,18 @@ def compare(model: onnx.ModelProto, runtime: Runtime, ask: Ask, found: Compared)
     """Asks about a model, and notes how the answer differs from what is predicted."""
     prediction, answer = predicted(model, runtime), ask(model, {}, True)
     created = bool(answer.get("session"))
-    if not created and prediction.session is not False:
+    if not created and prediction.created is not False:
         error = error_of(ask(model, {}, False))
         if error is not None and not NO_KERNEL.search(error):
             return  # it is not valid
     found.models += 1
-    if prediction.session is not created:
-        kind = found.unknown if prediction.session is None else found.other
-        kind.append(f"session {created}: {error_of(answer)}: {prediction.failing} {prediction.failure}")
+    if prediction.created is not created:
+        kind = found.unknown if prediction.created is None else found.other
+        kind.append(f"session {created}: {error_of(answer)}: {prediction.failure}")
     if not created:
         return
     said: dict[str, list[NodePlacement]] = {}
-    for node in prediction.nodes:
+    for node in prediction.nodes.values():
         said.setdefault(_named(node.path), []).append(node)
     for name, at in providers(ask(with_sentinels(model), NO_FUSION, True).get("placement", [])).items():
         places = {node.provider for node in said.get(_named(name), ())}
@@ -360,8 +360,8 @@ def compare(model: onnx.ModelProto, runtime: Runtime, ask: Ask, found: Compared)
     captured = bool(ask(model, {"ep.dml.enable_graph_capture": "1"}, True).get("session"))
     if prediction.capture is None:
         found.unknown.append(f"capture {captured}")
-    elif (prediction.capture == "") is not captured:
-        found.other.append(f"capture {captured}: {prediction.capture or 'accepted'}")
+    elif prediction.capture is not captured:
+        found.other.append(f"capture {captured}: {prediction.capture_prevented_by or 'accepted'}")
 
 
 def _named(path: str) -> str:

@@ -45,7 +45,7 @@ def test_the_opset_alone_changes(text, own, wanted):
     assert opset(written) == wanted
     assert written.graph == model.graph
     onnx.checker.check_model(written, full_check=True)
-    assert dml.onnxruntime.place(written, "1.24.4").on_dml == 1.0
+    assert dml.onnxruntime.session(written, "1.24.4").on_dml == 1.0
     inputs = feeds(model)
     before, after = (ReferenceEvaluator(each).run(None, inputs) for each in (model, written))
     assert [each.tobytes() for each in before] == [each.tobytes() for each in after]
@@ -92,7 +92,7 @@ def test_functions_go_with_the_model():
     found, written = legalized(model)
     assert [each.names for each in found.changes] == [("older-opset",)]
     assert (opset(written), written.functions[0].opset_import[0].version) == (21, 21)
-    assert dml.onnxruntime.place(written, "1.24.4").on_dml == 1.0
+    assert dml.onnxruntime.session(written, "1.24.4").on_dml == 1.0
 
 
 @pytest.mark.parametrize("target", [{"feature_level": "5_0"}, {"directml": "1.15.4"}])

@@ -46,11 +46,11 @@ def computed(model):
 )
 def test_a_product_of_batches(left, right):
     model = product(left, right)
-    assert dml.onnxruntime.place(model, NEWEST).session is False
+    assert dml.onnxruntime.session(model, NEWEST).created is False
     found, written = legalized(model)
     assert (found.refusals, [each.names for each in found.changes]) == ([], [("merge-batch",)])
     onnx.checker.check_model(written, full_check=True)
-    assert dml.onnxruntime.place(written, NEWEST).session is True
+    assert dml.onnxruntime.session(written, NEWEST).created is True
     assert computed(written) == computed(model)
 
 
@@ -58,7 +58,7 @@ def test_trilu():
     model = models.text("(float[2,1,3,4,4] x) => (float[2,1,3,4,4] y) { y = Trilu<upper=0>(x) }")
     found, written = legalized(model)
     assert [each.names for each in found.changes] == [("merge-batch",)]
-    assert dml.onnxruntime.place(written, NEWEST).session is True
+    assert dml.onnxruntime.session(written, NEWEST).created is True
     assert [node.op_type for node in written.graph.node] == ["Constant", "Reshape", "Trilu", "Constant", "Reshape"]
 
 

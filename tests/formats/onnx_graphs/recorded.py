@@ -23,8 +23,8 @@ from dmlsplit.onnxruntime.findings import takes_constants
 from dmlsplit.onnxruntime.fused import SessionGraphs
 from dmlsplit.onnxruntime.graph_build import session_graphs
 from dmlsplit.onnxruntime.graph_judging import judged
+from dmlsplit.onnxruntime.onnx_session import OnnxSession
 from dmlsplit.onnxruntime.scopes import SessionModel
-from dmlsplit.onnxruntime.session import OnnxSession
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from tests.formats.onnx_graphs import models, patterns
 

@@ -16,7 +16,7 @@ import pytest
 from dmlsplit.formats.onnx import loading, tensors
 from dmlsplit.mending import legalize_model
 from dmlsplit.onnxruntime import SessionOptions, find_runtime
-from dmlsplit.onnxruntime.session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSession
 from dmlsplit.rules.graph_faults import FaultKind
 from dmlsplit.targets.target import find_target
 from tests.models import text
@@ -37,7 +37,7 @@ def said(line, version, fused):
     session = OnnxSession(loading.without_weights(model_of(line)), tensors.no_external_data)
     options = SessionOptions(graph_fusion=fused)
     found = session.findings(runtime, options)
-    if session.placement(runtime, options).session is False or any(
+    if session.placement(runtime, options).created is False or any(
         each.fault is not None and each.fault.kind in REFUSED for each in found
     ):
         return "refused"

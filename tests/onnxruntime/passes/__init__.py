@@ -6,8 +6,8 @@ from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.models.graph import Graph
+from dmlsplit.onnxruntime.onnx_session import OnnxSession
 from dmlsplit.onnxruntime.passes.constant_folding import constant_nodes
-from dmlsplit.onnxruntime.session import OnnxSession
 from dmlsplit.targets.runtime_versions import NEWEST
 from dmlsplit.targets.session_options import SessionOptions
 from tests.models import text

@@ -7,8 +7,8 @@ import pytest
 from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
+from dmlsplit.onnxruntime.onnx_session import OnnxSession
 from dmlsplit.onnxruntime.passes.dml_operator_fusion import dml_operator_fusion
-from dmlsplit.onnxruntime.session import OnnxSession
 from dmlsplit.targets.runtime_versions import NEWEST
 from tests.models import text
 from tests.onnxruntime.passes import NONE, after, graph_of, left

@@ -39,7 +39,7 @@ from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 if TYPE_CHECKING:  # the graphs are made of what is in this package
     from dmlsplit.onnxruntime.findings import GraphFinding
-    from dmlsplit.verdicts.model_placements import ModelPlacement
+    from dmlsplit.verdicts.model_placements import SessionAnswer
 
 
 class OnnxSession:
@@ -160,7 +160,7 @@ class OnnxSession:
     def _answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> Answers:
         return model.once(("answers", runtime, options), lambda: answers(model, runtime, options))
 
-    def placement(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None = None) -> ModelPlacement:
+    def placement(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None = None) -> SessionAnswer:
         """Where every node of the model goes, and what follows of it.
 
         Raises InputError for what contradicts the model, or does not exist in it.
@@ -176,7 +176,7 @@ class OnnxSession:
         def whole() -> Sequence[SessionGraph]:
             return self.graphs(runtime, replace(options, optimization=0), inputs)
 
-        def made() -> ModelPlacement:
+        def made() -> SessionAnswer:
             found = placement(graphs, failures)
             operators = operators_of(graphs) if found.nodes else ()
             said = (*refusals(operators, runtime), *model_findings(found, graphs, whole))
