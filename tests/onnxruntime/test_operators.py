@@ -103,6 +103,12 @@ def test_what_stands_for_a_function_depends_on_the_opset(opset, cell):
     assert where("PRelu", opset, "int64", "int64", outputs=("int64",)) is cell
 
 
+@pytest.mark.parametrize("opset", range(22, 27))
+def test_a_node_that_another_one_of_the_cpu_stands_for_is_on_the_cpu(opset):
+    """1.30 makes a Conv of its own of a Conv from opset 22 on."""
+    assert where("Conv", opset, "float", "float", runtime="1.30.0") is Cell.EXPANDED_ON_CPU
+
+
 def test_a_version_without_any_kernel_has_none_for_types_that_were_not_asked():
     assert find_operator("", "RandomNormalLike", 22, NEW).ask(["complex64", None]) is Cell.NO_KERNEL
     assert find_operator("", "RandomNormalLike", 17, NEW).ask(["complex64", None]) is not Cell.NO_KERNEL

@@ -9,6 +9,7 @@ from dmlsplit.onnxruntime.passes.common_subexpression_elimination import (
     common_subexpression_elimination,
     constant_sharing,
 )
+from dmlsplit.onnxruntime.passes.identity_elimination import eliminate_identities
 from tests.onnxruntime.passes import after, graph_of
 
 HEAD = "(float[2,6] x) => (float[?,?] o, float[?,?] u) <float one = {1}, float uno = {1}, float[1] ones = {1}>"
@@ -37,6 +38,33 @@ HEAD = "(float[2,6] x) => (float[?,?] o, float[?,?] u) <float one = {1}, float u
 def test_what_is_computed_twice(body, expected):
     """The walk begins with the last node that nothing reads."""
     assert after(common_subexpression_elimination, f"{HEAD} {{ {body} }}") == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "left"),
+    [
+        ("d = DequantizeLinear(x, s) a = Neg(d) b = Neg(d) o = Abs(a) u = Abs(b)", "dabou"),
+        ("d = DequantizeLinear(x, s) e = DequantizeLinear(x, s) a = Neg(d) b = Neg(e) o = Abs(a) u = Exp(b)", "deabou"),
+        ("d = com.microsoft.DequantizeLinear(x, s) a = Neg(d) b = Neg(d) o = Abs(a) u = Exp(b)", "dabou"),
+        ("d = QuantizeLinear(x, s) a = Neg(d) b = Neg(d) o = Abs(a) u = Exp(b)", "dbou"),
+    ],
+    ids=["readers", "twins", "of com.microsoft", "quantized"],
+)
+def test_each_reader_has_a_dequantize_linear_of_its_own(body, left):
+    """Observed with four versions: nothing that reads one is merged."""
+    head = "(int8[2,6] x, float s) => (float[?,?] o, float[?,?] u)"
+    found = after(common_subexpression_elimination, f"{head} {{ {body} }}")
+    assert "".join(each[0] for each in found) == left
+
+
+def test_what_reads_one_dequantize_linear_through_an_identity_is_merged():
+    head = "(int8[2,6] x, float s) => (float[?,?] o, float[?,?] u)"
+    graph = graph_of(
+        f"{head} {{ d = DequantizeLinear(x, s) i = Identity(d) a = Neg(i) b = Neg(i) o = Abs(a) u = Exp(b) }}"
+    )
+    eliminate_identities(graph)
+    common_subexpression_elimination(graph)
+    assert [node.outputs[0].name for node in graph.nodes] == ["d", "b", "o", "u"]
 
 
 def test_small_constants_that_are_equal_are_one():
