@@ -6,6 +6,7 @@ of the operators' structs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -40,24 +41,37 @@ def softplus(x: Array, steepness: float) -> Array:
     return np.logaddexp(0, steepness * x) / steepness
 
 
+_erf: Final = np.vectorize(math.erf, otypes=[np.float64])  # numpy has none
+
+
 FUNCTIONS: Final[Mapping[str, Function]] = {
     "ELEMENT_WISE_ABS": np.abs,
     "ELEMENT_WISE_ADD": np.add,
+    "ELEMENT_WISE_ATAN": np.arctan,
     "ELEMENT_WISE_DIVIDE": np.divide,
+    "ELEMENT_WISE_ERF": _erf,
     "ELEMENT_WISE_EXP": np.exp,
+    "ELEMENT_WISE_FLOOR": np.floor,
     "ELEMENT_WISE_MAX": np.maximum,
     "ELEMENT_WISE_MIN": np.minimum,
     "ELEMENT_WISE_MULTIPLY": np.multiply,
     "ELEMENT_WISE_NEGATE": np.negative,
+    "ELEMENT_WISE_POW": np.power,
     "ELEMENT_WISE_RECIP": np.reciprocal,
+    "ELEMENT_WISE_SIGN": np.sign,
+    "ELEMENT_WISE_SIN": np.sin,
+    "ELEMENT_WISE_SQRT": np.sqrt,
     "ELEMENT_WISE_SUBTRACT": np.subtract,
     "ELEMENT_WISE_TANH": np.tanh,
     "ACTIVATION_ELU": lambda x, alpha: np.where(x < 0, alpha * np.expm1(np.minimum(x, 0)), x),
+    "ACTIVATION_GELU": lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2))),
     "ACTIVATION_HARD_SIGMOID": lambda x, alpha, beta: np.clip(alpha * x + beta, 0, 1),
     "ACTIVATION_LEAKY_RELU": lambda x, alpha: np.where(x < 0, alpha * x, x),
     "ACTIVATION_LINEAR": lambda x, alpha, beta: alpha * x + beta,
     "ACTIVATION_PARAMETRIC_SOFTPLUS": lambda x, alpha, beta: alpha * np.logaddexp(0, beta * x),
+    "ACTIVATION_PARAMETERIZED_RELU": lambda x, slope: np.where(x < 0, slope * x, x),
     "ACTIVATION_RELU": lambda x: np.maximum(x, 0),
+    "ACTIVATION_SCALED_ELU": lambda x, alpha, gamma: gamma * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
     "ACTIVATION_SIGMOID": sigmoid,
     "ACTIVATION_SOFTPLUS": softplus,
     "ACTIVATION_SOFTSIGN": lambda x: x / (1 + np.abs(x)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from dmlsplit.report.placement import REASONS
+from dmlsplit.report.placement import reason
 from dmlsplit.report.text import diagnostic_parts, plain
 from dmlsplit.system.printable import printable
 
@@ -30,7 +30,7 @@ def rows(found: Explanation) -> Iterator[tuple[str, str]]:
     if found.placement is not None:
         provider = {"DML": "DirectML", "CPU": "the CPU", None: "it is not known where"}[found.placement.provider]
         fused = {True: "in a fused graph", False: "not fused", None: "it is not known whether it is fused"}
-        why = "" if found.placement.why is None else f": {REASONS[found.placement.why]}"
+        why = "" if found.placement.why is None else f": {reason(found.placement.why)}"
         yield "placement", f"{provider}, {fused[found.placement.in_graph]}{why}"
     if found.part is not None:
         count = len(found.part.nodes)

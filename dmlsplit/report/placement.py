@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from dmlsplit.rules import RULES
 from dmlsplit.system.printable import printable
+from dmlsplit.verdicts.model_placements import Why
 
 if TYPE_CHECKING:
     from dmlsplit.verdicts.model_placements import NodePlacement, Provider, SessionAnswer
@@ -26,17 +28,13 @@ _PLACES: Final = {
     "folded": "folded",
     "unknown": "unknown",
 }
-REASONS: Final = {
-    "opset": "its operator changed at this opset, and DirectML's kernels are for an older one",
-    "operator": "DirectML has no kernel for its operator",
-    "types": "DirectML has no kernel for its element types",
-    "attributes": "DirectML has no kernel for its attributes, or for so many outputs",
-    "sizes": "it computes with sizes, which ONNX Runtime leaves on the CPU",
-    "no-kernel": "neither DirectML nor the CPU has a kernel",
-    "unasked": "it was not observed",
-}
-"""The reasons why a node is not on DirectML, by dmlsplit.verdicts.model_placements.Why."""
 _STYLES: Final = {True: "bold green", False: "bold red", None: "bold yellow"}
+
+
+def reason(why: Why) -> str:
+    """The reason why a node is not on DirectML, as a part of a sentence."""
+    summary = RULES[why].summary.removesuffix(".")
+    return summary if summary.startswith("DirectML") else summary[0].lower() + summary[1:]
 
 
 def lines(placements: Sequence[SessionAnswer]) -> Iterator[list[Part]]:
@@ -102,9 +100,9 @@ def _capture(placement: SessionAnswer) -> str:
 def _elsewhere(placement: SessionAnswer) -> Iterator[str]:
     """Yields a line for each operator and reason; one for all nodes that compute with sizes, of which nothing has to be
     mended."""
-    sizes = [nodes for nodes in placement.elsewhere() if nodes[0].why == "sizes"]
+    sizes = [nodes for nodes in placement.elsewhere() if nodes[0].why is Why.SIZES]
     for nodes in placement.elsewhere():
-        if nodes[0].why == "sizes" and len(sizes) > 1:
+        if nodes[0].why is Why.SIZES and len(sizes) > 1:
             continue
         names = ", ".join(node.path for node in nodes[:NAMES_SHOWN])
         more = f", ... {len(nodes) - NAMES_SHOWN} more" if len(nodes) > NAMES_SHOWN else ""
@@ -117,7 +115,7 @@ def _elsewhere(placement: SessionAnswer) -> Iterator[str]:
 
 
 def _why(node: NodePlacement) -> str:
-    said = "" if node.why is None else REASONS[node.why]
+    said = "" if node.why is None else reason(node.why)
     if node.version is not None and node.newest is not None:
         return f"{said} (version {node.version}, kernels for {node.newest})"
     return said

@@ -3,8 +3,8 @@
 Scopes: input/ (reported by the readers of files), tensor/, split/, join/, operator/ (of any other operator), legalize/
 (reported by rewriting), onnx/ and openvino/ (the frameworks' own rules of their Splits and Concats), node/ (reported by
 the front ends of models), onnxruntime/ and model/ (reported where a version of ONNX Runtime is asked about, on a node
-and on a model as a whole), graph/, and the emulated device's, binding/ and device/. Ids are never reused; a renamed
-rule's old id stays in REDIRECTS.
+and on a model as a whole), placement/ (why a node is not on DirectML), graph/, and the emulated device's, binding/ and
+device/. Ids are never reused; a renamed rule's old id stays in REDIRECTS.
 
 A rule is in the registry if it is a name of one of its scope's modules; rules are run in the order in which they stand.
 The modules of a scope are imported when the first of its rules is asked for.
@@ -84,6 +84,7 @@ _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "openvino": ("openvino.inputs", "openvino.lengths", "openvino.concat"),
     "onnxruntime": ("onnxruntime",),
     "model": ("whole_model",),
+    "placement": ("placement",),
     "graph": ("graph",),
     "binding": ("binding",),
     "device": ("device",),

@@ -27,22 +27,15 @@ class Provider(enum.StrEnum):
 
 
 class Why(enum.StrEnum):
-    """Why a node is not on DirectML."""
+    """Why a node is not on DirectML: the id of a rule."""
 
-    OPSET = "opset"
-    """Its operator has changed at this opset, and DirectML's kernels are for an older one."""
-    OPERATOR = "operator"
-    """There is no kernel for its operator."""
-    TYPES = "types"
-    """There is none for its element types."""
-    ATTRIBUTES = "attributes"
-    """There is none for its attributes, or as many outputs."""
-    SIZES = "sizes"
-    """It computes with sizes, which ONNX Runtime leaves on the CPU."""
-    NO_KERNEL = "no-kernel"
-    """Neither DirectML nor the CPU has a kernel."""
-    UNASKED = "unasked"
-    """The table of operators does not have it, or not of its types."""
+    OPSET = "placement/opset"
+    OPERATOR = "placement/operator"
+    TYPES = "placement/types"
+    ATTRIBUTES = "placement/attributes"
+    SIZES = "placement/sizes"
+    NO_KERNEL = "placement/no-kernel"
+    UNASKED = "placement/unasked"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,6 @@ import pytest
 
 from dmlsplit.cli.explain import _completed
 from dmlsplit.onnxruntime import explain
-from dmlsplit.report import placement
-from dmlsplit.verdicts.model_placements import Why
 from tests.cli.conftest import HOSTILE, HOSTILE_SHOWN
 from tests.models import text
 
@@ -53,10 +51,6 @@ def test_a_file_gets_what_is_printed(cli, glu, tmp_path, format_):
 def test_a_node_without_faults(cli, tmp_path):
     onnx.save(text(GLU.replace("Sigmoid", "Tanh")), tmp_path / "tanh.onnx")
     assert cli("explain", "tanh.onnx", "a").status == 0
-
-
-def test_each_reason_has_a_sentence():
-    assert set(placement.REASONS) == set(Why)
 
 
 def test_sizes_are_given_as_to_check(cli, tmp_path):

@@ -204,4 +204,24 @@ def test_half_precision():
 def test_every_observed_operator_has_its_arithmetic():
     moving = (Family.IDENTITY, Family.SLICE, Family.SPLIT, Family.JOIN)
     names = {row.name for row in OPERATORS if row.family not in moving}
-    assert names - set(FUNCTIONS) == {"ACTIVATION_IDENTITY", "ELEMENT_WISE_CLIP1"}  # moved; of many types
+    # moved; of many types; along an axis
+    assert names - set(FUNCTIONS) == {"ACTIVATION_IDENTITY", "ELEMENT_WISE_CLIP1", "CUMULATIVE_SUMMATION"}
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "expected"),
+    [
+        ("ACTIVATION_GELU", [1.0], 0.8413447),
+        ("ACTIVATION_PARAMETERIZED_RELU", [-2.0, 0.25], -0.5),
+        ("ACTIVATION_SCALED_ELU", [-1.0, 2.0, 3.0], -3.7927234),
+        ("ELEMENT_WISE_ATAN", [1.0], 0.7853982),
+        ("ELEMENT_WISE_ERF", [1.0], 0.8427008),
+        ("ELEMENT_WISE_FLOOR", [-1.5], -2.0),
+        ("ELEMENT_WISE_POW", [3.0, 2.0], 9.0),
+        ("ELEMENT_WISE_SIGN", [-4.0], -1.0),
+        ("ELEMENT_WISE_SIN", [1.0], 0.8414710),
+        ("ELEMENT_WISE_SQRT", [2.0], 1.4142136),
+    ],
+)
+def test_values_of_functions(name, inputs, expected):
+    assert FUNCTIONS[name](*[np.float32(x) for x in inputs]) == pytest.approx(expected, rel=1e-6)

@@ -7,6 +7,7 @@ import pytest
 
 import dmlsplit as dml
 from dmlsplit.onnxruntime.onnx_session import OnnxSession
+from dmlsplit.rules import RULES
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import SessionOptions
 from dmlsplit.verdicts.model_placements import Provider, Why, changes
@@ -230,6 +231,11 @@ def test_what_an_upgrade_changes():
     text = "(float[4,4] x) => (float[4,4] y) { y = Identity(x) }"
     found = [placed(text, version, opset=21) for version in ("1.20.1", "1.24.4")]
     assert changes(found) == {"y": (Provider.CPU, Provider.DML)}
+
+
+def test_reasons_are_rules():
+    assert {str(why) for why in Why} == {rule.id for rule in RULES.values_of("placement")}
+    assert reason(placed("(float[4] x) => (bfloat16[4] y) { a = Cast<to=16>(x) y = Relu(a) }"), "y") in Why
 
 
 def test_json_has_all():
