@@ -135,6 +135,8 @@ def _add_known(scope: Scope, graph: onnx.GraphProto, taken: Callable[[], Names])
     returns the names of the model."""
     added = False
     for index, node in enumerate(scope.graph.node):
+        for _, child in scope.children(index) if node.attribute else ():
+            added |= _add_known(child, _inside(graph.node[index], child), taken)
         shaping = row_of(node.op_type).shaping
         if not shaping or domain_of(node) != "" or not _lacks_shape(node, scope):
             continue
@@ -149,6 +151,15 @@ def _add_known(scope: Scope, graph: onnx.GraphProto, taken: Callable[[], Names])
                 graph.initializer.append(numpy_helper.from_array(array, twin.input[place]))
                 added = True
     return added
+
+
+def _inside(node: onnx.NodeProto, scope: Scope) -> onnx.GraphProto:
+    """The graph in the attributes of a node that a scope inside a node like it is of."""
+    _, name, number = scope.steps[-1]
+    attribute = next(each for each in node.attribute if each.name == name)
+    graphs: list[onnx.GraphProto] = [attribute.g] if attribute.HasField("g") else []
+    graphs.extend(attribute.graphs)
+    return graphs[number]
 
 
 def _lacks_shape(node: onnx.NodeProto, scope: Scope) -> bool:

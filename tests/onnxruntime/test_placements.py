@@ -50,6 +50,29 @@ def test_nodes_that_compute_with_sizes():
     assert found.copies == (0, 0)
 
 
+BODY = "{ h = Neg(p) s = Shape(h) n = Abs(s) r = Reshape(h, n) e = Exp(r) a = Tanh(e) "
+DEAD = BODY.replace("Tanh(e)", "Tanh(p)")
+AROUND = {
+    "If": """(bool c, float[2,3] x) => (float[?,?] y) { p = Relu(x)
+        y = If(c) <then_branch = t () => (float[?,?] a) %s }, else_branch = e () => (float[?,?] b) { b = Abs(x) }> }""",
+    "Loop": """(int64 m, bool c, float[2,3] x) => (float[?,?] y) {
+        y = Loop(m, c, x) <
+            body = b (int64 i, bool d, float[2,3] p) => (bool g, float[?,?] a) %s g = Identity(d) }
+        > }""",
+    "Scan": """(float[5,2,3] x) => (float[?,?,?] y) {
+        y = Scan(x) <num_scan_inputs = 1, body = b (float[2,3] p) => (float[?,?] a) %s }> }""",
+}
+
+
+@pytest.mark.parametrize("op", AROUND)
+def test_sizes_that_are_computed_in_a_graph_of_a_node(op):
+    """They are folded there as in the model's graph; the session fails where nothing reads what is computed."""
+    found = placed(AROUND[op] % BODY)
+    assert "4" in [size.text for size in found.graphs]
+    assert found.created is True
+    assert placed(AROUND[op] % DEAD).created is False
+
+
 @pytest.mark.parametrize(
     ("text", "opset", "why", "newest"),
     [
@@ -149,6 +172,24 @@ def test_a_constant_of_a_taken_branch(data_type, size, version, session):
         version,
     )
     assert found.created is session
+
+
+def test_a_constant_of_a_taken_branch_in_a_graph_of_a_node():
+    """Its sizes are those of a Shape, which is folded there."""
+    found = placed(
+        """(int64 m, bool d, float[2,3,4,5] x) => (float[2,3,4,5] y, float[?,?,?,?,?] z) {
+            y, z = Loop(m, d, x) <body = l (int64 i, bool g, float[2,3,4,5] p) =>
+                (bool h, float[2,3,4,5] q, float[?,?,?,?] r) <bool c = {1}> {
+                r = If(c) <
+                    then_branch = t () => (float[?,?,?,?] a) { s = Shape(p) a = ConstantOfShape(s) },
+                    else_branch = e () => (float[?,?,?,?] b) { b = Abs(p) }
+                >
+                q = Relu(p) h = Identity(g)
+            }>
+        }"""
+    )
+    assert found.created is False
+    assert "128 bytes or more" in str(found.failure)
 
 
 @pytest.mark.parametrize(("opset", "copies"), [(22, (0, 0)), (23, (1, 2))])
