@@ -126,6 +126,9 @@ class Facts(Protocol):
     def on_dml(self, index: int) -> bool | None:
         """Whether DirectML runs the node of an index; None where it is not known."""
 
+    def is_of_branch(self, name: str) -> bool:
+        """True for a tensor of a branch that stands in place of its If."""
+
     @property
     def is_main(self) -> bool:
         """True for the model's own graph, False for a graph in a node."""

@@ -71,7 +71,8 @@ def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> A
     failures = [Failure(LOADING, why) for why in model.refused]
     graphs = SessionGraph.of_model(model, runtime, options)
     for graph, place in zip(graphs, _places(graphs), strict=True):
-        found += _of_graph(graph, place, failures)
+        # a graph in a node that is removed is not compiled
+        found += _of_graph(graph, place, [] if graph.is_removed else failures)
     placed = [(node.path, place, node.answer) for node, place in found]
     failures += failures_of(placed)
     known = with_failures(placed, failures)

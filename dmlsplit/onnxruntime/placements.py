@@ -30,14 +30,15 @@ def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> Se
     nodes: list[NodePlacement] = []
     sizes: list[FusedSize] = []
     for graph in graphs:
-        fused = _fused(graph, sizes)
+        fused = {} if graph.is_removed else _fused(graph, sizes)
         nodes += [_placed(graph, i, fused.get(i)) for i, node in enumerate(graph.nodes) if node.op_type != "Constant"]
     doubts = [each for each in failures if not each.certain]
     lost = any(node.provider is Provider.UNKNOWN for node in nodes)
     created = False if first is not None else None if doubts or lost else True
     failure = first or next(iter(doubts), None)
-    copies = _copies(graphs)
-    prevented_by = _prevents_capture(graphs, copies)
+    left = [graph for graph in graphs if not graph.is_removed]
+    copies = _copies(left)
+    prevented_by = _prevents_capture(left, copies)
     return SessionAnswer(
         runtime,
         created,
@@ -65,7 +66,7 @@ def _placed(graph: SessionGraph, index: int, fused: int | None) -> NodePlacement
     node, path = graph.nodes[index].proto, graph.path(index)
     domain = domain_of(node)
     op = printable(f"{domain}.{node.op_type}" if domain else node.op_type)
-    if index not in graph.walk:
+    if index not in graph.walk or graph.is_removed:
         return NodePlacement(path, op, Provider.FOLDED)
     operator = graph.operator(index)
     version = None if operator is None else operator.version

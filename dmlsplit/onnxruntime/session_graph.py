@@ -143,6 +143,16 @@ class SessionGraph:
         return self.parent is None
 
     @property
+    def is_removed(self) -> bool:
+        """True for a graph in a node that optimization removes, or around which one does."""
+        around = self.parent
+        return around is not None and (self.scope.steps[-1][0] not in around.walk or around.is_removed)
+
+    def is_of_branch(self, name: str) -> bool:
+        """True for a tensor of a branch that stands in place of its If."""
+        return name in self.model.of_branches
+
+    @property
     def reshapes_products(self) -> bool:
         """Whether a MatMul of more than two dimensions becomes a Gemm between two Reshapes."""
         return self.runtime.traits.reshapes_products

@@ -174,6 +174,47 @@ def test_a_constant_of_a_taken_branch(data_type, size, version, session):
     assert found.created is session
 
 
+def test_a_graph_in_a_node_that_is_folded_is_not_compiled():
+    """Nothing reads what the body computes first, which fails a session that has it; a Shape of its Scan is all that
+    is read."""
+    scan = """(float[5,2,3] x) => (float[?,?,?] y) {
+        z = Scan(x) <num_scan_inputs = 1, body = b (float[2,3] p) => (float[2,3] a) { h = Exp(p) a = Abs(p) }>
+        %s }"""
+    found = placed(scan % "s = Shape(z) y = ConstantOfShape(s)")
+    assert (found.created, found.graphs, found.capture) == (True, (), True)
+    assert set(where(found).values()) == {"folded"}
+    assert placed(scan % "y = Neg(z)").created is False
+
+
+def test_what_only_a_taken_branch_reads_the_sizes_of_stays():
+    found = placed(
+        """(float[2,3] x) => (float[?,?] y) <bool c = {1}> {
+            a = Exp(x)
+            y = If(c) <
+                then_branch = t () => (float[?,?] b) { s = Shape(a) b = ConstantOfShape(s) },
+                else_branch = e () => (float[?,?] d) { d = Abs(x) }
+            >
+        }""",
+        "1.20.1",
+    )
+    assert where(found)["a"] == "DML"
+
+
+@pytest.mark.parametrize(
+    ("text", "where_it_is"),
+    [
+        ("(float[2,3] d, int64[?] q) {", {"n": "DML", "q": "CPU"}),
+        ("(int64[?] q) <float[2,3] d> {", {"n": "folded", "q": "folded"}),
+        ("(int64[?] q, float[?,?] w) <float[2,3] d> { w = Neg(d)", {"n": "DML", "q": "CPU"}),
+    ],
+    ids=["an output", "the first reader", "the second reader"],
+)
+def test_what_the_file_says_of_a_dequantize_linear_is_not_said_of_its_copies(text, where_it_is):
+    text = text.replace("{", "{ d = DequantizeLinear(x, s)")
+    found = placed(f"(int8[N,3] x, float s) => {text} n = Shape(d) q = Abs(n) }}")
+    assert where(found) | where_it_is == where(found)
+
+
 def test_a_constant_of_a_taken_branch_in_a_graph_of_a_node():
     """Its sizes are those of a Shape, which is folded there."""
     found = placed(

@@ -6,10 +6,10 @@ Runtime.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final
 
-from dmlsplit.descriptors.dims import is_static
+from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.formats.onnx.protobuf import has_graphs
 from dmlsplit.models.graph import Graph, Node
 from dmlsplit.onnxruntime.operator_traits import row_of
@@ -28,29 +28,55 @@ def constant_nodes(graph: Graph) -> None:
 def constant_folding(graph: Graph) -> None:
     """Folds nodes with constant inputs only, and the Shapes of static tensors with the nodes in front that nothing else
     needs."""
+    copies = _reading_copies(graph)
     for node in graph.nodes:
-        if node.index not in graph.folded and _folds(graph, node):
+        if node.index not in graph.folded and _folds(graph, node, copies):
             _fold_producers(graph, node)
             graph.fold(node)
 
 
 def _fold_producers(graph: Graph, node: Node) -> None:
-    """Removes the nodes in front of one that nothing else reads."""
+    """Removes the nodes in front of one that nothing else reads. What a branch folds, it folds before it takes its
+    If's place: the nodes around the If stay."""
+    inside = _is_of_branch(graph, node)
     waiting = list(node.producers)
     while waiting:
         each = waiting.pop()
         read = any(reader is not node for reader in each.readers)
+        read = read or (inside and not _is_of_branch(graph, each))
         if read or each.index in graph.folded or any(value.is_output for value in each.outputs):
             continue
         waiting += each.producers
         graph.fold(each)
 
 
-def _folds(graph: Graph, node: Node) -> bool:
+def _is_of_branch(graph: Graph, node: Node) -> bool:
+    return any(graph.facts.is_of_branch(value.name) for value in node.outputs)
+
+
+def _reading_copies(graph: Graph) -> set[Node]:
+    """The nodes that read a DequantizeLinear which ONNX Runtime adds: each reader but the first has one of its own, and
+    the first where the graph gives the output."""
+    found: set[Node] = set()
+    for node in graph.nodes:
+        for value in node.outputs if node.op_type == "DequantizeLinear" else ():
+            found.update(list(value.readers)[0 if value.is_output else 1 :])
+    return found
+
+
+def _shape_of_input(graph: Graph, node: Node, copies: Container[Node]) -> Shape | None:
+    """The shape of the first input. The file says nothing of what an added DequantizeLinear computes."""
+    value = node.inputs[0]
+    if node in copies and value.producer is not None and value.producer.inputs:
+        value = value.producer.inputs[0]
+    return graph.facts.shape(value.name)
+
+
+def _folds(graph: Graph, node: Node, copies: Container[Node]) -> bool:
     traits = row_of(node.op_type)
     if not node.op_type or traits.random or traits.computed:
         return False
-    if node.op_type == "Shape" and node.inputs and is_static(graph.facts.shape(node.inputs[0].name)):
+    if node.op_type == "Shape" and node.inputs and is_static(_shape_of_input(graph, node, copies)):
         return True
     names = [value.name for value in node.inputs if value.name]
     constant = bool(names) and all(map(graph.facts.is_constant, names))
