@@ -11,7 +11,7 @@ from dmlsplit.library.catalogue import directml_builds
 from dmlsplit.library.errors import HarnessError
 from dmlsplit.library.image import image
 from dmlsplit.library.process import Library
-from tests import oracle
+from tests import oracle, telling_apart
 from tests.directml.compare import compare, representatives, shrunk
 from tests.directml.conftest import COUNT, FRESH
 from tests.directml.generator import descriptor
@@ -49,6 +49,12 @@ def test_the_prediction_is_the_answer(made, library, seed, compared):
         heading = f"{len(tally.disagreements)} disagreements of {COUNT}; repeat with DMLSPLIT_DIRECTML_SEED={seed}"
         pytest.fail("\n".join([heading, *shown]), pytrace=False)
     assert COUNT < 1000 or accepted > LEAST_ACCEPTED
+
+
+def test_what_tells_releases_apart_is_answered_so(made, library):
+    release = next(release for release in dml.releases() if release.name == made.name)
+    descs = telling_apart.read()
+    assert list(library.judge(descs)) == [dml.validate(desc, directml=release).hresult for desc in descs]
 
 
 @pytest.mark.parametrize("name", ["random", "boundary"])
