@@ -191,12 +191,16 @@ class Operator:
 
     @cached_property
     def most_rank(self) -> int | None:
-        """The highest rank of static sizes with which a session is made; None where it was not asked."""
-        ranks = {}
-        for each in self.versions:
-            for variant, (_, cells) in each.row.get("variants", {}).items():
-                if variant.startswith("rank") and each.version <= self.version:
-                    ranks[int(variant[4:])] = cells[self.column]
+        """The highest rank of static sizes with which a session is made; None where it was not asked.
+
+        A version that is older than those that were asked has the rank of the oldest: observed for all on DirectML.
+        """
+        rows = {each.version: each.row.get("variants", {}) for each in self.versions}
+        asked = [version for version in sorted(rows) if any(each.startswith("rank") for each in rows[version])]
+        ranks: dict[int, str] = {}
+        for version in [version for version in asked if version <= self.version] or asked[:1]:
+            cells = {variant: cells for variant, (_, cells) in rows[version].items() if variant.startswith("rank")}
+            ranks |= {int(variant[4:]): each[self.column] for variant, each in cells.items()}
         failing = [rank for rank in sorted(ranks) if ranks[rank] in FAILING]
         return failing[0] - 1 if failing else None
 

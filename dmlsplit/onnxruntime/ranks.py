@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.models.functions import JUDGED
+from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import operator_of
 from dmlsplit.onnxruntime.predict import MAX_RANK
 from dmlsplit.onnxruntime.session_graph import SessionGraph
@@ -44,9 +45,18 @@ class BeyondRank:
 
 
 def beyond_rank(graph: SessionGraph, index: int, opset: int = 0) -> BeyondRank | None:
-    """The rank of a node's tensors that fails session creation; None where none does. `opset`: at another opset."""
+    """The rank of a node's tensors that fails session creation; None where none does. `opset`: at another opset.
+
+    A kernel with an open size, or with sizes that it reads from a computed tensor, is made as the model runs.
+    """
     node = graph.nodes[index].proto
-    shapes = [_static(graph, name) for name in (*node.input, *node.output)]
+    names = [*node.input, *node.output]
+    shapes = [_static(graph, name) for name in names]
+    on_cpu = row_of(node.op_type).cpu_inputs
+    for i, name in enumerate(names):
+        is_open = shapes[i] is None or (i in on_cpu and i < len(node.input))
+        if name and is_open and not graph.is_constant(name):
+            return None
     rank = max((len(shape) for shape in shapes if shape is not None), default=0)
     if rank > MAX_RANK:
         return BeyondRank(graph, index, rank, MAX_RANK)

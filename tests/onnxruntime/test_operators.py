@@ -88,7 +88,8 @@ def test_attributes_send_nodes_to_the_cpu(op_type, opset, attributes, count, fou
 
 
 @pytest.mark.parametrize(
-    ("op_type", "opset", "rank"), [("MatMul", 13, 4), ("Conv", 11, 5), ("Relu", 14, 8), ("Abs", 13, None)]
+    ("op_type", "opset", "rank"),
+    [("MatMul", 13, 4), ("MatMul", 9, 4), ("MaxPool", 8, 5), ("Conv", 11, 5), ("Relu", 14, 8), ("Abs", 13, None)],
 )
 def test_the_highest_rank_of_a_session(op_type, opset, rank):
     assert find_operator("", op_type, opset, NEW).most_rank == rank

@@ -174,6 +174,23 @@ def test_a_constant_of_a_taken_branch(data_type, size, version, session):
     assert found.created is session
 
 
+NINE = "float[2,2,2,2,2,2,3,2,4]"
+
+
+@pytest.mark.parametrize(
+    ("text", "created"),
+    [
+        (f"({NINE} x) => ({NINE} y) {{ y = Relu(x) }}", False),
+        (f"(float[N,2,2,2,2,2,3,2,4] x) => ({NINE} y) {{ y = Relu(x) }}", True),
+        (f"(float[N,2,2,2,2,2,3,2,4] x, {NINE} z) => ({NINE} y) {{ y = Add(x, z) }}", True),
+        (f"({NINE} x, int64[9] s) => (float[?,?,?,?,?,?,?,?,?] y) {{ y = Expand(x, s) }}", True),
+    ],
+    ids=["static", "an open input", "one open input", "a computed size"],
+)
+def test_nine_dimensions_fail_where_all_sizes_are_static(text, created):
+    assert placed(text).created is created
+
+
 def test_a_graph_in_a_node_that_is_folded_is_not_compiled():
     """Nothing reads what the body computes first, which fails a session that has it; a Shape of its Scan is all that
     is read."""

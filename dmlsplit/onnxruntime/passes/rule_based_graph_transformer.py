@@ -33,8 +33,8 @@ RULES: Final[Mapping[str, Rule]] = {
 def remove_noops(graph: Graph) -> None:
     """Removes the nodes that do nothing, except those that compute graph outputs, and those that nothing reads.
 
-    An Identity of a graph output goes if it alone reads its input: the node in front of it computes the graph output
-    then.
+    An Identity of a graph output that nothing else reads goes if it alone reads its input: the node in front of it
+    computes the graph output then.
     """
     instead: dict[Value, Value] = {}
     shared: set[Value] = set()
@@ -53,7 +53,7 @@ def remove_noops(graph: Graph) -> None:
             graph.remove(node)
             continue
         alone = len(source.readers) == 1 and source not in shared and not source.is_output
-        if node.op_type == "Identity" and before is not None and alone:
+        if node.op_type == "Identity" and before is not None and alone and not result.readers:
             graph.remove(node)
             graph.write(before, [result if value is source else value for value in before.outputs])
     for node in dict.fromkeys(undone):

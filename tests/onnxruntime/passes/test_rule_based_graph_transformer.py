@@ -15,6 +15,10 @@ LEFT = {
         "b = Neg(x) c = Abs(b) o = Identity(b)",
         ["b = Neg(x)", "c = Abs(b)", "o = Identity(b)"],
     ),
+    "an Identity that gives an output that is read": (
+        "b = Neg(x) o = Identity(b) c = Abs(o)",
+        ["b = Neg(x)", "o = Identity(b)", "c = Abs(o)"],
+    ),
     "an Identity of what another Identity hands on": (
         "b = Neg(x) c = Identity(b) d = Abs(c) o = Identity(b)",
         ["b = Neg(x)", "d = Abs(b)", "o = Identity(b)"],
