@@ -11,11 +11,20 @@ def identity_elimination(graph: Graph, node: Node) -> Value | None:
 
 
 def eliminate_identities(graph: Graph) -> None:
-    """Removes the Identities whose outputs are no graph outputs."""
+    """Removes the Identities whose outputs are no graph outputs, and whose inputs no graph in a node reads that reads
+    their outputs, too."""
     instead: dict[Value, Value] = {}
+    inside = {node: set(node.captured) for node in graph.nodes if node.captured}
     for node in graph.nodes:
         source = identity_elimination(graph, node) if node.op_type == "Identity" else None
-        if source is not None and not node.outputs[0].is_output:
-            instead[node.outputs[0]] = source
-            graph.remove(node)
+        if source is None or node.outputs[0].is_output:
+            continue
+        source, result = instead.get(source, source), node.outputs[0]
+        within = [inside[reader] for reader in result.readers if result in inside.get(reader, ())]
+        if any(source in captured for captured in within):
+            continue
+        for captured in within:
+            captured.add(source)
+        instead[result] = source
+        graph.remove(node)
     graph.redirect_all(instead)

@@ -46,6 +46,8 @@ def remove_noops(graph: Graph) -> None:
         if source is None:
             continue
         before, result = node.inputs[0].producer, node.outputs[0]
+        if any(result in reader.captured and source in reader.captured for reader in result.readers if reader.captured):
+            continue
         if not any(value.is_output for value in node.outputs):
             instead[result] = source
             shared.add(source)

@@ -31,3 +31,18 @@ def test_graphs_in_nodes_read_what_is_left():
     relu, choice = graph.nodes
     assert {value.name for value in choice.captured}.isdisjoint({"a"})
     assert (list(relu.readers), graph.source("a")) == ([choice], "r")
+
+
+@pytest.mark.parametrize(
+    ("read", "left"),
+    [("r", {"a", "r"}), ("x", {"r", "x"})],
+    ids=["what it reads", "another tensor"],
+)
+def test_a_graph_in_a_node_that_reads_the_input_and_the_output(read, left):
+    """The name cannot be replaced there, and the Identity stays. Observed."""
+    other = "else_branch = e () => (float[?,?] q) { q = Abs(a) }"
+    branches = f"then_branch = t () => (float[?,?] p) {{ p = Add(a, {read}) }}, {other}"
+    graph = graph_of(f"{HEAD} {{ r = Relu(x) a = Identity(r) b = Identity(r) o = If (c) <{branches}> }}")
+    eliminate_identities(graph)
+    assert {value.name for value in graph.nodes[-1].captured} - {"p", "q"} == left
+    assert [node.outputs[0].name for node in graph.nodes[1:-1]] == [name for name in "ab" if name in left]
