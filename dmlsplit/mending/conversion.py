@@ -111,7 +111,8 @@ def _constants(body: _Body) -> dict[str, onnx.TensorProto]:
 
 
 def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
-    """The tensor of a Constant, from whichever attribute holds it; None for another node."""
+    """The tensor of a Constant, from whichever attribute holds it; None for another node, and for an attribute without
+    a type."""
     if node.op_type != "Constant" or domain_of(node) != "" or len(node.attribute) != 1:
         return None
     (given,) = node.attribute
@@ -121,7 +122,8 @@ def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
     numpy_type = _NUMBERS.get(text(given.name))
     if numpy_type is None or given.ref_attr_name:
         return None
-    return numpy_helper.from_array(np.array(helper.get_attribute_value(given), numpy_type))
+    value = helper.get_attribute_value(given)
+    return None if value is None else numpy_helper.from_array(np.array(value, numpy_type))
 
 
 def _is_unchanged(nodes: Iterable[onnx.NodeProto], own: int, wanted: int) -> bool:

@@ -91,6 +91,8 @@ def _operators_in(graph: SessionGraph) -> Iterator[NodeOperators]:
             yield NodeOperators(path, tuple(_submitted(graph, node, node in changed, place.in_graph is True)))
         except NotDescribedError as why:
             yield NodeOperators(path, (), str(why))
+        except (ArithmeticError, LookupError, TypeError, ValueError):  # files say anything: a type, a number, a length
+            yield NodeOperators(path, (), "its attributes or tensors are not what its schema says")
 
 
 def _submitted(graph: SessionGraph, node: Node, is_changed: bool, in_graph: bool) -> Sequence[AnyOperatorDesc]:

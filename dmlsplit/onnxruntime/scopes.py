@@ -136,7 +136,8 @@ def _add_known(scope: Scope, graph: onnx.GraphProto, taken: Callable[[], Names])
     added = False
     for index, node in enumerate(scope.graph.node):
         for _, child in scope.children(index) if node.attribute else ():
-            added |= _add_known(child, _inside(graph.node[index], child), taken)
+            twin_graph = _inside(graph.node[index], child)
+            added |= twin_graph is not None and _add_known(child, twin_graph, taken)
         shaping = row_of(node.op_type).shaping
         if not shaping or domain_of(node) != "" or not _lacks_shape(node, scope):
             continue
@@ -153,13 +154,18 @@ def _add_known(scope: Scope, graph: onnx.GraphProto, taken: Callable[[], Names])
     return added
 
 
-def _inside(node: onnx.NodeProto, scope: Scope) -> onnx.GraphProto:
-    """The graph in the attributes of a node that a scope inside a node like it is of."""
+def _inside(node: onnx.NodeProto, scope: Scope) -> onnx.GraphProto | None:
+    """The graph in the attributes of a node that a scope inside a node like it is of; None where it was taken out,
+    since inference cannot read it."""
     _, name, number = scope.steps[-1]
-    attribute = next(each for each in node.attribute if each.name == name)
-    graphs: list[onnx.GraphProto] = [attribute.g] if attribute.HasField("g") else []
-    graphs.extend(attribute.graphs)
-    return graphs[number]
+    graphs: list[onnx.GraphProto] = []
+    for attribute in node.attribute:
+        if attribute.name == name:
+            graphs += [attribute.g] if attribute.HasField("g") else []
+            graphs.extend(attribute.graphs)
+            break
+    found = graphs[number] if number < len(graphs) else None
+    return found if found is not None and len(found.node) == len(scope.graph.node) else None
 
 
 def _lacks_shape(node: onnx.NodeProto, scope: Scope) -> bool:

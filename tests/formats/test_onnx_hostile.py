@@ -1,9 +1,12 @@
 """ONNX files that are no models, and models that are made to break their reader."""
 
+import contextlib
+
 import pytest
 
+import dmlsplit as dml
 from dmlsplit.formats import onnx as front_end
-from dmlsplit.system.errors import InputError
+from dmlsplit.system.errors import DmlSplitError, InputError
 from tests.formats.split_nodes import read_one, rules
 from tests.models import EQUAL, ints, model, node, value
 
@@ -101,6 +104,31 @@ class TestHostile:
         nodes = [node("ConstantOfShape", ["n"], ["l"]), node("Split", ["x", "l"], ["a", "b"])]
         split = read_one(nodes, [value("x", [4])], initializers=[ints("n", 2**40)])
         assert "node/shape-unknown" in rules(split)
+
+    @pytest.mark.parametrize("op", ["Gemm", "Transpose", "Softmax", "LeakyRelu", "DepthToSpace", "Conv"])
+    @pytest.mark.parametrize("wrong", [b"text", [b"a"], [0, 0], 2**62, None], ids=repr)
+    def test_attributes_that_no_schema_has(self, op, wrong):
+        """Of operators that are described: another type, a length, a number; None stands for a type of 0."""
+        name = {"Gemm": "transA", "Transpose": "perm", "Softmax": "axis", "LeakyRelu": "alpha", "DepthToSpace": "mode"}
+        odd = node(op, ["x", "x"][: 1 + (op in ("Gemm", "Conv"))], ["y"], **{name.get(op, "strides"): wrong or 1})
+        if wrong is None:
+            odd.attribute[0].ClearField("type")
+        shape = [4, 4, 4, 4] if op in ("Conv", "DepthToSpace") else [4, 4]
+        made = model([odd, node("Split", ["x"], ["a", "b"], axis=0)], [value("x", shape)], opset=13)
+        made.graph.output.append(value("y", shape))
+        made.ir_version = 8
+        found = dml.onnxruntime.session(made, "1.24.4")
+        assert found.created is False or "y" in found.nodes
+        made.opset_import[0].version = 23
+        with contextlib.suppress(DmlSplitError):
+            front_end.legalize(made, onnxruntime="1.24.4")
+
+    def test_a_constant_without_a_type_is_not_converted(self):
+        constant = node("Constant", [], ["k"], value_ints=[2, 2])
+        constant.attribute[0].ClearField("type")
+        made = model([constant, node("Split", ["x", "k"], ["a", "b"])], [value("x", [4])], opset=2)
+        with contextlib.suppress(DmlSplitError):
+            front_end.legalize(made, onnxruntime="1.20.1")
 
     def test_constants_in_circles(self):
         nodes = [
