@@ -30,12 +30,18 @@ def constant_nodes(name: str, values: Array, opset: int, taken: Names) -> list[o
     return [_constant(floats, values.astype(np.float64)), cast_node(floats, name, data_type, opset)]
 
 
+_NOT_CAST: Final = frozenset({"COMPLEX64", "COMPLEX128"})
+"""Types that no Cast gives."""
+
+
 def empty_nodes(name: str, data_type: str, sizes: Sequence[int], opset: int, taken: Names) -> list[onnx.NodeProto]:
     """The nodes of a constant without elements; the last one outputs it. CannotMend where the opset has none."""
     kind = onnx.TensorProto.DataType.Value(data_type)
     if opset >= _OF_ANY_TYPE or data_type in _FLOATS:
         value = helper.make_tensor(name, kind, sizes, [])
         return [helper.make_node("Constant", [], [name], name=name, value=value)]
+    if data_type in _NOT_CAST:
+        raise CannotMend(f"it takes a constant of {data_type}, which opset {opset} does not have")
     floats = taken.fresh(f"{name}/float")
     return [*empty_nodes(floats, "FLOAT", sizes, opset, taken), cast_node(floats, name, kind, opset)]
 

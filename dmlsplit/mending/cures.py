@@ -162,13 +162,19 @@ def _max_between(around: Surroundings, place: Place) -> Replacement | None:
     return _between(around, place.tensor, around.readers[place.tensor], "Max")
 
 
+_COMPRESS: Final = 9
+"""The first opset with a Compress."""
+_NO_CONSTANTS: Final = frozenset({"STRING", "COMPLEX64", "COMPLEX128"})
+"""Types of which no opset has a Cast, and older ones no ConstantOfShape."""
+
+
 def _empty_output(around: Surroundings, place: Place) -> Replacement | None:
     """Constants in place of the outputs of a node that have no elements."""
     names = empty_outputs(around, place.node)
     made: list[onnx.NodeProto] = []
     for name in names:
         data_type = around.data_type(name)
-        if data_type is None or data_type == "STRING":
+        if data_type is None or data_type in _NO_CONSTANTS:
             return None
         made += empty_nodes(name, data_type, numbers(around.shape(name)), around.opset, around.taken)
     if around.outputs_of(place.node) != names:
@@ -181,7 +187,7 @@ def _empty_output(around: Surroundings, place: Place) -> Replacement | None:
 def _compressed(around: Surroundings, place: Place) -> Replacement | None:
     """A Compress, which keeps nothing of nothing, behind the outputs of a node that have no elements."""
     names = empty_outputs(around, place.node)
-    if not names or not around.can_be_rewired(place.node):
+    if not names or around.opset < _COMPRESS or not around.can_be_rewired(place.node):
         return None
     renamed = {name: around.fresh(name, "empty") for name in names}
     made = [around.rewired(place.node, {}, renamed)]

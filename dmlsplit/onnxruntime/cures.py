@@ -130,11 +130,14 @@ def _producers(operator: str) -> Places:
 
 
 def _operands(operator: str) -> Places:
-    """The inputs of the node that an operator computes."""
+    """The inputs of the node that an operator computes, also through Identities."""
 
     def found(around: Around[Any], node: int) -> Iterator[Place]:
         for tensor in around.inputs_of(node):
-            if around.op(around.producer(tensor)) == operator:
+            producer = around.producer(tensor)
+            while producer is not None and around.op(producer) == "Identity":  # a session takes those out
+                producer = around.producer(around.inputs_of(producer)[0])
+            if around.op(producer) == operator:
                 yield Place(node, tensor, node)
 
     return found
