@@ -76,11 +76,7 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
         return found
     if found.changes:
         judged = judged.changed(judged.model)
-    try:
-        judged, changes = at_older_opset(source, judged)
-        found.changes += changes
-    except CannotMend as refused:
-        found.left.append(Refusal("", str(refused)))
+    judged = _at_older_opset(found, source, judged)
     judged, changes, refusals = within_ranks(source, judged)
     found.changes += changes
     found.refusals += refusals
@@ -99,6 +95,8 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
         found.changes += right.changes
         found.refusals += right.refusals
         found.unknown += right.unknown
+    if found.changes and not found.refusals:
+        judged = _at_older_opset(found, source, judged)  # new nodes may be of operators that the model did not have
     if not found.refusals:
         found.refusals += dict.fromkeys(Refusal(v.site.path, message) for v in judged.views for message in faults(v))
     elsewhere = (failing_elsewhere(judged.views) or judged.failure) if not found.refusals else ""
@@ -115,6 +113,18 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
         else:
             found.parts = parts
     return found
+
+
+def _at_older_opset(found: Mending, source: SourceModel, judged: JudgedModel) -> JudgedModel:
+    """The model at the opset at which more nodes are on DirectML; where it cannot be moved, `found` says why."""
+    try:
+        judged, changes = at_older_opset(source, judged)
+    except CannotMend as refused:
+        left = Refusal("", str(refused))
+        found.left += [left] if left not in found.left else []
+        return judged
+    found.changes += changes
+    return judged
 
 
 def _rewritten(found: Mending, judged: JudgedModel) -> dict[Place, dict[int, list[onnx.NodeProto]]]:
