@@ -25,7 +25,7 @@ from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.answers import NodeOnRuntime
 from dmlsplit.onnxruntime.findings import GraphFinding
-from dmlsplit.onnxruntime.older_opset import OlderOpset, different_at, older_opset
+from dmlsplit.onnxruntime.older_opset import OlderOpset, different_at, older_opset, types_not_taken_at
 from dmlsplit.onnxruntime.onnx_session import OnnxSession
 from dmlsplit.onnxruntime.predict import placement
 from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank
@@ -133,6 +133,12 @@ class JudgedModel:
         runtime, _ = session_of(self.target)
         options = replace(options_of(self.target), optimization=0)
         return different_at(self._session.graphs(observed(runtime), options), opset)
+
+    def types_not_taken_at(self, opset: int) -> str:
+        """The first node with graphs inside whose types are not taken at another opset, and why; "" for none."""
+        runtime, _ = session_of(self.target)
+        options = replace(options_of(self.target), optimization=0)
+        return types_not_taken_at(self._session.graphs(observed(runtime), options), opset)
 
     @cached_property
     def beyond_rank(self) -> Sequence[tuple[Spot | None, BeyondRank]]:

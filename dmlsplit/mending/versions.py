@@ -55,6 +55,8 @@ def converted(source: SourceModel, judged: JudgedModel, runtime: Runtime) -> lis
     change = Change("", (_NAME,), reason, (f"opset {own}",), (f"opset {wanted}",))
     if wanted < own and not judged.different_at(wanted) and not different_bodies(model, wanted):
         return [*changes, change, *with_older_opset(source, model, wanted, text_of_change)]
+    if why := judged.types_not_taken_at(wanted):  # the converter is not given nodes with graphs
+        raise CannotMend(f"{reason}; {why}")
     _rewrite_judged(source, model, sites, wanted, text_of_change)
     imports = {-1: model.opset_import, **{i: function.opset_import for i, function in enumerate(model.functions)}}
     entries = {i: entry for i, own_imports in imports.items() for entry in own_imports if domain_of(entry) == ""}

@@ -178,6 +178,13 @@ def _form(schema: Any) -> list[tuple[str, object, str]]:
     return [(each.name, each.option, each.type_str) for values in (schema.inputs, schema.outputs) for each in values]
 
 
+def types_at(operator: str, opset: int, inputs: Types, outputs: Types) -> str:
+    """Which tensor of a node is of a type that its operator does not take at an opset; "" where none is known to be."""
+    schema = schema_of(operator, opset)
+    known = [[each or "" for each in types] for types in (inputs, outputs)]
+    return "" if schema is None else next(_types(schema, known[0], known[1]), "")
+
+
 def _types(older: Any, inputs: Types, outputs: Types) -> Iterator[str]:
     """Yields the tensors whose types an older schema does not take."""
     allowed = {each.type_param_str: set(each.allowed_type_strs) for each in older.type_constraints}

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from dmlsplit.formats.onnx.protobuf import domain_of
-from dmlsplit.models.older_schemas import at_older
+from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs
+from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.models.older_schemas import at_older, types_at
 from dmlsplit.onnxruntime.operators import Cell, is_on_dml
 from dmlsplit.onnxruntime.ranks import beyond_rank
 from dmlsplit.onnxruntime.session_graph import SessionGraph
@@ -81,6 +82,17 @@ def _moved(graphs: Sequence[SessionGraph], opset: int) -> tuple[list[tuple[str, 
 def different_at(graphs: Sequence[SessionGraph], opset: int) -> str:
     """The first node that is something else at an older opset, and why; "" where every node means the same there."""
     return next((found for graph in graphs for found in _different(graph, opset)), "")
+
+
+def types_not_taken_at(graphs: Sequence[SessionGraph], opset: int) -> str:
+    """The first node with graphs inside that takes no tensors of its types at another opset; "" where there is none."""
+    for graph in graphs:
+        for index, node in enumerate(graph.nodes):
+            if domain_of(node.proto) == "" and has_graphs(node.proto):
+                why = types_at(text(node.proto.op_type), opset, *graph.types_of_tensors(index))
+                if why:
+                    return f"{graph.path(index)}: {why}"
+    return ""
 
 
 def _different(graph: SessionGraph, opset: int) -> Iterator[str]:

@@ -10,6 +10,7 @@ from onnx.reference import ReferenceEvaluator
 import dmlsplit as dml
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.mending import mended_model
+from dmlsplit.system.errors import NotLegalizedError
 from dmlsplit.targets.target import find_target
 from tests import models
 
@@ -115,3 +116,12 @@ def test_a_model_that_is_not_loaded_goes_to_an_older_opset_without_a_converter(m
         (("older-opset",), ("opset 20",)),
     ]
     assert (opset(written), written.graph) == (20, model.graph)
+
+
+def test_types_that_a_node_with_graphs_does_not_take_are_not_converted():
+    """If 16 outputs BFLOAT16, If 13 does not: the converter is not given it, and would say nothing."""
+    branch = "g () => (bfloat16[2] o, bfloat16[2] p) { o, p = Split<axis=0, num_outputs=2>(x) }"
+    both = f"then_branch = {branch}, else_branch = {branch}"
+    made = f"(bool c, bfloat16[4] x) => (bfloat16[2] y, bfloat16[2] z) {{ y, z = If(c) <{both}> }}"
+    with pytest.raises(NotLegalizedError, match="BFLOAT16"):
+        front_end.legalize(models.text(made, 18), onnxruntime="1.9.0")
