@@ -5,156 +5,32 @@ A target that several builds stand for refuses what all of them refuse.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from dmlsplit.descriptors.any_operator import DATA_TYPE, AnyOperatorDesc
-from dmlsplit.descriptors.descs import BufferTensorDesc, TensorDesc
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.diagnostics import Basis, Severity
-from dmlsplit.descriptors.enums import FeatureLevel, TensorDataType, TensorType
-from dmlsplit.descriptors.location import Step, steps_text
-from dmlsplit.descriptors.schema import Member, OperatorSchema, enumerators, known_operator, operators
-from dmlsplit.rules._examples import F32, tensor
-from dmlsplit.rules._model import Finding, Findings, Rule, type_name
+from dmlsplit.descriptors.enums import FeatureLevel, TensorDataType
+from dmlsplit.descriptors.location import Step
+from dmlsplit.descriptors.schema import Member, enumerators
+from dmlsplit.rules._any_operator import AnyOperatorRule, AnyView, example, steps_to
+from dmlsplit.rules._examples import tensor
+from dmlsplit.rules._model import Finding, Findings, type_name
+from dmlsplit.rules._operator_ends import ends, first_beyond
 from dmlsplit.rules._sources import HEADER, OBSERVED, OURS, Source
 from dmlsplit.rules._windows import WINDOWS, window_sizes
-from dmlsplit.targets.operator_support import OperatorSupport, operator_support, recorded_values
-from dmlsplit.targets.operator_tables import OperatorFacts
+from dmlsplit.targets.operator_support import operator_support, recorded_values
 from dmlsplit.targets.relations import Part, Relation
-from dmlsplit.targets.target import Target
 
 PAGES: Final = Source(
     "the operators' pages, Tensor support", "https://learn.microsoft.com/windows/win32/api/directml/#structures"
 )
 _BEYOND: Final = 100
 """The value that the builds were asked about for all that no enum has."""
-_AT_6_2: Final = FeatureLevel.FL_6_2
-
-
-class AnyView:
-    """An operator, the target, and what the target takes of it."""
-
-    def __init__(self, desc: AnyOperatorDesc, target: Target) -> None:
-        self.desc = desc
-        whole = known_operator(desc.type)
-        assert whole is not None
-        self.schema: OperatorSchema = whole
-        self.members: Mapping[str, Any] = desc.members if desc.operator.whole else _in_their_members(whole, desc)
-        self.target = target
-        self.level = target.feature_level
-        self.support: OperatorSupport = operator_support(whole, target.release or target.feature_level)
-
-    @cached_property
-    def tensor_steps(self) -> list[tuple[tuple[Step, ...], TensorDesc, bool]]:
-        """The tensors that are there, entries of arrays included: where they are, and whether they are outputs."""
-        found: list[tuple[tuple[Step, ...], TensorDesc, bool]] = []
-        for member in self.schema.members:
-            value = self.members.get(member.name)
-            if member.type == "tensor" and value is not None:
-                found.append(((member.name,), value, member.role == "output"))
-            elif member.type == "tensors":
-                entries = enumerate(value or ())
-                found += [((member.name, i), each, member.role == "output") for i, each in entries if each is not None]
-        return found
-
-    @cached_property
-    def tensors(self) -> dict[str, BufferTensorDesc]:
-        """The buffer tensors, by their names in the tables: ATensor, QuantizationTensors[0]."""
-        return {
-            steps_text(steps): tensor.desc
-            for steps, tensor, _ in self.tensor_steps
-            if tensor.type == TensorType.BUFFER and tensor.desc is not None
-        }
-
-    @cached_property
-    def types(self) -> dict[str, int]:
-        """The data types by tensor, and by member of DML_TENSOR_DATA_TYPE."""
-        found = {name: int(desc.data_type) for name, desc in self.tensors.items()}
-        enums = [member.name for member in self.schema.members if member.enum == DATA_TYPE]
-        return found | {name: self.members[name] for name in enums if name in self.members}
-
-    @cached_property
-    def ranks(self) -> dict[str, int]:
-        return {name: desc.dimension_count for name, desc in self.tensors.items()}
-
-    @cached_property
-    def facts(self) -> OperatorFacts | None:
-        """Those of the build that takes the operator, else of the last one that was asked."""
-        found = self.support.facts
-        return next((each for each in found if self._taken(each)), found[-1] if found else None)
-
-    @property
-    def is_whole(self) -> bool:
-        """False where only the tensors are known."""
-        return self.desc.operator.whole
-
-    def _taken(self, facts: OperatorFacts) -> bool:
-        return facts.ranks.has(self.ranks) and all(each.has(self.types) for each in self.type_relations(facts))
-
-    def type_relations(self, facts: OperatorFacts) -> list[Relation]:
-        """The relations that the data types have to be in, by the settings of the attributes."""
-        if not facts.by:
-            return [facts.types]
-        if not self.is_whole:  # what any setting takes
-            every = (facts.types, *facts.by.values())
-            return [next((relation for relation in every if relation.has(self.types)), facts.types)]
-        names = dict.fromkeys(setting.partition("=")[0] for setting in facts.by)
-        return list(dict.fromkeys(facts.by.get(f"{name}={self._setting(name)}", facts.types) for name in names))
-
-    def _setting(self, name: str) -> str:
-        member = self.schema.member(name)
-        value = self.members[name]
-        if member is None or member.type != "enum":
-            return "" if value is None else "given"
-        return next((each for each, number in enumerators(member.enum).items() if number == value), "")
-
-
-def _in_their_members(schema: OperatorSchema, desc: AnyOperatorDesc) -> dict[str, Any]:
-    """The tensors of a descriptor that has them alone, by the members that hold them."""
-    found: dict[str, Any] = {}
-    for role, tensors in (("input", desc.inputs), ("output", desc.outputs)):
-        names = [member.name for member in schema.members if member.role == role and member.type == "tensor"]
-        if len(names) == len(tensors):
-            found |= dict(zip(names, tensors, strict=True))
-    return found
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class AnyOperatorRule(Rule):
-    """A rule of any operator, with a pair of descriptors on the two sides of its boundary.
-
-    `ends`: the call may not return, so that no HRESULT is predicted. `of_tensors`: the check looks at nothing but
-    tensors.
-    """
-
-    bad: Callable[[], AnyOperatorDesc] = lambda: _example("ELEMENT_WISE_ABS")
-    good: Callable[[], AnyOperatorDesc] = lambda: _example("ELEMENT_WISE_ABS")
-    examples_for: FeatureLevel | str = FeatureLevel.FL_6_4
-    ends: bool = False
-    of_tensors: bool = False
-    check: Callable[[AnyView], Findings] = lambda view: iter(())
-
-    def __call__(self, check: Callable[[AnyView], Findings]) -> AnyOperatorRule:
-        return replace(self, check=check)
-
-    @property
-    def target_of_examples(self) -> dict[str, str]:
-        """The keyword of `validate` for `examples_for`."""
-        by = self.examples_for
-        return {"feature_level": str(by)} if isinstance(by, FeatureLevel) else {"directml": by}
-
-
-def _example(operator: str, **members: Any) -> AnyOperatorDesc:
-    """An operator of tensors {1,2,3,4}, if its members say nothing else."""
-    schema = next(each for each in operators() if each.name == operator)
-    given = {m.name: tensor((1, 2, 3, 4)) for m in schema.members if m.type == "tensor" and not m.optional}
-    return AnyOperatorDesc(schema, given | members)
 
 
 def _gather(indices: tuple[int, ...], dimensions: int, axis: int = 3) -> AnyOperatorDesc:
-    return _example(
+    return example(
         "GATHER",
         IndicesTensor=tensor(indices, TensorDataType.UINT32),
         OutputTensor=tensor((1, 2, 3, 2)),
@@ -164,7 +40,7 @@ def _gather(indices: tuple[int, ...], dimensions: int, axis: int = 3) -> AnyOper
 
 
 def _pooling(height: int) -> AnyOperatorDesc:
-    return _example(
+    return example(
         "MAX_POOLING",
         InputTensor=tensor((1, 2, 4, 4)),
         OutputTensor=tensor((1, 2, height, 2)),
@@ -177,13 +53,7 @@ def _pooling(height: int) -> AnyOperatorDesc:
 
 def _reduce(count: int) -> AnyOperatorDesc:
     axes: dict[str, Any] = {"Function": "SUM", "Axes": (3,), "AxisCount": count}
-    return _example("REDUCE", OutputTensor=tensor((1, 2, 3, 1)), **axes)
-
-
-def _steps(name: str, *inside: Step) -> tuple[Step, ...]:
-    """The steps to a tensor of the tables, or to a member of it."""
-    member, _, index = name.partition("[")
-    return (member, int(index[:-1]), *inside) if index else (member, *inside)
+    return example("REDUCE", OutputTensor=tensor((1, 2, 3, 1)), **axes)
 
 
 @AnyOperatorRule(
@@ -193,8 +63,8 @@ def _steps(name: str, *inside: Step) -> tuple[Step, ...]:
     "two builds that say 5_0 have the operators of 5_1.",
     (HEADER, OBSERVED),
     of_tensors=True,
-    bad=lambda: _example("ACTIVATION_GELU"),
-    good=lambda: _example("ACTIVATION_RELU"),
+    bad=lambda: example("ACTIVATION_GELU"),
+    good=lambda: example("ACTIVATION_RELU"),
     examples_for=FeatureLevel.FL_5_0,
 )
 def not_in_target(o: AnyView) -> Findings:
@@ -211,7 +81,7 @@ def not_in_target(o: AnyView) -> Findings:
     "the process; of others they refuse it.",
     (HEADER, OBSERVED),
     ends=True,
-    bad=lambda: _example("REDUCE", Function="SUM", OutputTensor=tensor((1, 2, 3, 1)), Axes=None, AxisCount=1),
+    bad=lambda: example("REDUCE", Function="SUM", OutputTensor=tensor((1, 2, 3, 1)), Axes=None, AxisCount=1),
     good=lambda: _reduce(1),
 )
 def array_null(o: AnyView) -> Findings:
@@ -257,149 +127,7 @@ def _arrays(o: AnyView) -> Iterator[Member]:
     examples_for="1.15.4",
 )
 def ends_the_process(o: AnyView) -> Findings:
-    for operators_of, levels, looks in _ENDS:
-        if o.schema.name in operators_of and o.level in levels and o.support.facts:
-            yield from looks(o)
-
-
-def _gather_ends(o: AnyView) -> Findings:
-    indices, count, axis = o.tensors.get("IndicesTensor"), o.members["IndexDimensions"], o.members["Axis"]
-    if indices is None:
-        return
-    if _beyond(indices, count) is None:
-        if axis + 1 < count <= indices.dimension_count:
-            message = f"is {count}, more than the dimensions up to Axis ({axis}): this build writes before an array"
-            yield Finding("IndexDimensions", message, axis + 1, count)
-        return
-    whole = o.tensors.get("InputTensor")
-    more = _in_use(indices) - count
-    if whole is not None and _in_use(whole) < more <= axis:
-        message = f"is {count}, IndicesTensor has {more} more dimensions: this build writes past an array"
-        yield Finding("IndexDimensions", message, _in_use(indices), count)
-
-
-def _in_use(tensor: BufferTensorDesc) -> int:
-    """The number of dimensions from the first whose size is not 1."""
-    sizes = tensor.sizes or ()
-    return next((len(sizes) - i for i, size in enumerate(sizes) if size != 1), 0)
-
-
-def _index_ends(o: AnyView) -> Findings:
-    indices, count = o.tensors.get("IndicesTensor"), o.members["InputDimensionCount"]
-    sizes = None if indices is None else indices.sizes
-    if sizes and count < sizes[-1] <= len(sizes):
-        message = f"is {sizes[-1]}, InputDimensionCount is {count}: this build reads past an array, or refuses it"
-        yield Finding(("IndicesTensor", "Sizes", len(sizes) - 1), message, count, sizes[-1])
-
-
-def _window_ends(o: AnyView) -> Findings:
-    whole, spatial = o.tensors.get("InputTensor"), o.members["DimensionCount"]
-    if whole is not None and whole.dimension_count > spatial + 2 > 3:
-        count = whole.dimension_count
-        message = f"is {count}, a batch, channels and {spatial} dimensions have windows: this build ends the process"
-        yield Finding(("InputTensor", "DimensionCount"), message, spatial + 2, count)
-
-
-def _beyond(indices: BufferTensorDesc, count: int) -> int | None:
-    """The first dimension before the last `count` whose size is not 1."""
-    sizes = indices.sizes or ()
-    return next((i for i, size in enumerate(sizes[: max(0, len(sizes) - count)]) if size != 1), None)
-
-
-def _block_ends(o: AnyView) -> Findings:
-    size = o.members["BlockSize"]
-    if size and size * size % 2**32 == 0:
-        yield Finding("BlockSize", f"is {size}: its square is 0 in 32 bits, by which this build divides", 65535, size)
-
-
-def _fused_ends(o: AnyView) -> Findings:
-    for member in o.schema.members:
-        value = o.members[member.name]
-        entries = value if isinstance(value, tuple) else (value,)
-        for i, each in enumerate(entries) if member.type in ("operator", "operators") else ():
-            if isinstance(each, AnyOperatorDesc) and each.operator.name == "ACTIVATION_PARAMETERIZED_RELU":
-                message = "ACTIVATION_PARAMETERIZED_RELU has a tensor, which is null in a fused operator"
-                steps = (member.name, i, "Type") if member.type == "operators" else (member.name, "Type")
-                yield Finding(steps, f"{message}: this build ends the process", "an activation without tensors", None)
-
-
-def _fused_ends_in_1_3(o: AnyView) -> Findings:
-    if o.target.release is not None and o.target.release.directml == "1.3.0-dev2":
-        yield from _fused_ends(o)
-
-
-def _null_ends(o: AnyView) -> Findings:
-    for name in ("InputTensor", "ScaleTensor"):
-        if o.members[name] is None:
-            yield Finding(name, "is null, and read before anything is checked: this build ends the process", "a tensor")
-
-
-def _heads_end(o: AnyView) -> Findings:
-    for name in ("HeadCount", "QueryHeadCount", "KeyValueHeadCount"):
-        if o.members.get(name) == 0:
-            yield Finding(name, "is 0, by which this build divides: it ends the process", "at least 1", 0)
-
-
-def _quantization_ends(o: AnyView) -> Findings:
-    whole = o.tensors.get("InputTensor")
-    if whole is None:
-        if o.members["InputTensor"] is None:
-            yield Finding("InputTensor", "is null: this build ends the process", "a tensor", None)
-        return
-    name = "QuantizationTensors[0]"
-    scale = o.tensors.get(name)
-    if scale is None:
-        return
-    if scale.dimension_count > whole.dimension_count:
-        count = scale.dimension_count
-        message = f"is {count}, InputTensor has {whole.dimension_count}: this build ends the process"
-        yield Finding(_steps(name, "DimensionCount"), message, whole.dimension_count, count)
-    elif 0 in (scale.sizes or ()):
-        yield Finding(_steps(name, "Sizes"), "has a 0: this build divides by it", "sizes of at least 1", 0)
-
-
-def _fold_ends(o: AnyView) -> Findings:
-    name = "OutputTensor" if o.schema.name == "FOLD" else "InputTensor"
-    image, spatial = o.tensors.get(name), o.members["DimensionCount"]
-    if image is not None and image.dimension_count == spatial + 1:
-        count = image.dimension_count
-        message = f"is {count}, a batch, channels and {spatial} dimensions are read: this build ends the process"
-        yield Finding((name, "DimensionCount"), message, spatial + 2, count)
-
-
-def _padding_ends(o: AnyView) -> Findings:
-    whole, padded, count = o.tensors.get("InputTensor"), o.tensors.get("OutputTensor"), o.members["DimensionCount"]
-    if whole is not None and padded is not None and padded.dimension_count == whole.dimension_count > count:
-        message = f"is {count}, the tensors have {whole.dimension_count}: this build reads past the paddings"
-        yield Finding("DimensionCount", message, whole.dimension_count, count)
-
-
-_LEVELS: Final = frozenset(FeatureLevel)
-_FROM_6_2: Final = frozenset(level for level in FeatureLevel if level >= _AT_6_2)
-_FROM_4_0: Final = frozenset(level for level in FeatureLevel if level >= FeatureLevel.FL_4_0)
-_UP_TO_2_1: Final = frozenset(level for level in FeatureLevel if level <= FeatureLevel.FL_2_1)
-_FUSING: Final = frozenset(
-    {
-        *("GEMM", "BATCH_NORMALIZATION", "MEAN_VARIANCE_NORMALIZATION", "MEAN_VARIANCE_NORMALIZATION1"),
-        *("ELEMENT_WISE_ADD1", "RNN", "LSTM", "GRU"),
-    }
-)
-_ENDS: Final[tuple[tuple[frozenset[str], frozenset[FeatureLevel], Callable[[AnyView], Findings]], ...]] = (
-    (frozenset({"GATHER"}), _LEVELS, _gather_ends),
-    (frozenset({"SCATTER_ND"}), _LEVELS, _index_ends),
-    (frozenset({"GATHER_ND"}), _UP_TO_2_1, _index_ends),
-    (frozenset({"MAX_POOLING_GRAD"}), _FROM_4_0, _window_ends),
-    (frozenset({"PADDING"}), frozenset(FeatureLevel.parse(each) for each in ("3_1", "4_0", "4_1")), _padding_ends),
-    (frozenset({"DEPTH_TO_SPACE", "DEPTH_TO_SPACE1"}), _LEVELS, _block_ends),
-    (frozenset({"CONVOLUTION"}), _LEVELS, _fused_ends),
-    (_FUSING, _UP_TO_2_1, _fused_ends),
-    (_FUSING, frozenset({FeatureLevel.FL_3_0}), _fused_ends_in_1_3),
-    (frozenset({"ELEMENT_WISE_QUANTIZE_LINEAR"}), _FROM_6_2, _null_ends),
-    (frozenset({"MULTIHEAD_ATTENTION", "MULTIHEAD_ATTENTION1"}), _FROM_6_2, _heads_end),
-    (frozenset({"QUANTIZE", "DEQUANTIZE"}), _LEVELS, _quantization_ends),
-    (frozenset({"FOLD", "UNFOLD"}), _LEVELS, _fold_ends),
-)
-"""Operators, the feature levels at which they do it, and when."""
+    yield from ends(o)
 
 
 @AnyOperatorRule(
@@ -417,7 +145,7 @@ def indices_beyond_dimensions(o: AnyView) -> Findings:
     if o.schema.name != "GATHER" or indices is None:
         return
     count = o.members["IndexDimensions"]
-    i = _beyond(indices, count)
+    i = first_beyond(indices, count)
     if i is not None:
         size = (indices.sizes or ())[i]
         message = f"is {size}, before the last IndexDimensions ({count}): builds refuse it, or end the process"
@@ -429,8 +157,8 @@ def indices_beyond_dimensions(o: AnyView) -> Findings:
     "A tensor that is not optional is a null pointer.",
     "Every build refuses it.",
     (HEADER, OBSERVED),
-    bad=lambda: _example("ELEMENT_WISE_ADD", BTensor=None),
-    good=lambda: _example("ELEMENT_WISE_ADD"),
+    bad=lambda: example("ELEMENT_WISE_ADD", BTensor=None),
+    good=lambda: example("ELEMENT_WISE_ADD"),
 )
 def tensor_missing(o: AnyView) -> Findings:
     for member in o.schema.members:
@@ -445,8 +173,8 @@ def tensor_missing(o: AnyView) -> Findings:
     (OBSERVED, PAGES),
     basis=Basis.OBSERVED,
     of_tensors=True,
-    bad=lambda: _example("ELEMENT_WISE_ACOS", InputTensor=tensor((1, 2, 3, 4), TensorDataType.INT32)),
-    good=lambda: _example("ELEMENT_WISE_ACOS"),
+    bad=lambda: example("ELEMENT_WISE_ACOS", InputTensor=tensor((1, 2, 3, 4), TensorDataType.INT32)),
+    good=lambda: example("ELEMENT_WISE_ACOS"),
 )
 def data_type_not_supported(o: AnyView) -> Findings:
     if o.facts is None:
@@ -465,8 +193,8 @@ def data_type_not_supported(o: AnyView) -> Findings:
     (OBSERVED, PAGES),
     basis=Basis.OBSERVED,
     of_tensors=True,
-    bad=lambda: _example("ELEMENT_WISE_ADD", BTensor=tensor((1, 2, 3, 4), TensorDataType.INT32)),
-    good=lambda: _example("ELEMENT_WISE_ADD"),
+    bad=lambda: example("ELEMENT_WISE_ADD", BTensor=tensor((1, 2, 3, 4), TensorDataType.INT32)),
+    good=lambda: example("ELEMENT_WISE_ADD"),
 )
 def data_type_mismatch(o: AnyView) -> Findings:
     if o.facts is None:
@@ -480,7 +208,7 @@ def data_type_mismatch(o: AnyView) -> Findings:
 
 
 def _type_steps(o: AnyView, name: str) -> tuple[Step, ...]:
-    return _steps(name, "DataType") if name in o.tensors else (name,)
+    return steps_to(name, "DataType") if name in o.tensors else (name,)
 
 
 def _type_text(value: int) -> str:
@@ -495,8 +223,8 @@ def _type_text(value: int) -> str:
     (OBSERVED, PAGES),
     basis=Basis.OBSERVED,
     of_tensors=True,
-    bad=lambda: _example("ACTIVATION_RELU", InputTensor=tensor((1, 2, 3)), OutputTensor=tensor((1, 2, 3))),
-    good=lambda: _example("ACTIVATION_RELU"),
+    bad=lambda: example("ACTIVATION_RELU", InputTensor=tensor((1, 2, 3)), OutputTensor=tensor((1, 2, 3))),
+    good=lambda: example("ACTIVATION_RELU"),
     examples_for=FeatureLevel.FL_2_1,
 )
 def dimension_count_not_supported(o: AnyView) -> Findings:
@@ -505,7 +233,7 @@ def dimension_count_not_supported(o: AnyView) -> Findings:
     for name, allowed in _outside(o.facts.ranks, o.ranks):
         words = ", ".join(map(str, allowed))
         message = f"is {o.ranks[name]}, {o.target.name} takes {words}"
-        yield Finding(_steps(name, "DimensionCount"), message, words, o.ranks[name])
+        yield Finding(steps_to(name, "DimensionCount"), message, words, o.ranks[name])
 
 
 @AnyOperatorRule(
@@ -515,8 +243,8 @@ def dimension_count_not_supported(o: AnyView) -> Findings:
     (OBSERVED, PAGES),
     basis=Basis.OBSERVED,
     of_tensors=True,
-    bad=lambda: _example("ELEMENT_WISE_ADD", BTensor=tensor((2, 3, 4))),
-    good=lambda: _example("ELEMENT_WISE_ADD"),
+    bad=lambda: example("ELEMENT_WISE_ADD", BTensor=tensor((2, 3, 4))),
+    good=lambda: example("ELEMENT_WISE_ADD"),
 )
 def dimension_count_mismatch(o: AnyView) -> Findings:
     if o.facts is None:
@@ -524,7 +252,7 @@ def dimension_count_mismatch(o: AnyView) -> Findings:
     for name, other, allowed in _together(o.facts.ranks, o.ranks):
         words = ", ".join(map(str, allowed)) or "another"
         message = f"is {o.ranks[name]}, {other} has {o.ranks[other]}: {words} goes with it"
-        yield Finding(_steps(name, "DimensionCount"), message, words, o.ranks[name])
+        yield Finding(steps_to(name, "DimensionCount"), message, words, o.ranks[name])
 
 
 @AnyOperatorRule(
@@ -534,8 +262,8 @@ def dimension_count_mismatch(o: AnyView) -> Findings:
     (OBSERVED, PAGES),
     basis=Basis.OBSERVED,
     of_tensors=True,
-    bad=lambda: _example("ELEMENT_WISE_ADD", BTensor=tensor((1, 2, 3, 1))),
-    good=lambda: _example("ELEMENT_WISE_ADD", BTensor=tensor((1, 2, 3, 4), strides=(6, 3, 1, 0))),
+    bad=lambda: example("ELEMENT_WISE_ADD", BTensor=tensor((1, 2, 3, 1))),
+    good=lambda: example("ELEMENT_WISE_ADD", BTensor=tensor((1, 2, 3, 4), strides=(6, 3, 1, 0))),
 )
 def sizes_differ(o: AnyView) -> Findings:
     if o.facts is None or not o.facts.same_sizes or not o.tensors:
@@ -546,7 +274,7 @@ def sizes_differ(o: AnyView) -> Findings:
             continue
         for i, (size, expected) in enumerate(zip(each.sizes, whole.sizes, strict=False)):
             if size != expected:
-                yield Finding(_steps(name, "Sizes", i), f"is {size}, {first} has {expected}", expected, size)
+                yield Finding(steps_to(name, "Sizes", i), f"is {size}, {first} has {expected}", expected, size)
 
 
 def _outside(relation: Relation, values: Mapping[str, int]) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -644,11 +372,11 @@ def value_unchecked(o: AnyView) -> Findings:
 def _padded(mode: str | int) -> AnyOperatorDesc:
     paddings: dict[str, Any] = {"StartPadding": (0, 0, 1, 0), "EndPadding": (0, 0, 1, 0)}
     output = tensor((1, 2, 5, 4))
-    return _example("PADDING", OutputTensor=output, PaddingMode=mode, PaddingValue=0.0, **paddings)
+    return example("PADDING", OutputTensor=output, PaddingMode=mode, PaddingValue=0.0, **paddings)
 
 
 def _cumulated(exclusive: int) -> AnyOperatorDesc:
-    return _example("CUMULATIVE_SUMMATION", Axis=3, AxisDirection="INCREASING", HasExclusiveSum=exclusive)
+    return example("CUMULATIVE_SUMMATION", Axis=3, AxisDirection="INCREASING", HasExclusiveSum=exclusive)
 
 
 def fuses_no_activation(o: AnyView) -> bool:
@@ -704,4 +432,4 @@ def window_size(o: AnyView) -> Findings:
         yield Finding((tensor_name, "Sizes", i), message, expected, actual)
 
 
-__all__ = ["F32", "AnyOperatorRule", "AnyView", "fuses_no_activation"]
+__all__ = ["AnyOperatorRule", "AnyView", "fuses_no_activation"]

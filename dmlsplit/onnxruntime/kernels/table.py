@@ -1,0 +1,76 @@
+"""The operators that the kernels of nodes submit: a row an ONNX operator, a function from a node's facts to
+descriptors.
+
+Tensors have at least four dimensions, with leading 1s; what is broadcast has strides of 0. OWNED_BY_DML, which weights
+in fused graphs have, is left out. Sources: DmlOperator*.cpp and OperatorHelper.cpp of ONNX Runtime; compared with what
+its versions submit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from dmlsplit.onnxruntime.kernels.copies import depth_to_space, expand, gather, moved, pad, slice_, tile, transpose
+from dmlsplit.onnxruntime.kernels.elementwise import (
+    BINARY,
+    ELEMENTWISE,
+    binary,
+    cast,
+    clip,
+    elementwise,
+    pow_,
+    prelu,
+    quick_gelu,
+    round_,
+    where,
+    with_activation,
+)
+from dmlsplit.onnxruntime.kernels.facts import ACTIVATIONS, Kernel
+from dmlsplit.onnxruntime.kernels.products import gemm, matmul, reshaped_gemm
+from dmlsplit.onnxruntime.kernels.reductions import (
+    REDUCE,
+    SOFTMAX,
+    batch_normalization,
+    instance_normalization,
+    layer_normalization,
+    reduce,
+    softmax,
+)
+from dmlsplit.onnxruntime.kernels.windows import conv, lrn, pool, resize
+from dmlsplit.onnxruntime.operator_traits import FUSED_ADD, QUICK_GELU, RESHAPED_GEMM
+
+KERNELS: Final[Mapping[str, Kernel]] = {
+    **dict.fromkeys(ACTIVATIONS, with_activation),
+    **dict.fromkeys(ELEMENTWISE, elementwise),
+    **dict.fromkeys((*BINARY, FUSED_ADD), binary),
+    **dict.fromkeys(("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze"), moved),
+    **dict.fromkeys(("MaxPool", "AveragePool", "GlobalMaxPool", "GlobalAveragePool"), pool),
+    **dict.fromkeys(SOFTMAX, softmax),
+    **dict.fromkeys(REDUCE, reduce),
+    QUICK_GELU: quick_gelu,
+    "Cast": cast,
+    "Round": round_,
+    "PRelu": prelu,
+    "Pad": pad,
+    "Resize": resize,
+    "Tile": tile,
+    "DepthToSpace": depth_to_space,
+    "LayerNormalization": layer_normalization,
+    "InstanceNormalization": instance_normalization,
+    "ConvTranspose": conv,
+    "Pow": pow_,
+    "Where": where,
+    "Clip": clip,
+    "Transpose": transpose,
+    "Expand": expand,
+    "Conv": conv,
+    "Gemm": gemm,
+    "MatMul": matmul,
+    RESHAPED_GEMM: reshaped_gemm,
+    "BatchNormalization": batch_normalization,
+    "LRN": lrn,
+    "Slice": slice_,
+    "Gather": gather,
+}
+"""By ONNX operator; an operator without a row is not judged."""
