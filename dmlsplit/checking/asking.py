@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dmlsplit.checking.results import Judged, Result
 from dmlsplit.descriptors.diagnostics import Report, Severity
@@ -115,7 +115,7 @@ def _accepts(report: Report) -> bool | None:
 def _marked(result: Judged, answer: LibraryAnswer | None, said: tuple[str, str], keep: Callable[[str], bool]) -> Judged:
     """The result with the answer, and with the diagnostic of a rule, if one is given."""
     rule, message = said
-    report = replace(result.report, library=None if answer is None else _json(answer))
+    report = replace(result.report, library=None if answer is None else answer.to_dict())
     if rule:
         line, column = result.position or (None, None)
         found = RULES[rule].diagnostic(Location(), message, line=line, column=column)
@@ -124,16 +124,3 @@ def _marked(result: Judged, answer: LibraryAnswer | None, said: tuple[str, str],
         else:
             report = replace(report, hidden=(*report.hidden, found))
     return result._replace(report=report)
-
-
-def _json(answer: LibraryAnswer) -> dict[str, Any]:
-    """The answer as JSON has it."""
-    return {
-        "build": answer.build,
-        "accepted": answer.accepted,
-        "hresult": None if answer.hresult is None else f"0x{answer.hresult:08X}",
-        "call": answer.call,
-        "node": answer.node,
-        "ended_the_process": answer.ended_the_process,
-        "reason": answer.reason,
-    }

@@ -63,6 +63,18 @@ class LibraryAnswer:
         """Whether every call succeeded."""
         return self.hresult == 0
 
+    def to_dict(self) -> dict[str, object]:
+        """The JSON form of what was asked of CreateOperator, or of the call that failed."""
+        return {
+            "build": self.build,
+            "accepted": self.accepted,
+            "hresult": None if self.hresult is None else f"0x{self.hresult:08X}",
+            "call": self.call,
+            "node": self.node,
+            "ended_the_process": self.ended_the_process,
+            "reason": self.reason,
+        }
+
 
 def build_of(directml: DirectMLLike = None) -> Build:
     """The build of a name; without a name, the newest build that is here and can be asked.

@@ -161,6 +161,11 @@ class Operation(NamedTuple):
 _ONE: Final = {"input": "InputTensor", "output": "OutputTensor"}
 _OF_ONE: Final = {"a": "InputTensor", "output": "OutputTensor"}
 _TWO: Final = {"a": "ATensor", "b": "BTensor", "output": "OutputTensor"}
+_FILTERED: Final = {"input": "InputTensor", "filter": "FilterTensor", "bias": "BiasTensor", "output": "OutputTensor"}
+_GATHERED: Final = {"input": "InputTensor", "indices": "IndicesTensor", "output": "OutputTensor"}
+_SCATTERED: Final = {**_GATHERED, "updates": "UpdatesTensor"}
+_QUANTIZED: Final = {**_ONE, "scale": "ScaleTensor", "zeroPoint": "ZeroPointTensor"}
+_NORMALIZED: Final = {**_ONE, "scale": "ScaleTensor", "bias": "BiasTensor"}
 _RECURRENT: Final = {
     "input": "InputTensor",
     "weight": "WeightTensor",
@@ -176,24 +181,17 @@ WEBNN: Final[Mapping[str, Operation]] = {
     "argMin": Operation("ARGMIN", _ONE),
     "batchNormalization": Operation(
         "BATCH_NORMALIZATION",
-        {
-            "input": "InputTensor",
-            "mean": "MeanTensor",
-            "variance": "VarianceTensor",
-            "scale": "ScaleTensor",
-            "bias": "BiasTensor",
-            "output": "OutputTensor",
-        },
+        {**_NORMALIZED, "mean": "MeanTensor", "variance": "VarianceTensor"},
     ),
     "cast": Operation("CAST", _ONE),
     "clamp": Operation("ELEMENT_WISE_CLIP1", _ONE),
     "conv2d": Operation(
         "CONVOLUTION",
-        {"input": "InputTensor", "filter": "FilterTensor", "bias": "BiasTensor", "output": "OutputTensor"},
+        _FILTERED,
     ),
     "convTranspose2d": Operation(
         "CONVOLUTION",
-        {"input": "InputTensor", "filter": "FilterTensor", "bias": "BiasTensor", "output": "OutputTensor"},
+        _FILTERED,
     ),
     "cumulativeSum": Operation("CUMULATIVE_SUMMATION", _ONE),
     "add": Operation("ELEMENT_WISE_ADD", _TWO),
@@ -232,29 +230,17 @@ WEBNN: Final[Mapping[str, Operation]] = {
     "tan": Operation("ELEMENT_WISE_TAN", _ONE),
     "dequantizeLinear": Operation(
         "ELEMENT_WISE_DEQUANTIZE_LINEAR",
-        {
-            "input": "InputTensor",
-            "scale": "ScaleTensor",
-            "zeroPoint": "ZeroPointTensor",
-            "output": "OutputTensor",
-        },
+        _QUANTIZED,
     ),
     "quantizeLinear": Operation(
         "ELEMENT_WISE_QUANTIZE_LINEAR",
-        {
-            "input": "InputTensor",
-            "scale": "ScaleTensor",
-            "zeroPoint": "ZeroPointTensor",
-            "output": "OutputTensor",
-        },
+        _QUANTIZED,
     ),
     "elu": Operation("ACTIVATION_ELU", _ONE),
     "expand": Operation("ELEMENT_WISE_IDENTITY", _ONE),
-    "gather": Operation("GATHER", {"input": "InputTensor", "indices": "IndicesTensor", "output": "OutputTensor"}),
-    "gatherElements": Operation(
-        "GATHER_ELEMENTS", {"input": "InputTensor", "indices": "IndicesTensor", "output": "OutputTensor"}
-    ),
-    "gatherND": Operation("GATHER_ND1", {"input": "InputTensor", "indices": "IndicesTensor", "output": "OutputTensor"}),
+    "gather": Operation("GATHER", _GATHERED),
+    "gatherElements": Operation("GATHER_ELEMENTS", _GATHERED),
+    "gatherND": Operation("GATHER_ND1", _GATHERED),
     "gelu": Operation("ACTIVATION_GELU", _ONE),
     "gemm": Operation("GEMM", {"a": "ATensor", "b": "BTensor", "c": "CTensor", "output": "OutputTensor"}),
     "gru": Operation(
@@ -266,11 +252,11 @@ WEBNN: Final[Mapping[str, Operation]] = {
     "hardSwish": Operation("ACTIVATION_HARD_SWISH", _ONE),
     "instanceNormalization": Operation(
         "MEAN_VARIANCE_NORMALIZATION1",
-        {"input": "InputTensor", "scale": "ScaleTensor", "bias": "BiasTensor", "output": "OutputTensor"},
+        _NORMALIZED,
     ),
     "layerNormalization": Operation(
         "MEAN_VARIANCE_NORMALIZATION1",
-        {"input": "InputTensor", "scale": "ScaleTensor", "bias": "BiasTensor", "output": "OutputTensor"},
+        _NORMALIZED,
     ),
     "leakyRelu": Operation("ACTIVATION_LEAKY_RELU", _ONE),
     "linear": Operation("ACTIVATION_LINEAR", _ONE),
@@ -309,21 +295,11 @@ WEBNN: Final[Mapping[str, Operation]] = {
     "reverse": Operation("SLICE1", _ONE),
     "scatterElements": Operation(
         "SCATTER_ELEMENTS",
-        {
-            "input": "InputTensor",
-            "indices": "IndicesTensor",
-            "updates": "UpdatesTensor",
-            "output": "OutputTensor",
-        },
+        _SCATTERED,
     ),
     "scatterND": Operation(
         "SCATTER_ND",
-        {
-            "input": "InputTensor",
-            "indices": "IndicesTensor",
-            "updates": "UpdatesTensor",
-            "output": "OutputTensor",
-        },
+        _SCATTERED,
     ),
     "sigmoid": Operation("ACTIVATION_SIGMOID", _ONE),
     "slice": Operation("SLICE1", _ONE),
