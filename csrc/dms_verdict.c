@@ -25,8 +25,33 @@ static bool comes_before(const dms_judged *o, dms_member tensor, uint64_t part, 
     return index + 1 < o->index + 1;
 }
 
+static void describe(const dms_judged *o, dmlsplit_verdict *found)
+{
+    const bool in_tensor = o->member != NO_MEMBER || o->part != DMLSPLIT_WHOLE || o->tensor == INPUT_TENSOR || o->tensor == OUTPUT_TENSOR;
+    found->rule = o->rule;
+    found->tensor = o->rule == NULL || !in_tensor ? "" : member_names[o->tensor];
+    found->member = o->rule == NULL ? "" : member_names[in_tensor ? o->member : o->tensor];
+    found->part = o->rule == NULL ? DMLSPLIT_WHOLE : o->part;
+    found->index = o->rule == NULL ? DMLSPLIT_NO_DIMENSION : o->index;
+}
+
+#ifdef DMS_TESTING
+void (*dms_each_fault)(const dmlsplit_verdict *fault);
+
+static void show(dms_judged fault)
+{
+    dmlsplit_verdict found;
+    describe(&fault, &found);
+    if (dms_each_fault != NULL)
+        dms_each_fault(&found);
+}
+#endif
+
 void dms_found(dms_judged *o, const char *rule, bool refused, dms_member tensor, uint64_t part, dms_member inside, uint32_t index)
 {
+#ifdef DMS_TESTING
+    show((dms_judged){.rule = rule, .tensor = tensor, .part = part, .member = inside, .index = index});
+#endif
     o->refused |= refused;
     if (!comes_before(o, tensor, part, inside, index))
         return;
@@ -170,10 +195,8 @@ static void compare_part(dms_judged *o, const dms_place *at, const DML_BUFFER_TE
     if ((o->whole_spoilt & needed) != 0 || (o->spoilt & AXIS) != 0)
         return;
     for (uint32_t d = 0; d < part->DimensionCount && d < whole->DimensionCount; d++)
-        if (d != o->op.axis && part->Sizes[d] != whole->Sizes[d]) {
+        if (d != o->op.axis && part->Sizes[d] != whole->Sizes[d])
             dms_found_in_entry(o, at, RULE("size-mismatch"), SIZES_MEMBER, d);
-            break;                      /* in descriptor order none comes before the first */
-        }
 }
 
 /* The aspects that the crash spoils there. */
@@ -231,15 +254,10 @@ static dmlsplit_status answer(dms_judged *o, uint32_t target_number, dmlsplit_ve
         return DMLSPLIT_UNKNOWN_TARGET;
     o->counts = o->op.split ? o->by->split_counts : o->by->join_counts;
     judge(o);
-    const bool in_tensor = o->member != NO_MEMBER || o->part != DMLSPLIT_WHOLE || o->tensor == INPUT_TENSOR || o->tensor == OUTPUT_TENSOR;
     found.ok = o->rule == NULL;
     found.crashes = o->crashes;
     found.hresult = o->crashes || !o->refused ? 0 : o->by->invalid_argument;
-    found.rule = o->rule;
-    found.tensor = o->rule == NULL || !in_tensor ? "" : member_names[o->tensor];
-    found.member = o->rule == NULL ? "" : member_names[in_tensor ? o->member : o->tensor];
-    found.part = o->rule == NULL ? DMLSPLIT_WHOLE : o->part;
-    found.index = o->rule == NULL ? DMLSPLIT_NO_DIMENSION : o->index;
+    describe(o, &found);
     dms_give_struct(verdict, verdict->struct_size, &found, sizeof found);
     return DMLSPLIT_OK;
 }

@@ -128,6 +128,11 @@ typedef struct dms_place {
 /* Keeps the first fault in descriptor order; of two at one place the first found. refused: not by what a build accepts although it is unsafe. */
 void dms_found(dms_judged *o, const char *rule, bool refused, dms_member tensor, uint64_t part, dms_member inside, uint32_t index);
 
+#ifdef DMS_TESTING
+/* Called with every fault as it is found; may be NULL. Of the verdict only the rule and the place are set. */
+extern void (*dms_each_fault)(const dmlsplit_verdict *fault);
+#endif
+
 static inline void dms_found_in_entry(dms_judged *o, const dms_place *at, const char *rule, dms_member inside, uint32_t index)
 {
     dms_found(o, rule, true, at->tensor, at->part, inside, index);

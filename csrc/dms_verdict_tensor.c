@@ -7,31 +7,43 @@ static void unsafe(dms_judged *o, const dms_place *at, const char *rule, dms_mem
     dms_found(o, rule, false, at->tensor, at->part, inside, DMLSPLIT_NO_DIMENSION);
 }
 
-static void judge_strides(dms_judged *o, const dms_place *at, const DML_BUFFER_TENSOR_DESC *t, uint64_t count, uint64_t extent, uint32_t *spoilt)
+/* Whether two dimensions of more than one element have one stride: d, and one before it. */
+static bool repeats_a_stride(const DML_BUFFER_TENSOR_DESC *t, uint32_t d)
 {
-    const bool nested = dms_is_nested(t);
-    for (uint32_t d = 0; d < t->DimensionCount && !nested; d++)
+    for (uint32_t e = 0; e < d && t->Sizes[d] > 1; e++)
+        if (t->Sizes[e] > 1 && t->Strides[e] == t->Strides[d])
+            return true;
+    return false;
+}
+
+static void judge_strides(dms_judged *o, const dms_place *at, const DML_BUFFER_TENSOR_DESC *t, uint32_t *spoilt)
+{
+    for (uint32_t d = 0; d < t->DimensionCount; d++)
         if (t->Strides[d] == 0 && t->Sizes[d] > 1) {
             dms_found_in_entry(o, at, "tensor/output-stride-zero", STRIDES_MEMBER, d);
             *spoilt |= LAYOUT;
         }
-    for (uint32_t d = 1; d < t->DimensionCount && !nested && (*spoilt & LAYOUT) == 0; d++)
-        for (uint32_t e = 0; e < d && t->Sizes[d] > 1; e++)
-            if (t->Sizes[e] > 1 && t->Strides[e] == t->Strides[d]) {
-                dms_found_in_entry(o, at, "tensor/output-strides-equal", STRIDES_MEMBER, d);
-                *spoilt |= LAYOUT;
-                break;
-            }
-    if ((*spoilt & LAYOUT) == 0 && count > extent) {
+    if ((*spoilt & LAYOUT) != 0)
+        return;
+    for (uint32_t d = 1; d < t->DimensionCount; d++)
+        if (repeats_a_stride(t, d)) {
+            dms_found_in_entry(o, at, "tensor/output-strides-equal", STRIDES_MEMBER, d);
+            *spoilt |= LAYOUT;
+        }
+}
+
+/* Judges the places of an output's elements, where its strides by themselves are right. */
+static void judge_span(dms_judged *o, const dms_place *at, const DML_BUFFER_TENSOR_DESC *t, uint64_t count, uint64_t extent, uint32_t *spoilt)
+{
+    if (count > extent) {
         dms_found_in(o, at, "tensor/output-span-too-small", STRIDES_MEMBER);
         *spoilt |= LAYOUT;
-    }
-    if ((*spoilt & (LAYOUT | DATA_TYPE)) == 0 && count > dms_counted_extent(o->by->arithmetic, t, extent)) {
+    } else if ((*spoilt & DATA_TYPE) == 0 && count > dms_counted_extent(o->by->arithmetic, t, extent)) {
         dms_found_in(o, at, "tensor/output-span-wraps", STRIDES_MEMBER);
         *spoilt |= LAYOUT | SPAN;
-    }
-    if ((*spoilt & LAYOUT) == 0 && !nested && dms_elements_overlap(t))
+    } else if (!dms_is_nested(t) && dms_elements_overlap(t)) {
         unsafe(o, at, "tensor/output-elements-overlap", STRIDES_MEMBER);
+    }
 }
 
 static void judge_total(dms_judged *o, const dms_place *at, const DML_BUFFER_TENSOR_DESC *t, uint64_t extent, uint32_t *spoilt)
@@ -58,10 +70,13 @@ static void judge_total(dms_judged *o, const dms_place *at, const DML_BUFFER_TEN
 /* Judges the members behind Sizes, of a tensor whose members up to there are as *spoilt says; count: its elements, where Sizes are not spoilt. */
 static void judge_memory(dms_judged *o, const dms_place *at, const DML_BUFFER_TENSOR_DESC *t, uint64_t count, uint32_t *spoilt)
 {
+    const bool has_layout = at->is_output && t->Strides != NULL;
+    if ((*spoilt & (DIMENSIONS | POSITIVE)) == 0 && has_layout)
+        judge_strides(o, at, t, spoilt);
     if ((*spoilt & (DIMENSIONS | POSITIVE | ELEMENT_COUNT)) == 0) {
         const uint64_t extent = dms_exact_extent(t, count);
-        if (at->is_output && t->Strides != NULL)
-            judge_strides(o, at, t, count, extent, spoilt);
+        if ((*spoilt & LAYOUT) == 0 && has_layout)
+            judge_span(o, at, t, count, extent, spoilt);
         if ((*spoilt & DATA_TYPE) == 0)
             judge_total(o, at, t, extent, spoilt);
     }

@@ -59,7 +59,19 @@ def library(tmp_path_factory):
     path = tmp_path_factory.mktemp("verdict") / "libverdict.so"
     names = ("dms_verdict*.c", "dms_overlap.c", "dms_text.c")
     sources = [source for name in names for source in (ROOT / "csrc").glob(name)]
-    command = ["cc", "-std=c11", "-O2", "-shared", "-fPIC", "-I", ROOT / "include", "-o", path, *sources]
+    command = [
+        "cc",
+        "-std=c11",
+        "-O2",
+        "-DDMS_TESTING",
+        "-shared",
+        "-fPIC",
+        "-I",
+        ROOT / "include",
+        "-o",
+        path,
+        *sources,
+    ]
     subprocess.run(command, check=True, timeout=300)
     found = ctypes.CDLL(str(path))
     found.dmlsplit_verdict_path.restype = ctypes.c_size_t
@@ -67,8 +79,11 @@ def library(tmp_path_factory):
     return found
 
 
+EachFault = ctypes.CFUNCTYPE(None, ctypes.POINTER(Verdict))
+
+
 def answers(library, desc, numbers):
-    """What C says of a descriptor by each target: ok, HRESULT or None, rule and path of the first fault."""
+    """What C says of a descriptor by each target: ok, HRESULT or None, rule and path of the first fault, and of all."""
     struct = cstruct.write(desc)
     judge = (
         library.dmlsplit_validate_split
@@ -76,18 +91,26 @@ def answers(library, desc, numbers):
         else library.dmlsplit_validate_join
     )
     verdict, text = Verdict(ctypes.sizeof(Verdict)), ctypes.create_string_buffer(100)
+    faults = []
+
+    def rule_and_path(verdict):
+        library.dmlsplit_verdict_path(verdict, text, ctypes.c_size_t(100))
+        return (verdict.contents.rule or b"").decode(), text.value.decode()
+
+    note = EachFault(lambda fault: faults.append(rule_and_path(fault)))
+    hook = ctypes.c_void_p.in_dll(library, "dms_each_fault")
+    hook.value = ctypes.cast(note, ctypes.c_void_p).value
     for number in numbers:
+        faults.clear()
         assert judge(ctypes.c_void_p(struct.address), ctypes.c_uint32(number), ctypes.byref(verdict)) == 0
-        library.dmlsplit_verdict_path(ctypes.byref(verdict), text, ctypes.c_size_t(100))
         hresult = None if verdict.crashes else verdict.hresult
-        yield bool(verdict.ok), hresult, (verdict.rule or b"").decode(), text.value.decode()
+        yield bool(verdict.ok), hresult, rule_and_path(ctypes.pointer(verdict)), sorted(faults)
 
 
 def expected(desc, by):
     report = evaluate(desc, target_of(by))
-    faults = [d for d in report.diagnostics if d.severity is Severity.ERROR]
-    first = (faults[0].rule, str(faults[0].location)) if faults else ("", "")
-    return report.ok, report.hresult, *first
+    faults = [(d.rule, str(d.location)) for d in report.diagnostics if d.severity is Severity.ERROR]
+    return report.ok, report.hresult, faults[0] if faults else ("", ""), sorted(faults)
 
 
 def numbers_of(library, targets):
@@ -181,4 +204,4 @@ def test_both_examples_of_every_rule(library, rule):
         assert found == []
     target = [dml.find_release(rule.examples_for) if isinstance(rule.examples_for, str) else rule.examples_for]
     if is_struct(rule.bad()):
-        assert rule.id in [answer[2] for answer in answers(library, rule.bad(), numbers_of(library, target))]
+        assert rule.id in [first for _, _, (first, _), _ in answers(library, rule.bad(), numbers_of(library, target))]

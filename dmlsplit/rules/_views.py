@@ -46,7 +46,7 @@ class Aspect(enum.Enum):
 
 DIMENSIONS: Final = frozenset({Aspect.DESC, Aspect.DIMENSION_COUNT, Aspect.SIZES})
 LAYOUT_SIZES: Final = DIMENSIONS | {Aspect.COMPLETE, Aspect.POSITIVE}
-EXTENT: Final = LAYOUT_SIZES | {Aspect.DATA_TYPE, Aspect.STRIDES}
+EXTENT: Final = LAYOUT_SIZES | {Aspect.DATA_TYPE, Aspect.STRIDES, Aspect.ELEMENT_COUNT}
 
 
 class TensorView:

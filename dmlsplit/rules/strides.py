@@ -14,6 +14,7 @@ from dmlsplit.rules._sources import BUFFER_DESC, HEADER, OBSERVED, OURS, STRIDES
 from dmlsplit.rules._views import DIMENSIONS, LAYOUT_SIZES, Aspect, TensorView
 
 _LAYOUT: Final = LAYOUT_SIZES | {Aspect.STRIDES_GIVEN, Aspect.STRIDES, Aspect.LAYOUT, Aspect.OUTPUT}
+_PLACES: Final = _LAYOUT | {Aspect.ELEMENT_COUNT}
 _OVERLAP: Final = "A dispatch writes overlapping elements in no promised order, so that the result is a race on a GPU."
 # Neither nested nor dense, and too large for the search: 537,600 elements over more than 4 * 10^9 places.
 _UNDECIDED: Final = (8, 7, 8, 10, 10, 12), (71189247, 86866478, 130923340, 126580591, 107794138, 14629924)
@@ -100,7 +101,7 @@ def output_strides_equal(t: TensorView) -> Findings:
     "a test for overlap.",
     basis=Basis.OBSERVED,
     sources=(OBSERVED,),
-    needs=_LAYOUT,
+    needs=_PLACES,
     spoils={Aspect.LAYOUT},
     bad=lambda: eg.copy_to((1, 1, 3, 4), strides=(0, 0, 2, 1)),
     good=lambda: eg.copy_to((1, 1, 3, 4), strides=(0, 0, 4, 1)),
@@ -120,7 +121,7 @@ def output_span_too_small(t: TensorView) -> Findings:
     "extent has a legal total anyway.",
     basis=Basis.OBSERVED,
     sources=(OBSERVED,),
-    needs=_LAYOUT | {Aspect.DATA_TYPE},
+    needs=_PLACES | {Aspect.DATA_TYPE},
     spoils={Aspect.LAYOUT, Aspect.SPAN},
     limit=True,
     bad=lambda: eg.copy_to((1, 1, 2, 2), strides=(0, 0, 2**32 - 1, 1), total_tensor_size_in_bytes=16),
@@ -142,7 +143,7 @@ def output_span_wraps(t: TensorView) -> Findings:
     "{1,1,4,3} with strides {1,1,2,3} is one. " + _OVERLAP,
     basis=Basis.OURS,
     sources=(OURS, OBSERVED),
-    needs=_LAYOUT,
+    needs=_PLACES,
     spoils={Aspect.LAYOUT},
     bad=lambda: eg.copy_to((1, 1, 4, 3), strides=(1, 1, 2, 3)),
     good=lambda: eg.copy_to((1, 1, 3, 2), strides=(1, 1, 2, 3)),
@@ -160,7 +161,7 @@ def output_elements_overlap(t: TensorView) -> Findings:
     severity=Severity.WARNING,
     basis=Basis.OURS,
     sources=(OURS,),
-    needs=_LAYOUT,
+    needs=_PLACES,
     spoils={Aspect.LAYOUT},
     bad=lambda: eg.copy_to(_UNDECIDED[0], TensorDataType.UINT8, strides=_UNDECIDED[1]),
     good=lambda: eg.copy_to((1, 1, 3, 2), strides=(1, 1, 2, 3)),
