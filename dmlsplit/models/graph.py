@@ -137,6 +137,17 @@ class Facts(Protocol):
     def reshapes_products(self) -> bool:
         """Whether a MatMul of more than two dimensions becomes a Gemm between two Reshapes."""
 
+    @property
+    def makes_gelus(self) -> bool:
+        """Whether an operator Gelu replaces the nodes that compute one."""
+
+    @property
+    def fuses_reshapes(self) -> bool:
+        """Whether the shape that a Concat computes for a Reshape becomes a constant."""
+
+    def has_cpu_kernel(self, index: int) -> bool:
+        """Whether the CPU has a kernel for the node of an index."""
+
 
 class Graph:
     """The nodes of one graph; `facts` are about their tensors."""
@@ -147,6 +158,8 @@ class Graph:
         """The names with known elements: initializers and folded tensors."""
         self.folded: set[int] = set()
         """The indices of the nodes that constants replaced."""
+        self.replaced: set[int] = set()
+        """The indices of the nodes that have another operator than in the file."""
         self._instead: dict[str, str] = {}
         """Maps a name to the name that is read instead."""
         self.values: dict[str, Value] = {name: Value(name, is_output=True) for name in outputs}
@@ -271,6 +284,13 @@ class Graph:
         node.doubts |= after.doubts
         node.index = after.index
         node.number = self.new_number()
+
+    def become(self, node: Node, proto: onnx.NodeProto, inputs: Sequence[Value]) -> None:
+        """Replaces the operator of a node, and its inputs."""
+        self.replaced.add(node.index)
+        node.proto, node.op_type = proto, proto.op_type
+        node.number = self.new_number()
+        self.read(node, inputs)
 
     def insert(self, node: Node, op_type: str, inputs: Sequence[Value]) -> Node:
         """Inserts a node of another operator before `node`, and returns it. It stands for the same node of the

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import json
 import lzma
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -57,6 +57,7 @@ FAILING: Final = frozenset({Cell.FAILS, Cell.FAILS_WITH_CPU, Cell.NO_KERNEL})
 ON_BOTH: Final = frozenset({Cell.EXPANDED, Cell.EXPANDED_WITH_COPIES})
 EXPANDED: Final = ON_BOTH | {Cell.EXPANDED_ON_DML, Cell.EXPANDED_ON_CPU}
 """Operators that others stand for: which ones depends on the model's opset."""
+_WITHOUT_CPU: Final = EXPANDED | {Cell.FUSED, Cell.DML, Cell.FAILS, Cell.NO_KERNEL}
 _OF_DIFFERENT_TYPES: Final = frozenset({"If"})
 _FUSED: Final = frozenset({Cell.FUSED, Cell.FUSED_WITH_CPU, Cell.EXPANDED_ON_DML})
 _CONTRIBUTED: Final = 1
@@ -117,8 +118,10 @@ class Operator:
             self._answers[place] = self._cells.get(place) or self._concluded(types)
         cell = self._answers[place]
         if cell in EXPANDED and opset not in (None, self.version):
-            cells = self.row.get("opsets", {}).get(",".join(map(str, types)), {}).get(str(opset), "")
-            return _known(cells[self.column : self.column + 1])
+            rows: Mapping[str, Mapping[str, str]] = self.row.get("opsets", {})
+            own = rows.get(",".join(map(str, types)))
+            cells = [each.get(str(opset), "") for each in ([own] if own is not None else rows.values())]
+            return _only({_known(each[self.column : self.column + 1]) for each in cells})
         return cell
 
     @cached_property
@@ -127,8 +130,8 @@ class Operator:
 
     def _concluded(self, types: Types) -> Cell | None:
         """The answer about types that were not asked together, or are not known."""
-        if set(self._cells.values()) == {Cell.NO_KERNEL}:
-            return Cell.NO_KERNEL
+        if (of_all := _only(set(self._cells.values()))) is Cell.NO_KERNEL or of_all in ON_BOTH:
+            return of_all
         if None in types:
             rows = self._cells.items()
             found = {c for row, c in rows if all(e in (None, own) for e, own in zip(types, row, strict=True))}
@@ -203,6 +206,11 @@ class Operator:
             ranks |= {int(variant[4:]): each[self.column] for variant, each in cells.items()}
         failing = [rank for rank in sorted(ranks) if ranks[rank] in FAILING]
         return failing[0] - 1 if failing else None
+
+
+def _only(cells: Set[Cell | None]) -> Cell | None:
+    """The one answer of all; EXPANDED where copies are made for some, None where they differ more."""
+    return next(iter(cells)) if len(cells) == 1 else Cell.EXPANDED if cells and cells <= ON_BOTH else None
 
 
 def _known(cell: str) -> Cell | None:
@@ -305,6 +313,11 @@ def operators() -> Collection[str]:
 def is_on_dml(cell: Cell) -> bool:
     """Whether DirectML has a kernel, one that fails session creation among them."""
     return cell in ON_DML or cell in (Cell.FAILS, Cell.FAILS_WITH_CPU, Cell.EXPANDED_ON_DML)
+
+
+def is_on_cpu_too(cell: Cell) -> bool:
+    """Whether the CPU has a kernel, beside DirectML or alone."""
+    return cell not in _WITHOUT_CPU
 
 
 def is_fused(cell: Cell) -> bool:

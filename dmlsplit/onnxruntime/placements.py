@@ -5,15 +5,17 @@ Source: fallback_cpu_capability.cc, transformer_memcpy.cc and inference_session.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Final, NamedTuple
 
 from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs
 from dmlsplit.models.graph import Node, Value
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
+from dmlsplit.onnxruntime.expansion import Body, body_of
 from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
 from dmlsplit.onnxruntime.operator_traits import row_of
-from dmlsplit.onnxruntime.operators import ON_BOTH, Cell, find_operator, is_on_dml, operator_of
+from dmlsplit.onnxruntime.operators import ON_BOTH, Cell, asked, find_operator, is_on_dml, operator_of
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
 from dmlsplit.verdicts.model_placements import Failed, FusedSize, NodePlacement, Provider, SessionAnswer, Why
@@ -105,47 +107,112 @@ def _why(graph: SessionGraph, index: int, cell: Cell) -> tuple[Why, int | None]:
 # Copies and capture.
 
 
+class _Step(NamedTuple):
+    """A node in the copies between devices: what it reads and writes, each tensor with the provider of its memory."""
+
+    reads: Sequence[tuple[Hashable, Provider]]
+    writes: Sequence[tuple[Hashable, Provider]]
+
+
 def _copies(graphs: Sequence[SessionGraph]) -> tuple[int, int] | None:
     """How many tensors are copied to the CPU, and from it; None where it is not known where one is made or read."""
     to_cpu = from_cpu = 0
     for graph in graphs:
-        nodes = optimized(graph).nodes
-        for value in dict.fromkeys(value for node in nodes for value in (*node.inputs, *node.outputs)):
-            if not value.name or graph.is_constant(value.name):
-                continue
-            made = side(graph, value)
-            reads = {place for reader in value.readers for place in _reads(graph, value, reader)}
-            if Provider.UNKNOWN in reads or (made is Provider.UNKNOWN and reads):
+        reads: dict[Hashable, set[Provider]] = {}
+        made: dict[Hashable, Provider] = {}
+        for step in _steps(graph):
+            made.update(step.writes)
+            for tensor, where in step.reads:
+                reads.setdefault(tensor, set()).add(where)
+        for tensor, readers in reads.items():
+            where = made.get(tensor, Provider.FOLDED)
+            if Provider.UNKNOWN in (where, *readers):
                 return None
-            to_cpu += made is Provider.DML and Provider.CPU in reads
+            to_cpu += where is Provider.DML and Provider.CPU in readers
             # an input, also one from the graph around, is copied only where both read it
-            from_cpu += Provider.DML in reads and (made is Provider.CPU or (made is Provider.FOLDED and len(reads) > 1))
+            from_cpu += Provider.DML in readers and (where is Provider.CPU or (tensor not in made and len(readers) > 1))
     return to_cpu, from_cpu
+
+
+def _steps(graph: SessionGraph) -> Iterator[_Step]:
+    """Yields the nodes of a graph behind all passes, and those that stand for one that is on both providers."""
+    for node in optimized(graph).nodes:
+        cell = _cell(graph, node)
+        inputs = [value if value.name and not graph.is_constant(value.name) else None for value in node.inputs]
+        outputs = [value if value.name else None for value in node.outputs]
+        if cell in ON_BOTH and node.op_type == graph.nodes[node.index].op_type:
+            body = graph.once(("body", node), partial(_body, graph, node))
+            yield from _in_place_of(graph, node, inputs, outputs, body)
+        else:
+            yield _step(node.op_type, _where(graph, node, cell), inputs, outputs)
 
 
 def side(graph: SessionGraph, value: Value) -> Provider:
     """Where a tensor is made; FOLDED for an input, which can be given anywhere, UNKNOWN where it is not known."""
-    if value.producer is None:
+    node = value.producer
+    if node is None:
         return Provider.FOLDED
-    provider = _provider(graph, value.producer)
-    on_cpu = row_of(value.producer.op_type).on_cpu and provider is Provider.DML
-    return Provider.CPU if on_cpu else provider
+    ((_, made),) = _step(node.op_type, _where(graph, node, _cell(graph, node)), (), (value,)).writes
+    return made
 
 
-def _reads(graph: SessionGraph, value: Value, reader: Node) -> Iterator[Provider]:
-    """The providers from whose memory a node reads a tensor; none where only a graph inside the node reads it, whose
-    own nodes do."""
-    provider = _provider(graph, reader)
-    on_cpu = row_of(reader.op_type).cpu_inputs if provider is Provider.DML else ()
-    yield from (Provider.CPU if i in on_cpu else provider for i, each in enumerate(reader.inputs) if each is value)
+def _where(graph: SessionGraph, node: Node, cell: Cell | None) -> Provider:
+    """DML or CPU; UNKNOWN also where other nodes on both take the node's place."""
+    on_cpu = node.index in graph.preferring_cpu
+    return Provider.CPU if on_cpu and cell is not None and is_on_dml(cell) else _provider(cell)
 
 
-def _provider(graph: SessionGraph, node: Node) -> Provider:
-    """DML or CPU; UNKNOWN also where other nodes on both take its place."""
-    cell = _cell(graph, node)
+def _provider(cell: Cell | None) -> Provider:
     if cell is None or cell is Cell.FOLDED or cell in ON_BOTH:
         return Provider.UNKNOWN
-    return Provider.DML if is_on_dml(cell) and node.index not in graph.preferring_cpu else Provider.CPU
+    return Provider.DML if is_on_dml(cell) else Provider.CPU
+
+
+def _step(
+    op_type: str, provider: Provider, inputs: Iterable[Hashable | None], outputs: Iterable[Hashable | None]
+) -> _Step:
+    """The step of a node on a provider. Inputs that are constants, left out, or read by a graph inside the node alone
+    are None: the graph's own nodes read the last."""
+    traits, on_device = row_of(op_type), provider is Provider.DML
+    reads = [
+        (tensor, Provider.CPU if on_device and i in traits.cpu_inputs else provider)
+        for i, tensor in enumerate(inputs)
+        if tensor is not None
+    ]
+    made = Provider.CPU if on_device and traits.on_cpu else provider
+    return _Step(reads, [(tensor, made) for tensor in outputs if tensor is not None])
+
+
+def _body(graph: SessionGraph, node: Node) -> Body | None:
+    """The nodes that stand for a node; None where they are not known, or compute with sizes."""
+    types, _ = graph.types_of_tensors(node.index)
+    found = body_of(node.proto, types, graph.opset, graph.model.inference)
+    known = found is not None and not any(row_of(each.op_type).on_cpu for each in found.nodes)
+    return found if known else None
+
+
+def _in_place_of(
+    graph: SessionGraph,
+    node: Node,
+    inputs: Sequence[Hashable | None],
+    outputs: Sequence[Hashable | None],
+    body: Body | None,
+) -> Iterator[_Step]:
+    """Yields the steps of a body in place of a node; one on an unknown provider where the body is not known."""
+    if body is None:
+        yield _step(node.op_type, Provider.UNKNOWN, inputs, outputs)
+        return
+    tensors: dict[str, Hashable | None] = dict(zip(body.inputs, inputs, strict=False))
+    tensors |= {name: value for name, value in zip(body.outputs, outputs, strict=False) if value is not None}
+    tensors[""] = None
+    for each in body.nodes:
+        if each.op_type == "Constant":
+            tensors |= dict.fromkeys(each.output)
+            continue
+        read, written = [[tensors.get(name, (node, name)) for name in names] for names in (each.input, each.output)]
+        taken, made = [[body.types.get(name) if name else "" for name in names] for names in (each.input, each.output)]
+        cell = asked(each, taken, made, graph.opset, graph.runtime)
+        yield _step(each.op_type, _provider(cell), read, written)
 
 
 def _cell(graph: SessionGraph, node: Node) -> Cell | None:

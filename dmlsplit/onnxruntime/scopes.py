@@ -83,7 +83,7 @@ class SessionModel:
         """The tensors of branches that stand in place of their Ifs."""
         self._read_external = read_external
         self._budget = budget
-        self._inference = inference or Inference()
+        self.inference = inference or Inference()
         self.defaults = _defaults(proto)
         self.session = self._scope(_without(proto, self.defaults), {}, folds=habits.optimized, partly=False)
         self.run: Scope | None = None
@@ -122,7 +122,7 @@ class SessionModel:
             graph = model.graph
             # without inference, declarations still count
             with suppress(InferenceError):
-                graph = self._inference.infer_shapes(wanted, data_propagation=propagated).graph
+                graph = self.inference.infer_shapes(wanted, data_propagation=propagated).graph
                 _put_symbols(graph, symbols_of)
             scope = Scope(model.graph, graph, origin, constants=constants)
             if not folds or not _add_known(scope, wanted.graph, taken):

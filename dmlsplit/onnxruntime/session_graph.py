@@ -19,7 +19,7 @@ from dmlsplit.models.onnx_nodes import name_of
 from dmlsplit.models.scope import Scope
 from dmlsplit.onnxruntime.node_shapes import merged
 from dmlsplit.onnxruntime.operator_traits import row_of
-from dmlsplit.onnxruntime.operators import Cell, Operator, asked, is_on_dml, operator_of
+from dmlsplit.onnxruntime.operators import Cell, Operator, asked, is_on_cpu_too, is_on_dml, operator_of
 from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, run
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.targets.runtime_versions import Runtime
@@ -27,6 +27,9 @@ from dmlsplit.targets.session_options import SessionOptions
 
 _SMALL_INITIALIZER: Final = 100
 """The most elements of an initializer that lets a node stay on the CPU."""
+_FIRST_GELU: Final = 20
+_NEW_RESHAPE: Final = 19
+"""The version of Reshape from which on old versions of ONNX Runtime do not fuse its shape."""
 
 
 class SessionGraph:
@@ -59,12 +62,15 @@ class SessionGraph:
         """The graph after the passes that run before placement."""
         self.nodes = self.graph.nodes
         """All nodes of the model's graph, with the folded and the removed ones."""
+        self._implemented = self._all_implemented()
         run(BEFORE_PLACEMENT, self.graph, options.optimization)
+        if self.graph.replaced:
+            self._element_types.clear()
+            self._implemented = self._all_implemented()
         self.order = self.graph.walk()
         """The indices of the remaining nodes, in the order in which ONNX Runtime visits them."""
         self._open = self._open_names()
         self.has_subgraphs = any(has_graphs(node.proto) for node in self.nodes)
-        self._implemented = self._all_implemented()
         self.preferring_cpu = self._preferring_cpu()
         self.once = Once()
         """A cache shared with this graph in sessions of other runtimes; a key has to name whatever of the runtime
@@ -102,10 +108,28 @@ class SessionGraph:
         other = copy.copy(self)
         other.runtime, other.parent = runtime, parent
         other._implemented = other._all_implemented()
+        if other._optimized_otherwise(self):
+            return SessionGraph(self.model, runtime, self.options, self.scope, self.run_scope, parent)
         if other._implemented != self._implemented:
             other.preferring_cpu = other._preferring_cpu()
             other.once = Once()
         return other
+
+    def _optimized_otherwise(self, other: SessionGraph) -> bool:
+        """True where other nodes are fused or folded in the session of another graph, before they are placed."""
+        if self.options.optimization < 1:
+            return False
+        if self.parent is not None and other.parent is not None and self.parent.graph is not other.parent.graph:
+            return True
+        fused = {(each.makes_gelus, each.fuses_reshapes) for each in (self, other)}
+        if len(fused) > 1 and any(node.op_type in ("Erf", "Reshape") for node in self.nodes):
+            return True
+        differing = (i for i, cell in enumerate(self._implemented) if cell is not other._implemented[i])
+        return any(self.has_cpu_kernel(i) != other.has_cpu_kernel(i) and self._is_constant_node(i) for i in differing)
+
+    def _is_constant_node(self, index: int) -> bool:
+        """True for a node that reads constants alone."""
+        return all(map(self.is_constant, filter(None, self.nodes[index].proto.input)))
 
     def before_optimization(self) -> Graph:
         """The model's graph as it is in the file."""
@@ -156,6 +180,21 @@ class SessionGraph:
     def reshapes_products(self) -> bool:
         """Whether a MatMul of more than two dimensions becomes a Gemm between two Reshapes."""
         return self.runtime.traits.reshapes_products
+
+    @property
+    def makes_gelus(self) -> bool:
+        """Whether an operator Gelu replaces the nodes that compute one."""
+        return self.opset >= _FIRST_GELU and self.runtime.traits.makes_gelus
+
+    @property
+    def fuses_reshapes(self) -> bool:
+        """Whether the shape that a Concat computes for a Reshape becomes a constant."""
+        return self.opset < _NEW_RESHAPE or self.runtime.traits.fuses_new_reshapes
+
+    def has_cpu_kernel(self, index: int) -> bool:
+        """Whether the CPU has a kernel for the node of an index, as far as that is known."""
+        cell = self._implemented[index]
+        return cell is None or is_on_cpu_too(cell)
 
     @property
     def opset(self) -> int:

@@ -39,6 +39,10 @@ class RuntimeTraits:
     """True where a MatMul of more than two dimensions and the Add behind it become a Gemm between two Reshapes."""
     loses_constants_of_branches: bool = False
     """True where a large constant of a branch that takes its If's place is lost outside of fused graphs."""
+    makes_gelus: bool = False
+    """True where ONNX's own Gelu, of opset 20, replaces the nodes that compute one, before they are placed."""
+    fuses_new_reshapes: bool = False
+    """True where the shape that a Concat computes for a Reshape of version 19 or newer becomes a constant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +149,11 @@ _RUNTIMES: Final = (
 NEWEST: Final = _RUNTIMES[-1]
 
 _1_18: Final = RuntimeTraits(constants_are_nodes=True, uninferred=frozenset({"Einsum"}))
-_1_20: Final = replace(_1_18, uninferred=frozenset())
+_1_20: Final = replace(_1_18, uninferred=frozenset(), makes_gelus=True)
 _1_21: Final = replace(_1_20, reshapes_products=True)
-_1_30: Final = replace(_1_21, reads_overloads=True, keeps_sizes_of_others=True, outer_lengths_are_known=True)
+_1_30: Final = replace(
+    _1_21, reads_overloads=True, keeps_sizes_of_others=True, outer_lengths_are_known=True, fuses_new_reshapes=True
+)
 _TRAITS: Final = (
     ("1.9.0", replace(_1_18, constants_are_nodes=False)),
     ("1.18.0", _1_18),

@@ -261,6 +261,65 @@ def test_copies_around_nodes_that_optimization_makes(opset, copies):
     assert found.copies == copies
 
 
+STANDING_FOR = {
+    "Bernoulli of an input": (17, "(float[4] x) => (float[4] y) { y = Bernoulli(x) }", (0, 2)),
+    "Bernoulli": (17, "(float[4] x) => (float[4] y) { a = Relu(x) y = Bernoulli(a) }", (1, 1)),
+    "integers of Bernoulli": (17, "(double[4] x) => (int32[4] y) { a = Abs(x) y = Bernoulli<dtype=6>(a) }", (0, 1)),
+    "LeakyRelu": (17, "(double[2,3] x) => (double[2,3] y) { y = LeakyRelu(x) }", (2, 3)),
+    "PRelu": (17, "(double[2,3] x, double[2,3] w) => (double[2,3] y) { y = PRelu(x, w) }", (1, 3)),
+    "NegativeLogLikelihoodLoss": (
+        13,
+        "(double[2,4] x, int64[2] t) => (double y) { y = NegativeLogLikelihoodLoss(x, t) }",
+        (2, 1),
+    ),
+    "Mish of a constant": (
+        22,
+        "(float[2] x) => (float[2] y) <float[2] c = {1.0, 2.0}> { h = Mish(c) k = Neg(h) y = Add(x, k) }",
+        (0, 1),
+    ),
+    "HardSwish of a constant": (
+        22,
+        "(float[2] x) => (float[2] y) <float[2] c = {1.0, 2.0}> { h = HardSwish(c) k = Neg(h) y = Add(x, k) }",
+        (0, 1),
+    ),
+}
+"""Operators for which the nodes of ONNX's function stand, on both providers: the copies that 1.24.4 makes."""
+
+
+@pytest.mark.parametrize("name", STANDING_FOR)
+def test_copies_between_nodes_that_stand_for_one(name):
+    opset, body, copies = STANDING_FOR[name]
+    assert placed(body, opset=opset).copies == copies
+
+
+@pytest.mark.parametrize(
+    ("version", "opset", "place"), [("1.24.4", 20, "CPU"), ("1.24.4", 19, "DML"), ("1.19.2", 20, "DML")]
+)
+def test_a_gelu_that_optimization_makes_is_on_the_cpu(version, opset, place):
+    found = placed(
+        """(float[2,6] x) => (float[2,6] y) <float r = {1.4142135}, float one = {1.0}, float half = {0.5}> {
+            n = Neg(x) d = Div(n, r) e = Erf(d) a = Add(e, one) p = Mul(n, a) g = Mul(p, half) y = Tanh(g) }""",
+        version,
+        opset,
+    )
+    assert where(found)["g"] == place
+    assert found.copies == ((1, 1) if place == "CPU" else (0, 0))
+    assert found.capture is (place == "DML")
+
+
+@pytest.mark.parametrize(
+    ("version", "opset", "folded"), [("1.24.4", 18, True), ("1.24.4", 19, False), ("1.30.0", 19, True)]
+)
+def test_the_shape_of_a_new_reshape_is_computed_up_to_1_24_4(version, opset, folded):
+    found = placed(
+        """(float[N,3,4] x) => (float[?,?] y) <int64 zero = {0}, int64[1] axis = {0}, int64[1] rest = {-1}> {
+            a = Shape(x) b = Gather(a, zero) c = Unsqueeze(b, axis) d = Concat<axis=0>(c, rest) y = Reshape(x, d) }""",
+        version,
+        opset,
+    )
+    assert (where(found)["d"] == "folded") is folded
+
+
 def test_what_stands_for_a_node_prevents_capture():
     found = placed("(float[4] x) => (float[4] y) { a = Relu(x) y = Bernoulli(a) }")
     assert (

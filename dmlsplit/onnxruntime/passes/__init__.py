@@ -20,6 +20,7 @@ from dmlsplit.onnxruntime.passes.conv_fusion import conv_fusion
 from dmlsplit.onnxruntime.passes.div_mul_fusion import div_mul_fusion
 from dmlsplit.onnxruntime.passes.dml_operator_fusion import dml_operator_fusion
 from dmlsplit.onnxruntime.passes.function_expansion import function_expansion
+from dmlsplit.onnxruntime.passes.gelu_fusion import gelu_fusion
 from dmlsplit.onnxruntime.passes.gemm_sum_fusion import gemm_sum_fusion
 from dmlsplit.onnxruntime.passes.identity_elimination import eliminate_identities
 from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
@@ -44,6 +45,7 @@ BEFORE_PLACEMENT: Final = (
     Pass(1, constant_sharing),
     Pass(1, common_subexpression_elimination),
     Pass(1, reshape_fusion),
+    Pass(1, gelu_fusion),
     Pass(1, transpose_optimizer),
 )
 """The passes whose result decides on sizes and placement, in order."""

@@ -80,11 +80,14 @@ def _folds(graph: Graph, node: Node, copies: Container[Node]) -> bool:
         return True
     names = [value.name for value in node.inputs if value.name]
     constant = bool(names) and all(map(graph.facts.is_constant, names))
-    return constant and not has_graphs(node.proto) and _has_kernel(graph, node, names)
+    return constant and not has_graphs(node.proto) and _is_computed(graph, node, names)
 
 
-def _has_kernel(graph: Graph, node: Node, names: Sequence[str]) -> bool:
-    """True where the CPU has a kernel for the node. For half precision it has hardly any: moving elements, and Cast."""
+def _is_computed(graph: Graph, node: Node, names: Sequence[str]) -> bool:
+    """True where the CPU computes the node before the session runs. For half precision it has hardly any kernel:
+    moving elements, and Cast."""
+    if not graph.facts.has_cpu_kernel(node.index):
+        return False
     types = [graph.facts.data_type(name) for name in names]
     half = any(each in _HALF for each in types)
     return not half or node.op_type == "Cast" or moves_any_type(node.op_type, graph.facts.opset)

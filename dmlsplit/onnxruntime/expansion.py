@@ -1,0 +1,95 @@
+"""The operators that stand for one without a kernel: the body of the function that ONNX defines it by.
+
+Source: graph_partitioner.cc (InlineNodes) of ONNX Runtime, and onnx's schemas; observed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+import onnx
+from onnx import helper
+
+from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs
+from dmlsplit.formats.onnx.tensors import type_name
+from dmlsplit.models.inference import Inference, InferenceError
+from dmlsplit.models.schemas import schema_of
+
+_TYPES: Final[dict[str, int]] = {name.lower(): number for name, number in onnx.TensorProto.DataType.items()}
+
+
+class Body(NamedTuple):
+    """The nodes of a function's body, and the element types of its tensors by name, in ONNX's lower-case words."""
+
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    nodes: Sequence[onnx.NodeProto]
+    types: dict[str, str]
+
+
+def body_of(node: onnx.NodeProto, types: Sequence[str | None], opset: int, inference: Inference) -> Body | None:
+    """The body of the function that a node of the default domain is, with inputs of these element types, "" for one
+    that is left out; None where it has none, where a type is not known, or where nodes of it have graphs inside."""
+    schema = schema_of(node.op_type, opset) if domain_of(node) == "" else None
+    if schema is None or None in types:
+        return None
+    kinds = [_TYPES.get(each or "", onnx.TensorProto.UNDEFINED) for each in types]
+    found = _function(schema, node, kinds)
+    if found is None or any(map(has_graphs, found.node)):
+        return None
+    given = {attribute.name: attribute for attribute in node.attribute}
+    for each in found.node:
+        for attribute in each.attribute:
+            if attribute.ref_attr_name:
+                own = given.get(attribute.ref_attr_name) or _default(schema, attribute.ref_attr_name)
+                _bind(attribute, own)
+    return Body(list(found.input), list(found.output), list(found.node), _types(found, kinds, opset, inference))
+
+
+def _function(schema: Any, node: onnx.NodeProto, kinds: Sequence[int]) -> onnx.FunctionProto | None:
+    """A copy of the function of a schema; None where it has none for this node."""
+    if schema.has_function:
+        made = onnx.FunctionProto()
+        made.CopyFrom(schema.function_body)
+        return made
+    if not schema.has_context_dependent_function:
+        return None
+    given = [helper.make_tensor_type_proto(kind, None).SerializeToString() for kind in kinds]
+    try:
+        made = onnx.FunctionProto.FromString(schema.get_context_dependent_function(node.SerializeToString(), given))
+    except (RuntimeError, ValueError, IndexError):  # onnx's, of attributes that it cannot read
+        return None
+    return made if made.node else None
+
+
+def _default(schema: Any, name: str) -> onnx.AttributeProto | None:
+    found = schema.attributes.get(name)
+    return None if found is None else found.default_value
+
+
+def _bind(attribute: onnx.AttributeProto, given: onnx.AttributeProto | None) -> None:
+    """Puts the value of a call's attribute in place of the reference to it."""
+    name = attribute.name
+    attribute.Clear()
+    if given is not None:
+        attribute.CopyFrom(given)
+    attribute.name = name
+
+
+def _types(function: onnx.FunctionProto, kinds: Sequence[int], opset: int, inference: Inference) -> dict[str, str]:
+    """The element types of a body's tensors, as far as inference finds them."""
+    inputs = [
+        helper.make_tensor_value_info(name, kind, None)
+        for name, kind in zip(function.input, kinds, strict=False)
+        if kind
+    ]
+    outputs = [onnx.ValueInfoProto(name=name) for name in function.output]
+    graph = helper.make_graph(list(function.node), "body", inputs, outputs)
+    found = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    with suppress(InferenceError):
+        found = inference.infer_shapes(found)
+    values = (*found.graph.input, *found.graph.value_info, *found.graph.output)
+    kinds_of = {value.name: type_name(value.type.tensor_type.elem_type) for value in values}
+    return {name: kind.lower() for name, kind in kinds_of.items() if kind}
