@@ -30,6 +30,7 @@ PACKAGES = [
     "onnxruntime",
     "mending",
     "library",
+    "conformance",
     "checking",
     "report",
     "cli",

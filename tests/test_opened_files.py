@@ -56,6 +56,11 @@ PLACES = {
     "library/harness.py": 1,
     "library/pipes.py": 1,
     "library/sessions.py": 1,
+    # The recordings, what is written of them, a command that is asked, and a model that is asked about
+    "conformance/recorded.py": 1,
+    "conformance/suite.py": 2,
+    "conformance/peers.py": 1,
+    "conformance/answering.py": 1,
 }
 READING = {
     # The files that the caller names
@@ -69,6 +74,8 @@ READING = {
     "formats/openvino/reader.py",
     "formats/operator_files.py",
     "library/models.py",
+    "conformance/recorded.py",
+    "conformance/suite.py",
     "report/terminal.py",
     # What a model refers to, in its folder and in those that the caller allows: AllowedFolders.read for the tensors of
     # ONNX and OpenVINO, resources of DxDispatch; AllowedFolders.beside for external data that goes along

@@ -27,6 +27,7 @@ nearly all of whose objects are in use until it is judged."""
 COMMANDS: Final = {
     "ask": "Ask the real DirectML or ONNX Runtime.",
     "check": "Judge the operators of files.",
+    "conformance": "Judge an implementation of DirectML by recorded behaviour.",
     "config": "Show how a C or C++ program is compiled with the library.",
     "doctor": "Show what this installation has and lacks.",
     "draw": "Draw the operators of a file as SVG.",

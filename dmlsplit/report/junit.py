@@ -51,7 +51,12 @@ def _case(result: Result) -> Iterator[str]:
 
 
 def _quoted(value: str) -> str:
-    return quoteattr(_NO_XML.sub("\ufffd", printable(value, None)))
+    return quoteattr(xml_text(value))
+
+
+def xml_text(value: str) -> str:
+    """A text as printable characters that XML has."""
+    return _NO_XML.sub("\ufffd", printable(value, None))
 
 
 def _text(lines: Iterable[str]) -> str:

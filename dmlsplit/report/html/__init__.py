@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from dmlsplit.mending.mending import Mending
     from dmlsplit.onnxruntime.explaining import Explanation
+    from dmlsplit.report.conformance import Summary
 
 
 class MissingPackageError(DmlSplitError):
@@ -86,6 +87,16 @@ def explained(file: str, found: Explanation) -> Iterator[str]:
     template = _environment().get_template("explained.html.j2")
     heading, rows = explained_text.heading(found), list(explained_text.rows(found))
     return template.generate(file=file, heading=heading, rows=rows, style=style, policy=_policy(style=style))
+
+
+def conformance(summary: Summary) -> Iterator[str]:
+    """The page on a conformance run, in pieces: a row for each file, and its failures.
+
+    MissingPackageError where jinja2 is missing, before the first piece is asked for.
+    """
+    style = _text("style.css")
+    template = _environment().get_template("conformance.html.j2")
+    return template.generate(summary=summary, style=style, policy=_policy(style=style))
 
 
 def notebook(report: Report) -> str | None:

@@ -1,0 +1,172 @@
+"""dmlsplit conformance: the recorded behaviour of DirectML as a suite that any implementation can be judged by."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Final
+
+import click
+
+from dmlsplit.cli import _streams
+from dmlsplit.cli._arguments import Integer, complete_release, complete_runtime
+
+NAMES: Final = ("verdicts", "executions", "graphs", "models")
+
+
+@click.group()
+def conformance() -> None:
+    """Judge an implementation of DirectML by what builds of it were recorded to do.
+
+    A driver, an emulator, a back end: a command that reads questions as lines of JSON and writes answers likewise.
+    Verdicts of CreateOperator, executed Splits and Joins, graphs, and sessions of ONNX Runtime; docs/conformance.md has
+    the form of questions, answers and files.
+
+    \b
+    Examples:
+      dmlsplit conformance list
+      dmlsplit conformance export suite
+      dmlsplit conformance run --sample 10 -- dmlsplit conformance answer
+    """
+
+
+def _suite_option(command: Callable[..., int]) -> Callable[..., int]:
+    said = "A folder that export wrote, in place of this installation's own files."
+    return click.option("--suite", "folder", metavar="DIR", type=click.Path(), help=said)(command)
+
+
+@conformance.command("list")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="json: the table.")
+def list_(format_: str) -> int:
+    """Show the files: how many cases each has, and its SHA-256."""
+    from dmlsplit.conformance import suite
+
+    table = suite.contents({name: suite.counted(name) for name in suite.FILES})
+    if format_ == "json":
+        _streams.write(json.dumps(table, indent=2) + "\n")
+    else:
+        _streams.write(_shown(table))
+    return 0
+
+
+def _shown(table: dict[str, Any]) -> str:
+    lines = [f"{table['suite']}, version {table['version']}"]
+    lines += [f"{f['name']:<16}  {f['cases']:>5}  {f['sha256']}  {f['about']}" for f in table["files"]]
+    return "\n".join(lines) + "\n"
+
+
+@conformance.command()
+@click.argument("folder", metavar="DIR", type=click.Path())
+def export(folder: str) -> int:
+    """Write the files and their table of contents into a folder, which is made."""
+    from dmlsplit.conformance import suite
+
+    _streams.write(_shown(suite.export(folder)))
+    return 0
+
+
+@conformance.command(context_settings={"allow_interspersed_args": False})
+@click.argument("command", metavar="COMMAND [ARGUMENT]...", nargs=-1, required=True, type=click.UNPROCESSED)
+@_suite_option
+@click.option("--only", type=click.Choice(NAMES), multiple=True, help="The cases of this file. Several times: of each.")
+@click.option("--sample", metavar="N", type=Integer(1), default=1, help="Ask every N-th case.")
+@click.option(
+    "--directml", metavar="R", shell_complete=complete_release, help="The DirectML release that it is judged as."
+)
+@click.option(
+    "--onnxruntime", metavar="V", shell_complete=complete_runtime, help="The ONNX Runtime that it is judged as."
+)
+@click.option("--correct", is_flag=True, help="Graphs must come out right, also those that the release computes wrong.")
+@click.option("--timeout", "seconds", metavar="S", type=Integer(1), default=60, help="Seconds for an answer: 60.")
+@click.option("--format", "format_", type=click.Choice(["text", "json", "junit", "html"]), default="text")
+@click.option("-o", "--output", "out", metavar="FILE", help=_streams.OUTPUT_HELP)
+def run(
+    command: tuple[str, ...],
+    folder: str | None,
+    only: tuple[str, ...],
+    sample: int,
+    directml: str | None,
+    onnxruntime: str | None,
+    correct: bool,
+    seconds: int,
+    format_: str,
+    out: str | None,
+) -> int:
+    """Ask a command all questions, one at a time, and judge its answers.
+
+    A question without an answer in time, or on which the command ends, is a failed case, and the command is started
+    again. The exit status is 1 where a case fails. Without --directml and --onnxruntime it is judged as the newest.
+
+    \b
+    Examples:
+      dmlsplit conformance run ./my_driver_test
+      dmlsplit conformance run --only executions --format junit -o results.xml -- python emulator.py --quiet
+    """
+    from dmlsplit.conformance.judging import Outcome
+    from dmlsplit.conformance.running import run as running
+    from dmlsplit.conformance.suite import Suite
+    from dmlsplit.report.conformance import WRITERS, Summary
+
+    targets = _targets(directml, onnxruntime)
+    names = only or NAMES
+    asked = {_by(name) for name in names}
+    judged_by = {by: version for by, version in targets.items() if by in asked}
+    summary = Summary(shlex.join(command), judged_by)
+    results = running(Suite(folder), names, command, targets, seconds=seconds, sample=sample, correct=correct)
+    with _streams.output(out, colons_meant=format_ == "html") as write:
+        for piece in WRITERS[format_](results, summary):
+            write(piece)
+    if not summary.files:
+        _streams.complain(f"no case was answered by {' and '.join(f'{by} {v}' for by, v in judged_by.items())}")
+        return 2
+    return int(summary.total(Outcome.FAILED) > 0)
+
+
+def _by(name: str) -> str:
+    from dmlsplit.conformance.suite import FILES
+
+    return FILES[name].by
+
+
+def _targets(directml: str | None, onnxruntime: str | None) -> dict[str, str]:
+    """The versions that are judged by."""
+    from dmlsplit.targets.release_names import find_release
+    from dmlsplit.targets.releases import NEWEST
+    from dmlsplit.targets.runtime_versions import NEWEST as NEWEST_RUNTIME
+    from dmlsplit.targets.runtime_versions import find_runtime
+
+    try:
+        return {
+            "directml": find_release(directml or NEWEST).directml,
+            "onnxruntime": find_runtime(onnxruntime or NEWEST_RUNTIME).version,
+        }
+    except ValueError as unknown:
+        raise click.UsageError(str(unknown)) from None
+
+
+@conformance.command()
+@click.option("--library", is_flag=True, help="The answers of the real libraries on this machine; see library.")
+def answer(library: bool) -> int:
+    """Answer questions from standard input, as dmlsplit judges, executes and predicts.
+
+    \b
+    Examples:
+      dmlsplit conformance run -- dmlsplit conformance answer
+      dmlsplit conformance run --only verdicts --sample 20 -- dmlsplit conformance answer --library
+    """
+    from dmlsplit.conformance import answering
+
+    with ExitStack() as stack:
+        answers = stack.enter_context(answering.Real()).answers if library else answering.Emulated().answers
+        for line in sys.stdin.buffer:
+            try:
+                question = json.loads(line)
+                reply = answering.answer(question, answers)
+            except (ValueError, TypeError, AttributeError, RecursionError):
+                raise click.UsageError("a line of standard input is no question") from None
+            _streams.write(json.dumps(reply) + "\n", colons_meant=True)
+            _streams.flush()
+    return 0

@@ -1,0 +1,266 @@
+"""The recordings as cases: a question, and the answers of builds to it.
+
+A case is a JSON object, a line of a file; docs/conformance.md has the form. `FILES` is the table of the files.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from dmlsplit.conformance import recorded
+from dmlsplit.formats import graph_json
+from dmlsplit.formats.json import to_json
+from dmlsplit.system.atomic_files import atomic_files
+from dmlsplit.system.errors import InputError, naming
+from dmlsplit.system.input_files import input_size, open_input
+from dmlsplit.targets.release_names import find_release
+
+SCHEMA: Final = 1
+"""The form of the files and of the protocol."""
+VERSION: Final = 1
+"""Of the cases: another one where any of them changes."""
+CONTENTS: Final = "contents.json"
+MOST_BYTES: Final = 1 << 20
+"""The longest line of a file, of a question and of an answer."""
+MOST_FILE_BYTES: Final = 1 << 30
+
+Case = dict[str, Any]
+_PROVIDERS: Final = {"D": "DML", "C": "CPU"}
+_INLINED: Final = re.compile(r"^_inlfunc_[^_]+_|^_if_(then|else)_branch_")
+"""What ONNX Runtime puts in front of the name of a node of a function or branch that it inlines."""
+_FAILING: Final = re.compile(r"node:?\s?'([^']+)'")
+
+
+class File(NamedTuple):
+    """A file of cases of one kind. `required` are the members that an answer must have where the recorded one has them;
+    others are compared where the answer has them."""
+
+    name: str
+    kind: str
+    by: str
+    required: tuple[str, ...]
+    about: str
+    read: Callable[[], Iterator[Case]]
+
+
+def _case(id: str, question: Case, answers: Iterable[tuple[str, Case]]) -> Case:
+    """A case with the versions of equal answers together."""
+    groups: dict[str, list[str]] = {}
+    for version, answer in answers:
+        found = groups.setdefault(json.dumps(answer), [])
+        if version not in found:
+            found.append(version)
+    return {
+        "id": id,
+        "question": question,
+        "answers": [{"by": versions, "is": json.loads(answer)} for answer, versions in groups.items()],
+    }
+
+
+def _accepted(code: str) -> Case:
+    return {"accepted": int(code, 16) == 0, "hresult": code}
+
+
+def _verdicts() -> Iterator[Case]:
+    for name in ("random", "boundary", "systematic"):
+        records = recorded.lines(f"oracle/{name}", longest=MOST_BYTES)
+        header = next(records)
+        versions = [find_release(build).directml for build in header["builds"]]
+        for record in records:
+            if recorded.reason_to_leave_out(record) or "compile" in record["desc"]:
+                continue  # a compiled one was asked with flags of CompileOperator
+            question = {"kind": "operator", "operator": to_json(recorded.operator(record["desc"]))}
+            answers = [
+                (version, _accepted(verdict))
+                for version, verdict in zip(versions, record["verdicts"], strict=True)
+                if verdict.upper() != "CRASH"  # no answer
+            ]
+            yield _case(f"verdicts/{name}/{record['id']}", question, answers)
+
+
+def _executions() -> Iterator[Case]:
+    for name, file in (("split", "execution"), ("join", "execution-join")):
+        for record in recorded.lines(f"oracle/{file}"):
+            inputs, outputs = (
+                [{"buffer": each["buf"], "offset": each["off"], "size": each["size"]} for each in bound]
+                for bound in (record.get("inputs") or [record["input"]], record.get("outputs") or [record["output"]])
+            )
+            question = {
+                "kind": "execution",
+                "operator": to_json(recorded.operator(record["desc"])),
+                "buffers": record["before"],
+                "inputs": inputs,
+                "outputs": outputs,
+            }
+            after = {"accepted": True, "buffers": [record["after"][each["buffer"]] for each in outputs]}
+            answers = [(find_release(build).directml, after) for build in record["builds"]]
+            answers += [(find_release(build).directml, _accepted(code)) for build, code in record["rejected"].items()]
+            yield _case(f"executions/{name}/{record['id']}", question, answers)
+
+
+def _graphs() -> Iterator[Case]:
+    records = recorded.lines("graphs/executions")
+    builds = next(records)
+    for number, (_, spec, groups) in enumerate(records):
+        question = {"kind": "graph", "graph": json.loads(graph_json.dumps(recorded.graph(spec)))}
+        answers = [(builds[i]["directml"], _outputs(verdict)) for verdict, indices in groups for i in indices]
+        yield _case(f"graphs/{number}", question, answers)
+
+
+def _outputs(verdict: str | list[str]) -> Case:
+    if isinstance(verdict, list):
+        return {"accepted": True, "right": "wrong" not in verdict, "outputs": verdict}
+    return {"accepted": True, "right": verdict == "right"} if verdict in ("right", "wrong") else {"accepted": False}
+
+
+def _models() -> Iterator[Case]:
+    for number, record in enumerate(recorded.lines("onnxruntime/whole")):
+        model = base64.b64encode(bytes.fromhex(record["model"])).decode()
+        answers = [(version, _session(answer)) for answer in record["answers"] for version in answer["ort"]]
+        yield _case(f"models/{number}", {"kind": "model", "model": model}, answers)
+
+
+def _session(answer: Case) -> Case:
+    if not answer["session"]:
+        failing = _FAILING.search(answer.get("error", ""))
+        return {"created": False, **({"failing_node": failing[1]} if failing else {})}
+    nodes = {_INLINED.sub("", name): _PROVIDERS[letter] for name, letter in answer["nodes"].items()}
+    return {"created": True, "nodes": nodes, "copies": answer["copies"], "capture": answer["capture"]}
+
+
+FILES: Final[Mapping[str, File]] = {
+    file.name: file
+    for file in (
+        File("verdicts", "operator", "directml", ("accepted",), "CreateOperator of a Split or Join", _verdicts),
+        File("executions", "execution", "directml", ("accepted", "buffers"), "a dispatch, byte by byte", _executions),
+        File("graphs", "graph", "directml", ("accepted", "right"), "CompileGraph, and what comes out", _graphs),
+        File("models", "model", "onnxruntime", ("created",), "a session of ONNX Runtime: where nodes run", _models),
+    )
+}
+"""The files by name. `by` says what the versions of a file's answers are versions of."""
+
+
+def lines(name: str) -> Iterator[str]:
+    """The lines of a file, as they are written; a case that is longer than a line may be is left out."""
+    for case in FILES[name].read():
+        line = json.dumps(case, separators=(",", ":"))
+        if len(line) <= MOST_BYTES:
+            yield line
+
+
+def contents(counted: Mapping[str, tuple[int, str]]) -> Case:
+    """The table of contents of files, of which the counts of cases and the SHA-256 are given."""
+    return {
+        "suite": "dmlsplit conformance",
+        "schema": SCHEMA,
+        "version": VERSION,
+        "files": [
+            {
+                "name": f"{file.name}.jsonl",
+                "kind": file.kind,
+                "by": file.by,
+                "required": list(file.required),
+                "about": file.about,
+                "cases": counted[file.name][0],
+                "sha256": counted[file.name][1],
+            }
+            for file in FILES.values()
+        ],
+    }
+
+
+def counted(name: str, write: Callable[[bytes], object] = len) -> tuple[int, str]:
+    """The number of cases in a file and its SHA-256; each line is given to `write`."""
+    digest, count = hashlib.sha256(), 0
+    for line in lines(name):
+        data = f"{line}\n".encode()
+        digest.update(data)
+        write(data)
+        count += 1
+    return count, digest.hexdigest()
+
+
+def export(folder: str) -> Case:
+    """Writes all files and their table of contents into a folder, which is made; returns the table.
+
+    Files of these names are replaced, all or none.
+    """
+    found = {}
+    with atomic_files() as files, naming(folder):
+        files.make_folder(folder)
+        for name in FILES:
+            with open(files.create(os.path.join(folder, f"{name}.jsonl")), "wb") as stream:
+                found[name] = counted(name, stream.write)
+        table = contents(found)
+        with open(files.create(os.path.join(folder, CONTENTS)), "wb") as stream:
+            stream.write(f"{json.dumps(table, indent=1)}\n".encode())
+    return table
+
+
+class Suite:
+    """The cases of this installation, or those of a folder that `export` wrote."""
+
+    def __init__(self, folder: str | None = None) -> None:
+        self._folder = folder
+        if folder is not None:
+            self._table = _table(folder)
+
+    def cases(self, name: str) -> Iterator[Case]:
+        """The cases of a file. InputError where a folder's file is not the one of its table of contents."""
+        yield from map(json.loads, lines(name)) if self._folder is None else self._read(name)
+
+    def _read(self, name: str) -> Iterator[Case]:
+        path = os.path.join(self._folder or "", f"{name}.jsonl")
+        if input_size(path) > MOST_FILE_BYTES:
+            raise InputError(f"it is larger than {MOST_FILE_BYTES:,} bytes", file=path)
+        with open_input(path) as stream:
+            digest = hashlib.sha256(stream.read()).hexdigest()
+            if digest != self._table.get(f"{name}.jsonl"):
+                raise InputError(f"its SHA-256 is not that of {CONTENTS}", file=path)
+            stream.seek(0)
+            for number, line in enumerate(stream, 1):
+                yield _read_case(line, path, number)
+
+
+def _table(folder: str) -> dict[str, str]:
+    """Names of files -> SHA-256."""
+    path = os.path.join(folder, CONTENTS)
+    with naming(path), open_input(path) as stream:
+        text = stream.read(MOST_BYTES)
+    try:
+        table = json.loads(text)
+        if table["schema"] != SCHEMA:
+            raise InputError(f"schema {table['schema']!r} is not known; this version reads {SCHEMA}", file=path)
+        return {str(file["name"]): str(file["sha256"]) for file in table["files"]}
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("it is not a table of contents", file=path) from None
+
+
+def _read_case(line: bytes, path: str, number: int) -> Case:
+    try:
+        case: Case = json.loads(line)
+        parts = case["id"], case["question"]["kind"], [(each["by"], each["is"]) for each in case["answers"]]
+        if isinstance(parts[0], str) and all(isinstance(is_, dict) for _, is_ in parts[2]):
+            return case
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    raise InputError("it is not a case", file=path, line=number)
+
+
+def versions(cases: Iterable[Case]) -> Counter[str]:
+    """The versions that answered, and how many cases each."""
+    return Counter(version for case in cases for version in {v for each in case["answers"] for v in each["by"]})
+
+
+def sampled(cases: Sequence[Case] | Iterator[Case], step: int) -> Iterator[Case]:
+    """Every `step`-th case, the first among them."""
+    return (case for number, case in enumerate(cases) if number % step == 0)
