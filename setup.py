@@ -44,8 +44,14 @@ class BuildExt(build_ext):
 
 
 class BuildPy(build_py):
-    """The wheel brings what C and C++ programs compile: see `dmlsplit config`."""
+    """The wheel brings what C and C++ programs compile (see `dmlsplit config`), and recordings."""
 
+    RECORDINGS = (
+        *(f"oracle/{name}" for name in ("random", "boundary", "systematic", "execution", "execution-join")),
+        "graphs/executions",
+        "onnxruntime/whole",
+    )
+    """What `dmlsplit conformance` makes its cases of."""
     PATTERNS = ("CMakeLists.txt", "LICENSE", "include/*", "cmake/*", "csrc/*.[chi]*", "csrc/kernels/*")
 
     def run(self):
@@ -53,12 +59,19 @@ class BuildPy(build_py):
         if self.editable_mode:
             return  # the checkout itself is looked into
         root = Path(__file__).parent
+        package = Path(self.build_lib) / "dmlsplit"
         for source in (path for pattern in self.PATTERNS for path in root.glob(pattern) if path.is_file()):
-            target = Path(self.build_lib) / "dmlsplit" / "c" / source.relative_to(root)
-            self.mkpath(str(target.parent))
-            self.copy_file(str(source), str(target))
+            self.copy_to(source, package / "c" / source.relative_to(root))
+        for name in self.RECORDINGS:
+            self.copy_to(
+                root / f"tests/data/{name}.jsonl.xz", package / "conformance" / "recorded" / f"{name}.jsonl.xz"
+            )
         if os.environ.get("DMLSPLIT_PREBUILT") == "1" and sysconfig.get_platform() == "linux-x86_64":
             self.build_harness(root)
+
+    def copy_to(self, source, target):
+        self.mkpath(str(target.parent))
+        self.copy_file(str(source), str(target))
 
     def build_harness(self, root):
         """The programs that ask DirectML: in wheels for Linux on x86-64, so that their users need no C++ compiler."""

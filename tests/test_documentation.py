@@ -242,14 +242,15 @@ def test_the_packages_short_names_are_on_a_page_of_the_api():
 
 
 def test_pages_name_options_that_exist():
-    options = {
-        option for command in [cli, *cli.commands.values()] for parameter in command.params for option in parameter.opts
-    } | {"--help"}
+    commands = [cli, *cli.commands.values()]
+    commands += [inner for command in commands[1:] for inner in getattr(command, "commands", {}).values()]
+    options = {option for command in commands for parameter in command.params for option in parameter.opts} | {"--help"}
     for page in sorted((ROOT / "docs").glob("*.md")):
         for line in re.findall(r"`dmlsplit ([^`]*)`|^\$ dmlsplit (.*)$", page.read_text("utf-8"), re.MULTILINE):
             words = "".join(line).split()
             assert words[0] in cli.commands or words[0] == "COMMAND", f"{page.name}: {words[0]}"
-            assert {word.split("=")[0] for word in words if word.startswith("--")} <= options, f"{page.name}: {words}"
+            named = {word.split("=")[0] for word in words if word.startswith("--") and word != "--"}
+            assert named <= options, f"{page.name}: {words}"
 
 
 SEARCH = r"""

@@ -23,6 +23,7 @@ from dmlsplit.targets.target import Target, find_target
 
 if TYPE_CHECKING:
     from dmlsplit.library.process import Library
+    from dmlsplit.targets.runtime_versions import Runtime
 
 _WORDS: Final = {"right": "right", "wrong": "wrong", "unknown": None}
 
@@ -43,7 +44,7 @@ def answer(question: Case, answers: Answers) -> Case:
         if kind not in answers:
             raise NotAsked(f"questions of kind {kind!r} have no answer here")
         return {"id": id, **answers[kind](question, find_target(**{by: version}))}
-    except (NotAsked, DmlSplitError, ValueError, TypeError, KeyError) as error:
+    except (NotAsked, DmlSplitError, ValueError, TypeError, LookupError, AttributeError) as error:
         return {"id": id, "skip": str(error) or type(error).__name__}
 
 
@@ -104,8 +105,7 @@ class Emulated:
         from dmlsplit.onnxruntime.prediction import session
         from dmlsplit.verdicts.model_placements import Provider
 
-        assert target.runtime is not None
-        found = session(_model(question), target.runtime)
+        found = session(_model(question), _runtime(target))
         if not found.created:
             named = found.failure.node if found.created is False and found.failure is not None else ""
             return {"created": found.created, "failing_node": named or None}
@@ -121,6 +121,12 @@ def _bound(buffers: list[bytearray], binding: Case) -> memoryview:
     if len(found) != binding["size"]:
         raise BindingError(f"buffer {binding['buffer']} does not reach so far")
     return found
+
+
+def _runtime(target: Target) -> Runtime:
+    if target.runtime is None:
+        raise NotAsked(f"{target.name} is no version of ONNX Runtime")
+    return target.runtime
 
 
 def _model(question: Case) -> bytes:
@@ -153,7 +159,8 @@ class Real:
         from dmlsplit.library.asking import build_of, prepared
         from dmlsplit.library.process import opened
 
-        assert target.release is not None
+        if target.release is None:
+            raise NotAsked(f"{target.name} is no release of DirectML")
         build = build_of(target.release.directml)
         if build.name not in self._builds:
             self._builds[build.name] = self._open.enter_context(opened(build))
@@ -170,11 +177,11 @@ class Real:
     def model(self, question: Case, target: Target) -> Case:
         from dmlsplit.library.models import ask_model
 
-        assert target.runtime is not None
+        version = _runtime(target).version
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "model.onnx")
             with open(path, "wb") as stream:
                 stream.write(_model(question))
-            found = ask_model(path, target.runtime.version)
+            found = ask_model(path, version)
         known = {"DML": "DML", "CPU": "CPU"}
         return {"created": found.created, "nodes": {name: known.get(place) for name, place in found.nodes.items()}}

@@ -7,7 +7,7 @@ from typing import Final
 
 from dmlsplit.conformance.judging import Outcome, Result, expected, judge
 from dmlsplit.conformance.peers import NoAnswer, Peer
-from dmlsplit.conformance.suite import FILES, SCHEMA, Suite, sampled
+from dmlsplit.conformance.suite import FILES, SCHEMA, Suite
 
 GIVEN_UP: Final = 25
 """The number of questions in a row without an answer after which no more are asked."""
@@ -34,7 +34,7 @@ def run(
         for name in names:
             file = FILES[name]
             version = targets[file.by]
-            for case in sampled(suite.cases(name), sample):
+            for case in suite.cases(name, sample):
                 answers = expected(case, version, correct=correct)
                 if not answers:
                     continue
