@@ -1,8 +1,11 @@
-"""ONNX models: their Splits and Concats, and models written back for a target. Needs the package onnx.
+"""ONNX models: their Splits and Concats, models written back for a target, and reduced to what is wrong with them.
+
+Needs the package onnx.
 
 for node in dml.onnx.read("model.onnx", dims={"batch": 1}):
     print(node.path, node.report)
 written = dml.onnx.legalize("model.onnx", directml="1.8.0")
+small = dml.onnx.reduce("model.onnx", "1.24.4")
 """
 
 from __future__ import annotations
@@ -18,18 +21,33 @@ if TYPE_CHECKING:
     from dmlsplit.mending import Written, legalize
     from dmlsplit.mending.words import Change
     from dmlsplit.onnxruntime.model_nodes import read
+    from dmlsplit.reducing import reduce
+    from dmlsplit.reducing.reduced import Reduction
 
-__all__ = ["Change", "JoinNode", "OpenAnswer", "SplitNode", "Written", "legalize", "open_answer", "read"]
+__all__ = [
+    "Change",
+    "JoinNode",
+    "OpenAnswer",
+    "Reduction",
+    "SplitNode",
+    "Written",
+    "legalize",
+    "open_answer",
+    "read",
+    "reduce",
+]
 
 _LAZY = {
     "Change": "dmlsplit.mending.words",
     "JoinNode": "dmlsplit.formats.joins",
     "OpenAnswer": "dmlsplit.checking.open_sizes",
+    "Reduction": "dmlsplit.reducing.reduced",
     "SplitNode": "dmlsplit.formats.nodes",
     "Written": "dmlsplit.mending",
     "legalize": "dmlsplit.mending",
     "open_answer": "dmlsplit.checking.open_sizes",
     "read": "dmlsplit.onnxruntime.model_nodes",
+    "reduce": "dmlsplit.reducing",
 }
 
 __getattr__ = lazy(__name__, _LAZY)

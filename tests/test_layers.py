@@ -29,6 +29,7 @@ PACKAGES = [
     "models",
     "onnxruntime",
     "mending",
+    "reducing",
     "library",
     "conformance",
     "checking",

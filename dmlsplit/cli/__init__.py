@@ -41,6 +41,7 @@ COMMANDS: Final = {
     "split": "Split an array in a file, of any size.",
     "support": "Show the data types and ranks that an operator takes.",
     "tune": "Measure this machine, and write a profile for plans.",
+    "why": "Reduce a model to the few nodes that make it wrong.",
 }
 """Name of a command, and of its module, which is imported when the command is asked for -> its help in one line."""
 

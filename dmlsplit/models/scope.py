@@ -149,6 +149,10 @@ class Scope:
             return None, None
         return self._parent.type_of(name)
 
+    def inferred_type(self, name: str) -> onnx.TypeProto | None:
+        """The type of one of the graph's names, whatever it is a type of; None where it is not known."""
+        return self._types.get(name)
+
     def element_type(self, name: str) -> str | None:
         """The type of elements, of a sequence those of its tensors; None where it is not known."""
         if name not in self._types and self._parent is not None and name not in self._producers:

@@ -1,0 +1,126 @@
+"""dmlsplit why: the smallest part of an ONNX model that is still refused, or still comes out wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+
+from dmlsplit.checking.front_ends import Given
+from dmlsplit.cli import _streams
+from dmlsplit.cli._arguments import complete_rule, judging_of, model_options, runtime_options
+from dmlsplit.system.errors import InputError
+from dmlsplit.targets.session_options import options_of
+
+if TYPE_CHECKING:
+    from dmlsplit.targets.target import Target
+
+
+@click.command()
+@click.argument("file", metavar="MODEL", type=click.Path())
+@runtime_options
+@model_options
+@click.option(
+    "--rule",
+    metavar="RULE",
+    shell_complete=complete_rule,
+    help="Reduce for a finding of this rule, or for session-fails; the most serious finding is the default.",
+)
+@click.option(
+    "--check",
+    "command",
+    metavar="COMMAND",
+    help="Reduce while COMMAND says by status 1 that a model is still wrong; 0 says that it is right, anything else "
+    "that it cannot tell. The path of the model stands for {}, or is the last argument.",
+)
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    default=300,
+    show_default=True,
+    help="The most time that COMMAND gets for a model; later it cannot tell.",
+)
+@click.option(
+    "--seed", metavar="N", type=click.IntRange(0, 2**32), default=0, show_default=True, help="The seed of all numbers."
+)
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="json: an object.")
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    metavar="DIR",
+    help="Write the reduced model to DIR, with inputs, what ONNX and DirectML compute of them, and what explain says.",
+)
+def why(
+    file: str,
+    target: Target,
+    given: Given,
+    rule: str | None,
+    command: str | None,
+    timeout: float,
+    seed: int,
+    format_: str,
+    folder: str | None,
+) -> int:
+    """Reduce an ONNX model that ONNX Runtime refuses, or computes wrong on DirectML, to the few nodes that it takes.
+
+    What is wrong is said by the rules of check, or by a program of yours. Nodes are left out as long as it is still
+    wrong; what they gave to others becomes an input of its type. The class of what is left is the id of a rule,
+    session-fails where a session is not made for a reason without one, or new where only --check says that it is wrong.
+    The exit status is 1 where something is.
+
+    \b
+    Examples:
+      dmlsplit why model.onnx --onnxruntime 1.24.4 -o small
+      dmlsplit why model.onnx --rule model/cpu-island
+      dmlsplit why model.onnx --check "python compare.py {}" --timeout 60 -o small
+    """
+    from dmlsplit.reducing import reduce
+
+    assert target.runtime is not None
+    if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
+        raise click.UsageError(f"{folder} is a file; a folder is written")
+    words = None if command is None else _words(command)
+    try:
+        with judging_of(file):
+            found = reduce(
+                file,
+                target.runtime,
+                rule=rule,
+                check=words,
+                timeout=timeout,
+                seed=seed,
+                run_shapes=given.shapes,
+                run_dims=given.dims,
+                free_dimensions=given.free_dimensions,
+                options=options_of(target),
+                allow_paths=given.allow_paths,
+            )
+    except InputError as error:
+        raise error.in_file(file) from None
+    from dmlsplit.report import explained, reduced
+
+    if folder is not None:
+        from dmlsplit.reducing.writing import write
+
+        write(found, folder, "" if found.explanation is None else explained.text(found.explanation))
+    if format_ == "json":
+        _streams.write(json.dumps({"file": file, **found.to_dict()}, indent=2) + "\n")
+    else:
+        _streams.write(reduced.text(file, found))
+    return int(found.is_error)
+
+
+def _words(command: str) -> list[str]:
+    """The words of a command line, as a shell without variables splits it."""
+    try:
+        words = shlex.split(command, posix=os.name == "posix")
+    except ValueError as error:
+        raise click.UsageError(f"--check: {error}") from None
+    if not words:
+        raise click.UsageError("--check: a command is expected")
+    return words

@@ -1,0 +1,64 @@
+"""The smallest part of a model that is still refused, or still comes out wrong, with the class of what is wrong.
+
+    found = reduce("model.onnx", "1.24.4")
+    found.rule, found.nodes, onnx.save(found.model, "small.onnx")
+
+`findings` says what is wrong with a model, `search` which of its nodes are needed for that, `cutting` and `inner` make
+models of them, `reduction` goes through all kinds of changes. `weights` gives the result its numbers, `computed` its
+inputs and outputs, `writing` makes files of it all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from dmlsplit.descriptors.dims import Dim
+from dmlsplit.system.errors import InputError
+from dmlsplit.targets.runtime_versions import Runtime, find_runtime
+from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
+
+if TYPE_CHECKING:
+    import onnx
+
+    from dmlsplit.reducing.reduced import Reduction
+
+
+def reduce(
+    source: str | os.PathLike[str] | bytes | onnx.ModelProto,
+    version: str | Runtime,
+    *,
+    rule: str | None = None,
+    check: Sequence[str] | Callable[[onnx.ModelProto], bool] | None = None,
+    timeout: float = 300,
+    seed: int = 0,
+    run_shapes: Mapping[str, Sequence[Dim]] | None = None,
+    run_dims: Mapping[str, int] | None = None,
+    free_dimensions: Mapping[str, int] | None = None,
+    options: SessionOptions = DEFAULTS,
+    allow_paths: Iterable[str | os.PathLike[str]] = (),
+    progress: Callable[[str], None] = lambda line: None,
+) -> Reduction:
+    """The smallest part of a model that one version of ONNX Runtime still refuses, or still computes wrong.
+
+    What is wrong is a finding of this package: the most serious one, or one of `rule`. With `check` it is what that
+    says: the words of a command that gets the path of a model (in place of {}, or as its last argument) and ends with
+    status 1 where that is still wrong, 0 where it is right, anything else where neither can be said, within `timeout`
+    seconds each time; or a function of a model that returns True where it is still wrong. Weights of the result are
+    random numbers of `seed`, where it is still wrong with them. The other arguments are those of `explain`.
+
+    Raises InputError for what is no model, and where nothing is wrong with it; ValueError for an unknown version or
+    rule; OSError.
+    """
+    try:
+        import onnx  # noqa: F401
+    except ModuleNotFoundError:
+        raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
+    from dmlsplit.formats.sessions import Inputs
+    from dmlsplit.reducing.findings import Question
+    from dmlsplit.reducing.reduced import reduced
+
+    inputs = Inputs(run_shapes or {}, run_dims or {}, {}, free_dimensions or {})
+    question = Question(find_runtime(version), options, inputs)
+    return reduced(source, question, rule, check, timeout, seed, allow_paths, progress)

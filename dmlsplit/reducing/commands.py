@@ -1,0 +1,108 @@
+"""A command as the check: it gets the path of a model, and its exit status says whether that is still wrong."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+import onnx
+
+from dmlsplit.descriptors.dims import Shape
+from dmlsplit.reducing.weights import Original, Seed, filled, seeds_for
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
+
+PLACE: Final = "{}"
+"""What the path of the model replaces in a command."""
+_WRONG: Final = 1
+
+
+@dataclass(slots=True)
+class CommandCheck:
+    """The check of a command. `unclear` counts the models of which it could not say whether they are wrong."""
+
+    words: Sequence[str]
+    timeout: float
+    folder: str
+    original: Original
+    seed: int
+    random: bool = True
+    """Whether weights are random numbers; those of the original otherwise."""
+    unclear: int = 0
+
+    @classmethod
+    @contextmanager
+    def of(cls, words: Sequence[str], original: Original, seed: int, timeout: float) -> Iterator[CommandCheck]:
+        """A check in whose block there is a folder for models."""
+        if not words:
+            raise InputError("the check is an empty command")
+        with tempfile.TemporaryDirectory(prefix="dmlsplit-why-", ignore_cleanup_errors=True) as folder:
+            yield cls(words, timeout, folder, original, seed)
+
+    def begin(self, source: str | os.PathLike[str] | bytes | onnx.ModelProto) -> None:
+        """Asks about the original itself, then about it with random weights. InputError where it is not wrong."""
+        path = os.path.abspath(source) if isinstance(source, str | os.PathLike) else self._written(source)
+        status = self._status(path)
+        if status != _WRONG:
+            said = "did not end in time" if status is None else f"ends with status {status}"
+            raise InputError(f"the check {said} for the model itself; it says by status 1 that a model is wrong")
+        self.random = self(self.original.model, {})
+
+    def seeds(self, model: onnx.ModelProto) -> dict[int, Seed]:
+        """The seeds of a model's weights, as the command got them."""
+        return seeds_for(model, self.seed) if self.random else {}
+
+    def __call__(self, model: onnx.ModelProto, shapes: Mapping[str, Shape], /) -> bool:
+        try:
+            path = self._written(filled(model, self.original, self.seeds(model)))
+        except InputError:
+            self.unclear += 1
+            return False
+        status = self._status(path)
+        self.unclear += status not in (0, _WRONG)
+        return status == _WRONG
+
+    def _written(self, model: bytes | onnx.ModelProto) -> str:
+        path = os.path.join(self.folder, "model.onnx")
+        with open(path, "wb") as stream:
+            stream.write(model if isinstance(model, bytes) else model.SerializeToString())
+        return path
+
+    def _status(self, path: str) -> int | None:
+        """The status of the command for a model; None where it did not end in time."""
+        command = [word.replace(PLACE, path) for word in self.words]
+        if not any(PLACE in word for word in self.words):
+            command.append(path)
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=os.name == "posix",
+            )
+        except OSError as error:
+            raise InputError(f"the check cannot be run: {printable(self.words[0])}: {error.strerror}") from None
+        try:
+            return process.wait(self.timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            if process.poll() is None:
+                _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a command with all that it has started."""
+    with suppress(OSError):
+        if os.name == "posix":
+            import signal
+
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()

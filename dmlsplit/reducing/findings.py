@@ -1,0 +1,128 @@
+"""What is wrong with a model in a session of one version, as classes: the ids of rules, and failed sessions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import onnx
+
+from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
+from dmlsplit.formats.joins import JoinNode
+from dmlsplit.formats.nodes import OtherNode, SplitNode
+from dmlsplit.formats.onnx.protobuf import all_nodes
+from dmlsplit.formats.sessions import Inputs
+from dmlsplit.onnxruntime.model_nodes import read_session
+from dmlsplit.rules import RULES
+from dmlsplit.rules.onnxruntime import FAULTS
+from dmlsplit.system.errors import InputError, NotLoadedError
+from dmlsplit.targets.runtime_versions import Runtime
+from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
+from dmlsplit.verdicts.model_placements import SessionAnswer
+
+SESSION_FAILS: Final = "session-fails"
+"""The class of a session that is not made for a reason that has no rule."""
+_CONSEQUENCES: Final = frozenset(
+    {"onnxruntime/session-fails-elsewhere", "onnxruntime/context-unknown", "node/shape-unknown"}
+)
+"""Rules that say of a node what another one, or too little knowledge, does to it."""
+_ORDER: Final = tuple(Severity)
+_WORDS: Final = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The session that is asked about: a version, its options, and the facts about the inputs of the first Run."""
+
+    runtime: Runtime
+    options: SessionOptions = DEFAULTS
+    inputs: Inputs = field(default_factory=Inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong with a model, or may be; `rule` is its class.
+
+    `kind` tells failed sessions without a rule apart: the message without the model's names and numbers.
+    """
+
+    rule: str
+    severity: Severity
+    node: str
+    """The path of the node that it is about; "" where it is about none."""
+    message: str
+    kind: str = ""
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """Equal for findings of one class."""
+        return self.rule, self.kind
+
+
+def findings_of(model: onnx.ModelProto, question: Question) -> list[Finding]:
+    """The findings about a model without weights, the most serious first; each class and node once.
+
+    Raises InputError where the model cannot be judged.
+    """
+    session, nodes = read_session(model, question.inputs, require_known_names=False)
+    runtime, options = question.runtime, question.options
+    found: list[Finding] = []
+    try:
+        placed = session.placement(runtime, options)
+        graphs = session.findings(runtime, options)
+    except NotLoadedError as error:
+        return [_failed(model, "", error.message)]
+    rules = {each.diagnostic.rule for each in graphs}
+    for item in nodes.items:
+        if isinstance(item, OtherNode):
+            found.append(_of_diagnostic(item.diagnostic))
+            continue
+        said = (*item.report.diagnostics, *_answered(item, question))
+        found += [_of_diagnostic(d) for d in said if not (d.rule in FAULTS and FAULTS[d.rule].rule in rules)]
+    found += [_of_diagnostic(each.diagnostic, each.node) for each in graphs]
+    found += [_of_diagnostic(each) for each in placed.diagnostics]
+    found += _of_session(model, placed, found)
+    found += _of_placements(placed)
+    kept = {(each.identity, each.node): each for each in reversed(found) if each.rule not in _CONSEQUENCES}
+    found = [*kept.values()][::-1]
+    return sorted(found, key=lambda each: _ORDER.index(each.severity))
+
+
+def _answered(item: SplitNode | JoinNode, question: Question) -> Sequence[Diagnostic]:
+    """The diagnostics of ONNX Runtime's answer about a node."""
+    try:
+        return item.on_onnxruntime(question.runtime, options=question.options).diagnostics
+    except InputError:
+        return ()
+
+
+def _of_diagnostic(found: Diagnostic, node: str = "") -> Finding:
+    """The finding of a diagnostic, about `node` where that is not ""."""
+    return Finding(found.rule, found.severity, node or str(found.location.node or ""), found.message)
+
+
+def _of_session(model: onnx.ModelProto, placed: SessionAnswer, found: Sequence[Finding]) -> Iterator[Finding]:
+    """The failure of a session, where no error that has a rule says why it fails."""
+    failure = placed.failure
+    if placed.created is not False or failure is None:
+        return
+    if any(each.severity is Severity.ERROR and each.rule not in _CONSEQUENCES for each in found):
+        return
+    yield _failed(model, failure.node, failure.message)
+
+
+def _failed(model: onnx.ModelProto, node: str, message: str) -> Finding:
+    names = {name for each in all_nodes(model.graph.node) for name in (each.name, *each.input, *each.output)}
+    words = {word for name in (node, *names) for word in _WORDS.findall(name)}
+    kept = [word for word in _WORDS.findall(message) if word not in words and not word[0].isdigit()]
+    return Finding(SESSION_FAILS, Severity.ERROR, node, message, " ".join(kept))
+
+
+def _of_placements(placed: SessionAnswer) -> Iterator[Finding]:
+    """The nodes that are not on DirectML, by the reason; nothing of that is wrong by itself."""
+    for node in placed.nodes.values():
+        if node.why is not None:
+            rule = RULES[str(node.why)]
+            yield Finding(rule.id, Severity.NOTE, node.path, f"{node.op}: {rule.summary}")

@@ -1,0 +1,41 @@
+"""What a scope knows of a value, as messages of a model."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from dmlsplit.models.scope import Scope
+
+
+def declaration(scope: Scope, name: str) -> onnx.ValueInfoProto:
+    """The declaration of a value, as far as its type is known."""
+    element, shape = scope.type_of(name)
+    if element in onnx.TensorProto.DataType.keys():  # noqa: SIM118 - it is no mapping
+        return helper.make_tensor_value_info(name, onnx.TensorProto.DataType.Value(element), shape)
+    made = helper.make_empty_tensor_value_info(name)
+    found = scope.inferred_type(name)
+    if found is not None:
+        made.type.CopyFrom(found)
+    return made
+
+
+def is_typed(scope: Scope, name: str) -> bool:
+    """True where the type of a value is known, without its sizes at least."""
+    kind = declaration(scope, name).type
+    return kind.WhichOneof("value") is not None and not (
+        kind.HasField("tensor_type") and kind.tensor_type.elem_type == onnx.TensorProto.UNDEFINED
+    )
+
+
+def known_constant(scope: Scope, name: str) -> onnx.TensorProto | None:
+    """The elements of a computed value that are the same for all inputs; None where they are not known."""
+    array = scope.elements(name)
+    if array is None or array.dtype.kind not in "biuf":
+        return None
+    tensor = numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), name)
+    element, shape = scope.type_of(name)
+    if element is not None and onnx.TensorProto.DataType.Name(tensor.data_type) != element:
+        return None
+    return tensor if shape is None or tuple(tensor.dims) == shape else None

@@ -1,0 +1,231 @@
+"""A reduced model with all that is known of it, as a value."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import onnx
+
+from dmlsplit.descriptors.diagnostics import SCHEMA, Severity
+from dmlsplit.descriptors.dims import Shape
+from dmlsplit.onnxruntime.explaining import Explanation, explain
+from dmlsplit.reducing.commands import CommandCheck
+from dmlsplit.reducing.computed import Computed, by_directml, by_onnx, inputs_of
+from dmlsplit.reducing.cutting import node_count, with_shapes
+from dmlsplit.reducing.findings import SESSION_FAILS, Finding, Question, findings_of
+from dmlsplit.reducing.reduction import Check, Reducer, SameClass
+from dmlsplit.reducing.weights import Original, Seed, filled, opened, seeds_for, tensors_of
+from dmlsplit.rules import RULES
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
+from dmlsplit.targets.runtime_versions import Runtime
+
+NEW: Final = "new"
+"""The class of what a command calls wrong, and nothing here explains."""
+
+Source = str | os.PathLike[str] | bytes | onnx.ModelProto
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A model reduced as far as it is still wrong.
+
+    `rule` is the class of what is wrong: the id of a rule, "session-fails" for a session that is not made for a reason
+    without one, "new" for what only the caller's check says. `finding` is None for a new one.
+    """
+
+    rule: str
+    finding: Finding | None
+    runtime: Runtime
+    model: onnx.ModelProto
+    """The reduced model with its weights."""
+    nodes_before: int
+    nodes: int
+    """How many nodes are left; those of graphs in nodes count."""
+    checks: int
+    """How many models were checked."""
+    unclear: int
+    """Of how many of them the check could not say whether they are wrong."""
+    seeds: Mapping[str, Seed]
+    """The seeds of weights, by the names of tensors."""
+    inputs: Computed
+    expected: Computed
+    """What ONNX computes of the inputs."""
+    predicted: Computed
+    """What DirectML computes of them."""
+    explanation: Explanation | None = None
+    """What becomes of the node at fault."""
+    others: tuple[str, ...] = field(default=())
+    """Further classes of which the original has findings, the most serious first."""
+
+    @property
+    def is_error(self) -> bool:
+        """True where the model is refused, or comes out wrong."""
+        return self.finding is None or self.finding.severity is Severity.ERROR
+
+    def to_dict(self) -> dict[str, object]:
+        """The JSON form; every key is always there."""
+        found = self.finding
+        return {
+            "schema": SCHEMA,
+            "class": self.rule,
+            "severity": None if found is None else str(found.severity),
+            "node": None if found is None else found.node,
+            "message": None if found is None else found.message,
+            "runtime": self.runtime.version,
+            "nodes_before": self.nodes_before,
+            "nodes": self.nodes,
+            "checks": self.checks,
+            "unclear": self.unclear,
+            "others": list(self.others),
+            "weights": [{"name": name, **seed._asdict()} for name, seed in self.seeds.items()],
+            "inputs": {"names": list(self.inputs.arrays), "why": self.inputs.why},
+            "onnx": {"names": list(self.expected.arrays), "why": self.expected.why},
+            "directml": {"names": list(self.predicted.arrays), "why": self.predicted.why},
+        }
+
+
+def reduced(
+    source: Source,
+    question: Question,
+    rule: str | None,
+    check: Sequence[str] | Callable[[onnx.ModelProto], bool] | None,
+    timeout: float,
+    seed: int,
+    allow_paths: Iterable[str | os.PathLike[str]],
+    progress: Callable[[str], None],
+) -> Reduction:
+    """The reduction of a model; see dmlsplit.reducing.reduce."""
+    with opened(source, tuple(allow_paths)) as original, _check_of(check, original, seed, timeout) as asked:
+        model = original.model
+        found = _findings(model, question, {}, needed=asked is None)
+        chosen = _chosen(found, rule, needed=asked is None)
+        own: Check = asked or SameClass(question, _identity(chosen))
+        before = node_count(model)
+        first = f"{before} nodes: {_named(chosen)}" if chosen is not None else f"{before} nodes"
+        progress(first)
+        if isinstance(asked, CommandCheck):
+            asked.begin(source)
+        reducer = Reducer(model, question, own, progress)
+        if not isinstance(asked, CommandCheck) and not reducer.is_wrong(model):
+            raise InputError("the check says that the model is right: there is nothing to reduce")
+        reducer.reduce(None if chosen is None else chosen.node)
+        small = replace(question, inputs=with_shapes(question.inputs, reducer.shapes))
+        seeds = _seeds(reducer, original, seed, asked)
+        made = filled(reducer.model, original, seeds)
+        left = _findings(made, small, {}, needed=False)
+        class_ = _chosen(
+            [each for each in left if chosen is None or each.identity == chosen.identity], None, needed=False
+        )
+        if class_ is None or asked is not None:
+            class_ = _chosen(left, rule, needed=False)
+        unclear = asked.unclear if isinstance(asked, CommandCheck) else 0
+        names = [tensor.name for tensor in tensors_of(made)]
+        inputs = inputs_of(made, small, seed)
+        expected = Computed({}, inputs.why) if inputs.why else by_onnx(made, inputs.arrays)
+        why = inputs.why or expected.why
+        predicted = Computed({}, why) if why else by_directml(made, small, inputs.arrays, expected.arrays)
+        return Reduction(
+            NEW if class_ is None else class_.rule,
+            class_,
+            question.runtime,
+            made,
+            before,
+            node_count(made),
+            reducer.checks,
+            unclear,
+            {names[number]: each for number, each in seeds.items()},
+            inputs,
+            expected,
+            predicted,
+            _explained(made, class_, small),
+            tuple(dict.fromkeys(each.rule for each in found if class_ is None or each.rule != class_.rule)),
+        )
+
+
+@contextmanager
+def _check_of(
+    check: Sequence[str] | Callable[[onnx.ModelProto], bool] | None, original: Original, seed: int, timeout: float
+) -> Iterator[Check | None]:
+    """The caller's check; None where there is none."""
+    if check is None:
+        yield None
+    elif callable(check):
+        yield lambda model, shapes: bool(check(filled(model, original, seeds_for(model, seed))))
+    else:
+        with CommandCheck.of(check, original, seed, timeout) as made:
+            yield made
+
+
+def _findings(
+    model: onnx.ModelProto, question: Question, shapes: Mapping[str, Shape], *, needed: bool
+) -> Sequence[Finding]:
+    """The findings about a model; none where it cannot be judged, unless they are `needed`."""
+    try:
+        return findings_of(model, question)
+    except InputError:
+        if needed:
+            raise
+        return ()
+
+
+def _chosen(found: Sequence[Finding], rule: str | None, *, needed: bool) -> Finding | None:
+    """The finding to reduce for: the first of the rule, or the most serious one that is more than a note."""
+    if rule is not None:
+        if rule not in RULES and rule not in (SESSION_FAILS, NEW):
+            raise ValueError(f"there is no rule '{printable(rule)}'")
+        wanted = next((each for each in found if each.rule == rule), None)
+    else:
+        wanted = next((each for each in found if each.severity is not Severity.NOTE), None)
+    if wanted is None and needed:
+        rules = list(dict.fromkeys(each.rule for each in found))
+        notes = f"; findings to choose by a rule: {', '.join(rules)}" if rules else ""
+        what = "nothing is known to be wrong with it" if rule is None else f"it has no finding of {rule}"
+        raise InputError(f"{what}{notes}")
+    return wanted
+
+
+def _identity(chosen: Finding | None) -> tuple[str, str]:
+    assert chosen is not None
+    return chosen.identity
+
+
+def _named(chosen: Finding) -> str:
+    place = f" at {printable(chosen.node)}" if chosen.node else ""
+    return f"{chosen.rule}{place}"
+
+
+def _seeds(reducer: Reducer, original: Original, seed: int, asked: Check | None) -> dict[int, Seed]:
+    """The weights that may be random: the model is still wrong with them."""
+    wanted = seeds_for(reducer.model, seed)
+    if not wanted or isinstance(asked, CommandCheck):
+        return asked.seeds(reducer.model) if isinstance(asked, CommandCheck) else wanted
+    if reducer.is_wrong(filled(reducer.model, original, wanted)):
+        return wanted
+    kept: dict[int, Seed] = {}
+    for number, each in wanted.items():
+        with suppress(InputError):
+            if reducer.is_wrong(filled(reducer.model, original, {**kept, number: each})):
+                kept[number] = each
+    return kept
+
+
+def _explained(model: onnx.ModelProto, found: Finding | None, question: Question) -> Explanation | None:
+    """The explanation of the node at fault, or of the first one that can be explained."""
+    names = [] if found is None or not found.node else [found.node]
+    names += [name for node in model.graph.node for name in (node.name, *node.output) if name]
+    for name in names:
+        with suppress(InputError):
+            return explain(
+                model,
+                name,
+                question.runtime,
+                run_shapes=None,
+                free_dimensions=None,
+                options=question.options,
+            )
+    return None

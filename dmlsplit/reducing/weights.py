@@ -1,0 +1,205 @@
+"""The weights of a reduced model: numbers of a recorded seed, or those of the original, which are read last."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from dmlsplit.formats.files import AllowedFolders
+from dmlsplit.formats.onnx.loading import note_references, without_weights
+from dmlsplit.formats.onnx.protobuf import all_graphs, all_nodes
+from dmlsplit.formats.onnx.tensors import Array, ReadExternal, external_reader, no_external_data, text, value_of
+from dmlsplit.mending.fields import Field, messages
+from dmlsplit.mending.source import GRAPH, SourceModel, mapped
+from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
+
+SMALL: Final = 64
+"""The most elements of a tensor that keeps its numbers: sizes, axes, factors."""
+MOST_WRITTEN: Final = 1 << 30
+"""The most bytes of weights in a model that is written."""
+_SMALL_EXTERNAL: Final = 4096
+"""The most elements of external data that is read at once: lengths and sizes may be there."""
+_INITIALIZER: Final = 5
+_VARIANCES: Final = {"BatchNormalization": 4}
+"""The input of an operator that must not be negative."""
+
+Source = str | os.PathLike[str] | bytes | onnx.ModelProto
+
+
+class Seed(NamedTuple):
+    """How a tensor was made: numpy's default_rng(seed).uniform(low, high, sizes), in its element type."""
+
+    seed: int
+    low: float
+    high: float
+
+    def array(self, sizes: tuple[int, ...], data_type: int) -> Array:
+        """The numbers; whole ones for integers and BOOL, which are 0 or 1."""
+        dtype = helper.tensor_dtype_to_np_dtype(data_type)
+        drawn = np.random.default_rng(self.seed).uniform(self.low, self.high, sizes)
+        return drawn.astype(dtype) if dtype.kind not in "biu" else (drawn > 0).astype(dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """A model without its weights, and the way to them."""
+
+    model: onnx.ModelProto
+    read_external: ReadExternal
+    _source: SourceModel
+    _initializers: Mapping[str, int]
+    _constants: Mapping[str, onnx.NodeProto]
+
+    def tensor(self, tensor: TensorProto) -> TensorProto:
+        """The tensor of the original with its data in it. InputError where they cannot be read."""
+        if tensor.external_data:
+            sizes = tuple(tensor.dims)
+            keys = {text(entry.key): text(entry.value) for entry in tensor.external_data}
+            size = _bytes_of(tensor)
+            made = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=sizes)
+            offset = keys.get("offset", "0")
+            if not offset.isdecimal() or len(offset) > 18:
+                raise InputError(f"'{printable(tensor.name)}' has external data at an offset that is no number")
+            made.raw_data = self.read_external(keys.get("location", ""), int(offset), size)
+            return made
+        found = self._inside(tensor.name)
+        if found is None:
+            raise InputError(f"the data of '{printable(tensor.name)}' are not found")
+        return self.tensor(found) if found.external_data else found
+
+    def _inside(self, name: str) -> TensorProto | None:
+        """The tensor of this name in the bytes of the original."""
+        if name in self._constants:
+            node = self._source.original(self._constants[name])
+            made = TensorProto()
+            made.CopyFrom(next(each.t for each in node.attribute if each.name == "value"))
+            made.name = name
+            return made
+        number = self._initializers.get(name)
+        if number is None:
+            return None
+        data = self._source.data
+        (graph,) = messages(data, 0, self._source.size, GRAPH)
+        for i, place in enumerate(messages(data, graph.content, graph.end, _INITIALIZER)):
+            if i == number:
+                return _parsed(data, place)
+        return None
+
+
+def _parsed(data: object, place: Field) -> TensorProto:
+    made = TensorProto()
+    made.ParseFromString(data[place.content : place.end])  # type: ignore[index]
+    return made
+
+
+_not_read: ReadExternal = no_external_data
+
+
+@contextmanager
+def opened(source: Source, allow_paths: Iterable[str | os.PathLike[str]]) -> Iterator[Original]:
+    """A model whose weights stay where they are; the file is open within the block. Raises InputError, OSError."""
+    with ExitStack() as stack:
+        if isinstance(source, onnx.ModelProto):
+            source = source.SerializeToString()
+        if isinstance(source, bytes):
+            read, read_external = SourceModel(source), _not_read
+        else:
+            read = SourceModel(stack.enter_context(mapped(source)))
+            note_references(read.locations, source)
+            folder = os.path.dirname(os.path.abspath(source))
+            read_external = external_reader(AllowedFolders(folder, allow_paths))
+        initializers = {text(tensor.name): i for i, tensor in enumerate(read.model.graph.initializer)}
+        constants = {
+            text(node.output[0]): node
+            for node in read.model.graph.node
+            if node.op_type == "Constant" and len(node.output) == 1
+        }
+        model = without_weights(read.model)
+        for tensor in (tensor for graph in all_graphs(model.graph) for tensor in graph.initializer):
+            if tensor.external_data and math.prod(tensor.dims) <= _SMALL_EXTERNAL:
+                with suppress(InputError):
+                    array = value_of(tensor, read_external)
+                    if array is not None:
+                        tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+        yield Original(model, read_external, read, initializers, constants)
+
+
+def tensors_of(model: onnx.ModelProto) -> Iterator[TensorProto]:
+    """The initializers and the constants of a model."""
+    for graph in all_graphs(model.graph):
+        yield from graph.initializer
+        for node in graph.node:
+            yield from (each.t for each in node.attribute if each.HasField("t"))
+    for node in all_nodes([node for function in model.functions for node in function.node]):
+        yield from (each.t for each in node.attribute if each.HasField("t"))
+
+
+def is_missing(tensor: TensorProto) -> bool:
+    """True for a tensor whose data are elsewhere."""
+    return bool(tensor.data_location == TensorProto.EXTERNAL)
+
+
+def seeds_for(model: onnx.ModelProto, seed: int) -> dict[int, Seed]:
+    """Seeds for the weights of a model, by their numbers among its tensors: those of more than SMALL elements that are
+    floating-point numbers, and all whose data are elsewhere."""
+    never_negative = {
+        node.input[place]
+        for node in all_nodes(model.graph.node)
+        if (place := _VARIANCES.get(node.op_type)) is not None and len(node.input) > place
+    }
+    found: dict[int, Seed] = {}
+    for number, tensor in enumerate(tensors_of(model)):
+        count = math.prod(tensor.dims)
+        if not is_missing(tensor) and (count <= SMALL or not _is_float(tensor.data_type)):
+            continue
+        fan = max(count // max(tensor.dims[0], 1), 1) if tensor.dims else 1
+        high = 1 / math.sqrt(fan)
+        found[number] = Seed(seed + number, high / 2 if tensor.name in never_negative else -high, high)
+    return found
+
+
+def filled(model: onnx.ModelProto, original: Original, seeds: Mapping[int, Seed]) -> onnx.ModelProto:
+    """The model with its weights: of the seeds where there is one, else those of the original.
+
+    InputError where they are too large, of a type that cannot be made, or not found.
+    """
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    total = 0
+    for number, tensor in enumerate(tensors_of(made)):
+        seed = seeds.get(number)
+        if seed is None and not is_missing(tensor):
+            continue
+        total += _bytes_of(tensor)
+        if total > MOST_WRITTEN:
+            raise InputError(f"the weights of the reduced model take more than {MOST_WRITTEN} bytes")
+        if seed is None:
+            tensor.CopyFrom(original.tensor(tensor))
+        else:
+            tensor.CopyFrom(numpy_helper.from_array(seed.array(tuple(tensor.dims), tensor.data_type), tensor.name))
+    return made
+
+
+def _bytes_of(tensor: TensorProto) -> int:
+    if any(size < 0 for size in tensor.dims):
+        raise InputError(f"'{printable(tensor.name)}' has negative dimensions")
+    try:
+        dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    except (KeyError, ValueError):
+        dtype = None
+    if dtype is None or dtype.kind == "O":
+        raise InputError(f"'{printable(tensor.name)}' has data of a type that is not written")
+    return int(math.prod(tensor.dims) * dtype.itemsize)
+
+
+def _is_float(data_type: int) -> bool:
+    return data_type in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)

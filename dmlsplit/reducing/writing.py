@@ -1,0 +1,65 @@
+"""The files of a reduction, in a folder: all of them, or none."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from dmlsplit.formats.npy import header_bytes
+from dmlsplit.formats.onnx.tensors import Array
+from dmlsplit.reducing.reduced import Reduction
+from dmlsplit.system.atomic_files import atomic_files
+from dmlsplit.system.errors import naming
+
+MODEL: Final = "model.onnx"
+SUMMARY: Final = "why.json"
+EXPLANATION: Final = "explain.json"
+
+
+def write(found: Reduction, folder: str, explained: str) -> list[str]:
+    """Writes the model, its inputs and outputs as .npy files, a summary that names them, and what `explain` says of the
+    node at fault, in words (`explained`) and in JSON; returns the names of the files. Raises OSError."""
+    contents = dict(_contents(found, explained))
+    with atomic_files() as files, naming(folder):
+        files.make_folder(folder)
+        for name, parts in contents.items():
+            path = os.path.join(folder, name)
+            with naming(path), open(files.create(path), "wb") as stream:
+                for part in parts:
+                    stream.write(part)
+    return list(contents)
+
+
+def _contents(found: Reduction, explained: str) -> Iterator[tuple[str, tuple[bytes, ...]]]:
+    summary = found.to_dict()
+    yield MODEL, (found.model.SerializeToString(deterministic=True),)
+    for kind, arrays in (
+        ("inputs", found.inputs.arrays),
+        ("onnx", found.expected.arrays),
+        ("directml", found.predicted.arrays),
+    ):
+        names = {name: f"{kind}.{i}.npy" for i, name in enumerate(arrays)}
+        summary[kind] = {**_why(summary[kind]), "files": names}
+        for name, array in arrays.items():
+            yield names[name], _npy(array)
+    yield SUMMARY, (_json(summary),)
+    if found.explanation is not None:
+        yield EXPLANATION, (_json(found.explanation.to_dict()),)
+        yield "explain.txt", (explained.encode("utf-8", "backslashreplace"),)
+
+
+def _why(kind: object) -> Mapping[str, object]:
+    assert isinstance(kind, dict)
+    return {"why": kind["why"]}
+
+
+def _json(value: object) -> bytes:
+    return (json.dumps(value, indent=2) + "\n").encode()
+
+
+def _npy(array: Array) -> tuple[bytes, bytes]:
+    return header_bytes(array.shape, False, array.dtype), np.ascontiguousarray(array).tobytes()

@@ -1,0 +1,57 @@
+"""A reduced model as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dmlsplit.system.printable import printable
+
+if TYPE_CHECKING:
+    import onnx
+
+    from dmlsplit.reducing.reduced import Reduction
+
+
+def text(file: str, found: Reduction) -> str:
+    """The class, the nodes that are left, and what is known of the outputs."""
+    return "".join(f"{line}\n" for line in _lines(file, found))
+
+
+def _lines(file: str, found: Reduction) -> Iterator[str]:
+    size = f"{found.nodes} of {found.nodes_before} nodes, after {_counted(found.checks, 'check')}"
+    yield f"{printable(file, None)}: {found.rule}: {size} (onnxruntime {found.runtime.version})"
+    if found.finding is None:
+        yield "  the check says that it is wrong; no rule here says why"
+    else:
+        place = f"{printable(found.finding.node)}: " if found.finding.node else ""
+        yield f"  {place}{printable(found.finding.message, None)}"
+    for node in found.model.graph.node:
+        yield f"  {_node(node)}"
+    for what, computed in (("ONNX", found.expected), ("DirectML", found.predicted)):
+        if computed.why:
+            yield f"  what {what} computes is not known: {printable(computed.why, None)}"
+    differing = _differing(found)
+    if differing:
+        yield f"  DirectML computes another {', '.join(map(printable, differing))} than ONNX"
+    if found.unclear:
+        yield f"  the check could not say of {_counted(found.unclear, 'model')} whether they are wrong"
+    if found.others:
+        yield f"  also in the whole model: {', '.join(found.others)}"
+
+
+def _node(node: onnx.NodeProto) -> str:
+    inputs, outputs = (", ".join(map(printable, names)) for names in (node.input, node.output))
+    return f"{outputs} = {printable(node.op_type)}({inputs})"
+
+
+def _differing(found: Reduction) -> list[str]:
+    """The outputs that DirectML computes otherwise than ONNX, beyond rounding."""
+    import numpy as np
+
+    pairs = ((name, array, found.expected.arrays[name]) for name, array in found.predicted.arrays.items())
+    return [name for name, array, right in pairs if not np.allclose(array, right, rtol=1e-3, atol=1e-3, equal_nan=True)]
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
