@@ -37,6 +37,8 @@ PLACES = {
     "cli/_streams.py": 2,
     "native/file_split.py": 3,
     "mending/writing.py": 2,
+    "reducing/writing.py": 1,
+    "reducing/commands.py": 1,
     "system/atomic_files.py": 2,
     # Files that are open already
     "formats/files.py": 2,

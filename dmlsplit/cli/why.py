@@ -12,6 +12,7 @@ import click
 from dmlsplit.checking.front_ends import Given
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import complete_rule, judging_of, model_options, runtime_options
+from dmlsplit.system.atomic_files import note_input
 from dmlsplit.system.errors import InputError
 from dmlsplit.targets.session_options import options_of
 
@@ -85,6 +86,7 @@ def why(
     if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
         raise click.UsageError(f"{folder} is a file; a folder is written")
     words = None if command is None else _words(command)
+    note_input(file, "the model")
     try:
         with judging_of(file):
             found = reduce(

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -101,8 +102,9 @@ def by_directml(
     traits = traits_of(question.runtime.release)
     try:
         session, _ = read_session(model, question.inputs, require_known_names=False)
-        created = session.placement(question.runtime, question.options).created
-        graphs = session.graphs(question.runtime, question.options)
+        runtime = replace(question.runtime, observed=True)  # it is taken to make the graphs of an observed one
+        created = session.placement(runtime, question.options).created
+        graphs = session.graphs(runtime, question.options)
         parts = session_graphs(graphs[-1])
     except InputError as error:
         return Computed({}, error.message)

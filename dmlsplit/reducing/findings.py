@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import onnx
@@ -71,7 +71,9 @@ def findings_of(model: onnx.ModelProto, question: Question) -> list[Finding]:
     found: list[Finding] = []
     try:
         placed = session.placement(runtime, options)
-        graphs = session.findings(runtime, options)
+        graphs = session.findings(
+            replace(runtime, observed=True), options
+        )  # it is taken to make those of an observed one
     except NotLoadedError as error:
         return [_failed(model, "", error.message)]
     rules = {each.diagnostic.rule for each in graphs}

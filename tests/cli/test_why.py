@@ -1,0 +1,169 @@
+"""dmlsplit why: files, formats, exit statuses, commands as checks, and a line for each mistake. What is reduced is
+tested in tests/reducing."""
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from tests.cli.conftest import HOSTILE, HOSTILE_SHOWN, posix
+from tests.models import text
+
+GLU = """(float[1,8,4,4] x) => (float[1,4,4,4] o)
+{ y = Exp(x)  z = Softmax(y)  a, b = Split<axis=1>(z)  s = Sigmoid(b)  m = Mul(a, s)  o = Neg(m) }"""
+NAMES = {"model.onnx", "inputs.0.npy", "onnx.0.npy", "directml.0.npy", "why.json", "explain.json", "explain.txt"}
+
+
+@pytest.fixture
+def glu(tmp_path):
+    model = text(GLU)
+    onnx.save(model, tmp_path / "glu.onnx")
+    return model
+
+
+def program(tmp_path, body):
+    """A command that gets the model as `model`."""
+    (tmp_path / "check.py").write_text(f"import sys, onnx\nmodel = onnx.load(sys.argv[1])\n{body}\n")
+    return f"{Path(sys.executable).as_posix()} check.py"
+
+
+def test_the_folder(cli, glu, tmp_path):
+    status, out, err = cli("why", "glu.onnx", "--onnxruntime", "1.24.4", "-o", "small")
+    assert (status, err) == (1, "")
+    assert "graph/fused-wrongly: 3 of 6 nodes" in out
+    assert set(os.listdir(tmp_path / "small")) == NAMES
+    said = json.loads((tmp_path / "small" / "why.json").read_text())
+    assert (said["class"], said["nodes"], said["node"]) == ("graph/fused-wrongly", 3, "m")
+    model = onnx.load(tmp_path / "small" / "model.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    assert [node.op_type for node in model.graph.node] == ["Split", "Sigmoid", "Mul"]
+    z, right, wrong = (np.load(tmp_path / "small" / f"{name}.0.npy") for name in ("inputs", "onnx", "directml"))
+    a, b = z[:, :4], z[:, 4:]
+    assert np.allclose(right, a / (1 + np.exp(-b)), atol=1e-5)
+    assert np.allclose(wrong, b / (1 + np.exp(-b)), atol=1e-5)  # what DirectML 1.13.1 to 1.15.4 compute of it
+
+
+def test_the_same_command_gives_the_same_bytes(cli, glu, tmp_path):
+    for name in ("one", "two"):
+        cli("why", "glu.onnx", "-o", name, "--seed", "7")
+    for name in NAMES:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_json(cli, glu):
+    status, out, _ = cli("why", "glu.onnx", "--onnxruntime", "1.24.4", "--format", "json")
+    said = json.loads(out)
+    assert (status, said["file"], said["class"], said["nodes_before"]) == (1, "glu.onnx", "graph/fused-wrongly", 6)
+    assert said["inputs"] == {"names": ["z"], "why": ""}
+
+
+def test_a_note_is_no_error(cli, tmp_path):
+    onnx.save(text("(float[6,6] x) => (float o) { y = Exp(x)  o = Det(y) }"), tmp_path / "m.onnx")
+    assert cli("why", "m.onnx").status == 2
+    status, out, _ = cli("why", "m.onnx", "--rule", "placement/operator")
+    assert (status, "1 of 2 nodes" in out) == (0, True)
+
+
+def test_a_command_that_calls_something_else_wrong(cli, glu, tmp_path):
+    command = program(tmp_path, "sys.exit(any(node.op_type == 'Softmax' for node in model.graph.node))")
+    status, out, err = cli("why", "glu.onnx", "--check", command, "-o", "small")
+    assert (status, err, "new: 1 of 6 nodes" in out) == (1, "", True)
+    (node,) = onnx.load(tmp_path / "small" / "model.onnx").graph.node
+    assert node.op_type == "Softmax"
+
+
+def test_a_command_that_calls_wrong_what_a_rule_explains(cli, glu, tmp_path):
+    command = program(tmp_path, "sys.exit({'Mul', 'Sigmoid', 'Split'} <= {node.op_type for node in model.graph.node})")
+    status, out, _ = cli("why", "glu.onnx", "--check", f"{command} {{}}", "--onnxruntime", "1.24.4")
+    assert (status, "graph/fused-wrongly: 3 of 6 nodes" in out) == (1, True)
+
+
+def test_other_statuses_and_late_ones_are_unclear(cli, glu, tmp_path):
+    body = """
+names = [node.op_type for node in model.graph.node]
+if len(names) == 3: sys.exit(5)
+if len(names) == 2: import time; time.sleep(100)
+sys.exit('Softmax' in names)"""
+    status, out, _ = cli("why", "glu.onnx", "--check", program(tmp_path, body), "--timeout", "3", "--format", "json")
+    assert (status, json.loads(out)["class"], json.loads(out)["unclear"] > 0) == (1, "new", True)
+
+
+def test_weights_are_those_that_keep_it_wrong(cli, tmp_path):
+    """The command looks for a number that random weights do not have."""
+    model = text("(float[1,100] x) => (float[1,100] o) { y = Exp(x)  o = Mul(y, w) }")
+    weights = np.full(100, 42, np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    onnx.save(model, tmp_path / "m.onnx")
+    command = program(
+        tmp_path, "sys.exit(any((onnx.numpy_helper.to_array(each) == 42).all() for each in model.graph.initializer))"
+    )
+    status, out, _ = cli("why", "m.onnx", "--check", command, "--format", "json", "-o", "small")
+    assert (status, json.loads(out)["weights"], json.loads(out)["nodes"]) == (1, [], 1)
+    (left,) = onnx.load(tmp_path / "small" / "model.onnx").graph.initializer
+    assert (onnx.numpy_helper.to_array(left) == 42).all()
+
+
+def test_weights_in_other_files_are_not_read_for_random_ones(cli, glu, tmp_path):
+    model = text(
+        "(float[1,8,4,4] x) => (float[1,4,4,4] o) { c = Conv(x, w) "
+        + GLU.split("y = Exp(x)  z = Softmax(y)")[1].replace("(z)", "(c)")
+    )
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ones((8, 8, 1, 1), np.float32), "w"))
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    (tmp_path / "w.bin").write_bytes(b"")
+    assert cli("why", "m.onnx", "--onnxruntime", "1.24.4").status == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("none.onnx",), "none.onnx: No such file"),
+        (("text.onnx",), "text.onnx: "),
+        (("right.onnx",), "right.onnx: nothing is known to be wrong"),
+        (("glu.onnx", "--rule", "graph/empty"), "glu.onnx: .*graph/empty.*graph/fused-wrongly"),
+        (("glu.onnx", "--rule", "graph/nonsense"), "graph/nonsense"),
+        (("glu.onnx", "--onnxruntime", "9"), "'9'"),
+        (("glu.onnx", "--check", "'"), "--check"),
+        (("glu.onnx", "--check", ""), "--check"),
+        (("glu.onnx", "--check", "no-such-program"), "no-such-program"),
+        (("glu.onnx", "--check", f"{Path(sys.executable).as_posix()} -c pass"), "status 0"),
+        (("glu.onnx", "-o", "text.onnx"), "text.onnx is a file"),
+        ((), "MODEL"),
+    ],
+)
+def test_a_mistake_is_one_line(cli, glu, tmp_path, arguments, said):
+    (tmp_path / "text.onnx").write_text("no model")
+    onnx.save(text("(float[2,6] x) => (float[2,6] o) { o = Relu(x) }"), tmp_path / "right.onnx")
+    status, out, err = cli("why", *arguments)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert re.search(said, err)
+
+
+def test_names_are_made_printable(cli, tmp_path):
+    model = text(GLU)
+    model.graph.node[4].name = name = HOSTILE.replace("\ud800", "")
+    onnx.save(model, tmp_path / "hostile.onnx")
+    out = cli("why", "hostile.onnx", "--onnxruntime", "1.24.4", "-o", "small").out
+    assert name not in out
+    assert HOSTILE_SHOWN.removesuffix(r"\ud800") in out
+
+
+@posix
+def test_nothing_is_written_where_a_file_cannot_be(cli, glu, tmp_path):
+    (tmp_path / "small" / "why.json").mkdir(parents=True)
+    status, _, err = cli("why", "glu.onnx", "-o", "small")
+    assert (status, err.count("\n"), os.listdir(tmp_path / "small")) == (2, 1, ["why.json"])
+
+
+def test_the_model_is_not_replaced(cli, glu, tmp_path):
+    (tmp_path / "glu.onnx").rename(tmp_path / "model.onnx")
+    before = (tmp_path / "model.onnx").read_bytes()
+    status, _, err = cli("why", "model.onnx", "-o", ".")
+    assert (status, err.count("\n")) == (2, 1)
+    assert (tmp_path / "model.onnx").read_bytes() == before
+    assert os.listdir(tmp_path) == ["model.onnx"]
