@@ -11,11 +11,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import onnx
+from google.protobuf.message import Message
 from onnx import TensorProto, helper, numpy_helper
 
 from dmlsplit.formats.files import AllowedFolders
 from dmlsplit.formats.onnx.loading import note_references, without_weights
-from dmlsplit.formats.onnx.protobuf import all_graphs, all_nodes
+from dmlsplit.formats.onnx.protobuf import all_nodes
 from dmlsplit.formats.onnx.tensors import Array, ReadExternal, external_reader, no_external_data, text, value_of
 from dmlsplit.mending.fields import Field, messages
 from dmlsplit.mending.source import GRAPH, SourceModel, mapped
@@ -29,6 +30,9 @@ MOST_WRITTEN: Final = 1 << 30
 _SMALL_EXTERNAL: Final = 4096
 """The most elements of external data that is read at once: lengths and sizes may be there."""
 _INITIALIZER: Final = 5
+_WITH_TENSORS: Final = frozenset(
+    {"GraphProto", "FunctionProto", "NodeProto", "AttributeProto", "SparseTensorProto", "TensorProto"}
+)
 _VARIANCES: Final = {"BatchNormalization": 4}
 """The input of an operator that must not be negative."""
 
@@ -124,7 +128,7 @@ def opened(source: Source, allow_paths: Iterable[str | os.PathLike[str]]) -> Ite
             if node.op_type == "Constant" and len(node.output) == 1
         }
         model = without_weights(read.model)
-        for tensor in (tensor for graph in all_graphs(model.graph) for tensor in graph.initializer):
+        for tensor in tensors_of(model):
             if tensor.external_data and math.prod(tensor.dims) <= _SMALL_EXTERNAL:
                 with suppress(InputError):
                     array = value_of(tensor, read_external)
@@ -133,14 +137,15 @@ def opened(source: Source, allow_paths: Iterable[str | os.PathLike[str]]) -> Ite
         yield Original(model, read_external, read, initializers, constants)
 
 
-def tensors_of(model: onnx.ModelProto) -> Iterator[TensorProto]:
-    """The initializers and the constants of a model."""
-    for graph in all_graphs(model.graph):
-        yield from graph.initializer
-        for node in graph.node:
-            yield from (each.t for each in node.attribute if each.HasField("t"))
-    for node in all_nodes([node for function in model.functions for node in function.node]):
-        yield from (each.t for each in node.attribute if each.HasField("t"))
+def tensors_of(message: Message) -> Iterator[TensorProto]:
+    """Yields all tensors in a message, in the order of its fields."""
+    if isinstance(message, TensorProto):
+        yield message
+        return
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is not None and descriptor.message_type.name in _WITH_TENSORS:
+            for inside in [value] if isinstance(value, Message) else value:
+                yield from tensors_of(inside)
 
 
 def is_missing(tensor: TensorProto) -> bool:
