@@ -46,11 +46,12 @@ class Seed(NamedTuple):
     low: float
     high: float
 
-    def array(self, sizes: tuple[int, ...], data_type: int) -> Array:
-        """The numbers; whole ones for integers and BOOL, which are 0 or 1."""
-        dtype = helper.tensor_dtype_to_np_dtype(data_type)
-        drawn = np.random.default_rng(self.seed).uniform(self.low, self.high, sizes)
-        return drawn.astype(dtype) if dtype.kind not in "biu" else (drawn > 0).astype(dtype)
+
+def drawn(seed: Seed, sizes: tuple[int, ...], data_type: int) -> Array:
+    """The numbers of a tensor; of integers and BOOL 0 or 1."""
+    dtype = helper.tensor_dtype_to_np_dtype(data_type)
+    numbers = np.random.default_rng(seed.seed).uniform(seed.low, seed.high, sizes)
+    return numbers.astype(dtype) if dtype.kind not in "biu" else (numbers > 0).astype(dtype)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,7 @@ def filled(model: onnx.ModelProto, original: Original, seeds: Mapping[int, Seed]
         if seed is None:
             tensor.CopyFrom(original.tensor(tensor))
         else:
-            tensor.CopyFrom(numpy_helper.from_array(seed.array(tuple(tensor.dims), tensor.data_type), tensor.name))
+            tensor.CopyFrom(numpy_helper.from_array(drawn(seed, tuple(tensor.dims), tensor.data_type), tensor.name))
     return made
 
 
