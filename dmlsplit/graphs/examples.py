@@ -59,9 +59,10 @@ class Sketch:
         }
         return self._neighbour("SLICE1", [source], sizes, members)
 
-    def __call__(self, operator: str, *sources: End) -> End:
-        """An operator that computes element by element."""
-        return self._neighbour(operator, sources, self.tensors[sources[0]].sizes or (), {})
+    def __call__(self, operator: str, *sources: End, sizes: Sequence[int] | None = None, **members: object) -> End:
+        """An operator of one output, which has the sizes of the first input if no others are given."""
+        own = self.tensors[sources[0]].sizes or ()
+        return self._neighbour(operator, sources, own if sizes is None else sizes, members)
 
     def _neighbour(
         self, operator: str, sources: Sequence[End], sizes: Sequence[int], members: Mapping[str, object]

@@ -178,6 +178,8 @@ class Execution:
 
     def _faults(self, dispatch: Dispatch) -> Iterator[WrongOutput]:
         """Yields the faults of a dispatch's output: its own, then those of its inputs."""
+        if dispatch.unseen:
+            raise Unmodelled(dispatch.unseen)
         wrong = dispatch.wrong
         if wrong is not None and (not wrong.instead or not self._are_equal(wrong)):
             extent = Extent.BEHIND_FIRST if wrong.behind_first else Extent.ALL

@@ -150,7 +150,7 @@ def _share(program: Program, homes: Sequence[Tensor]) -> None:
             if math.prod(operand.sizes) != math.prod(output.sizes):  # broadcast
                 continue
             packed = output.packed and (not operand.view or is_packed(operand.sizes, tensor.strides))
-            if not packed and not _lie_alike(operand.sizes, tensor.strides, output.strides):
+            if not packed and _steps(operand.sizes, tensor.strides) != _steps(output.sizes, output.strides):
                 continue
             if operand.thin and not program.traits.shares_thin_parts:
                 continue
@@ -190,6 +190,7 @@ def _dispatches(program: Program, order: Iterable[Node]) -> Iterator[Dispatch]:
                 binding=begins,
                 rectifies=in_place and node.keeps_positive,
                 never_negative=node.never_negative,
+                unseen=node.unseen,
             )
 
 
@@ -276,6 +277,7 @@ def _too_small_for(program: Program, dispatch: Dispatch) -> tuple[FaultKind, int
     return FaultKind.REFUSED, dispatch.node or 0
 
 
-def _lie_alike(sizes: Sequence[int], one: Sequence[int], other: Sequence[int]) -> bool:
-    """True where two lists of strides agree in every dimension of more than one element."""
-    return all(a == b for size, a, b in zip(sizes, one, other, strict=True) if size > 1)
+def _steps(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
+    """The size and the stride of each dimension of more than one element: two tensors of different ranks lie alike
+    where these are equal."""
+    return [(size, stride) for size, stride in zip(sizes, strides, strict=True) if size > 1]

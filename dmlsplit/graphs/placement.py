@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from dmlsplit.descriptors.layout import is_packed
 from dmlsplit.graphs.dimensions import too_narrow
 from dmlsplit.graphs.operators import Family
 from dmlsplit.graphs.program import (
@@ -31,6 +32,8 @@ def copies_inputs(program: Program, join: Node, strides: Sequence[int]) -> bool:
             return True
         if producer is None or producer.family in (Family.SPLIT, Family.JOIN) or operand.stands_for is not None:
             continue
+        if producer.family is Family.BLOCK and not is_packed(tensor.sizes, strides):
+            return True
         if program.traits.vector_joins and tensor.block_bytes(join.axis) % VECTOR:
             return True
         if producer.family is Family.SLICE and len(tensor.sizes) in program.traits.narrow_ranks:

@@ -203,6 +203,8 @@ class Node:
     never_negative: bool = False
     """A Relu is fused into it."""
     wrong: Wrong | None = None
+    unseen: str = ""
+    """Why it is not known what it computes; "" where it is."""
     starts: list[int] = field(default_factory=list)
     """For a Join: where each input begins along the axis."""
 
@@ -292,6 +294,8 @@ class Dispatch:
     """In place, and it keeps positive numbers."""
     never_negative: bool = False
     """A Relu is fused into it."""
+    unseen: str = ""
+    """Why it is not known what it computes; "" where it is."""
 
     def binding_of(self, region: BufferView) -> int:
         """The byte offset in the buffer at which an input is bound."""

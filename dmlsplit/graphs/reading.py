@@ -10,7 +10,7 @@ from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import BufferTensorDesc
 from dmlsplit.descriptors.layout import ELEMENT_BITS, is_packed
 from dmlsplit.graphs.descriptors import GraphDesc, node_tensors, node_type
-from dmlsplit.graphs.operators import BY_NUMBER, LEAKY_RELU, RELU, Family, short_name
+from dmlsplit.graphs.operators import ACTIVATION_IDENTITY, BY_NUMBER, LEAKY_RELU, RELU, SIGN, Family, short_name
 from dmlsplit.graphs.program import (
     ELEMENT_BYTES,
     Node,
@@ -63,7 +63,7 @@ class Program:
             family = (self.assumed or {}).get(number, row.family if row else None)
             if family is None:
                 raise Unmodelled(f"{short_name(kind)} (node {number}) was not observed in graphs")
-            node = Node(family, kind, [], [], number)
+            node = Node(self._of_build(family, kind), kind, [], [], number)
             node.outputs = [
                 self._tensor(tensor.desc if tensor else None, node, k) for k, tensor in enumerate(node_tensors(desc)[1])
             ]
@@ -107,6 +107,16 @@ class Program:
             self.nodes[by_output[i].from_node_index].outputs[by_output[i].from_node_output_index]
             for i in sorted(by_output)
         ]
+
+    def _of_build(self, family: Family, kind: int) -> Family:
+        """The family of an operator in this build, where it differs from that in others."""
+        if family is Family.BLOCK and self.traits.normalizations_take_rows:
+            return Family.WHOLE
+        if kind == ACTIVATION_IDENTITY and self.traits.drops_activation_identities:
+            return Family.IDENTITY
+        if kind == SIGN and not self.traits.signs_in_place:
+            return Family.WHOLE
+        return family
 
     def _tensor(self, desc: BufferTensorDesc | None, producer: Node | None, index: int) -> Tensor:
         assert desc is not None

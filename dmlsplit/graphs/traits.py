@@ -64,6 +64,15 @@ class GraphTraits:
     """Identities are copies, in place where they can be."""
     joins_reuse_rows: bool = True
     """A tensor with other uses can still be computed straight into rows of a Join."""
+    normalizations_take_rows: bool = False
+    """A normalization reads and writes rows of a larger tensor, as any other operator of whole tensors does."""
+    drops_activation_identities: bool = False
+    """DML_OPERATOR_ACTIVATION_IDENTITY is an identity that is taken out, too."""
+    signs_in_place: bool = True
+    """DML_OPERATOR_ELEMENT_WISE_SIGN works in place."""
+    parts_stay_packed: bool = True
+    """A part of a Split that a Join and an operator of packed tensors read is computed; else the Join gets the whole
+    where the other reads a view."""
     shares_thin_parts: bool = True
     """An operator works in place on a part of a Split whose size along the axis is 1, as on any other."""
     five_dimensions: FiveDimensions = FiveDimensions.SOUND
@@ -84,14 +93,15 @@ _OLD: Final = replace(
     slices_are_views=False,
     all_places_aligned=True,
     one_home_per_node=True,
+    parts_stay_packed=False,
 )
-_FORGETFUL: Final = replace(_OLD, vector_reads=True, vector_joins=True, forgets_repeats=True)
+_IDENTITIES: Final = replace(_OLD, drops_activation_identities=True)
+_FORGETFUL: Final = replace(_IDENTITIES, vector_reads=True, vector_joins=True, forgets_repeats=True)
 # Ranks six to eight take views.
-_TF_1_15_8: Final = replace(_OLD, narrow_ranks=frozenset({5}))
-_LEVEL_4_1: Final = replace(
-    _TF_1_15_8, keeps_identities=True, joins_reuse_rows=False, narrow_ranks_take_rows=True, shares_thin_parts=False
-)
-_LEVEL_5_0: Final = replace(_LEVEL_4_1, keeps_identities=False)
+_TF_1_15_8: Final = replace(_IDENTITIES, narrow_ranks=frozenset({5}), normalizations_take_rows=True)
+_LEVEL_5_0: Final = replace(_TF_1_15_8, joins_reuse_rows=False, narrow_ranks_take_rows=True, shares_thin_parts=False)
+_1_8_0: Final = replace(_LEVEL_5_0, keeps_identities=True, drops_activation_identities=False)
+_LEVEL_4_1: Final = replace(_1_8_0, signs_in_place=False)
 _LEVEL_2_1: Final = replace(_LEVEL_4_1, needs_all_outputs=True)
 _LEVEL_3_0: Final = replace(_LEVEL_2_1, five_dimensions=FiveDimensions.BROKEN)
 _LEVEL_3_0_NOT_EXECUTED: Final = replace(_LEVEL_3_0, five_dimensions=FiveDimensions.UNKNOWN)
@@ -103,8 +113,8 @@ TRAITS: Final[dict[str, GraphTraits]] = {
     "1.5.0": _LEVEL_3_0,
     "1.5.1": _LEVEL_3_0_NOT_EXECUTED,
     "1.7.0": _LEVEL_4_1,
-    "1.8.0": _LEVEL_4_1,
-    "1.8.2": _LEVEL_4_1,
+    "1.8.0": _1_8_0,
+    "1.8.2": _1_8_0,
     "1.9.0": replace(_LEVEL_5_0, loses_branches=True),
     "1.9.1": replace(_TF_1_15_8, loses_branches=True),
     "1.10.1": _FORGETFUL,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from dmlsplit.descriptors.layout import packed_strides
+from dmlsplit.descriptors.layout import is_packed, packed_strides
 from dmlsplit.graphs.dimensions import too_narrow
 from dmlsplit.graphs.operators import Family
 from dmlsplit.graphs.program import (
@@ -152,6 +152,7 @@ def _elidable(
         if not _part_is_elidable(program, node, tensor, offset, readers):
             return False
         in_rows = join_for_rows(program, tensor, readers) is not None
+        in_rows |= program.traits.parts_stay_packed and any(_reads_packed(reader, tensor) for reader, _ in readers)
         if not all(_reads_as_view(program, tensor, strides, use, in_rows) for use in readers):
             return False
     return True
@@ -184,6 +185,8 @@ def _reads_as_view(
     if operand.view:
         return False
     if program.traits.splits_are_slices and reader.family is Family.SLICE and not reader.slices_everything:
+        return False
+    if _reads_packed(reader, tensor) and not is_packed(tensor.sizes, strides):
         return False
     return not too_narrow(program, reader, tensor.sizes, strides)
 

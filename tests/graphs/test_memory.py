@@ -9,6 +9,8 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.graphs.examples import Sketch
 from dmlsplit.graphs.memory import compile_graph
+from dmlsplit.graphs.operators import Family
+from dmlsplit.graphs.program import Refused
 from dmlsplit.graphs.traits import traits_of
 
 
@@ -209,3 +211,63 @@ def test_a_join_of_five_dimensions_that_copies_single_inputs_is_refused_where_su
     desc = g.graph(g.join([x, x], 0))
     assert dml.validate(desc, directml="1.5.0").compiles is False
     assert dml.validate(desc, directml="1.8.0").outputs == ("right",)
+
+
+def copies_a_part(directml, batch, axis=None):
+    """Whether a part that a batch normalization reads is copied to memory of its own; a Join along the axis reads it,
+    too."""
+    g = Sketch()
+    other, part = g.split(g.input(batch, 8, 2, 4), 1, (4, 4))
+    weights = [g.input(1, 4, 1, 1) for _ in range(4)]
+    outputs = [g("BATCH_NORMALIZATION", part, *weights, Spatial=1, Epsilon=1e-5), g("ACTIVATION_SIGMOID", other)]
+    if axis is not None:
+        outputs.append(g.join((g.input(batch, 4, 2, 4), part), axis))
+    traits = traits_of(dml.find_release(directml))
+    found = compile_graph(g.graph(*outputs), traits, {1: Family.BLOCK}).dispatches
+    return any(dispatch.writes.buffer.startswith("temporary") for dispatch in found)
+
+
+@pytest.mark.parametrize(
+    ("directml", "batch", "copied"),
+    [("1.9.1", 2, False), ("1.10.1", 1, False), ("1.10.1", 2, True), ("1.15.4", 1, False), ("1.15.4", 2, True)],
+)
+def test_a_normalization_reads_no_rows_of_a_split(directml, batch, copied):
+    assert copies_a_part(directml, batch) is copied
+
+
+@pytest.mark.parametrize(
+    ("directml", "batch", "copied"),
+    [("1.9.1", 1, False), ("1.12.1", 2, True), ("1.13.1", 1, True), ("1.15.4", 1, True)],
+)
+def test_a_part_beside_a_normalization_is_copied_into_rows_of_a_join(directml, batch, copied):
+    assert copies_a_part(directml, batch, 3) is copied
+
+
+def test_the_whole_is_joined_for_a_part_that_a_normalization_reads_up_to_1_12():
+    with pytest.raises(Refused):
+        copies_a_part("1.12.1", 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("directml", "count"), [("1.8.0", 2), ("1.9.0", 1), ("1.10.1", 1), ("1.12.1", 2), ("1.15.4", 2)]
+)
+def test_some_builds_take_an_activation_out_that_is_an_identity(directml, count):
+    g = Sketch()
+    x = g.input(12, 1)
+    made = dispatches(g.graph(g("ELEMENT_WISE_MULTIPLY", g("ACTIVATION_IDENTITY", x), x)), directml)
+    assert len(made) == count
+
+
+@pytest.mark.parametrize(("directml", "in_place"), [("1.7.0", False), ("1.8.0", True), ("1.15.4", True)])
+def test_a_sign_works_in_place_from_some_build_on(directml, in_place):
+    g = Sketch()
+    *_, last = dispatches(g.graph(g("ELEMENT_WISE_SIGN", g("ACTIVATION_TANH", g.input(12, 1)))), directml)
+    assert (last.reads[0][1].buffer == last.writes.buffer) is in_place
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+@pytest.mark.parametrize("directml", ["1.3.0-dev2", "1.5.0"])
+def test_a_first_part_of_five_dimensions_is_refused_where_such_splits_are_broken(directml, length):
+    g = Sketch()
+    first, _ = g.split(g.input(4, 2, 1, 1, 4), 0, (length, 4 - length))
+    assert dml.validate(g.graph(first), directml=directml).compiles is False

@@ -243,3 +243,19 @@ def test_a_product_of_a_tensor_and_its_relu_is_the_square_of_the_relu(factor, ex
         SessionOptions(),
     )
     assert frozenset(each.fault.kind for each in faults) == expected
+
+
+def test_a_squeezed_tensor_in_rows_of_a_concat_is_followed():
+    """The Squeeze is tried as an operator in place, between tensors of five and of four dimensions."""
+    words = "t = Mul(x, y)  r = Relu(z)  s = Squeeze(t, first)  o = Concat<axis=1>(r, s)"
+    head = "(float[1,2,1,16,1] x, float[1,2,1,16,1] y, float[2,1,16,1] z) => (float[2,2,16,1] o) <int64[1] first = {0}>"
+    assert findings(session_model(text(f"{head} {{ {words} }}")), find_runtime(VERSION), SessionOptions()) == ()
+
+
+@pytest.mark.parametrize("op", NORMALIZATIONS)
+def test_a_part_that_a_normalization_reads_is_copied_into_the_rows_of_a_concat(op):
+    """Asked live: the part lies in memory of its own; where a view would do, the Concat got the whole up to 1.12.1."""
+    s = Sketch()
+    _, part = s.split(s("Tanh", s.input("x", 1, 8, 4, 8)), 1, 4, 4)
+    s.outputs = [neighbour(s, op, part, (1, 4, 4, 8)), s.concat(s.input("y", 1, 4, 4, 8), part, axis=3)]
+    assert found(s) == RIGHT
