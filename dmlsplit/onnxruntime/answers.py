@@ -166,8 +166,8 @@ def _failures(
         if part.complete and not part.leading and not any(index in facts for index in part.members):
             why = f"nothing reads what the fused graph of {part.paths[0]} computes"
             found.append(Failure(places[part.origins[0][0]].compilation, why, node=part.paths[0]))
-    for index in filter(graph.implemented, graphs.incomplete):
-        why = f"{graph.path(index)} has no C, and the activation behind it is put into it"
+    for index in filter(graph.implemented, graphs.unfit):
+        why = f"{graph.path(index)} {graphs.unfit[index]}, and the activation behind it is put into it"
         found.append(Failure(OPTIMIZING, why, node=graph.path(index)))
     for node in graph.order:
         if node.index not in facts:

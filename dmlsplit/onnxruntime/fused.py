@@ -163,8 +163,8 @@ class SessionGraphs:
     """Outputs of the graph that are never computed, each with the path and operator of the node that computed it."""
     perhaps_unwritten: list[tuple[str, str, str]] = field(default_factory=list)
     """Outputs of the graph that may never be computed, in the form of `unwritten`."""
-    incomplete: list[int] = field(default_factory=list)
-    """The indices of nodes with too few inputs for the activation that is fused into them."""
+    unfit: dict[int, str] = field(default_factory=dict)
+    """The indices of nodes that no activation fits, and that one is put into, each with the reason."""
     judged: dict[str, None] = field(default_factory=dict)
     """The paths of the Splits and Concats, in order."""
 

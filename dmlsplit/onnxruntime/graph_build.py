@@ -85,9 +85,7 @@ def _graphs(
     found = SessionGraphs(
         unwritten=[_unwritten(graph, node) for node in lost if node not in doubted],
         perhaps_unwritten=[_unwritten(graph, node) for node in doubted],
-        incomplete=[
-            node.absorbed[0] for node in order if node.op_type == "Gemm" and node.absorbed and not _has_c(node)
-        ],
+        unfit={node.absorbed[0]: why for node in order if node.absorbed and (why := _unfit(node))},
         judged=dict.fromkeys(map(graph.path, sorted(judged))),
     )
     if places:
@@ -172,9 +170,12 @@ class _Parts:
         return sized, builder.built(alive) if sized and alive else None
 
 
-def _has_c(gemm: Node) -> bool:
-    """True for a Gemm with a third input."""
-    return len(gemm.inputs) > 2 and gemm.inputs[2].name != ""
+def _unfit(node: Node) -> str:
+    """Why no session is made where an activation is put into a node; "" where one is."""
+    if node.op_type == "Gemm" and (len(node.inputs) < 3 or node.inputs[2].name == ""):
+        return "has no C"
+    # the attribute axes, which its schema always gives it, is not one of the fused operator
+    return "has axes" if node.op_type == "MeanVarianceNormalization" else ""
 
 
 def _is_refused(graph: SessionGraph, node: Node) -> bool:

@@ -206,6 +206,7 @@ _ROWS: Final = (
     _row("Max", 21, broadcasts=True, fused_with=2, transposable=True, followed=True),
     _row("MaxPool", 58, kind=Kind.WHOLE, transposable=True, followed=True, kept=True),
     _row("Mean", 22, broadcasts=True, fused_with=2, transposable=True, followed=True),
+    _row("MeanVarianceNormalization", absorbs=_ACTIVATIONS, absorbs_at_outputs=True),
     _row("Min", 23, broadcasts=True, fused_with=2, transposable=True, followed=True),
     _row("Mish", transposable=True),
     _row("Mod", 102, broadcasts=True, transposable=True),

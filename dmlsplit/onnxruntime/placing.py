@@ -69,5 +69,6 @@ def _neighbour(graph: SessionGraph, node: Node) -> Placed:
         empty = any(0 in shape for shape in shapes if shape is not None)
         return Placed(on_dml, False if empty else True if on_dml else None)
     # ONNX Runtime's inference may find shapes that inference here did not.
-    unknown = all(is_static(graph.shape(name)) or not graph.is_open(name) for name in names if name)
+    lost = not graph.model.lost.isdisjoint(proto.output)
+    unknown = not lost and all(is_static(graph.shape(name)) or not graph.is_open(name) for name in names if name)
     return Placed(on_dml, None if unknown else False)

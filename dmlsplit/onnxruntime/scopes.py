@@ -11,8 +11,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
+from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.onnx.protobuf import Names, all_graphs, all_nodes, domain_of, refill, subgraphs
 from dmlsplit.formats.onnx.tensors import ReadExternal
@@ -22,6 +23,7 @@ from dmlsplit.models.folding import Constant
 from dmlsplit.models.functions import Functions
 from dmlsplit.models.inference import Inference, InferenceError, make_harmless
 from dmlsplit.models.once import Once
+from dmlsplit.models.schemas import schema_of
 from dmlsplit.models.scope import Origin, Scope
 from dmlsplit.onnxruntime.operator_traits import row_of
 
@@ -35,6 +37,9 @@ _SHAPED_AS: Final = {
     "FusedConv": "Conv",
 }
 """Operators of com.microsoft, each with the ONNX operator whose first output has the same shape."""
+_OF_SEQUENCES: Final = frozenset({"SequenceAt", "ConcatFromSequence"})
+_LIKE_INPUT: Final = -1
+"""Stands for the element type of a node's first input."""
 
 
 class Habits(NamedTuple):
@@ -73,7 +78,9 @@ class SessionModel:
         """`inference` is the file's."""
         self.ir_version = proto.ir_version
         self.once = Once()
-        self.uninferred = habits.uninferred
+        self.lost: set[str] = set()
+        """The tensors whose sizes are not inferred before the model runs."""
+        self._uninferred = habits.uninferred
         self.inlined = {name: place for place, name in enumerate(inlined)}
         self.refused: tuple[str, ...] = ()
         """The reasons why no version loads the model."""
@@ -107,8 +114,10 @@ class SessionModel:
     ) -> Scope:
         """The scope of a model's graph. `folds`: what is computed from known shapes gives sizes to outputs."""
         origin = Origin.of(model, Functions((), self._budget), self._read_external, self._budget, partly)
-        wanted = _for_inference(model, frozenset() if partly else self.uninferred, self._budget)
+        wanted = _for_inference(model, self._budget)
         make_harmless(wanted, origin.functions)
+        if not partly:
+            self._lose_sizes(wanted, origin.opset)
         # Inference does not look at what a graph says a second time of its outputs.
         outputs = {value.name for value in wanted.graph.output}
         refill(wanted.graph.value_info, [value for value in wanted.graph.value_info if value.name not in outputs])
@@ -129,6 +138,63 @@ class SessionModel:
                 break
         return scope
 
+    def _lose_sizes(self, model: onnx.ModelProto, opset: int) -> None:
+        """Takes from a model what ONNX Runtime does not know: the sizes of what is taken from a sequence, of operators
+        that are `uninferred`, and of functions whose schema infers nothing. Nodes whose results have the same types
+        stand for them; what the file declares stays."""
+        nodes = [node for node in all_nodes(model.graph.node) if node.domain == "" and node.input and node.output]
+        sequences = [node for node in nodes if node.op_type in _OF_SEQUENCES]
+        kinds: dict[str, int] = {}
+        if sequences:
+            with suppress(InferenceError):
+                kinds = _element_types(self.inference.infer_shapes(model).graph)
+        taken = cache(lambda: Names.of(model.graph))
+        for node in nodes:
+            if node.op_type in _OF_SEQUENCES:
+                kind = kinds.get(node.output[0])
+            elif node.op_type in self._uninferred or _is_uninferred(node.op_type, opset):
+                kind = _kind_of_result(node.op_type, opset)
+            else:
+                continue
+            if kind is None:
+                continue
+            self.lost.update(node.output)
+            unknown = taken().fresh(f"{node.output[0]}/unknown")
+            del node.attribute[:]
+            if kind == _LIKE_INPUT:
+                node.op_type, node.input[1:] = "Reshape", [unknown]
+            else:
+                node.op_type, node.input[:] = "Cast", [unknown]
+                node.attribute.append(helper.make_attribute("to", kind))
+
+
+@cache
+def _is_uninferred(op_type: str, opset: int) -> bool:
+    """True for a function whose schema has no inference."""
+    schema = schema_of(op_type, opset)
+    if schema is None or schema.has_type_and_shape_inference_function:
+        return False
+    return bool(schema.has_function or schema.has_context_dependent_function)
+
+
+@cache
+def _kind_of_result(op_type: str, opset: int) -> int | None:
+    """The element type of an operator's result: BOOL, or _LIKE_INPUT for that of its first input; None for any
+    other."""
+    schema = schema_of(op_type, opset)
+    if schema is None:
+        return None
+    result = schema.outputs[0]
+    if result.type_str == schema.inputs[0].type_str:
+        return _LIKE_INPUT
+    return onnx.TensorProto.BOOL if set(result.types) == {"tensor(bool)"} else None
+
+
+def _element_types(graph: onnx.GraphProto) -> dict[str, int]:
+    """The element types of the tensors of a graph, and of those in its nodes, by name."""
+    values = [value for each in all_graphs(graph) for value in (*each.value_info, *each.output)]
+    return {value.name: kind for value in values if (kind := value.type.tensor_type.elem_type)}
+
 
 def _add_known(scope: Scope, graph: onnx.GraphProto, taken: Callable[[], Names]) -> bool:
     """Adds to the model's inference values computed from known shapes; returns whether there were any. `taken`
@@ -144,7 +210,8 @@ def _add_known(scope: Scope, graph: onnx.GraphProto, taken: Callable[[], Names])
         for place in shaping:
             name = node.input[place] if place < len(node.input) else ""
             twin = graph.node[index]
-            if not name or twin.input[place] != name or scope.producer(name) is None:
+            producer = scope.producer(name)
+            if not name or twin.input[place] != name or producer is None or producer.op_type == "Constant":
                 continue
             array = scope.elements(name)
             if array is not None and array.dtype.kind in "iuf":
@@ -170,7 +237,7 @@ def _inside(node: onnx.NodeProto, scope: Scope) -> onnx.GraphProto | None:
 
 def _lacks_shape(node: onnx.NodeProto, scope: Scope) -> bool:
     shapes = [scope.type_of(name)[1] for name in node.output if name]
-    return any(shape is None or None in shape for shape in shapes)
+    return not all(map(is_static, shapes))
 
 
 def _defaults(model: onnx.ModelProto) -> dict[str, onnx.TensorProto]:
@@ -220,22 +287,17 @@ def _put_symbols(graph: onnx.GraphProto, symbols: Mapping[str, Mapping[int, str]
                 dims[place].dim_param = symbol
 
 
-def _for_inference(model: onnx.ModelProto, uninferred: frozenset[str], budget: Budget) -> onnx.ModelProto:
-    """The model in which onnx's inference finds most, but no sizes of operators that are `uninferred`.
+def _for_inference(model: onnx.ModelProto, budget: Budget) -> onnx.ModelProto:
+    """The model in which onnx's inference finds most.
 
     It does not look for constants of an outer graph, and it does not know ONNX Runtime's own operators.
     """
     copy = deepcopy(model)
-    taken = cache(lambda: Names.of(copy.graph))
     for node in all_nodes(copy.graph.node):
         if node.domain != domain_of(
             node
         ):  # a domain set to "" serializes differently: the model would be inferred a second time
             node.domain = domain_of(node)
-        if node.domain == "" and node.op_type in uninferred and node.input:
-            # a cast or reshape to a computed shape: only the type is known
-            node.op_type, node.input[1:] = "Reshape", [taken().fresh(f"{node.input[0]}/unknown")]
-            del node.attribute[:]
         if node.domain == "com.microsoft" and node.op_type in _SHAPED_AS:
             node.domain, node.op_type = "", _SHAPED_AS[node.op_type]
             if node.op_type == "Identity":

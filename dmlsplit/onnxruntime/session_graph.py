@@ -232,12 +232,12 @@ class SessionGraph:
     def _open_names(self) -> set[str]:
         """The tensors with sizes that are known only as the model runs."""
         found = {name for name in self.inputs if not is_static(self.shape(name))}
-        outer, uninferred = self.parent, self.model.uninferred
+        outer, lost = self.parent, self.model.lost
         for node in self.order:
             if Doubt.STATIC in node.doubts:
                 continue
             names = [value.name for value in node.inputs if value.name and value.name not in self.graph.constants]
-            by_data = node.proto.op_type in uninferred or row_of(node.proto.op_type).data_dependent
+            by_data = row_of(node.proto.op_type).data_dependent or not lost.isdisjoint(node.proto.output)
             is_open = by_data or self._has_computed_lengths(node) or not found.isdisjoint(names)
             is_open = is_open or any(map(self._is_open_integer, names))
             if is_open or (outer is not None and any(map(outer.is_open, names))):

@@ -148,18 +148,20 @@ _RUNTIMES: Final = (
 
 NEWEST: Final = _RUNTIMES[-1]
 
-_1_18: Final = RuntimeTraits(constants_are_nodes=True, uninferred=frozenset({"Einsum"}))
-_1_20: Final = replace(_1_18, uninferred=frozenset(), makes_gelus=True)
+_COMPARISONS: Final = frozenset({"GreaterOrEqual", "LessOrEqual"})
+_1_18: Final = RuntimeTraits(constants_are_nodes=True, uninferred=_COMPARISONS | {"Einsum"})
+_1_20: Final = replace(_1_18, uninferred=_COMPARISONS, makes_gelus=True)
 _1_21: Final = replace(_1_20, reshapes_products=True)
+_1_24: Final = replace(_1_21, uninferred=frozenset())
 _1_30: Final = replace(
-    _1_21, reads_overloads=True, keeps_sizes_of_others=True, outer_lengths_are_known=True, fuses_new_reshapes=True
+    _1_24, reads_overloads=True, keeps_sizes_of_others=True, outer_lengths_are_known=True, fuses_new_reshapes=True
 )
 _TRAITS: Final = (
     ("1.9.0", replace(_1_18, constants_are_nodes=False)),
     ("1.18.0", _1_18),
     ("1.20.0", _1_20),
     ("1.21.0", _1_21),
-    ("1.24.1", replace(_1_21, loses_constants_of_branches=True)),
+    ("1.24.1", replace(_1_24, loses_constants_of_branches=True)),
     ("1.30.0", _1_30),
 )
 """The traits from a version on, the oldest first: observed from 1.18.0 on."""

@@ -261,6 +261,49 @@ def test_copies_around_nodes_that_optimization_makes(opset, copies):
     assert found.copies == copies
 
 
+@pytest.mark.parametrize(
+    ("version", "opset", "inferred"),
+    [("1.24.4", 16, True), ("1.24.4", 15, False), ("1.30.0", 15, False), ("1.23.2", 16, False)],
+)
+def test_sizes_behind_a_function_without_inference(version, opset, inferred):
+    found = placed(
+        """(float[2,3] x, float[2,3] z) => (float[2,3] y) {
+            a = Relu(x) b = GreaterOrEqual(a, z) c = Not(b) y = Cast<to=1>(c) }""",
+        version,
+        opset,
+    )
+    assert [node.graph for node in found.nodes.values()] == ([0] * 4 if inferred else [0, None, None, None])
+
+
+@pytest.mark.parametrize(("declared", "place"), [("", "DML"), (", float[1,3] t", "folded")])
+def test_sizes_of_what_is_taken_from_a_sequence(declared, place):
+    found = placed(
+        f"""(float[4,3] x) => (int64[2] y) <int64 z = {{0}}{declared}> {{
+            s = SplitToSequence(x) t = SequenceAt(s, z) y = Shape(t) }}"""
+    )
+    assert where(found)["y"] == place
+    assert found.copies == ((0, 1) if place == "DML" else (0, 0))
+
+
+def test_a_declared_symbol_gives_way_to_the_size_that_is_computed():
+    found = placed(
+        """(float[4,3] x) => (float[N,M] y) <int64[1] first = {0}, int64[1] rest = {-1}> {
+            w = Relu(x) a = Shape(w) b = Gather(a, first) d = Concat<axis=0>(b, rest) y = Reshape(w, d) }"""
+    )
+    assert [found.nodes[name].graph for name in "wy"] == [0, 0]
+
+
+@pytest.mark.parametrize(("behind", "created"), [("Sigmoid(b)", False), ("Relu(b)", False), ("Abs(b)", True)])
+def test_an_activation_that_is_put_into_a_mean_variance_normalization(behind, created):
+    found = placed(
+        f"(float[2,3,4,5] x) => (float[2,3,4,5] y) {{ b = MeanVarianceNormalization(x) c = {behind} y = Neg(c) }}",
+        opset=13,
+    )
+    assert found.created is created
+    assert (found.failure is None) is created
+    assert created or found.failure.node == "b"
+
+
 STANDING_FOR = {
     "Bernoulli of an input": (17, "(float[4] x) => (float[4] y) { y = Bernoulli(x) }", (0, 2)),
     "Bernoulli": (17, "(float[4] x) => (float[4] y) { a = Relu(x) y = Bernoulli(a) }", (1, 1)),
