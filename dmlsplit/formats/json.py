@@ -3,8 +3,9 @@
     {"Type": "DML_OPERATOR_SPLIT", "Desc": {"InputTensor": T, "OutputCount": n, "OutputTensors": [T, ...], "Axis": a}}
 
 T is {"Type": "BUFFER", "Desc": {...}} or the inner object alone. Enums are given by full name, by name without the
-prefix or by number; null stands where C would hold a null pointer. Source of names, defaults and required members:
-DxDispatch, src/model/JsonParsers.cpp; numbers and nulls are dmlsplit's addition, so that wrong descriptors have a form.
+prefix or by number; null stands where C would hold a null pointer; the count may be left out. Source of names, defaults
+and required members: DxDispatch, src/model/JsonParsers.cpp; numbers, nulls and counts that are left out are dmlsplit's
+addition, so that wrong descriptors have a form and Splits are written as all other operators are.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ class ParsedOperator(NamedTuple):
 def loads(text: str | bytes) -> OperatorDesc:
     """The descriptor of one operator in JSON; InputError, with line and column, where it is malformed.
 
-    Omitted members get DxDispatch's defaults; given ones are taken unchanged, so that `loads(dumps(desc)) == desc`.
+    Omitted members get DxDispatch's defaults, an omitted count the length of its array; given ones are taken unchanged,
+    so that `loads(dumps(desc)) == desc`.
     """
     return read_operator(JsonText(text)).descriptor
 
@@ -104,7 +106,11 @@ def read_operator(text: JsonText, key_path: KeyPath = (), *, whole_model: bool =
     readers: dict[str, Any] = {roles.whole: reader.tensor, roles.parts: reader.tensors}
     tensors = {name: reader.field(members, path, name, readers[name]) for name in roles.sides(roles.whole, roles.parts)}
     axis = reader.field(members, path, "Axis", reader.uint32)
-    count = reader.field(members, path, roles.part_count, reader.uint32)
+    if whole_model:  # DxDispatch requires it
+        count = reader.field(members, path, roles.part_count, reader.uint32)
+    else:
+        length = len(tensors[roles.parts] or ())
+        count = reader.optional(members, path, roles.part_count, reader.uint32, length)
     descriptor = descriptor_of(operator, tensors[roles.whole], tensors[roles.parts], count, axis)
     return ParsedOperator(descriptor, tuple(reader.notes), text, key_path)
 

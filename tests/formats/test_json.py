@@ -50,6 +50,16 @@ def test_shape_of_the_text():
     }
 
 
+def test_a_count_that_is_left_out_is_the_length_of_its_array():
+    counted = split(OutputTensors=[SHORT, SHORT])
+    del counted["Desc"]["OutputCount"]
+    assert loads(json.dumps(counted)).output_count == 2
+    counted["Desc"]["OutputTensors"] = None
+    assert loads(json.dumps(counted)).output_count == 0
+    with pytest.raises(InputError, match="Field 'OutputCount' is required"):
+        read_operator(JsonText(json.dumps(counted)), whole_model=True)
+
+
 def test_unknown_total_is_left_out():
     huge = dml.BufferTensorDesc(F32, (2**32 - 1,) * 3)
     assert huge.total_tensor_size_in_bytes is None
