@@ -81,7 +81,7 @@ class BuildPy(build_py):
         for name, tools in TOOLCHAINS.items():
             folder = Path(self.build_lib) / "dmlsplit" / "library" / "prebuilt" / name
             self.mkpath(str(folder))
-            compile_programs(tools, root / "include", folder, seconds=3600)  # zig makes its libraries first
+            compile_programs(tools, root, folder, seconds=3600)  # zig makes its libraries first
             for path in folder.iterdir():
                 if path.name not in tools.programs:  # zig writes import libraries beside DLLs
                     path.unlink()

@@ -1,7 +1,7 @@
 """Writes what C needs to know of all operators, from the package's schema: `python csrc/generate_operators.py`.
 
-include/dmlsplit_operators.h has their structs and enums, for programs without DirectML.h. The table in
-include/dmlsplit_capture.h has their names and members, so that this header can be copied alone.
+include/dmlsplit_operators.h has their structs and enums, for programs without DirectML.h. csrc/dms_members.inc has their
+names and members, for what walks through any of them.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from dmlsplit.descriptors.schema import Member, OperatorSchema, enumerators, enu
 
 INCLUDE: Final = Path(__file__).parents[1] / "include"
 STRUCTS: Final = INCLUDE / "dmlsplit_operators.h"
-CAPTURE: Final = INCLUDE / "dmlsplit_capture.h"
-BEGIN: Final = "/* table: begin, written by csrc/generate_operators.py */\n"
-END: Final = "/* table: end */\n"
+MEMBERS: Final = Path(__file__).with_name("dms_members.inc")
 DATA_TYPE: Final = "DML_TENSOR_DATA_TYPE"
 
 HEAD: Final = """\
@@ -29,6 +27,7 @@ HEAD: Final = """\
 #ifndef DMLSPLIT_OPERATORS_H
 #define DMLSPLIT_OPERATORS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* windows.h has these, and may stand before or after; C99 takes a typedef once only. */
@@ -101,6 +100,82 @@ typedef union DML_SCALAR_UNION {
     double Float64;
 } DML_SCALAR_UNION;
 """
+GRAPHS: Final = """
+typedef enum DML_GRAPH_EDGE_TYPE {
+    DML_GRAPH_EDGE_TYPE_INVALID = 0,
+    DML_GRAPH_EDGE_TYPE_INPUT = 1,
+    DML_GRAPH_EDGE_TYPE_OUTPUT = 2,
+    DML_GRAPH_EDGE_TYPE_INTERMEDIATE = 3
+} DML_GRAPH_EDGE_TYPE;
+
+typedef struct DML_GRAPH_EDGE_DESC {
+    DML_GRAPH_EDGE_TYPE Type;
+    const void *Desc;
+} DML_GRAPH_EDGE_DESC;
+
+typedef struct DML_INPUT_GRAPH_EDGE_DESC {
+    uint32_t GraphInputIndex;
+    uint32_t ToNodeIndex;
+    uint32_t ToNodeInputIndex;
+    const char *Name;
+} DML_INPUT_GRAPH_EDGE_DESC;
+
+typedef struct DML_OUTPUT_GRAPH_EDGE_DESC {
+    uint32_t FromNodeIndex;
+    uint32_t FromNodeOutputIndex;
+    uint32_t GraphOutputIndex;
+    const char *Name;
+} DML_OUTPUT_GRAPH_EDGE_DESC;
+
+typedef struct DML_INTERMEDIATE_GRAPH_EDGE_DESC {
+    uint32_t FromNodeIndex;
+    uint32_t FromNodeOutputIndex;
+    uint32_t ToNodeIndex;
+    uint32_t ToNodeInputIndex;
+    const char *Name;
+} DML_INTERMEDIATE_GRAPH_EDGE_DESC;
+
+typedef enum DML_GRAPH_NODE_TYPE {
+    DML_GRAPH_NODE_TYPE_INVALID = 0,
+    DML_GRAPH_NODE_TYPE_OPERATOR = 1,
+    DML_GRAPH_NODE_TYPE_CONSTANT = 2
+} DML_GRAPH_NODE_TYPE;
+
+typedef struct DML_GRAPH_NODE_DESC {
+    DML_GRAPH_NODE_TYPE Type;
+    const void *Desc;                       /* a DML_OPERATOR_GRAPH_NODE_DESC */
+} DML_GRAPH_NODE_DESC;
+
+#ifdef __cplusplus
+struct IDMLOperator;
+#else
+typedef struct IDMLOperator IDMLOperator;
+#endif
+
+typedef struct DML_OPERATOR_GRAPH_NODE_DESC {
+    IDMLOperator *Operator;
+    const char *Name;
+} DML_OPERATOR_GRAPH_NODE_DESC;
+
+typedef struct DML_CONSTANT_DATA_GRAPH_NODE_DESC {
+    const void *Data;
+    size_t DataSize;
+    const char *Name;
+} DML_CONSTANT_DATA_GRAPH_NODE_DESC;
+
+typedef struct DML_GRAPH_DESC {
+    uint32_t InputCount;
+    uint32_t OutputCount;
+    uint32_t NodeCount;
+    const DML_GRAPH_NODE_DESC *Nodes;
+    uint32_t InputEdgeCount;
+    const DML_GRAPH_EDGE_DESC *InputEdges;
+    uint32_t OutputEdgeCount;
+    const DML_GRAPH_EDGE_DESC *OutputEdges;
+    uint32_t IntermediateEdgeCount;
+    const DML_GRAPH_EDGE_DESC *IntermediateEdges;
+} DML_GRAPH_DESC;
+"""
 C_TYPES: Final[Mapping[str, str]] = {
     "tensor": "const DML_TENSOR_DESC *",
     "tensors": "const DML_TENSOR_DESC *",
@@ -133,7 +208,7 @@ KINDS: Final[Mapping[str, str]] = {
     "size-2d": "Z",
     "scalar": "X",
 }
-"""The letters that dmlsplit_capture_member reads."""
+"""The letters of dms_members.h."""
 
 
 def structs() -> str:
@@ -142,7 +217,7 @@ def structs() -> str:
     types = {"INVALID": 0, **{operator.name: operator.number for operator in operators()}}
     others = [_enum(name, enumerators(name)) for name in enums() if name != DATA_TYPE]
     basic = [HEAD, _enum("DML_FEATURE_LEVEL", levels, "0x{:04x}"), _enum(DATA_TYPE, enumerators(DATA_TYPE)), TENSORS]
-    return "".join([*basic, _enum("DML_OPERATOR", types), *others, SMALL, *map(_struct, operators()), "\n#endif\n"])
+    return "".join([*basic, _enum("DML_OPERATOR", types), *others, SMALL, *map(_struct, operators()), GRAPHS, "\n#endif\n"])
 
 
 def _enum(name: str, values: Mapping[str, int], format: str = "{}") -> str:
@@ -157,16 +232,17 @@ def _struct(operator: OperatorSchema) -> str:
 
 
 def table() -> str:
-    """The table of dmlsplit_capture.h."""
+    """The text of dms_members.inc."""
     words = [name for name in enums() if name != DATA_TYPE]
-    rows = ["static const char *const enums[] = {"]
+    rows = ["/* dms_members.inc - the members of all operators: written by generate_operators.py from the package's schema */"]
+    rows += ["static const char *const enums[] = {"]
     rows += [f'    "{" ".join(_contiguous(enumerators(name)))}",' for name in words]
-    rows += ["};", "static const struct {", "    uint32_t type;", "    const char *name, *members;", "} rows[] = {"]
+    rows += ["};", "static const dms_operator_row rows[] = {"]
     for operator in operators():
         members = " ".join(f"{_kind(operator, member, words)} {member.name}" for member in operator.members)
         row = f'    {{{operator.number}u, "{operator.name}", "{members}"}},'
-        rows += [row] if len(row) <= 140 else _wrapped(operator, members)
-    return "".join(f"{'' if row.startswith('#') else '    '}{row}\n" for row in (*rows, "};"))
+        rows += [row] if len(row) <= 144 else _wrapped(operator, members)
+    return "".join(f"{row}\n" for row in (*rows, "};"))
 
 
 def _contiguous(values: Mapping[str, int]) -> Iterator[str]:
@@ -190,15 +266,6 @@ def _wrapped(operator: OperatorSchema, members: str) -> list[str]:
     return [f'    {{{operator.number}u, "{operator.name}",', *lines]
 
 
-def capture(text: str) -> str:
-    """The text of dmlsplit_capture.h with the table of today."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{CAPTURE}: the table's markers are missing")
-    return f"{before}{begin}{table()}    {end}{after}"
-
-
 if __name__ == "__main__":
     STRUCTS.write_text(structs(), "utf-8")
-    CAPTURE.write_text(capture(CAPTURE.read_text("utf-8")), "utf-8")
+    MEMBERS.write_text(table(), "utf-8")

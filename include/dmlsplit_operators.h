@@ -5,6 +5,7 @@
 #ifndef DMLSPLIT_OPERATORS_H
 #define DMLSPLIT_OPERATORS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* windows.h has these, and may stand before or after; C99 takes a typedef once only. */
@@ -1827,5 +1828,80 @@ typedef struct DML_UNFOLD_OPERATOR_DESC {
     const UINT *StartPadding;
     const UINT *EndPadding;
 } DML_UNFOLD_OPERATOR_DESC;
+
+typedef enum DML_GRAPH_EDGE_TYPE {
+    DML_GRAPH_EDGE_TYPE_INVALID = 0,
+    DML_GRAPH_EDGE_TYPE_INPUT = 1,
+    DML_GRAPH_EDGE_TYPE_OUTPUT = 2,
+    DML_GRAPH_EDGE_TYPE_INTERMEDIATE = 3
+} DML_GRAPH_EDGE_TYPE;
+
+typedef struct DML_GRAPH_EDGE_DESC {
+    DML_GRAPH_EDGE_TYPE Type;
+    const void *Desc;
+} DML_GRAPH_EDGE_DESC;
+
+typedef struct DML_INPUT_GRAPH_EDGE_DESC {
+    uint32_t GraphInputIndex;
+    uint32_t ToNodeIndex;
+    uint32_t ToNodeInputIndex;
+    const char *Name;
+} DML_INPUT_GRAPH_EDGE_DESC;
+
+typedef struct DML_OUTPUT_GRAPH_EDGE_DESC {
+    uint32_t FromNodeIndex;
+    uint32_t FromNodeOutputIndex;
+    uint32_t GraphOutputIndex;
+    const char *Name;
+} DML_OUTPUT_GRAPH_EDGE_DESC;
+
+typedef struct DML_INTERMEDIATE_GRAPH_EDGE_DESC {
+    uint32_t FromNodeIndex;
+    uint32_t FromNodeOutputIndex;
+    uint32_t ToNodeIndex;
+    uint32_t ToNodeInputIndex;
+    const char *Name;
+} DML_INTERMEDIATE_GRAPH_EDGE_DESC;
+
+typedef enum DML_GRAPH_NODE_TYPE {
+    DML_GRAPH_NODE_TYPE_INVALID = 0,
+    DML_GRAPH_NODE_TYPE_OPERATOR = 1,
+    DML_GRAPH_NODE_TYPE_CONSTANT = 2
+} DML_GRAPH_NODE_TYPE;
+
+typedef struct DML_GRAPH_NODE_DESC {
+    DML_GRAPH_NODE_TYPE Type;
+    const void *Desc;                       /* a DML_OPERATOR_GRAPH_NODE_DESC */
+} DML_GRAPH_NODE_DESC;
+
+#ifdef __cplusplus
+struct IDMLOperator;
+#else
+typedef struct IDMLOperator IDMLOperator;
+#endif
+
+typedef struct DML_OPERATOR_GRAPH_NODE_DESC {
+    IDMLOperator *Operator;
+    const char *Name;
+} DML_OPERATOR_GRAPH_NODE_DESC;
+
+typedef struct DML_CONSTANT_DATA_GRAPH_NODE_DESC {
+    const void *Data;
+    size_t DataSize;
+    const char *Name;
+} DML_CONSTANT_DATA_GRAPH_NODE_DESC;
+
+typedef struct DML_GRAPH_DESC {
+    uint32_t InputCount;
+    uint32_t OutputCount;
+    uint32_t NodeCount;
+    const DML_GRAPH_NODE_DESC *Nodes;
+    uint32_t InputEdgeCount;
+    const DML_GRAPH_EDGE_DESC *InputEdges;
+    uint32_t OutputEdgeCount;
+    const DML_GRAPH_EDGE_DESC *OutputEdges;
+    uint32_t IntermediateEdgeCount;
+    const DML_GRAPH_EDGE_DESC *IntermediateEdges;
+} DML_GRAPH_DESC;
 
 #endif

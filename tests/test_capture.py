@@ -28,6 +28,7 @@ from tests.any_operators import accepted, any_of, drawn
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "tests" / "c" / "capture.c"
 GRAPH_SOURCE = ROOT / "tests" / "c" / "capture_graph.c"
+SOURCES = [ROOT / "csrc" / "dms_capture.c", ROOT / "csrc" / "dms_members.c"]
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Werror"]
 BUILDS = {
     "C99": ("CC", "cc", ["-std=c99", "-x", "c"]),
@@ -129,7 +130,8 @@ def written(build: str, source: Path, program: Path) -> list[str]:
     compiler = shlex.split(os.environ.get(variable, default))
     if shutil.which(compiler[0]) is None:
         pytest.skip(f"there is no compiler {compiler[0]} (${variable} names another)")
-    command = [*compiler, *options, *STRICT, "-I", str(ROOT / "include"), str(source), "-o", str(program)]
+    sources = [str(source), *map(str, SOURCES)]
+    command = [*compiler, *options, *STRICT, "-I", str(ROOT / "include"), *sources, "-o", str(program)]
     subprocess.run(command, check=True, timeout=300)
     done = subprocess.run([program, source], stdout=subprocess.PIPE, check=True, timeout=60)
     return done.stdout.decode("ascii").splitlines()
@@ -198,8 +200,7 @@ def test_graphs_read_back(build, tmp_path):
 def test_generated_headers_are_those_of_the_schema():
     made = runpy.run_path(str(ROOT / "csrc" / "generate_operators.py"))
     assert (ROOT / "include" / "dmlsplit_operators.h").read_text("utf-8") == made["structs"]()
-    header = (ROOT / "include" / "dmlsplit_capture.h").read_text("utf-8")
-    assert header == made["capture"](header)
+    assert (ROOT / "csrc" / "dms_members.inc").read_text("utf-8") == made["table"]()
 
 
 COMPILERS = {
@@ -224,7 +225,8 @@ def compiled(command: list[str], source: str, out: Path, *options: str) -> Path:
     if shutil.which(command[0]) is None:
         pytest.skip(f"there is no compiler {command[0]}")
     out.with_suffix(".c").write_text(source, "utf-8")
-    line = [*command, *options, "-I", ROOT / "include", out.with_suffix(".c"), "-o", out]
+    sources = [] if "-c" in options else SOURCES
+    line = [*command, *options, "-I", ROOT / "include", out.with_suffix(".c"), *sources, "-o", out]
     subprocess.run(line, check=True, timeout=300)
     return out
 
@@ -389,8 +391,8 @@ def test_check_explains(lines):
 
 
 def test_limits_are_those_of_cstruct():
-    header = (ROOT / "include" / "dmlsplit_capture.h").read_text("utf-8")
-    limits = dict(re.findall(r"^#define (DMLSPLIT_CAPTURE_MAX_\w+) (\d+)u", header, re.MULTILINE))
-    assert int(limits["DMLSPLIT_CAPTURE_MAX_DIMENSIONS"]) == cstruct.MAX_DIMENSION_COUNT
-    assert int(limits["DMLSPLIT_CAPTURE_MAX_TENSORS"]) == cstruct.MAX_TENSOR_COUNT
-    assert int(limits["DMLSPLIT_CAPTURE_MAX_FUSED"]) == cstruct.MAX_FUSED
+    header = (ROOT / "csrc" / "dms_members.h").read_text("utf-8")
+    limits = {name: int(limit) for name, limit in re.findall(r"^#define DMS_MOST_(\w+) (\d+)u", header, re.MULTILINE)}
+    assert limits["ENTRIES"] == cstruct.MAX_DIMENSION_COUNT
+    assert limits["STRUCTS"] == cstruct.MAX_TENSOR_COUNT
+    assert limits["FUSED"] == cstruct.MAX_FUSED

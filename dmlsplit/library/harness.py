@@ -21,12 +21,14 @@ from dmlsplit.library.places import cache_directory, made_whole, require_platfor
 SOURCES: Final = Path(__file__).parent / "harness"
 PREBUILT: Final = Path(__file__).parent / "prebuilt"
 """The folder with a folder of programs for each platform; only wheels for Linux on x86-64 have it."""
-INCLUDES: Final = (Path(__file__).parents[1] / "c" / "include", Path(__file__).parents[2] / "include")
-"""The headers of the C library, in a wheel or in a checkout."""
+ROOTS: Final = (Path(__file__).parents[1] / "c", Path(__file__).parents[2])
+"""The C library, in a wheel or in a checkout."""
 COMPILE_SECONDS: Final = 300
 FLAGS: Final = ("-std=c++17", "-O2", "-Wall", "-Wextra", "-s")
 
 _COMMON: Final = ("device", "library", "messages", "objects", "program", "recording")
+_CAPTURE: Final = ("dms_capture.c", "dms_members.c")
+"""Sources of the C library that are C++ as well."""
 _ASKED: Final = ("main", "graph", "guarded", "session", "wire", *_COMMON)
 
 
@@ -50,14 +52,21 @@ class Toolchain:
             raise Unavailable(f"no C++ compiler was found (${self.variable}, else {self.compiler.split()[0]})")
         return [path, *words[1:]]
 
-    def commands(self, compiler: Sequence[str], include: Path, output: Path) -> list[tuple[str, list[str]]]:
+    def commands(self, compiler: Sequence[str], root: Path, output: Path) -> list[tuple[str, list[str]]]:
         """Each program with the command that builds it in the folder `output`."""
         found = []
         for program, (sources, flags) in self.programs.items():
-            files = [str(SOURCES / (name if "." in name else f"{name}.cpp")) for name in sources]
-            command = [*compiler, *FLAGS, f"-I{include}", "-o", str(output / program), *files, *flags, *self.flags]
+            files = [str(_source(name, root)) for name in sources]
+            include = f"-I{root / 'include'}"
+            command = [*compiler, *FLAGS, include, "-o", str(output / program), *files, *flags, *self.flags]
             found.append((program, command))
         return found
+
+
+def _source(name: str, root: Path) -> Path:
+    if name in _CAPTURE:
+        return root / "csrc" / name
+    return SOURCES / (name if "." in name else f"{name}.cpp")
 
 
 _SHARED: Final = ("-shared", "-fPIC")
@@ -82,7 +91,7 @@ TOOLCHAINS: Final[Mapping[str, Toolchain]] = {
         (),
         {
             "harness.exe": ((*_ASKED, "platform_windows"), ()),
-            "sessions.exe": (("sessions", "recorder", "runtime", *_COMMON, "platform_windows"), ()),
+            "sessions.exe": (("sessions", "recorder", "runtime", *_COMMON, "platform_windows", *_CAPTURE), ()),
             "dxgi.dll": (("dxgi",), ("-shared",)),
             "d3d12.dll": (("d3d12", "d3d12.def", "objects"), ("-shared",)),
             "dxcore.dll": (("dxcore_windows",), ("-shared",)),
@@ -129,19 +138,17 @@ def programs(platform: Platform) -> Path:
         return prebuilt
     tools = TOOLCHAINS[platform.name]
     compiler = tools.found()
-    include = next((path for path in INCLUDES if (path / "dmlsplit_directml.h").is_file()), None)
-    if include is None:
-        raise Unavailable("this installation has no headers: they come with the wheel and the checkout")
-    directory = cache_directory() / "harness" / fingerprint(compiler, include)
+    root = c_library()
+    directory = cache_directory() / "harness" / fingerprint(compiler, root)
     if not directory.exists():
         with made_whole(directory) as made:
-            compile_programs(tools, include, made)
+            compile_programs(tools, root, made)
     return directory
 
 
-def compile_programs(tools: Toolchain, include: Path, folder: Path, seconds: float = COMPILE_SECONDS) -> None:
+def compile_programs(tools: Toolchain, root: Path, folder: Path, seconds: float = COMPILE_SECONDS) -> None:
     """Makes a platform's programs in a folder. Unavailable without a compiler, BuildError where it fails."""
-    for program, command in tools.commands(tools.found(), include, folder):
+    for program, command in tools.commands(tools.found(), root, folder):
         _compile(program, command, seconds)
 
 
@@ -154,9 +161,18 @@ def _compile(program: str, command: Sequence[str], seconds: float) -> None:
         raise BuildError(f"{program} does not compile:\n{result.stderr}")
 
 
-def fingerprint(compiler: Sequence[str], include: Path) -> str:
+def c_library() -> Path:
+    """The folder with the C library's include and csrc; Unavailable where there is none."""
+    root = next((path for path in ROOTS if (path / "include" / "dmlsplit_directml.h").is_file()), None)
+    if root is None:
+        raise Unavailable("this installation has no headers: they come with the wheel and the checkout")
+    return root
+
+
+def fingerprint(compiler: Sequence[str], root: Path) -> str:
     """A hash over all sources and headers, the compiler and this module."""
     digest = hashlib.sha256("\0".join(compiler).encode())
-    for path in sorted([*SOURCES.iterdir(), *include.glob("*.h"), Path(__file__)]):
+    of_c = [*root.glob("include/*.h"), *root.glob("csrc/dms_capture.c"), *root.glob("csrc/dms_members.*")]
+    for path in sorted([*SOURCES.iterdir(), *of_c, Path(__file__)]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]

@@ -8,6 +8,9 @@
 #endif
 #include "dmlsplit_capture.h"
 
+#define MOST_DIMENSIONS 64u             /* limits of the header */
+#define MOST_TENSORS 1048576u
+
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define HUGE_UINT 0xffffffffu
 #define HUGE_UINT64 0xffffffffffffffffull
@@ -29,15 +32,15 @@ static const DML_TENSOR_DESC parts[] = {{BUFFER, &part_2}, {BUFFER, &part_1}, {B
 static const DML_TENSOR_DESC parts_without_desc[] = {{BUFFER, &part_2}, {BUFFER, NULL}, {BUFFER, &part_3}};
 
 /* One size for each dimension up to the limit, and every other member as large as its type allows. */
-static const uint32_t most_sizes[DMLSPLIT_CAPTURE_MAX_DIMENSIONS] = {HUGE_UINT, 0, 0x80000000u};
+static const uint32_t most_sizes[MOST_DIMENSIONS] = {HUGE_UINT, 0, 0x80000000u};
 static const DML_BUFFER_TENSOR_DESC extreme = {
-    (DML_TENSOR_DATA_TYPE)HUGE_UINT, (DML_TENSOR_FLAGS)HUGE_UINT, DMLSPLIT_CAPTURE_MAX_DIMENSIONS, most_sizes, most_sizes,
+    (DML_TENSOR_DATA_TYPE)HUGE_UINT, (DML_TENSOR_FLAGS)HUGE_UINT, MOST_DIMENSIONS, most_sizes, most_sizes,
     HUGE_UINT64, HUGE_UINT};
 static const DML_TENSOR_DESC extreme_tensor = {(DML_TENSOR_TYPE)HUGE_UINT, &extreme};
 
 static const DML_BUFFER_TENSOR_DESC no_sizes = {FLOAT32, NONE, 4, NULL, NULL, 48, 0};
 static const DML_BUFFER_TENSOR_DESC no_dimensions = {FLOAT32, NONE, 0, whole_sizes, whole_strides, 48, 0};
-static const DML_BUFFER_TENSOR_DESC many_dimensions = {FLOAT32, NONE, DMLSPLIT_CAPTURE_MAX_DIMENSIONS + 1, whole_sizes, NULL, 48, 0};
+static const DML_BUFFER_TENSOR_DESC many_dimensions = {FLOAT32, NONE, MOST_DIMENSIONS + 1, whole_sizes, NULL, 48, 0};
 static const DML_BUFFER_TENSOR_DESC garbage_dimensions = {FLOAT32, NONE, HUGE_UINT, whole_sizes, whole_strides, 48, 0};
 static const DML_BUFFER_TENSOR_DESC beyond_64_bits = {DML_TENSOR_DATA_TYPE_INT64, NONE, 3, most_sizes, most_sizes, 9007199254740993ull, 0};
 static const DML_TENSOR_DESC no_sizes_tensor = {BUFFER, &no_sizes}, no_dimensions_tensor = {BUFFER, &no_dimensions};
@@ -56,7 +59,7 @@ static const DML_SPLIT_OPERATOR_DESC input_of_many_dimensions = {&many_dimension
 static const DML_SPLIT_OPERATOR_DESC input_of_garbage = {&garbage_tensor, 3, parts, 2};
 static const DML_SPLIT_OPERATOR_DESC invalid_input = {&invalid_tensor, 3, parts, 2};
 static const DML_SPLIT_OPERATOR_DESC count_0 = {&plain_tensor, 0, parts, 2};
-static const DML_SPLIT_OPERATOR_DESC count_above_limit = {&plain_tensor, DMLSPLIT_CAPTURE_MAX_TENSORS + 1, parts, 2};
+static const DML_SPLIT_OPERATOR_DESC count_above_limit = {&plain_tensor, MOST_TENSORS + 1, parts, 2};
 static const DML_SPLIT_OPERATOR_DESC count_garbage = {&plain_tensor, HUGE_UINT, parts, 2};
 static const DML_SPLIT_OPERATOR_DESC zeroed = {NULL, 0, NULL, 0};
 
@@ -106,8 +109,8 @@ static size_t at_most(const char *text, size_t length, void *to)
 static int through_a_sink(const DML_OPERATOR_DESC *desc)
 {
     size_t enough = (size_t)1 << 30, few = 3;
-    return dmlsplit_write_json_to(at_most, &enough, desc) == 0 && enough < (size_t)1 << 30 && dmlsplit_write_json_to(NULL, NULL, desc) == -1 &&
-           dmlsplit_write_json_to(at_most, &few, desc) == -2 && few == 0;
+    return dmlsplit_capture_operator(desc, at_most, &enough) == 0 && enough < (size_t)1 << 30 && dmlsplit_capture_operator(desc, NULL, NULL) == -1 &&
+           dmlsplit_capture_operator(desc, at_most, &few) == -2 && few == 0;
 }
 
 int main(int argc, char **argv)

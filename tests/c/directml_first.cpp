@@ -111,9 +111,6 @@ struct DML_GRAPH_DESC {
 #endif
 
 #include "dmlsplit_capture.h"
-#ifdef DMLSPLIT_H
-#error "dmlsplit_capture.h needs no other header of this project here"
-#endif
 #include "dmlsplit_directml.h"
 
 int main()

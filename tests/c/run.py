@@ -66,6 +66,7 @@ from building import (  # beside this file
 HEADERS = sorted(ROOT.glob("include/*.h"))
 TESTS = sorted(HERE.glob("test_*.c"))
 GRAPHS = HERE / "capture_graph.c"
+CAPTURE = [ROOT / "csrc" / "dms_capture.c", ROOT / "csrc" / "dms_members.c"]
 EXAMPLE = ROOT / "examples" / "c" / "split.c"
 CAPTURED = (
     '{"Type": "DML_OPERATOR_SPLIT", "Desc": {"InputTensor": {"Type": "BUFFER", "Desc": {"DataType": "FLOAT32", '
@@ -105,19 +106,19 @@ def cross_tests(name, folder):
 
     def capture():
         here, there = folder / "here", folder / "there.exe"
-        options = ["-std=c99", *STRICT, *INCLUDE, HERE / "capture.c"]
+        options = ["-std=c99", *STRICT, *INCLUDE, HERE / "capture.c", *CAPTURE]
         run([*CC, *options, "-o", here])
         run([*mode.compiler, *mode.flags, *options, "-o", there])
         run_built(mode, there, HERE / "capture.c", expected_output=run([here, HERE / "capture.c"]))
 
     def among_windows_headers():
         here, there = folder / "graphs", folder / "graphs.exe"
-        run([*CC, "-std=c99", *STRICT, *INCLUDE, GRAPHS, "-o", here])
+        run([*CC, "-std=c99", *STRICT, *INCLUDE, GRAPHS, *CAPTURE, "-o", here])
         expected = run([here, GRAPHS])
         for standard, language in (("c99", "c"), ("c11", "c"), ("c++11", "c++"), ("c++20", "c++")):
             for place in ([], ["-DCAPTURE_BEFORE_WINDOWS"], ["-DCAPTURE_AFTER_WINDOWS"]):
                 options = [f"-std={standard}", "-x", language, *STRICT, *place, *INCLUDE]
-                run([*mode.compiler, *mode.flags, *options, GRAPHS, "-o", there])
+                run([*mode.compiler, *mode.flags, *options, GRAPHS, *CAPTURE, "-o", there])
                 run_built(mode, there, GRAPHS, expected_output=expected)
 
     def words_of_arm():
@@ -167,7 +168,7 @@ def header_tests(_, folder):
 
     def capture(compiler, options):
         binary = folder / "capture"
-        run([*compiler, *options, *STRICT, *MODES["asan"].flags, *INCLUDE, HERE / "capture.c", "-o", binary])
+        run([*compiler, *options, *STRICT, *MODES["asan"].flags, *INCLUDE, HERE / "capture.c", *CAPTURE, "-o", binary])
         run([binary, HERE / "capture.c"])
 
     def graphs(compilers):
@@ -177,7 +178,7 @@ def header_tests(_, folder):
             for standard in standards:
                 binary = folder / "capture_graph"
                 command = [*compiler, f"-std={standard}", "-x", language, *STRICT, *INCLUDE]
-                run([*command, GRAPHS, "-o", binary])
+                run([*command, GRAPHS, *CAPTURE, "-o", binary])
                 said.add(run([binary, GRAPHS]))
         if len(said) != 1:
             raise Failure(f"{len(said)} different outputs")

@@ -42,7 +42,7 @@ std::size_t append(const char* text, std::size_t length, void* to) {
 std::string describe(const OperatorDesc& desc) {
     const DML_OPERATOR_DESC given = {static_cast<DML_OPERATOR_TYPE>(desc.type), desc.desc};
     std::string text;
-    dmlsplit_write_json_to(append, &text, &given);
+    dmlsplit_capture_operator(&given, append, &text);
     return text;
 }
 

@@ -1,0 +1,49 @@
+/* dms_members.h - the structs of all operators, member by member, from one table */
+#pragma once
+
+#include "dmlsplit_directml.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A count above its limit is taken for garbage: the array is not read. */
+#define DMS_MOST_ENTRIES 64u            /* of arrays of numbers: DimensionCount, of Sizes and Strides */
+#define DMS_MOST_STRUCTS 1048576u       /* of arrays of structs: OutputCount of a Split, InputCount of a Join; the counts of a graph */
+#define DMS_MOST_FUSED 8u               /* operators fused into one another */
+
+/* members has those of the struct in order, each behind its kind.
+ *
+ * T, R: a pointer to a tensor, to an array of tensors. O, P: to an operator without tensors, to an array of them. S: to a DML_SCALE_BIAS.
+ * u, i, f: to an array of UINT, INT, FLOAT. C: a UINT that counts the entries of the arrays behind it; U: any other UINT, or a BOOL; I: INT;
+ * F: FLOAT; Z: DML_SIZE_2D; D: DML_TENSOR_DATA_TYPE; E: another enum, the letter behind it says which; X: a scalar of the D before it. */
+typedef struct dms_operator_row {
+    uint32_t type;
+    const char *name, *members;
+} dms_operator_row;
+
+typedef struct dms_struct_member {
+    const char *rest;                   /* of the row's members */
+    char kind, which;
+    int is_pointer;
+    const char *name;                   /* not terminated: length characters */
+    size_t length, offset, size;        /* bytes in the struct */
+} dms_struct_member;
+
+/* NULL where no operator up to feature level 6_4 has this type. */
+const dms_operator_row *dms_find_operator(uint32_t type);
+
+/* The names of an enum's values 0, 1, 2, ..., without prefix, with a space between them. */
+const char *dms_enum_names(char which);
+
+dms_struct_member dms_first_member(const dms_operator_row *row);
+
+/* Moves on to the struct's next member, from dms_first_member to the first; 0 behind the last. */
+int dms_next_member(dms_struct_member *member);
+
+/* The bytes of the struct up to the end of its last member. */
+size_t dms_struct_bytes(const dms_operator_row *row);
+
+#ifdef __cplusplus
+}
+#endif
