@@ -1,7 +1,7 @@
 """Writes what C needs to know of all operators, from the package's schema: `python csrc/generate_operators.py`.
 
-include/dmlsplit_operators.h has their structs and enums, for programs without DirectML.h. csrc/dms_members.inc has their
-names and members, for what walks through any of them.
+include/dmlsplit_operators.h has their structs and enums, for programs without DirectML.h. csrc/dms_members.inc has
+their names and members, for what walks through any of them.
 """
 
 from __future__ import annotations
@@ -217,7 +217,9 @@ def structs() -> str:
     types = {"INVALID": 0, **{operator.name: operator.number for operator in operators()}}
     others = [_enum(name, enumerators(name)) for name in enums() if name != DATA_TYPE]
     basic = [HEAD, _enum("DML_FEATURE_LEVEL", levels, "0x{:04x}"), _enum(DATA_TYPE, enumerators(DATA_TYPE)), TENSORS]
-    return "".join([*basic, _enum("DML_OPERATOR", types), *others, SMALL, *map(_struct, operators()), GRAPHS, "\n#endif\n"])
+    return "".join(
+        [*basic, _enum("DML_OPERATOR", types), *others, SMALL, *map(_struct, operators()), GRAPHS, "\n#endif\n"]
+    )
 
 
 def _enum(name: str, values: Mapping[str, int], format: str = "{}") -> str:
@@ -234,7 +236,7 @@ def _struct(operator: OperatorSchema) -> str:
 def table() -> str:
     """The text of dms_members.inc."""
     words = [name for name in enums() if name != DATA_TYPE]
-    rows = ["/* dms_members.inc - the members of all operators: written by generate_operators.py from the package's schema */"]
+    rows = ["/* dms_members.inc - the members of all operators: written by generate_operators.py from the schema */"]
     rows += ["static const char *const enums[] = {"]
     rows += [f'    "{" ".join(_contiguous(enumerators(name)))}",' for name in words]
     rows += ["};", "static const dms_operator_row rows[] = {"]

@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "doctor": "Show what this installation has and lacks.",
     "draw": "Draw the operators of a file as SVG.",
     "explain": "Show what ONNX Runtime makes of a node, pass by pass.",
+    "layer": "Show what any program asks of DirectML, without a rebuild.",
     "legalize": "Rewrite operators for a lower feature level or release.",
     "levels": "Show what feature levels or releases take.",
     "library": "Fetch, list and remove the libraries that ask asks.",

@@ -178,8 +178,15 @@ def _read_lines(stream: BinaryIO, file: str) -> Iterator[Entry]:
             if line.startswith((b"\xff\xfe", b"\xfe\xff")):
                 return  # UTF-16: otherwise every line would be an error
         else:
+            if _is_record(text.value):
+                continue
             yield _operator(text, (), file, index)
         index += 1
+
+
+def _is_record(value: object) -> bool:
+    """Whether a line is what `dmlsplit layer` writes of a call that is given no descriptor, or of a return."""
+    return isinstance(value, dict) and "Type" not in value and ("Call" in value or "Return" in value)
 
 
 def _read_text(text: JsonText, file: str, index: int) -> Iterator[Entry]:

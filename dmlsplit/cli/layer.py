@@ -1,0 +1,56 @@
+"""dmlsplit layer: a library before the real DirectML that writes what a program asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from dmlsplit.cli import _streams
+
+
+def _folder(command: Callable[..., int]) -> Callable[..., int]:
+    return click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))(command)
+
+
+@click.group()
+def layer() -> None:
+    """Show what any program asks of DirectML, without a rebuild: a library that stands before the real one.
+
+    DIR is the folder with the program's DirectML.dll or libdirectml.so: its own folder, or that of onnxruntime or
+    torch_directml. Every call goes on to the real library, and the program gets its answers. What the program creates,
+    compiles and binds is appended to the file of $DMLSPLIT_LAYER_FILE, which 'dmlsplit check' reads; what fails is said
+    on standard error and to the debugger, with the reason where it is known.
+
+    \b
+    Examples:
+      dmlsplit layer install site-packages/onnxruntime/capi
+      DMLSPLIT_LAYER_FILE=calls.jsonl python program.py
+      dmlsplit check calls.jsonl
+      dmlsplit layer remove site-packages/onnxruntime/capi
+    """
+
+
+@layer.command()
+@_folder
+def install(folder: Path) -> int:
+    """Put the layer in the place of the libraries of a folder, which get other names beside it."""
+    from dmlsplit.library.catalogue import PLATFORMS
+    from dmlsplit.library.layer import KINDS, install
+
+    real = {platform.library: KINDS[name].real for name, platform in PLATFORMS.items()}
+    for library in install(folder):
+        _streams.write(f"{library} is the layer; the real library is {real[library.name]} beside it\n")
+    return 0
+
+
+@layer.command()
+@_folder
+def remove(folder: Path) -> int:
+    """Take the layer away: the real libraries get their names back."""
+    from dmlsplit.library.layer import remove
+
+    for library in remove(folder):
+        _streams.write(f"{library} is the real library again\n")
+    return 0

@@ -1,0 +1,284 @@
+"""The layer: a library that stands before the real DirectML and writes what a program asks of it.
+
+It is prebuilt in the wheel, or compiled from layer/ and csrc/ with a C compiler. `install` puts it in the place of a
+DirectML.dll or libdirectml.so, which gets another name beside it; `remove` undoes that.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dmlsplit.library.catalogue import LINUX, WINDOWS, Platform
+from dmlsplit.library.errors import BuildError, Unavailable
+from dmlsplit.library.harness import PREBUILT, ROOTS
+from dmlsplit.library.places import cache_directory, made_whole
+from dmlsplit.system.atomic_files import write_file
+from dmlsplit.system.errors import DmlSplitError, naming
+
+COMPILE_SECONDS: Final = 300
+MARK: Final = b"dmlsplit layer over DirectML"
+"""What the layer's file contains, and no other library."""
+FLAGS: Final = ("-std=c11", "-O2", "-g0", "-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-fvisibility=hidden")
+CORE: Final = (
+    *("dms_capture", "dms_members", "dms_overlap", "dms_rules", "dms_text"),
+    *("dms_verdict", "dms_verdict_layout", "dms_verdict_target", "dms_verdict_tensor"),
+)
+"""The sources of the C library that the layer has in it."""
+EXPORTED: Final = frozenset({"DMLCreateDevice", "DMLCreateDevice1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The layer of a platform: the real library's name beside it, how it is compiled, how a file of it begins."""
+
+    real: str
+    variable: str
+    """The environment variable that names the compiler."""
+    compilers: tuple[str, ...]
+    target: str
+    """zig's name of the platform."""
+    flags: tuple[str, ...]
+    source: str
+    image: tuple[bytes, int, bytes]
+    """The first bytes of a library, and the machine's at an offset from the header: x86-64."""
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    LINUX.name: Kind(
+        "libdirectml.real.so",
+        "CC",
+        ("cc", "gcc", "clang"),
+        "x86_64-linux-gnu",
+        ("-fPIC", "-pthread", "-ldl", "-Wl,-rpath,$ORIGIN", "-s"),
+        "platform_linux",
+        (b"\x7fELF", 18, b"\x3e\x00"),
+    ),
+    WINDOWS.name: Kind(
+        "DirectML.real.dll",
+        "DMLSPLIT_WINDOWS_CC",
+        ("x86_64-w64-mingw32-gcc -static",),
+        "x86_64-windows-gnu",
+        ("-s",),
+        "platform_windows",
+        (b"MZ", 4, b"\x64\x86"),
+    ),
+}
+
+
+class LayerError(DmlSplitError):
+    """The layer cannot be put there, or be taken away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a library lies in a folder: under its own name, and under the one that it has beneath the layer."""
+
+    platform: Platform
+    library: Path
+    real: Path
+
+
+def install(folder: Path) -> list[Path]:
+    """Puts the layer in the place of the DirectML libraries of a folder; returns the libraries.
+
+    LayerError where there is none, where the layer is there already, or where it does not suit the library;
+    Unavailable without a compiler. Nothing is changed then.
+    """
+    places = list(_places(folder))
+    if not places:
+        names = " or ".join(platform.library for platform in (WINDOWS, LINUX))
+        raise LayerError(f"{folder}: there is no {names} in this folder")
+    layers = [(place, _suited(place)) for place in places]
+    for place, layer in layers:
+        _put(place, layer)
+    return [place.library for place in places]
+
+
+def remove(folder: Path) -> list[Path]:
+    """Gives the DirectML libraries of a folder their names back; returns the libraries. LayerError where there is no
+    layer."""
+    places = [place for place in _places(folder) if place.real.exists()]
+    if not places:
+        raise LayerError(f"{folder}: there is no layer in this folder")
+    for place in places:
+        if place.library.exists() and not _is_layer(place.library) and not _is_begun(place):
+            raise LayerError(
+                f"{place.library}: this is another library than the layer; {place.real.name} beside it is left there"
+            )
+    for place in places:
+        with naming(str(place.library)):
+            if place.library.exists() and place.library.samefile(place.real):
+                place.real.unlink()  # an installation that was interrupted
+            else:
+                place.real.replace(place.library)
+    return [place.library for place in places]
+
+
+def _places(folder: Path) -> Iterator[Place]:
+    """The libraries of a folder, in place or beneath a layer."""
+    if not folder.is_dir():
+        raise LayerError(f"{folder}: {'it is no folder' if folder.exists() else 'there is no such folder'}")
+    for platform in (WINDOWS, LINUX):
+        place = Place(platform, folder / platform.library, folder / KINDS[platform.name].real)
+        if place.library.exists() or place.real.exists():
+            yield place
+
+
+def _is_layer(path: Path) -> bool:
+    with naming(str(path)):
+        return MARK in path.read_bytes()
+
+
+def _is_begun(place: Place) -> bool:
+    """Whether both names have the real library: an installation was interrupted between its two steps."""
+    return place.library.samefile(place.real) or place.library.read_bytes() == place.real.read_bytes()
+
+
+def _suited(place: Place) -> bytes:
+    """The layer's bytes for a library; LayerError where the library is not as it has to be."""
+    if not place.library.exists():
+        raise LayerError(f"{place.library}: it is missing beside {place.real.name}")
+    if _is_layer(place.library):
+        raise LayerError(f"{place.library}: the layer is there already")
+    if place.real.exists() and not _is_begun(place):
+        raise LayerError(f"{place.real}: it is there already, and is another library than {place.library.name}")
+    with naming(str(place.library)):
+        image = place.library.read_bytes()
+    start, offset, machine = KINDS[place.platform.name].image
+    header = int.from_bytes(image[0x3C:0x40], "little") if place.platform is WINDOWS else 0
+    if not image.startswith(start) or image[header + offset : header + offset + 2] != machine:
+        raise LayerError(f"{place.library}: this is no library for x86-64")
+    if place.platform is WINDOWS:
+        more = sorted(exports(image) - EXPORTED)
+        if more:
+            raise LayerError(f"{place.library}: it exports {more[0]}, which the layer does not pass on")
+    return built(place.platform).read_bytes()
+
+
+def _put(place: Place, layer: bytes) -> None:
+    """The library gets its second name first, and then the layer gets the first one: a program finds one of them
+    whenever it looks."""
+    with naming(str(place.library)):
+        if not place.real.exists():
+            try:
+                os.link(place.library, place.real)
+            except OSError:  # a file system without links
+                write_file(str(place.real), place.library.read_bytes())
+                shutil.copystat(place.library, place.real)
+        try:
+            write_file(str(place.library), layer)
+        except BaseException:
+            with suppress(OSError):
+                place.real.unlink()
+            raise
+
+
+def exports(image: bytes) -> frozenset[str]:
+    """The names that a DLL for x86-64 exports; LayerError where they cannot be found in it."""
+    try:
+        return frozenset(_exports(image))
+    except (IndexError, StopIteration, ValueError):
+        raise LayerError("what the library exports cannot be read") from None
+
+
+def _exports(image: bytes) -> Iterator[str]:
+    def number(at: int, size: int = 4) -> int:
+        if at + size > len(image):
+            raise IndexError
+        return int.from_bytes(image[at : at + size], "little")
+
+    header = number(0x3C)
+    optional = header + 24
+    sections = optional + number(header + 20, 2)
+
+    def offset(address: int) -> int:
+        """The place in the file of an address in memory."""
+        for i in range(number(header + 6, 2)):
+            row = sections + 40 * i
+            if number(row + 12) <= address < number(row + 12) + max(number(row + 8), number(row + 16)):
+                return address - number(row + 12) + number(row + 20)
+        raise IndexError
+
+    if number(optional + 108) == 0 or number(optional + 112) == 0:
+        return
+    directory = offset(number(optional + 112))
+    names = offset(number(directory + 32)) if number(directory + 24) else 0
+    for i in range(number(directory + 24)):
+        start = offset(number(names + 4 * i))
+        yield image[start : image.index(b"\0", start)].decode("ascii")
+
+
+def built(platform: Platform) -> Path:
+    """The layer of a platform: from the wheel, or compiled anew where its sources have changed."""
+    prebuilt = PREBUILT / "layer" / platform.library
+    if prebuilt.is_file():
+        return prebuilt
+    root = next((path for path in ROOTS if (path / "layer" / "layer.c").is_file()), None)
+    if root is None:
+        raise Unavailable("this installation has no sources: they come with the wheel and the checkout")
+    compiler = _compiler(KINDS[platform.name])
+    digest = hashlib.sha256("\0".join(compiler).encode())
+    for path in sorted([*root.glob("layer/*"), *root.glob("include/*.h"), *root.glob("csrc/dms_*"), Path(__file__)]):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    directory = cache_directory() / "layer" / digest.hexdigest()[:16]
+    if not directory.exists():
+        with made_whole(directory) as made:
+            compile_layer(platform, root, made, compiler)
+    return directory / platform.library
+
+
+def compile_layer(platform: Platform, root: Path, folder: Path, compiler: Sequence[str] = ()) -> None:
+    """Makes a platform's layer in a folder. Unavailable without a compiler, BuildError where it fails."""
+    kind = KINDS[platform.name]
+    command = [*(compiler or _compiler(kind)), "-shared"]
+    definitions = [f'-DLAYER_REAL="{kind.real}"', f"-I{root / 'include'}", f"-I{root / 'csrc'}"]
+    sources = [root / "layer" / f"{name}.c" for name in ("layer", "objects", "output", "copy", kind.source)]
+    sources += [root / "csrc" / f"{name}.c" for name in CORE]
+    linked = []
+    if platform is LINUX:
+        # The layer needs the real library, by the name that it gets: what the layer does not export is found in it.
+        empty, stub = folder / "empty.c", folder / kind.real
+        empty.write_text("extern int dmlsplit_nothing;\n", "utf-8")
+        _run([*command, "-fPIC", f"-Wl,-soname,{kind.real}", "-o", str(stub), str(empty)])
+        linked = ["-Wl,--no-as-needed", str(stub)]
+    output = folder / platform.library
+    _run([*command, *FLAGS, *definitions, "-o", str(output), *map(str, sources), *linked, *kind.flags])
+    for path in folder.iterdir():
+        if path != output:  # the stub, and the import library and symbols of zig
+            path.unlink()
+
+
+def _compiler(kind: Kind) -> list[str]:
+    """The words of a compiler's command; Unavailable where there is none."""
+    named = os.environ.get(kind.variable)
+    for command in [named] if named else kind.compilers:
+        words = shlex.split(command)
+        path = shutil.which(words[0])
+        if path is not None:
+            return [path, *words[1:]]
+    zig = shutil.which("zig")
+    if not named and (zig is not None or importlib.util.find_spec("ziglang") is not None):
+        start = [zig] if zig is not None else [sys.executable, "-m", "ziglang"]
+        return [*start, "cc", "-target", kind.target]
+    known = ", ".join([*(command.split()[0] for command in kind.compilers), "zig (pip install ziglang)"])
+    raise Unavailable(f"no C compiler was found (${kind.variable}, else {known})")
+
+
+def _run(command: Sequence[str]) -> None:
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise BuildError(f"the layer was not compiled within {COMPILE_SECONDS} seconds") from None
+    if result.returncode != 0:
+        raise BuildError(f"the layer does not compile:\n{result.stderr}")
