@@ -28,7 +28,9 @@ static HMODULE real_library(void)
         length--;
     if (length > 0) {
         wmemcpy(path + length, name, sizeof name / sizeof name[0]);
-        library = LoadLibraryExW(path, NULL, LOAD_WITH_ALTERED_SEARCH_PATH);
+        library = LoadLibraryW(path);
+        if (library == NULL)            /* what it needs may lie beside it */
+            library = LoadLibraryExW(path, NULL, LOAD_WITH_ALTERED_SEARCH_PATH);
     }
     free(path);
     return library;
