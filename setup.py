@@ -52,7 +52,7 @@ class BuildPy(build_py):
         "onnxruntime/whole",
     )
     """What `dmlsplit conformance` makes its cases of."""
-    PATTERNS = ("CMakeLists.txt", "LICENSE", "include/*", "cmake/*", "csrc/*.[chi]*", "csrc/kernels/*")
+    PATTERNS = ("CMakeLists.txt", "LICENSE", "include/*", "cmake/*", "csrc/*.[chi]*", "csrc/kernels/*", "layer/*")
 
     def run(self):
         super().run()
@@ -85,6 +85,11 @@ class BuildPy(build_py):
             for path in folder.iterdir():
                 if path.name not in tools.programs:  # zig writes import libraries beside DLLs
                     path.unlink()
+        from dmlsplit.library.layer import compile_layers
+
+        folder = Path(self.build_lib) / "dmlsplit" / "library" / "prebuilt" / "layer"
+        self.mkpath(str(folder))
+        compile_layers(root, folder)
 
 
 def in_parallel(compile):

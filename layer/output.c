@@ -203,6 +203,7 @@ layer_call layer_begin(const char *name, uint64_t device)
         layer_add(&call.line, name);
         layer_add(&call.line, "\"");
         layer_key_number(&call, "Number", call.number);
+        layer_key_number(&call, "Process", layer_process());
         layer_key_number(&call, "Thread", layer_thread());
         if (device != 0)
             layer_key_number(&call, "Device", device);
@@ -247,6 +248,8 @@ void layer_returned(const layer_call *call, const HRESULT *result, HRESULT remov
         return;
     layer_add(&line, "{\"Return\": ");
     layer_add_number(&line, call->number);
+    layer_add(&line, ", \"Process\": ");
+    layer_add_number(&line, layer_process());
     if (result != NULL) {
         layer_add(&line, ", \"HRESULT\": \"");
         layer_add_hresult(&line, *result);
@@ -285,6 +288,8 @@ void layer_say(const char *sentence)
     free(text.bytes);
 }
 
+#define INVALID_ARGUMENT 0x80070057u
+
 static const struct {
     uint32_t code;
     const char *name;
@@ -294,7 +299,7 @@ static const struct {
     {0x80004003u, "E_POINTER"},
     {0x80004005u, "E_FAIL"},
     {0x8007000Eu, "E_OUTOFMEMORY"},
-    {0x80070057u, "E_INVALIDARG"},
+    {INVALID_ARGUMENT, "E_INVALIDARG"},
     {0x887A0001u, "DXGI_ERROR_INVALID_CALL"},
     {0x887A0004u, "DXGI_ERROR_UNSUPPORTED"},
     {0x887A0005u, "DXGI_ERROR_DEVICE_REMOVED"},
@@ -354,11 +359,11 @@ char *layer_sentence(const layer_call *call, const char *did, HRESULT result, co
     add_where(&text, call);
     if (copy != NULL && judged(copy, target, &verdict) && verdict.rule != NULL) {
         add_rule(&text, &verdict);
-    } else if (copy != NULL && output.path != NULL) {
+    } else if (copy != NULL && (uint32_t)result == INVALID_ARGUMENT && output.path != NULL) {
         layer_add(&text, ": `dmlsplit check ");
         layer_add(&text, output.path);
         layer_add(&text, "` and `dmlsplit ask` say more");
-    } else if (copy != NULL) {
+    } else if (copy != NULL && (uint32_t)result == INVALID_ARGUMENT) {
         layer_add(&text, ": `dmlsplit check -` and `dmlsplit ask -` say more of ");
         layer_add_operator(&text, &copy->desc);
     }

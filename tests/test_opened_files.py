@@ -57,6 +57,7 @@ PLACES = {
     "onnxruntime/operators.py": 1,
     "library/catalogue.py": 1,
     # A build of DirectML that was fetched, its package, and the programs that ask it
+    "library/layer.py": 8,
     "library/fetching.py": 4,
     "library/harness.py": 1,
     "library/pipes.py": 1,

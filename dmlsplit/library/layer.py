@@ -259,6 +259,16 @@ def compile_layer(platform: Platform, root: Path, folder: Path, compiler: Sequen
             path.unlink()
 
 
+def compile_layers(root: Path, folder: Path) -> None:
+    """Makes the layers of all platforms in a folder, for a wheel."""
+    for platform in (LINUX, WINDOWS):
+        made = folder / platform.name
+        made.mkdir()
+        compile_layer(platform, root, made)
+        (made / platform.library).replace(folder / platform.library)
+        made.rmdir()
+
+
 def _compiler(kind: Kind) -> list[str]:
     """The words of a compiler's command; Unavailable where there is none."""
     named = os.environ.get(kind.variable)

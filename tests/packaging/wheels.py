@@ -104,6 +104,8 @@ def build(kind: Kind, source: Path, folder: Path) -> Path:
     if kind is PREBUILT:
         for name, target in (("CXX", kind.target), ("DMLSPLIT_WINDOWS_CXX", "x86_64-windows-gnu")):
             variables[name] = shlex.join([sys.executable, "-I", "-m", "ziglang", "c++", "-target", target])
+        windows_c = [sys.executable, "-I", "-m", "ziglang", "cc", "-target", "x86_64-windows-gnu"]
+        variables["DMLSPLIT_WINDOWS_CC"] = shlex.join(windows_c)
         variables["DMLSPLIT_PREBUILT"] = "1"
     # Isolated, it would install what the other machine builds with.
     pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
@@ -214,11 +216,13 @@ def use(wheel: Path, interpreter: Interpreter, folder: Path) -> str:
 def check_programs(wheel: Path) -> None:
     """A wheel brings all programs that ask DirectML, and those that are started may be."""
     sys.path.insert(0, str(ROOT))
+    from dmlsplit.library.catalogue import PLATFORMS
     from dmlsplit.library.harness import TOOLCHAINS
 
     with zipfile.ZipFile(wheel) as archive:
         prebuilt = {entry.filename: entry for entry in archive.infolist() if "/prebuilt/" in entry.filename}
     made = {f"dmlsplit/library/prebuilt/{name}/{file}" for name, tools in TOOLCHAINS.items() for file in tools.programs}
+    made |= {f"dmlsplit/library/prebuilt/layer/{platform.library}" for platform in PLATFORMS.values()}
     assert {name for name in prebuilt if not name.endswith("/")} == made
     assert prebuilt["dmlsplit/library/prebuilt/linux/harness"].external_attr >> 16 & 0o111
 
