@@ -32,6 +32,7 @@ PACKAGES = [
     "reducing",
     "library",
     "conformance",
+    "logs",
     "checking",
     "report",
     "cli",

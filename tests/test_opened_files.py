@@ -79,6 +79,7 @@ READING = {
     "mending/source.py",
     "formats/openvino/reader.py",
     "formats/operator_files.py",
+    "cli/explain_log.py",
     "library/models.py",
     "conformance/recorded.py",
     "conformance/suite.py",

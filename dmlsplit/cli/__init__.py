@@ -32,6 +32,7 @@ COMMANDS: Final = {
     "doctor": "Show what this installation has and lacks.",
     "draw": "Draw the operators of a file as SVG.",
     "explain": "Show what ONNX Runtime makes of a node, pass by pass.",
+    "explain-log": "Explain lines of ONNX Runtime's and DirectML's logs.",
     "layer": "Show what any program asks of DirectML, without a rebuild.",
     "legalize": "Rewrite operators for a lower feature level or release.",
     "levels": "Show what feature levels or releases take.",
@@ -44,13 +45,16 @@ COMMANDS: Final = {
     "tune": "Measure this machine, and write a profile for plans.",
     "why": "Reduce a model to the few nodes that make it wrong.",
 }
-"""Name of a command, and of its module, which is imported when the command is asked for -> its help in one line."""
+"""Name of a command, and of its module (with _ for -), imported when the command is asked for -> its help in one
+line."""
 
 
 class _Commands(Mapping[str, click.Command]):
     def __getitem__(self, name: str) -> click.Command:
         short_help = COMMANDS[name]
-        command: click.Command = getattr(import_module(f"dmlsplit.cli.{name}"), name)
+        command: click.Command = getattr(
+            import_module(f"dmlsplit.cli.{name.replace('-', '_')}"), name.replace("-", "_")
+        )
         command.short_help = short_help
         return command
 

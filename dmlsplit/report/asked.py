@@ -8,19 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
-from dmlsplit.descriptors.enums import GRAPH, HResult
+from dmlsplit.descriptors.enums import GRAPH
+from dmlsplit.logs.codes import NAMES
 from dmlsplit.system.printable import printable
 
 if TYPE_CHECKING:
     from dmlsplit.library.asking import LibraryAnswer, Question
     from dmlsplit.library.models import ModelAnswer
 
-CODES: Final[Mapping[int, str]] = {
-    **{int(code): code.name for code in HResult},
-    0x80000003: "E_INVALIDARG of older builds for Linux",
-    0x8000FFFF: "E_UNEXPECTED",
-    0x80004001: "E_NOTIMPL",
-}
+CODES: Final[Mapping[int, str]] = {**NAMES, 0x80000003: "E_INVALIDARG of older builds for Linux"}
 
 
 class Asked(Protocol):

@@ -1,0 +1,95 @@
+"""What a model at hand tells about a message of a log: that it explains it, or that it is ruled out."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from dmlsplit.checking.files import Question, judge_files
+from dmlsplit.checking.results import Note, Verdict
+from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
+from dmlsplit.logs.messages import Asks
+from dmlsplit.logs.reading import Finding
+
+if TYPE_CHECKING:
+    from dmlsplit.checking.front_ends import Given
+    from dmlsplit.targets.target import Target
+    from dmlsplit.verdicts.model_placements import NodePlacement, SessionAnswer
+
+
+class Explained(enum.StrEnum):
+    YES = "explained"
+    NO = "ruled out"
+    UNKNOWN = "not known"
+
+
+@dataclass(frozen=True)
+class ModelFacts:
+    """A model in a version of ONNX Runtime: its session, the errors that `check` finds, and whether anything in it is
+    not known."""
+
+    session: SessionAnswer
+    errors: tuple[Diagnostic, ...]
+    unknown: bool
+
+    @classmethod
+    def of(cls, path: str, target: Target, given: Given) -> ModelFacts:
+        """The facts of a file. InputError where it is no model that can be read; OSError."""
+        from dmlsplit.onnxruntime.prediction import session
+        from dmlsplit.targets.session_options import options_of
+
+        assert target.runtime is not None
+        found = session(
+            path,
+            target.runtime,
+            shapes=given.shapes,
+            dims=given.dims,
+            free_dimensions=given.free_dimensions,
+            options=options_of(target),
+            allow_paths=given.allow_paths,
+        )
+        results = [result for each in judge_files([path], Question((target,), given)) for result in each]
+        diagnostics = [d for result in results for d in result.report.diagnostics if d.severity is Severity.ERROR]
+        unknown = any(not isinstance(result, Note) and result.verdict is Verdict.UNKNOWN for result in results)
+        return cls(found, tuple(dict.fromkeys(diagnostics)), unknown)
+
+    def explains(self, finding: Finding) -> Explained | None:
+        """Whether the model explains a finding; None where its message says nothing about a model."""
+        asks = None if finding.message is None else finding.message.asks
+        return None if asks is None else _ANSWERS[asks](self)
+
+    def node(self, finding: Finding) -> NodePlacement | None:
+        """The node that a finding names; None where it names none, or one that the file does not have."""
+        if not finding.node:
+            return None
+        nodes = self.session.nodes
+        found = nodes.get(finding.node)
+        return found or next((node for path, node in nodes.items() if path.endswith(f"/{finding.node}")), None)
+
+
+def _creation(facts: ModelFacts) -> Explained:
+    if facts.session.created is False or facts.errors:
+        return Explained.YES
+    return Explained.UNKNOWN if facts.session.created is None or facts.unknown else Explained.NO
+
+
+def _placement(facts: ModelFacts) -> Explained:
+    from dmlsplit.verdicts.model_placements import Provider
+
+    elsewhere = {group[0].provider for group in facts.session.elsewhere()}
+    if Provider.CPU in elsewhere or Provider.BOTH in elsewhere:
+        return Explained.YES
+    return Explained.UNKNOWN if elsewhere or not facts.session.nodes else Explained.NO
+
+
+def _capture(facts: ModelFacts) -> Explained:
+    return {False: Explained.YES, True: Explained.NO, None: Explained.UNKNOWN}[facts.session.capture]
+
+
+_ANSWERS: Final[Mapping[Asks, Callable[[ModelFacts], Explained]]] = {
+    Asks.CREATION: _creation,
+    Asks.PLACEMENT: _placement,
+    Asks.CAPTURE: _capture,
+}

@@ -1,0 +1,75 @@
+"""dmlsplit explain-log: lines of ONNX Runtime's and DirectML's logs, and what they mean."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from dmlsplit.checking.front_ends import Given
+from dmlsplit.cli import _streams
+from dmlsplit.cli._arguments import judging_of, model_options, output_options, refuse_closed_input, runtime_options
+from dmlsplit.system.errors import InputError, naming
+
+if TYPE_CHECKING:
+    from dmlsplit.targets.target import Target
+
+
+@click.command("explain-log")
+@click.argument("file", metavar="FILE", type=click.Path())
+@click.option("--model", metavar="MODEL", type=click.Path(), help="The ONNX model of the log: what it explains.")
+@runtime_options
+@model_options
+@output_options("text", "json", json_help="json: an object with all findings.")
+def explain_log(file: str, model: str | None, target: Target, given: Given, format_: str) -> int:
+    """Explain the errors and warnings in a log of ONNX Runtime or DirectML.
+
+    FILE is text of any kind that has such lines; - is standard input. Each message that is known is shown with its
+    meaning, a public thread that has it, and what to run next; an error that is not known with the name of its
+    HRESULT, if it has one. With --model, what that model explains in the version of --onnxruntime, and what it rules
+    out. The exit status is 1 where an error is found.
+
+    \b
+    Examples:
+      dmlsplit explain-log app.log
+      dmlsplit explain-log app.log --model model.onnx --onnxruntime 1.24.4
+      python run.py 2>&1 | dmlsplit explain-log -
+    """
+    from dmlsplit.checking.log_findings import ModelFacts
+    from dmlsplit.logs.reading import read
+    from dmlsplit.report.log import WRITERS
+
+    assert target.runtime is not None
+    with _opened(file) as stream:
+        log = read(stream)
+    facts = None
+    if model is not None:
+        with judging_of(model):
+            try:
+                facts = ModelFacts.of(model, target, given)
+            except InputError as error:
+                raise error.in_file(model) from None
+    command = ("MODEL.onnx" if model is None else shlex.quote(model), target.runtime.version)
+    for piece in WRITERS[format_](file, log, command, facts):
+        _streams.write(piece)
+    return int(any(finding.is_error for finding in log.findings))
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[BinaryIO]:
+    """The stream of a file, or standard input. InputError for anything else than a regular file; OSError."""
+    from dmlsplit.system.input_files import open_input
+
+    if file == "-":
+        refuse_closed_input([file])
+        yield sys.stdin.buffer
+        return
+    try:
+        with naming(file), open_input(file) as stream:
+            yield stream
+    except InputError as error:
+        raise error.in_file(file) from None

@@ -1,0 +1,73 @@
+"""Names of HRESULTs, and of the NTSTATUSes that end a process.
+
+Sources: winerror.h, dxgi's and D3D12's error pages at learn.microsoft.com, corerror.h, ntstatus.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from dmlsplit.descriptors.enums import HResult
+
+NAMES: Final[Mapping[int, str]] = {
+    **{int(code): code.name for code in HResult},
+    0x80004001: "E_NOTIMPL",
+    0x80004003: "E_POINTER",
+    0x80004004: "E_ABORT",
+    0x80004005: "E_FAIL",
+    0x80040154: "REGDB_E_CLASSNOTREG",
+    0x80070002: "ERROR_FILE_NOT_FOUND",
+    0x80070003: "ERROR_PATH_NOT_FOUND",
+    0x80070005: "E_ACCESSDENIED",
+    0x80070006: "E_HANDLE",
+    0x80070032: "ERROR_NOT_SUPPORTED",
+    0x8007007E: "ERROR_MOD_NOT_FOUND",
+    0x8007007F: "ERROR_PROC_NOT_FOUND",
+    0x800700C1: "ERROR_BAD_EXE_FORMAT",
+    0x80131500: "COR_E_EXCEPTION",
+    0x887A0001: "DXGI_ERROR_INVALID_CALL",
+    0x887A0002: "DXGI_ERROR_NOT_FOUND",
+    0x887A0003: "DXGI_ERROR_MORE_DATA",
+    0x887A0006: "DXGI_ERROR_DEVICE_HUNG",
+    0x887A0007: "DXGI_ERROR_DEVICE_RESET",
+    0x887A000A: "DXGI_ERROR_WAS_STILL_DRAWING",
+    0x887A000B: "DXGI_ERROR_FRAME_STATISTICS_DISJOINT",
+    0x887A0020: "DXGI_ERROR_DRIVER_INTERNAL_ERROR",
+    0x887A0021: "DXGI_ERROR_NONEXCLUSIVE",
+    0x887A0022: "DXGI_ERROR_NOT_CURRENTLY_AVAILABLE",
+    0x887A0026: "DXGI_ERROR_ACCESS_LOST",
+    0x887A0027: "DXGI_ERROR_WAIT_TIMEOUT",
+    0x887A0028: "DXGI_ERROR_SESSION_DISCONNECTED",
+    0x887A002B: "DXGI_ERROR_ACCESS_DENIED",
+    0x887A002C: "DXGI_ERROR_NAME_ALREADY_EXISTS",
+    0x887E0001: "D3D12_ERROR_ADAPTER_NOT_FOUND",
+    0x887E0002: "D3D12_ERROR_DRIVER_VERSION_MISMATCH",
+    0x887E0003: "D3D12_ERROR_INVALID_REDIST",
+    0xC0000005: "STATUS_ACCESS_VIOLATION",
+    0xC000001D: "STATUS_ILLEGAL_INSTRUCTION",
+    0xC00000FD: "STATUS_STACK_OVERFLOW",
+    0xC0000135: "STATUS_DLL_NOT_FOUND",
+    0xC0000142: "STATUS_DLL_INIT_FAILED",
+    0xC0000409: "STATUS_STACK_BUFFER_OVERRUN (__fastfail)",
+}
+"""Code, unsigned -> its name."""
+FACILITIES: Final[Mapping[int, str]] = {
+    0x007: "Windows",
+    0x013: ".NET",
+    0x87A: "DXGI",
+    0x87B: "the DXGI device driver",
+    0x87C: "Direct3D 11",
+    0x87E: "Direct3D 12",
+}
+"""Bits 16 to 27 of an HRESULT -> whose code it is."""
+
+
+def named(code: int) -> str:
+    """The name of a code, or what its facility tells; "" where nothing is known."""
+    if code in NAMES:
+        return NAMES[code]
+    facility = FACILITIES.get(code >> 16 & 0xFFF)
+    if facility is None or code >> 28 != 8:
+        return ""
+    return f"error {code & 0xFFFF} of {facility}"

@@ -1,0 +1,177 @@
+"""The lines of a log, and which of the known messages they are.
+
+Lines of one message, place and node are one finding. A line that reports an error by its form, and fits no message, is
+a finding without one; all other lines are passed over.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, Final
+
+from dmlsplit.logs.codes import NAMES, named
+from dmlsplit.logs.messages import MESSAGES, PATTERNS, Message
+
+MOST_LINE: Final = 16_384
+"""Characters of a line that are looked at; the rest of a longer one is passed over."""
+_PIECE: Final = 1 << 16
+_LINES_BEFORE: Final = 2
+"""Lines that a wrapped message may have before the one with its code."""
+MOST_FINDINGS: Final = 1_000
+"""Findings that are kept apart; lines of further ones are only counted."""
+
+_CODE: Final = re.compile(r"(?<![0-9A-Za-z.])(?:0[xX])?([8C][0-9A-Fa-f]{7})(?![0-9A-Za-z])")
+_DECIMAL: Final = re.compile(r"(?<![\w.])-([12]\d{9})(?![\w.])")
+"""A code as Python and .NET print it: a negative number of 32 bits."""
+_PLACE: Final = re.compile(r"([A-Za-z_]\w*\.(?:cpp|cc|h))[(:](\d+)")
+_NODE: Final = re.compile(r"while running (\S{1,100}) node\. ?Name: ?'([^']{0,500})'")
+_ERROR: Final = re.compile(
+    r"\[[EF]:\s?onnxruntime|\[ONNXRuntimeError\]|\[ErrorCode:\w+\]|\b\w*(?:Error|Exception):|(?i:\bfatal\b)|"
+    r"(?i:\b(?:unrecoverable|unexpected|internal compiler) error\b)|(?i:check failed)|"
+    r"(?i:\bfailed(?:[:.]|\s+(?:to|with)\b))|(?i:\berror\b.{0,40}:)"
+)
+"""Forms of a line that reports an error."""
+
+
+@dataclass
+class Finding:
+    """Lines that say one thing: `count` of them, the first of which is `line` (from 1) with the text `text`.
+
+    `message` is None where it is not known. `code` is the HRESULT in them, `place` the source file and its line,
+    `operator` and `node` those that were running; None where the lines have none.
+    """
+
+    line: int
+    text: str
+    message: Message | None
+    code: int | None = None
+    place: str | None = None
+    operator: str | None = None
+    node: str | None = None
+    count: int = 1
+
+    @property
+    def code_text(self) -> str:
+        """The code and its name: "80070057 E_INVALIDARG"; "" without one."""
+        return "" if self.code is None else f"{self.code:08X} {named(self.code)}".rstrip()
+
+    @property
+    def is_error(self) -> bool:
+        """Whether something fails; a message that is not known is taken for an error."""
+        return self.message is None or self.message.error
+
+    def to_dict(self) -> dict[str, object]:
+        """The JSON form."""
+        message = self.message
+        return {
+            "line": self.line,
+            "count": self.count,
+            "text": self.text,
+            "message": None if message is None else message.id,
+            "error": self.is_error,
+            "meaning": None if message is None else message.meaning,
+            "source": None if message is None else message.source,
+            "code": None if self.code is None else f"0x{self.code:08X}",
+            "code_name": (named(self.code) or None) if self.code is not None else None,
+            "place": self.place,
+            "operator": self.operator,
+            "node": self.node,
+        }
+
+
+@dataclass
+class Log:
+    """What was found in a log, in the order of first lines. `lines` were read, `more` lines had findings beyond
+    MOST_FINDINGS."""
+
+    findings: list[Finding]
+    lines: int = 0
+    more: int = 0
+
+
+def read(stream: BinaryIO) -> Log:
+    """The findings in a log of any bytes: UTF-8, or UTF-16 with a byte order mark."""
+    log = Log([])
+    known: dict[object, Finding] = {}
+    before: deque[str] = deque(maxlen=_LINES_BEFORE)
+    for number, text in enumerate(_lines(stream), 1):
+        log.lines = number
+        finding = _finding(number, text, before)
+        if finding is None:
+            before.append(text)
+            continue
+        before.clear()
+        about = (finding.message, finding.code, finding.place, finding.node)
+        key = about if finding.message is not None else _shape(text)
+        if key in known:
+            known[key].count += 1
+        elif len(known) < MOST_FINDINGS:
+            known[key] = finding
+            log.findings.append(finding)
+        else:
+            log.more += 1
+    return log
+
+
+def _finding(number: int, text: str, before: Iterable[str]) -> Finding | None:
+    """The finding in a line; None where it has none. A line with a code may end a message that was wrapped: then the
+    lines before it tell which."""
+    codes = _codes(text)
+    found = _message(text, codes)
+    if found is None and codes:
+        whole = " ".join([*before, text])
+        found = _message(whole, codes)
+        text = text if found is None else whole
+    if found is None and not codes and not _ERROR.search(text):
+        return None
+    wanted = [code for code in codes if found is None or not found.codes or code in found.codes]
+    places, node = _PLACE.findall(text), _NODE.search(text)
+    return Finding(
+        number,
+        text,
+        found,
+        wanted[0] if wanted else None,
+        ":".join(places[-1]) if places else None,  # the one that threw stands behind those that caught
+        node[1] if node else None,
+        node[2] if node else None,
+    )
+
+
+def _message(text: str, codes: Iterable[int]) -> Message | None:
+    rows = zip(MESSAGES, PATTERNS, strict=True)
+    return next((message for message, pattern in rows if _fits(message, pattern, text, codes)), None)
+
+
+def _fits(message: Message, pattern: re.Pattern[str], text: str, codes: Iterable[int]) -> bool:
+    return (not message.codes or any(code in message.codes for code in codes)) and pattern.search(text) is not None
+
+
+def _codes(text: str) -> list[int]:
+    """The failures in a line: HRESULTs of errors, and NTSTATUSes that are known."""
+    found = [int(digits, 16) for digits in _CODE.findall(text)]
+    found += [2**32 - int(digits) for digits in _DECIMAL.findall(text) if int(digits) <= 2**31]
+    return [code for code in dict.fromkeys(found) if code in NAMES or (code >> 28 == 8 and named(code))]
+
+
+def _shape(text: str) -> str:
+    """The text without what differs between repetitions: numbers and addresses."""
+    return re.sub(r"[0-9A-Fa-f]*\d[0-9A-Fa-f]*", "#", text)
+
+
+def _lines(stream: BinaryIO) -> Iterator[str]:
+    """The lines of a text in UTF-8, or in UTF-16 with a byte order mark; the first MOST_LINE characters of each."""
+    piece = stream.read(_PIECE)
+    encoding = "utf-16" if piece.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+    decoder = codecs.getincrementaldecoder(encoding)("replace")
+    rest = ""
+    while piece:
+        *lines, rest = (rest + decoder.decode(piece)).split("\n")
+        yield from (line[:MOST_LINE].rstrip("\r") for line in lines)
+        rest = rest[:MOST_LINE]  # what follows in the next piece is passed over, too
+        piece = stream.read(_PIECE)
+    if rest:
+        yield rest.rstrip("\r")
