@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,8 @@ from dmlsplit.system.errors import InputError
 from dmlsplit.targets.session_options import options_of
 
 if TYPE_CHECKING:
+    from dmlsplit.reducing.assignments import Comparison
+    from dmlsplit.reducing.reduced import Reduction
     from dmlsplit.targets.target import Target
 
 
@@ -46,6 +48,12 @@ if TYPE_CHECKING:
     help="The most time that COMMAND gets for a model; later it cannot tell.",
 )
 @click.option(
+    "--runtime-json",
+    metavar="FILE",
+    help="Say where nodes ran elsewhere on your machine than predicted: FILE has what Session_GetEpGraphAssignmentInfo "
+    "said there, as docs/howto-why.md has it.",
+)
+@click.option(
     "--seed", metavar="N", type=click.IntRange(0, 2**32), default=0, show_default=True, help="The seed of all numbers."
 )
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="json: an object.")
@@ -63,6 +71,7 @@ def why(
     rule: str | None,
     command: str | None,
     timeout: float,
+    runtime_json: str | None,
     seed: int,
     format_: str,
     folder: str | None,
@@ -80,41 +89,78 @@ def why(
       dmlsplit why model.onnx --rule model/cpu-island
       dmlsplit why model.onnx --check "python compare.py {}" --timeout 60 -o small
     """
-    from dmlsplit.reducing import reduce
-
     assert target.runtime is not None
     if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
         raise click.UsageError(f"{folder} is a file; a folder is written")
     words = None if command is None else _words(command)
     note_input(file, "the model")
+    machine = None
+    if runtime_json is not None:
+        note_input(runtime_json, "the assignments")
+        machine = _compared(file, target, given, runtime_json)
+    found = _reduced(file, target, given, machine is not None, rule=rule, check=words, timeout=timeout, seed=seed)
+    from dmlsplit.report import explained, reduced
+
+    if folder is not None and found is not None:
+        from dmlsplit.reducing.writing import write
+
+        write(found, folder, "" if found.explanation is None else explained.text(found.explanation))
+    if format_ == "json":
+        compared = None if machine is None else machine.to_dict()
+        said = {"class": None} if found is None else found.to_dict()
+        _streams.write(json.dumps({"file": file, **said, "machine": compared}, indent=2) + "\n")
+    else:
+        _streams.write(reduced.text(file, found, machine))
+    return int(found is not None and found.is_error)
+
+
+def _reduced(file: str, target: Target, given: Given, may_be_right: bool, **asked: Any) -> Reduction | None:
+    """The reduction of a file; None for one with nothing wrong, where it `may_be_right`."""
+    from dmlsplit.reducing import reduce
+    from dmlsplit.reducing.reduced import NothingWrongError
+
+    assert target.runtime is not None
     try:
         with judging_of(file):
-            found = reduce(
+            return reduce(
                 file,
                 target.runtime,
-                rule=rule,
-                check=words,
-                timeout=timeout,
-                seed=seed,
                 run_shapes=given.shapes,
                 run_dims=given.dims,
+                free_dimensions=given.free_dimensions,
+                options=options_of(target),
+                allow_paths=given.allow_paths,
+                **asked,
+            )
+    except NothingWrongError as error:
+        if may_be_right and asked["rule"] is None:
+            return None
+        raise error.in_file(file) from None
+    except InputError as error:
+        raise error.in_file(file) from None
+
+
+def _compared(file: str, target: Target, given: Given, runtime_json: str) -> Comparison:
+    """The prediction for a model beside what a machine said of it."""
+    from dmlsplit.onnxruntime import session
+    from dmlsplit.reducing import assignments
+
+    assert target.runtime is not None
+    machine = assignments.read(runtime_json)
+    try:
+        with judging_of(file):
+            predicted = session(
+                file,
+                target.runtime,
+                shapes=given.shapes,
+                dims=given.dims,
                 free_dimensions=given.free_dimensions,
                 options=options_of(target),
                 allow_paths=given.allow_paths,
             )
     except InputError as error:
         raise error.in_file(file) from None
-    from dmlsplit.report import explained, reduced
-
-    if folder is not None:
-        from dmlsplit.reducing.writing import write
-
-        write(found, folder, "" if found.explanation is None else explained.text(found.explanation))
-    if format_ == "json":
-        _streams.write(json.dumps({"file": file, **found.to_dict()}, indent=2) + "\n")
-    else:
-        _streams.write(reduced.text(file, found))
-    return int(found.is_error)
+    return assignments.compared(predicted, machine)
 
 
 def _words(command: str) -> list[str]:

@@ -30,6 +30,10 @@ NEW: Final = "new"
 Source = str | os.PathLike[str] | bytes | onnx.ModelProto
 
 
+class NothingWrongError(InputError):
+    """A model without a finding to reduce it for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reduction:
     """A model reduced as far as it is still wrong.
@@ -185,7 +189,7 @@ def _chosen(found: Sequence[Finding], rule: str | None, *, needed: bool) -> Find
         rules = list(dict.fromkeys(each.rule for each in found))
         notes = f"; findings to choose by a rule: {', '.join(rules)}" if rules else ""
         what = "nothing is known to be wrong with it" if rule is None else f"it has no finding of {rule}"
-        raise InputError(f"{what}{notes}")
+        raise NothingWrongError(f"{what}{notes}")
     return wanted
 
 

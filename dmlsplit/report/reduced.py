@@ -10,17 +10,34 @@ from dmlsplit.system.printable import printable
 if TYPE_CHECKING:
     import onnx
 
+    from dmlsplit.reducing.assignments import Comparison
     from dmlsplit.reducing.reduced import Reduction
 
 
-def text(file: str, found: Reduction) -> str:
-    """The class, the nodes that are left, and what is known of the outputs."""
-    return "".join(f"{line}\n" for line in _lines(file, found))
+def text(file: str, found: Reduction | None, machine: Comparison | None = None) -> str:
+    """The class, the nodes that are left, and what is known of the outputs; before them where the machine differs. None
+    is a model with nothing wrong."""
+    name = printable(file, None)
+    lines = [] if machine is None else list(_of_machine(name, machine))
+    lines += [f"{name}: nothing is known to be wrong with it"] if found is None else list(_lines(name, found))
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _lines(file: str, found: Reduction) -> Iterator[str]:
+def _of_machine(name: str, machine: Comparison) -> Iterator[str]:
+    """The nodes that ran elsewhere than predicted."""
+    beside = f", {_counted(machine.unpredicted, 'node')} not found by name" if machine.unpredicted else ""
+    yield f"{name}: on the machine {_counted(machine.alike, 'node')} ran where predicted{beside}"
+    for each in machine.differences:
+        node = f"{printable(each.node)} ({printable(each.op)})"
+        yield f"  {node}: {each.predicted} predicted, {printable(each.machine)} there"
+    for count in machine.counts:
+        where = f"{printable(count.op)} on {printable(count.provider)}"
+        yield f"  {where}: {count.predicted} predicted, {count.machine} there"
+
+
+def _lines(name: str, found: Reduction) -> Iterator[str]:
     size = f"{found.nodes} of {found.nodes_before} nodes, after {_counted(found.checks, 'check')}"
-    yield f"{printable(file, None)}: {found.rule}: {size} (onnxruntime {found.runtime.version})"
+    yield f"{name}: {found.rule}: {size} (onnxruntime {found.runtime.version})"
     if found.finding is None:
         yield "  the check says that it is wrong; no rule here says why"
     else:

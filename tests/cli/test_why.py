@@ -119,6 +119,78 @@ def test_weights_in_other_files_are_not_read_for_random_ones(cli, glu, tmp_path)
     assert cli("why", "m.onnx", "--onnxruntime", "1.24.4").status == 1
 
 
+def assigned(tmp_path, *nodes, wrap=lambda found: found):
+    """Writes subgraphs of one node each: provider, name, operator."""
+    found = [{"ep_name": ep, "nodes": [{"name": name, "domain": "", "op_type": op}]} for ep, name, op in nodes]
+    (tmp_path / "assigned.json").write_text(json.dumps(wrap(found)))
+
+
+DML, CPU = "DmlExecutionProvider", "CPUExecutionProvider"
+ALIKE = [
+    (DML, name, op) for name, op in zip("yzasmo", ["Exp", "Softmax", "Split", "Sigmoid", "Mul", "Neg"], strict=True)
+]
+
+
+@pytest.fixture
+def named(tmp_path):
+    model = text(GLU.replace("Sigmoid(b)", "Tanh(b)"))
+    for node in model.graph.node:
+        node.name = node.output[0]
+    onnx.save(model, tmp_path / "named.onnx")
+
+
+@pytest.mark.parametrize("wrap", [lambda found: found, lambda found: {"subgraphs": found, "version": "1.24.4"}])
+def test_a_machine_that_ran_a_node_elsewhere(cli, named, tmp_path, wrap):
+    nodes = [(ep, name, "Tanh" if name == "s" else op) for ep, name, op in ALIKE]
+    assigned(tmp_path, *nodes[:3], (CPU, "s", "Tanh"), *nodes[4:], wrap=wrap)
+    command = ("why", "named.onnx", "--onnxruntime", "1.24.4", "--runtime-json", "assigned.json", "--format", "json")
+    status, out, err = cli(*command)
+    said = json.loads(out)
+    assert (status, err, said["class"]) == (0, "", None)
+    difference = {"node": "s", "op": "Tanh", "predicted": "DML", "machine": "CPU"}
+    assert said["machine"] == {"alike": 5, "differences": [difference], "counts": [], "unpredicted": 0}
+
+
+def test_nodes_without_names_are_counted(cli, named, tmp_path):
+    assigned(tmp_path, (DML, "", "Exp"), (CPU, "", "Neg"), (DML, "", "Mul"), (DML, "", "Mul"), ("Other", "y2", "Tanh"))
+    command = ("why", "named.onnx", "--onnxruntime", "1.24.4", "--runtime-json", "assigned.json")
+    said = json.loads(cli(*command, "--format", "json").out)["machine"]
+    assert (said["alike"], said["differences"], said["unpredicted"]) == (0, [], 5)
+    counts = {(each["op"], each["provider"]): (each["predicted"], each["machine"]) for each in said["counts"]}
+    assert counts == {
+        ("Neg", "CPU"): (0, 1),
+        ("Neg", "DML"): (1, 0),
+        ("Tanh", "DML"): (1, 0),
+        ("Tanh", "Other"): (0, 1),
+    }  # not of Mul, of which the machine has more than the model
+    assert "Neg on CPU: 0 predicted, 1 there" in cli(*command).out
+
+
+def test_a_machine_beside_a_model_that_is_wrong(cli, glu, tmp_path):
+    assigned(tmp_path)
+    status, out, _ = cli("why", "glu.onnx", "--onnxruntime", "1.24.4", "--runtime-json", "assigned.json")
+    assert (status, "graph/fused-wrongly" in out) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("text_", "place"),
+    [
+        ("[", "1:"),
+        ("3", "1:1"),
+        ('{"subgraph": []}', "1:1"),
+        ('[{"ep_name": "x"}]', "1:2"),
+        ('[{"ep_name": "x", "nodes": [{"name": "a"}]}]', "1:29"),
+        ('[{"ep_name": 3, "nodes": []}]', "1:2"),
+        ("[{}, []]", "1:2"),
+    ],
+)
+def test_assignments_of_another_form(cli, glu, tmp_path, text_, place):
+    (tmp_path / "assigned.json").write_text(text_)
+    status, out, err = cli("why", "glu.onnx", "--runtime-json", "assigned.json")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert f"assigned.json:{place}" in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -133,6 +205,7 @@ def test_weights_in_other_files_are_not_read_for_random_ones(cli, glu, tmp_path)
         (("glu.onnx", "--check", "no-such-program"), "no-such-program"),
         (("glu.onnx", "--check", f"{Path(sys.executable).as_posix()} -c pass"), "status 0"),
         (("glu.onnx", "-o", "text.onnx"), "text.onnx is a file"),
+        (("glu.onnx", "--runtime-json", "none.json"), "none.json: No such file"),
         ((), "MODEL"),
     ],
 )
