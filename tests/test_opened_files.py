@@ -40,6 +40,7 @@ PLACES = {
     "reducing/writing.py": 1,
     # A check of the caller's, with the model that it looks at
     "reducing/commands.py": 2,
+    "reducing/references.py": 3,
     "system/atomic_files.py": 2,
     # Files that are open already
     "formats/files.py": 2,

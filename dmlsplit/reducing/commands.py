@@ -13,7 +13,8 @@ from typing import Final
 import onnx
 
 from dmlsplit.descriptors.dims import Shape
-from dmlsplit.reducing.weights import Original, Seed, filled, seeds_for
+from dmlsplit.reducing.references import References
+from dmlsplit.reducing.weights import Original, Seed, seeds_for
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 
@@ -30,6 +31,7 @@ class CommandCheck:
     timeout: float
     folder: str
     original: Original
+    references: References
     seed: int
     random: bool = True
     """Whether weights are random numbers; those of the original otherwise."""
@@ -42,7 +44,7 @@ class CommandCheck:
         if not words:
             raise InputError("the check is an empty command")
         with tempfile.TemporaryDirectory(prefix="dmlsplit-why-", ignore_cleanup_errors=True) as folder:
-            yield cls(words, timeout, folder, original, seed)
+            yield cls(words, timeout, folder, original, References(folder, original), seed)
 
     def begin(self, source: str | os.PathLike[str] | bytes | onnx.ModelProto) -> None:
         """Asks about the original itself, then about it with random weights. InputError where it is not wrong."""
@@ -59,7 +61,7 @@ class CommandCheck:
 
     def __call__(self, model: onnx.ModelProto, shapes: Mapping[str, Shape], /) -> bool:
         try:
-            path = self._written(filled(model, self.original, self.seeds(model)))
+            path = self._written(self.references.with_weights(model, self.seeds(model)))
         except InputError:
             self.unclear += 1
             return False

@@ -18,7 +18,7 @@ from dmlsplit.reducing.computed import Computed, by_directml, by_onnx, inputs_of
 from dmlsplit.reducing.cutting import node_count, with_shapes
 from dmlsplit.reducing.findings import SESSION_FAILS, Finding, Question, findings_of
 from dmlsplit.reducing.reduction import Check, Reducer, SameClass
-from dmlsplit.reducing.weights import Original, Seed, filled, opened, seeds_for, tensors_of
+from dmlsplit.reducing.weights import Original, Seed, Source, filled, opened, seeds_for, tensors_of
 from dmlsplit.rules import RULES
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
@@ -26,8 +26,6 @@ from dmlsplit.targets.runtime_versions import Runtime
 
 NEW: Final = "new"
 """The class of what a command calls wrong, and nothing here explains."""
-
-Source = str | os.PathLike[str] | bytes | onnx.ModelProto
 
 
 class NothingWrongError(InputError):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import onnx
@@ -27,6 +28,9 @@ SMALL: Final = 64
 """The most elements of a tensor that keeps its numbers: sizes, axes, factors."""
 MOST_WRITTEN: Final = 1 << 30
 """The most bytes of weights in a model that is written."""
+FURTHEST: Final = 4096
+"""More than the numbers that any tensor skips: tensors of one size have different numbers."""
+_DRAWN_AT_ONCE: Final = 1 << 20
 _SMALL_EXTERNAL: Final = 4096
 """The most elements of external data that is read at once: lengths and sizes may be there."""
 _INITIALIZER: Final = 5
@@ -36,22 +40,33 @@ _WITH_TENSORS: Final = frozenset(
 _VARIANCES: Final = {"BatchNormalization": 4}
 """The input of an operator that must not be negative."""
 
-Source = str | os.PathLike[str] | bytes | onnx.ModelProto
+PutElsewhere: TypeAlias = "Callable[[TensorProto, Seed | None], bool]"
+Source: TypeAlias = str | os.PathLike[str] | bytes | onnx.ModelProto
 
 
 class Seed(NamedTuple):
-    """How a tensor was made: numpy's default_rng(seed).uniform(low, high, sizes), in its element type."""
+    """How a tensor was made: numpy's default_rng(seed).uniform(low, high, skip + count), without the first `skip`, in
+    its element type; of integers and BOOL 1 where that is positive, else 0."""
 
     seed: int
     low: float
     high: float
+    skip: int
 
 
-def drawn(seed: Seed, sizes: tuple[int, ...], data_type: int) -> Array:
-    """The numbers of a tensor; of integers and BOOL 0 or 1."""
+def drawn_in_pieces(seed: Seed, count: int, data_type: int) -> Iterator[Array]:
+    """Yields the first `count` numbers of a seed, in pieces; none is skipped."""
     dtype = helper.tensor_dtype_to_np_dtype(data_type)
-    numbers = np.random.default_rng(seed.seed).uniform(seed.low, seed.high, sizes)
-    return numbers.astype(dtype) if dtype.kind not in "biu" else (numbers > 0).astype(dtype)
+    generator = np.random.default_rng(seed.seed)
+    for start in range(0, count, _DRAWN_AT_ONCE):
+        numbers = generator.uniform(seed.low, seed.high, min(_DRAWN_AT_ONCE, count - start))
+        yield numbers.astype(dtype) if dtype.kind not in "biu" else (numbers > 0).astype(dtype)
+
+
+def _drawn(seed: Seed, sizes: tuple[int, ...], data_type: int) -> Array:
+    """The numbers of a tensor."""
+    pieces = list(drawn_in_pieces(seed, seed.skip + math.prod(sizes), data_type))
+    return np.concatenate(pieces)[seed.skip :].reshape(sizes) if pieces else np.zeros(sizes, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +84,7 @@ class Original:
         if tensor.external_data:
             sizes = tuple(tensor.dims)
             keys = {text(entry.key): text(entry.value) for entry in tensor.external_data}
-            size = _bytes_of(tensor)
+            size = bytes_of(tensor)
             made = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=sizes)
             offset = keys.get("offset", "0")
             if not offset.isdecimal() or len(offset) > 18:
@@ -140,13 +155,18 @@ def opened(source: Source, allow_paths: Iterable[str | os.PathLike[str]]) -> Ite
 
 def tensors_of(message: Message) -> Iterator[TensorProto]:
     """Yields all tensors in a message, in the order of its fields."""
+    return (tensor for tensor, _ in _placed(message, False))
+
+
+def _placed(message: Message, in_graph: bool) -> Iterator[tuple[TensorProto, bool]]:
+    """Yields all tensors, and whether each is an initializer of a graph."""
     if isinstance(message, TensorProto):
-        yield message
+        yield message, in_graph
         return
     for descriptor, value in message.ListFields():
         if descriptor.message_type is not None and descriptor.message_type.name in _WITH_TENSORS:
             for inside in [value] if isinstance(value, Message) else value:
-                yield from tensors_of(inside)
+                yield from _placed(inside, isinstance(message, onnx.GraphProto))
 
 
 def is_missing(tensor: TensorProto) -> bool:
@@ -168,34 +188,41 @@ def seeds_for(model: onnx.ModelProto, seed: int) -> dict[int, Seed]:
         if not is_missing(tensor) and (count <= SMALL or not _is_float(tensor.data_type)):
             continue
         fan = max(count // max(tensor.dims[0], 1), 1) if tensor.dims else 1
-        high = 1 / math.sqrt(fan)
-        found[number] = Seed(seed + number, high / 2 if tensor.name in never_negative else -high, high)
+        high = 2.0 ** -round(math.log2(fan) / 2)
+        skip = zlib.crc32(tensor.name.encode("utf-8", "surrogatepass")) % FURTHEST
+        found[number] = Seed(seed, high / 2 if tensor.name in never_negative else -high, high, skip)
     return found
 
 
-def filled(model: onnx.ModelProto, original: Original, seeds: Mapping[int, Seed]) -> onnx.ModelProto:
+def filled(
+    model: onnx.ModelProto, original: Original, seeds: Mapping[int, Seed], elsewhere: PutElsewhere | None = None
+) -> onnx.ModelProto:
     """The model with its weights: of the seeds where there is one, else those of the original.
 
+    `elsewhere` gets each initializer without weights, and its seed, and returns True where it has put them elsewhere.
     InputError where they are too large, of a type that cannot be made, or not found.
     """
     made = onnx.ModelProto()
     made.CopyFrom(model)
     total = 0
-    for number, tensor in enumerate(tensors_of(made)):
+    for number, (tensor, in_graph) in enumerate(_placed(made, False)):
         seed = seeds.get(number)
         if seed is None and not is_missing(tensor):
             continue
-        total += _bytes_of(tensor)
+        if in_graph and elsewhere is not None and elsewhere(tensor, seed):
+            continue
+        total += bytes_of(tensor)
         if total > MOST_WRITTEN:
             raise InputError(f"the weights of the reduced model take more than {MOST_WRITTEN} bytes")
         if seed is None:
             tensor.CopyFrom(original.tensor(tensor))
         else:
-            tensor.CopyFrom(numpy_helper.from_array(drawn(seed, tuple(tensor.dims), tensor.data_type), tensor.name))
+            tensor.CopyFrom(numpy_helper.from_array(_drawn(seed, tuple(tensor.dims), tensor.data_type), tensor.name))
     return made
 
 
-def _bytes_of(tensor: TensorProto) -> int:
+def bytes_of(tensor: TensorProto) -> int:
+    """The bytes of a tensor's elements. InputError for a type, or dimensions, that are not written."""
     if any(size < 0 for size in tensor.dims):
         raise InputError(f"'{printable(tensor.name)}' has negative dimensions")
     try:
