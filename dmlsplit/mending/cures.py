@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
+import numpy as np
 import onnx
 
 from dmlsplit.descriptors.dims import numbers
 from dmlsplit.formats.onnx.protobuf import refill
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.constants import empty_nodes
+from dmlsplit.mending.conversion import takes
 from dmlsplit.mending.editing import Replacement
 from dmlsplit.mending.surroundings import Surroundings
-from dmlsplit.onnxruntime.cures import Cure, Place, empty_outputs
+from dmlsplit.onnxruntime.cures import WHOLE_FAULTS, Cure, Place, empty_outputs
 from dmlsplit.rules.graph_faults import FaultKind
 
 _MOST_INDICES: Final = 1 << 16
@@ -28,10 +30,17 @@ Change: TypeAlias = Callable[[Surroundings, Place], "Replacement | None"]
 """The nodes that apply a cure at a place; None where the model's opset, or what is known of it, does not allow it."""
 
 
-def change_of(cure: Cure, way: int, around: Surroundings, node: int) -> Replacement | None:
-    """The nodes that apply a cure at the way-th nearest place to a node; None where it does not apply there."""
-    place = cure.place(around, node, way)
-    return None if place is None else CHANGES[cure.fault, cure.name](around, place)
+def change_of(cure: Cure, places: range, around: Surroundings, node: int) -> Replacement | None:
+    """The nodes that apply a cure at some of the nearest places to a node, counted from 0; None where it does not apply
+    at all of them, or changes a node twice."""
+    changed: dict[int, Sequence[onnx.NodeProto]] = {}
+    for way in places:
+        place = cure.place(around, node, way)
+        made = None if place is None else CHANGES[cure.fault, cure.name](around, place)
+        if made is None or not changed.keys().isdisjoint(made):
+            return None
+        changed |= made
+    return changed
 
 
 def _two_slices(around: Surroundings, place: Place) -> Replacement | None:
@@ -157,11 +166,89 @@ def _gathered(around: Surroundings, place: Place) -> Replacement | None:
     return {cut: around.inheriting(cut, [gather])}
 
 
+def _padded(around: Surroundings, place: Place) -> Replacement | None:
+    """A Pad of negative pads in place of a Split, or of a Slice of one axis."""
+    cut, part, _ = place
+    known = around.cut(cut, part)
+    whole = text(around.nodes[cut].input[0])
+    shape = around.shape(whole)
+    if (
+        known is None
+        or shape is None
+        or around.opset < _PADS
+        or not takes("Pad", around.opset, around.data_type(whole))
+    ):
+        return None
+    axis, taken = known
+    size = shape[axis]
+    if not isinstance(size, int) or not taken:
+        return None
+    pads = [0] * (2 * len(shape))
+    pads[axis], pads[len(shape) + axis] = -taken[0], taken[-1] + 1 - size
+    if around.opset < _PADS_ARE_INPUTS:
+        made = around.node("Pad", [whole], part, pads=pads)
+    else:
+        made = around.node("Pad", [whole, around.integers(part, pads)], part)
+    return {cut: around.inheriting(cut, [made])}
+
+
+def _clipped(around: Surroundings, place: Place) -> Replacement | None:
+    """Puts Clip(0, 1) between a Sigmoid and the product."""
+    gate, reader = place.tensor, place.reader
+    name = around.data_type(gate)
+    if name is None or not around.can_be_rewired(reader) or around.opset < _CLIP:
+        return None
+    other = around.fresh(gate, "apart")
+    if around.opset < _BOUNDS_ARE_INPUTS:
+        made = [around.node("Clip", [gate], other, min=0.0, max=1.0)]
+    else:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(onnx.TensorProto.DataType.Value(name))
+        bounds = [around.constant(gate, np.array(value, dtype)) for value in (0, 1)]
+        made = [around.node("Clip", [gate, *bounds], other)]
+    return {reader: [*made, around.rewired(reader, {gate: other})]}
+
+
+def _cut_and_joined(around: Surroundings, place: Place) -> Replacement | None:
+    """Two Slices and a Concat between a Concat and the node that works in place on its output."""
+    concat, joined, reader = place
+    known = around.lengths(concat)
+    if known is None or not around.can_be_rewired(reader):
+        return None
+    axis, _, lengths = known
+    size = sum(lengths)
+    middle = lengths[0] if len(lengths) > 1 else size // 2
+    if not 0 < middle < size:
+        return None
+    parts = [around.fresh(joined, "part") for _ in range(2)]
+    made = [*_slice(around, joined, parts[0], axis, 0, middle), *_slice(around, joined, parts[1], axis, middle, size)]
+    other = around.fresh(joined, "again")
+    made.append(around.node("Concat", parts, other, axis=axis))
+    return {reader: [*made, around.rewired(reader, {joined: other})]}
+
+
+def _tiled(around: Surroundings, place: Place) -> Replacement | None:
+    """A Tile in place of a Concat of one tensor."""
+    known, node = around.lengths(place.node), around.nodes[place.node]
+    if known is None or around.opset < _TILE or not takes("Tile", around.opset, around.data_type(text(node.input[0]))):
+        return None
+    axis, rank, lengths = known
+    repeats = around.integers(text(node.output[0]), [len(lengths) if d == axis else 1 for d in range(rank)])
+    made = around.node("Tile", [text(node.input[0]), repeats], text(node.output[0]))
+    return {place.node: around.inheriting(place.node, [made])}
+
+
 def _max_between(around: Surroundings, place: Place) -> Replacement | None:
     """Puts Max(t, t) between an output of the graph and the activation that it feeds."""
     return _between(around, place.tensor, around.readers[place.tensor], "Max")
 
 
+_CLIP: Final = 6
+"""The first opset whose Clip needs no attribute for memory."""
+_BOUNDS_ARE_INPUTS: Final = 11
+_PADS: Final = 2
+_PADS_ARE_INPUTS: Final = 11
+_TILE: Final = 6
+"""The first opset whose Tile has the repeats of all axes."""
 _COMPRESS: Final = 9
 """The first opset with a Compress."""
 _NO_CONSTANTS: Final = frozenset({"STRING", "COMPLEX64", "COMPLEX128"})
@@ -208,14 +295,23 @@ CHANGES: Final[Mapping[tuple[FaultKind, str], Change]] = {
     (FaultKind.GATE, "two-slices"): _two_slices,
     (FaultKind.GATE, "reshape-part"): _behind("Reshape"),
     (FaultKind.GATE, "max-part"): _behind("Max"),
+    (FaultKind.GATE, "clip-sigmoid"): _clipped,
     (FaultKind.PRODUCT, "reshape-factor"): _behind("Reshape"),
     (FaultKind.PRODUCT, "max-factor"): _behind("Max"),
+    (FaultKind.PRODUCT, "clip-sigmoid"): _clipped,
+    (FaultKind.PRODUCT_CRASHES, "reshape-factor"): _behind("Reshape"),
+    (FaultKind.PRODUCT_CRASHES, "max-factor"): _behind("Max"),
+    (FaultKind.PRODUCT_CRASHES, "clip-sigmoid"): _clipped,
     (FaultKind.REPEATED, "max-branch"): _max_branch,
+    (FaultKind.REPEATED, "tile"): _tiled,
     (FaultKind.OVERWRITTEN, "operator-first"): _moved_over_concat,
     (FaultKind.OVERWRITTEN, "max-input"): _max_input,
+    (FaultKind.OVERWRITTEN, "cut-and-join"): _cut_and_joined,
     (FaultKind.REFUSED, "operator-first"): _moved_over_split,
     (FaultKind.REFUSED, "gather"): _gathered,
+    (FaultKind.REFUSED, "negative-pad"): _padded,
     (FaultKind.REFUSED, "max-part"): _behind("Max"),
+    **{(fault, "max-part"): _behind("Max") for fault in WHOLE_FAULTS},
     (FaultKind.UNWRITTEN, "max-between"): _max_between,
     (FaultKind.EMPTY_OUTPUT, "empty-constant"): _empty_output,
     (FaultKind.EMPTY_OUTPUT, "compress"): _compressed,

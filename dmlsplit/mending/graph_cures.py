@@ -123,8 +123,8 @@ class _Work:
             options = _options(finding)
             blocking: _Key | None = None
             while chosen[key] < len(options):
-                cure, way = options[chosen[key]]
-                for place, made in self._made(key, finding, cure, way, taken):
+                cure, places = options[chosen[key]]
+                for place, made in self._made(key, finding, cure, places, taken):
                     if {done.get(owners.get((place, i))) for i in made} == {(cure.fault, cure.name)}:
                         break  # this change was made for another call of the function
                     others = [owners[place, i] for i in made if (place, i) in owners]
@@ -156,7 +156,7 @@ class _Work:
         return trial, None, None
 
     def _made(
-        self, key: _Key, finding: GraphFinding, cure: Cure, way: int, taken: Names
+        self, key: _Key, finding: GraphFinding, cure: Cure, places: range, taken: Names
     ) -> Iterator[tuple[Place, Replacement]]:
         """Yields the nodes that a cure adds at each node that the finding may mean; of several of one name, the key's
         first."""
@@ -169,7 +169,7 @@ class _Work:
                 around.begin(taken)
             around.document = document([cure.name], finding.path, self._judged.target.name, finding.what)
             try:
-                made = change_of(cure, way, around, index)
+                made = change_of(cure, places, around, index)
             except CannotMend:
                 continue
             if made and all(map(around.is_valid, chain.from_iterable(made.values()))):
@@ -199,6 +199,6 @@ class _Work:
         return around.constants_of(chain.from_iterable(made.values()))
 
 
-def _options(finding: GraphFinding) -> Sequence[tuple[Cure, int]]:
+def _options(finding: GraphFinding) -> Sequence[tuple[Cure, range]]:
     assert finding.fault is not None
     return ways(finding.fault.kind, finding.directml)

@@ -13,7 +13,7 @@ from onnx import helper
 
 from dmlsplit.descriptors.dims import Shape
 from dmlsplit.formats.onnx.protobuf import Names, add_document, domain_of, has_graphs, reads, refill
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.tensors import Array, text
 from dmlsplit.mending.constants import constant_nodes
 from dmlsplit.mending.conversion import takes
 from dmlsplit.mending.sites import Site
@@ -37,7 +37,7 @@ class Surroundings(Around[str]):
     """The doc_string of new nodes."""
     readers: dict[str, list[int]] = field(default_factory=dict)
     producers: dict[str, int] = field(default_factory=dict)
-    _shared: dict[tuple[int, ...], str] = field(default_factory=dict)
+    _shared: dict[object, str] = field(default_factory=dict)
     """The constants that were made, by their elements."""
     _constants: dict[str, list[onnx.NodeProto]] = field(default_factory=dict)
     """The nodes that make them, by their names."""
@@ -155,10 +155,14 @@ class Surroundings(Around[str]):
         return made
 
     def integers(self, name: str, values: Iterable[int]) -> str:
+        """The name of a constant of 64-bit integers; see `constant`."""
+        return self.constant(name, np.array(tuple(values), np.int64))
+
+    def constant(self, name: str, values: Array) -> str:
         """The name of a constant, which all changes share that need one of these elements; see `constants_of`."""
-        key = tuple(values)
+        key = values.dtype.str, values.shape, values.tobytes()
         if key not in self._shared:
-            made = constant_nodes(self.fresh(name, "numbers"), np.array(key, np.int64), self.opset, self.taken)
+            made = constant_nodes(self.fresh(name, "numbers"), values, self.opset, self.taken)
             for node in made:
                 node.doc_string = self.document
             self._shared[key] = text(made[-1].output[0])

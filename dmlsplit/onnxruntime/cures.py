@@ -5,10 +5,11 @@ Which cure for this finding? A finding has a `fault`:
     for cure in cures_of(finding.fault.kind, directml="1.15.4"):     # the cheapest first
         cure.name, cure.sentence(), cure.bit_exact, cure.adds_output
 
-All of these were executed by ONNX Runtime with its DirectML execution provider, at optimization levels 0 and 99, and
-gave the right result with every DirectML that they are named for. Two rules hold for all: leave no node behind whose
-output nothing uses (FaultKind.DEAD), and make no output of a node in GUARDED a graph output, nor put an activation
-behind such a graph output (FaultKind.UNWRITTEN).
+Cures of faults that ONNX Runtime was seen to run into were executed by it with its DirectML execution provider, at
+optimization levels 0 and 99, and gave the right result with every DirectML that they are named for; the others are
+right by the model of CompileGraph. Two rules hold for all: leave no node behind whose output nothing uses
+(FaultKind.DEAD), and make no output of a node in GUARDED a graph output, nor put an activation behind such a graph
+output (FaultKind.UNWRITTEN).
 
 `check` asks the rows about a fused graph, and advises the first that can be applied; `legalize` asks them about the
 model, and dmlsplit.mending.cures makes the change.
@@ -156,6 +157,16 @@ def _joined(around: Around[Any], node: int) -> Iterator[Place]:
                     yield Place(concat, output, node)
 
 
+def _joined_parts(around: Around[Any], node: int) -> Iterator[Place]:
+    """The parts of Splits and Slices near the node that Concats take."""
+    for cut in around.below(node):
+        if around.op(cut) in ("Split", "Slice"):
+            for part in around.outputs_of(cut):
+                yield from (
+                    Place(cut, part, reader) for reader in around.readers_of(part) if around.op(reader) == "Concat"
+                )
+
+
 def _used_parts(around: Around[Any], node: int) -> Iterator[Place]:
     """The Splits and Slices with a single output in use, which one node reads: behind the node, and right before it."""
     before = [each for tensor in around.inputs_of(node) if (each := around.producer(tensor)) is not None]
@@ -195,6 +206,10 @@ def _anywhere(around: Around[Any], place: Place) -> bool:
 def _is_repeated(around: Around[Any], place: Place) -> bool:
     inputs = around.inputs_of(place.node)
     return around.op(place.node) == "Concat" and len(set(inputs)) < len(inputs)
+
+
+def _is_doubled(around: Around[Any], place: Place) -> bool:
+    return _is_repeated(around, place) and len(set(around.inputs_of(place.node))) == 1
 
 
 def _moves_over_join(around: Around[Any], place: Place) -> bool:
@@ -253,6 +268,13 @@ class Cure:
         return place if place is not None and self.applies(around, place) else None
 
 
+WHOLE_FAULTS: Final = (
+    FaultKind.WHOLE_TOO_LARGE,
+    FaultKind.WHOLE_TOO_NARROW,
+    FaultKind.WHOLE_OVER_OTHERS,
+    FaultKind.WHOLE_FIRST,
+)
+
 CURES: Final = (
     Cure(
         "two-slices",
@@ -268,24 +290,22 @@ CURES: Final = (
         places=_operands("Split"),
     ),
     Cure("max-part", FaultKind.GATE, "put Max(t, t) behind {a}, or {b}", places=_operands("Split")),
-    Cure("clip-sigmoid", FaultKind.GATE, "put Clip(0, 1) behind the Sigmoid"),
+    Cure("clip-sigmoid", FaultKind.GATE, "put Clip(0, 1) behind the Sigmoid", places=_operands("Sigmoid")),
     Cure("sigmoid-output", FaultKind.GATE, "make the Sigmoid's output a graph output, too", adds_output=True),
     Cure("tanh-form", FaultKind.GATE, "compute the Sigmoid as 0.5 + 0.5 * tanh(0.5 * {b})", bit_exact=False),
-    Cure(
-        "reshape-factor",
-        FaultKind.PRODUCT,
-        "put a Reshape to (0, ..., 0) behind y * x",
-        places=_operands("Mul"),
+    *(
+        cure
+        for fault in (FaultKind.PRODUCT, FaultKind.PRODUCT_CRASHES)
+        for cure in (
+            Cure("reshape-factor", fault, "put a Reshape to (0, ..., 0) behind y * x", places=_operands("Mul")),
+            Cure(
+                "max-factor", fault, "put Max(t, t) in front of the Sigmoid, or behind y * x", places=_operands("Mul")
+            ),
+            Cure("clip-sigmoid", fault, "put Clip(0, 1) behind the Sigmoid", places=_operands("Sigmoid")),
+            Cure("regroup", fault, "compute y * (x * sigmoid(x)) instead", bit_exact=False),
+            Cure("factor-output", fault, "make y * x a graph output, too", adds_output=True),
+        )
     ),
-    Cure(
-        "max-factor",
-        FaultKind.PRODUCT,
-        "put Max(t, t) in front of the Sigmoid, or behind y * x",
-        places=_operands("Mul"),
-    ),
-    Cure("clip-sigmoid", FaultKind.PRODUCT, "put Clip(0, 1) behind the Sigmoid"),
-    Cure("regroup", FaultKind.PRODUCT, "compute y * (x * sigmoid(x)) instead", bit_exact=False),
-    Cure("factor-output", FaultKind.PRODUCT, "make y * x a graph output, too", adds_output=True),
     Cure(
         "max-branch",
         FaultKind.REPEATED,
@@ -293,7 +313,14 @@ CURES: Final = (
         places=_itself,
         applies=_is_repeated,
     ),
-    Cure("tile", FaultKind.REPEATED, "take a Tile in place of the Concat", condition="Concat(v, v) only"),
+    Cure(
+        "tile",
+        FaultKind.REPEATED,
+        "take a Tile in place of the Concat",
+        condition="Concat(v, v) only",
+        places=_itself,
+        applies=_is_doubled,
+    ),
     Cure(
         "operator-first",
         FaultKind.OVERWRITTEN,
@@ -305,7 +332,7 @@ CURES: Final = (
     Cure("max-input", FaultKind.OVERWRITTEN, "put Max(v, v) in front of the Concat", places=_producers("Concat")),
     Cure("concat-output", FaultKind.OVERWRITTEN, "make the Concat's output a graph output, too", adds_output=True),
     Cure("second-reader", FaultKind.OVERWRITTEN, "give the Concat a second reader (ReduceSum)", adds_output=True),
-    Cure("cut-and-join", FaultKind.OVERWRITTEN, "put two Slices and a Concat behind the Concat"),
+    Cure("cut-and-join", FaultKind.OVERWRITTEN, "put two Slices and a Concat behind the Concat", places=_joined),
     Cure(
         "rename",
         FaultKind.OVERWRITTEN,
@@ -321,7 +348,12 @@ CURES: Final = (
         applies=_moves_over_cut,
     ),
     Cure("gather", FaultKind.REFUSED, "take the part with a Gather in place of the Split", places=_used_parts),
-    Cure("negative-pad", FaultKind.REFUSED, "take the part with a Pad of negative pads in place of the Split"),
+    Cure(
+        "negative-pad",
+        FaultKind.REFUSED,
+        "take the part with a Pad of negative pads in place of the Split",
+        places=_used_parts,
+    ),
     Cure("max-part", FaultKind.REFUSED, "put Max(t, t) behind the part", places=_used_parts),
     Cure("split-first", FaultKind.REFUSED, "split the operand of the node that feeds the Split"),
     Cure(
@@ -331,6 +363,10 @@ CURES: Final = (
         adds_output=True,
     ),
     Cure("slice", FaultKind.REFUSED, "take the part with a Slice in place of the Split", first_wrong="1.13.1"),
+    *(
+        Cure("max-part", fault, "put Max(t, t) between the part and the Concat", places=_joined_parts)
+        for fault in WHOLE_FAULTS
+    ),
     Cure("max-between", FaultKind.UNWRITTEN, "put Max(t, t) between them", places=_leaving),
     Cure(
         "empty-constant",
@@ -397,15 +433,18 @@ def cures_of(fault: FaultKind, directml: ReleaseLike = None, *, onnxruntime: Run
     return tuple([cure for cure in CURES if cure.fault is fault and helps(cure)])
 
 
-def ways(fault: FaultKind, directml: ReleaseLike) -> list[tuple[Cure, int]]:
-    """The cures of a fault that can be made here, each with its place: all at the nearest one, the cheapest first, then
-    all at the next one. `check` advises the first that applies, `legalize` makes it."""
+def ways(fault: FaultKind, directml: ReleaseLike) -> list[tuple[Cure, range]]:
+    """The cures of a fault that can be made here, each with the places to make it at: all at the nearest one, the
+    cheapest first, then all at the next one, and so on; at last all at the nearest two, three and more together, since
+    what lies in one Concat may lie in several."""
     cures = [cure for cure in cures_of(fault, directml) if cure.places is not None]
-    return [(cure, way) for way in range(_PLACES) for cure in cures]
+    single = [range(way, way + 1) for way in range(_PLACES)]
+    together = [range(count) for count in range(2, _PLACES + 1)]
+    return [(cure, places) for places in (*single, *together) for cure in cures]
 
 
 def advised(fault: FaultKind, around: Around[Any], node: int, directml: ReleaseLike) -> Cure | None:
     """The first cure against a fault of a node that applies, else the first that is left to the reader; None where
     there is none."""
-    found = (cure for cure, way in ways(fault, directml) if cure.place(around, node, way) is not None)
+    found = (cure for cure, at in ways(fault, directml) if cure.place(around, node, at[0]) is not None)
     return next(found, None) or next((cure for cure in cures_of(fault, directml) if cure.places is None), None)

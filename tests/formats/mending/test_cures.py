@@ -11,9 +11,10 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from dmlsplit.formats import onnx as front_end
+from dmlsplit.mending import graph_cures
 from dmlsplit.mending.cures import CHANGES
 from dmlsplit.onnxruntime import find_runtime
-from dmlsplit.onnxruntime.cures import CURES, _anywhere
+from dmlsplit.onnxruntime.cures import CURES, _anywhere, ways
 from dmlsplit.onnxruntime.findings import findings
 from dmlsplit.rules.graph_faults import FaultKind
 from dmlsplit.system.errors import NotLegalizedError
@@ -245,6 +246,24 @@ def open_and_empty():
     return text("(float[n,0] q, float[1,4] x) => (float[n,0] a, float[1,4] y) { a = Relu(q)  y = Relu(x) }")
 
 
+def whole(joined, lengths="4,4"):
+    """Rows of a part, which a Relu reads, too, and of y in a Concat: builds before 1.9.1 join the whole."""
+    part = "ab"["b" in joined]
+    size = lengths.split(",")["b" in joined]
+    body = (
+        f"t = Tanh(x)  a, b = Split<axis=1, split=[{lengths}]>(t)  c = Concat<axis=1>({', '.join(joined)})  "
+        f"r = Relu({part})  s = Sigmoid({'ab'['b' not in joined]})"
+    )
+    outputs = ", ".join(f"float[?,?,?,?] {name}" for name in "crs")
+    return text(f"(float[2,8,4,8] x, float[2,{size},4,8] y) => ({outputs}) {{ {body} }}", opset=12)
+
+
+def crashing():
+    """(r * b) * sigmoid(r), where b is the second output of its node, and r comes from a node of one output."""
+    body = "r = Tanh(z)  a, b = Split<axis=1>(x, k)  p = Mul(r, b)  s = Sigmoid(r)  o = Mul(p, s)"
+    return text(f"(float[1,4,4,8] z, float[1,8,4,8] x) => (float[1,4,4,8] o) <int64[2] k = {{4,4}}> {{ {body} }}")
+
+
 ADVISED = {
     (FaultKind.GATE, "two-slices"): (gate(), "1.24.4"),
     (FaultKind.PRODUCT, "reshape-factor"): (product(), "1.24.4"),
@@ -253,6 +272,11 @@ ADVISED = {
     (FaultKind.OVERWRITTEN, "max-input"): (overwritten("Sigmoid"), "1.24.4"),
     (FaultKind.REFUSED, "operator-first"): (refused("Relu"), "1.24.4"),
     (FaultKind.REFUSED, "gather"): (refused("Tanh"), "1.24.4"),
+    (FaultKind.PRODUCT_CRASHES, "reshape-factor"): (crashing(), "1.24.4"),
+    (FaultKind.WHOLE_TOO_LARGE, "max-part"): (whole("yb"), "1.10.0"),
+    (FaultKind.WHOLE_TOO_NARROW, "max-part"): (whole("ya", "1,7"), "1.10.0"),
+    (FaultKind.WHOLE_OVER_OTHERS, "max-part"): (whole("ay"), "1.10.0"),
+    (FaultKind.WHOLE_FIRST, "max-part"): (whole("by"), "1.10.0"),
     (FaultKind.UNWRITTEN, "max-between"): (unwritten(), "1.24.4"),
     (FaultKind.EMPTY_OUTPUT, "empty-constant"): (empty(), "1.24.4"),
     (FaultKind.EMPTY_OUTPUT, "compress"): (open_and_empty(), "1.24.4"),
@@ -267,6 +291,7 @@ def test_every_cure_that_may_be_advised_is_tried():
         first.add((cure.fault, cure.name))
         if cure.applies is _anywhere:
             settled.add(cure.fault)
+    first.remove((FaultKind.REPEATED, "tile"))  # it applies only where max-branch does
     assert ADVISED.keys() == first
 
 
@@ -285,6 +310,85 @@ def test_the_advised_cure_mends_the_model(key, case):
     mended = onnx.load_from_string(written.model)
     assert run(mended) == run(wrong)
     assert findings(session_model(mended), replace(find_runtime(version), observed=True)) == ()
+
+
+def _in_words(body, ends, opset):
+    return text(f"{ends} {{ {body} }}", opset=opset)
+
+
+GATED = "a, b = Split<axis=1>(x)  s = Sigmoid(b)  y = Mul(a, s)", "(float[2,8,4] x) => (float[2,4,4] y)"
+CUT = "v = Sigmoid(x)  a, b = Split<axis=1>(v)  y = Tanh(a)", "(float[1,8,4,4] x) => (float[1,4,4,4] y)"
+TWICE = "v = Relu(x)  y = Concat<axis=1>(v, v, v)", "(float[1,4,4,4] x) => (float[1,12,4,4] y)"
+FURTHER = {
+    (FaultKind.GATE, "max-part"): [(gate(), "1.24.4")],
+    (FaultKind.GATE, "clip-sigmoid"): [(gate(), "1.24.4"), (_in_words(*GATED, 9), "1.24.4")],
+    (FaultKind.PRODUCT, "max-factor"): [(product(), "1.24.4")],
+    (FaultKind.PRODUCT, "clip-sigmoid"): [(product(), "1.24.4")],
+    (FaultKind.PRODUCT_CRASHES, "max-factor"): [(crashing(), "1.24.4")],
+    (FaultKind.PRODUCT_CRASHES, "clip-sigmoid"): [(crashing(), "1.24.4")],
+    (FaultKind.REPEATED, "tile"): [(repeated(), "1.14.1"), (_in_words(*TWICE, 12), "1.14.1")],
+    (FaultKind.OVERWRITTEN, "max-input"): [(overwritten("Relu"), "1.24.4")],
+    (FaultKind.OVERWRITTEN, "cut-and-join"): [(overwritten("Relu"), "1.24.4")],
+    (FaultKind.REFUSED, "max-part"): [(refused("Relu"), "1.24.4")],
+    (FaultKind.REFUSED, "negative-pad"): [
+        (refused("Relu"), "1.24.4"),
+        (_in_words(CUT[0].replace("Tanh(a)", "Tanh(b)"), CUT[1], 10), "1.24.4"),
+    ],
+}
+"""For each of the other cures models that it mends where it is the only one."""
+
+
+@pytest.mark.parametrize(
+    ("key", "case"),
+    [
+        pytest.param(key, case, id="-".join((*key, str(i))))
+        for key, cases in FURTHER.items()
+        for i, case in enumerate(cases)
+    ],
+)
+def test_each_further_cure_mends_the_model(key, case, monkeypatch):
+    wrong, version = case
+    (cure,) = (cure for cure in CURES if (cure.fault, cure.name) == key)
+    monkeypatch.setattr(graph_cures, "ways", lambda fault, directml: [(cure, range(1))])
+    written = front_end.legalize(wrong, directml=find_runtime(version).directml)
+    assert [change.names for change in written.changes] == [(cure.name,)]
+    mended = onnx.load_from_string(written.model)
+    onnx.checker.check_model(mended, full_check=True)
+    assert findings(session_model(mended), replace(find_runtime(version), observed=True)) == ()
+    if cure.name == "negative-pad":  # which the reference does not compute
+        (pad,) = (each for each in mended.graph.node if each.op_type == "Pad")
+        pads = [list(a.ints) for a in pad.attribute if a.name == "pads"] or [constants(mended)[pad.input[1]].tolist()]
+        assert pads in ([[0, 0, 0, 0, 0, -4, 0, 0]], [[0, -4, 0, 0, 0, 0, 0, 0]])
+        assert list(pad.output) == [next(n for n in wrong.graph.node if n.op_type == "Split").output[pads[0][1] != 0]]
+    else:
+        assert run(mended) == run(wrong)
+
+
+def constants(model):
+    nodes = [each for each in model.graph.node if each.op_type == "Constant"]
+    return {each.output[0]: numpy_helper.to_array(each.attribute[0].t) for each in nodes}
+
+
+def test_every_cure_that_can_be_made_is_shown():
+    assert CHANGES.keys() == ADVISED.keys() | FURTHER.keys() | {(FaultKind.GATE, "reshape-part")}
+
+
+JOINED = "v = Abs(x)  w = Sigmoid(x)  i = Concat<axis=0>(x, v)  j = Concat<axis=0>(i, w)"
+NESTED = f"{JOINED}  o = Sqrt(j)  p = Neg(v)  q = Neg(w)"
+
+
+def test_what_lies_in_a_concat_in_a_concat_is_taken_out_of_both(monkeypatch):
+    (cure,) = (cure for cure in CURES if (cure.fault, cure.name) == (FaultKind.OVERWRITTEN, "max-input"))
+    every = ways(FaultKind.OVERWRITTEN, "1.15.4")
+    monkeypatch.setattr(graph_cures, "ways", lambda fault, directml: [each for each in every if each[0] is cure])
+    ends = ", ".join(f"float[{size},4,8,8] {name}" for name, size in (("o", 3), ("p", 1), ("q", 1)))
+    wrong = text(f"(float[1,4,8,8] x) => ({ends}) {{ {NESTED} }}")
+    assert findings(session_model(wrong), find_runtime("1.24.4")) != ()
+    written = front_end.legalize(wrong, onnxruntime="1.24.4")
+    mended = onnx.load_from_string(written.model)
+    assert sum(node.op_type == "Max" for node in mended.graph.node) >= 2
+    assert run(mended) == run(wrong)
+    assert findings(session_model(mended), find_runtime("1.24.4")) == ()
 
 
 def test_the_fault_of_a_gate_is_a_gates_where_its_product_is_fused_further():
