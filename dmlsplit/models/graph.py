@@ -145,6 +145,14 @@ class Facts(Protocol):
     def fuses_reshapes(self) -> bool:
         """Whether the shape that a Concat computes for a Reshape becomes a constant."""
 
+    @property
+    def merges_shapes(self) -> bool:
+        """Whether Shapes of equal sizes read one tensor."""
+
+    @property
+    def folds_known_sizes(self) -> bool:
+        """Whether a node is folded only if the sizes of its results are inferred."""
+
     def has_cpu_kernel(self, index: int) -> bool:
         """Whether the CPU has a kernel for the node of an index."""
 

@@ -121,15 +121,16 @@ class SessionGraph:
             return False
         if self.parent is not None and other.parent is not None and self.parent.graph is not other.parent.graph:
             return True
-        fused = {(each.makes_gelus, each.fuses_reshapes) for each in (self, other)}
-        if len(fused) > 1 and any(node.op_type in ("Erf", "Reshape") for node in self.nodes):
+        fused = {(each.makes_gelus, each.fuses_reshapes, each.merges_shapes) for each in (self, other)}
+        if len(fused) > 1 and any(node.op_type in ("Erf", "Reshape", "Shape") for node in self.nodes):
             return True
-        differing = (i for i, cell in enumerate(self._implemented) if cell is not other._implemented[i])
-        return any(self.has_cpu_kernel(i) != other.has_cpu_kernel(i) and self._is_constant_node(i) for i in differing)
-
-    def _is_constant_node(self, index: int) -> bool:
-        """True for a node that reads constants alone."""
-        return all(map(self.is_constant, filter(None, self.nodes[index].proto.input)))
+        by_size = self.folds_known_sizes != other.folds_known_sizes
+        for i, node in enumerate(self.nodes):
+            kernel = self.has_cpu_kernel(i) != other.has_cpu_kernel(i)
+            sized = not by_size or all(is_static(self.shape(name)) for name in node.proto.output if name)
+            if (kernel or not sized) and all(map(self.is_constant, filter(None, node.proto.input))):
+                return True
+        return False
 
     def before_optimization(self) -> Graph:
         """The model's graph as it is in the file."""
@@ -190,6 +191,16 @@ class SessionGraph:
     def fuses_reshapes(self) -> bool:
         """Whether the shape that a Concat computes for a Reshape becomes a constant."""
         return self.opset < _NEW_RESHAPE or self.runtime.traits.fuses_new_reshapes
+
+    @property
+    def merges_shapes(self) -> bool:
+        """Whether Shapes of equal sizes read one tensor."""
+        return self.runtime.traits.merges_shapes
+
+    @property
+    def folds_known_sizes(self) -> bool:
+        """Whether a node is folded only if the sizes of its results are inferred."""
+        return self.runtime.traits.folds_known_sizes
 
     def has_cpu_kernel(self, index: int) -> bool:
         """Whether the CPU has a kernel for the node of an index, as far as that is known."""

@@ -41,6 +41,10 @@ class RuntimeTraits:
     """True where a large constant of a branch that takes its If's place is lost outside of fused graphs."""
     makes_gelus: bool = False
     """True where ONNX's own Gelu, of opset 20, replaces the nodes that compute one, before they are placed."""
+    merges_shapes: bool = False
+    """True where Shapes of tensors with equal sizes read one of these tensors."""
+    folds_known_sizes: bool = False
+    """True where a node whose inputs are constants is folded only if the sizes of its results are inferred."""
     fuses_new_reshapes: bool = False
     """True where the shape that a Concat computes for a Reshape of version 19 or newer becomes a constant."""
 
@@ -149,16 +153,23 @@ _RUNTIMES: Final = (
 NEWEST: Final = _RUNTIMES[-1]
 
 _COMPARISONS: Final = frozenset({"GreaterOrEqual", "LessOrEqual"})
-_1_18: Final = RuntimeTraits(constants_are_nodes=True, uninferred=_COMPARISONS | {"Einsum"})
-_1_20: Final = replace(_1_18, uninferred=_COMPARISONS, makes_gelus=True)
+_1_18: Final = RuntimeTraits(constants_are_nodes=True, uninferred=_COMPARISONS | {"Einsum"}, merges_shapes=True)
+_1_19: Final = replace(_1_18, merges_shapes=False)
+_1_20: Final = replace(_1_19, uninferred=_COMPARISONS, makes_gelus=True)
 _1_21: Final = replace(_1_20, reshapes_products=True)
 _1_24: Final = replace(_1_21, uninferred=frozenset())
 _1_30: Final = replace(
-    _1_24, reads_overloads=True, keeps_sizes_of_others=True, outer_lengths_are_known=True, fuses_new_reshapes=True
+    _1_24,
+    reads_overloads=True,
+    keeps_sizes_of_others=True,
+    outer_lengths_are_known=True,
+    folds_known_sizes=True,
+    fuses_new_reshapes=True,
 )
 _TRAITS: Final = (
     ("1.9.0", replace(_1_18, constants_are_nodes=False)),
     ("1.18.0", _1_18),
+    ("1.19.0", _1_19),
     ("1.20.0", _1_20),
     ("1.21.0", _1_21),
     ("1.24.1", replace(_1_24, loses_constants_of_branches=True)),

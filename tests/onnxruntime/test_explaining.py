@@ -24,6 +24,11 @@ CONSTANTS = (
 )
 CHANGED = {
     "eliminate_identities": (f"{CONSTANTS} {{ a = Identity(x) o = Neg(a) u = Abs(x) }}", "a", Fate.REMOVED),
+    "shape_input_merge": (
+        "(float[N,6] x) => (int64[2] a, int64[2] u) { a = Shape(x) n = Neg(x) u = Shape(n) }",
+        "a",
+        Fate.CHANGED,
+    ),
     "constant_nodes": (
         f"{CONSTANTS} {{ k = Constant<value_float = 2.0>() o = Mul(x, k) u = Abs(x) }}",
         "k",
@@ -66,6 +71,8 @@ CHANGED = {
 """For each pass a model, a node of it, and what the pass makes of that node."""
 OPSETS = {"gelu_fusion": 20}
 """Other opsets than 17."""
+VERSIONS = {"shape_input_merge": "1.18.0"}
+"""Other versions than 1.24.4."""
 
 
 def test_every_pass_has_a_text():
@@ -75,7 +82,7 @@ def test_every_pass_has_a_text():
 @pytest.mark.parametrize(("name", "case"), CHANGED.items(), ids=CHANGED)
 def test_the_pass_that_changes_a_node(name, case):
     body, node, fate = case
-    steps = explain(text(body, OPSETS.get(name, 17)), node, "1.24.4").steps
+    steps = explain(text(body, OPSETS.get(name, 17)), node, VERSIONS.get(name, "1.24.4")).steps
     assert [step.name for step in steps] == list(CHANGED)
     assert [(step.name, step.fate) for step in steps if step.fate is not Fate.UNCHANGED] == [(name, fate)]
 

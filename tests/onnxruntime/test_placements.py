@@ -350,6 +350,34 @@ def test_a_gelu_that_optimization_makes_is_on_the_cpu(version, opset, place):
     assert found.capture is (place == "DML")
 
 
+@pytest.mark.parametrize(("version", "merged"), [("1.18.0", True), ("1.19.2", False)])
+def test_shapes_of_equal_sizes_are_taken_of_one_tensor(version, merged):
+    """The Shape of the first tensor is the other one then, and nothing else is read of the Neg."""
+    found = placed(
+        """(float[N,3] x, float[1,1] z) => (float[?,?] y, float[?,?] w) {
+            a = Shape(x) y = Expand(z, a) n = Neg(x) b = Shape(n) c = Abs(b) w = Expand(z, c) }""",
+        version,
+    )
+    assert where(found) == {
+        "a": "folded" if merged else "DML",
+        "n": "DML",
+        "b": "DML",
+        "c": "CPU",
+        "y": "DML",
+        "w": "DML",
+    }
+
+
+@pytest.mark.parametrize(("version", "folded"), [("1.24.4", True), ("1.30.0", False)])
+def test_a_constant_whose_sizes_are_not_inferred(version, folded):
+    found = placed(
+        """(float[2] x) => (int64[?,?] y, float[2] z) <float[2] c = {0.0, 1.0}> {
+            n = NonZero(c) y = Abs(n) z = Relu(x) }""",
+        version,
+    )
+    assert (where(found)["n"] == "folded") is folded
+
+
 @pytest.mark.parametrize(
     ("version", "opset", "folded"), [("1.24.4", 18, True), ("1.24.4", 19, False), ("1.30.0", 19, True)]
 )

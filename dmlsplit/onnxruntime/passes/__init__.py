@@ -28,6 +28,7 @@ from dmlsplit.onnxruntime.passes.quick_gelu_fusion import quick_gelu_fusion
 from dmlsplit.onnxruntime.passes.relu_clip_fusion import relu_clip_fusion
 from dmlsplit.onnxruntime.passes.reshape_fusion import reshape_fusion
 from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import remove_noops
+from dmlsplit.onnxruntime.passes.shape_input_merge import shape_input_merge
 from dmlsplit.onnxruntime.passes.transpose_optimizer import transpose_optimizer
 
 
@@ -40,6 +41,7 @@ class Pass(NamedTuple):
 
 BEFORE_PLACEMENT: Final = (
     Pass(1, eliminate_identities),
+    Pass(1, shape_input_merge),
     Pass(0, constant_nodes),
     Pass(1, constant_folding),
     Pass(1, constant_sharing),

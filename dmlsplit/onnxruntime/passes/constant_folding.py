@@ -88,6 +88,8 @@ def _is_computed(graph: Graph, node: Node, names: Sequence[str]) -> bool:
     moving elements, and Cast."""
     if not graph.facts.has_cpu_kernel(node.index):
         return False
+    if graph.facts.folds_known_sizes and not all(is_static(graph.facts.shape(v.name)) for v in node.outputs if v.name):
+        return False
     types = [graph.facts.data_type(name) for name in names]
     half = any(each in _HALF for each in types)
     return not half or node.op_type == "Cast" or moves_any_type(node.op_type, graph.facts.opset)

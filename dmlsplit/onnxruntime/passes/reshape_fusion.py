@@ -28,9 +28,9 @@ _DOUBTS: Final = {_Fate.UNKNOWN: Doubt.CONSTANT, _Fate.LATER: Doubt.CONSTANT_LAT
 
 
 def reshape_fusion(graph: Graph) -> None:
-    """Folds each Concat that becomes the constant shape of a Reshape.
+    """Folds each Concat that becomes the constant shape of a Reshape, and removes the nodes that only led to it.
 
-    Nodes that only led to it, and Concats with an unknown fate, are marked as doubtful.
+    Those of several outputs, and Concats with an unknown fate, are marked as doubtful.
     """
     if not graph.facts.fuses_reshapes:
         return
@@ -46,12 +46,18 @@ def reshape_fusion(graph: Graph) -> None:
             node.doubts.add(_DOUBTS[fate])
         if is_shape_known:
             reshape.doubts.add(Doubt.STATIC)
-    for node in graph.nodes:
-        readers = list(node.readers)
-        if readers and folded.issuperset(readers) and not any(value.is_output for value in node.outputs):
-            node.doubts.add(Doubt.CONSTANT)
     for node in folded:
+        waiting = list(node.producers)
         graph.fold(node)
+        while waiting:
+            each = waiting.pop()
+            if each not in graph or each.is_used:
+                continue
+            if len(each.outputs) > 1:
+                each.doubts.add(Doubt.CONSTANT)
+                continue
+            waiting += each.producers
+            graph.remove(each)
 
 
 def _fate(graph: Graph, node: Node, reader: Node) -> tuple[_Fate, bool]:

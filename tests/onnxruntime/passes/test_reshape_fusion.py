@@ -37,13 +37,23 @@ def fused(body: str):
         ("c = Concat<axis=0>(n, six) o = Reshape(x, c)", {"c"}, {}),
         (
             size("a", "zero") + "c = Concat<axis=0>(a, rest) o = Reshape(x, c)",
-            {"c"},
-            {"a": {Doubt.CONSTANT}},
+            {"c", "a", "ag", "as"},
+            {},
         ),
         (
             size("a", "one") + "c = Concat<axis=0>(a, six) o = Reshape(x, c)",
+            {"c", "a", "ag", "as"},
+            {},
+        ),
+        (
+            "s = Shape(x) p, q, r, t = Split(s) c = Concat<axis=0>(p, six) o = Reshape(x, c)",
             {"c"},
-            {"a": {Doubt.CONSTANT}},
+            {"p": {Doubt.CONSTANT}},
+        ),
+        (
+            size("a", "zero") + "c = Concat<axis=0>(a, rest) b = Reshape(x, c) o = Expand(b, as)",
+            {"c", "a", "ag"},
+            {},
         ),
         (
             size("a", "one") + size("b", "two") + "c = Concat<axis=0>(a, b) o = Reshape(x, c)",
@@ -69,6 +79,8 @@ def fused(body: str):
         "an element that is not known",
         "a size in its place",
         "a size elsewhere",
+        "two outputs",
+        "a shape that is read besides",
         "two sizes elsewhere",
         "sizes of another tensor",
         "an element that may be another's",

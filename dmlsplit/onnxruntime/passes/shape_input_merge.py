@@ -1,0 +1,32 @@
+"""Shapes of tensors that have the same sizes, be they symbols, are taken of the first of these tensors.
+
+Source: shape_input_merge.cc of ONNX Runtime; observed with 1.18.0 alone. It runs before anything is folded: sizes that
+follow from that are not known yet.
+"""
+
+from __future__ import annotations
+
+from dmlsplit.descriptors.dims import Shape
+from dmlsplit.models.graph import Graph, Value
+from dmlsplit.onnxruntime.operator_traits import row_of
+
+
+def shape_input_merge(graph: Graph) -> None:
+    """Makes each Shape read the first tensor of its sizes of which a Shape is taken, in the order of the walk."""
+    if not graph.facts.merges_shapes:
+        return
+    first: dict[Shape, Value] = {}
+    late: set[Value] = set()
+    for node in graph.walk():
+        shaping = [node.inputs[i] for i in row_of(node.op_type).shaping if i < len(node.inputs)]
+        if not late.isdisjoint(node.inputs) or any(map(_is_computed, shaping)):
+            late.update(node.outputs)
+        if node.op_type != "Shape" or not node.inputs:
+            continue
+        shape = graph.facts.shape(node.inputs[0].name)
+        if shape is not None and None not in shape and node.inputs[0] not in late:
+            graph.read(node, [first.setdefault(shape, node.inputs[0])])
+
+
+def _is_computed(value: Value) -> bool:
+    return value.producer is not None and value.producer.op_type != "Constant"

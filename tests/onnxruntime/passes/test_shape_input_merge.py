@@ -1,0 +1,33 @@
+"""The pass dmlsplit.onnxruntime.passes.shape_input_merge."""
+
+from __future__ import annotations
+
+import pytest
+
+from dmlsplit.formats.onnx import loading
+from dmlsplit.formats.onnx.tensors import no_external_data
+from dmlsplit.formats.sessions import Inputs
+from dmlsplit.onnxruntime.onnx_session import OnnxSession
+from dmlsplit.onnxruntime.passes.shape_input_merge import shape_input_merge
+from dmlsplit.targets.runtime_versions import find_runtime
+from tests.models import text
+from tests.onnxruntime.passes import NONE, left
+
+HEAD = "(float[N,6] x, float[N,6] y, float[?,6] z) => (int64[2] o, int64[2] p)"
+
+
+@pytest.mark.parametrize(
+    ("body", "read"),
+    [
+        ("o = Shape(x) p = Shape(y)", ["o = Shape(y)", "p = Shape(y)"]),
+        ("o = Shape(x) p = Shape(z)", ["o = Shape(x)", "p = Shape(z)"]),
+        ("o = Shape(x) t = Transpose(y) p = Shape(t)", ["o = Shape(x)", "p = Shape(t)"]),
+        ("o = Shape(x) s = Shape(z) e = Expand(y, s) p = Shape(e)", ["o = Shape(x)", "p = Shape(e)"]),
+    ],
+    ids=["the last of the file is the first of the walk", "a size without a name", "other sizes", "computed sizes"],
+)
+def test_the_tensors_that_shapes_are_taken_of(body, read):
+    session = OnnxSession(loading.without_weights(text(f"{HEAD} {{ {body} }}")), no_external_data)
+    graph = session.graphs(find_runtime("1.18.0"), NONE, Inputs())[-1].graph
+    shape_input_merge(graph)
+    assert [each for each in left(graph) if each[0] in "op"] == read
