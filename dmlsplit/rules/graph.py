@@ -13,7 +13,7 @@ EXECUTED: Final = Source("observed: graphs executed by DirectML builds of featur
 COMPILED: Final = Source("observed: CompileGraph of DirectML builds of feature levels 2_1 to 6_4")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GraphRule(Rule):
     """A rule of graphs. `releases` names the builds concerned, `cure` the remedy.
 

@@ -38,7 +38,7 @@ SHARING: Final = _file("optimizer/constant_sharing.cc")
 COMMON: Final = _file("optimizer/common_subexpression_elimination.cc")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Habit(Notice):
     """A behaviour of ONNX Runtime; `cure` is the remedy, as an imperative, "" where nothing is wrong.
 

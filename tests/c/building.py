@@ -46,6 +46,12 @@ MODES = {
         runner=["valgrind", "--quiet", "--error-exitcode=99", "--leak-check=full"],
         packages="valgrind",
     ),
+    # Clang has it, gcc does not. Without -O3 in the kernels: sanitizers make several times the code of it.
+    "msan": Mode(
+        ["-O1", "-g", "-fsanitize=memory", "-fno-sanitize-recover=all", "-DWITH_MSAN", "-DFEW_CASES"],
+        compiler=["clang"],
+        packages="clang",
+    ),
     "aarch64": Mode(
         ["-O2", "-static"],
         ["aarch64-linux-gnu-gcc"],

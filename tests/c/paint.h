@@ -13,9 +13,18 @@
 /* A branch or an address that depends on such bytes is an error, until they are shown. */
 #define PAINT_HIDE(bytes, size) ((void)VALGRIND_MAKE_MEM_UNDEFINED(bytes, size))
 #define PAINT_SHOW(bytes, size) ((void)VALGRIND_MAKE_MEM_DEFINED(bytes, size))
+#elif defined(WITH_MSAN)
+#include <sanitizer/msan_interface.h>
+#define PAINT_HIDE(bytes, size) __msan_poison(bytes, size)
+#define PAINT_SHOW(bytes, size) __msan_unpoison(bytes, size)
+/* Whether a byte that was copied is still as undefined as its source: if not, the sanitizer has lost sight of it. */
+#define PAINT_FOLLOWED(byte) (__msan_test_shadow(byte, 1) == 0)
 #else
 #define PAINT_HIDE(bytes, size) ((void)(bytes), (void)(size))
 #define PAINT_SHOW(bytes, size) ((void)(bytes), (void)(size))
+#endif
+#ifndef PAINT_FOLLOWED
+#define PAINT_FOLLOWED(byte) ((void)(byte), true)
 #endif
 
 enum { PAINT_BASE = 251 };
@@ -24,7 +33,7 @@ enum { PAINT_BASE = 251 };
 static inline int paint_digits(uint64_t places)
 {
     int digits = 1;
-#if !DMS_SANITIZED && !defined(WITH_MEMCHECK)
+#if !DMS_SANITIZED && !defined(WITH_MEMCHECK) && !defined(WITH_MSAN)
     for (uint64_t told = PAINT_BASE; told < places; told *= PAINT_BASE)
         digits++;
 #endif

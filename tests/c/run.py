@@ -18,6 +18,8 @@
     example   examples/c/*.c from the headers and csrc alone, with no flag but the include path
     fuzz      ../fuzz/fuzz_plan.c for $FUZZ_SECONDS (60), by libFuzzer where the compiler has it
     valgrind  test_*.c again, each under valgrind's memcheck, which knows instructions up to AVX2: minutes
+    msan      test_kernels.c and test_execute.c by clang's MemorySanitizer, to which the inputs are undefined: that no
+              branch and no address depends on them, in every kernel that this CPU has; it names those it loses sight of
     aarch64   test_*.c, capture.c and the example for 64-bit Arm, with NEON, under qemu; that neon.c has its stores past
               the caches and its prefetches
     s390x     the same for a big-endian machine
@@ -25,7 +27,7 @@
     zig       test_*.c and dmlsplit.hpp compiled for other systems by clang, of the package ziglang; test_*.c run where
               this system, wine or qemu can
 
-The compilers are $CC and $CXX, or cc and c++; the last three suites have their own. Where a program is missing, its
+The compilers are $CC and $CXX, or cc and c++; the suites from msan on have their own. Where a program is missing, its
 Debian packages are named. A suite's time is said at its end; a program that takes longer than $MOST_SECONDS (1200) is
 ended, and has failed. Exit status 1 where anything failed, and where a test left out a kernel that could run.
 """
@@ -84,7 +86,8 @@ def core_tests(name, folder):
     mode = MODES[name]
     # The counters of the test hooks are no atomics, and test_threads does without them.
     flags = mode.flags if name == "tsan" else [*mode.flags, TESTING]
-    tests = [test for test in TESTS if name != "tsan" or test.stem == "test_threads"]
+    only = {"tsan": {"test_threads"}, "msan": {"test_kernels", "test_execute"}}
+    tests = [test for test in TESTS if test.stem in only.get(name, {test.stem})]
 
     def core():
         require_programs(mode)
@@ -411,6 +414,7 @@ SUITES = {
     **DEFAULT,
     "fuzz": fuzz_tests,
     "valgrind": core_tests,
+    "msan": core_tests,
     "aarch64": cross_tests,
     "s390x": cross_tests,
     "mingw": cross_tests,

@@ -230,6 +230,7 @@ typedef struct kernel_case {
 static bool removed[DMS_KERNEL_COUNT];      /* as it was the best one for some plan */
 static char name[200];
 static uint64_t ran[DMS_KERNEL_COUNT][2];   /* by direction */
+static uint64_t followed[DMS_KERNEL_COUNT][2];  /* bytes that stayed undefined on their way, and those that did not: [1] and [0] */
 
 /* Returns how many places there are. */
 static uint64_t paint_read(kernel_case *c, int digit)
@@ -385,6 +386,20 @@ static void remove_chosen(kernel_case *c, const form *f, uint64_t rows, uint64_t
     dms_removed_kernel = DMS_KERNEL_COUNT;
 }
 
+/* Without the sanitizer that undefined bytes are for, all are. */
+static void count_followed(kernel_case *c, uint32_t kernel)
+{
+#ifdef WITH_MSAN
+    for (uint64_t i = 0; i < count_written(c); i++)
+        for (size_t at = 0; at < written(c, i)->painted_size; at++)
+            if ((unsigned char)c->expected[i][at] < PAINT_BASE)
+                followed[kernel][PAINT_FOLLOWED(written(c, i)->painted + at)]++;
+#else
+    (void)c;
+    followed[kernel][true]++;
+#endif
+}
+
 static void run_case(kernel_case *c, const form *f, uint64_t rows, uint64_t draw)
 {
     dmlsplit_status status;
@@ -411,6 +426,7 @@ static void run_case(kernel_case *c, const form *f, uint64_t rows, uint64_t draw
                 continue;
             }
             run_plan(c, plan);
+            count_followed(c, k);
             compare(c, f->name, kernel, rows, draw, regime);
             ran[k][c->geometry.direction]++;
             dmlsplit_plan_destroy(plan);
@@ -437,6 +453,10 @@ static void every_kernel_ran(void)
         check_case = dmlsplit_kernel_name(k);
         if (dmlsplit_kernel_available(k))
             CHECK(removed[k]);
+        CHECK(followed[k][false] * 100 <= followed[k][true]);
+        if (followed[k][false] > 0)
+            printf("LOST kernel %s: %llu of %llu bytes were not followed\n", dmlsplit_kernel_name(k), (unsigned long long)followed[k][false],
+                   (unsigned long long)(followed[k][false] + followed[k][true]));
         if (dmlsplit_kernel_available(k))
             CHECK(ran[k][DMLSPLIT_SPLIT] > 0 && ran[k][DMLSPLIT_JOIN] > 0);
         else
@@ -460,7 +480,7 @@ static void run_all(void)
 }
 
 /* On a stack that was painted before: no kernel, and no choice of one, takes more than the header says. */
-#if defined(_WIN32) || DMS_SANITIZED
+#if defined(_WIN32) || DMS_SANITIZED || defined(WITH_MSAN)
 static void run_painted(void)
 {
     run_all();

@@ -1,10 +1,14 @@
 """The registry of rules: each is complete, documented, and its own examples are what they are said to be."""
 
+import dataclasses
+import pkgutil
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import dmlsplit as dml
+import dmlsplit.rules
 from dmlsplit.rules import REDIRECTS, RULES
 from tests.rules.judging import JUDGING, ids
 
@@ -18,6 +22,24 @@ def test_every_rule_is_complete(rule):
     assert rule.explanation.endswith(".")
     assert rule.sources
     assert all(source.title for source in rule.sources)
+
+
+@pytest.mark.parametrize("rule", RULES.values(), ids=lambda rule: rule.id)
+def test_a_rule_is_itself_alone_and_prints_its_id(rule):
+    assert repr(rule) == f"{type(rule).__name__}({rule.id})"
+    assert type(rule).__eq__ is object.__eq__
+
+
+def test_what_rules_are_made_of_does_not_change():
+    found = [import_module(module.name) for module in pkgutil.walk_packages(dmlsplit.rules.__path__, "dmlsplit.rules.")]
+    values = [value for module in found for value in vars(module).values() if isinstance(value, type)]
+    classes = {
+        made for made in values if dataclasses.is_dataclass(made) and made.__module__.startswith("dmlsplit.rules.")
+    }
+    assert len(classes) > 10
+    for made in classes:
+        assert made.__dataclass_params__.frozen, made
+        assert "__slots__" in vars(made), made
 
 
 def test_every_id_is_found_by_grep():

@@ -1,0 +1,428 @@
+"""Mutation testing of csrc/ and dmlsplit/rules/: does a test fail where the code is changed a little?
+
+    python tests/mutation/run.py [--seed N] [--count N] [--only c3,p17] [c] [python]
+
+places.py lists where the code can be changed, and how; of each language --count (100) changes are chosen by the seed,
+an operator first, then a place. Each is made in a copy of the tree, and tests run until one fails: C programs, the
+quick ones first, then those of the Python package; for rules the tests of their scope, then the others. One process
+works at a time, after all others of the machine. --only repeats some, by the numbers that were printed.
+
+Not counted, and replaced by others: what does not compile, or compiles to the same machine code, as code for other
+machines does; and what only decides how fast a copy is (SPEED), which is listed. Survivors are printed with what
+EXPLAINED says of them. Exit status 1 where fewer than 95 of 100 are caught.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import os
+import random
+import re
+import resource
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from places import Mutation, c_mutations, python_mutations  # beside this file
+
+ROOT = Path(__file__).resolve().parents[2]
+CC = shlex.split(os.environ.get("CC", "cc"))
+LEAST_CAUGHT = 0.95
+TESTING = ["-O1", "-DDMS_TESTING"]
+SHIPPED = ["-O2", "-fPIC", "-fvisibility=hidden"]
+"""What is compared to find changes without an effect, and linked into the extension."""
+
+SPEED = (
+    ("csrc/dms_costs.c", ".", "which of the kernels that can is taken"),
+    ("csrc/dms_tuning.h", ".", "tuned numbers"),
+    ("csrc/dms_measure.c", ".", "what the machine is measured by"),
+    ("csrc/dms_kernels.inc", r"\d+\)\)?$", "costs of kernels"),
+    ("csrc/*", r"PREFETCH|FETCH_PAGE|DMS_FETCH|CLAIM|\bahead\b|dms_ahead|dms_lines_ahead", "what is asked for early"),
+)
+"""Files, what their lines have in common, and what such a line decides: the time that a copy takes."""
+
+EXPLAINED = {
+    ("csrc/dms_overlap.c", "if (!nonzero && low < 0)", "0", "(0 + 1)"): "low is a whole number, and 0 becomes 0",
+}
+"""File, line, what was there and what became of it -> why no test can tell the two apart."""
+
+C_TESTS = ["fold", "overlap", "verdict", "directml", "plan", "profile", "failures", "kernels-few", "execute", "threads"]
+C_TESTS_LAST = ["slices", "kernels"]
+PYTHON_TESTS_OF_C = [
+    "tests/test_c_verdict.py",
+    "tests/test_native.py",
+    "tests/test_threads.py",
+    "tests/test_execution.py",
+    "tests/test_recorded_executions.py",
+    "tests/test_geometry.py",
+]
+VERDICT = ("csrc/dms_verdict*", "csrc/dms_targets.inc", "csrc/dms_directml.c")
+"""Nothing else of the core calls these."""
+
+RULES_FIRST = {
+    "any_operator": ["tests/rules/test_any_operator.py"],
+    "crash": ["tests/rules/test_crash.py", "tests/rules/test_operator.py"],
+    "binding": ["tests/rules/test_device_rules.py", "tests/test_binding.py", "tests/device"],
+    "device": ["tests/rules/test_device_rules.py", "tests/device"],
+    "graph": ["tests/graphs/test_rules.py", "tests/rules/test_graph_faults.py", "tests/graphs"],
+    "graph_faults": ["tests/rules/test_graph_faults.py", "tests/graphs/test_rules.py", "tests/graphs"],
+    "strides": ["tests/rules/test_strides.py"],
+    "total_size": ["tests/rules/test_total_size.py"],
+    "tensor": ["tests/rules/test_tensor.py"],
+    "operator": ["tests/rules/test_operator.py"],
+    "onnxruntime": ["tests/onnxruntime/test_model_findings.py", "tests/onnxruntime/test_placements.py"],
+    "placement": ["tests/onnxruntime/test_placements.py"],
+    "whole_model": ["tests/onnxruntime/test_model_findings.py"],
+    "onnx": ["tests/rules/test_nodes.py", "tests/formats/test_nodes.py", "tests/formats/test_onnx.py"],
+    "openvino": ["tests/rules/test_nodes.py", "tests/formats/test_nodes.py", "tests/formats/test_openvino.py"],
+    "_concat": ["tests/rules/test_nodes.py", "tests/formats/test_openvino_concat.py"],
+    "_facts": ["tests/rules/test_nodes.py", "tests/formats/test_nodes.py"],
+}
+"""A module of dmlsplit/rules, or its folder -> the tests of its rules. All others follow."""
+RULES_THEN = [
+    "tests/rules/test_registry.py",
+    "tests/rules/test_nodes.py tests/formats/test_nodes.py tests/test_validation.py tests/test_feature_levels.py",
+    "tests/rules/test_order.py tests/rules/test_crash.py tests/rules/test_operator.py tests/test_reasons.py",
+    "tests/test_documentation.py tests/test_c_verdict.py tests/test_recorded_verdicts.py",
+    "tests/formats/test_onnx.py tests/formats/test_openvino.py tests/formats/test_joins.py tests/test_open_sizes.py",
+    "tests/formats/test_onnx_limits.py tests/formats/test_openvino_concat.py tests/formats/test_onnx_runtime.py",
+    "tests/onnxruntime/test_model_findings.py tests/onnxruntime/test_placements.py tests/conformance",
+    "tests/rules tests/graphs tests/device tests/test_binding.py",
+]
+
+
+class Ended(Exception):
+    """A program that failed, or took too long."""
+
+
+def run(command: list[str | Path], folder: Path, seconds: float, variables: dict[str, str] | None = None) -> None:
+    """Runs a program and all that it starts; raises Ended where it fails."""
+
+    def bounded() -> None:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+        preexec_fn=bounded,
+        env={**os.environ, **(variables or {})},
+    )
+    try:
+        said, _ = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise Ended(f"{command[0]}: took longer than {seconds:.0f} s") from None
+    if process.returncode != 0:
+        raise Ended(f"{shlex.join(map(str, command))}: exit status {process.returncode}\n{said[-2000:]}")
+
+
+class Tests:
+    """Programs by name, in the order in which they are tried; each is given several times what it took unchanged."""
+
+    def __init__(self) -> None:
+        self.taken: dict[str, float] = {}
+
+    def fail(self, names: list[str], start: Callable[[str, float], None]) -> str | None:
+        """The name of the first that fails, or None."""
+        for name in names:
+            before = time.monotonic()
+            try:
+                start(name, max(20, 6 * self.taken[name]) if name in self.taken else 1200)
+            except Ended:
+                if name not in self.taken:
+                    raise
+                return name
+            self.taken.setdefault(name, time.monotonic() - before)
+        return None
+
+
+class CoreOfC:
+    """csrc in a copy of the tree: objects for the C tests and for the extension, and what a change has to compile."""
+
+    def __init__(self, tree: Path) -> None:
+        self.tree, self.tests = tree, Tests()
+        self.objects = tree / "objects"
+        self.sources = sorted([*tree.glob("csrc/*.c"), *tree.glob("csrc/*/*.c")])
+        self.paths = sorted(
+            str(path.relative_to(tree))
+            for pattern in ("*.c", "*.h", "*.inc")
+            for path in (tree / "csrc").rglob(pattern)
+            if path.parent.name != "python"
+        )
+        for flavour in ("testing", "shipped"):
+            (self.objects / flavour).mkdir(parents=True)
+        self.read_by = {source: self._reads(source) for source in self.sources}
+        self.extension = next((tree / "dmlsplit").glob("_ffi*.so"), tree / "dmlsplit" / "_ffi.abi3.so")
+
+    def mutations(self) -> Iterator[Mutation]:
+        for path in self.paths:
+            yield from c_mutations(path, (self.tree / path).read_text())
+
+    def prepare(self) -> None:
+        for source in self.sources:
+            self._compile(source, "testing")
+            self._compile(source, "shipped")
+        for name in [*C_TESTS, *C_TESTS_LAST]:
+            self._compile_test(name)
+        self._compile_extension()
+        try:
+            for path in VERDICT[0], "csrc/dms_slices.c":
+                self._failed(path)
+        except Ended as why:
+            raise SystemExit(f"a test fails without any change: {why}") from None
+
+    def judge(self, mutation: Mutation) -> str | None:
+        """What caught it; None: nothing. Raises Ended where it says nothing: why."""
+        path = self.tree / mutation.path
+        changed = [source for source, read in self.read_by.items() if path in read]
+        kept = {place: place.read_bytes() for source in changed for place in self._places(source)}
+        before = path.read_text()
+        try:
+            path.write_text(mutation.apply(before))
+            try:
+                for source in changed:
+                    self._compile(source, "shipped")
+            except Ended:
+                raise Ended("does not compile") from None
+            if all(place.read_bytes() == old for place, old in kept.items() if place.parent.name == "shipped"):
+                raise Ended("the same machine code")
+            try:
+                for source in changed:
+                    self._compile(source, "testing")
+            except Ended:
+                return "the compiler, for tests"
+            return self._failed(mutation.path)
+        finally:
+            path.write_text(before)
+            for place, old in kept.items():
+                place.write_bytes(old)
+
+    def _failed(self, path: str) -> str | None:
+        if any(fnmatch.fnmatch(path, pattern) for pattern in VERDICT):
+            names = ["verdict", "directml", "failures", *PYTHON_TESTS_OF_C[:2]]
+        else:
+            names = [*C_TESTS, *PYTHON_TESTS_OF_C[:2], *C_TESTS_LAST, *PYTHON_TESTS_OF_C[2:]]
+        return self.tests.fail(names, self._run)
+
+    def _run(self, name: str, seconds: float) -> None:
+        if name.startswith("tests/"):
+            self._link_extension()
+            run_pytest(self.tree, name, seconds)
+            return
+        program = self.objects / name
+        run([*CC, f"{program}.o", *self._all("testing"), "-pthread", "-o", program], self.tree, 120)
+        run([program], self.tree, seconds)
+
+    def _reads(self, source: Path) -> set[Path]:
+        done = subprocess.run(
+            [*CC, "-MM", "-DDMS_TESTING", "-I", self.tree / "include", source],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return {Path(name).resolve() for name in done.stdout.replace("\\\n", " ").split()[1:]}
+
+    def _places(self, source: Path) -> list[Path]:
+        return [self.objects / flavour / f"{source.stem}.o" for flavour in ("testing", "shipped")]
+
+    def _all(self, flavour: str) -> list[Path]:
+        return [self.objects / flavour / f"{source.stem}.o" for source in self.sources]
+
+    def _compile(self, source: Path, flavour: str) -> None:
+        flags = TESTING if flavour == "testing" else SHIPPED
+        target = self.objects / flavour / f"{source.stem}.o"
+        run([*CC, "-std=c11", "-w", *flags, "-I", "include", "-c", source, "-o", target], self.tree, 300)
+
+    def _compile_test(self, name: str) -> None:
+        few = ["-DFEW_CASES"] if name.endswith("-few") else []
+        source = self.tree / "tests" / "c" / f"test_{name.removesuffix('-few')}.c"
+        options = ["-std=c11", "-w", *TESTING, *few, "-I", "include", "-I", "csrc"]
+        run([*CC, *options, "-c", source, "-o", self.objects / f"{name}.o"], self.tree, 300)
+
+    def _compile_extension(self) -> None:
+        """The extension's own source, as cffi writes it."""
+        write = (
+            "import sys; sys.path.insert(0, 'csrc'); import ffi_build as b; "
+            f"b.ffi.emit_c_code({str(self.objects / 'ffi.c')!r})"
+        )
+        run([sys.executable, "-c", write], self.tree, 300)
+        headers = ["-I", "include", "-I", "csrc/python", "-I", sysconfig.get_paths()["include"]]
+        limited = ["-DPy_LIMITED_API=0x030B0000"] if ".abi3." in self.extension.name else []
+        target = self.objects / "ffi.o"
+        run([*CC, "-w", *SHIPPED, *limited, *headers, "-c", self.objects / "ffi.c", "-o", target], self.tree, 600)
+
+    def _link_extension(self) -> None:
+        run(
+            [*CC, "-shared", self.objects / "ffi.o", *self._all("shipped"), "-pthread", "-o", self.extension],
+            self.tree,
+            120,
+        )
+
+
+class RulesInPython:
+    """dmlsplit/rules in a copy of the tree."""
+
+    def __init__(self, tree: Path) -> None:
+        self.tree, self.tests = tree, Tests()
+
+    def mutations(self) -> Iterator[Mutation]:
+        for path in sorted((self.tree / "dmlsplit" / "rules").rglob("*.py")):
+            yield from python_mutations(str(path.relative_to(self.tree)), path.read_text("utf-8"))
+
+    def prepare(self) -> None:
+        """Tests run unchanged when they are first wanted: most are seldom."""
+
+    def judge(self, mutation: Mutation) -> str | None:
+        path = self.tree / mutation.path
+        before = path.read_text("utf-8")
+        after = mutation.apply(before)
+        try:
+            compiled = compile(after, path, "exec", dont_inherit=True, optimize=2)
+        except SyntaxError:
+            raise Ended("no Python") from None
+        if compiled == compile(before, path, "exec", dont_inherit=True, optimize=2):
+            raise Ended("the same bytecode")
+        module = Path(mutation.path).relative_to("dmlsplit/rules")
+        first = RULES_FIRST.get(module.parts[0] if len(module.parts) > 1 else module.stem, [])
+        try:
+            for test in dict.fromkeys([*first, *RULES_THEN]):
+                if test not in self.tests.taken:
+                    path.write_text(before, "utf-8")
+                    self._unchanged(test)
+                path.write_text(after, "utf-8")
+                if (caught := self.tests.fail([test], self._run)) is not None:
+                    return caught
+            return None
+        finally:
+            path.write_text(before, "utf-8")
+
+    def _unchanged(self, test: str) -> None:
+        try:
+            self.tests.fail([test], self._run)
+        except Ended as why:
+            raise SystemExit(f"{test} fails without any change: {why}") from None
+
+    def _run(self, name: str, seconds: float) -> None:
+        run_pytest(self.tree, name, seconds)
+
+
+def run_pytest(tree: Path, names: str, seconds: float) -> None:
+    """Python's bytecode is not kept: a change within one second might not be seen."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
+    run([*command, *names.split()], tree, seconds, {"PYTHONPATH": str(tree)})
+
+
+def chosen(places: list[Mutation], seed: int) -> Iterator[Mutation]:
+    """All of them in an order that the seed decides: an operator first, then a place."""
+    numbers = random.Random(seed)
+    left: dict[str, list[Mutation]] = {}
+    for place in places:
+        left.setdefault(place.operator, []).append(place)
+    for of_one in left.values():
+        numbers.shuffle(of_one)
+    while left:
+        operator = numbers.choice(sorted(left))
+        yield left[operator].pop()
+        if not left[operator]:
+            del left[operator]
+
+
+def speed_of(mutation: Mutation, text: str) -> str | None:
+    line = text.splitlines()[mutation.line - 1]
+    return next(
+        (what for path, pattern, what in SPEED if fnmatch.fnmatch(mutation.path, path) and re.search(pattern, line)),
+        None,
+    )
+
+
+def explained(mutation: Mutation, text: str) -> str | None:
+    line = text.splitlines()[mutation.line - 1].strip()
+    return EXPLAINED.get((mutation.path, line, mutation.old, mutation.new))
+
+
+def mutate(name: str, code: CoreOfC | RulesInPython, seed: int, count: int, only: set[str]) -> bool:
+    """Whether enough are caught; of those in `only`, where there are any."""
+    start, left_out, survivors, counted = time.monotonic(), Counter[str](), [], 0
+    code.prepare()
+    print(f"{name}: seed {seed}; ready after {time.monotonic() - start:.0f} s", flush=True)
+    for number, mutation in enumerate(chosen(list(code.mutations()), seed)):
+        label = f"{name[0].lower()}{number}"
+        if only and label not in only:
+            continue
+        what = speed_of(mutation, (code.tree / mutation.path).read_text("utf-8"))
+        if what is not None and not only:
+            left_out["speed"] += 1
+            print(f"  {label} left out, speed ({what}): {mutation}", flush=True)
+            continue
+        try:
+            by = code.judge(mutation)
+        except Ended as why:
+            left_out[str(why)] += 1
+            continue
+        counted += 1
+        if by is None:
+            survivors.append((label, mutation))
+        print(f"  {label} {'SURVIVED' if by is None else f'caught by {by}'}: {mutation}", flush=True)
+        if counted == (len(only) or count):
+            break
+    caught = counted - len(survivors)
+    print(f"{name}: seed {seed}, {caught} of {counted} caught, in {(time.monotonic() - start) / 60:.0f} minutes")
+    print("  not counted: " + (", ".join(f"{number} {why}" for why, number in left_out.items()) or "none"))
+    for label, mutation in survivors:
+        why = explained(mutation, (code.tree / mutation.path).read_text("utf-8"))
+        print(f"  survived: {label} {mutation}: {why or 'not explained'}")
+    return caught >= LEAST_CAUGHT * counted
+
+
+def copy_tree(target: Path) -> None:
+    """What the tests read; nothing of version control, environments and builds."""
+    ignored = shutil.ignore_patterns(
+        ".git", ".venv", "build", "dist", "__pycache__", "*.egg-info", ".*_cache", ".hypothesis"
+    )
+    shutil.copytree(ROOT, target, ignore=ignored, symlinks=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("languages", nargs="*", metavar="c|python")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--only", default="")
+    options = parser.parse_args()
+    os.nice(10)
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    makers = {"c": ("C", CoreOfC), "python": ("Python", RulesInPython)}
+    if unknown := set(options.languages) - set(makers):
+        parser.error(f"no such language: {', '.join(sorted(unknown))}")
+    enough = True
+    only = set(filter(None, options.only.split(",")))
+    with tempfile.TemporaryDirectory(prefix="dmlsplit-mutation-") as folder:
+        tree = Path(folder) / "dmlsplit"
+        copy_tree(tree)
+        for language in options.languages or makers:
+            name, make = makers[language]
+            wanted = {label for label in only if label[0] == language[0]}
+            if not only or wanted:
+                enough = mutate(name, make(tree), options.seed, options.count, wanted) and enough
+    return 0 if enough else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
