@@ -127,3 +127,26 @@ def test_a_child_starts_threads_of_its_own():
     child.join(60)
     assert child.exitcode == 0
     check_large(op)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_that_is_forked_while_others_run():
+    op = dml.compile(LARGE, num_threads=2)
+    stopping = threading.Event()
+
+    def work():
+        while not stopping.is_set():
+            check_large(op)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        for _ in range(3):
+            child = multiprocessing.get_context("fork").Process(target=in_child, args=(op,))
+            child.start()
+            child.join(60)
+            assert child.exitcode == 0
+    finally:
+        stopping.set()
+        worker.join()

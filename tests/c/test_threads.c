@@ -1,4 +1,4 @@
-/* test_threads.c - runs on several threads give what one thread gives, with every kernel, and from several threads at once */
+/* test_threads.c - runs on several threads give what one thread gives, with every kernel, and from several threads at once, in children of fork() and after cancellation */
 #define _POSIX_C_SOURCE 200809L
 #include "check.h"
 #include "paint.h"
@@ -12,7 +12,20 @@
 #include <windows.h>
 #else
 #include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+#endif
+
+/* ThreadSanitizer ends a child that starts threads, unless it is told not to. */
+#ifdef __SANITIZE_THREAD__
+const char *__tsan_default_options(void);
+
+const char *__tsan_default_options(void)
+{
+    return "die_after_fork=0";
+}
 #endif
 
 #ifdef __SANITIZE_ADDRESS__
@@ -200,6 +213,121 @@ static void call_cancelled(void)
 #endif
 
 #ifdef _WIN32
+static void call_forked(void)
+{
+}
+
+static void call_while_measuring(void)
+{
+}
+#else
+/* Runs in a child of fork(), by threads that it has to start, into memory that the parent has made. */
+static int copies_in_child(const dmlsplit_plan *plan, memory *one, memory *several)
+{
+    (void)alarm(60);
+    return run(plan, true, one, 1) == DMLSPLIT_OK && run(plan, true, several, 3) == DMLSPLIT_OK &&
+           memcmp(one->block, several->block, one->block_size) == 0;
+}
+
+static void expect_success(pid_t child)
+{
+    int status = 0;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+    CHECK_EQUAL(WEXITSTATUS(status), 0);
+}
+
+static _Atomic int stopping;
+
+static void *run_until_stopped(void *plan)
+{
+    memory own = make_memory(&shapes[1], plan, 0);
+    paint(&own, true, 0);
+    while (!stopping)
+        CHECK(run(plan, true, &own, 3) == DMLSPLIT_OK);
+    free_memory(&own);
+    return NULL;
+}
+
+/* A child that was forked while others run, with the pool's lock taken or not, begins with a pool of its own. */
+static void call_forked(void)
+{
+    pthread_t callers[CALLERS];
+    dmlsplit_plan *plan = make_plan(&shapes[1], true, NULL);
+    memory one = make_memory(&shapes[1], plan, 0), several = make_memory(&shapes[1], plan, 0);
+    check_case = "forked";
+    paint(&one, true, 0);
+    paint(&several, true, 0);
+    CHECK(run(plan, true, &several, 3) == DMLSPLIT_OK);
+    paint(&several, true, 0);
+    for (int i = 0; i < CALLERS; i++)
+        CHECK(pthread_create(&callers[i], NULL, run_until_stopped, plan) == 0);
+    for (int i = 0; i < 20; i++) {
+        const pid_t child = fork();
+        if (child == 0)
+            _exit(copies_in_child(plan, &one, &several) ? 0 : 1);
+        expect_success(child);
+    }
+    stopping = 1;
+    for (int i = 0; i < CALLERS; i++)
+        CHECK(pthread_join(callers[i], NULL) == 0);
+    free_memory(&one);
+    free_memory(&several);
+    dmlsplit_plan_destroy(plan);
+    check_case = "";
+}
+
+static void *measure(void *unused)
+{
+    dmlsplit_profile used;
+    (void)unused;
+    dms_profile_for(UINT64_MAX, &used);
+    return NULL;
+}
+
+static int keeps_a_profile(uint64_t stream_copies)
+{
+    dmlsplit_profile profile, used;
+    profile.struct_size = sizeof profile;
+    if (dmlsplit_get_profile(&profile) != DMLSPLIT_OK)
+        return 0;
+    profile.stream_copies = stream_copies;
+    if (dmlsplit_set_profile(&profile) != DMLSPLIT_OK)
+        return 0;
+    dms_profile_for(UINT64_MAX, &used);
+    return used.stream_copies == stream_copies && used.origin == DMLSPLIT_FROM_SETTINGS;
+}
+
+/* A profile that is set while another thread measures one stays; so it does in a child that is forked then, where nobody measures. */
+static void call_while_measuring(void)
+{
+    check_case = "while measuring";
+    for (int i = 0; i < 16; i++) {
+        const struct timespec later = {0, i / 2 * 8000000L};
+        dmlsplit_profile kept;
+        pthread_t thread;
+        CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+        CHECK(pthread_create(&thread, NULL, measure, NULL) == 0);
+        (void)nanosleep(&later, NULL);
+        if (i % 2 == 0) {
+            const pid_t child = fork();
+            if (child == 0) {
+                (void)alarm(60);
+                _exit(keeps_a_profile(99) ? 0 : 1);
+            }
+            expect_success(child);
+        }
+        CHECK(keeps_a_profile(1000 + (uint64_t)i));
+        CHECK(pthread_join(thread, NULL) == 0);
+        kept.struct_size = sizeof kept;
+        CHECK_EQUAL(dmlsplit_get_profile(&kept), DMLSPLIT_OK);
+        CHECK(kept.stream_copies == 1000 + (uint64_t)i && kept.origin == DMLSPLIT_FROM_SETTINGS);
+    }
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+    check_case = "";
+}
+#endif
+
+#ifdef _WIN32
 static DWORD WINAPI caller(LPVOID unused)
 {
     (void)unused;
@@ -220,6 +348,8 @@ int main(void)
     call_chosen();
     call_every_kernel();
     call_cancelled();
+    call_forked();
+    call_while_measuring();
 #ifdef _WIN32
     HANDLE callers[CALLERS];
     for (int i = 0; i < CALLERS; i++)
