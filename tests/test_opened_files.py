@@ -58,9 +58,9 @@ PLACES = {
     "onnxruntime/operators.py": 1,
     "library/catalogue.py": 1,
     # A build of DirectML that was fetched, its package, and the programs that ask it
-    "library/layer.py": 8,
     "library/fetching.py": 4,
     "library/harness.py": 1,
+    "library/layer.py": 8,
     "library/pipes.py": 1,
     "library/sessions.py": 1,
     # The recordings, what is written of them, a command that is asked, and a model that is asked about

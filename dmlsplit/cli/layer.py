@@ -36,12 +36,10 @@ def layer() -> None:
 @_folder
 def install(folder: Path) -> int:
     """Put the layer in the place of the libraries of a folder, which get other names beside it."""
-    from dmlsplit.library.catalogue import PLATFORMS
-    from dmlsplit.library.layer import KINDS, install
+    from dmlsplit.library.layer import install
 
-    real = {platform.library: KINDS[name].real for name, platform in PLATFORMS.items()}
-    for library in install(folder):
-        _streams.write(f"{library} is the layer; the real library is {real[library.name]} beside it\n")
+    for place in install(folder):
+        _streams.write(f"{place.library} is the layer; the real library is {place.real.name} beside it\n")
     return 0
 
 
@@ -51,6 +49,6 @@ def remove(folder: Path) -> int:
     """Take the layer away: the real libraries get their names back."""
     from dmlsplit.library.layer import remove
 
-    for library in remove(folder):
-        _streams.write(f"{library} is the real library again\n")
+    for place in remove(folder):
+        _streams.write(f"{place.library} is the real library again\n")
     return 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -29,6 +30,8 @@ from dmlsplit.system.errors import DmlSplitError, naming
 COMPILE_SECONDS: Final = 300
 MARK: Final = b"dmlsplit layer over DirectML"
 """What the layer's file contains, and no other library."""
+MOST_BYTES: Final = 8 << 20
+"""The layer's file is smaller."""
 FLAGS: Final = ("-std=c11", "-O2", "-g0", "-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-fvisibility=hidden")
 CORE: Final = (
     *("dms_capture", "dms_members", "dms_overlap", "dms_rules", "dms_text"),
@@ -43,6 +46,8 @@ class Kind:
     """The layer of a platform: the real library's name beside it, how it is compiled, how a file of it begins."""
 
     real: str
+    names: re.Pattern[str]
+    """Of the library; in some packages a hash stands in its name."""
     variable: str
     """The environment variable that names the compiler."""
     compilers: tuple[str, ...]
@@ -57,6 +62,7 @@ class Kind:
 KINDS: Final[Mapping[str, Kind]] = {
     LINUX.name: Kind(
         "libdirectml.real.so",
+        re.compile(r"libdirectml\.so(\.[0-9a-f]+)?|libdirectml\.[0-9a-f]{8,}\.so"),
         "CC",
         ("cc", "gcc", "clang"),
         "x86_64-linux-gnu",
@@ -66,6 +72,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     WINDOWS.name: Kind(
         "DirectML.real.dll",
+        re.compile(r"DirectML(\.[0-9a-f]{8,})?\.dll", re.IGNORECASE),
         "DMLSPLIT_WINDOWS_CC",
         ("x86_64-w64-mingw32-gcc -static",),
         "x86_64-windows-gnu",
@@ -89,8 +96,8 @@ class Place:
     real: Path
 
 
-def install(folder: Path) -> list[Path]:
-    """Puts the layer in the place of the DirectML libraries of a folder; returns the libraries.
+def install(folder: Path) -> list[Place]:
+    """Puts the layer in the place of the DirectML libraries of a folder; returns their places.
 
     LayerError where there is none, where the layer is there already, or where it does not suit the library;
     Unavailable without a compiler. Nothing is changed then.
@@ -100,13 +107,20 @@ def install(folder: Path) -> list[Path]:
         names = " or ".join(platform.library for platform in (WINDOWS, LINUX))
         raise LayerError(f"{folder}: there is no {names} in this folder")
     layers = [(place, _suited(place)) for place in places]
-    for place, layer in layers:
-        _put(place, layer)
-    return [place.library for place in places]
+    done: list[Place] = []
+    try:
+        for place, layer in layers:
+            _put(place, layer)
+            done.append(place)
+    except BaseException:
+        for place in done:
+            place.real.replace(place.library)
+        raise
+    return places
 
 
-def remove(folder: Path) -> list[Path]:
-    """Gives the DirectML libraries of a folder their names back; returns the libraries. LayerError where there is no
+def remove(folder: Path) -> list[Place]:
+    """Gives the DirectML libraries of a folder their names back; returns their places. LayerError where there is no
     layer."""
     places = [place for place in _places(folder) if place.real.exists()]
     if not places:
@@ -122,7 +136,7 @@ def remove(folder: Path) -> list[Path]:
                 place.real.unlink()  # an installation that was interrupted
             else:
                 place.real.replace(place.library)
-    return [place.library for place in places]
+    return places
 
 
 def _places(folder: Path) -> Iterator[Place]:
@@ -130,14 +144,18 @@ def _places(folder: Path) -> Iterator[Place]:
     if not folder.is_dir():
         raise LayerError(f"{folder}: {'it is no folder' if folder.exists() else 'there is no such folder'}")
     for platform in (WINDOWS, LINUX):
-        place = Place(platform, folder / platform.library, folder / KINDS[platform.name].real)
-        if place.library.exists() or place.real.exists():
-            yield place
+        kind = KINDS[platform.name]
+        found = sorted(path for path in folder.iterdir() if kind.names.fullmatch(path.name) and path.is_file())
+        real = folder / kind.real
+        if len(found) > 1:
+            raise LayerError(f"{folder}: {found[0].name} and {found[1].name}: which of them is used cannot be known")
+        if found or real.exists():
+            yield Place(platform, found[0] if found else folder / platform.library, real)
 
 
 def _is_layer(path: Path) -> bool:
     with naming(str(path)):
-        return MARK in path.read_bytes()
+        return path.stat().st_size <= MOST_BYTES and MARK in path.read_bytes()
 
 
 def _is_begun(place: Place) -> bool:
@@ -149,6 +167,8 @@ def _suited(place: Place) -> bytes:
     """The layer's bytes for a library; LayerError where the library is not as it has to be."""
     if not place.library.exists():
         raise LayerError(f"{place.library}: it is missing beside {place.real.name}")
+    if place.library.is_symlink():
+        raise LayerError(f"{place.library}: it is a link to {place.library.resolve()}; name the folder of that")
     if _is_layer(place.library):
         raise LayerError(f"{place.library}: the layer is there already")
     if place.real.exists() and not _is_begun(place):
@@ -229,7 +249,9 @@ def built(platform: Platform) -> Path:
         raise Unavailable("this installation has no sources: they come with the wheel and the checkout")
     compiler = _compiler(KINDS[platform.name])
     digest = hashlib.sha256("\0".join(compiler).encode())
-    for path in sorted([*root.glob("layer/*"), *root.glob("include/*.h"), *root.glob("csrc/dms_*"), Path(__file__)]):
+    of_core = [root / "csrc" / f"{name}.c" for name in CORE]
+    others = [*root.glob("layer/*"), *root.glob("include/*.h"), *root.glob("csrc/*.h"), *root.glob("csrc/*.inc")]
+    for path in sorted([*of_core, *others, Path(__file__)]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     directory = cache_directory() / "layer" / digest.hexdigest()[:16]
     if not directory.exists():

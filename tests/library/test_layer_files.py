@@ -1,0 +1,205 @@
+"""`dmlsplit layer install` and `remove`: which files there are afterwards, and after whatever goes wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+
+import pytest
+
+from dmlsplit.cli import main
+from dmlsplit.library import layer
+from dmlsplit.library.catalogue import LINUX, WINDOWS
+from dmlsplit.library.errors import Unavailable
+
+ELF = b"\x7fELF" + bytes(14) + b"\x3e\x00" + b"the real library for Linux"
+ARM = b"\x7fELF" + bytes(14) + b"\xb7\x00" + b"the real library for Arm"
+LAYER = b"a small library: " + layer.MARK + b"\0"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a library for Linux, and a layer that is ready."""
+    made = tmp_path / "made"
+    made.write_bytes(LAYER)
+    monkeypatch.setattr(layer, "built", lambda platform: made)
+    folder = tmp_path / "some_directml"
+    folder.mkdir()
+    (folder / "libdirectml.so").write_bytes(ELF)
+    (folder / "libdirectml.so").chmod(0o755)
+    (folder / "other.so").write_bytes(b"another")
+    return folder
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+INSTALLED = {"libdirectml.so": LAYER, "libdirectml.real.so": ELF, "other.so": b"another"}
+BEFORE = {"libdirectml.so": ELF, "other.so": b"another"}
+
+
+def test_it_is_put_there_and_taken_away(folder, capsys):
+    before = (folder / "libdirectml.so").stat()
+    assert main(["layer", "install", str(folder)]) == 0
+    assert contents(folder) == INSTALLED
+    assert stat.S_IMODE((folder / "libdirectml.so").stat().st_mode) == 0o755
+    assert main(["layer", "install", str(folder)]) == 2
+    assert contents(folder) == INSTALLED
+    assert main(["layer", "remove", str(folder)]) == 0
+    assert contents(folder) == BEFORE
+    after = (folder / "libdirectml.so").stat()
+    assert (after.st_mode, after.st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
+    assert main(["layer", "remove", str(folder)]) == 2
+    assert contents(folder) == BEFORE
+    shown = capsys.readouterr()
+    assert shown.out.splitlines() == [
+        f"{folder / 'libdirectml.so'} is the layer; the real library is libdirectml.real.so beside it",
+        f"{folder / 'libdirectml.so'} is the real library again",
+    ]
+    assert shown.err.splitlines() == [
+        f"dmlsplit: {folder / 'libdirectml.so'}: the layer is there already",
+        f"dmlsplit: {folder}: there is no layer in this folder",
+    ]
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_nothing_is_half_done(folder, monkeypatch, links):
+    """The layer cannot be written: the real library has its one name, as before."""
+    if not links:
+        monkeypatch.setattr(os, "link", no_links)
+    written = layer.write_file
+
+    def full(path, *parts):
+        if path.endswith("libdirectml.so"):
+            assert contents(folder)["libdirectml.so"] == ELF
+            raise OSError(28, "No space left on device", path)
+        written(path, *parts)
+
+    monkeypatch.setattr(layer, "write_file", full)
+    assert main(["layer", "install", str(folder)]) == 2
+    assert contents(folder) == BEFORE
+
+
+def no_links(*paths, **options):
+    raise OSError(95, "Operation not supported")
+
+
+def test_a_file_system_without_links(folder, monkeypatch):
+    monkeypatch.setattr(os, "link", no_links)
+    layer.install(folder)
+    assert contents(folder) == INSTALLED
+    layer.remove(folder)
+    assert contents(folder) == BEFORE
+
+
+@pytest.mark.parametrize("second_name", [os.link, shutil.copy])
+def test_an_installation_that_was_killed_is_finished_or_undone(folder, second_name):
+    second_name(folder / "libdirectml.so", folder / "libdirectml.real.so")
+    layer.remove(folder)
+    assert contents(folder) == BEFORE
+    second_name(folder / "libdirectml.so", folder / "libdirectml.real.so")
+    layer.install(folder)
+    assert contents(folder) == INSTALLED
+
+
+def test_where_the_second_library_fails_the_first_is_given_back(folder, monkeypatch):
+    shutil.copy(folder / "libdirectml.so", folder / "DirectML.dll")
+    monkeypatch.setattr(layer, "_suited", lambda place: LAYER)
+    written = layer.write_file
+
+    def full(path, *parts):
+        if path.endswith("libdirectml.so"):
+            raise OSError(28, "No space left on device", path)
+        written(path, *parts)
+
+    monkeypatch.setattr(layer, "write_file", full)
+    before = contents(folder)
+    with pytest.raises(OSError, match="No space left"):
+        layer.install(folder)
+    assert contents(folder) == before
+
+
+def test_a_name_with_a_hash_in_it_stays(folder):
+    hashed = folder / "libdirectml.so.0de2b4431c65"
+    (folder / "libdirectml.so").rename(hashed)
+    layer.install(folder)
+    assert (hashed.read_bytes(), (folder / "libdirectml.real.so").read_bytes()) == (LAYER, ELF)
+    layer.remove(folder)
+    assert contents(folder) == {hashed.name: ELF, "other.so": b"another"}
+
+
+def refused(folder, command, said, capsys):
+    before = contents(folder) if folder.is_dir() else None
+    assert main(["layer", command, str(folder)]) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert before is None or contents(folder) == before
+
+
+def test_what_cannot_be_done_is_refused(folder, tmp_path, capsys):
+    refused(tmp_path / "absent", "install", "there is no such folder", capsys)
+    refused(folder / "other.so", "remove", "it is no folder", capsys)
+    refused(tmp_path, "install", "there is no DirectML.dll or libdirectml.so in this folder", capsys)
+    shutil.copy(folder / "libdirectml.so", folder / "libdirectml.so.0123")
+    refused(folder, "install", "which of them is used cannot be known", capsys)
+    (folder / "libdirectml.so.0123").unlink()
+    (folder / "libdirectml.real.so").write_bytes(b"another one")
+    refused(folder, "install", "libdirectml.real.so: it is there already, and is another library", capsys)
+    refused(folder, "remove", "this is another library than the layer", capsys)  # an update came after the layer
+    (folder / "libdirectml.real.so").unlink()
+    (folder / "libdirectml.so").write_bytes(ARM)
+    refused(folder, "install", "this is no library for x86-64", capsys)
+    (folder / "libdirectml.so").write_bytes(b"")
+    refused(folder, "install", "this is no library for x86-64", capsys)
+    (folder / "libdirectml.so").unlink()
+    (folder / "libdirectml.so").symlink_to(folder / "other.so")
+    refused(folder, "install", "it is a link to", capsys)
+
+
+def test_no_compiler(monkeypatch, capsys):
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(Unavailable, match=r"no C compiler was found \(\$CC, else cc, gcc, clang, zig"):
+        layer._compiler(layer.KINDS["linux"])
+
+
+def test_what_the_layer_exports():
+    """A DLL that exports more than the layer passes on is left alone: its other functions would be missing."""
+    try:
+        image = layer.built(WINDOWS).read_bytes()
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    assert layer.exports(image) == layer.EXPORTED
+    for size in (0, 64, 200, 1000, 5000):
+        with pytest.raises(layer.LayerError):
+            layer.exports(image[:size])
+    more = image.replace(b"DMLCreateDevice1\0", b"DMLCreateDeviceX\0")
+    assert layer.exports(more) == {"DMLCreateDevice", "DMLCreateDeviceX"}
+
+
+def test_a_library_with_other_exports_is_left_alone(folder, monkeypatch, capsys):
+    (folder / "libdirectml.so").unlink()
+    (folder / "DirectML.dll").write_bytes(b"MZ" + bytes(58) + b"\x40\0\0\0" + b"PE\0\0\x64\x86")
+    monkeypatch.setattr(layer, "exports", lambda image: {"DMLCreateDevice", "DMLReflect"})
+    refused(folder, "install", "it exports DMLReflect, which the layer does not pass on", capsys)
+    refused(folder, "remove", "there is no layer", capsys)
+    monkeypatch.setattr(layer, "exports", lambda image: {"DMLCreateDevice"})
+    layer.install(folder)
+    assert set(contents(folder)) == {"DirectML.dll", "DirectML.real.dll", "other.so"}
+
+
+@pytest.mark.slow
+def test_sources_compile_without_a_warning(tmp_path):
+    root = next(path for path in layer.ROOTS if (path / "layer").is_dir())
+    for platform in (LINUX, WINDOWS):
+        try:
+            compiler = [*layer._compiler(layer.KINDS[platform.name]), "-Werror", "-Wpedantic"]
+        except Unavailable:
+            continue
+        folder = tmp_path / platform.name
+        folder.mkdir()
+        layer.compile_layer(platform, root, folder, compiler)
+        assert [path.name for path in folder.iterdir()] == [platform.library]
+        assert layer.MARK in (folder / platform.library).read_bytes()
