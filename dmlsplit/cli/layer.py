@@ -34,11 +34,18 @@ def layer() -> None:
 
 @layer.command()
 @_folder
-def install(folder: Path) -> int:
+@click.option(
+    "--layer",
+    "file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The layer, where it was built otherwise, by CMake; by default that of the wheel, or a C compiler's.",
+)
+def install(folder: Path, file: Path | None) -> int:
     """Put the layer in the place of the libraries of a folder, which get other names beside it."""
     from dmlsplit.library.layer import install
 
-    for place in install(folder):
+    for place in install(folder, file):
         _streams.write(f"{place.library} is the layer; the real library is {place.real.name} beside it\n")
     return 0
 

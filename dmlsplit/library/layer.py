@@ -96,8 +96,10 @@ class Place:
     real: Path
 
 
-def install(folder: Path) -> list[Place]:
+def install(folder: Path, layer: Path | None = None) -> list[Place]:
     """Puts the layer in the place of the DirectML libraries of a folder; returns their places.
+
+    `layer` is the layer's file, where it is not the one of this package.
 
     LayerError where there is none, where the layer is there already, or where it does not suit the library;
     Unavailable without a compiler. Nothing is changed then.
@@ -106,11 +108,11 @@ def install(folder: Path) -> list[Place]:
     if not places:
         names = " or ".join(platform.library for platform in (WINDOWS, LINUX))
         raise LayerError(f"{folder}: there is no {names} in this folder")
-    layers = [(place, _suited(place)) for place in places]
+    layers = [(place, _suited(place, layer)) for place in places]
     done: list[Place] = []
     try:
-        for place, layer in layers:
-            _put(place, layer)
+        for place, image in layers:
+            _put(place, image)
             done.append(place)
     except BaseException:
         for place in done:
@@ -163,7 +165,7 @@ def _is_begun(place: Place) -> bool:
     return place.library.samefile(place.real) or place.library.read_bytes() == place.real.read_bytes()
 
 
-def _suited(place: Place) -> bytes:
+def _suited(place: Place, layer: Path | None) -> bytes:
     """The layer's bytes for a library; LayerError where the library is not as it has to be."""
     if not place.library.exists():
         raise LayerError(f"{place.library}: it is missing beside {place.real.name}")
@@ -183,7 +185,12 @@ def _suited(place: Place) -> bytes:
         more = sorted(exports(image) - EXPORTED)
         if more:
             raise LayerError(f"{place.library}: it exports {more[0]}, which the layer does not pass on")
-    return built(place.platform).read_bytes()
+    path = layer or built(place.platform)
+    with naming(str(path)):
+        made = path.read_bytes()
+    if MARK not in made or not made.startswith(start):
+        raise LayerError(f"{path}: this is no layer for {place.library.name}")
+    return made
 
 
 def _put(place: Place, layer: bytes) -> None:

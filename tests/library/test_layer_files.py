@@ -15,7 +15,7 @@ from dmlsplit.library.errors import Unavailable
 
 ELF = b"\x7fELF" + bytes(14) + b"\x3e\x00" + b"the real library for Linux"
 ARM = b"\x7fELF" + bytes(14) + b"\xb7\x00" + b"the real library for Arm"
-LAYER = b"a small library: " + layer.MARK + b"\0"
+LAYER = b"\x7fELF, a small library: " + layer.MARK + b"\0"
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_an_installation_that_was_killed_is_finished_or_undone(folder, second_na
 
 def test_where_the_second_library_fails_the_first_is_given_back(folder, monkeypatch):
     shutil.copy(folder / "libdirectml.so", folder / "DirectML.dll")
-    monkeypatch.setattr(layer, "_suited", lambda place: LAYER)
+    monkeypatch.setattr(layer, "_suited", lambda place, file: LAYER)
     written = layer.write_file
 
     def full(path, *parts):
@@ -179,14 +179,16 @@ def test_what_the_layer_exports():
     assert layer.exports(more) == {"DMLCreateDevice", "DMLCreateDeviceX"}
 
 
-def test_a_library_with_other_exports_is_left_alone(folder, monkeypatch, capsys):
+def test_a_library_with_other_exports_is_left_alone(folder, tmp_path, monkeypatch, capsys):
     (folder / "libdirectml.so").unlink()
     (folder / "DirectML.dll").write_bytes(b"MZ" + bytes(58) + b"\x40\0\0\0" + b"PE\0\0\x64\x86")
     monkeypatch.setattr(layer, "exports", lambda image: {"DMLCreateDevice", "DMLReflect"})
     refused(folder, "install", "it exports DMLReflect, which the layer does not pass on", capsys)
     refused(folder, "remove", "there is no layer", capsys)
     monkeypatch.setattr(layer, "exports", lambda image: {"DMLCreateDevice"})
-    layer.install(folder)
+    refused(folder, "install", "made: this is no layer for DirectML.dll", capsys)
+    (tmp_path / "dll").write_bytes(b"MZ" + LAYER)
+    assert main(["layer", "install", str(folder), "--layer", str(tmp_path / "dll")]) == 0
     assert set(contents(folder)) == {"DirectML.dll", "DirectML.real.dll", "other.so"}
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import dmlsplit as dml
+from dmlsplit.library import layer
 
 ROOT = Path(__file__).parents[2]
 VERSION = ".".join(re.findall(r"#define DMLSPLIT_VERSION_\w+ (\d+)$", (ROOT / "include/dmlsplit.h").read_text(), re.M))
@@ -188,3 +189,22 @@ def test_pkg_config(installed, tmp_path, shared):
     run("c++", "-std=c++17", tmp_path / "main.cpp", *words, f"-Wl,-rpath,{prefix / 'lib'}", "-o", binary)
     assert run(binary) == f"{VERSION}\n"
     assert needed(binary) in (shared, None)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ELF, and mingw")
+@pytest.mark.parametrize("windows", [False, True])
+def test_the_layer(tmp_path, windows):
+    """What `dmlsplit layer install --layer` takes; it exports what DirectML does, and on Linux needs the real one."""
+    compiler = "x86_64-w64-mingw32-gcc" if windows else "cc"
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler} on the path")
+    system = ["-DCMAKE_SYSTEM_NAME=Windows", f"-DCMAKE_C_COMPILER={compiler}"] if windows else []
+    run("cmake", "-S", ROOT, "-B", tmp_path, "-DDMLSPLIT_BUILD_LAYER=ON", "-DDMLSPLIT_BUILD_SHARED=OFF", *system)
+    run("cmake", "--build", tmp_path, "--target", "dmlsplit_layer", "--parallel", "2")
+    made = tmp_path / ("DirectML.dll" if windows else "libdirectml.so")
+    assert layer.MARK in made.read_bytes()
+    if windows:
+        assert layer.exports(made.read_bytes()) == layer.EXPORTED
+    else:
+        assert set(run("nm", "-D", "--defined-only", "--format=just-symbols", made).split()) == layer.EXPORTED
+        assert layer.KINDS["linux"].real in run("readelf", "-d", made)
