@@ -254,8 +254,9 @@ def test_of_one_tensor(program, library, monkeypatch, number, ranks, types):
     row, compared = program.tables["targets"][number], 0
     for kind, is_whole in itertools.product((SPLIT, JOIN), (True, False)):
         for case in cases_of_tensors(number, kind, is_whole, ranks, types):
-            if types and case.is_output is (kind is JOIN) and not case.absent:
-                continue  # the other operator has a tensor of this role, too
+            again = case.is_output is (kind is JOIN)  # the other operator has a tensor of this role, too
+            if again and not case.absent and (types or (case.is_strided and case.rank in (3, 4))):
+                continue
             world, in_python, found = compare_tensor(program, case, row, monkeypatch)
             assert found == [], str(case)
             compared += len(in_python)
