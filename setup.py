@@ -1,7 +1,8 @@
-"""The extension's build and the version; everything else is in pyproject.toml."""
+"""The extension's build, the version and the README of package indexes; everything else is in pyproject.toml."""
 
 import os
 import re
+import runpy
 import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
@@ -103,11 +104,16 @@ def in_parallel(compile):
     return compile_all
 
 
+README = runpy.run_path(str(Path(__file__).parent / "packaging" / "readme.py"))["on_index"](
+    (Path(__file__).parent / "README.md").read_text(encoding="utf-8")
+)
 # cffi builds for the limited API by itself; only the wheel's tag has to be told. Free-threaded Python has no such API.
 free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 
 setup(
     version=VERSION,
+    long_description=README,
+    long_description_content_type="text/markdown",
     cffi_modules=["csrc/ffi_build.py:ffi"],
     cmdclass={"build_ext": BuildExt, "build_py": BuildPy},
     options={} if free_threaded else {"bdist_wheel": {"py_limited_api": "cp311"}},

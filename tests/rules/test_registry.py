@@ -12,7 +12,7 @@ import dmlsplit.rules
 from dmlsplit.rules import REDIRECTS, RULES
 from tests.rules.judging import JUDGING, ids
 
-DOCS = Path(__file__).parents[2] / "docs" / "rules.md"
+DOCS = Path(__file__).parents[2] / "docs"
 PACKAGE = Path(dml.__file__).parent
 
 
@@ -71,6 +71,16 @@ def test_diagnostics_name_the_place_and_both_sides(rule):
             )
 
 
-def test_the_documentation_has_every_rule():
-    headings = {line.removeprefix("## ") for line in DOCS.read_text("utf-8").splitlines() if line.startswith("## ")}
-    assert headings == set(RULES)
+def test_the_documentation_has_a_page_of_every_rule():
+    pages = {path.relative_to(DOCS / "rules").with_suffix("").as_posix(): path for path in DOCS.glob("rules/**/*.md")}
+    assert set(pages) == set(RULES)
+    for id, path in pages.items():
+        heading, *lines = path.read_text("utf-8").splitlines()
+        assert heading == f"# {id}"
+        assert any(line.startswith(RULES[id].summary) for line in lines)
+
+
+def test_links_to_the_former_page_of_all_rules_lead_to_theirs():
+    index = (DOCS / "rules.md").read_text("utf-8")
+    for id in RULES:
+        assert f'| <a id="{id.replace("/", "")}"></a>[{id}](rules/{id}.md) | {RULES[id].summary} |' in index

@@ -49,6 +49,12 @@ def small():
     return items
 
 
+def twice():
+    """Three operators, each judged by two feature levels."""
+    for i, desc in enumerate([GOOD, SUM, split((1, 4, 8, 8), 1, (1, 3))]):
+        yield from (judged(desc, f"item {9 + i}", index=i, level=level) for level in ("4_1", "1_0"))
+
+
 def many(count, distinct=None):
     """Operators of which as many are `distinct` (all of them, by default), and a tenth faulty."""
     for i in range(count):

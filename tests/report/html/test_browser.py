@@ -292,3 +292,28 @@ def test_thousands_of_operators(browser, tmp_path):
     assert count() == "2,000 of 2,000 operators"
     browser.execute_script("document.querySelector('.matrix').open = true")
     assert browser.find_element("css selector", ".matrix").is_displayed()
+
+
+NARROW = """
+  const width = document.documentElement.clientWidth;
+  const beyond = (selector) =>
+    [...document.querySelectorAll(selector)].filter((element) => element.getBoundingClientRect().right > width).length;
+  return {
+    page: document.documentElement.scrollWidth - width,
+    badges: beyond(".operators .badge"),
+    tables: beyond(".members, .common, .operators"),
+  };
+"""
+
+
+@pytest.mark.parametrize("judges", [1, 2])
+def test_at_400_pixels_only_the_grid_of_levels_scrolls(browser, tmp_path, judges):
+    path = tmp_path / "narrow.html"
+    path.write_text(pages.page(pages.small()) if judges == 1 else pages.page(pages.twice(), judges=2), "utf-8")
+    show(browser, path, width=400)
+    assert browser.execute_script(NARROW) == {"page": 0, "badges": 0, "tables": 0}
+    script = "return getComputedStyle(document.querySelector('.operators td[data-judge]'), '::before').content"
+    if judges == 2:
+        assert browser.execute_script(script).startswith('"feature level ')
+    heading(browser, "Operator").click()
+    assert "item 9" in names(browser)
