@@ -36,3 +36,4 @@ def test_nodes_run_where_they_are_predicted_to_run(made, runtime, seed):
     assert found.nodes > MODELS
     assert len(found.unknown) <= MOST_UNKNOWN * found.nodes, found.unknown
     assert len(found.other) <= max(MOST_OTHER * found.models, 4), found.other
+    assert len(found.copies) <= max(MOST_OTHER * found.copied, 4), found.copies

@@ -325,6 +325,10 @@ class Compared:
     """Models that ONNX Runtime takes for valid."""
     nodes: int = 0
     unknown: list[str] = field(default_factory=list)
+    copied: int = 0
+    """Models whose copies were seen."""
+    copies: list[str] = field(default_factory=list)
+    """Of these models, those with other copies than predicted."""
 
 
 def predicted(model: onnx.ModelProto, runtime: Runtime) -> SessionAnswer:
@@ -348,7 +352,13 @@ def compare(model: onnx.ModelProto, runtime: Runtime, ask: Ask, found: Compared)
     said: dict[str, list[NodePlacement]] = {}
     for node in prediction.nodes.values():
         said.setdefault(_named(node.path), []).append(node)
-    for name, at in providers(ask(with_sentinels(model), NO_FUSION, True).get("placement", [])).items():
+    lines = ask(with_sentinels(model), NO_FUSION, True).get("placement", [])
+    if lines:
+        copies = tuple([sum(f"{name} (" in line for line in lines) for name in ("MemcpyToHost", "MemcpyFromHost")])
+        found.copied += 1
+        if prediction.copies != copies:
+            found.copies.append(f"copies {copies}, predicted {prediction.copies}")
+    for name, at in providers(lines).items():
         places = {node.provider for node in said.get(_named(name), ())}
         if len(places) != 1 or Provider.BOTH in places:
             continue  # made by ONNX Runtime; or by calls of one function
