@@ -167,7 +167,7 @@ _ROWS: Final = (
     _row("DepthToSpace", 113, kind=Kind.WHOLE),
     _row("DequantizeLinear", transposable=True, computed=True),
     _row("Div", 10, broadcasts=True, transposable=True, followed=True, may_vanish=True),
-    _row("Dropout", transposable=True),
+    _row("Dropout", transposable=True, computed=True),
     _row("DynamicQuantizeLinear", computed=True),
     _row("Einsum", 54, kind=Kind.APART),
     _row("Elu", 35, broadcasts=True, transposable=True, followed=True, takes_weights=True),

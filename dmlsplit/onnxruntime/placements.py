@@ -33,14 +33,17 @@ def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> Se
     sizes: list[FusedSize] = []
     for graph in graphs:
         fused = {} if graph.is_removed else _fused(graph, sizes)
-        nodes += [_placed(graph, i, fused.get(i)) for i, node in enumerate(graph.nodes) if node.op_type != "Constant"]
+        left = {index for node in optimized(graph).nodes for index in node.origins}
+        for index, node in enumerate(graph.nodes):
+            if node.op_type != "Constant":
+                nodes.append(_placed(graph, index, fused.get(index), index in left and not graph.is_removed))
     doubts = [each for each in failures if not each.certain]
     lost = any(node.provider is Provider.UNKNOWN for node in nodes)
     created = False if first is not None else None if doubts or lost else True
     failure = first or next(iter(doubts), None)
-    left = [graph for graph in graphs if not graph.is_removed]
-    copies = _copies(left)
-    prevented_by = _prevents_capture(left, copies)
+    running = [graph for graph in graphs if not graph.is_removed]
+    copies = _copies(running)
+    prevented_by = _prevents_capture(running, copies)
     return SessionAnswer(
         runtime,
         created,
@@ -64,11 +67,11 @@ def _fused(graph: SessionGraph, sizes: list[FusedSize]) -> dict[int, int]:
     return found
 
 
-def _placed(graph: SessionGraph, index: int, fused: int | None) -> NodePlacement:
+def _placed(graph: SessionGraph, index: int, fused: int | None, is_left: bool) -> NodePlacement:
     node, path = graph.nodes[index].proto, graph.path(index)
     domain = domain_of(node)
     op = printable(f"{domain}.{node.op_type}" if domain else node.op_type)
-    if index not in graph.walk or graph.is_removed:
+    if not is_left:
         return NodePlacement(path, op, Provider.FOLDED)
     operator = graph.operator(index)
     version = None if operator is None else operator.version
@@ -184,11 +187,10 @@ def _step(
 
 
 def _body(graph: SessionGraph, node: Node) -> Body | None:
-    """The nodes that stand for a node; None where they are not known, or compute with sizes."""
+    """The nodes that stand for a node; None where they are not known, or where Transposes among them may be moved."""
     types, _ = graph.types_of_tensors(node.index)
     found = body_of(node.proto, types, graph.opset, graph.model.inference)
-    known = found is not None and not any(row_of(each.op_type).on_cpu for each in found.nodes)
-    return found if known else None
+    return None if found is None or any(each.op_type == "Transpose" for each in found.nodes) else found
 
 
 def _in_place_of(
@@ -205,14 +207,35 @@ def _in_place_of(
     tensors: dict[str, Hashable | None] = dict(zip(body.inputs, inputs, strict=False))
     tensors |= {name: value for name, value in zip(body.outputs, outputs, strict=False) if value is not None}
     tensors[""] = None
+    given = {name for name in body.inputs if _is_given(graph, tensors.get(name))}
+    sizes: set[str] = set()
+    """What is left on the CPU since it is computed from sizes."""
     for each in body.nodes:
         if each.op_type == "Constant":
             tensors |= dict.fromkeys(each.output)
+            given.update(each.output)
             continue
         read, written = [[tensors.get(name, (node, name)) for name in names] for names in (each.input, each.output)]
         taken, made = [[body.types.get(name) if name else "" for name in names] for names in (each.input, each.output)]
-        cell = asked(each, taken, made, graph.opset, graph.runtime)
-        yield _step(each.op_type, _provider(cell), read, written)
+        provider = _provider(asked(each, taken, made, graph.opset, graph.runtime))
+        traits = row_of(each.op_type)
+        if not sizes.isdisjoint(each.input):
+            stays = (
+                name in given or (name in sizes and i not in traits.cpu_inputs)
+                for i, name in enumerate(each.input)
+                if name
+            )
+            if provider is Provider.CPU or ("float16" not in taken and all(stays)):
+                provider = Provider.CPU
+                sizes.update(each.output)
+        elif traits.on_cpu and provider is Provider.DML:
+            sizes.update(each.output)
+        yield _step(each.op_type, provider, read, written)
+
+
+def _is_given(graph: SessionGraph, tensor: Hashable | None) -> bool:
+    """True for a constant, and for an input of the graph."""
+    return tensor is None or (isinstance(tensor, Value) and tensor.name in graph.inputs)
 
 
 def _cell(graph: SessionGraph, node: Node) -> Cell | None:

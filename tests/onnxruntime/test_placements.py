@@ -308,6 +308,17 @@ STANDING_FOR = {
     "Bernoulli of an input": (17, "(float[4] x) => (float[4] y) { y = Bernoulli(x) }", (0, 2)),
     "Bernoulli": (17, "(float[4] x) => (float[4] y) { a = Relu(x) y = Bernoulli(a) }", (1, 1)),
     "integers of Bernoulli": (17, "(double[4] x) => (int32[4] y) { a = Abs(x) y = Bernoulli<dtype=6>(a) }", (0, 1)),
+    "CenterCropPad": (
+        18,
+        "(float[2,4,3] x) => (float[2,2,3] y) <int64[3] s = {2, 2, 3}> { a = Round(x) y = CenterCropPad(a, s) }",
+        (0, 0),
+    ),
+    "GroupNormalization": (
+        21,
+        """(float[2,4,3] x, float[4] s, float[4] b) => (float[2,4,3] y) {
+            y = GroupNormalization<num_groups=2>(x, s, b) }""",
+        (0, 0),
+    ),
     "LeakyRelu": (17, "(double[2,3] x) => (double[2,3] y) { y = LeakyRelu(x) }", (2, 3)),
     "PRelu": (17, "(double[2,3] x, double[2,3] w) => (double[2,3] y) { y = PRelu(x, w) }", (1, 3)),
     "NegativeLogLikelihoodLoss": (
@@ -366,6 +377,35 @@ def test_shapes_of_equal_sizes_are_taken_of_one_tensor(version, merged):
         "y": "DML",
         "w": "DML",
     }
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ("d = Dropout(x) y = Relu(d)", "folded"),
+        ("d = Cast<to=1>(x) y = Relu(d)", "folded"),
+        ("d = Dropout(c) y = Add(x, d)", "folded"),
+        ("y = Relu(x) d = Dropout(c)", "CPU"),
+    ],
+    ids=["a Dropout", "a Cast", "of a constant", "of a constant that is an output"],
+)
+def test_a_node_that_does_nothing_is_taken_out(body, place):
+    outputs = "float[2] y, float[2] d" if place == "CPU" else "float[2] y"
+    found = placed(f"(float[2] x) => ({outputs}) <float[2] c = {{1.0, 2.0}}> {{ {body} }}")
+    assert where(found)["d"] == place
+    assert found.capture is True
+
+
+def test_the_nodes_of_a_branch_stay_where_a_node_around_it_is_folded():
+    """Nothing reads what the Abs computes: the session is not made."""
+    found = placed(
+        """(float[2,3] x) => (float[?,?] y) <bool c = {1}, float one = {1.0}> {
+            [i] b = If(c) <then_branch = t () => (float[2,3] r) { [a] r = Abs(x) },
+                       else_branch = e () => (float[2,3] s) { s = Neg(x) }>
+            n = Shape(b) y = Expand(one, n) }"""
+    )
+    assert where(found)["i.then_branch/a"] == "DML"
+    assert found.created is False
 
 
 @pytest.mark.parametrize(("version", "folded"), [("1.24.4", True), ("1.30.0", False)])
