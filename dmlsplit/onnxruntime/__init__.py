@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     from dmlsplit.targets.runtime_versions import Runtime, find_runtime, runtimes
     from dmlsplit.targets.runtime_versions import runtime_of_release as runtime_of_release
     from dmlsplit.targets.session_options import SessionOptions
-    from dmlsplit.verdicts.model_placements import Failed, FusedSize, NodePlacement, Provider, SessionAnswer, Why
+    from dmlsplit.verdicts.model_placements import (
+        Failed,
+        FusedSize,
+        GraphOutcome,
+        NodePlacement,
+        Provider,
+        SessionAnswer,
+        Why,
+    )
     from dmlsplit.verdicts.runtime_answers import CompileCall, Outcome, RuntimeAnswer
 
 __all__ = [
@@ -34,6 +42,7 @@ __all__ = [
     "Fate",
     "FusedPart",
     "FusedSize",
+    "GraphOutcome",
     "NodeOnRuntime",
     "NodePlacement",
     "NodeState",
@@ -62,7 +71,7 @@ _NAMES = {
     "onnxruntime.reports": "RuntimeReport",
     "targets.runtime_versions": "NEWEST Runtime find_runtime runtime_of_release runtimes",
     "targets.session_options": "SessionOptions",
-    "verdicts.model_placements": "Failed FusedSize SessionAnswer NodePlacement Provider Why",
+    "verdicts.model_placements": "Failed FusedSize GraphOutcome SessionAnswer NodePlacement Provider Why",
     "verdicts.runtime_answers": "CompileCall Outcome RuntimeAnswer",
 }
 _LAZY = {name: f"dmlsplit.{module}" for module, names in _NAMES.items() for name in names.split()}

@@ -18,7 +18,7 @@ from dmlsplit.onnxruntime.cures import CURED_BY_UNSPLIT, UNSPLIT, Around, Cure, 
 from dmlsplit.onnxruntime.empty_tensors import NAMED, empty_parts, lost_outputs
 from dmlsplit.onnxruntime.fused import FusedGraph, SessionGraphs, Tensor
 from dmlsplit.onnxruntime.graph_build import session_graphs
-from dmlsplit.onnxruntime.graph_judging import GraphFault, forget_compiled, hidden, judged
+from dmlsplit.onnxruntime.graph_judging import GraphFault, forget_compiled, hidden, judged, takes_constants
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules.graph import GRAPH_RULES
@@ -28,9 +28,6 @@ from dmlsplit.targets.release_names import version_key
 from dmlsplit.targets.releases import Release
 from dmlsplit.targets.runtime_versions import Runtime, runtimes
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
-
-_FIRST_TO_TAKE_CONSTANTS: Final = version_key("1.13.1")
-"""The first DirectML whose CompileGraph takes constants as nodes of their own."""
 
 _UNKNOWN: Final = "graph/unknown"
 
@@ -184,11 +181,6 @@ def _of_fused(graph: FusedGraph, runtime: Runtime, complete: bool) -> Iterator[G
         first = next((path for path, op in zip(graph.paths, graph.ops, strict=True) if op in JUDGED), graph.paths[0])
         yield GraphFinding(None, first, runtime.directml, reason=answer.unknown)
     forget_compiled(graph, traits_of(runtime.release))
-
-
-def takes_constants(runtime: Runtime) -> bool:
-    """True where constants are no nodes of their own, or where DirectML takes such nodes."""
-    return not runtime.traits.constants_are_nodes or version_key(runtime.directml) >= _FIRST_TO_TAKE_CONSTANTS
 
 
 def _of_found(around: _InFused, found: GraphFault, runtime: Runtime, affected: tuple[Affected, ...]) -> GraphFinding:

@@ -7,26 +7,31 @@ is unknown.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from dmlsplit.graphs.execution import Correctness, Execution
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.operators import Family
 from dmlsplit.graphs.program import CompiledGraph, Crash, Refused, Tensor, Unmodelled
-from dmlsplit.graphs.traits import GraphTraits
+from dmlsplit.graphs.traits import GraphTraits, traits_of
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.once import Once
-from dmlsplit.onnxruntime.fused import FusedGraph
+from dmlsplit.onnxruntime.fused import FusedGraph, Part
 from dmlsplit.onnxruntime.operator_traits import FAMILIES, Kind
 from dmlsplit.onnxruntime.risks import is_without_risk, may_lose_branch
 from dmlsplit.rules.graph_faults import Fault, FaultKind, listed
+from dmlsplit.targets.release_names import version_key
+from dmlsplit.targets.runtime_versions import Runtime
+from dmlsplit.verdicts.model_placements import GraphOutcome
 
 _BRANCH: Final = (
     "this DirectML may compute an output wrong that a normalization leads to, where an earlier output is computed from "
     "the same tensor; rename the outputs so that it comes first in byte order, set ep.dml.disable_graph_fusion to 1, "
     "or use DirectML 1.10.1 or newer"
 )
+_FIRST_TO_TAKE_CONSTANTS: Final = version_key("1.13.1")
+"""The first DirectML whose CompileGraph takes constants as nodes of their own."""
 _VIEWS: Final = frozenset({"Split", "Slice"})
 """The ONNX operators whose outputs may become views of their inputs."""
 
@@ -58,6 +63,17 @@ class JudgedGraph:
     outputs: tuple[Correctness, ...]
     found: tuple[GraphFault, ...] = ()
     unknown: str = ""
+    undecided: tuple[str, ...] = ()
+    """The operators for which it is unknown."""
+
+    @property
+    def outcome(self) -> GraphOutcome:
+        """That of the worst output."""
+        if self.compiles is False:
+            return GraphOutcome.REFUSED
+        if "wrong" in self.outputs:
+            return GraphOutcome.WRONG
+        return GraphOutcome.UNKNOWN if self.compiles is None or "unknown" in self.outputs else GraphOutcome.RIGHT
 
 
 def judged(graph: FusedGraph, traits: GraphTraits | None, *, takes_constants: bool = True) -> JudgedGraph:
@@ -89,8 +105,8 @@ def _followed(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bo
     first = answers[0]
     for other in answers[1:]:
         if other.compiles is None or first.compiles is None or other.compiles != first.compiles:
-            why = f"not observed in such a graph: {_strange(graph)}"
-            return _unknown(graph, other.unknown or first.unknown or why)
+            why = f"not observed in such a graph: {listed(_strange(graph))}"
+            return replace(_unknown(graph, other.unknown or first.unknown or why), undecided=_strange(graph))
     if len(answers) == 1 or not first.compiles:
         return first
     outputs: list[Correctness] = []
@@ -101,15 +117,35 @@ def _followed(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bo
         for fault in first.found
         if (kept := tuple([i for i in fault.outputs if outputs[i] == "wrong"]))
     ]
-    why = f"not observed in such a graph, and decisive: {_strange(graph)}" if "unknown" in outputs else ""
-    return JudgedGraph(True, tuple(outputs), tuple(found), why)
+    if "unknown" not in outputs:
+        return JudgedGraph(True, tuple(outputs), tuple(found))
+    strange = _strange(graph)
+    why = f"not observed in such a graph, and decisive: {listed(strange)}"
+    return JudgedGraph(True, tuple(outputs), tuple(found), why, strange)
 
 
-def _strange(graph: FusedGraph) -> str:
+def _strange(graph: FusedGraph) -> tuple[str, ...]:
     """The operators that are tried as several families, by name."""
     ops = zip(graph.ops, graph.kinds, strict=True)
     found = sorted({op for op, kind in ops if kind is not Kind.OBSERVED and len(set(FAMILIES[kind])) > 1})
-    return listed([op or "an operator of another domain" for op in found])
+    return tuple([op or "an operator of another domain" for op in found])
+
+
+def outcome_of(part: Part, runtime: Runtime) -> tuple[GraphOutcome, tuple[str, ...]]:
+    """What comes of a fused part in a session, and the operators for which that is unknown."""
+    if part.fails or (part.is_known and not part.variants):
+        return GraphOutcome.REFUSED, ()
+    if not part.is_known:
+        return GraphOutcome.UNKNOWN, ()
+    (graph, *_), traits = part.variants, traits_of(runtime.release)
+    found = judged(graph, traits, takes_constants=takes_constants(runtime))
+    forget_compiled(graph, traits)
+    return found.outcome, found.undecided
+
+
+def takes_constants(runtime: Runtime) -> bool:
+    """True where constants are no nodes of their own, or where DirectML takes such nodes."""
+    return not runtime.traits.constants_are_nodes or version_key(runtime.directml) >= _FIRST_TO_TAKE_CONSTANTS
 
 
 def compiles(graph: FusedGraph, traits: GraphTraits | None) -> GraphFault | bool | None:

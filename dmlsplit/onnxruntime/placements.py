@@ -14,6 +14,7 @@ from dmlsplit.models.graph import Node, Value
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.expansion import Body, body_of
 from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
+from dmlsplit.onnxruntime.graph_judging import outcome_of
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import ON_BOTH, Cell, asked, find_operator, is_on_dml, operator_of
 from dmlsplit.onnxruntime.session_graph import SessionGraph
@@ -57,13 +58,14 @@ def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> Se
 
 
 def _fused(graph: SessionGraph, sizes: list[FusedSize]) -> dict[int, int]:
-    """The fused graph of each node, by number; appends their sizes."""
+    """The fused graph of each node, by number; appends their sizes and outcomes."""
     found: dict[int, int] = {}
     for part in session_graphs(graph).parts:
         if part.complete:
             found |= dict.fromkeys(part.members, len(sizes))
         count = len(part.paths)
-        sizes.append(FusedSize(count, count if part.complete else None if part.most >= 1 << 32 else part.most))
+        most = count if part.complete else None if part.most >= 1 << 32 else part.most
+        sizes.append(FusedSize(count, most, *outcome_of(part, graph.runtime)))
     return found
 
 

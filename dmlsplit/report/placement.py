@@ -7,8 +7,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dmlsplit.rules import RULES
+from dmlsplit.rules.graph_faults import listed
 from dmlsplit.system.printable import printable
-from dmlsplit.verdicts.model_placements import Why
+from dmlsplit.verdicts.model_placements import GraphOutcome, Why
 
 if TYPE_CHECKING:
     from dmlsplit.verdicts.model_placements import NodePlacement, Provider, SessionAnswer
@@ -82,7 +83,7 @@ def _graphs(placement: SessionAnswer) -> str:
     more = f", ... {len(sizes) - SIZES_SHOWN} more" if len(sizes) > SIZES_SHOWN else ""
     nodes = "node" if sizes == ["1"] else "nodes"
     of = f" of {', '.join(sizes[:SIZES_SHOWN])}{more} {nodes}" if sizes else ""
-    fused = f"{len(sizes)} fused graph{'s' * (len(sizes) != 1)}{of}"
+    fused = f"{len(sizes)} fused graph{'s' * (len(sizes) != 1)}{of}{_outcomes(placement)}"
     copies = placement.copies
     copied = (
         "copies between devices: not known"
@@ -90,6 +91,18 @@ def _graphs(placement: SessionAnswer) -> str:
         else f"copies: {copies[0]} to the CPU, {copies[1]} from it"
     )
     return f"{fused}; {copied}; graph capture: {_capture(placement)}"
+
+
+def _outcomes(placement: SessionAnswer) -> str:
+    """ ", right", ", 2 right, 1 unknown (Einsum)"; "" for no graphs."""
+    found = [(outcome, placement.outcomes[outcome]) for outcome in GraphOutcome if placement.outcomes[outcome]]
+    if len(found) == 1:
+        said = [str(found[0][0])]
+    else:
+        said = [f"{count} {outcome}" for outcome, count in found]
+    undecided = dict.fromkeys(op for graph in placement.graphs for op in graph.undecided)
+    named = f" ({listed(list(undecided))})" if undecided else ""
+    return f", {', '.join(said)}{named}" if said else ""
 
 
 def _capture(placement: SessionAnswer) -> str:

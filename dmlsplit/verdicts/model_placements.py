@@ -77,12 +77,26 @@ class NodeOperators:
     why: str = ""
 
 
+class GraphOutcome(enum.StrEnum):
+    """What comes of a fused graph."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    REFUSED = "refused"
+    """CompileGraph returns an error: the session is not made."""
+    UNKNOWN = "unknown"
+
+
 @dataclass(frozen=True, slots=True)
 class FusedSize:
     """A fused graph: how many of the model's nodes are in it at least, and at most; None for more than are known."""
 
     least: int
     most: int | None
+    outcome: GraphOutcome = GraphOutcome.RIGHT
+    """Of the worst of its outputs."""
+    undecided: tuple[str, ...] = ()
+    """The operators that its outcome is unknown for."""
 
     @property
     def text(self) -> str:
@@ -90,6 +104,11 @@ class FusedSize:
         if self.most is None:
             return f"{self.least} or more"
         return str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
+
+    def to_dict(self) -> dict[str, object]:
+        """The graph as JSON has it."""
+        outcome, undecided = str(self.outcome), list(self.undecided)
+        return {"least": self.least, "most": self.most, "outcome": outcome, "undecided": undecided}
 
 
 class Failed(NamedTuple):
@@ -128,6 +147,11 @@ class SessionAnswer:
         """The nodes of each provider."""
         return Counter(node.provider for node in self.nodes.values())
 
+    @cached_property
+    def outcomes(self) -> Counter[GraphOutcome]:
+        """The fused graphs of each outcome."""
+        return Counter(graph.outcome for graph in self.graphs)
+
     @property
     def on_dml(self) -> float:
         """The part of the nodes that run which is certainly on DirectML: 0 without a session, 1 where none runs."""
@@ -152,7 +176,8 @@ class SessionAnswer:
             "created": self.created,
             "failure": None if self.failure is None else self.failure._asdict(),
             "counts": {str(provider): self.counts[provider] for provider in Provider},
-            "graphs": [{"least": size.least, "most": size.most} for size in self.graphs],
+            "outcomes": {str(outcome): self.outcomes[outcome] for outcome in GraphOutcome},
+            "graphs": [graph.to_dict() for graph in self.graphs],
             "copies": None if self.copies is None else {"to_cpu": self.copies[0], "from_cpu": self.copies[1]},
             "capture": self.capture,
             "capture_prevented_by": self.capture_prevented_by,

@@ -31,12 +31,18 @@ def test_the_first_lines(cli, model):
     lines = head(cli, model(ISLAND, 22), *NEW)
     assert lines[:3] == [
         "onnxruntime 1.24.4: session created; 3 nodes: 2 on DirectML, 1 on the CPU",
-        "2 fused graphs of 1, 1 nodes; copies: 1 to the CPU, 1 from it; "
+        "2 fused graphs of 1, 1 nodes, right; copies: 1 to the CPU, 1 from it; "
         "graph capture: no, 2 tensors are copied between the CPU and the device",
         "on the CPU: 1 Conv: its operator changed at this opset, and DirectML's kernels are for an older one "
         "(version 22, kernels for 11) (c)",
     ]
     assert lines[-1] == "0 operators: none; 2 warnings; 3 nodes: 2 on DirectML, 1 on the CPU"
+
+
+def test_what_comes_of_the_graphs(cli, model):
+    ends = "(float[1,4,4,8] x, float[1,4,4,8] y) => (float[1,8,4,8] a, float[1,4,4,8] b)"
+    body = f"{ends} {{ v = Hardmax(x) j = Concat<axis=1>(v, y) a = Relu(j) b = Neg(v) }}"
+    assert "unknown (Hardmax); copies" in head(cli, model(body, 13), *NEW)[1]
 
 
 def test_a_session_that_fails(cli, model):

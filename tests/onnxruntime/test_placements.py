@@ -513,7 +513,8 @@ def test_json_has_all():
         "created": True,
         "failure": None,
         "counts": {"DML": 2, "CPU": 0, "both": 0, "folded": 0, "unknown": 0},
-        "graphs": [{"least": 2, "most": 2}],
+        "outcomes": {"right": 1, "wrong": 0, "refused": 0, "unknown": 0},
+        "graphs": [{"least": 2, "most": 2, "outcome": "right", "undecided": []}],
         "copies": {"to_cpu": 0, "from_cpu": 0},
         "capture": True,
         "capture_prevented_by": None,
@@ -536,3 +537,21 @@ def test_the_public_function():
     assert {node.graph for node in fixed.nodes.values()} == {0}
     with pytest.raises(dml.InputError, match="m"):
         dml.onnxruntime.session(model, "1.24.4", dims={"m": 2})
+
+
+TWO = "(float[1,4,4,8] x, float[1,4,4,8] y) => (float[1,8,4,8] a, float[1,4,4,8] b)"
+HALVES = "v = Tanh(x) p, q = Split<axis=1>(v) a = Sigmoid(p)"
+OUTCOMES = {
+    "right": (f"{TWO} {{ v = Tanh(x) a = Concat<axis=1>(v, y) b = Neg(v) }}", []),
+    "wrong": (f"{TWO} {{ v = Tanh(x) j = Concat<axis=1>(v, y) a = Relu(j) b = Neg(v) }}", []),
+    "refused": (f"(float[1,4,4,8] x) => (float[1,2,4,8] a) {{ {HALVES} }}", []),
+    "unknown": (f"{TWO} {{ v = Hardmax(x) j = Concat<axis=1>(v, y) a = Relu(j) b = Neg(v) }}", ["Hardmax"]),
+}
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES)
+def test_what_comes_of_each_fused_graph(outcome):
+    text, undecided = OUTCOMES[outcome]
+    found = placed(text, opset=13).to_dict()
+    assert [(graph["outcome"], graph["undecided"]) for graph in found["graphs"]] == [(outcome, undecided)]
+    assert found["outcomes"] == {"right": 0, "wrong": 0, "refused": 0, "unknown": 0} | {outcome: 1}

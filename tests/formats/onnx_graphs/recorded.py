@@ -19,10 +19,9 @@ from dmlsplit.formats.onnx import loading, tensors
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.onnxruntime import Runtime, SessionOptions, find_runtime
-from dmlsplit.onnxruntime.findings import takes_constants
 from dmlsplit.onnxruntime.fused import SessionGraphs
 from dmlsplit.onnxruntime.graph_build import session_graphs
-from dmlsplit.onnxruntime.graph_judging import judged
+from dmlsplit.onnxruntime.graph_judging import judged, takes_constants
 from dmlsplit.onnxruntime.onnx_session import OnnxSession
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
