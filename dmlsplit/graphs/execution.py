@@ -45,7 +45,19 @@ class WrongOutput:
     fault: Fault
     negatives_only: bool = False
     """Only negative numbers are wrong."""
+    signs_only: bool = False
+    """Only signs are wrong."""
     extent: Extent = Extent.ALL
+
+    @property
+    def mild(self) -> bool:
+        """An operator that reads it may be right."""
+        return self.negatives_only or self.signs_only
+
+    def or_milder(self, other: WrongOutput | None) -> WrongOutput:
+        """One fault for two of parts of a tensor: mild where both are alike."""
+        alike = other is None or (self.negatives_only, self.signs_only) == (other.negatives_only, other.signs_only)
+        return self if alike else replace(self, negatives_only=False, signs_only=False)
 
     def beside(self, other: WrongOutput | None) -> WrongOutput:
         """This fault, its extent merged with that of another fault of the same tensor."""
@@ -53,6 +65,14 @@ class WrongOutput:
             return self
         either = Extent.ALL in (self.extent, other.extent)
         return replace(self, extent=Extent.ALL if either else Extent.SOME)
+
+
+def _undoes(dispatch: Dispatch, fault: WrongOutput) -> bool:
+    """Whether a dispatch computes the right values of a tensor with a mild fault."""
+    if fault.negatives_only:
+        return dispatch.name == "RELU"
+    squares = dispatch.name in ("MULTIPLY", "DIVIDE") and dispatch.reads[0] == dispatch.reads[-1]
+    return dispatch.name == "ABS" or squares
 
 
 @dataclass(slots=True)
@@ -180,14 +200,17 @@ class Execution:
         """Yields the faults of a dispatch's output: its own, then those of its inputs."""
         if dispatch.unseen:
             raise Unmodelled(dispatch.unseen)
+        if dispatch.constant:
+            return
         wrong = dispatch.wrong
         if wrong is not None and (not wrong.instead or not self._are_equal(wrong)):
             extent = Extent.BEHIND_FIRST if wrong.behind_first else Extent.ALL
             yield WrongOutput(replace(wrong.fault, node=dispatch.node), extent=extent)
         for tensor, region in dispatch.reads:
             found = self._read(tensor, region)
-            if found is not None and found.negatives_only and not dispatch.copies:
-                found = None if dispatch.name == "RELU" else replace(found, negatives_only=False)
+            if found is not None and found.mild and not dispatch.copies:
+                undone = _undoes(dispatch, found)
+                found = None if undone else replace(found, negatives_only=False, signs_only=False)
             if found is not None:
                 alike = dispatch.by_element and region.sizes == dispatch.writes.sizes
                 yield found if alike or found.extent is Extent.ALL else replace(found, extent=Extent.SOME)
@@ -222,7 +245,9 @@ class Execution:
         unchanged = dispatch.copies or (name in ("RELU", "ABS", "LEAKY_RELU") and positive[0])
         if (unchanged and whole) or (name in ("MAX", "MIN") and values[0] is values[1]):
             self.same[output] = values[0]
-        squares = name == "MULTIPLY" and values[0] is values[1]
+        squares = name == "MULTIPLY" and any(
+            one is other or self.rectified.get(one) is other for one, other in (values, reversed(values))
+        )
         keeps = (name in KEEPS_POSITIVE and all(positive)) or (name == "MAX" and any(positive))
         if name == "RELU" and whole:
             self.rectified[output] = values[0]
@@ -269,12 +294,13 @@ class Execution:
         for piece in self._pieces(tensor, region):
             for write, _ in piece.needed:
                 fault = self._reaching(write, region, alone=piece.alone)
-                if fault is not None and not fault.negatives_only:
-                    return fault
-                mild = fault or mild
+                if fault is not None:
+                    mild = fault.or_milder(mild)
+                    if not mild.mild:
+                        return mild
             pieces.append(piece)
         fault = self._overwritten(region, pieces)
-        return fault if fault is not None and not fault.negatives_only else mild or fault
+        return fault.or_milder(mild) if fault is not None else mild
 
     def _never_written(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
         """The fault where the region covers the place of a Join's input that is never written."""
@@ -312,9 +338,9 @@ class Execution:
                 if self._unchanged(write, earlier):
                     continue
                 fault = self._written_over(write, earlier)
-                if not fault.negatives_only:
-                    return fault
-                mild = mild or fault
+                mild = fault.or_milder(mild)
+                if not mild.mild:
+                    return mild
         return mild
 
     def _written_over(self, write: _Write, earlier: _Write) -> WrongOutput:
@@ -325,7 +351,7 @@ class Execution:
                 raise Unmodelled("what was joined in place of a part may hold the parts beside it")
             return WrongOutput(Fault(FaultKind.WHOLE_OVER_OTHERS, stand_in.part.split))
         fault = Fault(FaultKind.OVERWRITTEN, write.dispatch.node, operator=write.dispatch.name)
-        return WrongOutput(fault, write.dispatch.rectifies)
+        return WrongOutput(fault, write.dispatch.rectifies, write.dispatch.turns_signs)
 
     def _reaching(self, write: _Write, region: BufferView, *, alone: bool) -> WrongOutput | None:
         """The fault that a read of `region` inherits from a write; `alone`: no other write made the tensor."""

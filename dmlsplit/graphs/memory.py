@@ -26,7 +26,7 @@ from dmlsplit.descriptors.layout import is_packed, packed_strides
 from dmlsplit.graphs.descriptors import GraphDesc
 from dmlsplit.graphs.dimensions import break_splits
 from dmlsplit.graphs.fusion import fuse
-from dmlsplit.graphs.operators import Family, short_name
+from dmlsplit.graphs.operators import ABS, NEGATE, Family, short_name
 from dmlsplit.graphs.placement import copies_inputs, home_outputs, place_in_joins
 from dmlsplit.graphs.program import (
     VECTOR,
@@ -54,12 +54,16 @@ def compile_graph(
     traits: GraphTraits,
     assumed: Mapping[int, Family] | None = None,
     never_negative: Iterable[int] = (),
+    constant: Iterable[int] = (),
 ) -> CompiledGraph:
     """Compiles a sound graph to dispatches. Raises Refused, Crash or Unmodelled. `assumed`: as for Program;
-    `never_negative` are nodes whose results are not, since a Relu is fused into them."""
+    `never_negative` are nodes whose results are not, since a Relu is fused into them, `constant` those whose results
+    are equal whatever they read."""
     program = Program(graph, traits, assumed)
     for number in never_negative:
         program.nodes[number].never_negative = True
+    for number in constant:
+        program.nodes[number].constant = True
     return compile_program(program)
 
 
@@ -189,7 +193,9 @@ def _dispatches(program: Program, order: Iterable[Node]) -> Iterator[Dispatch]:
                 node.wrong,
                 binding=begins,
                 rectifies=in_place and node.keeps_positive,
+                turns_signs=in_place and node.type in (ABS, NEGATE),
                 never_negative=node.never_negative,
+                constant=node.constant,
                 unseen=node.unseen,
             )
 

@@ -203,6 +203,8 @@ class Node:
     never_negative: bool = False
     """A Relu is fused into it."""
     wrong: Wrong | None = None
+    constant: bool = False
+    """Its results are equal whatever it reads."""
     unseen: str = ""
     """Why it is not known what it computes; "" where it is."""
     starts: list[int] = field(default_factory=list)
@@ -292,8 +294,12 @@ class Dispatch:
     """The byte offset at which the one input is bound, if it differs from the region's."""
     rectifies: bool = False
     """In place, and it keeps positive numbers."""
+    turns_signs: bool = False
+    """In place, and it changes signs only."""
     never_negative: bool = False
     """A Relu is fused into it."""
+    constant: bool = False
+    """Its results are equal whatever it reads."""
     unseen: str = ""
     """Why it is not known what it computes; "" where it is."""
 

@@ -44,6 +44,8 @@ class FusedGraph:
     """The nodes that ONNX Runtime may move a Transpose over."""
     rectified: frozenset[int] = frozenset()
     """The nodes that a Relu was put into."""
+    constant: frozenset[int] = frozenset()
+    """The nodes whose results are equal whatever they read."""
 
     once: Once = field(default_factory=Once, repr=False)
     """The judgements, shared by graphs that differ in names only: they contain indices and no names."""

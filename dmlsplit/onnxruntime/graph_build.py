@@ -41,6 +41,8 @@ from dmlsplit.onnxruntime.passes.unfollowed import followed, fusible
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
+_SOFTMAX_OF_ONE_AXIS: Final = 13
+"""The first opset whose Softmax is over one axis; before, over that axis and all behind it."""
 _UNKNOWN_TYPE: Final = 0xFFFFFFFF
 """Stands for an unknown DML_OPERATOR_TYPE."""
 _OBSERVED_TYPES: Final = {TensorDataType.FLOAT32, TensorDataType.FLOAT16}
@@ -257,6 +259,7 @@ class _Builder:
         behind = self._behind_transposes(alive)
         moved = frozenset(number for number, row in enumerate(rows) if row.node in behind)
         rectified = frozenset(number for number, row in enumerate(rows) if self._is_rectified(row.node))
+        constant = frozenset(number for number, row in enumerate(rows) if self._is_constant(row.node))
 
         def described_as() -> tuple[GraphDesc, Once]:
             edges = starmap(InputGraphEdgeDesc, input_edges), starmap(OutputGraphEdgeDesc, output_edges)
@@ -289,8 +292,21 @@ class _Builder:
             has_constants,
             moved,
             rectified,
+            constant,
             judgements,
         )
+
+    def _is_constant(self, node: Node) -> bool:
+        """True for a Softmax or LogSoftmax over one element: its results are all 1, or 0."""
+        if node.op_type not in ("Softmax", "LogSoftmax"):
+            return False
+        shape = self.graph.shape(node.inputs[0].known) or ()
+        given = attribute(node, "axis")
+        over_rest = self.graph.scope.origin.opset < _SOFTMAX_OF_ONE_AXIS
+        axis = int(given.i) if given is not None else 1 if over_rest else -1
+        if not -len(shape) <= axis < len(shape):
+            return False
+        return all(size == 1 for size in (shape[axis:] if over_rest else (shape[axis],)))
 
     def _is_rectified(self, node: Node) -> bool:
         """True where a Relu was put into a node."""

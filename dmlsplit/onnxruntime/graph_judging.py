@@ -184,7 +184,7 @@ def _compiled(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Fami
 
 def _compile(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> _Compiled:
     try:
-        return compile_graph(graph.desc, traits, assumed, graph.rectified)
+        return compile_graph(graph.desc, traits, assumed, graph.rectified, graph.constant)
     except Unmodelled as reason:
         return reason.with_traceback(None)
     except Refused as refused:
@@ -248,7 +248,7 @@ def _arising(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Famil
         return {}
     found: dict[GraphFault, None] = {}
     for wrong, tensor in arisen.items():
-        if not wrong.negatives_only:  # a Relu behind it may correct the tensor
+        if not wrong.mild:  # what reads it may correct the tensor
             found[GraphFault(wrong.fault, tensor=_made_by(tensor))] = None
     return found
 

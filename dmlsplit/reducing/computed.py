@@ -127,7 +127,9 @@ def by_directml(
     graph = described(fused.desc)
     try:
         right = _run(graph, as_it_should_be(graph), bound)
-        found = _run(graph, as_released(graph, compile_graph(graph, traits, None, fused.rectified)), bound)
+        found = _run(
+            graph, as_released(graph, compile_graph(graph, traits, None, fused.rectified, fused.constant)), bound
+        )
     except (Unmodelled, Refused, Crash, ValueError, KeyError, TypeError) as reason:
         return Computed({}, str(reason) or "its dispatches are not modelled")
     for name, array in zip(fused.outputs, right, strict=True):

@@ -259,3 +259,53 @@ def test_a_part_that_a_normalization_reads_is_copied_into_the_rows_of_a_concat(o
     _, part = s.split(s("Tanh", s.input("x", 1, 8, 4, 8)), 1, 4, 4)
     s.outputs = [neighbour(s, op, part, (1, 4, 4, 8)), s.concat(s.input("y", 1, 4, 4, 8), part, axis=3)]
     assert found(s) == RIGHT
+
+
+EQUAL = "(float[1,4,4,1] x, float[1,4,4,1] y) => (float[1,8,4,1] a, float[1,4,4,1] b)"
+
+
+@pytest.mark.parametrize(
+    ("behind", "other", "expected"),
+    [
+        ("Neg(j)", "Mul(v, v)", RIGHT),
+        ("Neg(j)", "Div(v, v)", RIGHT),
+        ("Neg(j)", "Abs(v)", RIGHT),
+        ("Abs(j)", "Mul(v, v)", RIGHT),
+        ("Neg(j)", "Add(v, v)", WRONG),
+        ("Neg(j)", "Mul(v, y)", WRONG),
+        ("Neg(j)", "Relu(v)", WRONG),
+        ("Relu(j)", "Mul(v, v)", WRONG),
+        ("Relu(j)", "Relu(v)", RIGHT),
+        ("Neg(j)", "Softmax<axis=3>(v)", RIGHT),
+        ("Neg(j)", "Softmax<axis=2>(v)", WRONG),
+    ],
+)
+def test_values_that_are_equal_whatever_has_overwritten_what_they_are_computed_from(behind, other, expected):
+    words = f"v = Tanh(x)  j = Concat<axis=1>(v, y)  a = {behind}  b = {other}"
+    faults = findings(session_model(text(f"{EQUAL} {{ {words} }}")), find_runtime(VERSION), SessionOptions())
+    assert frozenset(each.fault.kind for each in faults) == expected
+
+
+@pytest.mark.parametrize(("factor", "expected"), [("Relu(x)", RIGHT), ("Tanh(x)", WRONG)])
+def test_a_product_of_a_tensor_and_its_relu_is_never_negative(factor, expected):
+    words = f"r = {factor}  v = Mul(x, r)  j = Concat<axis=1>(v, y)  a = LeakyRelu(j)  b = Neg(v)"
+    faults = findings(session_model(text(f"{EQUAL} {{ {words} }}")), find_runtime(VERSION), SessionOptions())
+    assert frozenset(each.fault.kind for each in faults) == expected
+
+
+@pytest.mark.parametrize(
+    ("nodes", "wrong"),
+    [
+        ("b = Concat<axis=0>(y, v, v)  a = Concat<axis=2>(v)", False),
+        ("a = Concat<axis=2>(v)  b = Concat<axis=0>(y, v, v)", True),
+        ("a = Concat<axis=0>(v)  b = Concat<axis=0>(v, v)", True),
+        ("j = Concat<axis=0>(v)  a = Relu(j)  b = Concat<axis=0>(v, v)", True),
+        ("b = Concat<axis=0>(y, v, v)  a = Identity(v)", True),
+    ],
+)
+def test_the_order_of_concats_decides_in_which_one_a_repeated_tensor_lives(nodes, wrong):
+    """Where it lives in another Concat, both places get copies, as DirectML 1.10.1 binds them."""
+    ends = "(float[4,3,1,4] x, float[4,3,1,4] y) => (float[?,?,?,?] a, float[?,?,?,?] b)"
+    session = session_model(text(f"{ends} {{ v = Sigmoid(x)  {nodes} }}"))
+    found_here = findings(session, replace(find_runtime(VERSION), directml="1.10.1"))
+    assert [each.fault.kind for each in found_here] == [FaultKind.REPEATED] * wrong
