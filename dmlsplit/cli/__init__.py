@@ -141,6 +141,9 @@ def _rarely_collected() -> Iterator[None]:
     try:
         yield
     finally:
+        # What a command leaves counts as old: with the threshold lowered, all of it would be looked at at once.
+        gc.freeze()
+        gc.unfreeze()
         gc.set_threshold(*before)
 
 

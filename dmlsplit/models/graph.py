@@ -238,6 +238,8 @@ class Graph:
 
     def redirect_all(self, instead: Mapping[Value, Value]) -> None:
         """Replaces some values by others in all nodes; `source` follows the replacements."""
+        if not instead:
+            return
         ends = _ends(instead)
         self._instead |= {value.name: end.name for value, end in ends.items() if value is not end}
         for node in self._nodes:
@@ -343,4 +345,7 @@ def _ends(instead: Mapping[Value, Value]) -> dict[Value, Value]:
 
 def attribute(node: Node, name: str) -> onnx.AttributeProto | None:
     """An attribute of a node by name; None where it has no such attribute."""
-    return next((each for each in node.proto.attribute if each.name == name), None)
+    for each in node.proto.attribute:
+        if each.name == name:
+            return each
+    return None

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -20,12 +21,15 @@ from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.protobuf import DEFAULT_DOMAINS, all_nodes, subgraphs
 from dmlsplit.models import shadowing
 from dmlsplit.models.functions import Functions
+from dmlsplit.models.inference_parts import Part, joined, parts_of
 
 TIMEOUT: Final[float] = Limit.ONNX_INFERENCE_TIME.most
 _TICK: Final = 0.1
 """Seconds between two looks at whether a process is late."""
 _UNSAFE_DOMAIN: Final = "dmlsplit.unsafe"
 _LATE: Final = f"did not end within {TIMEOUT:.0f} seconds"
+_MOST_COPIED: Final = 1 << 18
+"""The names that onnx may copy for graphs in nodes before a model is cut into parts: a few hundredths of a second."""
 
 KEPT_BYTES: Final = 16 << 20
 """The most bytes of a model and its answer that are kept for the next question."""
@@ -41,11 +45,20 @@ class _Worker:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.last: tuple[bytes, bytes] | None = None
-        """The last request with its answer: a model is read first, and asked about ONNX Runtime next."""
+        """The last model that was asked about, with its answer: a model is read first, and asked about ONNX Runtime
+        next."""
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
         self._end = math.inf
         """The time, by the monotonic clock, at which the process has to have answered."""
+
+    def known(self, request: bytes) -> bytes | None:
+        """The answer to the last model that was asked about, where this is that; None for another one."""
+        return self.last[1] if self.last is not None and self.last[0] == request else None
+
+    def keep(self, request: bytes, answer: bytes) -> None:
+        """Keeps an answer for the next question, unless it is large."""
+        self.last = (request, answer) if len(request) + len(answer) <= KEPT_BYTES else None
 
     def infer(self, request: bytes, seconds: float) -> bytes:
         """The inferred model; InferenceError. One thread at a time: see `lock`."""
@@ -186,10 +199,17 @@ class Inference:
         if copied and copied > (most := Limit.ONNX_INFERENCE_NAMES.of(model.ByteSize())):
             raise InferenceError(f"would copy more than {most} names for the graphs in nodes")
         asked, names = shadowing.without(model)
+        way = bytes([data_propagation])
         inferred = onnx.ModelProto()
         try:
-            request = bytes([data_propagation]) + asked.SerializeToString()
-            inferred.ParseFromString(self._answer(request))
+            request = way + asked.SerializeToString()
+            with _worker.lock:
+                answer = _worker.known(request)
+                if answer is None:
+                    parts = parts_of(asked) if copied > _MOST_COPIED and not asked.functions else []
+                    answer = self._in_parts(asked, parts, way) if len(parts) > 1 else self._ask(request)
+                    _worker.keep(request, answer)
+            inferred.ParseFromString(answer)
         except (DecodeError, EncodeError):
             raise InferenceError("takes or gives what is no model") from None
         if len(inferred.graph.node) != len(model.graph.node):
@@ -197,16 +217,20 @@ class Inference:
         shadowing.put_back(inferred.graph, names)
         return inferred
 
-    def _answer(self, request: bytes) -> bytes:
+    def _in_parts(self, model: onnx.ModelProto, parts: Sequence[Part], way: bytes) -> bytes:
+        """The answer for a model, put together from those for its parts."""
+        answers = (self._ask(way + part.model.SerializeToString()) for part in parts)
+        inferred = [onnx.ModelProto.FromString(answer).graph for answer in answers]
+        if any(len(each.node) != len(part.indices) for part, each in zip(parts, inferred, strict=True)):
+            raise InferenceError("gives another graph")
+        return joined(model, parts, inferred).SerializeToString()
+
+    def _ask(self, request: bytes) -> bytes:
+        """The worker's answer, in what is left of the time. The caller has the worker's lock."""
         if self._seconds <= 0:
             raise InferenceError(_LATE)
-        with _worker.lock:
-            if _worker.last is not None and _worker.last[0] == request:
-                return _worker.last[1]
-            began = time.monotonic()
-            try:
-                answer = _worker.infer(request, self._seconds)
-            finally:
-                self._seconds -= time.monotonic() - began
-            _worker.last = (request, answer) if len(request) + len(answer) <= KEPT_BYTES else None
-            return answer
+        began = time.monotonic()
+        try:
+            return _worker.infer(request, self._seconds)
+        finally:
+            self._seconds -= time.monotonic() - began

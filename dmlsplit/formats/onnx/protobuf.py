@@ -44,7 +44,10 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 def has_graphs(node: onnx.NodeProto) -> bool:
     """True where an attribute of a node holds a graph."""
-    return bool(node.attribute) and any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute)
+    for attribute in node.attribute:
+        if attribute.HasField("g") or attribute.graphs:
+            return True
+    return False
 
 
 def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:

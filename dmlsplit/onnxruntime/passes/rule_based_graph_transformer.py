@@ -36,6 +36,8 @@ def remove_noops(graph: Graph) -> None:
     An Identity of a graph output that nothing else reads goes if it alone reads its input: the node in front of it
     computes the graph output then.
     """
+    if not any(node.op_type in RULES for node in graph.nodes):
+        return
     instead: dict[Value, Value] = {}
     shared: set[Value] = set()
     undone: list[Node] = []

@@ -76,5 +76,7 @@ def _around(nodes: Iterable[Node], reach: int) -> set[Node]:
         near = {reader for value in values for reader in value.readers}
         near.update(value.producer for value in values if value.producer is not None)
         new = near - found
+        if not new:
+            break
         found = found | new
     return found
