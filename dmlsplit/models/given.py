@@ -28,6 +28,8 @@ def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, require_known_na
     symbol. InputError for a contradiction to the model, and for a name that is not in it unless `require_known_names`
     is False.
     """
+    if not shapes and not dims:
+        return
     known = symbols_of(model.graph)
     sizes: dict[str, int] = {}
     for name, size in dims.items():

@@ -187,12 +187,14 @@ def _is_refused(graph: SessionGraph, node: Node) -> bool:
 
 def _is_sized(graph: SessionGraph, node: Node) -> bool:
     """True where the shapes around a node are inferred as ONNX Runtime infers them, and fit a descriptor."""
-    for value in (*node.inputs, *node.outputs):
-        shape = graph.shape(value.known) if value.name else ()
-        if value in node.outputs and not is_static(shape):
-            return False
-        if any(isinstance(dim, int) and dim not in range(2**32) for dim in shape or ()):
-            return False
+    for values, made in ((node.inputs, False), (node.outputs, True)):
+        for value in values:
+            shape = graph.shape(value.known) if value.name else ()
+            if made and not is_static(shape):
+                return False
+            for dim in shape or ():
+                if isinstance(dim, int) and not 0 <= dim < 2**32:
+                    return False
     return True
 
 
@@ -220,6 +222,7 @@ class _Builder:
         left = [value for value in made if value.is_output or not members.issuperset(value.readers)]
         self.exits = sorted(left, key=lambda value: value.name.encode("utf-8", "surrogatepass"))
         """The outputs of the graph, by name in byte order."""
+        self._tensors: dict[Value, BufferTensorDesc] = {}
         self._descs: dict[object, BufferTensorDesc] = graph.model.once("tensors", dict)
         self._nodes: dict[object, GraphNode] = graph.model.once("nodes", dict)
         """Equal tensors and operators of a model have one descriptor, by which it is known that graphs are equal."""
@@ -436,9 +439,17 @@ class _Builder:
         return (*(1,) * (MIN_RANK - len(sizes)), *sizes)
 
     def _tensor(self, value: Value, sizes: Sequence[int] | None = None) -> BufferTensorDesc:
+        """The descriptor of a tensor, or of one of its type and these sizes."""
+        if sizes is not None:
+            return self._described(value, tuple(sizes))
+        if value not in self._tensors:
+            self._tensors[value] = self._described(value, self._sizes(value))
+        return self._tensors[value]
+
+    def _described(self, value: Value, sizes: tuple[int, ...]) -> BufferTensorDesc:
         element = self._element(value)
         data_type = TensorDataType.FLOAT32 if element is None or element.data_type is None else element.data_type
-        key = data_type, self._sizes(value) if sizes is None else tuple(sizes)
+        key = data_type, sizes
         if key not in self._descs:
             self._descs[key] = BufferTensorDesc(*key)
         return self._descs[key]

@@ -51,6 +51,10 @@ def beyond_rank(graph: SessionGraph, index: int, opset: int = 0) -> BeyondRank |
     """
     node = graph.nodes[index].proto
     names = [*node.input, *node.output]
+    operator = operator_of(node, opset or graph.opset, graph.runtime)
+    most = None if operator is None else operator.most_rank
+    if most is None and all(len(graph.shape(name) or ()) <= MAX_RANK for name in names if name):
+        return None
     shapes = [_static(graph, name) for name in names]
     on_cpu = row_of(node.op_type).cpu_inputs
     for i, name in enumerate(names):
@@ -60,8 +64,7 @@ def beyond_rank(graph: SessionGraph, index: int, opset: int = 0) -> BeyondRank |
     rank = max((len(shape) for shape in shapes if shape is not None), default=0)
     if rank > MAX_RANK:
         return BeyondRank(graph, index, rank, MAX_RANK)
-    operator = operator_of(node, opset or graph.opset, graph.runtime)
-    most, first = None if operator is None else operator.most_rank, shapes[0] if shapes else None
+    first = shapes[0] if shapes else None
     if first is not None and node.op_type == "MatMul":  # either side may have the batch
         first = max(first, shapes[1] or (), key=len)
     if first is None or most is None or len(first) <= most:

@@ -54,7 +54,8 @@ class SessionGraph:
         self.initializers = {tensor.name: tensor for tensor in scope.graph.initializer}
         self.defaults: Mapping[str, onnx.TensorProto] = model.defaults if parent is None else {}
         self._paths: dict[int, str] = {}
-        self._shapes: dict[tuple[str, str], Shape | None] = {}
+        self._shapes: dict[str, Shape | None] = {}
+        self._is_changing = True
         self._element_types: dict[int, tuple[list[str | None], list[str | None]]] = {}
         self._captured = [_captured(node) for node in scope.graph.node]
         self._captured_types: dict[int, list[str | None]] = {}
@@ -64,6 +65,8 @@ class SessionGraph:
         """All nodes of the model's graph, with the folded and the removed ones."""
         self._implemented = self._all_implemented()
         run(BEFORE_PLACEMENT, self.graph, options.optimization)
+        self._is_changing = False
+        self._shapes.clear()
         if self.graph.replaced:
             self._element_types.clear()
             self._implemented = self._all_implemented()
@@ -156,11 +159,16 @@ class SessionGraph:
 
         Where another tensor is read in its place, sizes declared of either count.
         """
-        key = name, self.graph.source(name)
-        if key not in self._shapes:
-            known, read = (self.scope.type_of(which)[1] for which in key)
-            self._shapes[key] = read if known is None else known if is_static(known) else merged(known, read)
-        return self._shapes[key]
+        if name in self._shapes:
+            return self._shapes[name]
+        known, source = self.scope.type_of(name)[1], self.graph.source(name)
+        found = known
+        if source != name and not is_static(known):
+            read = self.scope.type_of(source)[1]
+            found = read if known is None else merged(known, read)
+        if not self._is_changing:
+            self._shapes[name] = found
+        return found
 
     @property
     def is_main(self) -> bool:

@@ -72,6 +72,9 @@ class Runtime:
     no_session: str = ""
     """Why no session can be made, whatever the model; "" for none."""
 
+    def __hash__(self) -> int:
+        return hash(self.version)  # it is in the keys of caches that every node asks
+
     @property
     def judged_by(self) -> str:
         """The name that reports use."""

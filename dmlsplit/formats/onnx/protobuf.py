@@ -64,7 +64,9 @@ def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     while todo:
         for node in todo[-1]:
             yield node
-            if has_graphs(node) and (inner := [each for graph in subgraphs(node) for each in graph.node]):
+            if not node.attribute or not has_graphs(node):
+                continue
+            if inner := [each for graph in subgraphs(node) for each in graph.node]:
                 todo.append(iter(inner))
                 break
         else:
