@@ -108,7 +108,7 @@ def _entry(file: str, index: int, node: SplitNode | JoinNode | OtherNode) -> Ent
 
     if isinstance(node, OtherNode):
         return Entry(file, index, node.name or None, None, None, (node.diagnostic,), _place_of([node.diagnostic]))
-    descriptor = node.descriptor() if node.obstacle() is None else None
+    descriptor = node.descriptor_if_any()
     return Entry(file, index, node.name or node.path, descriptor, None, (), _place_of(node.report.diagnostics), node)
 
 

@@ -95,6 +95,13 @@ class OperatorNode(Generic[DescT]):
         obstacle = self.obstacle()
         if obstacle is not None:
             raise InputError(f"{self.path}: {obstacle.message}")
+        return self._described()
+
+    def descriptor_if_any(self) -> DescT | None:
+        """What `descriptor` returns; None where it raises."""
+        return None if self.obstacle() is not None else self._described()
+
+    def _described(self) -> DescT:
         assert self.element is not None
         assert self.element.data_type is not None
         assert self.axis is not None

@@ -157,7 +157,7 @@ class JudgedModel:
     def session(self) -> bool | None:
         """Whether the target makes a session; None where that is not known, or the target makes none."""
         runtime = self.target.runtime
-        return None if runtime is None else self._session.placement(runtime, options_of(self.target)).created
+        return None if runtime is None else self._session.places(runtime, options_of(self.target)).created
 
     @cached_property
     def failure(self) -> str:
@@ -165,7 +165,7 @@ class JudgedModel:
         runtime = self.target.runtime
         if runtime is None or self.session is not False:
             return ""
-        found = self._session.placement(runtime, options_of(self.target))
+        found = self._session.places(runtime, options_of(self.target))
         node, message = found.failure or ("", "")
         return f"the session fails at {node}: {message}" if node else message
 

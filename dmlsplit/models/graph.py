@@ -345,7 +345,8 @@ def _ends(instead: Mapping[Value, Value]) -> dict[Value, Value]:
 
 def attribute(node: Node, name: str) -> onnx.AttributeProto | None:
     """An attribute of a node by name; None where it has no such attribute."""
-    for each in node.proto.attribute:
-        if each.name == name:
-            return each
+    found: onnx.AttributeProto
+    for found in node.proto.attribute:
+        if found.name == name:
+            return found
     return None

@@ -223,7 +223,8 @@ class Inference:
         inferred = [onnx.ModelProto.FromString(answer).graph for answer in answers]
         if any(len(each.node) != len(part.indices) for part, each in zip(parts, inferred, strict=True)):
             raise InferenceError("gives another graph")
-        return joined(model, parts, inferred).SerializeToString()
+        answer: bytes = joined(model, parts, inferred).SerializeToString()
+        return answer
 
     def _ask(self, request: bytes) -> bytes:
         """The worker's answer, in what is left of the time. The caller has the worker's lock."""

@@ -25,8 +25,8 @@ class Part(NamedTuple):
 
 
 def parts_of(model: onnx.ModelProto) -> list[Part]:
-    """The parts of a model without functions, in the order of their first nodes. Nodes that read or write a name in common which one of
-    them computes are in one part."""
+    """The parts of a model without functions. Nodes are in one part where one reads what the other computes, and where
+    both compute one name."""
     graph = model.graph
     read = [set(reads(node)) for node in graph.node]
     groups = list(_packed(_connected(graph, read)))

@@ -32,6 +32,7 @@ _NUMBERS: Final = {
     "split": (AttributeProto.INTS, "ints"),
 }
 """Type and field of the attributes that any version has."""
+_NEWEST_OPSET: Final = defs.onnx_opset_version()
 _UNKNOWN: Final = RULES["node/shape-unknown"]
 
 
@@ -62,7 +63,7 @@ def split_facts(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
         declared_shapes=declared_shapes if any(shape is not None for shape in declared_shapes) else (),
         repeated=tuple([i for i, name in enumerate(outputs) if name and first[name] != i]),
         opset=scope.origin.opset or None,
-        newest_opset=defs.onnx_opset_version(),
+        newest_opset=_NEWEST_OPSET,
     )
 
 
@@ -234,7 +235,7 @@ def _concat_facts(node: onnx.NodeProto, scope: Scope) -> OnnxConcat:
         declared_type=declared_type,
         declared_shape=printable_shape(declared_shape),
         opset=opset or None,
-        newest_opset=defs.onnx_opset_version(),
+        newest_opset=_NEWEST_OPSET,
     )
 
 

@@ -33,8 +33,9 @@ def check_arity(model: onnx.ModelProto) -> None:
     Splits and Concats have rules of their own, and operators without a schema pass.
     """
     opset = opset_of(model) or _NEWEST  # the newest opset of the domain, where the model imports none
+    has_schema = cache(lambda op_type: op_type not in JUDGED and onnx.defs.has(op_type, ""))
     for node in all_nodes(model.graph.node):
-        if domain_of(node) != "" or node.op_type in JUDGED or not onnx.defs.has(node.op_type, ""):
+        if domain_of(node) != "" or not has_schema(node.op_type):
             continue
         known = _arity(node.op_type, opset)
         if known is None:

@@ -69,6 +69,8 @@ def _reason(where: str, domain: str) -> str:
 
 def _called(model: onnx.ModelProto) -> set[Key]:
     """The functions that the model's graph calls, directly or through others."""
+    if not model.functions:
+        return set()
     bodies = {key_of(function, function.name): function.node for function in model.functions}
 
     def calls(nodes: Iterable[onnx.NodeProto]) -> set[Key]:

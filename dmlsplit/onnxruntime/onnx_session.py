@@ -167,22 +167,32 @@ class OnnxSession:
         """
         from dmlsplit.onnxruntime.described import operators_of, refusals
         from dmlsplit.onnxruntime.model_findings import model_findings
-        from dmlsplit.onnxruntime.placements import placement
 
         model = self._model_of(runtime, options, inputs)
-        failures = [*self._not_loaded(runtime), *self._answers(model, runtime, options).failures]
         graphs = SessionGraph.of_model(model, runtime, options)
 
         def whole() -> Sequence[SessionGraph]:
             return self.graphs(runtime, replace(options, optimization=0), inputs)
 
         def made() -> SessionAnswer:
-            found = placement(graphs, failures)
+            found = self.places(runtime, options, inputs)
             operators = operators_of(graphs) if found.nodes else ()
             said = (*refusals(operators, runtime), *model_findings(found, graphs, whole))
             return replace(found, diagnostics=said, operators=operators)
 
         return model.once(("placement", runtime, options), made)
+
+    def places(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None = None) -> SessionAnswer:
+        """Where every node of the model goes, without diagnostics and operators. Raises as `placement` does."""
+        from dmlsplit.onnxruntime.placements import placement
+
+        model = self._model_of(runtime, options, inputs)
+
+        def made() -> SessionAnswer:
+            failures = [*self._not_loaded(runtime), *self._answers(model, runtime, options).failures]
+            return placement(SessionGraph.of_model(model, runtime, options), failures)
+
+        return model.once(("places", runtime, options), made)
 
     def _not_loaded(self, runtime: Runtime) -> Iterator[Failure]:
         """The reason why a version does not load the file, whatever nodes it has."""

@@ -11,7 +11,7 @@ import json
 import lzma
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -283,12 +283,24 @@ def asked(
     operator = operator_of(node, opset, runtime)
     if operator is None:
         return None
-    cells = {operator.ask(types, opset) for types in operator.all_types(inputs, outputs, captured)}
-    cell = Cell.CPU if Cell.CPU in cells else None if None in cells else next(iter(cells), None)
+    cell = _of_types(operator, tuple(inputs), tuple(outputs), tuple(captured), opset)
     if cell in ON_DML and operator.has_variants:
         attributes = {text(each.name): _value(each) for each in node.attribute}
         return operator.of_variant(attributes, sum(map(bool, node.output))) or cell
     return cell
+
+
+@lru_cache(maxsize=4096)
+def _of_types(
+    operator: Operator,
+    inputs: tuple[str | None, ...],
+    outputs: tuple[str | None, ...],
+    captured: tuple[str | None, ...],
+    opset: int,
+) -> Cell | None:
+    """Where a node of an operator goes by its types; the nodes of a model have few different ones."""
+    cells = {operator.ask(types, opset) for types in operator.all_types(inputs, outputs, captured)}
+    return Cell.CPU if Cell.CPU in cells else None if None in cells else next(iter(cells), None)
 
 
 def _value(attribute: onnx.AttributeProto) -> object:

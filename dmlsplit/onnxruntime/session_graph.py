@@ -57,6 +57,7 @@ class SessionGraph:
         self._shapes: dict[str, Shape | None] = {}
         self._is_changing = True
         self._element_types: dict[int, tuple[list[str | None], list[str | None]]] = {}
+        self._types_in_words: dict[str, str | None] = {}
         self._captured = [_captured(node) for node in scope.graph.node]
         self._captured_types: dict[int, list[str | None]] = {}
         self.graph = self.before_optimization()
@@ -356,8 +357,13 @@ class SessionGraph:
 
     def _types(self, names: Sequence[str]) -> list[str | None]:
         """The element types of tensors, in the table's words."""
-        found = [self.scope.element_type(name) if name else "" for name in names]
-        return [each and each.lower() for each in found]
+        return [self._type(name) if name else "" for name in names]
+
+    def _type(self, name: str) -> str | None:
+        if name not in self._types_in_words:
+            found = self.scope.element_type(name)
+            self._types_in_words[name] = found and found.lower()
+        return self._types_in_words[name]
 
     def operator(self, index: int) -> Operator | None:
         """The node's row of the table of operators; None where it has none."""
