@@ -280,6 +280,8 @@ def _take_symbols(graph: onnx.GraphProto) -> dict[str, dict[int, str]]:
 
 def _put_symbols(graph: onnx.GraphProto, symbols: Mapping[str, Mapping[int, str]]) -> None:
     """Restores the symbols of sizes for which no number was found."""
+    if not symbols:
+        return
     for value in (*graph.value_info, *graph.output):
         dims = value.type.tensor_type.shape.dim
         for place, symbol in symbols.get(value.name, {}).items():
