@@ -67,7 +67,6 @@ class SessionGraph:
         self._implemented = self._all_implemented()
         run(BEFORE_PLACEMENT, self.graph, options.optimization)
         self._is_changing = False
-        self._shapes.clear()
         if self.graph.replaced:
             self._element_types.clear()
             self._implemented = self._all_implemented()
