@@ -22,6 +22,8 @@ PERSISTENT_BUFFER_ALIGNMENT: Final = 256
 
 GRAPH: Final = "DML_GRAPH"
 """The name of a DML_GRAPH_DESC in reports and JSON, where operators have their operator type."""
+MODEL_GRAPH: Final = "DML_GRAPH_DESC"
+"""Its name in DxDispatch models, where it names its operators."""
 
 UINT_MAX: Final = 2**32 - 1
 UINT64_MAX: Final = 2**64 - 1

@@ -10,6 +10,9 @@ gives them as "Inputs" and "Outputs", arrays of tensors or null; its Type may be
 nothing is known of the node but its Type. What is beside the tensors may be left out of an operator of
 dmlsplit.graphs.operators; only its tensors are known then. A null end of the graph stands for the tensor at the other
 end of its edge.
+
+A DxDispatch model has graphs as C has them: a dispatchable DML_GRAPH_DESC with InputCount and OutputCount in place of
+the tensors, and nodes {"Type": "DML_GRAPH_NODE_TYPE_OPERATOR", "Operator": D} for the dispatchable D.
 """
 
 from __future__ import annotations
@@ -22,11 +25,12 @@ from typing import Any, Final, TypeVar
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import TensorDesc
-from dmlsplit.descriptors.enums import GRAPH
+from dmlsplit.descriptors.enums import GRAPH, MODEL_GRAPH
 from dmlsplit.descriptors.schema import find_operator, known_operator
 from dmlsplit.formats.any_operator_json import _AnyReader, to_json
 from dmlsplit.formats.json import read_operator, tensor_json
 from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
+from dmlsplit.formats.limits import Limit
 from dmlsplit.graphs.descriptors import (
     GraphDesc,
     GraphNode,
@@ -39,6 +43,9 @@ from dmlsplit.graphs.operators import BY_NUMBER, JOIN, SPLIT
 from dmlsplit.system.errors import InputError
 
 _SIDES: Final = ("Inputs", "Outputs")
+_COUNTS: Final = {"Inputs": "InputCount", "Outputs": "OutputCount"}
+_OPERATOR_NODE: Final = "DML_GRAPH_NODE_TYPE_OPERATOR"
+_DISPATCHABLES: Final = ("dispatchables",)
 _Edge = TypeVar("_Edge", InputGraphEdgeDesc, OutputGraphEdgeDesc, IntermediateGraphEdgeDesc)
 
 
@@ -65,13 +72,16 @@ def _edges(edges: Sequence[Any]) -> list[dict[str, int]]:
 
 
 def read_graph(text: JsonText, key_path: KeyPath = ()) -> GraphDesc:
-    """The graph at `key_path` of a parsed text; InputError where it is malformed."""
-    return _Reader(text, key_path).graph(key_path)
+    """The graph at `key_path` of a parsed text, which may be a dispatchable MODEL_GRAPH; InputError where it is
+    malformed."""
+    value = text.get(key_path)
+    if isinstance(value, dict) and MODEL_GRAPH in (value.get("Type"), value.get("type")):
+        return _ModelReader(text, True, key_path).graph(key_path)
+    return _Reader(text, False, key_path).graph(key_path)
 
 
 class _Reader(_AnyReader):
-    def __init__(self, text: JsonText, key_path: KeyPath) -> None:
-        super().__init__(text, False, key_path)
+    type_name = GRAPH
 
     def graph(self, path: KeyPath) -> GraphDesc:
         members = self.members_of(self.text.get(path), path)
@@ -79,7 +89,7 @@ class _Reader(_AnyReader):
         members, path = self.inside(members, path)
 
         items = partial(self.places, members, path)
-        starts, ends = ([self.end(place) for place in items(name)] for name in ("Inputs", "Outputs"))
+        starts, ends = (self.ends(members, path, name) for name in _SIDES)
         inputs = [self.edge(place, InputGraphEdgeDesc) for place in items("InputEdges")]
         outputs = [self.edge(place, OutputGraphEdgeDesc) for place in items("OutputEdges")]
         wires = [self.edge(place, IntermediateGraphEdgeDesc) for place in items("IntermediateEdges")]
@@ -88,8 +98,12 @@ class _Reader(_AnyReader):
         return GraphDesc(starts, ends, nodes, inputs, outputs, wires)
 
     def graph_type(self, value: object, path: KeyPath) -> None:
-        if value != GRAPH:
-            raise self.text.error(path, f"Type: expected {GRAPH!r}, not {shown(value)}")
+        if value != self.type_name:
+            raise self.text.error(path, f"Type: expected {self.type_name!r}, not {shown(value)}")
+
+    def ends(self, members: dict[str, object], path: KeyPath, name: str) -> Sequence[TensorDesc | None]:
+        """The tensors of Inputs or Outputs."""
+        return [self.end(place) for place in self.places(members, path, name)]
 
     def inside(self, members: dict[str, object], path: KeyPath) -> tuple[dict[str, object], KeyPath]:
         """The object in the member Desc, and its path."""
@@ -109,9 +123,9 @@ class _Reader(_AnyReader):
     def node(self, path: KeyPath, counts: tuple[int, int]) -> GraphNode:
         """The node at `path`; `counts` are the numbers of inputs and outputs that edges lead to."""
         members = self.members_of(self.text.get(path), path)
-        number = self.number(self.field(members, path, "Type", lambda value, _: value), (*path, "Type"))
+        number = self.field(members, path, "Type", self.number)
         if number in (SPLIT, JOIN):
-            return read_operator(self.text, path).descriptor
+            return read_operator(self.text, path, whole_model=self.whole_model).descriptor
         if "Desc" in members and members["Desc"] is None:
             return AnyOperatorDesc.of_tensors(number, [None] * counts[0], [None] * counts[1])
         desc = members.get("Desc", members)
@@ -130,7 +144,7 @@ class _Reader(_AnyReader):
     def of_tensors(self, number: int, members: dict[str, object], path: KeyPath) -> AnyOperatorDesc:
         """A node with Inputs and Outputs."""
         members, path = self.inside(members, path)
-        inputs, outputs = ([self.end(at) for at in self.places(members, path, name)] for name in ("Inputs", "Outputs"))
+        inputs, outputs = ([self.end(at) for at in self.places(members, path, name)] for name in _SIDES)
         values = {name: self.value(value, (*path, name)) for name, value in members.items() if name not in _SIDES}
         return AnyOperatorDesc.of_tensors(number, inputs, outputs, values)
 
@@ -166,3 +180,32 @@ class _Reader(_AnyReader):
         ):
             return tuple(value)
         raise self.text.error(path, f"{path[-1]}: expected a number, an array of numbers or null, not {shown(value)}")
+
+
+class _ModelReader(_Reader):
+    """Reads a graph of a DxDispatch model, whose nodes name other dispatchables."""
+
+    type_name = MODEL_GRAPH
+
+    def __init__(self, text: JsonText, whole_model: bool, key_path: KeyPath) -> None:
+        super().__init__(text, whole_model, key_path)
+        self._operators: dict[str, GraphNode] = {}
+
+    def ends(self, members: dict[str, object], path: KeyPath, name: str) -> Sequence[TensorDesc | None]:
+        count = self.field(members, path, _COUNTS[name], self.uint32)
+        if count > Limit.STRUCT_TENSORS.most:
+            said = f"{_COUNTS[name]}: {count} is more than {Limit.STRUCT_TENSORS.most}"
+            raise self.text.error((*path, _COUNTS[name]), said)
+        return [None] * count
+
+    def node(self, path: KeyPath, counts: tuple[int, int]) -> GraphNode:
+        members = self.members_of(self.text.get(path), path)
+        given, at = self.field(members, path, "Type", lambda value, at: (value, at))
+        if given != _OPERATOR_NODE:
+            raise self.text.error(at, f"Type: expected {_OPERATOR_NODE!r}, not {shown(given)}")
+        name = self.field(members, path, "Operator", self.string)
+        if name not in self._operators:
+            if name not in self.members_of(self.text.get(_DISPATCHABLES), _DISPATCHABLES):
+                raise self.text.error((*path, "Operator"), f"Operator: there is no dispatchable {shown(name)}")
+            self._operators[name] = super().node((*_DISPATCHABLES, name), counts)
+        return self._operators[name]

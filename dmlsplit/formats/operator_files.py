@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, Literal, TypeAlias
 
 from dmlsplit.descriptors.descs import OperatorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic, Position
-from dmlsplit.descriptors.enums import GRAPH
+from dmlsplit.descriptors.enums import GRAPH, MODEL_GRAPH
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.json import OtherOperatorError, located, read_operator
 from dmlsplit.formats.jsontext import JsonText, KeyPath, read_bounded, read_line, shown
@@ -229,7 +229,8 @@ def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry
     by_schema = partial(_by_schema, text, key_path, whole_model)
     try:
         value = text.get(key_path)
-        if isinstance(value, dict) and value.get("Type", value.get("type")) == GRAPH:
+        given = value.get("Type", value.get("type")) if isinstance(value, dict) else None
+        if given == GRAPH or (given == MODEL_GRAPH and whole_model):
             return _graph(text, key_path, file, index, name)
         operator = read_operator(text, key_path, whole_model=whole_model)
     except OtherOperatorError as other:

@@ -34,3 +34,17 @@ def split(*sizes, **members):
 
 def dispatch(name="s", inputs="X", outputs=("Y", "Z")):
     return {"type": "dispatch", "dispatchable": name, "bindings": {"InputTensor": inputs, "OutputTensors": outputs}}
+
+
+def chain(**changed):
+    """A DxDispatch model of a graph of two Relus."""
+    tensor = {"DataType": "FLOAT32", "Sizes": [4]}
+    relu = {"type": "DML_OPERATOR_ACTIVATION_RELU", "desc": {"InputTensor": tensor, "OutputTensor": tensor}}
+    wires = {
+        "InputEdges": [{"GraphInputIndex": 0, "ToNodeIndex": 0, "ToNodeInputIndex": 0}],
+        "OutputEdges": [{"FromNodeIndex": 1, "FromNodeOutputIndex": 0, "GraphOutputIndex": 0}],
+        "IntermediateEdges": [{"FromNodeIndex": 0, "FromNodeOutputIndex": 0, "ToNodeIndex": 1, "ToNodeInputIndex": 0}],
+    }
+    nodes = [{"type": "DML_GRAPH_NODE_TYPE_OPERATOR", "Operator": "relu"}] * 2
+    desc = {"InputCount": 1, "OutputCount": 1, "Nodes": nodes, **wires, **changed}
+    return {"dispatchables": {"relu": relu, "graph": {"type": "DML_GRAPH_DESC", "desc": desc}}, "commands": []}

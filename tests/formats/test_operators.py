@@ -11,6 +11,7 @@ import dmlsplit as dml
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.json import dumps
 from dmlsplit.formats.operator_files import read_operators
+from tests.formats.models import chain
 
 X = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (6,))
 SPLIT = dml.SplitOperatorDesc.from_lengths(X, 0, (2, 4))
@@ -42,6 +43,43 @@ def test_one_operator(tmp_path):
     assert (entry.file, entry.index, entry.name, entry.descriptor) == (str(path), 0, None, SPLIT)
     assert (entry.error, entry.notes) == (None, ())
     assert entry.locate(Location.of("InputTensor")) == (4, 20)
+
+
+def test_a_graph_of_a_model_names_its_operators():
+    relu, graph = read(json.dumps(chain()))
+    assert (graph.name, graph.error, graph.notes) == ("graph", None, ())
+    assert graph.graph.nodes == (relu.other, relu.other)
+    assert (graph.graph.inputs, graph.graph.outputs) == ((None,), (None,))
+    assert dml.validate(graph.graph, directml="1.15.4").hresult == dml.HResult.S_OK
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"Nodes": [{"type": "DML_GRAPH_NODE_TYPE_OPERATOR", "Operator": "tanh"}]}, "there is no dispatchable 'tanh'"),
+        ({"Nodes": [{"type": "DML_GRAPH_NODE_TYPE_OPERATOR", "Operator": "graph"}]}, "DML_GRAPH_DESC"),
+        ({"Nodes": [{"type": "DML_GRAPH_NODE_TYPE_OPERATOR"}]}, "Field 'Operator' is required"),
+        ({"Nodes": [{"type": "DML_GRAPH_NODE_TYPE_CONSTANT"}]}, "expected 'DML_GRAPH_NODE_TYPE_OPERATOR'"),
+        ({"InputCount": 2**32 - 1}, "InputCount: 4294967295 is more than 1048576"),
+        ({"OutputCount": -1}, "OutputCount: expected an unsigned integer"),
+    ],
+)
+def test_a_graph_of_a_model_that_cannot_be_read(changed, message):
+    _, graph = read(json.dumps(chain(**changed)))
+    assert graph.graph is None
+    assert message in graph.error.message
+
+
+def test_one_operator_of_many_nodes_is_read_once():
+    nodes = [{"type": "DML_GRAPH_NODE_TYPE_OPERATOR", "Operator": "relu"}] * 1000
+    _, graph = read(json.dumps(chain(Nodes=nodes)))
+    assert len({id(node) for node in graph.graph.nodes}) == 1
+
+
+def test_a_graph_of_c_is_read_in_models_only():
+    (entry,) = read(json.dumps(chain()["dispatchables"]["graph"]))
+    assert entry.graph is None
+    assert [note.rule for note in entry.notes] == ["input/operator-not-judged"]
 
 
 def test_model():

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from dmlsplit.cli import main
+from tests.formats.models import chain
 
 
 def tensor(*sizes, data_type="FLOAT32", **members):
@@ -100,6 +101,18 @@ def test_a_model_is_judged_and_asked(newest, model, capsys):
     assert all(answer["compiled"] and answer["dispatches"] > 0 for answer in answers)
     (gemm,) = (answer for answer in answers if answer["name"] == "gemm")
     assert gemm["persistent_bytes"] > 0
+
+
+def test_a_graph_is_asked_with_the_operators_that_it_names(newest, tmp_path, capsys):
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(chain()))
+    assert main(["check", str(path), "--directml", newest.name, "--ask"]) == 0
+    assert main(["ask", str(path), "--directml", newest.name]) == 0
+    path.write_text(json.dumps(chain(IntermediateEdges=[])))
+    assert main(["check", str(path), "--directml", newest.name, "--format", "json"]) == 1
+    capsys.readouterr()
+    assert main(["ask", str(path), "--directml", newest.name, "--format", "json"]) == 1
+    assert [answer["hresult"] for answer in json.loads(capsys.readouterr().out)] == ["0x00000000", "0x80070057"]
 
 
 def test_what_is_no_operator_is_named_and_the_rest_is_asked(newest, tmp_path, capsys):
