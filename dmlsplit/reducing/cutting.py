@@ -13,6 +13,7 @@ from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, has_graphs, reads, refill, values_of
 from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
+from dmlsplit.models import given
 from dmlsplit.models.onnx_nodes import name_of
 from dmlsplit.onnxruntime.scopes import Habits, SessionModel
 from dmlsplit.reducing.findings import Question
@@ -24,8 +25,12 @@ class Cut:
 
     def __init__(self, model: onnx.ModelProto, question: Question) -> None:
         habits = Habits(question.options.optimization >= 1, True, question.runtime.traits.uninferred)
-        inputs = question.inputs
-        known = SessionModel(model, (), no_external_data, Budget(model.ByteSize()), inputs, False, habits)
+        inputs, filled = question.inputs, model
+        if inputs.free_dimensions:
+            filled = onnx.ModelProto()
+            filled.CopyFrom(model)
+            given.fill_in(filled, {}, inputs.free_dimensions, False)
+        known = SessionModel(filled, (), no_external_data, Budget(model.ByteSize()), inputs, False, habits)
         self.model = model
         self.scope, self._run = known.session, known.run
         graph = model.graph

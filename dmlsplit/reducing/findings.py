@@ -25,7 +25,10 @@ from dmlsplit.verdicts.model_placements import SessionAnswer
 SESSION_FAILS: Final = "session-fails"
 """The class of a session that is not made for a reason that has no rule."""
 _CONSEQUENCES: Final = frozenset(
-    {"onnxruntime/session-fails-elsewhere", "onnxruntime/context-unknown", "node/shape-unknown"}
+    {
+        *("onnxruntime/session-fails-elsewhere", "onnxruntime/context-unknown", "onnxruntime/sizes-unknown"),
+        "node/shape-unknown",
+    }
 )
 """Rules that say of a node what another one, or too little knowledge, does to it."""
 _ORDER: Final = tuple(Severity)
@@ -76,13 +79,13 @@ def findings_of(model: onnx.ModelProto, question: Question) -> list[Finding]:
         )  # it is taken to make those of an observed one
     except NotLoadedError as error:
         return [_failed(model, "", error.message)]
-    rules = {each.diagnostic.rule for each in graphs}
+    at_fault = any(each.diagnostic.severity is Severity.ERROR for each in graphs)
     for item in nodes.items:
         if isinstance(item, OtherNode):
             found.append(_of_diagnostic(item.diagnostic))
             continue
         said = (*item.report.diagnostics, *_answered(item, question))
-        found += [_of_diagnostic(d) for d in said if not (d.rule in FAULTS and FAULTS[d.rule].rule in rules)]
+        found += [_of_diagnostic(d) for d in said if not (at_fault and d.rule in FAULTS)]
     found += [_of_diagnostic(each.diagnostic, each.node) for each in graphs]
     found += [_of_diagnostic(each) for each in placed.diagnostics]
     found += _of_session(model, placed, found)

@@ -8,7 +8,7 @@ import onnx
 
 from dmlsplit.formats.onnx.protobuf import Names, all_graphs, domain_of, has_graphs, reads, refill, subgraphs
 from dmlsplit.models.scope import Scope, Step
-from dmlsplit.reducing.known import declaration, known_constant
+from dmlsplit.reducing.known import declaration, known_constant, remove_unread
 
 
 def inner_scopes(scope: Scope) -> Iterator[Scope]:
@@ -75,6 +75,7 @@ def with_nodes(model: onnx.ModelProto, scope: Scope, kept: Sequence[int]) -> onn
         _rename_reads(node, instead)
     refill(body.node, [*nodes, *added])
     refill(body.value_info, [value for value in body.value_info if value.name in computed])
+    remove_unread(made)
     return made
 
 
@@ -96,6 +97,7 @@ def without_output(model: onnx.ModelProto, steps: Sequence[Step], place: int) ->
         del changed.output[k]
         for inner in subgraphs(changed):
             del inner.output[k]
+        remove_unread(made)
         yield made
 
 

@@ -1,4 +1,4 @@
-"""What a scope knows of a value, as messages of a model."""
+"""What a scope knows of a value, as messages of a model, and what a model does not need."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from dmlsplit.formats.onnx.protobuf import reads, refill
 from dmlsplit.models.scope import Scope
 
 
@@ -27,6 +28,14 @@ def is_typed(scope: Scope, name: str) -> bool:
     return kind.WhichOneof("value") is not None and not (
         kind.HasField("tensor_type") and kind.tensor_type.elem_type == onnx.TensorProto.UNDEFINED
     )
+
+
+def remove_unread(model: onnx.ModelProto) -> None:
+    """Removes the inputs and initializers of the main graph that nothing reads."""
+    graph = model.graph
+    used = {name for node in graph.node for name in reads(node)} | {value.name for value in graph.output}
+    refill(graph.input, [each for each in graph.input if each.name in used])
+    refill(graph.initializer, [each for each in graph.initializer if each.name in used])
 
 
 def known_constant(scope: Scope, name: str) -> onnx.TensorProto | None:

@@ -12,6 +12,7 @@ import onnx
 
 from dmlsplit.descriptors.diagnostics import SCHEMA, Severity
 from dmlsplit.descriptors.dims import Shape
+from dmlsplit.models.given import symbols_of
 from dmlsplit.onnxruntime.explaining import Explanation, explain
 from dmlsplit.reducing.commands import CommandCheck
 from dmlsplit.reducing.computed import Computed, by_directml, by_onnx, inputs_of
@@ -220,14 +221,17 @@ def _explained(model: onnx.ModelProto, found: Finding | None, question: Question
     """The explanation of the node at fault, or of the first one that can be explained."""
     names = [] if found is None or not found.node else [found.node]
     names += [name for node in model.graph.node for name in (node.name, *node.output) if name]
+    inputs, symbols = question.inputs, symbols_of(model.graph)
+    tensors = {value.name for value in model.graph.input}
     for name in names:
         with suppress(InputError):
             return explain(
                 model,
                 name,
                 question.runtime,
-                run_shapes=None,
-                free_dimensions=None,
+                run_shapes={name: shape for name, shape in inputs.shapes.items() if name in tensors},
+                run_dims={name: size for name, size in inputs.dims.items() if name in symbols},
+                free_dimensions={name: size for name, size in inputs.free_dimensions.items() if name in symbols},
                 options=question.options,
             )
     return None

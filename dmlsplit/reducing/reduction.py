@@ -17,6 +17,7 @@ from dmlsplit.onnxruntime.inlining import inlined
 from dmlsplit.reducing.cutting import Cut, constants_as_initializers, node_count, with_shapes
 from dmlsplit.reducing.findings import Finding, Question, findings_of
 from dmlsplit.reducing.inner import alone, inner_scopes, with_nodes, without_output
+from dmlsplit.reducing.known import remove_unread
 from dmlsplit.reducing.search import first_part, last_part, without_needless
 from dmlsplit.system.errors import InputError
 
@@ -167,8 +168,7 @@ class Reducer:
         def made(kept: Sequence[int]) -> onnx.ModelProto | None:
             return with_nodes(model, scope, kept)
 
-        identities = [i for i in nodes if scope.graph.node[i].op_type == "Identity"]
-        if len(identities) == len(nodes):
+        if not nodes:
             return
         if self._take_smaller(made(())):
             return
@@ -208,10 +208,14 @@ class Reducer:
             place += not taken
 
     def _hide_outputs(self) -> None:
-        """Removes outputs of the model that nodes of it read."""
+        """Removes outputs of the model that nodes of it read, or whose node computes another one that is needed."""
         for name in [value.name for value in self.model.graph.output]:
             graph = self.model.graph
-            if len(graph.output) < 2 or not any(name in reads(node) for node in graph.node):
+            needed = {each for node in graph.node for each in reads(node)} | {
+                value.name for value in graph.output if value.name != name
+            }
+            beside = next((node.output for node in graph.node if name in node.output), ())
+            if len(graph.output) < 2 or needed.isdisjoint(beside):
                 continue
             made = onnx.ModelProto()
             made.CopyFrom(self.model)
@@ -236,9 +240,7 @@ def _without(model: onnx.ModelProto, place: int, instead: str) -> onnx.ModelProt
     for node in made.graph.node:
         _read_instead(node, name, instead)
     refill(made.graph.value_info, [value for value in made.graph.value_info if value.name != name])
-    used = {each for node in made.graph.node for each in reads(node)} | {each.name for each in made.graph.output}
-    refill(made.graph.input, [each for each in made.graph.input if each.name in used])
-    refill(made.graph.initializer, [each for each in made.graph.initializer if each.name in used])
+    remove_unread(made)
     return made
 
 

@@ -67,6 +67,15 @@ FAULTS: Final = {
         "1.30.0",
         goes_on=True,
     ),
+    "product that ends the process": Fault(
+        "graph/fusion-crashes",
+        """(float[1,8,4,4] x, float[1,4,4,4] y) => (float[1,4,4,4] o)
+        { v = Tanh(y)  a, b = Split<axis=1>(x)  p = Mul(b, v)  s = Sigmoid(v)  o = Mul(p, s) }""",
+    ),
+    "omitted output": Fault(
+        "onnxruntime/output-omitted",
+        "(float[2,6] x) => (float[2,3] b) { , b = Split<axis=1>(x) }",
+    ),
     "overwritten": Fault(
         "graph/memory-overwritten",
         """(float[1,4,4,4] x, float[1,4,4,4] y) => (float[1,8,4,4] r, float[1,4,4,4] z)
