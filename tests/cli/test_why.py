@@ -83,13 +83,12 @@ def test_a_command_that_calls_wrong_what_a_rule_explains(cli, glu, tmp_path):
     assert (status, "graph/fused-wrongly: 3 of 6 nodes" in out) == (1, True)
 
 
-def test_other_statuses_and_late_ones_are_unclear(cli, glu, tmp_path):
+def test_other_statuses_are_unclear(cli, glu, tmp_path):
     body = """
 names = [node.op_type for node in model.graph.node]
 if len(names) == 3: sys.exit(5)
-if len(names) == 2: import time; time.sleep(100)
 sys.exit('Softmax' in names)"""
-    status, out, _ = cli("why", "glu.onnx", "--check", program(tmp_path, body), "--timeout", "3", "--format", "json")
+    status, out, _ = cli("why", "glu.onnx", "--check", program(tmp_path, body), "--format", "json")
     assert (status, json.loads(out)["class"], json.loads(out)["unclear"] > 0) == (1, "new", True)
 
 
