@@ -254,7 +254,7 @@ def _read_case(line: bytes, path: str, number: int) -> Case:
     try:
         case: Case = json.loads(line)
         parts = case["id"], case["question"]["kind"], [(each["by"], each["is"]) for each in case["answers"]]
-        if isinstance(parts[0], str) and all(isinstance(is_, dict) for _, is_ in parts[2]):
+        if isinstance(parts[0], str) and all(isinstance(by, list) and isinstance(is_, dict) for by, is_ in parts[2]):
             return case
     except (ValueError, TypeError, KeyError, RecursionError):
         pass

@@ -52,6 +52,20 @@ NAMES: Final[Mapping[int, str]] = {
     0xC0000409: "STATUS_STACK_BUFFER_OVERRUN (__fastfail)",
 }
 """Code, unsigned -> its name."""
+SENTENCES: Final[Mapping[str, int]] = {
+    "The GPU device instance has been suspended": 0x887A0005,
+    "The GPU will not respond to more commands, most likely because of an invalid command": 0x887A0006,
+    "The GPU will not respond to more commands, most likely because some other application": 0x887A0007,
+    "The driver encountered a problem and was put into the device removed state": 0x887A0020,
+    "The specified device interface or feature level is not supported on this system": 0x887A0004,
+    "The application made a call that is invalid": 0x887A0001,
+    "Not enough memory resources are available to complete this operation": 0x8007000E,
+    "The parameter is incorrect": 0x80070057,
+    "No such interface supported": 0x80004002,
+    "Catastrophic failure": 0x8000FFFF,
+    "The specified module could not be found": 0x8007007E,
+}
+"""What Windows says of a code, by which a log that has no number tells it."""
 FACILITIES: Final[Mapping[int, str]] = {
     0x007: "Windows",
     0x013: ".NET",

@@ -138,6 +138,16 @@ MESSAGES: Final = (
         _NOT_THE_MODEL,
     ),
     Message(
+        "device-lost",
+        r"GetDeviceRemovedReason\(\)",
+        (),
+        "the program asked whether the device was removed, and it was: the code, if there is one, says why",
+        "https://github.com/microsoft/tensorflow-directml/pull/30",
+        "",
+        None,
+        _NOT_THE_MODEL,
+    ),
+    Message(
         "agility-sdk-missing",
         r"D3D12Core\.dll|D3D12SDKPath",
         (),
@@ -322,7 +332,7 @@ MESSAGES: Final = (
     ),
     Message(
         "library-not-loaded",
-        r"LoadLibrary failed with error 126|Error loading .{0,200} which is missing",
+        r"LoadLibrary failed with error 126|DLL load failed while importing|Error loading .{0,200} which is missing",
         (),
         "a DLL, or one that it needs, is not found in the folders that Windows searches",
         f"{_ORT}/issues/12269",

@@ -9,11 +9,11 @@ from __future__ import annotations
 import codecs
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
-from dmlsplit.logs.codes import NAMES, named
+from dmlsplit.logs.codes import NAMES, SENTENCES, named
 from dmlsplit.logs.messages import MESSAGES, PATTERNS, Message
 
 MOST_LINE: Final = 16_384
@@ -27,6 +27,12 @@ MOST_FINDINGS: Final = 1_000
 _CODE: Final = re.compile(r"(?<![0-9A-Za-z.])(?:0[xX])?([8C][0-9A-Fa-f]{7})(?![0-9A-Za-z])")
 _DECIMAL: Final = re.compile(r"(?<![\w.])-([12]\d{9})(?![\w.])")
 """A code as Python and .NET print it: a negative number of 32 bits."""
+_NAMED: Final[Mapping[str, int]] = {
+    **{name: code for code, name in NAMES.items() if code and re.fullmatch(r"[A-Z][A-Z0-9_]*", name)},
+    **SENTENCES,
+}
+_WORDS: Final = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(_NAMED, key=len, reverse=True)))})(?!\w)")
+"""A code by its name, or by what Windows says of it."""
 _PLACE: Final = re.compile(r"([A-Za-z_]\w*\.(?:cpp|cc|h))[(:](\d+)")
 _NODE: Final = re.compile(r"while running (\S{1,100}) node\. ?Name: ?'([^']{0,500})'")
 _ERROR: Final = re.compile(
@@ -151,10 +157,11 @@ def _fits(message: Message, pattern: re.Pattern[str], text: str, codes: Iterable
 
 
 def _codes(text: str) -> list[int]:
-    """The failures in a line: HRESULTs of errors, and NTSTATUSes that are known."""
+    """The failures in a line, by number, by name or in words: HRESULTs of errors, and NTSTATUSes that are known."""
     found = [int(digits, 16) for digits in _CODE.findall(text)]
     found += [2**32 - int(digits) for digits in _DECIMAL.findall(text) if int(digits) <= 2**31]
-    return [code for code in dict.fromkeys(found) if code in NAMES or (code >> 28 == 8 and named(code))]
+    found += [_NAMED[word] for word in _WORDS.findall(text)]
+    return [code for code in dict.fromkeys(found) if code and (code in NAMES or (code >> 28 == 8 and named(code)))]
 
 
 def _shape(text: str) -> str:

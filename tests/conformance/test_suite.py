@@ -296,7 +296,16 @@ class TestFiles:
         assert said.count("\n") == 1
         assert "contents.json: " in said
 
-    @pytest.mark.parametrize("line", [b"", b"1", b'{"id": 1}', b'{"id": "a", "question": {"kind": 1}, "answers": [1]}'])
+    @pytest.mark.parametrize(
+        "line",
+        [
+            b"",
+            b"1",
+            b'{"id": 1}',
+            b'{"id": "a", "question": {"kind": 1}, "answers": [1]}',
+            b'{"id": "a", "question": {"kind": 1}, "answers": [{"by": 1, "is": {}}]}',
+        ],
+    )
     def test_no_case(self, line, tmp_path, capsys):
         data = line + b"\n"
         table = {"schema": 1, "files": [{"name": "models.jsonl", "sha256": sha256(data).hexdigest()}]}

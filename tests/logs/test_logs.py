@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dmlsplit.cli import main
-from dmlsplit.logs.codes import named
+from dmlsplit.logs.codes import NAMES, SENTENCES, named
 from dmlsplit.logs.messages import BY_ID, MESSAGES, Asks
 from dmlsplit.logs.reading import MOST_FINDINGS, MOST_LINE, read
 
@@ -41,6 +41,9 @@ class TestTable:
                 options = {option for parameter in cli.commands[command].params for option in parameter.opts}
                 assert {word for word in words if word.startswith("-")} <= options
         assert len(BY_ID) == len(MESSAGES)
+
+    def test_codes_that_sentences_tell_have_names(self):
+        assert set(SENTENCES.values()) <= set(NAMES)
 
     def test_no_row_hides_another(self):
         """A row without a pattern takes all lines with its codes: rows below it have others."""
@@ -108,6 +111,10 @@ class TestLines:
             ("id 8f3a9b21 done", None),
             ("error: 800700571 of 8 items", None),
             ("a C0000005 b", 0xC0000005),
+            ("unrecoverable error (DXGI_ERROR_DEVICE_HUNG)", 0x887A0006),
+            ("The parameter is incorrect.", 0x80070057),
+            ("returns S_OK, not E_FAIL", 0x80004005),
+            ("MY_E_FAIL_CODE", None),
         ],
     )
     def test_codes(self, text, code):
