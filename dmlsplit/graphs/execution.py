@@ -299,7 +299,7 @@ class Execution:
                     if not mild.mild:
                         return mild
             pieces.append(piece)
-        fault = self._overwritten(region, pieces)
+        fault = self._overwritten(tensor, region, pieces)
         return fault.or_milder(mild) if fault is not None else mild
 
     def _never_written(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
@@ -321,8 +321,8 @@ class Execution:
             needed = [(w, place or w.region) for w in found if alone or self._overlap(place or w.region, region)]
             yield _Piece(needed, alone, {w.time for w in found} if place else set())
 
-    def _overwritten(self, region: BufferView, pieces: Sequence[_Piece]) -> WrongOutput | None:
-        """The first fault of a value that was overwritten; a fault of negative numbers only where there is no other."""
+    def _overwritten(self, tensor: Tensor, region: BufferView, pieces: Sequence[_Piece]) -> WrongOutput | None:
+        """The first fault of a tensor that was overwritten; a mild one only where there is no other."""
         written = [each for piece in pieces for each in piece.needed]
         if not written:
             return None
@@ -337,20 +337,21 @@ class Execution:
                     continue
                 if self._unchanged(write, earlier):
                     continue
-                fault = self._written_over(write, earlier)
+                fault = self._written_over(tensor, write, earlier)
                 mild = fault.or_milder(mild)
                 if not mild.mild:
                     return mild
         return mild
 
-    def _written_over(self, write: _Write, earlier: _Write) -> WrongOutput:
-        """The fault caused by a write that changes what an earlier one stored."""
+    def _written_over(self, tensor: Tensor, write: _Write, earlier: _Write) -> WrongOutput:
+        """The fault caused by a write that changes what an earlier one stored of a tensor."""
         stand_in = self.stand_ins.get(write.tensor)
         if stand_in is not None:
             if write.copied is not None and write.copied is earlier.copied:
                 raise Unmodelled("what was joined in place of a part may hold the parts beside it")
             return WrongOutput(Fault(FaultKind.WHOLE_OVER_OTHERS, stand_in.part.split))
-        fault = Fault(FaultKind.OVERWRITTEN, write.dispatch.node, operator=write.dispatch.name)
+        lost = tensor.original.name
+        fault = Fault(FaultKind.OVERWRITTEN, write.dispatch.node, (lost,), operator=write.dispatch.name)
         return WrongOutput(fault, write.dispatch.rectifies, write.dispatch.turns_signs)
 
     def _reaching(self, write: _Write, region: BufferView, *, alone: bool) -> WrongOutput | None:

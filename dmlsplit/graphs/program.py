@@ -110,6 +110,14 @@ class Tensor:
         return TensorName(None if self.producer is None else self.producer.number, self.index)
 
     @property
+    def original(self) -> Tensor:
+        """The tensor that inserted copies lead to; itself where a node of the graph computes it."""
+        tensor = self
+        while tensor.producer is not None and tensor.producer.number is None:
+            tensor = tensor.producer.operands[0].tensor
+        return tensor
+
+    @property
     def origin(self) -> object:
         """The key that the fusion compares: the producer, regardless of the output index."""
         return self if self.producer is None else self.producer

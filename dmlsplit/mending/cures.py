@@ -21,6 +21,7 @@ from dmlsplit.mending.conversion import takes
 from dmlsplit.mending.editing import Replacement
 from dmlsplit.mending.surroundings import Surroundings
 from dmlsplit.onnxruntime.cures import WHOLE_FAULTS, Cure, Place, empty_outputs
+from dmlsplit.onnxruntime.operator_traits import Kind, row_of
 from dmlsplit.rules.graph_faults import FaultKind
 
 _MOST_INDICES: Final = 1 << 16
@@ -30,12 +31,14 @@ Change: TypeAlias = Callable[[Surroundings, Place], "Replacement | None"]
 """The nodes that apply a cure at a place; None where the model's opset, or what is known of it, does not allow it."""
 
 
-def change_of(cure: Cure, places: range, around: Surroundings, node: int) -> Replacement | None:
+def change_of(
+    cure: Cure, places: range, around: Surroundings, node: int, lost: str | None = None
+) -> Replacement | None:
     """The nodes that apply a cure at some of the nearest places to a node, counted from 0; None where it does not apply
-    at all of them, or changes a node twice."""
+    at all of them, or changes a node twice. `lost` is the tensor that is lost by the fault."""
     changed: dict[int, Sequence[onnx.NodeProto]] = {}
     for way in places:
-        place = cure.place(around, node, way)
+        place = cure.place(around, node, way, lost)
         made = None if place is None else CHANGES[cure.fault, cure.name](around, place)
         if made is None or not changed.keys().isdisjoint(made):
             return None
@@ -127,7 +130,7 @@ def _max_input(around: Surroundings, place: Place) -> Replacement | None:
     """Puts Max(v, v) in front of the inputs of a Concat that something else reads, or else of all."""
     concat = place.node
     names = [name for name in dict.fromkeys(map(text, around.nodes[concat].input)) if name in around.producers]
-    shared = [name for name in names if name in around.exits or len(around.readers[name]) > 1]
+    shared = [name for name in names if _is_shared(around, name)]
     made: list[onnx.NodeProto] = []
     renamed: dict[str, str] = {}
     for name in shared or names:
@@ -138,6 +141,16 @@ def _max_input(around: Surroundings, place: Place) -> Replacement | None:
         renamed[name] = around.fresh(name, "apart")
         made.append(around.node("Max", [source, source], renamed[name]))
     return {concat: [*made, around.rewired(concat, renamed)]} if renamed else None
+
+
+def _is_shared(around: Surroundings, name: str) -> bool:
+    """Whether something else reads a tensor, or one that it is a copy of."""
+    while name not in around.exits and len(around.readers_of(name)) <= 1:
+        producer = around.producer(name)
+        if producer is None or row_of(around.op(producer)).kind is not Kind.COPIES:
+            return False
+        name = around.inputs_of(producer)[0]
+    return True
 
 
 def _is_max_of(node: onnx.NodeProto, name: str) -> bool:

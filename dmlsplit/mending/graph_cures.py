@@ -23,7 +23,7 @@ from dmlsplit.mending.surroundings import Surroundings
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document
 from dmlsplit.onnxruntime.cures import Cure, ways
 from dmlsplit.onnxruntime.findings import GraphFinding
-from dmlsplit.rules.graph_faults import Fault, FaultKind
+from dmlsplit.rules.graph_faults import Fault, FaultKind, lost_tensor
 
 _ROUNDS: Final = 24
 """The most choices of cures that are tried, over all faults."""
@@ -161,6 +161,7 @@ class _Work:
         """Yields the nodes that a cure adds at each node that the finding may mean; of several of one name, the key's
         first."""
         spots, first = self._spots.get(finding.node, ()), key[-1]
+        lost = lost_tensor(key[0])
         for place, index in (*spots[first:], *spots[:first]):
             around = self._surroundings(place)
             if around is None:
@@ -169,7 +170,7 @@ class _Work:
                 around.begin(taken)
             around.document = document([cure.name], finding.path, self._judged.target.name, finding.what)
             try:
-                made = change_of(cure, places, around, index)
+                made = change_of(cure, places, around, index, None if lost is None else str(lost))
             except CannotMend:
                 continue
             if made and all(map(around.is_valid, chain.from_iterable(made.values()))):

@@ -121,34 +121,53 @@ class Place(NamedTuple):
     reader: int = -1
 
 
-Places: TypeAlias = Callable[[Around[Any], int], Iterator[Place]]
-"""The places that a cure may be applied at against a fault of this node, the nearest first."""
+Places: TypeAlias = Callable[[Around[Any], int, Any], Iterator[Place]]
+"""The places that a cure may be applied at against a fault of this node, the nearest first. The last argument is the
+tensor that is lost, None where none is."""
 
 
 def _producers(operator: str) -> Places:
     """The nodes of an operator that the node depends on."""
-    return lambda around, node: (Place(each) for each in around.above(node) if around.op(each) == operator)
+    return lambda around, node, lost: (Place(each) for each in around.above(node) if around.op(each) == operator)
 
 
 def _operands(operator: str) -> Places:
     """The inputs of the node that an operator computes, also through Identities."""
 
-    def found(around: Around[Any], node: int) -> Iterator[Place]:
+    def found(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
         for tensor in around.inputs_of(node):
-            producer = around.producer(tensor)
-            while producer is not None and around.op(producer) == "Identity":  # a session takes those out
-                producer = around.producer(around.inputs_of(producer)[0])
-            if around.op(producer) == operator:
+            if around.op(around.producer(_behind_identities(around, tensor))) == operator:
                 yield Place(node, tensor, node)
 
     return found
 
 
-def _itself(around: Around[Any], node: int) -> Iterator[Place]:
+def _takes(around: Around[Any], node: int, tensor: Any) -> bool:
+    """Whether a node reads a tensor, also through Identities."""
+    return any(_behind_identities(around, each) == tensor for each in around.inputs_of(node))
+
+
+def _behind_identities(around: Around[Any], tensor: Any) -> Any:
+    """The tensor that Identities lead to: a session takes those out."""
+    producer = around.producer(tensor)
+    while producer is not None and around.op(producer) == "Identity":
+        tensor = around.inputs_of(producer)[0]
+        producer = around.producer(tensor)
+    return tensor
+
+
+def _taking(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
+    """The Concats that the node depends on: those that take the lost tensor first."""
+    concats = [each for each in around.above(node) if around.op(each) == "Concat"]
+    taking = [each for each in concats if _takes(around, each, lost)]
+    yield from (Place(each) for each in dict.fromkeys((*taking, *concats)))
+
+
+def _itself(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
     yield Place(node)
 
 
-def _joined(around: Around[Any], node: int) -> Iterator[Place]:
+def _joined(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
     """The outputs of Concats that the node reads."""
     for concat in around.above(node):
         if around.op(concat) == "Concat":
@@ -157,7 +176,15 @@ def _joined(around: Around[Any], node: int) -> Iterator[Place]:
                     yield Place(concat, output, node)
 
 
-def _joined_parts(around: Around[Any], node: int) -> Iterator[Place]:
+def _joined_from(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
+    """The outputs of Concats that the node reads: not those that have the lost tensor from another Concat."""
+    elsewhere = {place.node for place in _taking(around, node, lost) if _takes(around, place.node, lost)}
+    for place in _joined(around, node, lost):
+        if not elsewhere or place.node in elsewhere:
+            yield place
+
+
+def _joined_parts(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
     """The parts of Splits and Slices near the node that Concats take."""
     for cut in around.below(node):
         if around.op(cut) in ("Split", "Slice"):
@@ -167,7 +194,7 @@ def _joined_parts(around: Around[Any], node: int) -> Iterator[Place]:
                 )
 
 
-def _used_parts(around: Around[Any], node: int) -> Iterator[Place]:
+def _used_parts(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
     """The Splits and Slices with a single output in use, which one node reads: behind the node, and right before it."""
     before = [each for tensor in around.inputs_of(node) if (each := around.producer(tensor)) is not None]
     for cut in dict.fromkeys((*around.below(node), *before)):
@@ -178,7 +205,7 @@ def _used_parts(around: Around[Any], node: int) -> Iterator[Place]:
             yield Place(cut, used[0], around.readers_of(used[0])[0])
 
 
-def _leaving(around: Around[Any], node: int) -> Iterator[Place]:
+def _leaving(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
     """The outputs of the node that are outputs of the graph and are read."""
     for tensor in around.outputs_of(node):
         if tensor in around.exits and around.readers_of(tensor):
@@ -262,9 +289,10 @@ class Cure:
         """The change as an imperative, with the names of the gate's two operands."""
         return self.change.format(a=a, b=b)
 
-    def place(self, around: Around[Any], node: int, way: int) -> Place | None:
-        """The way-th nearest place to apply it against a fault of this node; None where it does not apply there."""
-        place = None if self.places is None else next(islice(self.places(around, node), way, None), None)
+    def place(self, around: Around[Any], node: int, way: int, lost: Any = None) -> Place | None:
+        """The way-th nearest place to apply it against a fault of this node, by which the tensor `lost` is lost; None
+        where it does not apply there."""
+        place = None if self.places is None else next(islice(self.places(around, node, lost), way, None), None)
         return place if place is not None and self.applies(around, place) else None
 
 
@@ -326,10 +354,10 @@ CURES: Final = (
         FaultKind.OVERWRITTEN,
         "move the elementwise operator in front of the Concat: Concat(g(v), g(y))",
         condition="g is in MOVABLE; v is no graph output made by a node that g is fused into",
-        places=_joined,
+        places=_joined_from,
         applies=_moves_over_join,
     ),
-    Cure("max-input", FaultKind.OVERWRITTEN, "put Max(v, v) in front of the Concat", places=_producers("Concat")),
+    Cure("max-input", FaultKind.OVERWRITTEN, "put Max(v, v) in front of the Concat", places=_taking),
     Cure("concat-output", FaultKind.OVERWRITTEN, "make the Concat's output a graph output, too", adds_output=True),
     Cure("second-reader", FaultKind.OVERWRITTEN, "give the Concat a second reader (ReduceSum)", adds_output=True),
     Cure("cut-and-join", FaultKind.OVERWRITTEN, "put two Slices and a Concat behind the Concat", places=_joined),
@@ -443,8 +471,8 @@ def ways(fault: FaultKind, directml: ReleaseLike) -> list[tuple[Cure, range]]:
     return [(cure, places) for places in (*single, *together) for cure in cures]
 
 
-def advised(fault: FaultKind, around: Around[Any], node: int, directml: ReleaseLike) -> Cure | None:
+def advised(fault: FaultKind, around: Around[Any], node: int, directml: ReleaseLike, lost: Any = None) -> Cure | None:
     """The first cure against a fault of a node that applies, else the first that is left to the reader; None where
-    there is none."""
-    found = (cure for cure, at in ways(fault, directml) if cure.place(around, node, at[0]) is not None)
+    there is none. `lost` is the tensor that is lost by it."""
+    found = (cure for cure, at in ways(fault, directml) if cure.place(around, node, at[0], lost) is not None)
     return next(found, None) or next((cure for cure in cures_of(fault, directml) if cure.places is None), None)

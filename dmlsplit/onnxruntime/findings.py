@@ -22,7 +22,16 @@ from dmlsplit.onnxruntime.graph_judging import GraphFault, forget_compiled, hidd
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules.graph import GRAPH_RULES
-from dmlsplit.rules.graph_faults import Affected, Fault, FaultKind, NodeName, TensorName, in_model, unknown
+from dmlsplit.rules.graph_faults import (
+    Affected,
+    Fault,
+    FaultKind,
+    NodeName,
+    TensorName,
+    in_model,
+    lost_tensor,
+    unknown,
+)
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.release_names import version_key
 from dmlsplit.targets.releases import Release
@@ -202,7 +211,7 @@ def _of_found(around: _InFused, found: GraphFault, runtime: Runtime, affected: t
         leave=set(names) <= graph.model_outputs,
         reader=None if part is None else around.name(part),
         affected=affected,
-        cure=advised(found.fault.kind, around, culprit, runtime.release),
+        cure=advised(found.fault.kind, around, culprit, runtime.release, around.lost(found.fault)),
     )
 
 
@@ -243,6 +252,11 @@ class _InFused(Around[Tensor]):
         """The model's name of a tensor."""
         node, index = tensor
         return self.graph.inputs[index] if node is None else self.graph.tensors[node][index]
+
+    def lost(self, fault: Fault) -> Tensor | None:
+        """The tensor of the graph that a fault loses."""
+        name = lost_tensor(fault)
+        return None if not isinstance(name, TensorName) else (-1 if name.node is None else name.node, name.number)
 
     def used_part(self, node: int) -> int | None:
         """The node that reads the one used part of what `node` computes, through a Split or Slice; None without one."""

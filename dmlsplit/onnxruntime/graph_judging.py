@@ -204,9 +204,13 @@ def _judged(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family
     except Unmodelled as reason:
         return _unknown(graph, str(reason))
     found: dict[Fault, list[int]] = {}
+    of_node: dict[tuple[FaultKind, object], Fault] = {}
     for i, wrong in enumerate(faults):
         if wrong is not None:
-            found.setdefault(wrong.fault, []).append(i)
+            fault = wrong.fault
+            if fault.kind is FaultKind.OVERWRITTEN:  # one for all tensors that a node overwrites
+                fault = of_node.setdefault((fault.kind, fault.node), fault)
+            found.setdefault(fault, []).append(i)
     outcomes: list[Correctness] = ["right" if wrong is None else "wrong" for wrong in faults]
     return JudgedGraph(
         True, tuple(outcomes), tuple([GraphFault(fault, tuple(outputs)) for fault, outputs in found.items()])
@@ -255,9 +259,8 @@ def _arising(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Famil
 
 def _made_by(tensor: Tensor) -> tuple[int, int] | None:
     """The node, and the output of it, that computes a tensor or the tensor that it copies; None for a graph input."""
-    while tensor.producer is not None and tensor.producer.number is None:
-        tensor = tensor.producer.operands[0].tensor
-    return None if tensor.producer is None or tensor.producer.number is None else (tensor.producer.number, tensor.index)
+    name = tensor.original.name
+    return None if name.node is None else (name.node, name.number)
 
 
 def _refused(graph: FusedGraph, found: GraphFault) -> JudgedGraph:

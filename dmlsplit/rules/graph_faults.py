@@ -181,7 +181,9 @@ Node: TypeAlias = int | NodeName | None
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault: its kind, the node that does it, and the tensors and numbers that its sentence is about, in order.
+    """One fault: its kind, the node that does it, and the tensors and numbers that it is about, in order.
+
+    Of OVERWRITTEN the tensor is the one that is lost.
 
     In a graph, nodes and tensors are indices; `named` gives the fault with the names of a model.
     """
@@ -217,6 +219,11 @@ class Fault:
     def without_buffer(self) -> Fault:
         """This fault without its buffer, whose number changes with the rest of the graph."""
         return replace(self, buffer="")
+
+
+def lost_tensor(fault: Fault) -> TensorName | str | None:
+    """The tensor that is overwritten; None for another fault."""
+    return fault.tensors[0] if fault.kind is FaultKind.OVERWRITTEN and fault.tensors else None
 
 
 def happens(fault: Fault) -> str:

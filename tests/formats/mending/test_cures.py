@@ -373,6 +373,28 @@ def test_every_cure_that_can_be_made_is_shown():
     assert CHANGES.keys() == ADVISED.keys() | FURTHER.keys() | {(FaultKind.GATE, "reshape-part")}
 
 
+IN_BOTH = (
+    # Floor would be in place on the inner Concat, too
+    "v = Tanh(x)  i = Concat<axis=1>(y, v)  j = Concat<axis=2>(i, i)  o = Floor(j)  p = Neg(v)",
+    # what is lost is read by the first Concat; the second one has another input that is shared
+    "v = Tanh(x)  w = Abs(y)  i = Concat<axis=1>(v, y)  j = Concat<axis=1>(i, w)  o = Sqrt(j)  p = Sub(v, w)",
+    # the second input is a copy of the first
+    "v = Tanh(x)  t = Transpose<perm=[1,0,2]>(v)  j = Concat<axis=0>(t, v)  o = Sqrt(j)  p = Neg(v)",
+)
+
+
+@pytest.mark.parametrize("body", IN_BOTH)
+def test_the_advised_cure_is_made_where_the_lost_tensor_is_joined(body):
+    wrong = text(f"(float[1,1,16] x, float[1,1,16] y) => (float[?,?,?] o, float[1,1,16] p) {{ {body} }}")
+    (finding,) = findings(session_model(wrong), find_runtime("1.24.4"))
+    assert finding.cure.name == "max-input"
+    written = front_end.legalize(wrong, onnxruntime="1.24.4")
+    assert {change.names for change in written.changes} == {("max-input",)}
+    mended = onnx.load_from_string(written.model)
+    assert run(mended) == run(wrong)
+    assert findings(session_model(mended), find_runtime("1.24.4")) == ()
+
+
 JOINED = "v = Abs(x)  w = Sigmoid(x)  i = Concat<axis=0>(x, v)  j = Concat<axis=0>(i, w)"
 NESTED = f"{JOINED}  o = Sqrt(j)  p = Neg(v)  q = Neg(w)"
 
