@@ -16,7 +16,7 @@ from dmlsplit.onnxruntime.expansion import Body, body_of
 from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
 from dmlsplit.onnxruntime.graph_judging import outcome_of
 from dmlsplit.onnxruntime.operator_traits import row_of
-from dmlsplit.onnxruntime.operators import ON_BOTH, Cell, asked, find_operator, is_on_dml, operator_of
+from dmlsplit.onnxruntime.operators import EXPANDED, ON_BOTH, Cell, asked, find_operator, is_on_dml, operator_of
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
 from dmlsplit.verdicts.model_placements import Failed, FusedSize, NodePlacement, Provider, SessionAnswer, Why
@@ -140,13 +140,15 @@ def _copies(graphs: Sequence[SessionGraph]) -> tuple[int, int] | None:
 
 
 def _steps(graph: SessionGraph) -> Iterator[_Step]:
-    """Yields the nodes of a graph behind all passes, and those that stand for one that is on both providers."""
+    """Yields the nodes of a graph behind all passes, and those that stand for one without a kernel."""
     for node in optimized(graph).nodes:
         cell = _cell(graph, node)
         inputs = [value if value.name and not graph.is_constant(value.name) else None for value in node.inputs]
         outputs = [value if value.name else None for value in node.outputs]
-        if cell in ON_BOTH and node.op_type == graph.nodes[node.index].op_type:
+        body = None
+        if cell in EXPANDED and node.op_type == graph.nodes[node.index].op_type:
             body = graph.once(("body", node), partial(_body, graph, node))
+        if body is not None:
             yield from _in_place_of(graph, node, inputs, outputs, body)
         else:
             yield _step(node.op_type, _where(graph, node, cell), inputs, outputs)
@@ -200,12 +202,9 @@ def _in_place_of(
     node: Node,
     inputs: Sequence[Hashable | None],
     outputs: Sequence[Hashable | None],
-    body: Body | None,
+    body: Body,
 ) -> Iterator[_Step]:
-    """Yields the steps of a body in place of a node; one on an unknown provider where the body is not known."""
-    if body is None:
-        yield _step(node.op_type, Provider.UNKNOWN, inputs, outputs)
-        return
+    """Yields the steps of a body in place of a node."""
     tensors: dict[str, Hashable | None] = dict(zip(body.inputs, inputs, strict=False))
     tensors |= {name: value for name, value in zip(body.outputs, outputs, strict=False) if value is not None}
     tensors[""] = None

@@ -319,6 +319,11 @@ STANDING_FOR = {
             y = GroupNormalization<num_groups=2>(x, s, b) }""",
         (0, 0),
     ),
+    "CastLike, whose second input nothing reads": (
+        23,
+        "(float[2] x, float16[2] z) => (float16[2] y, float16[2] r) { r = Relu(z) b = Abs(x) y = CastLike(b, z) }",
+        (1, 0),
+    ),
     "LeakyRelu": (17, "(double[2,3] x) => (double[2,3] y) { y = LeakyRelu(x) }", (2, 3)),
     "PRelu": (17, "(double[2,3] x, double[2,3] w) => (double[2,3] y) { y = PRelu(x, w) }", (1, 3)),
     "NegativeLogLikelihoodLoss": (

@@ -43,12 +43,12 @@ def test_recorded_placements():
     assert wrong == []
     assert found["nodes"] > 14_000
     assert found["unknown"] <= 0.01 * found["nodes"]
-    assert found["folded"] <= 0.01 * found["nodes"]
+    assert found["folded"] <= 0.002 * found["nodes"]
     assert found["session"] >= 0.99 * found["models"]
     assert found["named"] > 0
     assert found["failing"] == found["named"]
     assert found["capture"] >= 0.99 * found["models"]
-    assert found["copies"] >= 0.91 * found["created"]
+    assert found["copies"] >= 0.99 * found["created"]
 
 
 def _compared(session, version, answer, found):
