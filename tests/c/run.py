@@ -11,8 +11,8 @@
               for DirectML.h, without it, by gcc and clang from C99 to C++20
     cpp       test_hpp.cpp, which uses dmlsplit.hpp, as C++17 and C++20, under the sanitizers, without exceptions
     switches  test_execute.c with the instruction sets left out, by DMLSPLIT_NO_..., test_profile.c without measuring,
-              test_verdict.c without integers of 128 bits, test_kernels.c (and its bound of the stack) without
-              optimisation; the core compiled for i386 without SSE, and as on macOS
+              test_kernels.c (and its bound of the stack) without optimisation; the core compiled for i386 without SSE,
+              and as on macOS
     kernels   every kernel compiled at -O2, as the documentation says, is what -O3 makes of it, byte by byte; and all
               that streams copies on x86 fetches pages (gcc drops prefetches that it thinks have no effect)
     example   examples/c/*.c from the headers and csrc alone, with no flag but the include path
@@ -231,11 +231,6 @@ def switch_tests(_, folder):
         flags = [*mode.flags, TESTING, "-DDMLSPLIT_MEASURE=0"]
         run_built(mode, compile_program(mode, flags, HERE / "test_profile.c", folder))
 
-    def narrow():
-        mode = MODES["plain"]
-        flags = [*mode.flags, TESTING, "-U__SIZEOF_INT128__"]
-        run_built(mode, compile_program(mode, flags, HERE / "test_verdict.c", folder))
-
     def bare_i386():
         """The system's headers may be those of 64 bits only: what they lack is empty."""
         (folder / "gnu").mkdir()
@@ -272,7 +267,6 @@ def switch_tests(_, folder):
         flags = [*mode.flags, TESTING, "-DFEW_CASES"]
         return run_built(mode, compile_program(mode, flags, HERE / "test_kernels.c", folder))
 
-    yield "without integers of 128 bits", narrow
     yield "without optimisation", unoptimised
     if platform.machine() in ("x86_64", "AMD64"):
         yield "i386 without SSE", bare_i386

@@ -223,7 +223,7 @@ def confirm(library, case, world, in_python):
     roles = ROLES[case.kind]
     prefix = roles.whole if case.is_whole else f"{roles.parts}[0]"
     for (rule, path), formula in in_python.items():
-        if rule == "tensor/output-elements-overlap" or case.unreadable:
+        if rule == "tensor/output-elements-overlap":  # the search's answer is not the solver's
             continue
         values = world.witness(formula)
         if values is None:
@@ -233,9 +233,8 @@ def confirm(library, case, world, in_python):
         by = case.target.release or case.target.feature_level
         found = {(d.rule, str(d.location)) for d in evaluate(desc, case.target).diagnostics}
         assert (rule, f"{prefix}.{path}" if path else prefix) in found, (rule, path, values)
-        if case.rank is not None:  # C would read so many sizes
-            _, disagreeing = verdicts_in_c.disagreements(library, [desc], [by])
-            assert disagreeing == []
+        _, disagreeing = verdicts_in_c.disagreements(library, [desc], [by])
+        assert disagreeing == []
     return missing
 
 
@@ -260,7 +259,7 @@ def test_of_one_tensor(program, library, monkeypatch, number, ranks, types):
             world, in_python, found = compare_tensor(program, case, row, monkeypatch)
             assert found == [], str(case)
             compared += len(in_python)
-            if case.data_type == 8 and case.rank != 4:
+            if case.data_type == 8 and case.rank in (1, 2, 3):
                 assert confirm(library, case, world, in_python) == [], str(case)
     assert compared > 100
 
@@ -482,10 +481,10 @@ def key_of(world, numbers):
 
 def test_integers_of_128_bits_are_not_used(texts, tmp_path):
     """So compilers that have none, MSVC among them, are given the lines that are lifted here."""
+    assert not [path for path in (ROOT / "csrc").rglob("*.[ch]") if "int128" in path.read_text("utf-8").lower()]
     for name, text in texts.items():
         folders = [ROOT / "include", ROOT / "csrc"]
         assert preprocessed(ROOT / "csrc" / name, folders, tmp_path, "-U__SIZEOF_INT128__") == text
-        assert "int128" not in text
 
 
 # ---- The proofs find what is wrong
