@@ -10,6 +10,43 @@
 /* What a copy may take: much more than any descriptor that is meant. */
 #define MOST_BYTES ((size_t)256 << 20)
 
+/* Pages that this thread found to be readable. */
+enum { PAGE = 4096, PAGES = 16 };       /* at most the size of a page, on any system */
+
+static LAYER_THREAD struct {
+    uintptr_t pages[PAGES];
+    uint32_t count;
+} readable;
+
+void layer_forget(void)
+{
+    readable.count = 0;
+}
+
+static bool is_readable(uintptr_t page)
+{
+    for (uint32_t i = 0; i < readable.count; i++)
+        if (readable.pages[i] == page)
+            return true;
+    if (page == 0 || !layer_is_readable((const void *)(page * PAGE)))
+        return false;
+    readable.pages[readable.count < PAGES ? readable.count++ : page % PAGES] = page;
+    return true;
+}
+
+bool layer_read(const void *from, void *to, size_t bytes)
+{
+    const uintptr_t first = (uintptr_t)from / PAGE;
+    const uintptr_t last = bytes == 0 ? first : ((uintptr_t)from + bytes - 1) / PAGE;
+    if (last < first)
+        return false;
+    for (uintptr_t page = first; page <= last; page++)
+        if (!is_readable(page))
+            return false;
+    memcpy(to, from, bytes);
+    return true;
+}
+
 typedef struct layer_block {
     struct layer_block *next;
     uint64_t bytes[];

@@ -9,6 +9,11 @@
 
 #include <stdbool.h>
 
+/* Copies memory; false, and perhaps a part of it, where some of it cannot be read. What was found to be readable is taken to be so until the thread
+ * calls layer_forget: for the time of one call of the program. */
+bool layer_read(const void *from, void *to, size_t bytes);
+void layer_forget(void);
+
 typedef struct layer_copy {
     DML_OPERATOR_DESC desc;
     bool whole;                         /* everything was there, and no count too large to be meant; otherwise what is missing is NULL */

@@ -198,8 +198,8 @@ static void add_operators(layer_call *call, uint32_t count, void *const *operato
 static HRESULT device_CreateOperatorInitializer(void *self, uint32_t count, void *const *operators, const guid *iid, void **object)
 {
     layer_object *const device = self;
-    void **const real = real_array(operators, count);
     layer_call call = begin("CreateOperatorInitializer", device);
+    void **const real = real_array(operators, count);
     add_operators(&call, count, operators);
     layer_submit(&call);
     const HRESULT result =
@@ -257,6 +257,7 @@ static HRESULT device_CreateBindingTable(void *self, const binding_table_desc *d
 static HRESULT device_Evict(void *self, uint32_t count, void *const *objects)
 {
     void *const device = layer_real(self);
+    layer_forget();
     void **const real = real_array(objects, count);
     const HRESULT result = FUNCTIONS(device, device)->Evict(device, count, real != NULL ? real : objects);
     free(real);
@@ -266,6 +267,7 @@ static HRESULT device_Evict(void *self, uint32_t count, void *const *objects)
 static HRESULT device_MakeResident(void *self, uint32_t count, void *const *objects)
 {
     void *const device = layer_real(self);
+    layer_forget();
     void **const real = real_array(objects, count);
     const HRESULT result = FUNCTIONS(device, device)->MakeResident(device, count, real != NULL ? real : objects);
     free(real);
@@ -323,8 +325,8 @@ static void add_graph(layer_call *call, const layer_graph *graph)
 static HRESULT device_CompileGraph(void *self, const DML_GRAPH_DESC *desc, uint32_t flags, const guid *iid, void **object)
 {
     layer_object *const device = self;
-    layer_graph *const graph = layer_copy_graph(desc);
     layer_call call = begin("CompileGraph", device);
+    layer_graph *const graph = layer_copy_graph(desc);
     layer_key_number(&call, "Flags", flags);
     if (graph != NULL && layer_writes())
         add_graph(&call, graph);
@@ -363,8 +365,8 @@ static binding_properties get_binding_properties(void *self)
 static HRESULT initializer_Reset(void *self, uint32_t count, void *const *operators)
 {
     layer_object *const initializer = self;
-    void **const real = real_array(operators, count);
     layer_call call = begin("IDMLOperatorInitializer::Reset", initializer);
+    void **const real = real_array(operators, count);
     layer_key_number(&call, "Initializer", initializer->number);
     add_operators(&call, count, operators);
     layer_submit(&call);
@@ -542,11 +544,7 @@ typedef HRESULT (*create_device1)(void *, uint32_t, uint32_t, const guid *, void
 #define MODULE_NOT_FOUND ((HRESULT)0x8007007Eu)     /* HRESULT_FROM_WIN32(ERROR_MOD_NOT_FOUND) */
 
 /* The real library's function. Where its DMLCreateDevice calls DMLCreateDevice1 by name, that is the layer's: `inside` keeps such a call apart. */
-#if defined(_MSC_VER)
-static __declspec(thread) int inside;
-#else
-static _Thread_local int inside;
-#endif
+static LAYER_THREAD int inside;
 
 static HRESULT real_create(void *d3d12, uint32_t flags, const uint32_t *level, const guid *iid, void **device)
 {

@@ -198,6 +198,7 @@ static void write_line(layer_text *line)
 layer_call layer_begin(const char *name, uint64_t device)
 {
     layer_call call = {.name = name, .number = layer_next_number()};
+    layer_forget();
     if (layer_writes()) {
         layer_add(&call.line, "{\"Call\": \"");
         layer_add(&call.line, name);

@@ -14,8 +14,15 @@ void *layer_function_of_program(const char *name);
 /* The value of an environment variable in UTF-8, to be freed; NULL where it is not set or empty. */
 char *layer_variable(const char *name);
 
-/* Copies memory of this process, whether it can be read or not; false where some of it cannot. */
-bool layer_read(const void *from, void *to, size_t bytes);
+/* Whether a byte of this process's memory can be read. */
+bool layer_is_readable(const void *byte);
+
+/* Before a variable that each thread has one of. */
+#if defined(_MSC_VER)
+#define LAYER_THREAD __declspec(thread)
+#else
+#define LAYER_THREAD _Thread_local
+#endif
 
 /* One lock for the whole layer; it is not taken twice. */
 void layer_lock(void);

@@ -31,15 +31,15 @@ char *layer_variable(const char *name)
     return value == NULL || *value == '\0' ? NULL : strdup(value);
 }
 
-bool layer_read(const void *from, void *to, size_t bytes)
+bool layer_is_readable(const void *byte)
 {
-    const struct iovec here = {to, bytes}, there = {(void *)(uintptr_t)from, bytes};
-    const ssize_t count = process_vm_readv(getpid(), &here, 1, &there, 1, 0);
-    if (count < 0 && (errno == ENOSYS || errno == EPERM)) {
-        memcpy(to, from, bytes);        /* a sandbox forbids the call */
-        return true;
-    }
-    return count >= 0 && (size_t)count == bytes;
+    char copy;
+    const struct iovec here = {&copy, 1}, there = {(void *)(uintptr_t)byte, 1};
+    const int before = errno;
+    const ssize_t count = process_vm_readv((pid_t)layer_process(), &here, 1, &there, 1, 0);
+    const bool readable = count == 1 || (count < 0 && (errno == ENOSYS || errno == EPERM));     /* a sandbox may forbid the call */
+    errno = before;
+    return readable;
 }
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -72,14 +72,39 @@ uint64_t layer_nanoseconds(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-uint64_t layer_thread(void)
+/* The numbers are asked for once, and again after a fork. */
+static uint64_t process;
+
+static void forget_process(void)
 {
-    return (uint64_t)syscall(SYS_gettid);
+    __atomic_store_n(&process, 0, __ATOMIC_RELAXED);
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, forget_process);
 }
 
 uint64_t layer_process(void)
 {
-    return (uint64_t)getpid();
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    uint64_t found = __atomic_load_n(&process, __ATOMIC_RELAXED);
+    if (found == 0) {
+        found = (uint64_t)getpid();
+        (void)pthread_once(&once, watch_forks);
+        __atomic_store_n(&process, found, __ATOMIC_RELAXED);
+    }
+    return found;
+}
+
+uint64_t layer_thread(void)
+{
+    static LAYER_THREAD uint64_t thread, of_process;
+    if (of_process != layer_process()) {
+        of_process = layer_process();
+        thread = (uint64_t)syscall(SYS_gettid);
+    }
+    return thread;
 }
 
 struct layer_file {

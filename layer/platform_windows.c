@@ -73,10 +73,14 @@ char *layer_variable(const char *name)
     return text;
 }
 
-bool layer_read(const void *from, void *to, size_t bytes)
+bool layer_is_readable(const void *byte)
 {
+    char copy;
     SIZE_T count = 0;
-    return ReadProcessMemory(GetCurrentProcess(), from, to, bytes, &count) != 0 && count == bytes;
+    const DWORD before = GetLastError();
+    const bool readable = ReadProcessMemory(GetCurrentProcess(), byte, &copy, 1, &count) != 0 && count == 1;
+    SetLastError(before);
+    return readable;
 }
 
 static SRWLOCK mutex = SRWLOCK_INIT;

@@ -118,6 +118,14 @@ int main(int, char** argv) {
     std::printf("a second device is %s\n", another == device ? "the same" : "another");
     another->Release();
 
+    using CreateDevice = HResult (*)(Unknown*, std::uint32_t, const Guid&, void**);
+    void* older = nullptr;
+    const auto create = reinterpret_cast<CreateDevice>(libraryFunction(argv[1], "DMLCreateDevice"));
+    std::printf("DMLCreateDevice: %08x", static_cast<unsigned>(create(d3d12, 0, iidDmlDevice, &older)));
+    std::printf(", references %u", references(static_cast<Unknown*>(older)));
+    std::printf(", released %u", static_cast<Unknown*>(older)->Release());
+    std::printf(", by nobody's interface %08x\n", static_cast<unsigned>(create(d3d12, 0, iidNobody, &older)));
+
     Identity identity;
     void *op = nullptr, *compiled = nullptr, *initializer = nullptr, *recorder = nullptr, *table = nullptr;
     void* none = &none;

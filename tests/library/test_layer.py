@@ -21,9 +21,9 @@ from dmlsplit.formats.graph_json import loads as load_graph
 from dmlsplit.library import harness as harnesses
 from dmlsplit.library import layer
 from dmlsplit.library.asking import graph_steps
-from dmlsplit.library.catalogue import LINUX, WINDOWS
+from dmlsplit.library.catalogue import LINUX, WINDOWS, find_build
 from dmlsplit.library.errors import Unavailable
-from dmlsplit.library.fetching import added
+from dmlsplit.library.fetching import added, is_added
 from dmlsplit.library.harness import harness
 from dmlsplit.library.image import image
 from dmlsplit.library.process import CRASH, Library
@@ -210,46 +210,59 @@ def test_messages_go_where_they_are_sent(linux):
     assert absent == "dmlsplit: DMLSPLIT_LAYER_FILE=/no/such/folder/file: the file cannot be written\n"
 
 
-def test_objects_are_those_of_the_real_library(newest, linux, tmp_path):
-    """Identity, references, private data and devices of all objects; threads; and a callback that gets the lines."""
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory):
+    """The program layer_objects."""
     compiler = shutil.which("c++")
     if compiler is None:
         pytest.skip("no c++ on the path")
+    includes = [f"-I{folder}" for folder in (harnesses.SOURCES, harnesses.c_library() / "include")]
     sources = ("device", "library", "objects", "recording", "messages", "platform_linux")
-    command = [
-        compiler,
-        "-std=c++17",
-        "-O0",
-        "-rdynamic",
-        f"-I{harnesses.SOURCES}",
-        f"-I{harnesses.c_library() / 'include'}",
-    ]
-    command += [str(HERE / "layer_objects.cpp"), *(str(harnesses.SOURCES / f"{name}.cpp") for name in sources)]
-    binary = tmp_path / "objects"
-    subprocess.run([*command, "-ldl", "-pthread", "-o", str(binary)], check=True, timeout=300)
+    files = [HERE / "layer_objects.cpp", *(harnesses.SOURCES / f"{name}.cpp" for name in sources)]
+    binary = tmp_path_factory.mktemp("objects") / "objects"
+    command = [compiler, "-std=c++17", "-O0", "-rdynamic", *includes, *files, "-ldl", "-pthread", "-o", binary]
+    subprocess.run(command, check=True, timeout=300)
+    return binary
+
+
+@pytest.mark.parametrize("name", [None, "tensorflow-directml-1.15.8"])
+def test_objects_are_those_of_the_real_library(newest, objects, tmp_path, name):
+    """Identity, references, private data and devices of all objects; threads; a callback that gets the lines. In the
+    older build DMLCreateDevice calls DMLCreateDevice1 by its name, which is the layer's."""
+    build = newest if name is None else find_build(name)
+    if not is_added(build):
+        pytest.skip(f"dmlsplit library add {name} has not been run")
+    real = added(build) / "libdirectml.so"
+    folder = tmp_path / "layer"
+    folder.mkdir()
+    shutil.copy(real, folder)
+    layer_of(LINUX)
+    layer.install(folder)
 
     def run(library, environment):
         variables = {**os.environ, **harness(LINUX).environment, **SILENT, **environment}
-        done = subprocess.run([binary, library], env=variables, capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run([objects, library], env=variables, capture_output=True, text=True, timeout=60, check=True)
         assert done.stderr == ""
         return done.stdout
 
-    path = tmp_path / "calls.jsonl"
-    expected = run(added(newest) / "libdirectml.so", {})
-    assert run(linux, {"DMLSPLIT_LAYER_FILE": str(path)}) == expected
-    assert run(linux, {}) == expected
-    heard = {"DMLSPLIT_LAYER_CALLBACK": "on_layer", "LAYER_HEARD": str(tmp_path / "heard")}
-    assert run(linux, heard) == expected
-    for lines in (path, tmp_path / "heard"):
-        written = calls(line for line in lines.read_text("utf-8").splitlines() if line.startswith("{"))
-        created = [
-            call
-            for call, _ in written
-            if call["Call"] == "CreateOperator" and call["Thread"] != written[0][0]["Thread"]
-        ]
-        sizes = [tuple(call["Desc"]["InputTensor"]["Desc"]["Sizes"][2:]) for call in created]
+    file, heard = tmp_path / "calls.jsonl", tmp_path / "heard"
+    expected = run(real, {})
+    for environment in (
+        {},
+        {"DMLSPLIT_LAYER_FILE": str(file)},
+        {"DMLSPLIT_LAYER_CALLBACK": "on_layer", "LAYER_HEARD": str(heard)},
+    ):
+        assert run(folder / "libdirectml.so", environment) == expected
+    for path in (file, heard):
+        written = [call for call, _ in calls(line for line in path.read_text("utf-8").splitlines() if line[0] == "{")]
+        assert [call["Call"] for call in written if call["Call"].startswith("DMLCreate")] == CREATED
+        of_threads = [call for call in written if call["Thread"] != written[0]["Thread"]]
+        sizes = [tuple(call["Desc"]["InputTensor"]["Desc"]["Sizes"][2:]) for call in of_threads]
         assert sorted(sizes) == [(k, i) for k in range(1, 9) for i in range(1, 201)]
-        assert len({call["Thread"] for call in created}) == 8
+        assert len({call["Thread"] for call in of_threads}) == 8
+
+
+CREATED = ["DMLCreateDevice1", "DMLCreateDevice1", "DMLCreateDevice", "DMLCreateDevice"]
 
 
 def events_of(written):

@@ -193,15 +193,21 @@ def test_a_library_with_other_exports_is_left_alone(folder, tmp_path, monkeypatc
 
 
 @pytest.mark.slow
-def test_sources_compile_without_a_warning(tmp_path):
+@pytest.mark.parametrize("platform", [LINUX, WINDOWS], ids=["linux", "windows"])
+@pytest.mark.parametrize("zig", [False, True])
+def test_sources_compile_without_a_warning(platform, zig, tmp_path, monkeypatch):
+    if zig:
+        pytest.importorskip("ziglang")
+        monkeypatch.setenv("PATH", "")
+        monkeypatch.delenv("CC", raising=False)
+    try:
+        compiler = [*layer._compiler(layer.KINDS[platform.name]), "-Werror", "-Wpedantic"]
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    assert ("ziglang" in compiler) == zig
     root = next(path for path in layer.ROOTS if (path / "layer").is_dir())
-    for platform in (LINUX, WINDOWS):
-        try:
-            compiler = [*layer._compiler(layer.KINDS[platform.name]), "-Werror", "-Wpedantic"]
-        except Unavailable:
-            continue
-        folder = tmp_path / platform.name
-        folder.mkdir()
-        layer.compile_layer(platform, root, folder, compiler)
-        assert [path.name for path in folder.iterdir()] == [platform.library]
-        assert layer.MARK in (folder / platform.library).read_bytes()
+    layer.compile_layer(platform, root, tmp_path, compiler)
+    made = tmp_path / platform.library
+    assert list(tmp_path.iterdir()) == [made]
+    assert layer.MARK in made.read_bytes()
+    assert platform is LINUX or layer.exports(made.read_bytes()) == layer.EXPORTED
