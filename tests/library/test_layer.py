@@ -363,3 +363,16 @@ def test_onnxruntime_answers_as_without_the_layer(onnxruntime, windows, tmp_path
 
 
 NO_FUSION = {"ep.dml.disable_graph_fusion": "1"}
+
+
+def test_a_descriptor_that_ends_the_process_is_named_before_the_call(newest, linux, tmp_path):
+    """Where the release is named: the call has a line, and no return."""
+    whole = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (1, 1, 6, 2))
+    absent = dml.TensorDesc(dml.TensorType.BUFFER, None)
+    bad = dml.JoinOperatorDesc([whole, absent], whole, 2)
+    path = tmp_path / "calls.jsonl"
+    variables = {"DMLSPLIT_LAYER_DIRECTML": newest.name, "DMLSPLIT_LAYER_FILE": str(path)}
+    said = asked_directly(linux, [f"create {image(bad)}"], variables)
+    assert said.startswith("dmlsplit: CreateOperator does not return from this release: InputTensors[1]")
+    assert said.endswith("(join/crash)\n")
+    assert calls(path.read_text("utf-8").splitlines())[-1][1] is None
