@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dmlsplit.checking.front_ends import Given
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import complete_rule, judging_of, model_options, runtime_options
+from dmlsplit.cli._arguments import complete_rule, judging_of, known_rule_id, model_options, runtime_options
+from dmlsplit.reducing.classes import SESSION_FAILS
 from dmlsplit.system.atomic_files import note_input
 from dmlsplit.system.errors import InputError
 from dmlsplit.targets.session_options import options_of
@@ -93,6 +95,8 @@ def why(
     if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
         raise click.UsageError(f"{folder} is a file; a folder is written")
     words = None if command is None else _words(command)
+    if rule is not None and rule != SESSION_FAILS:
+        rule = known_rule_id(rule, "--rule")
     note_input(file, "the model")
     machine = None
     if runtime_json is not None:
@@ -119,6 +123,7 @@ def _reduced(file: str, target: Target, given: Given, may_be_right: bool, **aske
     from dmlsplit.reducing import reduce
     from dmlsplit.reducing.reduced import NothingWrongError
 
+    watched = _streams.person_reads(sys.stderr)
     assert target.runtime is not None
     try:
         with judging_of(file):
@@ -130,6 +135,7 @@ def _reduced(file: str, target: Target, given: Given, may_be_right: bool, **aske
                 free_dimensions=given.free_dimensions,
                 options=options_of(target),
                 allow_paths=given.allow_paths,
+                progress=_streams.complain if watched else lambda line: None,
                 **asked,
             )
     except NothingWrongError as error:

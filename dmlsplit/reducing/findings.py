@@ -15,6 +15,7 @@ from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx.protobuf import all_nodes
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.onnxruntime.model_nodes import read_session
+from dmlsplit.reducing.classes import SESSION_FAILS
 from dmlsplit.rules import RULES
 from dmlsplit.rules.onnxruntime import FAULTS
 from dmlsplit.system.errors import InputError, NotLoadedError
@@ -22,8 +23,6 @@ from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 from dmlsplit.verdicts.model_placements import SessionAnswer
 
-SESSION_FAILS: Final = "session-fails"
-"""The class of a session that is not made for a reason that has no rule."""
 _CONSEQUENCES: Final = frozenset(
     {
         *("onnxruntime/session-fails-elsewhere", "onnxruntime/context-unknown", "onnxruntime/sizes-unknown"),

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 import onnx
 
@@ -14,19 +13,17 @@ from dmlsplit.descriptors.diagnostics import SCHEMA, Severity
 from dmlsplit.descriptors.dims import Shape
 from dmlsplit.models.given import symbols_of
 from dmlsplit.onnxruntime.explaining import Explanation, explain
+from dmlsplit.reducing.classes import NEW, SESSION_FAILS
 from dmlsplit.reducing.commands import CommandCheck
 from dmlsplit.reducing.computed import Computed, by_directml, by_onnx, inputs_of
 from dmlsplit.reducing.cutting import node_count, with_shapes
-from dmlsplit.reducing.findings import SESSION_FAILS, Finding, Question, findings_of
+from dmlsplit.reducing.findings import Finding, Question, findings_of
 from dmlsplit.reducing.reduction import Check, Reducer, SameClass
 from dmlsplit.reducing.weights import Original, Seed, Source, filled, opened, seeds_for, tensors_of
 from dmlsplit.rules import RULES
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.runtime_versions import Runtime
-
-NEW: Final = "new"
-"""The class of what a command calls wrong, and nothing here explains."""
 
 
 class NothingWrongError(InputError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -18,14 +19,20 @@ from dmlsplit.system.errors import naming
 MODEL: Final = "model.onnx"
 SUMMARY: Final = "why.json"
 EXPLANATION: Final = "explain.json"
+_OURS: Final = re.compile(r"(inputs|onnx|directml)\.[0-9]+\.npy|explain\.(json|txt)")
+"""The files that not every reduction has."""
 
 
 def write(found: Reduction, folder: str, explained: str) -> list[str]:
     """Writes the model, its inputs and outputs as .npy files, a summary that names them, and what `explain` says of the
-    node at fault, in words (`explained`) and in JSON; returns the names of the files. Raises OSError."""
+    node at fault, in words (`explained`) and in JSON; returns the names of the files. Those of another reduction there
+    are removed. Raises OSError."""
     contents = dict(_contents(found, explained))
     with atomic_files() as files, naming(folder):
         files.make_folder(folder)
+        for name in filter(_OURS.fullmatch, os.listdir(folder)):
+            if name not in contents:  # of another reduction
+                files.discard(os.path.join(folder, name))
         for name, parts in contents.items():
             path = os.path.join(folder, name)
             with naming(path), open(files.create(path), "wb") as stream:

@@ -55,6 +55,14 @@ def test_the_same_command_gives_the_same_bytes(cli, glu, tmp_path):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
+def test_what_another_reduction_left_is_removed(cli, glu, tmp_path):
+    onnx.save(text("(float[6,6] x) => (float o) { y = Exp(x)  o = Det(y) }"), tmp_path / "m.onnx")
+    cli("why", "glu.onnx", "--onnxruntime", "1.24.4", "-o", "small")
+    (tmp_path / "small" / "notes.npy").write_bytes(b"mine")
+    cli("why", "m.onnx", "--rule", "placement/operator", "-o", "small")
+    assert set(os.listdir(tmp_path / "small")) == {*NAMES, "notes.npy"} - {"directml.0.npy"}
+
+
 def test_json(cli, glu):
     status, out, _ = cli("why", "glu.onnx", "--onnxruntime", "1.24.4", "--format", "json")
     said = json.loads(out)
