@@ -22,7 +22,7 @@ REFERENCE = peers.Peer("onnx")
 MOST_NOT_LOADED = 0.01
 """By OpenVINO, of all: it compiles neither some Splits behind casts of booleans nor some empty constants."""
 COUNT = 60
-SOME = 400
+SOME = 150
 MANY = 2000
 
 

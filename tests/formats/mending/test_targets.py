@@ -131,6 +131,14 @@ def test_what_is_written_is_taken(folder, made, target):
 
 @pytest.mark.slow
 @given(models(), st.sampled_from(TARGETS))
+@settings(max_examples=150)
+def test_more_that_is_written_is_taken(folder, made, target):
+    check_property(folder, made, target)
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+@given(models(), st.sampled_from(TARGETS))
 @settings(max_examples=600)
 def test_much_that_is_written_is_taken(folder, made, target):
     check_property(folder, made, target)
