@@ -83,7 +83,7 @@ def read_entries(file: str, given: Given | None = None) -> Iterator[Entry]:
 def entries_of(file: str, model: ModelNodes) -> Iterator[Entry]:
     """The entries of a model that was read from `file`."""
     for index, item in enumerate(model.items):
-        yield replace(_entry(file, index, item), of_nodes=model.of_nodes, session=model.session)
+        yield _entry(file, index, item, model)
     if not model.items:
         note = RULES["input/no-split"].diagnostic(Location(), "there is no Split and no Concat")
         yield Entry(file, -1, None, None, None, (note,), _place_of(()), session=model.session)
@@ -103,13 +103,15 @@ def _read(file: str, given: Given) -> ModelNodes:
     )
 
 
-def _entry(file: str, index: int, node: SplitNode | JoinNode | OtherNode) -> Entry:
+def _entry(file: str, index: int, node: SplitNode | JoinNode | OtherNode, model: ModelNodes) -> Entry:
     from dmlsplit.formats.nodes import OtherNode
 
+    known: Any = {"of_nodes": model.of_nodes, "session": model.session}
     if isinstance(node, OtherNode):
-        return Entry(file, index, node.name or None, None, None, (node.diagnostic,), _place_of([node.diagnostic]))
-    descriptor = node.descriptor_if_any()
-    return Entry(file, index, node.name or node.path, descriptor, None, (), _place_of(node.report.diagnostics), node)
+        place = _place_of([node.diagnostic])
+        return Entry(file, index, node.name or None, None, None, (node.diagnostic,), place, **known)
+    name, place = node.name or node.path, _place_of(node.report.diagnostics)
+    return Entry(file, index, name, node.descriptor_if_any(), None, (), place, node, **known)
 
 
 def _place_of(diagnostics: Sequence[Diagnostic]) -> Any:

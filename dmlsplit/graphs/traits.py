@@ -82,6 +82,10 @@ class GraphTraits:
     needs_all_outputs: bool = False
     """A graph output that no edge reaches ends the process in CompileGraph."""
 
+    def __hash__(self) -> int:
+        # They are in the keys of caches that every graph asks, and there are few of them: some fields are enough.
+        return hash((self.splits_are_slices, self.slices_are_views, self.vector_reads, self.narrow_ranks))
+
 
 _NEW: Final = GraphTraits()
 _CHAINS: Final = replace(_NEW, fusion=Fusion.CHAIN)

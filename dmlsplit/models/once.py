@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from google.protobuf.message import DecodeError, EncodeError
 
 from dmlsplit.system.errors import InputError
 
 T = TypeVar("T")
+_NOT_MADE: Final[Any] = object()
 
 
 class Once:
@@ -17,18 +18,20 @@ class Once:
 
     def __init__(self) -> None:
         self._made: dict[object, Any] = {}
+        self._failed: dict[object, InputError] = {}
 
     def __call__(self, key: object, make: Callable[[], T]) -> T:
         """The value of `make()`, called the first time only. Raises the InputError that it raised, and InputError
         for graphs nested too deeply."""
-        if key not in self._made:
+        found: T = self._made.get(key, _NOT_MADE)  # hashed once: that takes longer than all else here
+        if found is not _NOT_MADE:
+            return found
+        if key not in self._failed:
             try:
-                self._made[key] = make()
+                found = self._made[key] = make()
+                return found
             except InputError as error:
-                self._made[key] = error
+                self._failed[key] = error
             except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages
-                self._made[key] = InputError("its graphs are nested too deeply")
-        found: T | InputError = self._made[key]
-        if isinstance(found, InputError):
-            raise found.with_traceback(None)
-        return found
+                self._failed[key] = InputError("its graphs are nested too deeply")
+        raise self._failed[key].with_traceback(None)

@@ -107,7 +107,7 @@ def _places(graphs: Sequence[SessionGraph]) -> list[Place]:
 def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> list[tuple[NodeOnRuntime, Place]]:
     """The answers of one graph with their places. `place` is the graph's; whatever else fails the session is
     appended to `failures`."""
-    options = replace(graph.options, graph_fusion=graph.fuses)
+    options = graph.options if graph.fuses == graph.options.graph_fusion else replace(graph.options, graph_fusion=False)
     facts = facts_in(graph)
     graphs = session_graphs(graph)
     places = graph.once(("places", graphs), lambda: _places_in(graph, graphs, place))

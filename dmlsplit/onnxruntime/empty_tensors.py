@@ -90,7 +90,8 @@ def empty_parts(graph: SessionGraph, options: SessionOptions) -> Iterator[tuple[
     """Yields the Splits on DirectML of which some parts have elements and others have none, in a session with these
     options."""
     facts = facts_in(graph)
-    options = replace(options, graph_fusion=options.graph_fusion and graph.fuses)
+    if options.graph_fusion and not graph.fuses:
+        options = replace(options, graph_fusion=False)
     for node in graph.order:
         if node.op_type != "Split" or node.index not in facts:
             continue

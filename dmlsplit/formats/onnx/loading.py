@@ -144,22 +144,22 @@ def _check_names(model: onnx.ModelProto) -> None:
     graphs = -1  # the model's own
     while todo:
         message = todo.pop()
-        if isinstance(message, onnx.GraphProto):
+        own = type(message)
+        if own is onnx.GraphProto:
             graphs += 1
             if graphs > MAX_GRAPHS:
                 raise LimitError(Limit.ONNX_GRAPHS, MAX_GRAPHS)
-        elif isinstance(message, onnx.TensorShapeProto):
+        elif own is onnx.TensorShapeProto:
             check_rank(len(message.dim))
-        elif isinstance(message, onnx.TensorProto):
+        elif own is onnx.TensorProto:
             check_rank(len(message.dims))
         for descriptor, value in message.ListFields():
+            kind = descriptor.type
             if descriptor.name in _UNUSED:
                 message.ClearField(descriptor.name)
-            elif isinstance(value, Message):
-                todo.append(value)
-            elif descriptor.type == FieldDescriptor.TYPE_MESSAGE:
-                todo += value
-            elif descriptor.type == FieldDescriptor.TYPE_STRING:
+            elif kind == FieldDescriptor.TYPE_MESSAGE:
+                todo += (value,) if isinstance(value, Message) else value
+            elif kind == FieldDescriptor.TYPE_STRING:
                 names = (value,) if isinstance(value, (str, bytes)) else value
                 for name in names:
                     if len(name) > MAX_NAME:
