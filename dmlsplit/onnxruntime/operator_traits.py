@@ -109,6 +109,8 @@ FUSED_ADD: Final = "FusedAdd"
 """An Add or Sum with a fused activation."""
 RESHAPED_GEMM: Final = "ReshapedGemm"
 """A Gemm between two Reshapes, in place of a MatMul of more dimensions and an Add: it takes no activation."""
+FUSED_MATMUL: Final = "FusedMatMul"
+"""A MatMul with a factor, of com.microsoft: it takes no activation."""
 QUICK_GELU: Final = "QuickGelu"
 """The fused x * Sigmoid(x), of com.microsoft; DirectML gets two operators for it."""
 
@@ -277,6 +279,7 @@ _ROWS: Final = (
     _row("Where", 88, kind=Kind.WHOLE, broadcasts=True, transposable=True),
     _row("Xor", transposable=True),
     _row(FUSED_ADD, 89, followed=True),  # DML_OPERATOR_ELEMENT_WISE_ADD1
+    _row(FUSED_MATMUL, 54, kind=Kind.WHOLE),
     _row(QUICK_GELU, followed=True),
     _row(RESHAPED_GEMM, 54, kind=Kind.NOT_IN_PLACE),
 )

@@ -65,6 +65,11 @@ CHANGED = {
     "conv_fusion": (f"{IMAGE} {{ a = Conv(x, w) o = Mul(a, c) }}", "a", Fate.FUSED),
     "relu_clip_fusion": ("(float[2,6] x) => (float[2,6] o) { a = Relu(x) o = Clip(a) }", "a", Fate.FUSED),
     "function_expansion": ("(float[2,6] x) => (float[2,6] o) { a = Neg(x) o = HardSwish(a) }", "o", Fate.CHANGED),
+    "matmul_scale_fusion": (
+        "(float[2,6] x, float[6,6] w) => (float[2,6] o) <float k = {0.5}> { m = Mul(x, k) o = MatMul(m, w) }",
+        "m",
+        Fate.FUSED,
+    ),
     "quick_gelu_fusion": (f"{MATRIX} {{ s = Sigmoid(x) o = Mul(x, s) }}", "s", Fate.FUSED),
     "dml_operator_fusion": (f"{MATRIX} {{ a = Add(x, y) o = Relu(a) }}", "a", Fate.FUSED),
 }

@@ -24,6 +24,7 @@ from dmlsplit.onnxruntime.passes.gelu_fusion import gelu_fusion
 from dmlsplit.onnxruntime.passes.gemm_sum_fusion import gemm_sum_fusion
 from dmlsplit.onnxruntime.passes.identity_elimination import eliminate_identities
 from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
+from dmlsplit.onnxruntime.passes.matmul_scale_fusion import matmul_scale_fusion
 from dmlsplit.onnxruntime.passes.quick_gelu_fusion import quick_gelu_fusion
 from dmlsplit.onnxruntime.passes.relu_clip_fusion import relu_clip_fusion
 from dmlsplit.onnxruntime.passes.reshape_fusion import reshape_fusion
@@ -59,6 +60,7 @@ PASSES: Final = (
     Pass(1, conv_fusion),
     Pass(1, relu_clip_fusion),
     Pass(0, function_expansion),
+    Pass(2, matmul_scale_fusion),
     Pass(2, quick_gelu_fusion),
     Pass(2, dml_operator_fusion),
 )

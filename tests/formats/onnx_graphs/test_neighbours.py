@@ -309,3 +309,13 @@ def test_the_order_of_concats_decides_in_which_one_a_repeated_tensor_lives(nodes
     session = session_model(text(f"{ends} {{ v = Sigmoid(x)  {nodes} }}"))
     found_here = findings(session, replace(find_runtime(VERSION), directml="1.10.1"))
     assert [each.fault.kind for each in found_here] == [FaultKind.REPEATED] * wrong
+
+
+@pytest.mark.parametrize(("behind", "expected"), [("MatMul(p, w)", RIGHT), ("Sin(p)", WRONG)])
+@pytest.mark.parametrize("outputs", ["", ", float[1,8,4,8] p"])
+def test_a_factor_of_a_matmul_is_not_in_place_on_a_concat(behind, outputs, expected):
+    """Executed: the number becomes a part of the MatMul, which reads the Concat itself."""
+    ends = f"(float[1,4,4,8] x, float[1,4,4,8] y, float[8,8] w) => (float[1,8,4,8] a, float[1,4,4,8] b{outputs})"
+    words = f"v = Tanh(x)  j = Concat<axis=1>(v, y)  p = Mul(j, k)  a = {behind}  b = Neg(v)"
+    faults = findings(session_model(text(f"{ends} <float[1] k = {{0.5}}> {{ {words} }}")), find_runtime(VERSION))
+    assert frozenset(each.fault.kind for each in faults) == expected
