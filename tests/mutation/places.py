@@ -196,6 +196,8 @@ PYTHON_ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
 }
 WORDING = {"summary", "explanation", "cure", "releases", "message"}
 """Arguments that are text for people."""
+EXAMPLES = {"bad", "good"}
+"""Arguments that are a rule's examples: tests, of which another may be as good."""
 
 
 def python_mutations(path: str, source: str) -> Iterator[Mutation]:
@@ -211,7 +213,9 @@ class _PythonPlaces:
         self.begins = [0, *itertools.accumulate(map(len, self.lines))]
 
     def walk(self, node: ast.AST) -> Iterator[Mutation]:
-        """Without annotations, text, and what only type checkers read."""
+        """Without annotations, text, examples, and what only type checkers read."""
+        if isinstance(node, ast.keyword) and node.arg in EXAMPLES:
+            return
         if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
             return
         if isinstance(node, ast.Assign) and any(ast.unparse(target) == "__all__" for target in node.targets):
@@ -307,7 +311,7 @@ class _PythonPlaces:
 
     def of_call(self, node: ast.Call) -> Iterator[Mutation]:
         for keyword in node.keywords:
-            if keyword.arg is not None and keyword.arg not in WORDING:
+            if keyword.arg is not None and keyword.arg not in WORDING | EXAMPLES:
                 begin, end = self.span(keyword)
                 after = re.match(r"\s*,\s*", self.source[end:])
                 yield self.made("argument dropped", begin, end + len(after[0]) if after else end, "")

@@ -8,8 +8,9 @@ quick ones first, then those of the Python package; for rules the tests of their
 works at a time, after all others of the machine. --only repeats some, by the numbers that were printed.
 
 Not counted, and replaced by others: what does not compile, or compiles to the same machine code, as code for other
-machines does; and what only decides how fast a copy is (SPEED), which is listed. Survivors are printed with what
-EXPLAINED says of them. Exit status 1 where fewer than 95 of 100 are caught.
+machines does; what only decides how fast a copy is (SPEED), which is listed; and what no test can tell from the
+original, as EXPLAINED says of each. Survivors are printed at the end. Exit status 1 where fewer than 95 of 100 are
+caught.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import os
 import random
 import re
 import resource
+import runpy
 import shlex
 import shutil
 import signal
@@ -29,11 +31,16 @@ import sysconfig
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from places import Mutation, c_mutations, python_mutations  # beside this file
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+from places import Mutation, c_mutations, python_mutations  # noqa: E402 (beside this file)
 
 ROOT = Path(__file__).resolve().parents[2]
 CC = shlex.split(os.environ.get("CC", "cc"))
@@ -56,21 +63,42 @@ EXPLAINED = {
 }
 """File, line, what was there and what became of it -> why no test can tell the two apart."""
 
-C_TESTS = ["fold", "overlap", "verdict", "directml", "plan", "profile", "failures", "kernels-few", "execute", "threads"]
-C_TESTS_LAST = ["slices", "kernels"]
-PYTHON_TESTS_OF_C = [
+C_TESTS = (
+    "fold",
+    "overlap",
+    "verdict",
+    "directml",
+    "capture",
+    "plan",
+    "profile",
+    "failures",
+    "kernels-few",
+    "execute",
+    "threads",
+    "slices",
+    "kernels",
+)
+PYTHON_TESTS_OF_C = (
+    "tests/test_capture.py",
     "tests/test_c_verdict.py",
-    "tests/test_native.py",
-    "tests/test_threads.py",
-    "tests/test_execution.py",
-    "tests/test_recorded_executions.py",
-    "tests/test_geometry.py",
-]
-VERDICT = ("csrc/dms_verdict*", "csrc/dms_targets.inc", "csrc/dms_directml.c")
-"""Nothing else of the core calls these."""
+    "tests/test_native.py tests/test_geometry.py tests/test_recorded_executions.py",
+    "tests/test_execution.py tests/test_threads.py",
+)
+TESTS_OF = {
+    "csrc/dms_verdict*": {"verdict", "directml", "failures", "tests/test_c_verdict.py"},
+    "csrc/dms_targets.inc": {"verdict", "tests/test_c_verdict.py"},
+    "csrc/dms_directml.c": {"directml", "failures", "tests/test_c_verdict.py"},
+    "csrc/dms_capture.c": {"capture", "tests/test_capture.py"},
+    "csrc/dms_members.*": {"capture", "tests/test_capture.py"},
+}
+"""What nothing else of the core calls, and its tests. All else is for all tests."""
 
 RULES_FIRST = {
     "any_operator": ["tests/rules/test_any_operator.py"],
+    "_any_operator": ["tests/rules/test_any_operator.py"],
+    "_operator_ends": ["tests/rules/test_any_operator.py"],
+    "_windows": ["tests/rules/test_any_operator.py"],
+    "_debug_layer": ["tests/test_reasons.py"],
     "crash": ["tests/rules/test_crash.py", "tests/rules/test_operator.py"],
     "binding": ["tests/rules/test_device_rules.py", "tests/test_binding.py", "tests/device"],
     "device": ["tests/rules/test_device_rules.py", "tests/device"],
@@ -93,7 +121,8 @@ RULES_THEN = [
     "tests/rules/test_registry.py",
     "tests/rules/test_nodes.py tests/formats/test_nodes.py tests/test_validation.py tests/test_feature_levels.py",
     "tests/rules/test_order.py tests/rules/test_crash.py tests/rules/test_operator.py tests/test_reasons.py",
-    "tests/test_documentation.py tests/test_c_verdict.py tests/test_recorded_verdicts.py",
+    "docs/generate.py",
+    "tests/test_c_verdict.py tests/test_recorded_verdicts.py",
     "tests/formats/test_onnx.py tests/formats/test_openvino.py tests/formats/test_joins.py tests/test_open_sizes.py",
     "tests/formats/test_onnx_limits.py tests/formats/test_openvino_concat.py tests/formats/test_onnx_runtime.py",
     "tests/onnxruntime/test_model_findings.py tests/onnxruntime/test_placements.py tests/conformance",
@@ -134,23 +163,32 @@ def run(command: list[str | Path], folder: Path, seconds: float, variables: dict
 
 
 class Tests:
-    """Programs by name, in the order in which they are tried; each is given several times what it took unchanged."""
+    """Programs by name, in the order in which they are tried; each is given several times what it took before."""
 
     def __init__(self) -> None:
         self.taken: dict[str, float] = {}
+        self.right: set[str] = set()
+        """Those that passed without any change."""
 
-    def fail(self, names: list[str], start: Callable[[str, float], None]) -> str | None:
+    def fail(self, names: Iterable[str], start: Callable[[str, float], None]) -> str | None:
         """The name of the first that fails, or None."""
         for name in names:
             before = time.monotonic()
             try:
                 start(name, max(20, 6 * self.taken[name]) if name in self.taken else 1200)
             except Ended:
-                if name not in self.taken:
-                    raise
                 return name
             self.taken.setdefault(name, time.monotonic() - before)
         return None
+
+    def pass_unchanged(self, names: Iterable[str], start: Callable[[str, float], None]) -> None:
+        for name in names:
+            if name not in self.right:
+                try:
+                    start(name, 1200)
+                except Ended as why:
+                    raise SystemExit(f"{name} fails without any change: {why}") from None
+                self.right.add(name)
 
 
 class CoreOfC:
@@ -179,14 +217,10 @@ class CoreOfC:
         for source in self.sources:
             self._compile(source, "testing")
             self._compile(source, "shipped")
-        for name in [*C_TESTS, *C_TESTS_LAST]:
+        for name in C_TESTS:
             self._compile_test(name)
         self._compile_extension()
-        try:
-            for path in VERDICT[0], "csrc/dms_slices.c":
-                self._failed(path)
-        except Ended as why:
-            raise SystemExit(f"a test fails without any change: {why}") from None
+        self.tests.pass_unchanged([*C_TESTS, *PYTHON_TESTS_OF_C], self._run)
 
     def judge(self, mutation: Mutation) -> str | None:
         """What caught it; None: nothing. Raises Ended where it says nothing: why."""
@@ -196,30 +230,28 @@ class CoreOfC:
         before = path.read_text()
         try:
             path.write_text(mutation.apply(before))
-            try:
-                for source in changed:
-                    self._compile(source, "shipped")
-            except Ended:
-                raise Ended("does not compile") from None
-            if all(place.read_bytes() == old for place, old in kept.items() if place.parent.name == "shipped"):
-                raise Ended("the same machine code")
-            try:
-                for source in changed:
-                    self._compile(source, "testing")
-            except Ended:
-                return "the compiler, for tests"
-            return self._failed(mutation.path)
+            self._compile_changed(changed, kept, "testing")
+            if (caught := self._failed(mutation.path, C_TESTS)) is not None:
+                return caught
+            self._compile_changed(changed, kept, "shipped")
+            return self._failed(mutation.path, PYTHON_TESTS_OF_C)
         finally:
             path.write_text(before)
             for place, old in kept.items():
                 place.write_bytes(old)
 
-    def _failed(self, path: str) -> str | None:
-        if any(fnmatch.fnmatch(path, pattern) for pattern in VERDICT):
-            names = ["verdict", "directml", "failures", *PYTHON_TESTS_OF_C[:2]]
-        else:
-            names = [*C_TESTS, *PYTHON_TESTS_OF_C[:2], *C_TESTS_LAST, *PYTHON_TESTS_OF_C[2:]]
-        return self.tests.fail(names, self._run)
+    def _compile_changed(self, changed: list[Path], kept: dict[Path, bytes], flavour: str) -> None:
+        try:
+            for source in changed:
+                self._compile(source, flavour)
+        except Ended:
+            raise Ended("do not compile") from None
+        if all(place.read_bytes() == old for place, old in kept.items() if place.parent.name == flavour):
+            raise Ended("give the same machine code")
+
+    def _failed(self, path: str, tests: tuple[str, ...]) -> str | None:
+        its = next((its for pattern, its in TESTS_OF.items() if fnmatch.fnmatch(path, pattern)), set(tests))
+        return self.tests.fail([test for test in tests if test in its], self._run)
 
     def _run(self, name: str, seconds: float) -> None:
         if name.startswith("tests/"):
@@ -228,7 +260,7 @@ class CoreOfC:
             return
         program = self.objects / name
         run([*CC, f"{program}.o", *self._all("testing"), "-pthread", "-o", program], self.tree, 120)
-        run([program], self.tree, seconds)
+        run([program, self._source(name)], self.tree, seconds)
 
     def _reads(self, source: Path) -> set[Path]:
         done = subprocess.run(
@@ -252,9 +284,14 @@ class CoreOfC:
 
     def _compile_test(self, name: str) -> None:
         few = ["-DFEW_CASES"] if name.endswith("-few") else []
-        source = self.tree / "tests" / "c" / f"test_{name.removesuffix('-few')}.c"
+        source = self._source(name)
         options = ["-std=c11", "-w", *TESTING, *few, "-I", "include", "-I", "csrc"]
         run([*CC, *options, "-c", source, "-o", self.objects / f"{name}.o"], self.tree, 300)
+
+    def _source(self, name: str) -> Path:
+        """Of a test, or of the program that is given a file that cannot be written to: its own source."""
+        prefix = "" if name == "capture" else "test_"
+        return self.tree / "tests" / "c" / f"{prefix}{name.removesuffix('-few')}.c"
 
     def _compile_extension(self) -> None:
         """The extension's own source, as cffi writes it."""
@@ -284,10 +321,12 @@ class RulesInPython:
 
     def mutations(self) -> Iterator[Mutation]:
         for path in sorted((self.tree / "dmlsplit" / "rules").rglob("*.py")):
+            if path.name == "_examples.py":
+                continue
             yield from python_mutations(str(path.relative_to(self.tree)), path.read_text("utf-8"))
 
     def prepare(self) -> None:
-        """Tests run unchanged when they are first wanted: most are seldom."""
+        """Tests run unchanged when they catch something for the first time: most are seldom wanted."""
 
     def judge(self, mutation: Mutation) -> str | None:
         path = self.tree / mutation.path
@@ -296,37 +335,83 @@ class RulesInPython:
         try:
             compiled = compile(after, path, "exec", dont_inherit=True, optimize=2)
         except SyntaxError:
-            raise Ended("no Python") from None
+            raise Ended("do not compile") from None
         if compiled == compile(before, path, "exec", dont_inherit=True, optimize=2):
-            raise Ended("the same bytecode")
+            raise Ended("give the same bytecode")
         module = Path(mutation.path).relative_to("dmlsplit/rules")
         first = RULES_FIRST.get(module.parts[0] if len(module.parts) > 1 else module.stem, [])
         try:
-            for test in dict.fromkeys([*first, *RULES_THEN]):
-                if test not in self.tests.taken:
-                    path.write_text(before, "utf-8")
-                    self._unchanged(test)
-                path.write_text(after, "utf-8")
-                if (caught := self.tests.fail([test], self._run)) is not None:
-                    return caught
-            return None
+            path.write_text(after, "utf-8")
+            caught = self.tests.fail(dict.fromkeys([*first, *RULES_THEN]), self._run)
         finally:
             path.write_text(before, "utf-8")
-
-    def _unchanged(self, test: str) -> None:
-        try:
-            self.tests.fail([test], self._run)
-        except Ended as why:
-            raise SystemExit(f"{test} fails without any change: {why}") from None
+        if caught is not None:
+            self.tests.pass_unchanged([caught], self._run)
+        return caught
 
     def _run(self, name: str, seconds: float) -> None:
         run_pytest(self.tree, name, seconds)
 
 
+IMPORTED_BY_TESTS = (
+    "cffi",
+    "click",
+    "hypothesis",
+    "jsonschema",
+    "ml_dtypes",
+    "numpy",
+    "onnx",
+    "pytest",
+    "rich.console",
+)
+"""Once, for all tests: it takes longer than most of them."""
+
+
 def run_pytest(tree: Path, names: str, seconds: float) -> None:
+    """Runs tests in a child of this process, which has imported what they need but for the package and themselves."""
+    for module in IMPORTED_BY_TESTS:
+        import_module(module)
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            status = _tests_in_child(tree, names.split())
+        finally:
+            os._exit(status)
+    end = time.monotonic() + seconds
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        if time.monotonic() > end:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise Ended(f"{names}: took longer than {seconds:.0f} s")
+        time.sleep(0.02)
+    if status != 0:
+        raise Ended(f"{names}: status {status}\n{(tree / 'said').read_text(errors='replace')[-2000:]}")
+
+
+def _tests_in_child(tree: Path, tests: list[str]) -> int:
     """Python's bytecode is not kept: a change within one second might not be seen."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
-    run([*command, *names.split()], tree, seconds, {"PYTHONPATH": str(tree)})
+    os.setsid()
+    os.chdir(tree)
+    with (tree / "said").open("w") as said:
+        os.dup2(said.fileno(), 1)
+        os.dup2(said.fileno(), 2)
+    sys.path[:] = [str(tree), *(path for path in sys.path if path not in (str(ROOT), str(HERE)))]
+    os.environ["PYTHONPATH"] = str(tree)
+    if not str(find_spec("dmlsplit").origin).startswith(str(tree)):  # type: ignore[union-attr]
+        raise ImportError("another dmlsplit comes before the copy")
+    if tests[0].endswith("generate.py"):
+        sys.argv = [tests[0], "--check"]
+        sys.path.insert(0, str(tree / "docs"))
+        try:
+            runpy.run_path(tests[0], run_name="__main__")
+        except SystemExit as ended:
+            return int(ended.code or 0)
+    return int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests]))
 
 
 def chosen(places: list[Mutation], seed: int) -> Iterator[Mutation]:
@@ -376,6 +461,11 @@ def mutate(name: str, code: CoreOfC | RulesInPython, seed: int, count: int, only
         except Ended as why:
             left_out[str(why)] += 1
             continue
+        why = explained(mutation, (code.tree / mutation.path).read_text("utf-8")) if by is None else None
+        if why is not None:
+            left_out["can be told by no test"] += 1
+            print(f"  {label} not counted, {why}: {mutation}", flush=True)
+            continue
         counted += 1
         if by is None:
             survivors.append((label, mutation))
@@ -386,8 +476,7 @@ def mutate(name: str, code: CoreOfC | RulesInPython, seed: int, count: int, only
     print(f"{name}: seed {seed}, {caught} of {counted} caught, in {(time.monotonic() - start) / 60:.0f} minutes")
     print("  not counted: " + (", ".join(f"{number} {why}" for why, number in left_out.items()) or "none"))
     for label, mutation in survivors:
-        why = explained(mutation, (code.tree / mutation.path).read_text("utf-8"))
-        print(f"  survived: {label} {mutation}: {why or 'not explained'}")
+        print(f"  survived: {label} {mutation}")
     return caught >= LEAST_CAUGHT * counted
 
 
