@@ -111,10 +111,18 @@ RULES_FIRST = {
     "onnxruntime": ["tests/onnxruntime/test_model_findings.py", "tests/onnxruntime/test_placements.py"],
     "placement": ["tests/onnxruntime/test_placements.py"],
     "whole_model": ["tests/onnxruntime/test_model_findings.py"],
-    "onnx": ["tests/rules/test_nodes.py", "tests/formats/test_nodes.py", "tests/formats/test_onnx.py"],
-    "openvino": ["tests/rules/test_nodes.py", "tests/formats/test_nodes.py", "tests/formats/test_openvino.py"],
-    "_concat": ["tests/rules/test_nodes.py", "tests/formats/test_openvino_concat.py"],
-    "_facts": ["tests/rules/test_nodes.py", "tests/formats/test_nodes.py"],
+    "onnx": [
+        "tests/rules/test_nodes.py tests/rules/test_pairs.py",
+        "tests/formats/test_nodes.py",
+        "tests/formats/test_onnx.py",
+    ],
+    "openvino": [
+        "tests/rules/test_nodes.py tests/rules/test_pairs.py",
+        "tests/formats/test_nodes.py",
+        "tests/formats/test_openvino.py",
+    ],
+    "_concat": ["tests/rules/test_nodes.py tests/rules/test_pairs.py", "tests/formats/test_openvino_concat.py"],
+    "_facts": ["tests/rules/test_nodes.py tests/rules/test_pairs.py", "tests/formats/test_nodes.py"],
 }
 """A module of dmlsplit/rules, or its folder -> the tests of its rules. All others follow."""
 RULES_THEN = [
