@@ -220,6 +220,8 @@ class _PythonPlaces:
             return
         if isinstance(node, ast.Assign) and any(ast.unparse(target) == "__all__" for target in node.targets):
             return
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
+            return
         yield from getattr(self, f"of_{type(node).__name__.lower()}", self.nothing)(node)
         for name, value in ast.iter_fields(node):
             for child in value if isinstance(value, list) else [value]:

@@ -6,10 +6,12 @@ from types import ModuleType
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.rules import RULES, DescriptorRule
+from dmlsplit.rules import RULES, DescriptorRule, NodeRule, judge_node
 
 JUDGING = [rule for rule in RULES.values() if isinstance(rule, DescriptorRule)]
 """The rules that look at a descriptor."""
+NODES_JUDGING = [rule for rule in RULES.values() if isinstance(rule, NodeRule)]
+"""Those that look at a framework's node."""
 UINT_MAX = 2**32 - 1
 T = dml.TensorDataType
 
@@ -17,6 +19,11 @@ T = dml.TensorDataType
 def ids(report):
     """The rules that fired."""
     return {diagnostic.rule for diagnostic in report.diagnostics}
+
+
+def node_ids(facts):
+    """The rules that fire on a node, but for what is said beside them of runtimes."""
+    return {diagnostic.rule for diagnostic in judge_node(facts, "n")} - {"node/runtime-differs"}
 
 
 def buf(sizes=(2, 3, 4, 5), data_type=T.FLOAT16, **members):

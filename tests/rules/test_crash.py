@@ -3,6 +3,10 @@
 Plan: each null pointer that a build follows, by the newest build and, where the oldest follows more, by that one.
 """
 
+from dataclasses import replace
+
+import pytest
+
 import dmlsplit as dml
 from dmlsplit.rules import crash
 from tests.rules.judging import buf, case, check, cut, each, glue, rules_in, with_part, with_whole
@@ -38,3 +42,26 @@ def test_a_fault_is_found_alone_and_its_twin_is_legal(rule, case):
 
 def test_every_rule_of_the_module_has_cases():
     assert set(CASES) == rules_in(crash)
+
+
+SHORT = buf((2, 1, 4, 5), strides=(1, 1), dimension_count=4, total_tensor_size_in_bytes=80)
+JOINED, CUT = with_part(glue(), 0, SHORT), with_part(cut(), 0, SHORT)
+REFUSED_FIRST = {
+    "a join's axis is beyond": replace(JOINED, axis=4),
+    "a join's sizes differ": with_whole(JOINED, buf((2, 3, 4, 6))),
+    "a join's sum differs": with_whole(JOINED, buf((2, 4, 4, 5))),
+    "a join has no inputs": replace(glue(), input_count=0, output_tensor=SHORT),
+    "a split's axis is beyond": replace(CUT, axis=8),
+    "a split has no outputs": replace(cut(), output_count=0, input_tensor=SHORT),
+}
+
+
+@pytest.mark.parametrize("desc", REFUSED_FIRST.values(), ids=REFUSED_FIRST)
+def test_what_is_refused_before_arrays_are_read_has_its_hresult(desc):
+    """Of an array that ends too early nothing else is known: a build that reads past it may do anything."""
+    assert dml.validate(desc, **NEWEST).hresult == dml.HResult.E_INVALIDARG
+
+
+@pytest.mark.parametrize("desc", [JOINED, CUT, with_whole(CUT, buf((2, 4, 4, 5)))])
+def test_what_is_refused_behind_them_has_none(desc):
+    assert dml.validate(desc, **NEWEST).hresult is None

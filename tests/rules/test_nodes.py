@@ -5,20 +5,15 @@ import json
 import pytest
 
 from dmlsplit.descriptors.diagnostics import Severity
-from dmlsplit.rules import RULES, NodeRule, judge_node
-
-JUDGING = [rule for rule in RULES.values() if isinstance(rule, NodeRule)]
-
-
-def ids(diagnostics):
-    """The rules that fired, but for what is said beside them of runtimes."""
-    return {diagnostic.rule for diagnostic in diagnostics} - {"node/runtime-differs"}
+from dmlsplit.rules import judge_node
+from tests.rules.judging import NODES_JUDGING as JUDGING
+from tests.rules.judging import node_ids
 
 
 @pytest.mark.parametrize("rule", JUDGING, ids=lambda rule: rule.id)
 def test_the_registrys_own_examples(rule):
-    assert ids(judge_node(rule.bad, "n")) == {rule.id}
-    assert not ids(judge_node(rule.good, "n"))
+    assert node_ids(rule.bad) == {rule.id}
+    assert not node_ids(rule.good)
 
 
 @pytest.mark.parametrize("rule", JUDGING, ids=lambda rule: rule.id)

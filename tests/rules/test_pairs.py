@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from dmlsplit.rules import node_rules
-from tests.rules.test_nodes import JUDGING, ids, judge_node
+from tests.rules.judging import NODES_JUDGING, node_ids
 
 RECORD = Path(__file__).parents[1] / "data" / "rules" / "pairs.json"
-FRAMEWORKS = {made.__name__: made for made in {type(rule.bad): None for rule in JUDGING}}
+FRAMEWORKS = {made.__name__: made for made in {type(rule.bad): None for rule in NODES_JUDGING}}
 
 
 def changes(rule):
@@ -30,7 +30,7 @@ def reported(framework):
     for one, other in itertools.permutations(node_rules(framework), 2):
         both = changes(other)
         if both and not both.keys() & changes(one).keys():
-            said = ids(judge_node(replace(one.bad, **both), "n"))
+            said = node_ids(replace(one.bad, **both))
             if said != {one.id, other.id}:
                 found.setdefault(slug(one.id), {})[slug(other.id)] = " ".join(sorted(map(slug, said)))
     return found
