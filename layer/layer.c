@@ -586,6 +586,8 @@ static HRESULT created_device(const char *name, void *d3d12, uint32_t flags, con
     layer_stop(&call);
     returned(&call, result, NULL, NULL);
     layer_object *const ours = result >= 0 && device != NULL ? layer_wrap(&layer_devices, iid, device, NULL, call.number) : NULL;
+    if (result >= 0 && device != NULL && *device != NULL && ours == NULL)
+        layer_say("a device was asked for by an interface that the layer does not know: its calls are not written");
     if (ours != NULL && ours->real_device1 == NULL) {
         void *device1 = NULL;
         if (FUNCTIONS(unknown, ours->real)->QueryInterface(ours->real, &iid_device1, &device1) >= 0 && device1 != NULL) {

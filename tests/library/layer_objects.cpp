@@ -1,6 +1,7 @@
 // layer_objects.cpp - what a program sees of DirectML's objects: the same with the layer as without it
 //
 //     layer_objects LIBRARY       prints facts, one a line; addresses are compared, never printed
+//     layer_objects LIBRARY debug     asks for nothing but a device by the interface IDMLDebugDevice
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -107,9 +108,16 @@ extern "C" void on_layer(const char* text, std::size_t length) {
     std::fflush(heard);
 }
 
-int main(int, char** argv) {
+int main(int argc, char** argv) {
     std::setvbuf(stdout, nullptr, _IONBF, 0);
     Unknown* d3d12 = createDevice({});
+    using CreateDevice = HResult (*)(Unknown*, std::uint32_t, const Guid&, void**);
+    const auto create = reinterpret_cast<CreateDevice>(libraryFunction(argv[1], "DMLCreateDevice"));
+    void* older = nullptr;
+    if (argc > 2) {
+        std::printf("by another interface: %08x\n", static_cast<unsigned>(create(d3d12, 0, iidDebugDevice, &older)));
+        endProcess(0);
+    }
     const Library library(argv[1]);
     DmlDevice* device = nullptr;
     if (library.createDevice(d3d12, 0, 0, &device) < 0) return 1;
@@ -118,9 +126,6 @@ int main(int, char** argv) {
     std::printf("a second device is %s\n", another == device ? "the same" : "another");
     another->Release();
 
-    using CreateDevice = HResult (*)(Unknown*, std::uint32_t, const Guid&, void**);
-    void* older = nullptr;
-    const auto create = reinterpret_cast<CreateDevice>(libraryFunction(argv[1], "DMLCreateDevice"));
     std::printf("DMLCreateDevice: %08x", static_cast<unsigned>(create(d3d12, 0, iidDmlDevice, &older)));
     std::printf(", references %u", references(static_cast<Unknown*>(older)));
     std::printf(", released %u", static_cast<Unknown*>(older)->Release());

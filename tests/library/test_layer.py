@@ -262,6 +262,16 @@ def test_objects_are_those_of_the_real_library(newest, objects, tmp_path, name):
         assert len({call["Thread"] for call in of_threads}) == 8
 
 
+def test_a_device_that_cannot_be_watched_is_named(objects, newest, linux):
+    variables = {**os.environ, **harness(LINUX).environment}
+    for library, said in ((added(newest) / "libdirectml.so", ""), (linux, "its calls are not written\n")):
+        command = [objects, library, "debug"]
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=60, check=True)
+        assert done.stdout == "by another interface: 00000000\n"
+        assert done.stderr.endswith(said)
+        assert done.stderr.count("\n") == said.count("\n")
+
+
 CREATED = ["DMLCreateDevice1", "DMLCreateDevice1", "DMLCreateDevice", "DMLCreateDevice"]
 
 
