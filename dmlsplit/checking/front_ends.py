@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # reading JSON needs no numpy
     from dmlsplit.descriptors.dims import Dim
     from dmlsplit.formats.joins import JoinNode
     from dmlsplit.formats.nodes import ModelNodes, OtherNode, SplitNode
+    from dmlsplit.targets.target import Target
+    from dmlsplit.verdicts.model_placements import SessionAnswer
 
 FRONT_ENDS: Final[Mapping[str, str]] = {".onnx": "onnx", ".xml": "openvino"}
 """The module of dmlsplit.formats, a FrontEnd, for each suffix; imported on first use."""
@@ -130,3 +132,20 @@ def without_nodes(entry: Entry) -> Entry:
         notes = (*notes, obstacle)
     operator = entry.node.op if entry.descriptor is None else None
     return replace(entry, node=None, notes=notes, operator=operator)
+
+
+def session_of(path: str, target: Target, given: Given) -> SessionAnswer:
+    """What the target's ONNX Runtime makes of a model. InputError where it is no model that can be read; OSError."""
+    from dmlsplit.onnxruntime.prediction import session  # needs onnx
+    from dmlsplit.targets.session_options import options_of
+
+    assert target.runtime is not None
+    return session(
+        path,
+        target.runtime,
+        shapes=given.shapes,
+        dims=given.dims,
+        free_dimensions=given.free_dimensions,
+        options=options_of(target),
+        allow_paths=given.allow_paths,
+    )

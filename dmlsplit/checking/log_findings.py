@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dmlsplit.checking.files import Question, judge_files
+from dmlsplit.checking.front_ends import session_of
 from dmlsplit.checking.results import Note, Verdict
 from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
 from dmlsplit.logs.messages import Asks
@@ -37,19 +38,7 @@ class ModelFacts:
     @classmethod
     def of(cls, path: str, target: Target, given: Given) -> ModelFacts:
         """The facts of a file. InputError where it is no model that can be read; OSError."""
-        from dmlsplit.onnxruntime.prediction import session
-        from dmlsplit.targets.session_options import options_of
-
-        assert target.runtime is not None
-        found = session(
-            path,
-            target.runtime,
-            shapes=given.shapes,
-            dims=given.dims,
-            free_dimensions=given.free_dimensions,
-            options=options_of(target),
-            allow_paths=given.allow_paths,
-        )
+        found = session_of(path, target, given)
         results = [result for each in judge_files([path], Question((target,), given)) for result in each]
         diagnostics = [d for result in results for d in result.report.diagnostics if d.severity is Severity.ERROR]
         unknown = any(not isinstance(result, Note) and result.verdict is Verdict.UNKNOWN for result in results)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmlsplit.checking.front_ends import Given
+from dmlsplit.checking.front_ends import Given, session_of
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import complete_rule, judging_of, known_rule_id, model_options, runtime_options
 from dmlsplit.reducing.classes import SESSION_FAILS
@@ -148,22 +148,12 @@ def _reduced(file: str, target: Target, given: Given, may_be_right: bool, **aske
 
 def _compared(file: str, target: Target, given: Given, runtime_json: str) -> Comparison:
     """The prediction for a model beside what a machine said of it."""
-    from dmlsplit.onnxruntime import session
     from dmlsplit.reducing import assignments
 
-    assert target.runtime is not None
     machine = assignments.read(runtime_json)
     try:
         with judging_of(file):
-            predicted = session(
-                file,
-                target.runtime,
-                shapes=given.shapes,
-                dims=given.dims,
-                free_dimensions=given.free_dimensions,
-                options=options_of(target),
-                allow_paths=given.allow_paths,
-            )
+            predicted = session_of(file, target, given)
     except InputError as error:
         raise error.in_file(file) from None
     return assignments.compared(predicted, machine)
