@@ -10,7 +10,16 @@ from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import BufferTensorDesc
 from dmlsplit.descriptors.layout import ELEMENT_BITS, is_packed
 from dmlsplit.graphs.descriptors import GraphDesc, node_tensors, node_type
-from dmlsplit.graphs.operators import ACTIVATION_IDENTITY, BY_NUMBER, LEAKY_RELU, RELU, SIGN, Family, short_name
+from dmlsplit.graphs.operators import (
+    ACTIVATION_IDENTITY,
+    BY_NUMBER,
+    LEAKY_RELU,
+    PARAMETERIZED_RELU,
+    RELU,
+    SIGN,
+    Family,
+    short_name,
+)
 from dmlsplit.graphs.program import (
     ELEMENT_BYTES,
     Node,
@@ -114,6 +123,8 @@ class Program:
             return Family.WHOLE
         if kind == ACTIVATION_IDENTITY and self.traits.drops_activation_identities:
             return Family.IDENTITY
+        if kind == PARAMETERIZED_RELU and self.traits.narrow_ranks:
+            return Family.ACTIVATION
         if kind == SIGN and not self.traits.signs_in_place:
             return Family.WHOLE
         return family

@@ -186,7 +186,8 @@ def _reads_as_view(
         return False
     if program.traits.splits_are_slices and reader.family is Family.SLICE and not reader.slices_everything:
         return False
-    if _reads_packed(reader, tensor) and not is_packed(tensor.sizes, strides):
+    apart = reader.family is Family.BLOCK and _lie_apart(tensor.sizes, strides)
+    if _reads_packed(reader, tensor) and not (is_packed(tensor.sizes, strides) or apart):
         return False
     return not too_narrow(program, reader, tensor.sizes, strides)
 
@@ -207,3 +208,9 @@ def join_for_rows(program: Program, tensor: Tensor, readers: Readers) -> tuple[N
 def _reads_packed(reader: Node, tensor: Tensor) -> bool:
     """True where an operator reads a tensor only where it is packed; normalizations of five dimensions read others."""
     return reader.family is Family.PACKED or (reader.family is Family.BLOCK and len(tensor.sizes) < _FIVE)
+
+
+def _lie_apart(sizes: Sequence[int], strides: Sequence[int]) -> bool:
+    """True where no two elements are neighbours in memory: a part of size 1, with sizes of 1 behind it. Normalizations
+    read these."""
+    return next((stride for size, stride in zip(reversed(sizes), reversed(strides), strict=True) if size > 1), 1) != 1

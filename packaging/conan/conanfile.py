@@ -40,6 +40,7 @@ class Dmlsplit(ConanFile):
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables["DMLSPLIT_BUILD_SHARED"] = bool(self.options.shared)
         toolchain.cache_variables["DMLSPLIT_BUILD_STATIC"] = not self.options.shared
+        toolchain.cache_variables["DMLSPLIT_BUILD_LAYER"] = False
         for name in INSTRUCTION_SETS:
             toolchain.cache_variables[f"DMLSPLIT_NO_{name.upper()}"] = not self.options.get_safe(name)
         toolchain.generate()

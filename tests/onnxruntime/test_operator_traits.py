@@ -9,6 +9,7 @@ from dmlsplit.descriptors.schema import operators
 from dmlsplit.graphs.operators import BY_NAME, BY_NUMBER
 from dmlsplit.onnxruntime.operator_traits import (
     FUSED_ADD,
+    FUSED_MATMUL,
     OPERATORS,
     QUICK_GELU,
     RESHAPED_GEMM,
@@ -17,7 +18,7 @@ from dmlsplit.onnxruntime.operator_traits import (
     row_of,
 )
 
-MADE = {FUSED_ADD, QUICK_GELU, RESHAPED_GEMM}
+MADE = {FUSED_ADD, FUSED_MATMUL, QUICK_GELU, RESHAPED_GEMM}
 """Operators that only optimization makes."""
 SCHEMAS = {schema.name: schema for schema in defs.get_all_schemas_with_history() if schema.domain == ""}
 

@@ -8,6 +8,7 @@ vcpkg_cmake_configure(
     OPTIONS
         "-DDMLSPLIT_BUILD_SHARED=${shared}"
         "-DDMLSPLIT_BUILD_STATIC=${static}"
+        -DDMLSPLIT_BUILD_LAYER=OFF
 )
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/dmlsplit)
