@@ -129,6 +129,7 @@ RUNNERS = {"python": run_python, "console": run_console, "c": run_c, "cpp": run_
 def test_page(page, alone, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")  # as activated
     monkeypatch.setenv("COLUMNS", "80")
     for name in FOLDERS:
         (tmp_path / name).symlink_to(ROOT / name)
