@@ -65,7 +65,8 @@ def check_wheel(wheel: Path) -> Iterator[str]:
             assert f"dmlsplit/report/html/{name}" in names, name
         yield "the wheel holds the package and nothing else"
         c = {name.removeprefix("dmlsplit/c/") for name in names if name.startswith("dmlsplit/c/")}
-        wanted = {n for n in tracked_files() if n.startswith(("include/", "csrc/", "cmake/")) and not n.endswith(".py")}
+        sources = ("include/", "csrc/", "cmake/", "layer/")
+        wanted = {name for name in tracked_files() if name.startswith(sources) and not name.endswith(".py")}
         wanted = {name for name in wanted if not name.startswith("csrc/python/")} | {"CMakeLists.txt", "LICENSE"}
         assert c == wanted, c ^ wanted
         yield "the wheel holds what C programs compile"
