@@ -257,6 +257,14 @@ class Exporter:
 
 
 class TestDLPack:
+    @pytest.fixture(autouse=True, scope="class")
+    def little_to_collect(self):
+        """What other tests left behind is not looked through at each collection."""
+        gc.collect()
+        gc.freeze()
+        yield
+        gc.unfreeze()
+
     @given(arrays(), st.booleans(), st.booleans())
     def test_the_truth(self, both, versioned, careless):
         base, array = both
