@@ -256,15 +256,16 @@ class Exporter:
         return capsule
 
 
-class TestDLPack:
-    @pytest.fixture(autouse=True, scope="class")
-    def little_to_collect(self):
-        """What other tests left behind is not looked through at each collection."""
-        gc.collect()
-        gc.freeze()
-        yield
-        gc.unfreeze()
+@pytest.fixture(autouse=True, scope="module")
+def little_to_collect():
+    """What other tests left behind is not looked through at each collection."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
+
+class TestDLPack:
     @given(arrays(), st.booleans(), st.booleans())
     def test_the_truth(self, both, versioned, careless):
         base, array = both
