@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dmlsplit.mending.words import Change
     from dmlsplit.onnxruntime.model_nodes import read
     from dmlsplit.reducing import reduce
-    from dmlsplit.reducing.reduced import Reduction
+    from dmlsplit.reducing.reduction import Reduction
 
 __all__ = [
     "Change",
@@ -41,7 +41,7 @@ _LAZY = {
     "Change": "dmlsplit.mending.words",
     "JoinNode": "dmlsplit.formats.joins",
     "OpenAnswer": "dmlsplit.checking.open_sizes",
-    "Reduction": "dmlsplit.reducing.reduced",
+    "Reduction": "dmlsplit.reducing.reduction",
     "SplitNode": "dmlsplit.formats.nodes",
     "Written": "dmlsplit.mending",
     "legalize": "dmlsplit.mending",

@@ -137,15 +137,17 @@ def without_nodes(entry: Entry) -> Entry:
 def session_of(path: str, target: Target, given: Given) -> SessionAnswer:
     """What the target's ONNX Runtime makes of a model. InputError where it is no model that can be read; OSError."""
     from dmlsplit.onnxruntime.prediction import session  # needs onnx
-    from dmlsplit.targets.session_options import options_of
 
     assert target.runtime is not None
-    return session(
-        path,
-        target.runtime,
-        shapes=given.shapes,
-        dims=given.dims,
-        free_dimensions=given.free_dimensions,
-        options=options_of(target),
-        allow_paths=given.allow_paths,
-    )
+    return session(path, target.runtime, shapes=given.shapes, dims=given.dims, **session_keywords(target, given))
+
+
+def session_keywords(target: Target, given: Given) -> dict[str, Any]:
+    """The keywords of a session as the user asks for it, beside the shapes of a run."""
+    from dmlsplit.targets.session_options import options_of
+
+    return {
+        "free_dimensions": given.free_dimensions,
+        "options": options_of(target),
+        "allow_paths": given.allow_paths,
+    }

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dmlsplit.checking.front_ends import Given
+from dmlsplit.checking.front_ends import Given, session_keywords
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import completing, judging_of, model_options, output_options, runtime_options
 from dmlsplit.system.errors import InputError
-from dmlsplit.targets.session_options import options_of
 
 if TYPE_CHECKING:
     from dmlsplit.onnxruntime.explaining import Explanation
@@ -58,9 +57,7 @@ def explain(file: str, node: str, target: Target, given: Given, format_: str) ->
                 target.runtime,
                 run_shapes=given.shapes,
                 run_dims=given.dims,
-                free_dimensions=given.free_dimensions,
-                options=options_of(target),
-                allow_paths=given.allow_paths,
+                **session_keywords(target, given),
             )
         except InputError as error:
             raise error.in_file(file) from None

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmlsplit.checking.front_ends import Given, session_of
+from dmlsplit.checking.front_ends import Given, session_keywords, session_of
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import complete_rule, judging_of, known_rule_id, model_options, runtime_options
 from dmlsplit.reducing.classes import SESSION_FAILS
 from dmlsplit.system.atomic_files import note_input
 from dmlsplit.system.errors import InputError
-from dmlsplit.targets.session_options import options_of
 
 if TYPE_CHECKING:
     from dmlsplit.reducing.assignments import Comparison
-    from dmlsplit.reducing.reduced import Reduction
+    from dmlsplit.reducing.reduction import Reduction
     from dmlsplit.targets.target import Target
 
 
@@ -121,7 +120,7 @@ def why(
 def _reduced(file: str, target: Target, given: Given, may_be_right: bool, **asked: Any) -> Reduction | None:
     """The reduction of a file; None for one with nothing wrong, where it `may_be_right`."""
     from dmlsplit.reducing import reduce
-    from dmlsplit.reducing.reduced import NothingWrongError
+    from dmlsplit.reducing.reduction import NothingWrongError
 
     watched = _streams.person_reads(sys.stderr)
     assert target.runtime is not None
@@ -132,9 +131,7 @@ def _reduced(file: str, target: Target, given: Given, may_be_right: bool, **aske
                 target.runtime,
                 run_shapes=given.shapes,
                 run_dims=given.dims,
-                free_dimensions=given.free_dimensions,
-                options=options_of(target),
-                allow_paths=given.allow_paths,
+                **session_keywords(target, given),
                 progress=_streams.complain if watched else lambda line: None,
                 **asked,
             )

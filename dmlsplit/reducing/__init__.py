@@ -22,7 +22,7 @@ from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 if TYPE_CHECKING:
     import onnx
 
-    from dmlsplit.reducing.reduced import Reduction
+    from dmlsplit.reducing.reduction import Reduction
 
 
 def reduce(
@@ -57,7 +57,7 @@ def reduce(
         raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
     from dmlsplit.formats.sessions import Inputs
     from dmlsplit.reducing.findings import Question
-    from dmlsplit.reducing.reduced import reduced
+    from dmlsplit.reducing.reduction import reduced
 
     inputs = Inputs(run_shapes or {}, run_dims or {}, {}, free_dimensions or {})
     question = Question(find_runtime(version), options, inputs)

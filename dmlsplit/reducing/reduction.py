@@ -1,252 +1,234 @@
-"""The smallest model that is still wrong: functions are put in place, nodes removed, graphs in nodes opened."""
+"""A reduced model with all that is known of it, as a value."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, Protocol
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 
 import onnx
-from google.protobuf.message import EncodeError
 
+from dmlsplit.descriptors.diagnostics import SCHEMA, Severity
 from dmlsplit.descriptors.dims import Shape
-from dmlsplit.formats.limits import Budget
-from dmlsplit.formats.onnx.protobuf import has_graphs, reads, refill
-from dmlsplit.onnxruntime.inlining import inlined
-from dmlsplit.reducing.cutting import Cut, constants_as_initializers, node_count, with_shapes
+from dmlsplit.models.given import symbols_of
+from dmlsplit.onnxruntime.explaining import Explanation, explain
+from dmlsplit.reducing.classes import NEW, SESSION_FAILS
+from dmlsplit.reducing.commands import CommandCheck
+from dmlsplit.reducing.computed import Computed, by_directml, by_onnx, inputs_of
+from dmlsplit.reducing.cutting import node_count, with_shapes
 from dmlsplit.reducing.findings import Finding, Question, findings_of
-from dmlsplit.reducing.inner import alone, inner_scopes, with_nodes, without_output
-from dmlsplit.reducing.known import remove_unread
-from dmlsplit.reducing.search import first_part, last_part, without_needless
+from dmlsplit.reducing.reducer import Check, Reducer, SameClass
+from dmlsplit.reducing.weights import Original, Seed, Source, filled, opened, seeds_for, tensors_of
+from dmlsplit.rules import RULES
 from dmlsplit.system.errors import InputError
-
-_ROUNDS: Final = 8
-"""The most rounds of changes, each of which may make others possible."""
-_FIRST_PART: Final = 8
-"""The nodes around the one at fault that are tried first."""
+from dmlsplit.system.printable import printable
+from dmlsplit.targets.runtime_versions import Runtime
 
 
-class Check(Protocol):
-    """A question whether a model without weights is still wrong."""
-
-    def __call__(self, model: onnx.ModelProto, shapes: Mapping[str, Shape], /) -> bool:
-        """`shapes` are those of further inputs at the first Run."""
+class NothingWrongError(InputError):
+    """A model without a finding to reduce it for."""
 
 
 @dataclass(frozen=True, slots=True)
-class SameClass:
-    """Whether a model has a finding of one class."""
+class Reduction:
+    """A model reduced as far as it is still wrong.
 
-    question: Question
-    identity: tuple[str, str]
+    `rule` is the class of what is wrong: the id of a rule, "session-fails" for a session that is not made for a reason
+    without one, "new" for what only the caller's check says. `finding` is None for a new one.
+    """
 
-    def __call__(self, model: onnx.ModelProto, shapes: Mapping[str, Shape], /) -> bool:
-        return any(each.identity == self.identity for each in self.findings(model, shapes))
+    rule: str
+    finding: Finding | None
+    runtime: Runtime
+    model: onnx.ModelProto
+    """The reduced model with its weights."""
+    nodes_before: int
+    nodes: int
+    """How many nodes are left; those of graphs in nodes count."""
+    checks: int
+    """How many models were checked."""
+    unclear: int
+    """Of how many of them the check could not say whether they are wrong."""
+    seeds: Mapping[str, Seed]
+    """The seeds of weights, by the names of tensors."""
+    inputs: Computed
+    expected: Computed
+    """What ONNX computes of the inputs."""
+    predicted: Computed
+    """What DirectML computes of them."""
+    explanation: Explanation | None = None
+    """What becomes of the node at fault."""
+    others: tuple[str, ...] = field(default=())
+    """Further classes of which the original has findings, the most serious first."""
 
-    def findings(self, model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> Sequence[Finding]:
-        """The findings about a model; none where it cannot be judged."""
-        try:
-            return findings_of(model, replace(self.question, inputs=with_shapes(self.question.inputs, shapes)))
-        except InputError:
-            return ()
+    @property
+    def is_error(self) -> bool:
+        """True where the model is refused, or comes out wrong."""
+        return self.finding is None or self.finding.severity is Severity.ERROR
 
-
-class Reducer:
-    """Makes a model smaller while a check says that it is wrong. `checks` counts the models that were checked."""
-
-    def __init__(
-        self, model: onnx.ModelProto, question: Question, check: Check, progress: Callable[[str], None]
-    ) -> None:
-        """`progress` is called with a line for each step."""
-        self.model = model
-        self.shapes: dict[str, Shape] = {}
-        """The shapes at the first Run of inputs that were values of the model before."""
-        self.checks = 0
-        self._question = question
-        self._check = check
-        self._progress = progress
-        self._known: dict[bytes, bool] = {}
-
-    def is_wrong(self, model: onnx.ModelProto | None) -> bool:
-        """The check's answer, asked once for equal models; False for none."""
-        if model is None:
-            return False
-        try:
-            key = hashlib.sha256(model.SerializeToString(deterministic=True)).digest()
-        except (EncodeError, ValueError):
-            return False
-        if key not in self._known:
-            self.checks += 1
-            self._known[key] = self._check(model, self.shapes)
-        return self._known[key]
-
-    def reduce(self, place: str | None) -> None:
-        """Makes the model as small as it gets. `place`: the path of the node at fault, where that is known."""
-        self._take(self._inlined())
-        self._take(constants_as_initializers(self.model))
-        for round_ in range(_ROUNDS):
-            before = self.model
-            self._remove_nodes(place if round_ == 0 else None)
-            self._open_graphs()
-            self._pass_by()
-            self._hide_outputs()
-            if self.model is before:
-                break
-        self._tidy()
-
-    def _take(self, candidate: onnx.ModelProto | None) -> bool:
-        """Keeps a smaller model where it is still wrong, and returns whether it is."""
-        taken = self.is_wrong(candidate)
-        if taken and candidate is not None:
-            self.model = candidate
-        return taken
-
-    def _inlined(self) -> onnx.ModelProto | None:
-        if not self.model.functions:
-            return None
-        try:
-            return inlined(self.model, Budget(self.model.ByteSize()))[0]
-        except InputError:
-            return None
-
-    def _cut(self) -> Cut:
-        question = replace(self._question, inputs=with_shapes(self._question.inputs, self.shapes))
-        return Cut(self.model, question)
-
-    def _remove_nodes(self, place: str | None) -> None:
-        cut = self._cut()
-        count = len(cut.nodes)
-        if not count:
-            return
-
-        def made(nodes: Sequence[int]) -> onnx.ModelProto | None:
-            for shown in (False, True):
-                candidate = cut.of_nodes(nodes, shown=shown)
-                if candidate is not None:
-                    self.shapes |= cut.run_shapes(candidate)
-                if self.is_wrong(candidate):
-                    return candidate
-            return None
-
-        def is_wrong(nodes: Sequence[int]) -> bool:
-            return made(nodes) is not None
-
-        nodes: Sequence[int] = range(count)
-        if not is_wrong(nodes):
-            return  # what the cut loses of the model as a whole matters
-        start = None if place is None else cut.holding(place)
-        if start is not None:
-            nodes = first_part(cut.around(start), is_wrong, _FIRST_PART)
-        else:
-            nodes = first_part(nodes, is_wrong)
-            nodes = last_part(nodes, is_wrong)
-        self._progress(f"{len(nodes)} of {count} nodes are still wrong, after {self.checks} checks")
-        nodes = without_needless(nodes, is_wrong)
-        smallest = made(nodes)
-        assert smallest is not None
-        if len(smallest.graph.node) < count:
-            self.model = smallest
-            self._progress(f"{len(nodes)} nodes, after {self.checks} checks")
-
-    def _open_graphs(self) -> None:
-        """Puts a graph inside a node in place of the model, or else removes nodes from it."""
-        while any(has_graphs(node) for node in self.model.graph.node):
-            if not any(self._take(alone(self.model, scope)) for scope in inner_scopes(self._cut().scope)):
-                break
-        for number in range(sum(1 for _ in inner_scopes(self._cut().scope))):
-            self._remove_inner(number)
-        self._drop_outputs()
-
-    def _remove_inner(self, number: int) -> None:
-        """Removes nodes from the graph inside a node of this number."""
-        scope = next((each for i, each in enumerate(inner_scopes(self._cut().scope)) if i == number), None)
-        if scope is None:
-            return
-        model, nodes = self.model, range(len(scope.graph.node))
-
-        def made(kept: Sequence[int]) -> onnx.ModelProto | None:
-            return with_nodes(model, scope, kept)
-
-        if not nodes:
-            return
-        if self._take_smaller(made(())):
-            return
-        if self.is_wrong(made(nodes)):
-            self._take_smaller(made(without_needless(nodes, lambda kept: self.is_wrong(made(kept)))))
-
-    def _take_smaller(self, candidate: onnx.ModelProto | None) -> bool:
-        if candidate is None or node_count(candidate) >= node_count(self.model):
-            return False
-        return self._take(candidate)
-
-    def _drop_outputs(self) -> None:
-        """Removes outputs of Ifs that nothing reads."""
-
-        def candidates() -> Iterator[onnx.ModelProto]:
-            for place in range(len(self.model.graph.node)):
-                yield from without_output(self.model, (), place)
-
-        while any(self._take(candidate) for candidate in list(candidates())):
-            pass
-
-    def _pass_by(self) -> None:
-        """Removes nodes whose readers can read what the node reads: it has the same type."""
-        place = 0
-        while place < len(self.model.graph.node):
-            scope = self._cut().scope
-            node = self.model.graph.node[place]
-            given = {value.name for value in self.model.graph.output}
-            taken = False
-            if node.output and node.output[0] and not given & set(node.output):
-                wanted = scope.type_of(node.output[0])
-                for name in filter(None, node.input):
-                    if wanted[0] is not None and scope.type_of(name) == wanted:
-                        taken = self._take(_without(self.model, place, name))
-                        if taken:
-                            break
-            place += not taken
-
-    def _hide_outputs(self) -> None:
-        """Removes outputs of the model that nodes of it read, or whose node computes another one that is needed."""
-        for name in [value.name for value in self.model.graph.output]:
-            graph = self.model.graph
-            needed = {each for node in graph.node for each in reads(node)} | {
-                value.name for value in graph.output if value.name != name
-            }
-            beside = next((node.output for node in graph.node if name in node.output), ())
-            if len(graph.output) < 2 or needed.isdisjoint(beside):
-                continue
-            made = onnx.ModelProto()
-            made.CopyFrom(self.model)
-            refill(made.graph.output, [value for value in graph.output if value.name != name])
-            self._take(made)
-
-    def _tidy(self) -> None:
-        """Removes declarations of inner values, which inference finds again."""
-        if self.model.graph.value_info:
-            made = onnx.ModelProto()
-            made.CopyFrom(self.model)
-            del made.graph.value_info[:]
-            self._take(made)
+    def to_dict(self) -> dict[str, object]:
+        """The JSON form; every key is always there."""
+        found = self.finding
+        return {
+            "schema": SCHEMA,
+            "class": self.rule,
+            "severity": None if found is None else str(found.severity),
+            "node": None if found is None else found.node,
+            "message": None if found is None else found.message,
+            "runtime": self.runtime.version,
+            "nodes_before": self.nodes_before,
+            "nodes": self.nodes,
+            "checks": self.checks,
+            "unclear": self.unclear,
+            "others": list(self.others),
+            "weights": [{"name": name, **seed._asdict()} for name, seed in self.seeds.items()],
+            "inputs": {"names": list(self.inputs.arrays), "why": self.inputs.why},
+            "onnx": {"names": list(self.expected.arrays), "why": self.expected.why},
+            "directml": {"names": list(self.predicted.arrays), "why": self.predicted.why},
+        }
 
 
-def _without(model: onnx.ModelProto, place: int, instead: str) -> onnx.ModelProto:
-    """The model without a node, whose readers read another value in place of its first output."""
-    made = onnx.ModelProto()
-    made.CopyFrom(model)
-    name = made.graph.node[place].output[0]
-    del made.graph.node[place]
-    for node in made.graph.node:
-        _read_instead(node, name, instead)
-    refill(made.graph.value_info, [value for value in made.graph.value_info if value.name != name])
-    remove_unread(made)
-    return made
+def reduced(
+    source: Source,
+    question: Question,
+    rule: str | None,
+    check: Sequence[str] | Callable[[onnx.ModelProto], bool] | None,
+    timeout: float,
+    seed: int,
+    allow_paths: Iterable[str | os.PathLike[str]],
+    progress: Callable[[str], None],
+) -> Reduction:
+    """The reduction of a model; see dmlsplit.reducing.reduce."""
+    with opened(source, tuple(allow_paths)) as original, _check_of(check, original, seed, timeout) as asked:
+        model = original.model
+        found = _findings(model, question, {}, needed=asked is None)
+        chosen = _chosen(found, rule, needed=asked is None)
+        own: Check = asked or SameClass(question, _identity(chosen))
+        before = node_count(model)
+        first = f"{before} nodes: {_named(chosen)}" if chosen is not None else f"{before} nodes"
+        progress(first)
+        if isinstance(asked, CommandCheck):
+            asked.begin(source)
+        reducer = Reducer(model, question, own, progress)
+        if not isinstance(asked, CommandCheck) and not reducer.is_wrong(model):
+            raise InputError("the check says that the model is right: there is nothing to reduce")
+        reducer.reduce(None if chosen is None else chosen.node)
+        small = replace(question, inputs=with_shapes(question.inputs, reducer.shapes))
+        seeds = _seeds(reducer, original, seed, asked)
+        made = filled(reducer.model, original, seeds)
+        left = _findings(made, small, {}, needed=False)
+        class_ = _chosen(
+            [each for each in left if chosen is None or each.identity == chosen.identity], None, needed=False
+        )
+        if class_ is None or asked is not None:
+            class_ = _chosen(left, rule, needed=False)
+        unclear = asked.unclear if isinstance(asked, CommandCheck) else 0
+        names = [tensor.name for tensor in tensors_of(made)]
+        inputs = inputs_of(made, small, seed)
+        expected = Computed({}, inputs.why) if inputs.why else by_onnx(made, inputs.arrays)
+        why = inputs.why or expected.why
+        predicted = Computed({}, why) if why else by_directml(made, small, inputs.arrays, expected.arrays)
+        return Reduction(
+            NEW if class_ is None else class_.rule,
+            class_,
+            question.runtime,
+            made,
+            before,
+            node_count(made),
+            reducer.checks,
+            unclear,
+            {names[number]: each for number, each in seeds.items()},
+            inputs,
+            expected,
+            predicted,
+            _explained(made, class_, small),
+            tuple(dict.fromkeys(each.rule for each in found if class_ is None or each.rule != class_.rule)),
+        )
 
 
-def _read_instead(node: onnx.NodeProto, name: str, instead: str) -> None:
-    refill(node.input, [instead if each == name else each for each in node.input])
-    for attribute in node.attribute:
-        for graph in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
-            for inner in graph.node:
-                _read_instead(inner, name, instead)
+@contextmanager
+def _check_of(
+    check: Sequence[str] | Callable[[onnx.ModelProto], bool] | None, original: Original, seed: int, timeout: float
+) -> Iterator[Check | None]:
+    """The caller's check; None where there is none."""
+    if check is None:
+        yield None
+    elif callable(check):
+        yield lambda model, shapes: bool(check(filled(model, original, seeds_for(model, seed))))
+    else:
+        with CommandCheck.of(check, original, seed, timeout) as made:
+            yield made
+
+
+def _findings(
+    model: onnx.ModelProto, question: Question, shapes: Mapping[str, Shape], *, needed: bool
+) -> Sequence[Finding]:
+    """The findings about a model; none where it cannot be judged, unless they are `needed`."""
+    try:
+        return findings_of(model, question)
+    except InputError:
+        if needed:
+            raise
+        return ()
+
+
+def _chosen(found: Sequence[Finding], rule: str | None, *, needed: bool) -> Finding | None:
+    """The finding to reduce for: the first of the rule, or the most serious one that is more than a note."""
+    if rule is not None:
+        if rule not in RULES and rule not in (SESSION_FAILS, NEW):
+            raise ValueError(f"there is no rule '{printable(rule)}'")
+        wanted = next((each for each in found if each.rule == rule), None)
+    else:
+        wanted = next((each for each in found if each.severity is not Severity.NOTE), None)
+    if wanted is None and needed:
+        rules = list(dict.fromkeys(each.rule for each in found))
+        notes = f"; findings to choose by a rule: {', '.join(rules)}" if rules else ""
+        what = "nothing is known to be wrong with it" if rule is None else f"it has no finding of {rule}"
+        raise NothingWrongError(f"{what}{notes}")
+    return wanted
+
+
+def _identity(chosen: Finding | None) -> tuple[str, str]:
+    assert chosen is not None
+    return chosen.identity
+
+
+def _named(chosen: Finding) -> str:
+    place = f" at {printable(chosen.node)}" if chosen.node else ""
+    return f"{chosen.rule}{place}"
+
+
+def _seeds(reducer: Reducer, original: Original, seed: int, asked: Check | None) -> dict[int, Seed]:
+    """The weights that may be random: the model is still wrong with them."""
+    wanted = seeds_for(reducer.model, seed)
+    if not wanted or isinstance(asked, CommandCheck):
+        return asked.seeds(reducer.model) if isinstance(asked, CommandCheck) else wanted
+    if reducer.is_wrong(filled(reducer.model, original, wanted)):
+        return wanted
+    kept: dict[int, Seed] = {}
+    for number, each in wanted.items():
+        with suppress(InputError):
+            if reducer.is_wrong(filled(reducer.model, original, {**kept, number: each})):
+                kept[number] = each
+    return kept
+
+
+def _explained(model: onnx.ModelProto, found: Finding | None, question: Question) -> Explanation | None:
+    """The explanation of the node at fault, or of the first one that can be explained."""
+    names = [] if found is None or not found.node else [found.node]
+    names += [name for node in model.graph.node for name in (node.name, *node.output) if name]
+    inputs, symbols = question.inputs, symbols_of(model.graph)
+    tensors = {value.name for value in model.graph.input}
+    for name in names:
+        with suppress(InputError):
+            return explain(
+                model,
+                name,
+                question.runtime,
+                run_shapes={name: shape for name, shape in inputs.shapes.items() if name in tensors},
+                run_dims={name: size for name, size in inputs.dims.items() if name in symbols},
+                free_dimensions={name: size for name, size in inputs.free_dimensions.items() if name in symbols},
+                options=question.options,
+            )
+    return None

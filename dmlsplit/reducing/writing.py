@@ -12,7 +12,7 @@ import numpy as np
 
 from dmlsplit.formats.npy import header_bytes
 from dmlsplit.formats.onnx.tensors import Array
-from dmlsplit.reducing.reduced import Reduction
+from dmlsplit.reducing.reduction import Reduction
 from dmlsplit.system.atomic_files import atomic_files
 from dmlsplit.system.errors import naming
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import onnx
 
     from dmlsplit.reducing.assignments import Comparison
-    from dmlsplit.reducing.reduced import Reduction
+    from dmlsplit.reducing.reduction import Reduction
 
 
 def text(file: str, found: Reduction | None, machine: Comparison | None = None) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import BufferTensorDesc
 from dmlsplit.descriptors.enums import FeatureLevel
-from dmlsplit.rules._any_operator import AnyView, steps_to
+from dmlsplit.rules._any_view import AnyView, steps_to
 from dmlsplit.rules._model import Finding, Findings
 
 _AT_6_2: Final = FeatureLevel.FL_6_2

@@ -13,7 +13,7 @@ from dmlsplit.descriptors.diagnostics import Basis, Severity
 from dmlsplit.descriptors.enums import FeatureLevel, TensorDataType
 from dmlsplit.descriptors.location import Step
 from dmlsplit.descriptors.schema import Member, enumerators
-from dmlsplit.rules._any_operator import AnyOperatorRule, AnyView, example, steps_to
+from dmlsplit.rules._any_view import AnyOperatorRule, AnyView, example, steps_to
 from dmlsplit.rules._examples import tensor
 from dmlsplit.rules._model import Finding, Findings, type_name
 from dmlsplit.rules._operator_ends import ends, first_beyond

@@ -95,7 +95,7 @@ TESTS_OF = {
 
 RULES_FIRST = {
     "any_operator": ["tests/rules/test_any_operator.py"],
-    "_any_operator": ["tests/rules/test_any_operator.py"],
+    "_any_view": ["tests/rules/test_any_operator.py"],
     "_operator_ends": ["tests/rules/test_any_operator.py"],
     "_windows": ["tests/rules/test_any_operator.py"],
     "_debug_layer": ["tests/test_reasons.py"],

@@ -54,6 +54,10 @@ class Undefined(Exception):
     """The C code may do what C leaves undefined."""
 
 
+class NotLifted(Exception):
+    """The C code has a form that is not lifted: the proof ends, and guesses nothing."""
+
+
 class Bits:
     """A set of flags, each with the condition under which it is there."""
 
@@ -242,7 +246,7 @@ class Lift:
     def one(self, alternatives: Alternatives, guard: Formula) -> Any:
         kept = self.kept(alternatives, guard)
         if len(kept) != 1:
-            raise NotImplementedError(f"one of {[v for _, v in kept]}")
+            raise NotLifted(f"one of {[v for _, v in kept]}")
         return kept[0][1]
 
     def truth(self, alternatives: Alternatives) -> Formula:
@@ -339,7 +343,7 @@ class Lift:
             return self._target(self.value(node.name, frame, guard), index, guard)
         if isinstance(node, c_ast.UnaryOp) and node.op == "*":
             return self._target(self.value(node.expr, frame, guard), 0, guard)
-        raise NotImplementedError(str(node))
+        raise NotLifted(str(node))
 
     def _target(self, pointer: Value, index: int, guard: Formula) -> Cell:
         found = self.one(pointer.alternatives, guard)
@@ -378,7 +382,7 @@ class Lift:
             return Value([(True, no(self.truth(self.kept(inner.alternatives, guard))))], "int")
         if node.op == "-":
             return self._arithmetic("-", Value([(True, 0)], "int"), inner, guard)
-        raise NotImplementedError(node.op)
+        raise NotLifted(node.op)
 
     def _of_BinaryOp(self, node: Any, frame: Frame, guard: Formula) -> Value:
         left = self.value(node.left, frame, guard)
@@ -439,7 +443,7 @@ class Lift:
             if isinstance(b, int) and b == 0:
                 raise Undefined("a division by 0")
             if not isinstance(b, int) or b < 0 or (isinstance(a, int) and a < 0):
-                raise NotImplementedError("a division by what is no constant")
+                raise NotLifted("a division by what is no constant")
             return a // b if op == "/" else a % b
         if op == "-":
             return a - b
@@ -526,7 +530,7 @@ class Lift:
         type = self.program.type_of(node.type)
         if isinstance(type, tuple) and type[0] == "array":
             if node.init is None:
-                raise NotImplementedError("an array without values")
+                raise NotLifted("an array without values")
             entries = [
                 Cell(type[1], self.one(self.value(e, frame, guard).alternatives, guard)) for e in node.init.exprs
             ]
@@ -585,7 +589,7 @@ class Lift:
             if following is not None:
                 self.value(following, frame, guard)
         else:
-            raise NotImplementedError("a loop of more than 100 rounds")
+            raise NotLifted("a loop of more than 100 rounds")
         left = frame.left.pop()
         return before if plain and not left else either(*ends, *left)
 

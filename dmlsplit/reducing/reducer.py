@@ -1,0 +1,252 @@
+"""The smallest model that is still wrong: functions are put in place, nodes removed, graphs in nodes opened."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+import onnx
+from google.protobuf.message import EncodeError
+
+from dmlsplit.descriptors.dims import Shape
+from dmlsplit.formats.limits import Budget
+from dmlsplit.formats.onnx.protobuf import has_graphs, reads, refill
+from dmlsplit.onnxruntime.inlining import inlined
+from dmlsplit.reducing.cutting import Cut, constants_as_initializers, node_count, with_shapes
+from dmlsplit.reducing.findings import Finding, Question, findings_of
+from dmlsplit.reducing.inner import alone, inner_scopes, with_nodes, without_output
+from dmlsplit.reducing.known import remove_unread
+from dmlsplit.reducing.search import first_part, last_part, without_needless
+from dmlsplit.system.errors import InputError
+
+_ROUNDS: Final = 8
+"""The most rounds of changes, each of which may make others possible."""
+_FIRST_PART: Final = 8
+"""The nodes around the one at fault that are tried first."""
+
+
+class Check(Protocol):
+    """A question whether a model without weights is still wrong."""
+
+    def __call__(self, model: onnx.ModelProto, shapes: Mapping[str, Shape], /) -> bool:
+        """`shapes` are those of further inputs at the first Run."""
+
+
+@dataclass(frozen=True, slots=True)
+class SameClass:
+    """Whether a model has a finding of one class."""
+
+    question: Question
+    identity: tuple[str, str]
+
+    def __call__(self, model: onnx.ModelProto, shapes: Mapping[str, Shape], /) -> bool:
+        return any(each.identity == self.identity for each in self.findings(model, shapes))
+
+    def findings(self, model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> Sequence[Finding]:
+        """The findings about a model; none where it cannot be judged."""
+        try:
+            return findings_of(model, replace(self.question, inputs=with_shapes(self.question.inputs, shapes)))
+        except InputError:
+            return ()
+
+
+class Reducer:
+    """Makes a model smaller while a check says that it is wrong. `checks` counts the models that were checked."""
+
+    def __init__(
+        self, model: onnx.ModelProto, question: Question, check: Check, progress: Callable[[str], None]
+    ) -> None:
+        """`progress` is called with a line for each step."""
+        self.model = model
+        self.shapes: dict[str, Shape] = {}
+        """The shapes at the first Run of inputs that were values of the model before."""
+        self.checks = 0
+        self._question = question
+        self._check = check
+        self._progress = progress
+        self._known: dict[bytes, bool] = {}
+
+    def is_wrong(self, model: onnx.ModelProto | None) -> bool:
+        """The check's answer, asked once for equal models; False for none."""
+        if model is None:
+            return False
+        try:
+            key = hashlib.sha256(model.SerializeToString(deterministic=True)).digest()
+        except (EncodeError, ValueError):
+            return False
+        if key not in self._known:
+            self.checks += 1
+            self._known[key] = self._check(model, self.shapes)
+        return self._known[key]
+
+    def reduce(self, place: str | None) -> None:
+        """Makes the model as small as it gets. `place`: the path of the node at fault, where that is known."""
+        self._take(self._inlined())
+        self._take(constants_as_initializers(self.model))
+        for round_ in range(_ROUNDS):
+            before = self.model
+            self._remove_nodes(place if round_ == 0 else None)
+            self._open_graphs()
+            self._pass_by()
+            self._hide_outputs()
+            if self.model is before:
+                break
+        self._tidy()
+
+    def _take(self, candidate: onnx.ModelProto | None) -> bool:
+        """Keeps a smaller model where it is still wrong, and returns whether it is."""
+        taken = self.is_wrong(candidate)
+        if taken and candidate is not None:
+            self.model = candidate
+        return taken
+
+    def _inlined(self) -> onnx.ModelProto | None:
+        if not self.model.functions:
+            return None
+        try:
+            return inlined(self.model, Budget(self.model.ByteSize()))[0]
+        except InputError:
+            return None
+
+    def _cut(self) -> Cut:
+        question = replace(self._question, inputs=with_shapes(self._question.inputs, self.shapes))
+        return Cut(self.model, question)
+
+    def _remove_nodes(self, place: str | None) -> None:
+        cut = self._cut()
+        count = len(cut.nodes)
+        if not count:
+            return
+
+        def made(nodes: Sequence[int]) -> onnx.ModelProto | None:
+            for shown in (False, True):
+                candidate = cut.of_nodes(nodes, shown=shown)
+                if candidate is not None:
+                    self.shapes |= cut.run_shapes(candidate)
+                if self.is_wrong(candidate):
+                    return candidate
+            return None
+
+        def is_wrong(nodes: Sequence[int]) -> bool:
+            return made(nodes) is not None
+
+        nodes: Sequence[int] = range(count)
+        if not is_wrong(nodes):
+            return  # what the cut loses of the model as a whole matters
+        start = None if place is None else cut.holding(place)
+        if start is not None:
+            nodes = first_part(cut.around(start), is_wrong, _FIRST_PART)
+        else:
+            nodes = first_part(nodes, is_wrong)
+            nodes = last_part(nodes, is_wrong)
+        self._progress(f"{len(nodes)} of {count} nodes are still wrong, after {self.checks} checks")
+        nodes = without_needless(nodes, is_wrong)
+        smallest = made(nodes)
+        assert smallest is not None
+        if len(smallest.graph.node) < count:
+            self.model = smallest
+            self._progress(f"{len(nodes)} nodes, after {self.checks} checks")
+
+    def _open_graphs(self) -> None:
+        """Puts a graph inside a node in place of the model, or else removes nodes from it."""
+        while any(has_graphs(node) for node in self.model.graph.node):
+            if not any(self._take(alone(self.model, scope)) for scope in inner_scopes(self._cut().scope)):
+                break
+        for number in range(sum(1 for _ in inner_scopes(self._cut().scope))):
+            self._remove_inner(number)
+        self._drop_outputs()
+
+    def _remove_inner(self, number: int) -> None:
+        """Removes nodes from the graph inside a node of this number."""
+        scope = next((each for i, each in enumerate(inner_scopes(self._cut().scope)) if i == number), None)
+        if scope is None:
+            return
+        model, nodes = self.model, range(len(scope.graph.node))
+
+        def made(kept: Sequence[int]) -> onnx.ModelProto | None:
+            return with_nodes(model, scope, kept)
+
+        if not nodes:
+            return
+        if self._take_smaller(made(())):
+            return
+        if self.is_wrong(made(nodes)):
+            self._take_smaller(made(without_needless(nodes, lambda kept: self.is_wrong(made(kept)))))
+
+    def _take_smaller(self, candidate: onnx.ModelProto | None) -> bool:
+        if candidate is None or node_count(candidate) >= node_count(self.model):
+            return False
+        return self._take(candidate)
+
+    def _drop_outputs(self) -> None:
+        """Removes outputs of Ifs that nothing reads."""
+
+        def candidates() -> Iterator[onnx.ModelProto]:
+            for place in range(len(self.model.graph.node)):
+                yield from without_output(self.model, (), place)
+
+        while any(self._take(candidate) for candidate in list(candidates())):
+            pass
+
+    def _pass_by(self) -> None:
+        """Removes nodes whose readers can read what the node reads: it has the same type."""
+        place = 0
+        while place < len(self.model.graph.node):
+            scope = self._cut().scope
+            node = self.model.graph.node[place]
+            given = {value.name for value in self.model.graph.output}
+            taken = False
+            if node.output and node.output[0] and not given & set(node.output):
+                wanted = scope.type_of(node.output[0])
+                for name in filter(None, node.input):
+                    if wanted[0] is not None and scope.type_of(name) == wanted:
+                        taken = self._take(_without(self.model, place, name))
+                        if taken:
+                            break
+            place += not taken
+
+    def _hide_outputs(self) -> None:
+        """Removes outputs of the model that nodes of it read, or whose node computes another one that is needed."""
+        for name in [value.name for value in self.model.graph.output]:
+            graph = self.model.graph
+            needed = {each for node in graph.node for each in reads(node)} | {
+                value.name for value in graph.output if value.name != name
+            }
+            beside = next((node.output for node in graph.node if name in node.output), ())
+            if len(graph.output) < 2 or needed.isdisjoint(beside):
+                continue
+            made = onnx.ModelProto()
+            made.CopyFrom(self.model)
+            refill(made.graph.output, [value for value in graph.output if value.name != name])
+            self._take(made)
+
+    def _tidy(self) -> None:
+        """Removes declarations of inner values, which inference finds again."""
+        if self.model.graph.value_info:
+            made = onnx.ModelProto()
+            made.CopyFrom(self.model)
+            del made.graph.value_info[:]
+            self._take(made)
+
+
+def _without(model: onnx.ModelProto, place: int, instead: str) -> onnx.ModelProto:
+    """The model without a node, whose readers read another value in place of its first output."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    name = made.graph.node[place].output[0]
+    del made.graph.node[place]
+    for node in made.graph.node:
+        _read_instead(node, name, instead)
+    refill(made.graph.value_info, [value for value in made.graph.value_info if value.name != name])
+    remove_unread(made)
+    return made
+
+
+def _read_instead(node: onnx.NodeProto, name: str, instead: str) -> None:
+    refill(node.input, [instead if each == name else each for each in node.input])
+    for attribute in node.attribute:
+        for graph in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
+            for inner in graph.node:
+                _read_instead(inner, name, instead)
