@@ -76,7 +76,7 @@ def _with_graphs(verdict: NodeVerdict, node: SplitNode | JoinNode, target: Targe
         return verdict
     found = graph_diagnostics(node, target)
     rules = {each.rule for each in found}
-    kept = [d for d in verdict.report.diagnostics if d.rule not in FAULTS or FAULTS[d.rule].rule not in rules]
+    kept = [d for d in verdict.report.diagnostics if rules.isdisjoint(kind.rule for kind in FAULTS.get(d.rule, ()))]
     report = replace(verdict.report, diagnostics=(*kept, *found)) if found else verdict.report
     summary = verdict.summary._replace(graph=_correctness(found))
     if summary.minimum_level is not None:

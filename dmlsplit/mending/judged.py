@@ -233,7 +233,7 @@ def wrong_graphs(views: Sequence[View]) -> list[GraphFinding]:
             continue
         for each in view.answer.diagnostics:
             if each.rule in FAULTS and each.rule not in _passed_over(view):
-                fault = Fault(FAULTS[each.rule], NodeName(view.node.op, view.site.path))
+                fault = Fault(FAULTS[each.rule][0], NodeName(view.node.op, view.site.path))
                 found.append(GraphFinding(fault, view.site.path, view.runtime.directml, said=each))
     return found
 

@@ -97,5 +97,5 @@ def empty_parts(graph: SessionGraph, options: SessionOptions) -> Iterator[tuple[
             continue
         run = first_run(graph, node.index)
         answer = predict(facts[node.index], graph.runtime, first_run=run, options=options)
-        found = {FAULTS.get(each.rule) for each in answer.diagnostics} & _OF_SPLITS
-        yield from ((node, kind) for kind in found if kind is not None)
+        found = {kind for each in answer.diagnostics for kind in FAULTS.get(each.rule, ())} & _OF_SPLITS
+        yield from ((node, kind) for kind in found)

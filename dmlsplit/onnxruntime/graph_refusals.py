@@ -7,6 +7,7 @@ from typing import NamedTuple
 from dmlsplit.graphs.traits import GraphTraits
 from dmlsplit.onnxruntime.fused import Part
 from dmlsplit.onnxruntime.graph_judging import GraphFault, compiles
+from dmlsplit.rules.graph_faults import FaultKind
 from dmlsplit.system.printable import printable
 
 
@@ -26,4 +27,5 @@ def refusal(part: Part, traits: GraphTraits | None) -> Refusal | None:
     if not faults:
         return None
     node = part.variants[0].paths[faults[0].node or 0]
-    return Refusal(f"CompileGraph refuses a fused graph, at {printable(node, 60)}", certain=True)
+    refuses = "ends the process for" if faults[0].fault.kind is FaultKind.PRODUCT_CRASHES else "refuses"
+    return Refusal(f"CompileGraph {refuses} a fused graph, at {printable(node, 60)} ({faults[0].rule})", certain=True)

@@ -95,14 +95,16 @@ def _graphs(placement: SessionAnswer) -> str:
 
 def _outcomes(placement: SessionAnswer) -> str:
     """ ", right", ", 2 right, 1 unknown (Einsum)"; "" for no graphs."""
-    found = [(outcome, placement.outcomes[outcome]) for outcome in GraphOutcome if placement.outcomes[outcome]]
-    if len(found) == 1:
-        said = [str(found[0][0])]
-    else:
-        said = [f"{count} {outcome}" for outcome, count in found]
+    found = placement.outcomes
+    said = str(next(iter(found))) if len(found) == 1 else outcomes(found)
     undecided = dict.fromkeys(op for graph in placement.graphs for op in graph.undecided)
     named = f" ({listed(list(undecided))})" if undecided else ""
-    return f", {', '.join(said)}{named}" if said else ""
+    return f", {said}{named}" if said else ""
+
+
+def outcomes(found: Mapping[GraphOutcome, int]) -> str:
+    """ "2 right, 1 unknown"; "" for no graphs."""
+    return ", ".join([f"{found[outcome]:,} {outcome}" for outcome in GraphOutcome if found.get(outcome)])
 
 
 def _capture(placement: SessionAnswer) -> str:

@@ -20,7 +20,7 @@ from dmlsplit.report.node_table import NodeTable
 from dmlsplit.report.shown import AS_USUAL, Shown
 from dmlsplit.report.table import Table
 from dmlsplit.system.printable import printable
-from dmlsplit.verdicts.model_placements import Provider, SessionAnswer
+from dmlsplit.verdicts.model_placements import GraphOutcome, Provider, SessionAnswer
 
 Part: TypeAlias = tuple[str, str]
 """A piece of a line and its style: a rich style, or empty."""
@@ -131,6 +131,8 @@ class Tally:
         """Operators without a known verdict, except those whose diagnostics are all hidden."""
         self.nodes: Counter[Provider] = Counter()
         """The nodes of the models, by where they run, where one version of ONNX Runtime is asked."""
+        self.graphs: Counter[GraphOutcome] = Counter()
+        """The fused graphs of the models, by what comes of them, where one version of ONNX Runtime is asked."""
         self.placements: list[tuple[str | None, SessionAnswer]] = []
         """What each model becomes, with its file."""
         self._oks: list[bool] = []
@@ -156,6 +158,7 @@ class Tally:
             self.unknown += each.created is None or each.counts[Provider.UNKNOWN] > 0
         if len(note.placements) == 1:
             self.nodes.update(note.placements[0].counts)
+            self.graphs.update(note.placements[0].outcomes)
 
     def _count(self, result: Answer) -> None:
         report = result.report
@@ -179,7 +182,11 @@ class Tally:
             differing = sum(len(oks) > 1 for oks in each)
             head += f", {_counted(differing, 'verdict')} that depend{'s' if differing == 1 else ''} on the release"
         nodes = placement.counts(self.nodes) if self.nodes else ""
-        return "; ".join(filter(None, [f"{head}: {', '.join(verdicts) or 'none'}", ", ".join(severities), nodes]))
+        graphs = (
+            f"{_counted(self.graphs.total(), 'fused graph')}: {placement.outcomes(self.graphs)}" if self.graphs else ""
+        )
+        said = [f"{head}: {', '.join(verdicts) or 'none'}", ", ".join(severities), nodes, graphs]
+        return "; ".join(filter(None, said))
 
 
 def _counted(count: int, noun: str) -> str:

@@ -275,6 +275,8 @@ def in_model(
     if not outputs:
         if reader is not None:
             said = f"only a part of it is used, by {reader}, which works in place: {said}"
+        if fault.kind is FaultKind.PRODUCT_CRASHES:
+            return f"CompileGraph ends the process for the graph at {culprit}: {said}"
         return f"CompileGraph refuses the graph at {culprit}, and the session is not made: {said}"
     kind = "the output" if leave else "the tensor"
     subject = f"{kind}s {listed(outputs)} are" if len(outputs) > 1 else f"{kind} {listed(outputs)} is"

@@ -42,11 +42,11 @@ COMMON: Final = _file("optimizer/common_subexpression_elimination.cc")
 class Habit(Notice):
     """A behaviour of ONNX Runtime; `cure` is the remedy, as an imperative, "" where nothing is wrong.
 
-    `fault` is the graph's fault that fails the session, None for anything else.
+    `faults` are the graph's faults that fail the session, the most frequent one first; none for anything else.
     """
 
     cure: str = ""
-    fault: FaultKind | None = None
+    faults: tuple[FaultKind, ...] = ()
 
 
 def _habit(
@@ -56,9 +56,9 @@ def _habit(
     explanation: str,
     *sources: Source,
     cure: str = "",
-    fault: FaultKind | None = None,
+    faults: tuple[FaultKind, ...] = (),
 ) -> Habit:
-    return Habit(id, summary, explanation, (OBSERVED, *sources), severity, Basis.OBSERVED, cure=cure, fault=fault)
+    return Habit(id, summary, explanation, (OBSERVED, *sources), severity, Basis.OBSERVED, cure=cure, faults=faults)
 
 
 _E, _W, _N = Severity.ERROR, Severity.WARNING, Severity.NOTE
@@ -199,7 +199,7 @@ SECOND_OUTPUT_EMPTY = _habit(
     "the outputs as well. The node gets into a fused graph and makes no operator there.",
     PARTITIONER,
     cure="leave the part out, and give a constant in its place",
-    fault=FaultKind.EMPTY_SECOND_PART,
+    faults=(FaultKind.EMPTY_SECOND_PART,),
 )
 EMPTY_TENSOR = _habit(
     "onnxruntime/empty-tensor",
@@ -217,7 +217,7 @@ EMPTY_PART = _habit(
     SPLIT,
     ADAPTER,
     cure="leave the part out, and give a constant in its place",
-    fault=FaultKind.EMPTY_PART,
+    faults=(FaultKind.EMPTY_PART,),
 )
 EMPTY_INPUTS_LEFT_OUT = _habit(
     "onnxruntime/empty-inputs-left-out",
@@ -281,7 +281,7 @@ GRAPH_WITHOUT_OUTPUTS = _habit(
     "Nodes that lead to no output are taken out of the DirectML graph. CompileGraph refuses one without nodes.",
     GRAPH,
     cure="remove the nodes that nothing reads",
-    fault=FaultKind.DEAD,
+    faults=(FaultKind.DEAD,),
 )
 NOT_READ = _habit(
     "onnxruntime/not-read",
@@ -311,13 +311,20 @@ TWINS_DIFFER = _habit(
 GRAPH_REFUSED = _habit(
     "onnxruntime/graph-refused",
     _E,
-    "CompileGraph refuses the fused graph that the node is in.",
+    "CompileGraph refuses the fused graph that the node is in, or ends the process.",
     "Mostly an intermediate is cut into blocks that lie one after another, by Split or Slice, one of them is read, by "
-    "one elementwise operator, and that works in place: all builds of DirectML answer E_INVALIDARG.",
+    "one elementwise operator, and that works in place: all builds of DirectML answer E_INVALIDARG. The message names "
+    "the rule of graphs that is broken, and the node that breaks it; what helps is said there.",
     GRAPH,
-    cure="move the elementwise operator in front of the Split or Slice, or take the block with Gather or a "
-    "negative Pad",
-    fault=FaultKind.REFUSED,
+    faults=(
+        FaultKind.REFUSED,
+        FaultKind.WHOLE_TOO_LARGE,
+        FaultKind.WHOLE_TOO_NARROW,
+        FaultKind.OUTER_SPLIT,
+        FaultKind.OUTER_JOIN,
+        FaultKind.CONSTANT,
+        FaultKind.PRODUCT_CRASHES,
+    ),
 )
 SESSION_FAILS_ELSEWHERE = _habit(
     "onnxruntime/session-fails-elsewhere",
@@ -340,6 +347,6 @@ CONTEXT_UNKNOWN = _habit(
 )
 
 FAULTS: Final = {
-    habit.id: habit.fault for habit in tuple(globals().values()) if isinstance(habit, Habit) and habit.fault is not None
+    habit.id: habit.faults for habit in tuple(globals().values()) if isinstance(habit, Habit) and habit.faults
 }
 """The faults of graphs that a node's answer reports, by rule."""

@@ -36,13 +36,29 @@ def test_the_first_lines(cli, model):
         "on the CPU: 1 Conv: its operator changed at this opset, and DirectML's kernels are for an older one "
         "(version 22, kernels for 11) (c)",
     ]
-    assert lines[-1] == "0 operators: none; 2 warnings; 3 nodes: 2 on DirectML, 1 on the CPU"
+    assert lines[-1] == "0 operators: none; 2 warnings; 3 nodes: 2 on DirectML, 1 on the CPU; 2 fused graphs: 2 right"
 
 
 def test_what_comes_of_the_graphs(cli, model):
     ends = "(float[1,4,4,8] x, float[1,4,4,8] y) => (float[1,8,4,8] a, float[1,4,4,8] b)"
     body = f"{ends} {{ v = Hardmax(x) j = Concat<axis=1>(v, y) a = Relu(j) b = Neg(v) }}"
-    assert "unknown (Hardmax); copies" in head(cli, model(body, 13), *NEW)[1]
+    unknown = model(body, 13)
+    assert "unknown (Hardmax); copies" in head(cli, unknown, *NEW)[1]
+    wrong = model(body.replace("Hardmax", "Tanh"), 13, "wrong.onnx")
+    assert head(cli, unknown, wrong, *NEW)[-1].endswith("; 2 fused graphs: 1 wrong, 1 unknown")
+
+
+def test_of_a_graph_that_ends_the_process_one_error_is_said(cli, model):
+    ends = "(float[1,4,4,8] z, float[1,8,4,8] x) => (float[1,4,4,8] o) <int64[2] k = {4,4}>"
+    gate = "r = Tanh(z)  a, b = Split<axis=1>(x, k)  p = Mul(r, b)  s = Sigmoid(r)  o = Mul(p, s)"
+    lines = head(cli, model(f"{ends} {{ {gate} }}", 17), *NEW)
+    errors = [line.split()[0] for line in lines if line.startswith("error[")]
+    assert errors == ["error[graph/fusion-crashes]"]
+    other = f"{ends.replace('o)', 'o, float[?,?,?,?] c, float[?,?,?,?] d)')} {{ {gate} c, d = Split<axis=1>(r, h) }}"
+    lines = head(cli, model(other.replace("{4,4}>", "{4,4}, int64[2] h = {2,2}>"), 17), *NEW)
+    refused = [line for line in lines if line.startswith("error[onnxruntime/graph-refused]")]
+    assert len(refused) == 1, lines
+    assert refused[0].endswith("CompileGraph ends the process for a fused graph, at o (graph/fusion-crashes)")
 
 
 def test_a_session_that_fails(cli, model):
