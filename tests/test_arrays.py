@@ -114,3 +114,42 @@ def test_more_dimensions_than_directml_has():
     a = np.arange(2**12).reshape((2,) * 12)
     parts = dml.split(a, 11, (1, 1))
     assert (parts[1] == a[..., 1:]).all()
+
+
+def test_joins_that_begin_alike():
+    first = np.arange(12, dtype="f4").reshape(3, 4)
+    seconds = [
+        first + 12,
+        first[:, :2] + 20,
+        (first + 40)[:, ::-1],
+        np.asfortranarray(first + 60),
+        np.arange(80, 86, dtype="f4").reshape(3, 2),
+        np.ma.masked_array(first)[:, :0].data,
+    ]
+    for second in (*seconds, *reversed(seconds)):
+        assert (dml.join([first, second], 1) == np.concatenate([first, second], 1)).all()
+    for wrong in (first.astype("i4"), first[:2], first[0], None):
+        with pytest.raises((TypeError, ValueError)):
+            dml.join([first, wrong], 1)
+    for axis in (1.0, np.float64(1)):
+        with pytest.raises(TypeError, match="axis"):
+            dml.join([first, seconds[0]], axis)
+    assert (dml.join([first, seconds[0]], True) == np.concatenate([first, seconds[0]], 1)).all()
+
+
+def test_layouts_that_come_again_are_not_looked_up(monkeypatch):
+    parts = [np.arange(i, i + 6, dtype="f4").reshape(1, 6, 1) for i in range(3)]
+    joined = dml.join(parts, -3)
+    monkeypatch.setattr("dmlsplit.native.arrays._join_recipe", None)
+    again = dml.join([part + 1 for part in parts], -3)
+    assert (again == joined + 1).all()
+    assert again is not joined
+
+
+def test_lengths_equal_to_those_that_were_taken():
+    array = np.arange(6)
+    assert [part.tolist() for part in dml.split(array, 0, (1, 5))] == [[0], [1, 2, 3, 4, 5]]
+    for lengths in ((1.0, 5.0), (1, 5.0), "15", b"\1\5"):
+        with pytest.raises(TypeError, match="lengths"):
+            dml.split(array, 0, lengths)
+    assert [part.tolist() for part in dml.split(array, 0, (True, np.int8(5)))] == [[0], [1, 2, 3, 4, 5]]

@@ -370,3 +370,26 @@ def test_compiled_operators_can_be_pickled():
     op = pickle.loads(pickle.dumps(dml.compile(SPLIT, num_threads=2)))
     assert (op.desc, op.num_threads) == (SPLIT, 2)
     assert op(example())[1].ravel().tolist() == [5, 6]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_calls_make_outputs_of_their_own(threads):
+    tensor = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 6))
+    desc = dml.SplitOperatorDesc.from_lengths(tensor, 1, (1, 2, 3))
+    split = dml.compile(desc, num_threads=threads)
+    join = dml.compile(dml.JoinOperatorDesc(desc.output_tensors, desc.input_tensor, 1), num_threads=threads)
+    array = np.arange(12, dtype="f4").reshape(2, 6)
+    for source in (array, array[:, ::-1], np.asfortranarray(array)):
+        once, twice = split(source), split(source)
+        for part, other, expected in zip(once, twice, np.split(source, (1, 3), 1), strict=True):
+            assert part.flags.c_contiguous
+            assert part.flags.owndata
+            assert (part == expected).all()
+            assert (other == expected).all()
+            assert not np.shares_memory(part, other)
+        assert (join(once) == source).all()
+        assert (join(tuple(twice)) == source).all()
+    with pytest.raises(dml.BindingError):
+        split(array.astype("f8"))
+    with pytest.raises(dml.BindingError):
+        join(once[:2])

@@ -127,28 +127,75 @@ static int dms_dispatch_arrays(const dms_array_spec *spec, PyObject *whole, PyOb
     return done;
 }
 
-/* dispatch(whole, parts, threads=1) -> bool. self: a tuple of the spec's address, and of what has to live as long. */
-static PyObject *dms_dispatch(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+/* The members of a function's self: a tuple. What has to live as long as the spec stands behind them. */
+enum { DMS_SELF_SPEC, DMS_SELF_MAKER, DMS_SELF_ARGUMENTS };
+
+/* The spec, and the number of threads behind `needed` arguments. NULL: an exception is set. */
+static const dms_array_spec *dms_read_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count, Py_ssize_t needed, uint32_t *threads)
 {
-    const dms_array_spec *const spec = PyLong_AsVoidPtr(PyTuple_GetItem(self, 0));
-    const unsigned long threads = count > 2 ? PyLong_AsUnsignedLong(arguments[2]) : 1;
-    if (spec == NULL || PyErr_Occurred() != NULL)
-        return NULL;
-    if (count < 2 || count > 3) {
-        PyErr_SetString(PyExc_TypeError, "a whole, its parts and perhaps a number of threads are expected");
+    const dms_array_spec *const spec = PyLong_AsVoidPtr(PyTuple_GetItem(self, DMS_SELF_SPEC));
+    if (count < needed || count > needed + 1) {
+        PyErr_SetString(PyExc_TypeError, "arrays and perhaps a number of threads are expected");
         return NULL;
     }
-    return PyBool_FromLong(dms_dispatch_arrays(spec, arguments[0], arguments[1], (uint32_t)threads));
+    *threads = count > needed ? (uint32_t)PyLong_AsUnsignedLong(arguments[needed]) : 1;
+    return PyErr_Occurred() == NULL ? spec : NULL;
 }
 
-/* Appends a function `dispatch` with this self to a list. Both are given by id(), which CPython documents to be the address. 0: there is no memory. */
+/* run(whole, parts, threads=1) -> bool */
+static PyObject *dms_run(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    uint32_t threads;
+    const dms_array_spec *const spec = dms_read_call(self, arguments, count, 2, &threads);
+    return spec != NULL ? PyBool_FromLong(dms_dispatch_arrays(spec, arguments[0], arguments[1], threads)) : NULL;
+}
+
+/* A list of what the maker makes of each tuple of arguments. */
+static PyObject *dms_make_outputs(PyObject *self)
+{
+    PyObject *const maker = PyTuple_GetItem(self, DMS_SELF_MAKER), *const given = PyTuple_GetItem(self, DMS_SELF_ARGUMENTS);
+    const Py_ssize_t count = PyTuple_Size(given);
+    PyObject *const outputs = PyList_New(count);
+    for (Py_ssize_t i = 0; outputs != NULL && i < count; i++) {
+        PyObject *const output = PyObject_Call(maker, PyTuple_GetItem(given, i), NULL);
+        if (output == NULL) {
+            Py_DECREF(outputs);
+            return NULL;
+        }
+        (void)PyList_SetItem(outputs, i, output);
+    }
+    return outputs;
+}
+
+/* fresh(inputs, threads=1) -> the parts of a split, the whole of a join, or None */
+static PyObject *dms_run_fresh(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    uint32_t threads;
+    const dms_array_spec *const spec = dms_read_call(self, arguments, count, 1, &threads);
+    PyObject *const outputs = spec != NULL ? dms_make_outputs(self) : NULL;
+    if (outputs == NULL)
+        return NULL;
+    PyObject *const result = spec->split ? outputs : PyList_GetItem(outputs, 0);
+    PyObject *const whole = spec->split ? arguments[0] : result, *const parts = spec->split ? result : arguments[0];
+    PyObject *const found = dms_dispatch_arrays(spec, whole, parts, threads) ? result : Py_None;
+    Py_INCREF(found);
+    Py_DECREF(outputs);
+    return found;
+}
+
+/* Appends the functions `run` and `fresh` with this self to a list. Both are given by id(), which CPython documents to be the address. 0: there is no
+ * memory. */
 int dms_add_dispatch(uintptr_t list, uintptr_t self)
 {
-    static PyMethodDef method = {"dispatch", (PyCFunction)(void (*)(void))dms_dispatch, METH_FASTCALL, NULL};
+    static PyMethodDef methods[] = {{"run", (PyCFunction)(void (*)(void))dms_run, METH_FASTCALL, NULL},
+                                    {"fresh", (PyCFunction)(void (*)(void))dms_run_fresh, METH_FASTCALL, NULL}};
     const PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *const function = PyCFunction_NewEx(&method, (PyObject *)self, NULL);
-    const int added = function != NULL && PyList_Append((PyObject *)list, function) == 0;
-    Py_XDECREF(function);
+    int added = 1;
+    for (int i = 0; i < 2 && added; i++) {
+        PyObject *const function = PyCFunction_NewEx(&methods[i], (PyObject *)self, NULL);
+        added = function != NULL && PyList_Append((PyObject *)list, function) == 0;
+        Py_XDECREF(function);
+    }
     PyErr_Clear();
     PyGILState_Release(gil);
     return added;

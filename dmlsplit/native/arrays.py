@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final, SupportsIndex, TypeAlias, TypeVar, overload
 
@@ -48,8 +48,9 @@ def split(
     count = None if sections is None else integer(sections, "sections")
     axis = axis if type(axis) is int else integer(axis, "axis")
     recipe = _split_recipe(source.shape, source.strides, source.dtype, axis, pieces, count)
-    outputs = recipe.fresh.make()
-    recipe.copy(source, outputs)
+    outputs: list[npt.NDArray[Scalar]] | None = recipe.fresh(source)
+    if outputs is None:
+        outputs = recipe.run(source)
     return outputs if source is array else [*map(tensor_maker(array), outputs)]
 
 
@@ -63,6 +64,13 @@ def join(arrays: Sequence[npt.NDArray[Scalar]], axis: SupportsIndex) -> npt.NDAr
         given = list(arrays)
     except TypeError:
         raise TypeError(f"arrays: {arrays!r} is not a sequence of arrays") from None
+    output: npt.NDArray[Scalar] | None = None
+    latest: list[_Recipe] = []
+    if given and type(axis) is int and _is_plain(given[0]):
+        latest = _latest_join(len(given), given[0].shape, given[0].dtype, axis)
+        output = latest[0].fresh(given) if latest else None
+    if output is not None:
+        return output
     sources = [array if _is_plain(array) else _plain_array(array, f"arrays[{i}]") for i, array in enumerate(given)]
     if not sources:
         raise ValueError("at least one array is needed")
@@ -74,24 +82,28 @@ def join(arrays: Sequence[npt.NDArray[Scalar]], axis: SupportsIndex) -> npt.NDAr
             )
     layouts = tuple([(source.shape, source.strides) for source in sources])
     recipe = _join_recipe(layouts, dtype, axis if type(axis) is int else integer(axis, "axis"))
-    output = np.empty(recipe.whole_shape, dtype)
-    recipe.copy(output, sources)
+    latest[:] = [recipe]
+    output = recipe.fresh(sources)
+    if output is None:
+        output = recipe.run(sources)
     made: npt.NDArray[Scalar] = output if sources[0] is given[0] else tensor_maker(given[0])(output)
     return made
 
 
 class _Recipe:
-    """A checked and planned split or join of arrays of certain shapes and strides."""
+    """A checked and planned split or join of arrays of certain shapes and strides into fresh arrays."""
 
-    __slots__ = ("_dispatcher", "_plan", "fresh", "whole_shape")
+    __slots__ = ("_outputs", "_plan", "_splits", "fresh")
 
     def __init__(
         self, direction: int, dtype: np.dtype[Any], axis: int, whole: core.Layout, parts: Sequence[core.Layout]
     ) -> None:
-        self.whole_shape, _ = whole
-        self.fresh = FreshArrays([shape for shape, _ in parts], dtype)
+        self._splits = direction == core.SPLIT
+        self._outputs = FreshArrays([shape for shape, _ in (parts if self._splits else [whole])], dtype)
         self._plan: core.Plan | None = None
-        self._dispatcher: core.ArrayDispatcher | None = None
+        self.fresh: Callable[[object], Any] = _nothing
+        """The outputs of any inputs, or None: where they are not what the recipe was made for, or have to be looked at
+        closely."""
         if dtype.itemsize == 0:
             return
         self._plan = core.Plan.of(direction, dtype.itemsize, axis, whole, parts)
@@ -99,13 +111,21 @@ class _Recipe:
             (shape, strides or tuple([stride * dtype.itemsize for stride in packed_strides(shape)]))
             for shape, strides in (whole, *parts)
         ]
-        self._dispatcher = array_dispatcher(self._plan, dtype, layouts)
+        dispatcher = array_dispatcher(self._plan, dtype, layouts, self._outputs)
+        if dispatcher is not None and dispatcher.fresh is not None:
+            self.fresh = dispatcher.fresh
 
-    def copy(self, whole: np.ndarray, parts: list[np.ndarray]) -> None:
-        """Copies between arrays of the shapes and strides that the recipe was made for."""
-        if self._plan is None or (self._dispatcher is not None and self._dispatcher.run(whole, parts)):
-            return
-        self._plan.run(_pointer(whole), core.pointers([_pointer(part) for part in parts]))
+    def run(self, inputs: Any) -> Any:
+        """The outputs of inputs that have the shapes and strides that the recipe was made for: a list for a split."""
+        outputs = self._outputs.make()
+        if self._plan is not None:
+            whole, parts = (inputs, outputs) if self._splits else (outputs[0], inputs)
+            self._plan.run(_pointer(whole), core.pointers([_pointer(part) for part in parts]))
+        return outputs if self._splits else outputs[0]
+
+
+def _nothing(inputs: object) -> None:
+    pass
 
 
 @lru_cache(RECIPES)
@@ -144,6 +164,12 @@ def _join_recipe(layouts: tuple[tuple[Shape, Shape], ...], dtype: np.dtype[Any],
             raise ValueError(f"arrays[{i}] has shape {shape}, arrays[0] {first}; only axis {axis} may differ")
     whole = (*first[:axis], sum(shape[axis] for shape, _ in layouts), *first[axis + 1 :])
     return _Recipe(core.JOIN, dtype, axis, (whole, None), layouts)
+
+
+@lru_cache(RECIPES)
+def _latest_join(count: int, shape: Shape, dtype: np.dtype[Any], axis: int) -> list[_Recipe]:
+    """The recipe of the latest join of so many arrays, the first of which was such a one; empty before there is any."""
+    return []
 
 
 def _is_plain(array: object) -> bool:

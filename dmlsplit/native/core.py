@@ -171,9 +171,10 @@ class ArrayDispatcher:
 
     `layouts`: sizes and strides (bytes) of the whole, then of the parts, of at most DISPATCHER_RANK dimensions.
     `is_known`: members of the arrays are where array_fields reads them.
+    `maker` makes an output of each tuple of `outputs`, its arguments; outputs None: no fresh ones are made.
     """
 
-    __slots__ = ("run",)
+    __slots__ = ("fresh", "run")
 
     def __init__(
         self,
@@ -182,6 +183,8 @@ class ArrayDispatcher:
         dtype: object,
         layouts: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
         is_known: bool = False,
+        maker: Callable[..., object] | None = None,
+        outputs: tuple[tuple[object, ...], ...] | None = None,
     ) -> None:
         numbers: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         layout_of = ffi.new("uint32_t[]", [numbers.setdefault(layout, len(numbers)) for layout in layouts])
@@ -193,12 +196,14 @@ class ArrayDispatcher:
         spec.split, spec.layouts, spec.layout_of = plan.direction == SPLIT, c_layouts, layout_of
         spec.is_known = is_known
         spec.plan = plan._pointer
-        found: list[Callable[..., bool]] = []
-        keep = address_of(spec), spec, c_layouts, layout_of, array_type, dtype, name, plan
+        found: list[Callable[..., Any]] = []
+        keep = address_of(spec), maker, outputs, spec, c_layouts, layout_of, array_type, dtype, name, plan
         if not lib.dms_add_dispatch(id(found), id(keep)):
             raise MemoryError
-        self.run = found[0]
+        self.run: Callable[..., bool] = found[0]
         """run(whole, parts, threads=1): False, and nothing is copied, where anything has to be looked at closely."""
+        self.fresh: Callable[..., Any] | None = found[1] if outputs is not None else None
+        """fresh(inputs, threads=1): the fresh outputs of a split, or of a join; None where `run` returns False."""
 
 
 class ArrayFields(NamedTuple):

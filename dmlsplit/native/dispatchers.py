@@ -9,21 +9,27 @@ from typing import Any, Final
 import numpy as np
 
 from dmlsplit.native import core
+from dmlsplit.native.fresh import FreshArrays
 
 _WRITEABLE: Final = 0x400
 """NPY_ARRAY_WRITEABLE."""
 
 
 def array_dispatcher(
-    plan: core.Plan, dtype: np.dtype[Any], layouts: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
+    plan: core.Plan,
+    dtype: np.dtype[Any],
+    layouts: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
+    outputs: FreshArrays | None = None,
 ) -> core.ArrayDispatcher | None:
     """A dispatcher of the plan on ndarrays of these sizes and strides, the whole's first; None where there can be none.
 
+    `outputs`: all that the plan writes, where it can go to fresh arrays.
     There can be none for more than core.DISPATCHER_RANK dimensions, and without a GIL.
     """
     if not core.HAS_GIL or len(layouts[0][0]) > core.DISPATCHER_RANK:
         return None
-    return core.ArrayDispatcher(plan, np.ndarray, dtype, layouts, members_are_known())
+    calls = None if outputs is None else outputs.calls
+    return core.ArrayDispatcher(plan, np.ndarray, dtype, layouts, members_are_known(), np.empty, calls)
 
 
 @cache

@@ -85,14 +85,16 @@ class CompiledOperator(Generic[DescT_co]):
         self._whole = BoundTensor(geometry.whole)
         self._parts = [BoundTensor(part) for part in geometry.parts]
         _, self._outputs = self._roles.sides([self._whole], self._parts)
-        self._fresh = FreshArrays([tensor.sizes for tensor in self._outputs if tensor.packed], self._whole.dtype)
+        packed = [tensor.sizes for tensor in self._outputs if tensor.packed]
+        self._fresh = FreshArrays(packed, self._whole.dtype)
         self._other_plan = lru_cache(PLANS_PER_OPERATOR)(partial(plan_of, geometry))
         self._own_strides = self._whole.strides, tuple(part.strides for part in self._parts)
         self.plan = plan_of(geometry, *self._own_strides)
         """The plan that the C core runs; `plan.describe()` explains it."""
         self.num_threads = thread_count(num_threads, self.plan.bytes)
         layouts = [(tensor.sizes, tensor.strides) for tensor in (self._whole, *self._parts)]
-        self._dispatcher = array_dispatcher(self.plan, self._whole.dtype, layouts)
+        fresh = self._fresh if len(packed) == len(self._outputs) else None
+        self._dispatcher = array_dispatcher(self.plan, self._whole.dtype, layouts, fresh)
 
     @property
     def tensors(self) -> tuple[BoundTensor, Sequence[BoundTensor]]:
@@ -108,10 +110,14 @@ class CompiledOperator(Generic[DescT_co]):
     def __call__(self: CompiledJoin, input: Sequence[Bindable]) -> Array: ...
     def __call__(self, input: Bindable | Sequence[Bindable]) -> list[Array] | Array:
         """Executes into fresh arrays of the outputs' sizes and strides: a list for a split, an array for a join."""
-        out = self.new_outputs()
-        whole, parts = (input, out) if self._whole_is_input else (out, input)
-        self.dispatch_tensors(whole, parts)
-        return out
+        made: list[Array] | Array | None = None
+        if self._dispatcher is not None and self._dispatcher.fresh is not None:
+            made = self._dispatcher.fresh(input, self.num_threads)
+        if made is None:
+            made = self.new_outputs()
+            whole, parts = (input, made) if self._whole_is_input else (made, input)
+            self.dispatch_tensors(whole, parts)
+        return made
 
     def new_outputs(self) -> list[Array] | Array:
         """Fresh arrays of the outputs' sizes and strides, not written to: a list for a split, an array for a join."""

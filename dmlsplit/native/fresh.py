@@ -22,22 +22,23 @@ LINE: Final = 64
 class FreshArrays:
     """Makes packed arrays of given shapes again and again; thread-safe."""
 
-    __slots__ = ("_dtype", "_dtypes", "_offsets", "_shapes", "_size")
+    __slots__ = ("_dtype", "_offsets", "_shapes", "_size", "calls")
 
     def __init__(self, shapes: Sequence[tuple[int, ...]], dtype: np.dtype[Any]) -> None:
         self._shapes = list(shapes)
         self._dtype = dtype
-        self._dtypes = [dtype] * len(shapes)
         sizes = [math.prod(shape) * dtype.itemsize for shape in shapes]
         *offsets, total = accumulate([(size + LINE - 1) // LINE * LINE for size in sizes], initial=0)
         one_block = max(sizes, default=0) < HUGE_PAGE_ARRAY <= total <= ARENA_LIMIT
         self._offsets = offsets if one_block else None
         self._size = total + LINE
+        self.calls = None if one_block else tuple([(shape, dtype) for shape in shapes])
+        """The arguments of numpy.empty for each array; None where they share an allocation."""
 
     def make(self) -> list[np.ndarray]:
         """New arrays, their contents undefined; MemoryError where there is no room."""
         if self._offsets is None:
-            return [*map(np.empty, self._shapes, self._dtypes)]
+            return [np.empty(shape, self._dtype) for shape in self._shapes]
         dtype = self._dtype
         block = np.empty(self._size, np.uint8)
         start = -block.__array_interface__["data"][0] % LINE

@@ -19,6 +19,12 @@ def integer(value: object, name: str) -> int:
 
 def integers(values: object, name: str) -> tuple[int, ...]:
     """Converts each element of a sequence as `integer` does; TypeError for others, and for strings."""
+    if type(values) is tuple:
+        for value in values:
+            if type(value) is not int:
+                break
+        else:
+            return values
     items = values if isinstance(values, (tuple, list)) else _listed(values, name)
     try:
         return tuple(map(operator.index, items))
