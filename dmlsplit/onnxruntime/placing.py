@@ -29,7 +29,9 @@ def placed(graph: SessionGraph, node: Node) -> Placed:
     """Where a node of a graph, or of the same graph optimized further, goes."""
     if node.op_type in JUDGED:
         return _judged(graph, node)
-    return graph.once(("placed", node), lambda: _neighbour(graph, node))
+    # Of other operators the node of the file counts; an Identity may read another tensor after optimization.
+    asked = node if node.op_type == "Identity" else node.index
+    return graph.once(("placed", asked), lambda: _neighbour(graph, node))
 
 
 def _judged(graph: SessionGraph, node: Node) -> Placed:

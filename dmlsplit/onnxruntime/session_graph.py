@@ -64,6 +64,7 @@ class SessionGraph:
         """The graph after the passes that run before placement."""
         self.nodes = self.graph.nodes
         """All nodes of the model's graph, with the folded and the removed ones."""
+        self._has_products = any(node.op_type == "MatMul" for node in self.nodes)
         self._implemented = self._all_implemented()
         run(BEFORE_PLACEMENT, self.graph, options.optimization)
         self._is_changing = False
@@ -187,8 +188,8 @@ class SessionGraph:
 
     @property
     def reshapes_products(self) -> bool:
-        """Whether a MatMul of more than two dimensions becomes a Gemm between two Reshapes."""
-        return self.runtime.traits.reshapes_products
+        """Whether a MatMul of more than two dimensions becomes a Gemm between two Reshapes; False without a MatMul."""
+        return self._has_products and self.runtime.traits.reshapes_products
 
     @property
     def makes_gelus(self) -> bool:

@@ -6,7 +6,11 @@ import onnx
 import pytest
 
 import dmlsplit as dml
+from dmlsplit.formats.sessions import Inputs
+from dmlsplit.onnxruntime.graph_build import optimized
 from dmlsplit.onnxruntime.onnx_session import OnnxSession
+from dmlsplit.onnxruntime.placing import placed as placed_in
+from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules import RULES
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import SessionOptions
@@ -560,3 +564,32 @@ def test_what_comes_of_each_fused_graph(outcome):
     found = placed(text, opset=13).to_dict()
     assert [(graph["outcome"], graph["undecided"]) for graph in found["graphs"]] == [(outcome, undecided)]
     assert found["outcomes"] == {"right": 0, "wrong": 0, "refused": 0, "unknown": 0} | {outcome: 1}
+
+
+def session_graph(text, version):
+    model = OnnxSession(models.text(text, 17), lambda *_: None).model(Inputs())
+    return SessionGraph.of_model(model, find_runtime(version), SessionOptions())[-1]
+
+
+def optimized_for(text):
+    """The graph after all passes, of a version that puts Reshapes around a Gemm and of one that does not."""
+    model = OnnxSession(models.text(text, 17), lambda *_: None).model(Inputs())
+    runtimes = map(find_runtime, ("1.24.4", "1.20.0"))
+    return [optimized(SessionGraph.of_model(model, runtime, SessionOptions())[-1]) for runtime in runtimes]
+
+
+def test_sessions_share_the_passes_that_find_no_product():
+    first, second = optimized_for(SMALL)
+    assert first is second
+    product = """(float[2,3,4] x, float[4,5] w, float[5] b) => (float[2,3,5] y) {
+        a = MatMul(x, w) y = Add(a, b)
+    }"""
+    first, second = optimized_for(product)
+    assert [node.op_type for node in first.walk()] != [node.op_type for node in second.walk()]
+
+
+def test_a_node_is_placed_once_whatever_becomes_of_the_graph():
+    graph = session_graph(SMALL, "1.24.4")
+    for one, other in zip(graph.order, optimized(graph).walk(), strict=True):
+        assert one is not other
+        assert placed_in(graph, one) is placed_in(graph, other)
