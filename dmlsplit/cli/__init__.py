@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from importlib import import_module
 from typing import Final
 
@@ -15,15 +13,13 @@ from dmlsplit.cli import _streams
 from dmlsplit.system import signals
 from dmlsplit.system.atomic_files import inputs_noted
 from dmlsplit.system.errors import DmlSplitError, fault_of
+from dmlsplit.system.garbage import rarely_collected
 
 FAILURE: Final = 2
 INTERRUPTED: Final = 130
 """128 + SIGINT, as a shell has it."""
 BROKEN_PIPE: Final = 141
 """128 + SIGPIPE."""
-_COLLECTIONS: Final = (200_000, 50, 50)
-"""How rarely Python looks for unused objects: by default after 700 new ones, which took half the time of a large model,
-nearly all of whose objects are in use until it is judged."""
 COMMANDS: Final = {
     "ask": "Ask the real DirectML or ONNX Runtime.",
     "check": "Judge the operators of files.",
@@ -114,7 +110,7 @@ def main(args: Sequence[str] | None = None) -> int:
 def _status(args: Sequence[str] | None) -> int:
     try:
         _streams.prepare()
-        with signals.raised(), inputs_noted(), _rarely_collected():
+        with signals.raised(), inputs_noted(), rarely_collected():
             status = cli.main(args, prog_name="dmlsplit", standalone_mode=False)
             _streams.flush()
     except BrokenPipeError:
@@ -132,19 +128,6 @@ def _status(args: Sequence[str] | None) -> int:
         status = FAILURE
     _streams.leave()
     return int(status or 0)
-
-
-@contextmanager
-def _rarely_collected() -> Iterator[None]:
-    before = gc.get_threshold()
-    gc.set_threshold(*_COLLECTIONS)
-    try:
-        yield
-    finally:
-        # What a command leaves counts as old: with the threshold lowered, all of it would be looked at at once.
-        gc.freeze()
-        gc.unfreeze()
-        gc.set_threshold(*before)
 
 
 def _one_line(error: Exception) -> str:

@@ -153,7 +153,7 @@ def _cast(graph: SessionGraph, index: int) -> str:
         return ""
     for own in dict.fromkeys(filter(None, types)):
         for other in _CAST_TO:
-            if own != other and _is_dml(operator.ask([other if each == own else each for each in types])):
+            if own != other and _is_dml(operator.ask(tuple([other if each == own else each for each in types]))):
                 return f"a cast of {own.upper()} to {other.upper()} around it, which rounds otherwise"
     return ""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import json
 import lzma
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
@@ -64,7 +64,7 @@ _CONTRIBUTED: Final = 1
 """The opset of com.microsoft."""
 
 
-Types: TypeAlias = Sequence[str | None]
+Types: TypeAlias = tuple[str | None, ...]
 Attributes: TypeAlias = Mapping[str, object]
 
 
@@ -77,15 +77,18 @@ class Operator:
     row: Mapping[str, Any]
     column: int
     """Of the version of ONNX Runtime in the rows."""
-    versions: tuple[Operator, ...] = ()
-    """All schema versions of it, this one among them, where variants are recorded."""
+
+    @property
+    def versions(self) -> Collection[Operator]:
+        """All schema versions of it, this one among them."""
+        return _versions(self.name, self.column).values()
 
     @property
     def usual(self) -> list[str]:
         """The types that go without saying, by parameter."""
         return str(self.row["usual"]).split(",") if self.row["parameters"] else []
 
-    def types(self, inputs: Types, outputs: Types) -> list[str | None]:
+    def types(self, inputs: Types, outputs: Types) -> Types:
         """The element type of each type parameter of a node, in ONNX's lower-case words: "float".
 
         `inputs` and `outputs` have the type of each tensor, "" for one that is left out, None where it is not known.
@@ -97,13 +100,13 @@ class Operator:
                 place = places[min(i, len(places) - 1)] if places else -1
                 if place >= 0 and each != "" and not found[place]:
                     found[place] = each
-        return [usual if each == "" else each for each, usual in zip(found, self.usual, strict=True)]
+        return tuple([usual if each == "" else each for each, usual in zip(found, self.usual, strict=True)])
 
-    def all_types(self, inputs: Types, outputs: Types, captured: Types) -> list[list[str | None]]:
+    def all_types(self, inputs: Types, outputs: Types, captured: Types) -> list[Types]:
         """`types` for each tensor that an If computes or its branches read from outside, as all of them count; of any
         other operator, once."""
         if self.name in _OF_DIFFERENT_TYPES:
-            return [self.types(inputs, [each]) for each in dict.fromkeys([*outputs, *captured])]
+            return [self.types(inputs, (each,)) for each in dict.fromkeys([*outputs, *captured])]
         return [self.types(inputs, outputs)]
 
     def ask(self, types: Types, opset: int | None = None) -> Cell | None:
@@ -113,10 +116,9 @@ class Operator:
         Of types that were not asked together, kernels take each parameter's types by themselves: a node is on DirectML
         if every type is seen there, and not if one is seen on the CPU, or without a kernel, with usual ones beside it.
         """
-        place = tuple(types)
-        if place not in self._answers:
-            self._answers[place] = self._cells.get(place) or self._concluded(types)
-        cell = self._answers[place]
+        if types not in self._answers:
+            self._answers[types] = self._cells.get(types) or self._concluded(types)
+        cell = self._answers[types]
         if cell in EXPANDED and opset not in (None, self.version):
             rows: Mapping[str, Mapping[str, str]] = self.row.get("opsets", {})
             own = rows.get(",".join(map(str, types)))
@@ -125,7 +127,7 @@ class Operator:
         return cell
 
     @cached_property
-    def _answers(self) -> dict[tuple[str | None, ...], Cell | None]:
+    def _answers(self) -> dict[Types, Cell | None]:
         return {}
 
     def _concluded(self, types: Types) -> Cell | None:
@@ -150,7 +152,7 @@ class Operator:
         return None
 
     @cached_property
-    def _cells(self) -> dict[tuple[str | None, ...], Cell]:
+    def _cells(self) -> dict[Types, Cell]:
         """The answers by types, without what was not asked."""
         rows = self.row.get("types", {}).items()
         found = {tuple(types.split(",")) if types else (): cells[self.column] for types, cells in rows}
@@ -246,15 +248,18 @@ def find_operator(domain: str, op_type: str, opset: int, runtime: Runtime) -> Op
 
     `opset` is that of the operator's own domain.
     """
-    name, column = f"{domain}.{op_type}" if domain else op_type, column_of(runtime)
-    rows: Mapping[str, Any] | None = table()["operators"].get(name)
-    if rows is None or column is None:
+    column = column_of(runtime)
+    if column is None:
         return None
-    versions = sorted(int(version) for version in rows if int(version) <= max(opset, 1))
-    if not versions:
-        return None
-    known = tuple([Operator(name, int(version), row, column) for version, row in rows.items()])
-    return Operator(name, versions[-1], rows[str(versions[-1])], column, known)
+    known = _versions(f"{domain}.{op_type}" if domain else op_type, column)
+    return known.get(max((version for version in known if version <= max(opset, 1)), default=0))
+
+
+@cache
+def _versions(name: str, column: int) -> Mapping[int, Operator]:
+    """The schema versions of an operator, with the answers of one version of ONNX Runtime; none of an unknown one."""
+    rows: Mapping[str, Any] = table()["operators"].get(name, {})
+    return {int(version): Operator(name, int(version), row, column) for version, row in rows.items()}
 
 
 @cache
@@ -283,21 +288,15 @@ def asked(
     operator = operator_of(node, opset, runtime)
     if operator is None:
         return None
-    cell = _of_types(operator, tuple(inputs), tuple(outputs), tuple(captured), opset)
+    cell = _of_types(operator, inputs, outputs, captured, opset)
     if cell in ON_DML and operator.has_variants:
         attributes = {text(each.name): _value(each) for each in node.attribute}
         return operator.of_variant(attributes, sum(map(bool, node.output))) or cell
     return cell
 
 
-@lru_cache(maxsize=4096)
-def _of_types(
-    operator: Operator,
-    inputs: tuple[str | None, ...],
-    outputs: tuple[str | None, ...],
-    captured: tuple[str | None, ...],
-    opset: int,
-) -> Cell | None:
+@lru_cache(maxsize=1 << 14)
+def _of_types(operator: Operator, inputs: Types, outputs: Types, captured: Types, opset: int) -> Cell | None:
     """Where a node of an operator goes by its types; the nodes of a model have few different ones."""
     cells = {operator.ask(types, opset) for types in operator.all_types(inputs, outputs, captured)}
     return Cell.CPU if Cell.CPU in cells else None if None in cells else next(iter(cells), None)

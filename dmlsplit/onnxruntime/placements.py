@@ -217,7 +217,9 @@ def _in_place_of(
             given.update(each.output)
             continue
         read, written = [[tensors.get(name, (node, name)) for name in names] for names in (each.input, each.output)]
-        taken, made = [[body.types.get(name) if name else "" for name in names] for names in (each.input, each.output)]
+        taken, made = [
+            tuple([body.types.get(name) if name else "" for name in names]) for names in (each.input, each.output)
+        ]
         provider = _provider(asked(each, taken, made, graph.opset, graph.runtime))
         traits = row_of(each.op_type)
         if not sizes.isdisjoint(each.input):
@@ -247,7 +249,7 @@ def _cell(graph: SessionGraph, node: Node) -> Cell | None:
     if made is None:
         return graph.cell(node.index)
     data_type = graph.data_type(node.inputs[0].known)
-    return made.ask(made.types([None if data_type is None else data_type.lower()], ()), graph.opset)
+    return made.ask(made.types((None if data_type is None else data_type.lower(),), ()), graph.opset)
 
 
 def _prevents_capture(graphs: Sequence[SessionGraph], copies: tuple[int, int] | None) -> str | None:

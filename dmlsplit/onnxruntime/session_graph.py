@@ -19,7 +19,7 @@ from dmlsplit.models.onnx_nodes import name_of
 from dmlsplit.models.scope import Scope
 from dmlsplit.onnxruntime.node_shapes import merged
 from dmlsplit.onnxruntime.operator_traits import row_of
-from dmlsplit.onnxruntime.operators import Cell, Operator, asked, is_on_cpu_too, is_on_dml, operator_of
+from dmlsplit.onnxruntime.operators import Cell, Operator, Types, asked, is_on_cpu_too, is_on_dml, operator_of
 from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, run
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.targets.runtime_versions import Runtime
@@ -56,10 +56,10 @@ class SessionGraph:
         self._paths: dict[int, str] = {}
         self._shapes: dict[str, Shape | None] = {}
         self._is_changing = True
-        self._element_types: dict[int, tuple[list[str | None], list[str | None]]] = {}
+        self._element_types: dict[int, tuple[Types, Types]] = {}
         self._types_in_words: dict[str, str | None] = {}
         self._captured = [_captured(node) for node in scope.graph.node]
-        self._captured_types: dict[int, list[str | None]] = {}
+        self._captured_types: dict[int, Types] = {}
         self.graph = self.before_optimization()
         """The graph after the passes that run before placement."""
         self.nodes = self.graph.nodes
@@ -335,8 +335,10 @@ class SessionGraph:
         """The cell of the node at another opset of the model."""
         return self.cell_of(index, self.nodes[index].proto, opset)
 
-    def _types_captured(self, index: int) -> list[str | None]:
+    def _types_captured(self, index: int) -> Types:
         """The element types of the tensors that graphs inside a node read, without sequences."""
+        if not self._captured[index]:
+            return ()
         if index not in self._captured_types:
             own = [name for name in self._captured[index] if self._has(name)]
             self._captured_types[index] = self._types([n for n in own if self.scope.type_of(n)[0] != "SEQUENCE"])
@@ -348,16 +350,16 @@ class SessionGraph:
         own = name in self.inputs or name in self.initializers or (value is not None and value.is_computed)
         return own or (self.parent is not None and self.parent._has(name))
 
-    def types_of_tensors(self, index: int) -> tuple[list[str | None], list[str | None]]:
+    def types_of_tensors(self, index: int) -> tuple[Types, Types]:
         """The element types of a node's inputs and outputs, "" for one that is left out; None where it is not known."""
         if index not in self._element_types:
             node = self.nodes[index].proto
             self._element_types[index] = self._types(node.input), self._types(node.output)
         return self._element_types[index]
 
-    def _types(self, names: Sequence[str]) -> list[str | None]:
+    def _types(self, names: Sequence[str]) -> Types:
         """The element types of tensors, in the table's words."""
-        return [self._type(name) if name else "" for name in names]
+        return tuple([self._type(name) if name else "" for name in names])
 
     def _type(self, name: str) -> str | None:
         if name not in self._types_in_words:
@@ -370,10 +372,10 @@ class SessionGraph:
         node = self.nodes[index].proto
         return operator_of(node, self.scope.origin.opset, self.runtime)
 
-    def types_of(self, index: int) -> list[str | None]:
+    def types_of(self, index: int) -> Types:
         """The types of the type parameters of a node with a row."""
         operator = self.operator(index)
-        return [] if operator is None else operator.types(*self.types_of_tensors(index))
+        return () if operator is None else operator.types(*self.types_of_tensors(index))
 
     def message(self, index: int) -> str:
         """ONNX Runtime's message for a node that fails session creation; "" where none was recorded."""

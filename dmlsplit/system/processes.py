@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from dmlsplit.system.errors import InputError
+from dmlsplit.system.garbage import collect_rarely
 from dmlsplit.system.signals import interrupts_blocked
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Processes(Executor):
             with _current_folder_ignored():
                 resource_tracker.ensure_running()  # its start unblocks SIGINT
         # A fork of a process with threads or pipes of its own is not reliable.
-        return ProcessPoolExecutor(self._jobs, multiprocessing.get_context("spawn"))
+        return ProcessPoolExecutor(self._jobs, multiprocessing.get_context("spawn"), collect_rarely)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:
         if self._pool is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.checking import files as checking
 from dmlsplit.system import processes
+from dmlsplit.system.garbage import rarely_collected
 from tests.cli.conftest import BAD, GOOD, environment, posix
 from tests.models import model, node, value
 from tests.planted import plant
@@ -204,6 +206,13 @@ def test_processes_are_started_anew(good):
         with pytest.raises(BrokenExecutor):
             executor.submit(os._exit, 1).result()
         assert executor.submit(os.path.exists, good / "good.json").result()
+
+
+def test_processes_look_for_unused_objects_as_rarely_as_the_command():
+    with rarely_collected():
+        here = gc.get_threshold()
+    with processes.Processes(1) as executor:
+        assert executor.submit(gc.get_threshold).result() == here
 
 
 def test_a_model_whose_nodes_have_a_cycle_is_one_error(good, cli):

@@ -21,7 +21,7 @@ SAMPLE = 60
 
 def where(op_type, opset, *types, runtime=NEW, outputs=("float",), count=1, of_second="float", **attributes):
     node = helper.make_node(op_type, [f"i{i}" for i in range(len(types))], list("abc"[:count]), **attributes)
-    return asked(node, types, [*outputs, of_second, of_second][:count], opset, find_runtime(runtime))
+    return asked(node, tuple(types), (*outputs, of_second, of_second)[:count], opset, find_runtime(runtime))
 
 
 def test_the_table_has_all_versions_that_were_observed():
@@ -57,15 +57,15 @@ def test_types_decide(types, found):
 def test_types_that_were_not_asked_together_are_taken_by_themselves():
     row = find_operator("", "Cast", 13, NEW)
     assert ("int8", "uint16") not in row._cells
-    assert is_on_dml(row.ask(["int8", "uint16"]))
-    assert row.ask(["string", "uint16"]) is Cell.CPU
-    assert row.ask(["int8", "complex64"]) is None
+    assert is_on_dml(row.ask(("int8", "uint16")))
+    assert row.ask(("string", "uint16")) is Cell.CPU
+    assert row.ask(("int8", "complex64")) is None
 
 
 def test_a_type_that_is_not_known_may_not_matter():
     loop = find_operator("", "Loop", 17, NEW)
-    assert loop.ask([None] * len(loop.usual)) is Cell.CPU
-    assert find_operator("", "Add", 14, NEW).ask([None]) is None
+    assert loop.ask((None,) * len(loop.usual)) is Cell.CPU
+    assert find_operator("", "Add", 14, NEW).ask((None,)) is None
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_a_node_that_another_one_of_the_cpu_stands_for_is_on_the_cpu(opset):
 
 
 def test_a_version_without_any_kernel_has_none_for_types_that_were_not_asked():
-    assert find_operator("", "RandomNormalLike", 22, NEW).ask(["complex64", None]) is Cell.NO_KERNEL
-    assert find_operator("", "RandomNormalLike", 17, NEW).ask(["complex64", None]) is not Cell.NO_KERNEL
+    assert find_operator("", "RandomNormalLike", 22, NEW).ask(("complex64", None)) is Cell.NO_KERNEL
+    assert find_operator("", "RandomNormalLike", 17, NEW).ask(("complex64", None)) is not Cell.NO_KERNEL
 
 
 def test_all_outputs_of_an_if_decide():
@@ -133,7 +133,7 @@ def test_what_the_table_does_not_have_is_not_known():
 
 def test_what_a_failing_node_says():
     row = find_operator("", "ReduceMean", 18, NEW)
-    assert row.ask(["int32"]) in (Cell.FAILS, Cell.FAILS_WITH_CPU)
+    assert row.ask(("int32",)) in (Cell.FAILS, Cell.FAILS_WITH_CPU)
     assert row.message(["int32"]).endswith("80070057 Invalid parameter.")
 
 

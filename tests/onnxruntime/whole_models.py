@@ -95,7 +95,7 @@ class Maker:
             fits = ranked(op, rank) is not None if rank else op in SCALARS
             if fits and (rank <= most or rng.random() < FAILS):
                 chosen, variant = types[0], f"rank{rank}"
-        cell = operator.ask([chosen.get(parameter, "") for parameter in operator.row["parameters"]], self.opset)
+        cell = operator.ask(tuple([chosen.get(each, "") for each in operator.row["parameters"]]), self.opset)
         if cell is None or cell is Cell.FOLDED or (cell in FAILING and rng.random() > FAILS):
             return None
         return Key(*name, tuple(sorted(chosen.items())), variant)
