@@ -42,7 +42,7 @@ def test_the_garbage_collector_of_a_program_that_calls_it_stays_as_it_is(cli):
 
 
 def test_what_a_command_leaves_is_not_collected_as_it_ends(cli, monkeypatch):
-    monkeypatch.setattr("dmlsplit.cli._COLLECTIONS", (1000, 1 << 30, 1 << 30))
+    monkeypatch.setattr("dmlsplit.system.garbage._COLLECTIONS", (1000, 1 << 30, 1 << 30))
     collected, left = [], []
     gc.callbacks.append(noted := lambda phase, info: collected.append(info["generation"]))
     monkeypatch.setattr("dmlsplit.cli._streams.flush", lambda: left.extend([] for _ in range(50_000)))
