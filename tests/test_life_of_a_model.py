@@ -1,4 +1,4 @@
-"""docs/life-of-a-model.md: its modules are entered in the order of the page."""
+"""docs/life-of-a-model.md: its modules are entered in the order of the page; and the way down to a finding is short."""
 
 import json
 import re
@@ -34,6 +34,55 @@ Path(sys.argv[1]).write_text(json.dumps([status, list(entered)]))
 """
 
 
+DESCENT = """
+import json, sys
+from pathlib import Path
+import dmlsplit
+from dmlsplit.cli import main
+root = Path(dmlsplit.__file__).parent
+deepest = {}
+
+def enter(frame, event, argument):
+    code = frame.f_code
+    if event != "call" or code.co_name != "diagnostic" or Path(code.co_filename) != root / "rules" / "_model.py":
+        return
+    way = []
+    while (frame := frame.f_back) is not None:
+        file = Path(frame.f_code.co_filename)
+        if file.is_relative_to(root) and not (way and way[-1] == file):
+            way.append(file)
+    names = [file.relative_to(root).as_posix() for file in reversed(way)]
+    names = names[names.index(f"cli/{sys.argv[2]}.py"):]
+    found = deepest.setdefault(str(len(set(names))), names)
+    if len(found) < len(names):
+        deepest[str(len(set(names)))] = names
+
+sys.setprofile(enter)
+for model in sorted(Path("models").iterdir()):
+    written = ["-o", "written.onnx"] if sys.argv[2] == "legalize" else []
+    main([sys.argv[2], str(model), "--onnxruntime", "1.24.4", *written])
+sys.setprofile(None)
+Path(sys.argv[1]).write_text(json.dumps(deepest))
+"""
+"""Notes the modules that are being executed, from the command's on, where a finding is made: by their number, the
+longest way. A module counts as often as the way comes back to it."""
+
+MODELS = {
+    "a gated unit": (17, "(float[1,4] x) => (float[1,2] y) { a, b = Split<axis=1>(x) g = Sigmoid(b) y = Mul(a, g) }"),
+    "an opset without kernels": (
+        24,
+        "(float[1,4] x) => (float[?,?] a, float[?,?] b) { a, b = Split<axis=1, num_outputs=2>(x) }",
+    ),
+    "unknown sizes": (17, "(float[n,?] x) => (float[?,?] y) { a, b = Split<axis=1>(x) r = Relu(a) y = Add(r, b) }"),
+    "a part without elements": (
+        17,
+        "(float[1,4] x) => (float[?,?] a, float[?,?] b) <int64[2] l={4,0}> { a, b = Split<axis=1>(x, l) }",
+    ),
+    "a type that no descriptor has": (17, "(string[2] x) => (string[?] a, string[?] b) { a, b = Split(x) }"),
+    "an invalid node": (17, "(float[1,4] x) => (float[?,?] a) { a = Split<axis=5>(x) }"),
+}
+
+
 def section(title):
     """The command of a section, and the modules that its steps begin with."""
     text = re.split(r"^## ", PAGE, flags=re.MULTILINE)
@@ -51,6 +100,22 @@ def test_the_modules_are_entered_in_the_order_of_the_page(tmp_path, title, statu
     found, entered = json.loads((tmp_path / "walk.json").read_text())
     assert found == status
     assert [module for module in entered if module in modules] == modules
+
+
+@pytest.mark.parametrize(("command", "stays", "modules"), [("check", 25, 10), ("legalize", 60, 15)])
+def test_the_way_down_to_a_finding_is_short(tmp_path, command, stays, modules):
+    onnx = pytest.importorskip("onnx")
+    from tests.models import text
+
+    (tmp_path / "models").mkdir()
+    for name, (opset, body) in MODELS.items():
+        onnx.save(text(body, opset), tmp_path / "models" / f"{name}.onnx")
+    subprocess.run([sys.executable, "-c", DESCENT, "ways.json", command], cwd=tmp_path, check=True)
+    ways = json.loads((tmp_path / "ways.json").read_text())
+    assert max(map(int, ways)) > 6, "findings are made in modules below the command"
+    for number, way in ways.items():
+        assert int(number) <= modules, way
+        assert len(way) <= stays, way
 
 
 def test_every_module_and_package_is_there():

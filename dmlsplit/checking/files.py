@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dmlsplit.checking.node_verdicts import NodeVerdict
     from dmlsplit.descriptors.dims import Dim
     from dmlsplit.formats.operator_files import Entry
-    from dmlsplit.formats.sessions import Session
+    from dmlsplit.formats.sessions import Sessions
     from dmlsplit.verdicts.model_placements import SessionAnswer
 
 Keep: TypeAlias = Callable[[str], bool]
@@ -179,8 +179,12 @@ def _judged_entries(file: str, question: Question, judged: set[int]) -> Iterator
 def _judged_entry(entry: Entry, question: Question) -> Iterator[tuple[Entry, Target, Result]]:
     """The results of an entry, one for each target."""
     for target in question.targets:
-        result = _with_fix(judge_entry(entry, target, question.keep), entry, target, question)
-        yield entry, target, _with_columns(result, entry, question) if target is question.targets[0] else result
+        result = judge_entry(entry, target, question.keep)
+        if isinstance(result, Judged):
+            fix = _fix(entry, target, result.report) if question.name_fixes else None
+            asked = question.columns if target is question.targets[0] and entry.node is not None else ()
+            result = result._replace(fix=fix, columns=tuple([columns_of(entry, each) for each in asked]))
+        yield entry, target, result
 
 
 def _of_model(
@@ -190,9 +194,9 @@ def _of_model(
     nodes by each target that is a version of ONNX Runtime."""
     placements = {}
     for i, target in enumerate(question.targets):
-        if entry.session is not None and target.runtime is not None:
+        if entry.sessions is not None and target.runtime is not None:
             with suppress(InputError):  # facts that were given contradict the model: its nodes tell
-                placements[i] = entry.session.placement(target.runtime, options_of(target))
+                placements[i] = entry.sessions.of(target.runtime, options_of(target)).placement
     if placements:
         target = question.targets[0]
         found = tuple([d for d in _of_models(tuple(placements.values())) if question.keep(d.rule)])
@@ -231,12 +235,6 @@ def columns_of(entry: Entry, asked: Columns) -> tuple[Compatibility, ...]:
     return () if desc is None else compatibility(desc, asked)
 
 
-def _with_columns(result: Result, entry: Entry, question: Question) -> Result:
-    if not question.columns or entry.node is None or not isinstance(result, Judged):
-        return result
-    return result._replace(columns=tuple([columns_of(entry, asked) for asked in question.columns]))
-
-
 def _failed(file: str, index: int, fault: InputError, question: Question) -> list[Result]:
     """The answers for an operator, or a file, that could not be judged."""
     entry = failed(file, index, fault)
@@ -255,8 +253,8 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
         return NotRead(_by(target, report), name, position)
     verdict = _node_verdict(entry, target)
     report = _judged(entry, target) if verdict is None else verdict.report
-    if entry.index < 0 and entry.session is not None:
-        report = replace(report, diagnostics=(*_model_diagnostics(entry.session, target), *report.diagnostics))
+    if entry.index < 0 and entry.sessions is not None:
+        report = replace(report, diagnostics=(*_model_diagnostics(entry.sessions, target), *report.diagnostics))
     if report.operator is None and not report.ok:
         keep = keep_all
     kept = tuple([d for d in report.diagnostics if keep(d.rule)])
@@ -280,10 +278,10 @@ def _node_verdict(entry: Entry, target: Target) -> NodeVerdict | None:
     return judge_node(entry.node, entry.descriptor, target)
 
 
-def _model_diagnostics(session: Session, target: Target) -> tuple[Diagnostic, ...]:
-    from dmlsplit.onnxruntime.reports import model_diagnostics  # most files have operators
+def _model_diagnostics(sessions: Sessions, target: Target) -> tuple[Diagnostic, ...]:
+    from dmlsplit.checking.node_verdicts import model_diagnostics  # most files have operators
 
-    return model_diagnostics(session, target)
+    return model_diagnostics(sessions, target)
 
 
 def _judged(entry: Entry, target: Target) -> Report:
@@ -316,13 +314,11 @@ def _by(target: Target, report: Report) -> Report:
     return RuntimeReport.of(report)
 
 
-def _with_fix(result: Result, entry: Entry, target: Target, question: Question) -> Result:
-    """The result with a rewriting or another remedy attached, where one was requested and exists."""
-    if not question.name_fixes or not isinstance(result, Judged):
-        return result
+def _fix(entry: Entry, target: Target, report: Report) -> str | None:
+    """The rewriting of a refused operator, or the cure of a graph, in words; None where there is none."""
     if entry.graph is not None:
-        return result._replace(fix=result.report.cure or None)
-    if entry.descriptor is None or entry.node is not None or result.report.ok:
-        return result
+        return report.cure or None
+    if entry.descriptor is None or entry.node is not None or report.ok:
+        return None
     found = legalized(entry.descriptor, target)
-    return result._replace(fix=in_words.fix(found, entry.file, target)) if found.ok else result
+    return in_words.fix(found, entry.file, target) if found.ok else None

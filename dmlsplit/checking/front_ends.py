@@ -88,7 +88,7 @@ def entries_of(file: str, model: ModelNodes) -> Iterator[Entry]:
         yield _entry(file, index, item, model)
     if not model.items:
         note = RULES["input/no-split"].diagnostic(Location(), "there is no Split and no Concat")
-        yield Entry(file, -1, None, None, None, (note,), _place_of(()), session=model.session)
+        yield Entry(file, -1, None, None, None, (note,), _place_of(()), sessions=model.sessions)
 
 
 def _read(file: str, given: Given) -> ModelNodes:
@@ -108,7 +108,7 @@ def _read(file: str, given: Given) -> ModelNodes:
 def _entry(file: str, index: int, node: SplitNode | JoinNode | OtherNode, model: ModelNodes) -> Entry:
     from dmlsplit.formats.nodes import OtherNode
 
-    known: Any = {"of_nodes": model.of_nodes, "session": model.session}
+    known: Any = {"of_nodes": model.of_nodes, "sessions": model.sessions}
     if isinstance(node, OtherNode):
         place = _place_of([node.diagnostic])
         return Entry(file, index, node.name or None, None, None, (node.diagnostic,), place, **known)

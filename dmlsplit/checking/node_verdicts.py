@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from dmlsplit.checking.compatibility import Columns, Compatibility, compatibility
+from dmlsplit.checking.compatibility import LEVELS, Columns, Compatibility, compatibility
 from dmlsplit.checking.open_sizes import OpenNode
 from dmlsplit.checking.results import NodeSummary, in_graph
 from dmlsplit.descriptors.descs import OperatorDesc
@@ -18,13 +18,22 @@ from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.lowering import asked_descriptor, is_rewritten, legalized_node
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.legalize import in_words
-from dmlsplit.onnxruntime.reports import graph_diagnostics, judged_in_session
+from dmlsplit.onnxruntime.predict import diagnostic
+from dmlsplit.onnxruntime.reports import RuntimeReport, runtime_of_graphs
 from dmlsplit.rules import RULES
+from dmlsplit.rules.graph import GRAPH_RULES
 from dmlsplit.rules.onnxruntime import FAULTS
-from dmlsplit.targets.target import Target, Use, target_of
+from dmlsplit.system.errors import InputError, NotLoadedError
+from dmlsplit.targets.runtime_versions import NEWEST
+from dmlsplit.targets.session_options import options_of
+from dmlsplit.targets.target import Target, Use
+from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 from dmlsplit.verdicts.validation import minimum_feature_level
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dmlsplit.formats.sessions import Session, Sessions
     from dmlsplit.graphs.execution import Correctness
 
 
@@ -80,8 +89,8 @@ def _with_graphs(verdict: NodeVerdict, node: SplitNode | JoinNode, target: Targe
     report = replace(verdict.report, diagnostics=(*kept, *found)) if found else verdict.report
     summary = verdict.summary._replace(graph=_correctness(found))
     if summary.minimum_level is not None:
-        levels = [level for level in FeatureLevel if level >= summary.minimum_level]
-        right = (level for level in levels if _correctness(graph_diagnostics(node, target_of(level))) == "right")
+        levels = [each.target for each in LEVELS.columns if each.target.feature_level >= summary.minimum_level]
+        right = (level.feature_level for level in levels if _correctness(graph_diagnostics(node, level)) == "right")
         summary = summary._replace(minimum_level=next(right, None))
     return verdict._replace(report=report, summary=summary)
 
@@ -164,6 +173,78 @@ def _judge_in_session(node: SplitNode | JoinNode, descriptor: OperatorDesc | Non
     elif open_node := OpenNode.of(node):
         summary = summary._replace(minimum_level=open_node.lowest_level)
     return NodeVerdict(report, summary, descriptor)
+
+
+def judged_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[RuntimeReport, RuntimeAnswer]:
+    """The report of a runtime on a node of an ONNX model, and the answer behind it.
+
+    `hresult` is that of the last CreateOperator, None where there is none.
+    """
+    assert target.runtime is not None
+    assert node.in_session is not None
+    try:
+        answer = node.in_session.sessions.of(target.runtime, options_of(target)).answer(node.in_session.place)
+    except InputError as error:
+        note = diagnostic("onnxruntime/context-unknown", node.path, error.message)
+        answer = RuntimeAnswer(target.runtime, Outcome.UNKNOWN, diagnostics=(note,))
+    # A DirectML descriptor may lack facts that ONNX Runtime does not need; its own answer says which it lacks.
+    own = tuple([d for d in node.report.diagnostics if d.rule != "node/shape-unknown"])
+    found = tuple(dict.fromkeys((*own, *answer.diagnostics)))
+    hresult = answer.hresults[-1] if answer.hresults else None
+    return RuntimeReport(found, target.name, hresult, node.report.operator, answer=answer), answer
+
+
+def graph_diagnostics(node: SplitNode | JoinNode, target: Target) -> tuple[Diagnostic, ...]:
+    """The faults of the DirectML graphs around a node, by the ONNX Runtime that a target is or stands for.
+
+    Of a level that no ONNX Runtime ships as the highest one, graph/unknown where the newest ONNX Runtime, whose
+    DirectML has the level, too, makes a faulty graph. What keeps every ONNX Runtime from loading the model is
+    graph/not-loaded; of a runtime that is asked for its answer says so.
+    """
+    if node.in_session is None:
+        return ()
+    place = node.in_session.place
+    return _found(node.in_session.sessions, target, Location(node=node.path), lambda it: it.graph_diagnostics(place))
+
+
+def model_diagnostics(sessions: Sessions, target: Target) -> tuple[Diagnostic, ...]:
+    """The faults of the DirectML graphs of a model without a Split or Concat, as `graph_diagnostics` has them."""
+    return _found(sessions, target, Location(), lambda it: it.model_diagnostics)
+
+
+def _found(
+    sessions: Sessions, target: Target, here: Location, ask: Callable[[Session], tuple[Diagnostic, ...]]
+) -> tuple[Diagnostic, ...]:
+    """What `ask` finds about the graphs of the target's session; what keeps it from being found is reported at
+    `here`."""
+    runtime = runtime_of_graphs(target)
+    if runtime is None and target.release is not None:
+        return ()
+    try:
+        found = ask(sessions.of(runtime or NEWEST, options_of(target)))
+    except NotLoadedError as error:
+        if target.runtime is not None:
+            return ()
+        return (GRAPH_RULES["graph/not-loaded"].diagnostic(here, error.message),)
+    except InputError as error:
+        if target.runtime is not None:
+            return ()
+        message = f"what comes of its graph is not known: {error.message}"
+        return (GRAPH_RULES["graph/unknown"].diagnostic(here, message),)
+    if runtime is not None:
+        return found
+    return tuple([_of_newest(each) for each in found])
+
+
+def _of_newest(found: Diagnostic) -> Diagnostic:
+    """A finding about the graphs of the newest ONNX Runtime as a finding for a level that no version stands for."""
+    if found.severity is not Severity.ERROR:
+        return found
+    message = (
+        f"no known ONNX Runtime has this feature level as its highest; with {NEWEST.judged_by}, which has it, too, "
+        f"{found.message} [{found.rule}]"
+    )
+    return GRAPH_RULES["graph/unknown"].diagnostic(found.location, message)
 
 
 def _summary(node: SplitNode | JoinNode, use: Use) -> NodeSummary:

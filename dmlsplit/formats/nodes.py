@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from dmlsplit.formats.joins import JoinNode
-    from dmlsplit.formats.sessions import Session
+    from dmlsplit.formats.sessions import Sessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +104,7 @@ class ModelNodes:
     items: tuple[SplitNode | JoinNode | OtherNode, ...]
     of_nodes: int = 0
     """The number of all nodes in the model; 0 where unknown."""
-    session: Session | None = None
+    sessions: Sessions | None = None
     """The model in ONNX Runtime; None of another framework."""
 
     @property

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dmlsplit.descriptors.any_operator import AnyOperatorDesc
     from dmlsplit.formats.joins import JoinNode
     from dmlsplit.formats.nodes import SplitNode
-    from dmlsplit.formats.sessions import Session
+    from dmlsplit.formats.sessions import Sessions
     from dmlsplit.graphs import GraphDesc
 
 Kind: TypeAlias = Literal["json", "jsonl"]
@@ -66,8 +66,8 @@ class Entry:
     """Reads any operator by its schema; raises InputError."""
     of_nodes: int = 0
     """The number of nodes in the node's model."""
-    session: Session | None = None
-    """The model in ONNX Runtime, of a node of an ONNX model, and of such a model as a whole."""
+    sessions: Sessions | None = None
+    """The model's sessions in ONNX Runtime, of a node of an ONNX model, and of such a model as a whole."""
 
 
 def read_operators(

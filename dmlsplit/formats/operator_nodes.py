@@ -178,7 +178,7 @@ class OperatorNode(Generic[DescT]):
         runtime, node = find_runtime(version), self.in_session
         if node is None:
             raise InputError(f"{self.path}: it is not of an ONNX model, so that ONNX Runtime does nothing with it")
-        return node.session.answer(node.place, runtime, options, said)
+        return node.sessions.of(runtime, options, said).answer(node.place)
 
     def _known_element(self) -> ElementType:
         """The element type of a node that can be executed. InputError for a type that its framework refuses."""

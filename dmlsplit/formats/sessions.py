@@ -1,4 +1,4 @@
-"""A node in its model's session, which front ends attach to nodes so that ONNX Runtime can be asked about them."""
+"""A node in its model's sessions, which front ends attach to nodes so that ONNX Runtime can be asked about them."""
 
 from __future__ import annotations
 
@@ -36,20 +36,29 @@ class Inputs:
 
 
 class Session(Protocol):
-    """Answers for one model and its nodes, for any version of ONNX Runtime."""
+    """The answers of one version of ONNX Runtime about a model and its nodes. Each raises InputError for what
+    contradicts the model."""
 
-    def answer(self, place: NodeKey, runtime: Runtime, options: SessionOptions, inputs: Inputs | None) -> RuntimeAnswer:
-        """The answer for a node; `inputs` None uses the facts given when the model was read. InputError for
-        contradictions to the model."""
+    def answer(self, place: NodeKey) -> RuntimeAnswer:
+        """The answer for a node."""
 
-    def placement(self, runtime: Runtime, options: SessionOptions, inputs: Inputs | None = None) -> SessionAnswer:
-        """Where every node of the model goes. InputError for what contradicts the model."""
+    def graph_diagnostics(self, place: NodeKey) -> tuple[Diagnostic, ...]:
+        """The faults of the DirectML graphs around a node."""
 
-    def graph_diagnostics(self, place: NodeKey, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:
-        """The faults of the DirectML graphs around a node. InputError for sizes that contradict the model."""
+    @property
+    def model_diagnostics(self) -> tuple[Diagnostic, ...]:
+        """The faults of the DirectML graphs of a model without a Split or Concat."""
 
-    def model_diagnostics(self, runtime: Runtime, options: SessionOptions) -> tuple[Diagnostic, ...]:
-        """The faults of the DirectML graphs of a model without a Split or Concat. InputError as above."""
+    @property
+    def placement(self) -> SessionAnswer:
+        """Where every node of the model goes."""
+
+
+class Sessions(Protocol):
+    """A model, from which any version of ONNX Runtime makes a session."""
+
+    def of(self, runtime: Runtime, options: SessionOptions = ..., inputs: Inputs | None = None) -> Session:
+        """The session of a version; `inputs` None uses the facts given when the model was read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +72,7 @@ class NodeKey:
 
 @dataclass(frozen=True, slots=True)
 class InSession:
-    """A node and its model's session."""
+    """A node of a model, and the model's sessions."""
 
-    session: Session
+    sessions: Sessions
     place: NodeKey

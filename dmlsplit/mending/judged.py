@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -26,7 +25,7 @@ from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.answers import NodeOnRuntime
 from dmlsplit.onnxruntime.findings import GraphFinding
 from dmlsplit.onnxruntime.older_opset import OlderOpset, different_at, older_opset, types_not_taken_at
-from dmlsplit.onnxruntime.onnx_session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSession, OnnxSessions
 from dmlsplit.onnxruntime.predict import placement
 from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank
 from dmlsplit.onnxruntime.reports import runtime_of_graphs
@@ -62,7 +61,7 @@ def observed(runtime: Runtime) -> Runtime:
 class JudgedModel:
     """A model, its Splits and Concats, and the target's verdicts on them and on the graphs that the nodes become.
 
-    One session answers all questions. `model` is not changed. InputError where it is not a model.
+    Its sessions answer all questions. `model` is not changed. InputError where it is not a model.
     """
 
     def __init__(
@@ -75,7 +74,16 @@ class JudgedModel:
         self._once = Once()
         self._read, self._numbered = self._once("read", self._without_weights)
         self._inference = inference or Inference()
-        self._session = OnnxSession(self._read, read_external, inference=self._inference)
+        self._sessions = OnnxSessions(self._read, read_external, inference=self._inference)
+
+    def _session(self, runtime: Runtime) -> OnnxSession:
+        """The session of a version with the target's options."""
+        return self._sessions.of(runtime, options_of(self.target))
+
+    @property
+    def _closest(self) -> OnnxSession:
+        """The session of the observed version that is closest to the one that stands for the target."""
+        return self._session(observed(session_of(self.target)[0]))
 
     def _without_weights(self) -> tuple[onnx.ModelProto, Sequence[Spot]]:
         copy = loading.without_weights(self.model)
@@ -101,9 +109,9 @@ class JudgedModel:
     def views(self) -> Sequence[View]:
         """The Splits and Concats, each with the target's answer."""
         runtime, in_session = session_of(self.target)
-        known, options = observed(runtime), options_of(self.target)
+        session = self._closest
         answers: dict[tuple[str, str], list[NodeOnRuntime]] = {}
-        for found in reversed(self._session.nodes(known, options)):
+        for found in reversed(session.nodes):
             answers.setdefault((found.op, found.path), []).append(found)
         views = []
         for site in self.sites:
@@ -113,7 +121,7 @@ class JudgedModel:
                 continue
             answer = of_name.pop()
             # judged alone: the answer may be that the session fails at another node
-            placed = placement(answer.facts, known, options=options).answer
+            placed = placement(answer.facts, session.runtime, options=session.options).answer
             on_cpu = placed is not None and placed.outcome is Outcome.CPU
             views.append(View(site, self.target, runtime, in_session, answer.facts, answer.answer, on_cpu))
         return views
@@ -122,23 +130,19 @@ class JudgedModel:
     def older_opset(self) -> OlderOpset | None:
         """The older opset at which more nodes are on DirectML; None where there is none, and for a target that is no
         version of ONNX Runtime."""
-        runtime, options = self.target.runtime, options_of(self.target)
+        runtime = self.target.runtime
         if runtime is None or not runtime.observed:
             return None
-        whole = replace(options, optimization=0)
-        return older_opset(self._session.graphs(runtime, options), lambda: self._session.graphs(runtime, whole))
+        session = self._session(runtime)
+        return older_opset(session.graphs, lambda: session.unoptimized.graphs)
 
     def different_at(self, opset: int) -> str:
         """The first node that is something else at an older opset, and why; "" where every node means the same."""
-        runtime, _ = session_of(self.target)
-        options = replace(options_of(self.target), optimization=0)
-        return different_at(self._session.graphs(observed(runtime), options), opset)
+        return different_at(self._closest.unoptimized.graphs, opset)
 
     def types_not_taken_at(self, opset: int) -> str:
         """The first node with graphs inside whose types are not taken at another opset, and why; "" for none."""
-        runtime, _ = session_of(self.target)
-        options = replace(options_of(self.target), optimization=0)
-        return types_not_taken_at(self._session.graphs(observed(runtime), options), opset)
+        return types_not_taken_at(self._closest.unoptimized.graphs, opset)
 
     @cached_property
     def beyond_rank(self) -> Sequence[tuple[Spot | None, BeyondRank]]:
@@ -148,7 +152,7 @@ class JudgedModel:
         if runtime is None or not runtime.observed:
             return ()
         found = []
-        for node in all_beyond_rank(self._session.graphs(runtime, options_of(self.target))):
+        for node in all_beyond_rank(self._session(runtime).graphs):
             number = node.graph.nodes[node.index].proto.doc_string
             found.append((self._numbered[int(number)] if number.isdecimal() else None, node))
         return found
@@ -157,7 +161,7 @@ class JudgedModel:
     def session(self) -> bool | None:
         """Whether the target makes a session; None where that is not known, or the target makes none."""
         runtime = self.target.runtime
-        return None if runtime is None else self._session.places(runtime, options_of(self.target)).created
+        return None if runtime is None else self._session(runtime).places.created
 
     @cached_property
     def failure(self) -> str:
@@ -165,23 +169,21 @@ class JudgedModel:
         runtime = self.target.runtime
         if runtime is None or self.session is not False:
             return ""
-        found = self._session.places(runtime, options_of(self.target))
-        node, message = found.failure or ("", "")
+        node, message = self._session(runtime).places.failure or ("", "")
         return f"the session fails at {node}: {message}" if node else message
 
     @cached_property
     def findings(self) -> Sequence[GraphFinding]:
         """The findings about the graphs; none for a target that no runtime ships."""
         runtime = runtime_of_graphs(self.target)
-        return () if runtime is None else self._session.findings(runtime, options_of(self.target), complete=True)
+        return () if runtime is None else self._session(runtime).findings(complete=True)
 
     @property
     def not_loaded(self) -> Sequence[str]:
         """The reasons why the runtime loads the model in no session, whatever its nodes are; none for a target whose
         models need not run in one."""
-        runtime, in_session = session_of(self.target)
-        model = self._session.in_session_of(observed(runtime), options_of(self.target))
-        return model.refused if in_session else ()
+        refused = self._closest.model.refused
+        return refused if session_of(self.target)[1] else ()
 
     @cached_property
     def spots(self) -> Mapping[str, Sequence[Spot]]:
@@ -191,7 +193,7 @@ class JudgedModel:
         assert runtime is not None
         found: dict[str, list[Spot]] = {}
         seen: set[tuple[str, str]] = set()
-        for path, node in self._session.paths(runtime, options_of(self.target)):
+        for path, node in self._session(runtime).paths():
             number = node.doc_string
             if number.isdecimal() and (path, number) not in seen:
                 seen.add((path, number))
@@ -199,9 +201,9 @@ class JudgedModel:
         return found
 
     def release(self) -> None:
-        """Frees the session, which is not asked again. It is large, and its cycles would keep it alive until the
-        next one exists."""
-        del self._session
+        """Frees the sessions, which are not asked again. They are large, and their cycles would keep them alive until
+        the next ones exist."""
+        del self._sessions
         gc.collect()
 
     def changed(self, model: onnx.ModelProto) -> JudgedModel:

@@ -25,7 +25,7 @@ from dmlsplit.formats.nodes import OtherNode
 from dmlsplit.formats.sessions import Inputs, NodeKey
 from dmlsplit.graphs.descriptors import node_type
 from dmlsplit.onnxruntime.graph_build import session_graphs
-from dmlsplit.onnxruntime.model_nodes import read_session
+from dmlsplit.onnxruntime.model_nodes import read_sessions
 from dmlsplit.onnxruntime.node_facts import facts_in
 from dmlsplit.onnxruntime.onnx_session import Item, OnnxSession
 from dmlsplit.onnxruntime.passes import Pass, watched
@@ -219,15 +219,16 @@ def explain(
     """
     runtime = find_runtime(version)
     inputs = Inputs(run_shapes or {}, run_dims or {}, run_values or {}, free_dimensions or {})
-    session, read = read_session(source, inputs, allow_paths=allow_paths)
-    nodes = list(_nodes(session.graphs(runtime, options)))
+    sessions, read = read_sessions(source, inputs, allow_paths=allow_paths)
+    session = sessions.of(runtime, options)
+    nodes = list(_nodes(session.graphs))
     wanted = _wanted(node, read.items, {name for each in nodes for name in each.names})
     found = wanted.among(nodes)
-    if not found and session.is_removed(wanted.path, runtime, options):
-        answer = None if wanted.key is None else session.answer(wanted.key, runtime, options, None)
+    if not found and session.is_removed(wanted.path):
+        answer = None if wanted.key is None else session.answer(wanted.key)
         removed = Step(BRANCHES, 1, True, Fate.REMOVED, ())
         return Explanation(wanted.path, wanted.operator, runtime, options, (removed,), answer=answer)
-    return _explained(session, _only(wanted, found, nodes), runtime, options)
+    return _explained(session, _only(wanted, found, nodes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,8 +329,8 @@ def _only(wanted: _Wanted, found: Sequence[_Node], nodes: Sequence[_Node]) -> _N
     raise InputError(f"there is no node '{name}'{hint}")
 
 
-def _explained(session: OnnxSession, node: _Node, runtime: Runtime, options: SessionOptions) -> Explanation:
-    model = session.in_session_of(runtime, options)
+def _explained(session: OnnxSession, node: _Node) -> Explanation:
+    model, runtime, options = session.model, session.runtime, session.options
     tracker = _Tracker(node)
     with watched(tracker):
         graphs = list(SessionGraph.all_of(model, runtime, options, model.session, model.run))
@@ -338,16 +339,16 @@ def _explained(session: OnnxSession, node: _Node, runtime: Runtime, options: Ses
     facts = facts_in(graph).get(node.index)
     answer = None
     if facts is not None:
-        answer = session.answer(NodeKey(node.operator, node.path, node.number), runtime, options, None)
+        answer = session.answer(NodeKey(node.operator, node.path, node.number))
     place, part = None, None
     gone = bool(tracker.steps) and not tracker.steps[-1].nodes
     if not gone:
         part = next((_part(k, each) for k, each in enumerate(parts.parts) if node.index in each.members), None)
         provider = _provider(graph, node.index)
-        why = None if provider == "DML" else _why(session.placement(runtime, options), node)
+        why = None if provider == "DML" else _why(session.placement, node)
         place = Placement(provider, _in_graph(part), why)
     beside = {node.path, *(() if part is None else part.nodes)}
-    findings = [each for each in session.findings(runtime, options) if not beside.isdisjoint((each.path, each.node))]
+    findings = [each for each in session.findings() if not beside.isdisjoint((each.path, each.node))]
     return Explanation(
         node.path,
         node.operator,

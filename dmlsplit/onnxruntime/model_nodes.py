@@ -1,5 +1,5 @@
 """The Split and Concat nodes of ONNX models: Split 1, 2, 11, 13 and 18, Concat 1, 4, 11 and 13, in graphs, graphs
-inside nodes, and local functions. Each node has the session of its model, which ONNX Runtime's answers come from.
+inside nodes, and local functions. Each node has the sessions of its model, which ONNX Runtime's answers come from.
 
 Shapes come from onnx's shape inference, which runs in a process of its own since hostile models crash it.
 """
@@ -21,7 +21,7 @@ from dmlsplit.system.printable import printable
 if TYPE_CHECKING:
     import onnx
 
-    from dmlsplit.onnxruntime.onnx_session import OnnxSession
+    from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 
 Source: TypeAlias = "str | os.PathLike[str] | bytes | onnx.ModelProto"
 
@@ -64,17 +64,17 @@ def read_model(
     dimensions that ONNX Runtime gets at session creation.
     """
     inputs = Inputs(shapes or {}, dims or {}, values or {}, free_dimensions or {})
-    return read_session(source, inputs, allow_paths=allow_paths, require_known_names=require_known_names)[1]
+    return read_sessions(source, inputs, allow_paths=allow_paths, require_known_names=require_known_names)[1]
 
 
-def read_session(
+def read_sessions(
     source: Source,
     inputs: Inputs,
     *,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
     require_known_names: bool = True,
-) -> tuple[OnnxSession, ModelNodes]:
-    """The session of a model, and the nodes that `read_model` returns. Raises as `read` does."""
+) -> tuple[OnnxSessions, ModelNodes]:
+    """The sessions of a model, and the nodes that `read_model` returns. Raises as `read` does."""
     try:
         import onnx  # noqa: F401
         from google.protobuf.message import DecodeError, EncodeError
@@ -85,7 +85,7 @@ def read_session(
     from dmlsplit.models import functions, given
     from dmlsplit.models.inference import Inference
     from dmlsplit.models.reading import Reader
-    from dmlsplit.onnxruntime.onnx_session import OnnxSession, in_session
+    from dmlsplit.onnxruntime.onnx_session import OnnxSessions, in_session
 
     model, read_external = loading.of_source(source, allow_paths)
     try:
@@ -98,12 +98,12 @@ def read_session(
         constants = given.constants(model, inputs.values)
         budget = Budget(model.ByteSize())
         inference = Inference()
-        reader = Reader(model, read_external, frozenset(shapes), bool(shapes or dims), budget, inference)
-        session = OnnxSession(
+        sessions = OnnxSessions(
             asked, read_external, inputs, require_known_names=require_known_names, inference=inference
         )
-        items = tuple(in_session(session, reader.items(model, constants)))
-        return session, ModelNodes(items, reader.node_count, session)
+        reader = Reader(model, read_external, frozenset(shapes), bool(shapes or dims), budget, inference)
+        items = tuple(in_session(sessions, list(reader.items(model, constants))))
+        return sessions, ModelNodes(items, reader.node_count, sessions)
     except (RecursionError, DecodeError, EncodeError):  # protobuf has a limit of its own: 100 nested messages
         raise InputError("its graphs are nested too deeply") from None
 

@@ -24,7 +24,7 @@ from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 
 if TYPE_CHECKING:
     from dmlsplit.onnxruntime.answers import NodeOnRuntime
-    from dmlsplit.onnxruntime.onnx_session import OnnxSession
+    from dmlsplit.onnxruntime.onnx_session import OnnxSessions
     from dmlsplit.verdicts.model_placements import SessionAnswer
 
 __all__ = ["answer_json", "on_onnxruntime", "session"]
@@ -49,7 +49,7 @@ def on_onnxruntime(
     version; OSError.
     """
     runtime, inputs = find_runtime(version), Inputs(run_shapes or {}, {}, run_values or {}, free_dimensions or {})
-    return list(_session(source, allow_paths).nodes(runtime, options, inputs))
+    return list(_sessions(source, allow_paths).of(runtime, options, inputs).nodes)
 
 
 def session(
@@ -71,13 +71,13 @@ def session(
     """
     runtime = find_runtime(version)
     inputs = Inputs(shapes or {}, dims or {}, free_dimensions=free_dimensions or {})
-    return _session(source, allow_paths).placement(runtime, options, inputs)
+    return _sessions(source, allow_paths).of(runtime, options, inputs).placement
 
 
-def _session(
+def _sessions(
     source: str | os.PathLike[str] | bytes | onnx.ModelProto, allow_paths: Iterable[str | os.PathLike[str]]
-) -> OnnxSession:
-    from dmlsplit.onnxruntime.onnx_session import OnnxSession  # it asks fusion, which is made of what is here
+) -> OnnxSessions:
+    from dmlsplit.onnxruntime.onnx_session import OnnxSessions  # it asks fusion, which is made of what is here
 
     proto, read_external = loading.of_source(source, allow_paths)
-    return OnnxSession(loading.without_weights(proto), read_external)
+    return OnnxSessions(loading.without_weights(proto), read_external)

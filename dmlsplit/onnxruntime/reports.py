@@ -1,37 +1,23 @@
-"""Asks a version of ONNX Runtime about a node of an ONNX model, and makes the report on its answer."""
+"""The report of a version of ONNX Runtime, its JSON form, and the version whose graphs stand for a target."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
-from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
-from dmlsplit.descriptors.location import Location
+from dmlsplit.descriptors.diagnostics import Report
 from dmlsplit.formats import any_operator_json
 from dmlsplit.formats import json as operator_json
-from dmlsplit.onnxruntime.predict import diagnostic
-from dmlsplit.rules.graph import GRAPH_RULES
-from dmlsplit.system.errors import InputError, NotLoadedError
 from dmlsplit.targets.release_names import version_key
 from dmlsplit.targets.releases import WINDOWS
-from dmlsplit.targets.runtime_versions import NEWEST, Runtime, runtime_of_release, runtimes
-from dmlsplit.targets.session_options import options_of
+from dmlsplit.targets.runtime_versions import Runtime, runtime_of_release, runtimes
 from dmlsplit.targets.target import Target
 from dmlsplit.verdicts.model_placements import SessionAnswer
-from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
+from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
 
 if TYPE_CHECKING:
-    from dmlsplit.formats.joins import JoinNode
-    from dmlsplit.formats.nodes import SplitNode
-    from dmlsplit.formats.sessions import Session
-    from dmlsplit.targets.session_options import SessionOptions
-
-
-class _Ask(Protocol):
-    """A question about the graphs of a session."""
-
-    def __call__(self, runtime: Runtime, options: SessionOptions, /) -> tuple[Diagnostic, ...]: ...
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,74 +43,6 @@ class RuntimeReport(Report):
         answer = self.answer
         found = {**Report.to_dict(self), "onnxruntime": None if answer is None else answer_json(answer)}
         return found if self.model is None else {**found, "model": model_json(self.model)}
-
-
-def judged_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[RuntimeReport, RuntimeAnswer]:
-    """The report of a runtime on a node of an ONNX model, and the answer behind it.
-
-    `hresult` is that of the last CreateOperator, None where there is none.
-    """
-    assert target.runtime is not None
-    try:
-        answer = node.on_onnxruntime(target.runtime, options=options_of(target))
-    except InputError as error:
-        note = diagnostic("onnxruntime/context-unknown", node.path, error.message)
-        answer = RuntimeAnswer(target.runtime, Outcome.UNKNOWN, diagnostics=(note,))
-    # A DirectML descriptor may lack facts that ONNX Runtime does not need; its own answer says which it lacks.
-    own = tuple([d for d in node.report.diagnostics if d.rule != "node/shape-unknown"])
-    found = tuple(dict.fromkeys((*own, *answer.diagnostics)))
-    hresult = answer.hresults[-1] if answer.hresults else None
-    return RuntimeReport(found, target.name, hresult, node.report.operator, answer=answer), answer
-
-
-def graph_diagnostics(node: SplitNode | JoinNode, target: Target) -> tuple[Diagnostic, ...]:
-    """The faults of the DirectML graphs around a node, by the ONNX Runtime that a target is or stands for.
-
-    Of a level that no ONNX Runtime ships as the highest one, graph/unknown where the newest ONNX Runtime, whose
-    DirectML has the level, too, makes a faulty graph. What keeps every ONNX Runtime from loading the model is
-    graph/not-loaded; of a runtime that is asked for its answer says so.
-    """
-    if node.in_session is None:
-        return ()
-    session, place = node.in_session.session, node.in_session.place
-    return _found(partial(session.graph_diagnostics, place), Location(node=node.path), target)
-
-
-def model_diagnostics(session: Session, target: Target) -> tuple[Diagnostic, ...]:
-    """The faults of the DirectML graphs of a model without a Split or Concat, as `graph_diagnostics` has them."""
-    return _found(session.model_diagnostics, Location(), target)
-
-
-def _found(ask: _Ask, here: Location, target: Target) -> tuple[Diagnostic, ...]:
-    """The answer to a question about graphs; what keeps it from being answered is reported at `here`."""
-    runtime = runtime_of_graphs(target)
-    if runtime is None and target.release is not None:
-        return ()
-    try:
-        found = ask(runtime or NEWEST, options_of(target))
-    except NotLoadedError as error:
-        if target.runtime is not None:
-            return ()
-        return (GRAPH_RULES["graph/not-loaded"].diagnostic(here, error.message),)
-    except InputError as error:
-        if target.runtime is not None:
-            return ()
-        message = f"what comes of its graph is not known: {error.message}"
-        return (GRAPH_RULES["graph/unknown"].diagnostic(here, message),)
-    if runtime is not None:
-        return found
-    return tuple([_of_newest(each) for each in found])
-
-
-def _of_newest(found: Diagnostic) -> Diagnostic:
-    """A finding about the graphs of the newest ONNX Runtime as a finding for a level that no version stands for."""
-    if found.severity is not Severity.ERROR:
-        return found
-    message = (
-        f"no known ONNX Runtime has this feature level as its highest; with {NEWEST.judged_by}, which has it, too, "
-        f"{found.message} [{found.rule}]"
-    )
-    return GRAPH_RULES["graph/unknown"].diagnostic(found.location, message)
 
 
 @lru_cache(maxsize=64)

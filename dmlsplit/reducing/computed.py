@@ -24,7 +24,7 @@ from dmlsplit.graphs.program import Crash, Refused, Unmodelled
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.native.binding import NUMPY_DTYPE
 from dmlsplit.onnxruntime.graph_build import session_graphs
-from dmlsplit.onnxruntime.model_nodes import read_session
+from dmlsplit.onnxruntime.model_nodes import read_sessions
 from dmlsplit.reducing.findings import Question
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
@@ -101,10 +101,10 @@ def by_directml(
     """
     traits = traits_of(question.runtime.release)
     try:
-        session, _ = read_session(model, question.inputs, require_known_names=False)
+        sessions, _ = read_sessions(model, question.inputs, require_known_names=False)
         runtime = replace(question.runtime, observed=True)  # it is taken to make the graphs of an observed one
-        created = session.placement(runtime, question.options).created
-        graphs = session.graphs(runtime, question.options)
+        session = sessions.of(runtime, question.options)
+        created, graphs = session.placement.created, session.graphs
         parts = session_graphs(graphs[-1])
     except InputError as error:
         return Computed({}, error.message)

@@ -14,7 +14,7 @@ from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx.protobuf import all_nodes
 from dmlsplit.formats.sessions import Inputs
-from dmlsplit.onnxruntime.model_nodes import read_session
+from dmlsplit.onnxruntime.model_nodes import read_sessions
 from dmlsplit.reducing.classes import SESSION_FAILS
 from dmlsplit.rules import RULES
 from dmlsplit.rules.onnxruntime import FAULTS
@@ -68,14 +68,13 @@ def findings_of(model: onnx.ModelProto, question: Question) -> list[Finding]:
 
     Raises InputError where the model cannot be judged.
     """
-    session, nodes = read_session(model, question.inputs, require_known_names=False)
+    sessions, nodes = read_sessions(model, question.inputs, require_known_names=False)
     runtime, options = question.runtime, question.options
     found: list[Finding] = []
     try:
-        placed = session.placement(runtime, options)
-        graphs = session.findings(
-            replace(runtime, observed=True), options
-        )  # it is taken to make those of an observed one
+        placed = sessions.of(runtime, options).placement
+        # it is taken to make the graphs of an observed one
+        graphs = sessions.of(replace(runtime, observed=True), options).findings()
     except NotLoadedError as error:
         return [_failed(model, "", error.message)]
     at_fault = any(each.diagnostic.severity is Severity.ERROR for each in graphs)

@@ -11,9 +11,9 @@ import pytest
 from onnx import TensorProto, helper
 
 import dmlsplit.formats.onnx
+from dmlsplit.checking.node_verdicts import graph_diagnostics, judged_in_session
 from dmlsplit.descriptors.diagnostics import Severity
 from dmlsplit.onnxruntime.prediction import answer_json, on_onnxruntime
-from dmlsplit.onnxruntime.reports import graph_diagnostics, judged_in_session
 from dmlsplit.system.errors import InputError
 from dmlsplit.targets.target import find_target
 from tests.formats.answers import SPLIT, VERSION, X, ask, outcome, rules, session

@@ -7,7 +7,7 @@ from dmlsplit.formats import onnx as front_end
 from dmlsplit.formats.onnx import loading, tensors
 from dmlsplit.graphs.traits import Fusion
 from dmlsplit.onnxruntime import SessionOptions, find_runtime, graph_judging
-from dmlsplit.onnxruntime.onnx_session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.system.errors import DmlSplitError
 from dmlsplit.targets.target import find_target
 from tests.effort import calls
@@ -54,7 +54,7 @@ def _mended(data):
 
 def compiled(family, monkeypatch):
     """The traits of the graphs that are compiled for the faults of a session."""
-    session = OnnxSession(loading.without_weights(FAMILIES[family](SIZE)), tensors.no_external_data)
+    sessions = OnnxSessions(loading.without_weights(FAMILIES[family](SIZE)), tensors.no_external_data)
     found = []
     compile_graph = graph_judging.compile_graph
 
@@ -63,7 +63,7 @@ def compiled(family, monkeypatch):
         return compile_graph(graph, traits, *more)
 
     monkeypatch.setattr(graph_judging, "compile_graph", noted)
-    session.findings(find_runtime(RUNTIME), SessionOptions())
+    sessions.of(find_runtime(RUNTIME), SessionOptions()).findings()
     return found
 
 

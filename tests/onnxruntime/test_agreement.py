@@ -11,7 +11,7 @@ from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.onnxruntime.graph_build import session_graphs
-from dmlsplit.onnxruntime.onnx_session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 from dmlsplit.verdicts.runtime_answers import Outcome
@@ -28,12 +28,12 @@ LEAST = 5
 def compiled_graphs(model, version, options=DEFAULTS, inputs=None):
     """For each node that gets into a CompileGraph, and that no other one stands for: its flags, and the part that it is
     in."""
-    session = OnnxSession(loading.without_weights(model), no_external_data)
+    sessions = OnnxSessions(loading.without_weights(model), no_external_data)
     runtime, inputs = find_runtime(version), inputs or Inputs()
     parts = {}
-    for graph in session.graphs(runtime, options, inputs):
+    for graph in sessions.of(runtime, options, inputs).graphs:
         parts |= {graph.path(index): part for part in session_graphs(graph).parts for index in part.members}
-    for node in session.nodes(runtime, options, inputs):
+    for node in sessions.of(runtime, options, inputs).nodes:
         call = node.answer.compile
         merged = any(found.rule == "onnxruntime/computed-once" for found in node.answer.diagnostics)
         if call is not None and call.call == "CompileGraph" and not merged:
@@ -187,6 +187,6 @@ def test_a_part_whose_size_is_not_known_is_unknown():
     { a, b = Split<axis=1>(x) d = Div(a, r) e = Erf(d) f = Add(e, one) g = Mul(a, f) o = Mul(g, h) }"""
     model = text(body)
     assert list(compiled_graphs(model, "1.24.4")) == []
-    session = OnnxSession(loading.without_weights(model), no_external_data)
-    (node,) = session.nodes(find_runtime("1.24.4"), DEFAULTS)
+    sessions = OnnxSessions(loading.without_weights(model), no_external_data)
+    (node,) = sessions.of(find_runtime("1.24.4"), DEFAULTS).nodes
     assert node.answer.outcome is Outcome.UNKNOWN

@@ -11,7 +11,7 @@ import pytest
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.formats import any_operator_json
 from dmlsplit.onnxruntime.described import operators_in, refusals
-from dmlsplit.onnxruntime.onnx_session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import SessionOptions
 from dmlsplit.verdicts.model_placements import NodeOperators
@@ -28,8 +28,10 @@ def table():
 
 
 def derived(model, version=NEWEST):
-    session = OnnxSession(model, lambda *_: None)
-    return [each for graph in session.graphs(find_runtime(version), SessionOptions()) for each in operators_in(graph)]
+    sessions = OnnxSessions(model, lambda *_: None)
+    return [
+        each for graph in sessions.of(find_runtime(version), SessionOptions()).graphs for each in operators_in(graph)
+    ]
 
 
 def without_flags(operator):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import onnx
 import pytest
 
 from dmlsplit.onnxruntime.older_opset import older_opset
-from dmlsplit.onnxruntime.onnx_session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.rules import RULES
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import SessionOptions
@@ -17,21 +15,19 @@ from tests import models
 MODEL_RULES = RULES.values_of("model")
 
 
-def session_of(text, opset):
+def sessions_of(text, opset):
     model = models.text(text, opset, domains=["com.microsoft"])
     onnx.checker.check_model(model)
-    return OnnxSession(model, lambda *_: None)
+    return OnnxSessions(model, lambda *_: None)
 
 
 def findings(text, opset, version="1.24.4"):
-    return session_of(text, opset).placement(find_runtime(version), SessionOptions()).diagnostics
+    return sessions_of(text, opset).of(find_runtime(version), SessionOptions()).placement.diagnostics
 
 
 def older(text, opset, version="1.24.4"):
-    session, runtime, options = session_of(text, opset), find_runtime(version), SessionOptions()
-    return older_opset(
-        session.graphs(runtime, options), lambda: session.graphs(runtime, replace(options, optimization=0))
-    )
+    session = sessions_of(text, opset).of(find_runtime(version))
+    return older_opset(session.graphs, lambda: session.unoptimized.graphs)
 
 
 @pytest.mark.parametrize("rule", MODEL_RULES, ids=lambda rule: rule.id)

@@ -8,7 +8,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.onnxruntime.graph_build import optimized
-from dmlsplit.onnxruntime.onnx_session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.placing import placed as placed_in
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules import RULES
@@ -21,7 +21,7 @@ from tests import models
 def placed(text, version="1.24.4", opset=17):
     model = models.text(text, opset, domains=["com.microsoft"])
     onnx.checker.check_model(model)
-    return OnnxSession(model, lambda *_: None).placement(find_runtime(version), SessionOptions())
+    return OnnxSessions(model, lambda *_: None).of(find_runtime(version), SessionOptions()).placement
 
 
 def where(found):
@@ -567,13 +567,13 @@ def test_what_comes_of_each_fused_graph(outcome):
 
 
 def session_graph(text, version):
-    model = OnnxSession(models.text(text, 17), lambda *_: None).model(Inputs())
+    model = OnnxSessions(models.text(text, 17), lambda *_: None).model(Inputs())
     return SessionGraph.of_model(model, find_runtime(version), SessionOptions())[-1]
 
 
 def optimized_for(text):
     """The graph after all passes, of a version that puts Reshapes around a Gemm and of one that does not."""
-    model = OnnxSession(models.text(text, 17), lambda *_: None).model(Inputs())
+    model = OnnxSessions(models.text(text, 17), lambda *_: None).model(Inputs())
     runtimes = map(find_runtime, ("1.24.4", "1.20.0"))
     return [optimized(SessionGraph.of_model(model, runtime, SessionOptions())[-1]) for runtime in runtimes]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dmlsplit.onnxruntime.onnx_session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import SessionOptions
 from dmlsplit.verdicts.model_placements import Provider
@@ -36,10 +36,10 @@ def test_recorded_placements():
     with lzma.open(DATA, "rt") as file:
         for number, line in enumerate(file):
             recorded = json.loads(line)
-            session = OnnxSession(onnx.ModelProto.FromString(bytes.fromhex(recorded["model"])), lambda *_: None)
+            sessions = OnnxSessions(onnx.ModelProto.FromString(bytes.fromhex(recorded["model"])), lambda *_: None)
             for answer in recorded["answers"]:
                 for version in answer["ort"]:
-                    wrong += [f"{number} in {version}: {each}" for each in _compared(session, version, answer, found)]
+                    wrong += [f"{number} in {version}: {each}" for each in _compared(sessions, version, answer, found)]
     assert wrong == []
     assert found["nodes"] > 14_000
     assert found["unknown"] <= 0.01 * found["nodes"]
@@ -51,9 +51,9 @@ def test_recorded_placements():
     assert found["copies"] >= 0.99 * found["created"]
 
 
-def _compared(session, version, answer, found):
+def _compared(sessions, version, answer, found):
     """Counts what agrees; yields the nodes that run elsewhere."""
-    prediction = session.placement(find_runtime(version), SessionOptions())
+    prediction = sessions.of(find_runtime(version), SessionOptions()).placement
     found["models"] += 1
     found["created"] += answer["session"]
     found["session"] += prediction.created is answer["session"]

@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper, shape_inference
 
 from dmlsplit.formats.onnx.protobuf import all_nodes
 from dmlsplit.library.models import providers
-from dmlsplit.onnxruntime.onnx_session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.operators import FAILING, Cell, find_operator
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
@@ -332,7 +332,7 @@ class Compared:
 
 
 def predicted(model: onnx.ModelProto, runtime: Runtime) -> SessionAnswer:
-    return OnnxSession(model, lambda *_: None).placement(runtime, SessionOptions())
+    return OnnxSessions(model, lambda *_: None).of(runtime, SessionOptions()).placement
 
 
 def compare(model: onnx.ModelProto, runtime: Runtime, ask: Ask, found: Compared) -> None:

@@ -7,7 +7,7 @@ import pytest
 from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
-from dmlsplit.onnxruntime.onnx_session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.placing import Placed, placed
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
@@ -18,8 +18,8 @@ FUSED, ALONE, CPU = Placed(True, True), Placed(True, False), Placed(False, False
 
 def places(body, options=DEFAULTS):
     """Where each node that is left goes, by its first output."""
-    session = OnnxSession(loading.without_weights(models.text(body, opset=17)), no_external_data)
-    (graph,) = session.graphs(find_runtime("1.24.4"), options, Inputs())
+    sessions = OnnxSessions(loading.without_weights(models.text(body, opset=17)), no_external_data)
+    (graph,) = sessions.of(find_runtime("1.24.4"), options, Inputs()).graphs
     return {node.outputs[0].name: placed(graph, node) for node in graph.order}
 
 
@@ -63,7 +63,7 @@ def test_nothing_is_fused_beside_a_graph_in_a_node():
     body = """(float[2,6] x, bool c) => (float[?,?] o, float[?,?] p)
     { o = Neg(x) p = If(c) <then_branch = t () => (float[2,6] y) { y = Relu(x) },
                             else_branch = e () => (float[2,6] z) { z = Abs(x) }> }"""
-    session = OnnxSession(loading.without_weights(models.text(body, opset=17)), no_external_data)
-    graphs = session.graphs(find_runtime("1.24.4"), DEFAULTS, Inputs())
+    sessions = OnnxSessions(loading.without_weights(models.text(body, opset=17)), no_external_data)
+    graphs = sessions.of(find_runtime("1.24.4"), DEFAULTS, Inputs()).graphs
     found = {node.outputs[0].name: placed(graph, node).in_graph for graph in graphs for node in graph.order}
     assert (found["o"], found["y"], found["z"]) == (False, True, True)

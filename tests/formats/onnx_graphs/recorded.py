@@ -22,7 +22,7 @@ from dmlsplit.onnxruntime import Runtime, SessionOptions, find_runtime
 from dmlsplit.onnxruntime.fused import SessionGraphs
 from dmlsplit.onnxruntime.graph_build import session_graphs
 from dmlsplit.onnxruntime.graph_judging import judged, takes_constants
-from dmlsplit.onnxruntime.onnx_session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from tests.formats.onnx_graphs import models, patterns
@@ -94,8 +94,8 @@ def free_dimensions(line: dict[str, Any]) -> dict[str, int]:
 
 
 def session_model(proto: onnx.ModelProto, free: dict[str, int] | None = None) -> SessionModel:
-    session = OnnxSession(loading.without_weights(proto), tensors.no_external_data)
-    return session.model(Inputs(free_dimensions=free or {}))
+    sessions = OnnxSessions(loading.without_weights(proto), tensors.no_external_data)
+    return sessions.model(Inputs(free_dimensions=free or {}))
 
 
 def parts_of(model: SessionModel, runtime: Runtime, options: SessionOptions) -> list[SessionGraphs]:

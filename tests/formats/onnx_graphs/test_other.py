@@ -16,7 +16,7 @@ import pytest
 from dmlsplit.formats.onnx import loading, tensors
 from dmlsplit.mending import legalize_model
 from dmlsplit.onnxruntime import SessionOptions, find_runtime
-from dmlsplit.onnxruntime.onnx_session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.rules.graph_faults import FaultKind
 from dmlsplit.targets.target import find_target
 from tests.models import text
@@ -34,10 +34,10 @@ def said(line, version, fused):
     """The outputs that are said to be lost, "refused", or "unknown"."""
     runtime = find_runtime(version)
     runtime = replace(runtime, observed=True, directml=line.get("directml", runtime.directml))
-    session = OnnxSession(loading.without_weights(model_of(line)), tensors.no_external_data)
+    sessions = OnnxSessions(loading.without_weights(model_of(line)), tensors.no_external_data)
     options = SessionOptions(graph_fusion=fused)
-    found = session.findings(runtime, options)
-    if session.placement(runtime, options).created is False or any(
+    found = sessions.of(runtime, options).findings()
+    if sessions.of(runtime, options).placement.created is False or any(
         each.fault is not None and each.fault.kind in REFUSED for each in found
     ):
         return "refused"
@@ -67,7 +67,7 @@ def test_what_legalize_makes_of_it_is_right(line):
     target = find_target(onnxruntime=version) if "directml" not in line else find_target(directml=line["directml"])
     written = onnx.load_from_string(legalize_model(model_of(line), target).model)
     assert [value.name for value in written.graph.output] == [value.name for value in model_of(line).graph.output]
-    session = OnnxSession(loading.without_weights(written), tensors.no_external_data)
+    sessions = OnnxSessions(loading.without_weights(written), tensors.no_external_data)
     runtime = replace(find_runtime(version), directml=line.get("directml", find_runtime(version).directml))
     for fused in (True, False):
-        assert session.findings(runtime, SessionOptions(graph_fusion=fused)) == ()
+        assert sessions.of(runtime, SessionOptions(graph_fusion=fused)).findings() == ()

@@ -6,7 +6,7 @@ from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.models.graph import Graph
-from dmlsplit.onnxruntime.onnx_session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.passes.constant_folding import constant_nodes
 from dmlsplit.targets.runtime_versions import NEWEST
 from dmlsplit.targets.session_options import SessionOptions
@@ -17,8 +17,8 @@ NONE = SessionOptions(optimization=-1)
 
 def graph_of(body: str, opset: int = 17) -> Graph:
     """The graph of a model, whose Constants are initializers, and which nothing else has changed."""
-    session = OnnxSession(loading.without_weights(text(body, opset)), no_external_data)
-    graph = session.graphs(NEWEST, NONE, Inputs())[-1].graph
+    sessions = OnnxSessions(loading.without_weights(text(body, opset)), no_external_data)
+    graph = sessions.of(NEWEST, NONE, Inputs()).graphs[-1].graph
     constant_nodes(graph)
     return graph
 

@@ -7,7 +7,7 @@ import pytest
 from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
-from dmlsplit.onnxruntime.onnx_session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.passes.dml_operator_fusion import dml_operator_fusion
 from dmlsplit.targets.runtime_versions import NEWEST
 from tests.models import text
@@ -45,7 +45,7 @@ def test_in_a_branch_of_an_if_nothing_is_fused():
     body = "{0} () => (float[2,6] {0}0) {{ a{0} = Add(x, y) {0}0 = Relu(a{0}) }}"
     choice = f"o = If (c) <then_branch = {body.format('t')}, else_branch = {body.format('e')}>"
     made = text(f"(float[2,6] x, float[2,6] y, bool c) => (float[2,6] o) {{ {choice} }}")
-    for graph in OnnxSession(loading.without_weights(made), no_external_data).graphs(NEWEST, NONE, Inputs()):
+    for graph in OnnxSessions(loading.without_weights(made), no_external_data).of(NEWEST, NONE, Inputs()).graphs:
         dml_operator_fusion(graph.graph)
         assert left(graph.graph) in (
             ["o = If(c)"],

@@ -7,7 +7,7 @@ import pytest
 from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
-from dmlsplit.onnxruntime.onnx_session import OnnxSession
+from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.passes.shape_input_merge import shape_input_merge
 from dmlsplit.targets.runtime_versions import find_runtime
 from tests.models import text
@@ -27,7 +27,7 @@ HEAD = "(float[N,6] x, float[N,6] y, float[?,6] z) => (int64[2] o, int64[2] p)"
     ids=["the last of the file is the first of the walk", "a size without a name", "other sizes", "computed sizes"],
 )
 def test_the_tensors_that_shapes_are_taken_of(body, read):
-    session = OnnxSession(loading.without_weights(text(f"{HEAD} {{ {body} }}")), no_external_data)
-    graph = session.graphs(find_runtime("1.18.0"), NONE, Inputs())[-1].graph
+    sessions = OnnxSessions(loading.without_weights(text(f"{HEAD} {{ {body} }}")), no_external_data)
+    graph = sessions.of(find_runtime("1.18.0"), NONE, Inputs()).graphs[-1].graph
     shape_input_merge(graph)
     assert [each for each in left(graph) if each[0] in "op"] == read
