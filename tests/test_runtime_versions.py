@@ -87,6 +87,7 @@ def test_the_release_that_judges_is_the_one_inside(runtime):
         ("makes_gelus", "1.20.0"),
         ("reads_overloads", "1.30.0"),
         ("folds_known_sizes", "1.30.0"),
+        ("fuses_new_convs", "1.30.0"),
         ("fuses_new_reshapes", "1.30.0"),
         ("keeps_sizes_of_others", "1.30.0"),
         ("outer_lengths_are_known", "1.30.0"),

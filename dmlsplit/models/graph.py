@@ -138,6 +138,10 @@ class Facts(Protocol):
         """Whether a MatMul of more than two dimensions becomes a Gemm between two Reshapes."""
 
     @property
+    def fuses_convs(self) -> bool:
+        """Whether the scales and shifts behind a Conv are fused into its weights."""
+
+    @property
     def makes_gelus(self) -> bool:
         """Whether an operator Gelu replaces the nodes that compute one."""
 

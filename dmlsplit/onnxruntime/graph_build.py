@@ -54,7 +54,7 @@ _UNBOUNDED: Final = 1 << 32
 
 def session_graphs(graph: SessionGraph) -> SessionGraphs:
     """The DirectML graphs of one graph of a model, in a session with `graph.options`."""
-    way = graph.reshapes_products
+    way = graph.fusions
     order = graph.once(("order", way), optimized(graph).walk)
     places = graph.once(("in graph", graph.runtime), lambda: _places(graph, order))
     return graph.once(("graphs", way, places), lambda: _graphs(graph, optimized(graph), order, places))
@@ -62,7 +62,7 @@ def session_graphs(graph: SessionGraph) -> SessionGraphs:
 
 def optimized(graph: SessionGraph) -> Graph:
     """A copy of the graph after all passes."""
-    return graph.once(("optimized", graph.reshapes_products), lambda: _optimized(graph))
+    return graph.once(("optimized", graph.fusions), lambda: _optimized(graph))
 
 
 def _places(graph: SessionGraph, order: Sequence[Node]) -> tuple[bool | None, ...]:

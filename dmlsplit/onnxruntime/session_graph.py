@@ -28,6 +28,8 @@ from dmlsplit.targets.session_options import SessionOptions
 _SMALL_INITIALIZER: Final = 100
 """The most elements of an initializer that lets a node stay on the CPU."""
 _FIRST_GELU: Final = 20
+_NEW_CONV: Final = 22
+"""The version of Conv from which on old versions of ONNX Runtime do not change its weights."""
 _NEW_RESHAPE: Final = 19
 """The version of Reshape from which on old versions of ONNX Runtime do not fuse its shape."""
 
@@ -64,7 +66,7 @@ class SessionGraph:
         """The graph after the passes that run before placement."""
         self.nodes = self.graph.nodes
         """All nodes of the model's graph, with the folded and the removed ones."""
-        self._has_products = any(node.op_type == "MatMul" for node in self.nodes)
+        self._operators = {node.op_type for node in self.nodes}
         self._implemented = self._all_implemented()
         run(BEFORE_PLACEMENT, self.graph, options.optimization)
         self._is_changing = False
@@ -189,7 +191,17 @@ class SessionGraph:
     @property
     def reshapes_products(self) -> bool:
         """Whether a MatMul of more than two dimensions becomes a Gemm between two Reshapes; False without a MatMul."""
-        return self._has_products and self.runtime.traits.reshapes_products
+        return "MatMul" in self._operators and self.runtime.traits.reshapes_products
+
+    @property
+    def fuses_convs(self) -> bool:
+        """Whether the scales and shifts behind a Conv are fused into its weights."""
+        return "Conv" in self._operators and (self.opset < _NEW_CONV or self.runtime.traits.fuses_new_convs)
+
+    @property
+    def fusions(self) -> tuple[bool, bool]:
+        """What decides on the result of the passes, beside the graph itself: equal for runtimes that share it."""
+        return self.reshapes_products, self.fuses_convs
 
     @property
     def makes_gelus(self) -> bool:

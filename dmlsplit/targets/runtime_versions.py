@@ -47,6 +47,8 @@ class RuntimeTraits:
     """True where a node whose inputs are constants is folded only if the sizes of its results are inferred."""
     fuses_new_reshapes: bool = False
     """True where the shape that a Concat computes for a Reshape of version 19 or newer becomes a constant."""
+    fuses_new_convs: bool = False
+    """True where scales and shifts behind a Conv of version 22 are fused into its weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,7 @@ _1_30: Final = replace(
     outer_lengths_are_known=True,
     folds_known_sizes=True,
     fuses_new_reshapes=True,
+    fuses_new_convs=True,
 )
 _TRAITS: Final = (
     ("1.9.0", replace(_1_18, constants_are_nodes=False)),

@@ -115,6 +115,27 @@ def test_copies_and_capture():
     assert found.capture_prevented_by == "2 tensors are copied between the CPU and the device"
 
 
+@pytest.mark.parametrize(
+    ("behind", "version", "copies"),
+    [
+        ("o = Add(a, d)", "1.24.4", (0, 1)),
+        ("o = Add(a, d)", "1.30.0", (0, 0)),
+        ("b = Add(a, d) o = Relu(b)", "1.24.4", (0, 1)),
+        ("b = Add(a, d) o = Relu(b)", "1.30.0", (0, 1)),
+    ],
+)
+def test_what_follows_a_conv_on_the_cpu(behind, version, copies):
+    """From 1.30.0 on a shift becomes a part of its weights; an activation on DirectML stays there."""
+    found = placed(
+        f"""(float[1,2,4,4] x) => (float[?,?,?,?] o) <float[2,2,1,1] w = {{1,2,3,4}}, float[1,2,1,1] d = {{1,2}}> {{
+            a = Conv(x, w) {behind}
+        }}""",
+        version,
+        opset=22,
+    )
+    assert found.copies == copies
+
+
 def test_an_input_that_both_read_is_copied():
     found = placed("(float[4,4] x) => (float[4,4] y, float[4,4] z) { y = Relu(x) z = Round(x) }", opset=22)
     assert found.copies == (0, 1)

@@ -10,6 +10,8 @@ from dmlsplit.models.graph import Graph, Node
 
 def conv_fusion(graph: Graph) -> None:
     """Fuses BatchNormalization, Mul and Add with constants into the Conv in front of them."""
+    if not graph.facts.fuses_convs:
+        return
     gone: set[Node] = set()
     for node in graph.nodes:
         if node in gone or node.op_type != "Conv" or not _are_constant(graph, node, 1):

@@ -25,7 +25,7 @@ def dml_operator_fusion(graph: Graph) -> None:
         after = next(iter(between.readers), None)
         if after is None or len(between.readers) > 1 or after.op_type not in wanted:
             continue
-        if any(graph.facts.on_dml(each.index) is False for each in (node, after)):
+        if any(graph.facts.on_dml(index) is False for index in (*node.origins, *after.origins)):
             continue
         if between.is_output:
             node.unwritten = between.name
