@@ -125,7 +125,7 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
         count = _count(part)
         answer = predict(facts[kept], graph.runtime, path=path, first_run=run, options=options, graph_nodes=count)
         answer = in_context(graph, graph.nodes[kept], path, answer, part, None if part is None else against.get(part))
-        if kept != index and answer.outcome in (Outcome.DML, Outcome.CPU):
+        if kept != index and answer.outcome in (Outcome.DML, Outcome.CPU, Outcome.UNKNOWN):
             note = diagnostic("onnxruntime/computed-once", path, f"it computes what {graph.path(kept)} does")
             answer = replace(answer, diagnostics=(*answer.diagnostics, note))
         found.append((NodeOnRuntime(path, graph.nodes[index].op_type, known, answer), places[kept]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models.graph import Doubt, Node
@@ -12,6 +12,9 @@ from dmlsplit.onnxruntime.graph_refusals import Refusal
 from dmlsplit.onnxruntime.predict import diagnostic
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
+
+
+_TWIN: Final = "another Split differs in its outputs only"
 
 
 class _Change(NamedTuple):
@@ -30,6 +33,9 @@ def in_context(
     if answer.outcome in (Outcome.CPU, Outcome.DML) and _may_become_constant(graph, node):
         note = diagnostic("onnxruntime/context-unknown", path, "it may become a constant of the Reshape that reads it")
         return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=(*answer.diagnostics, note))
+    if answer.outcome is Outcome.UNKNOWN and Doubt.TWINS_DIFFER in node.doubts:
+        note = diagnostic("onnxruntime/twins-differ", path, _TWIN)
+        return replace(answer, diagnostics=(*answer.diagnostics, note))
     if answer.outcome is not Outcome.DML or not answer.operators:
         return answer
     changed = _change(graph, node, answer, part, refusal)
@@ -48,7 +54,7 @@ def _change(
     """The first reason why the answer for a node on DirectML does not hold in its graph; None where it holds."""
     if node in graph.once("behind twins", lambda: _behind_twins(graph)):
         if Doubt.TWINS_DIFFER in node.doubts:
-            return _Change(Outcome.UNKNOWN, "onnxruntime/twins-differ", "another Split differs in its outputs only")
+            return _Change(Outcome.UNKNOWN, "onnxruntime/twins-differ", _TWIN)
         message = "it is behind a Split of which another differs in its outputs only"
         return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", message)
     if answer.compile is None or answer.compile.call != "CompileGraph":

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import onnx
+from onnx import helper
 
 from dmlsplit.descriptors.dims import Shape
 from dmlsplit.formats.limits import Budget
@@ -80,13 +81,14 @@ class Cut:
         shapes = {value.name: self._run.type_of(value.name)[1] for value in model.graph.input}
         return {name: shape for name, shape in shapes.items() if shape is not None and name not in self._inputs}
 
-    def of_nodes(self, wanted: Iterable[int], *, shown: bool = False) -> onnx.ModelProto | None:
+    def of_nodes(self, wanted: Iterable[int], *, shown: bool = False, guessed: bool = False) -> onnx.ModelProto | None:
         """The model of these nodes, and of those that compute what has no known type for them; None where nothing is
         computed that could be an output.
 
-        `shown`: what nodes outside read is an output also where a node inside reads it.
+        `shown`: what nodes outside read is an output also where a node inside reads it. `guessed`: what has no known
+        type is an input of FLOAT.
         """
-        kept = self._closed(wanted)
+        kept = set(wanted) if guessed else self._closed(wanted)
         order = sorted(kept)
         made = self._empty()
         graph = made.graph
@@ -112,7 +114,7 @@ class Cut:
                 if constant is not None:
                     graph.initializer.append(constant)
                 else:
-                    graph.input.append(self._inputs[name] if name in self._inputs else declaration(self.scope, name))
+                    graph.input.append(self._inputs[name] if name in self._inputs else self._given(name))
         inputs = [value.name for value in graph.input]
         place = {name: i for i, name in enumerate(self._inputs)}
         refill(graph.input, sorted(graph.input, key=lambda value: place.get(value.name, len(place))))
@@ -160,6 +162,12 @@ class Cut:
             graph.sparse_initializer.append(self._sparse[name])
         if name in self._inputs:
             graph.input.append(self._inputs[name])
+
+    def _given(self, name: str) -> onnx.ValueInfoProto:
+        """The declaration of a computed value that becomes an input: FLOAT where its type is not known."""
+        if is_typed(self.scope, name):
+            return declaration(self.scope, name)
+        return helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
 
     def _constant(self, name: str) -> onnx.TensorProto | None:
         if name not in self._constants:

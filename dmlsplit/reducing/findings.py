@@ -11,7 +11,7 @@ import onnx
 
 from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
 from dmlsplit.formats.joins import JoinNode
-from dmlsplit.formats.nodes import OtherNode, SplitNode
+from dmlsplit.formats.nodes import ModelNodes, OtherNode, SplitNode
 from dmlsplit.formats.onnx.protobuf import all_nodes
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.onnxruntime.model_nodes import read_sessions
@@ -76,14 +76,14 @@ def findings_of(model: onnx.ModelProto, question: Question) -> list[Finding]:
         # it is taken to make the graphs of an observed one
         graphs = sessions.of(replace(runtime, observed=True), options).findings()
     except NotLoadedError as error:
-        return [_failed(model, "", error.message)]
+        return [*_of_items(nodes, None, at_fault=False), _failed(model, "", error.message)]
+    except InputError:
+        found = _of_items(nodes, None, at_fault=False)
+        if any(each.severity is Severity.ERROR for each in found):
+            return found  # they say why there is no session to ask
+        raise
     at_fault = any(each.diagnostic.severity is Severity.ERROR for each in graphs)
-    for item in nodes.items:
-        if isinstance(item, OtherNode):
-            found.append(_of_diagnostic(item.diagnostic))
-            continue
-        said = (*item.report.diagnostics, *_answered(item, question))
-        found += [_of_diagnostic(d) for d in said if not (at_fault and d.rule in FAULTS)]
+    found += _of_items(nodes, question, at_fault=at_fault)
     found += [_of_diagnostic(each.diagnostic, each.node) for each in graphs]
     found += [_of_diagnostic(each) for each in placed.diagnostics]
     found += _of_session(model, placed, found)
@@ -91,6 +91,20 @@ def findings_of(model: onnx.ModelProto, question: Question) -> list[Finding]:
     kept = {(each.identity, each.node): each for each in reversed(found) if each.rule not in _CONSEQUENCES}
     found = [*kept.values()][::-1]
     return sorted(found, key=lambda each: _ORDER.index(each.severity))
+
+
+def _of_items(nodes: ModelNodes, question: Question | None, *, at_fault: bool) -> list[Finding]:
+    """The findings about Splits and Concats; those about how a session runs them where it is asked for. `at_fault`: the
+    findings about graphs say what FAULTS do."""
+    found: list[Finding] = []
+    for item in nodes.items:
+        if isinstance(item, OtherNode):
+            found.append(_of_diagnostic(item.diagnostic))
+            continue
+        answered = () if question is None else _answered(item, question)
+        said = (*item.report.diagnostics, *answered)
+        found += [_of_diagnostic(d) for d in said if not (at_fault and d.rule in FAULTS)]
+    return found
 
 
 def _answered(item: SplitNode | JoinNode, question: Question) -> Sequence[Diagnostic]:

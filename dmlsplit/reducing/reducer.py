@@ -145,6 +145,9 @@ class Reducer:
         nodes = without_needless(nodes, is_wrong)
         smallest = made(nodes)
         assert smallest is not None
+        if len(smallest.graph.node) > len(nodes):
+            guessed = cut.of_nodes(nodes, guessed=True)
+            smallest = guessed if guessed is not None and self.is_wrong(guessed) else smallest
         if len(smallest.graph.node) < count:
             self.model = smallest
             self._progress(f"{len(nodes)} nodes, after {self.checks} checks")

@@ -2,35 +2,66 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import random
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 import numpy as np
 import onnx
 from onnx import TensorProto, shape_inference
 
+from dmlsplit.rules import RULES, NodeRule
+from dmlsplit.rules.onnx.concat_facts import OnnxConcat
+from dmlsplit.rules.onnx.split_facts import OnnxSplit
+from dmlsplit.targets.runtime_versions import Runtime, find_runtime
+from dmlsplit.targets.session_options import SessionOptions
+from dmlsplit.targets.windows import find_windows, over_windows
 from tests import models
+from tests.reducing.node_models import model_of
 
 LEAST, MOST = 50, 500
+MOST_FED: Final = 1 << 20
+"""The elements up to which a chain of nodes computes an input of a fault."""
+BESIDE: Final = (1, 4, 8, 8)
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A model that has the fault: its graph in onnx's text form. `rule` is the class, `version` one that has it.
+    """A model that has the fault: its graph in onnx's text form, or the facts of its node. `rule` is the class,
+    `version` one that has it, over the DirectML.dll of `windows` if not over its own.
 
-    `goes_on`: its first output is no output of the planted model; a chain of nodes reads it.
+    `goes_on`: its first output is no output of the planted model; a chain of nodes reads it. `chosen`: something
+    else is more serious in the model, or nothing is more than a note: --rule names the class. `given`: what `reduce` is
+    told. `is_open`: the nodes around it have an open size.
     """
 
     rule: str
-    body: str
+    body: str | OnnxSplit | OnnxConcat
     version: str = "1.24.4"
     opset: int = 17
     goes_on: bool = False
     functions: str = ""
+    chosen: bool = False
+    given: Mapping[str, Any] = field(default_factory=dict)
+    windows: str = ""
+    ir_version: int = 0
+    is_open: bool = False
+
+    @property
+    def runtime(self) -> Runtime:
+        runtime = find_runtime(self.version)
+        return over_windows(runtime, find_windows(self.windows)) if self.windows else runtime
 
     def model(self) -> onnx.ModelProto:
-        return models.text(self.body, self.opset, functions=self.functions)
+        if not isinstance(self.body, str):
+            return model_of(self.body)
+        own = ["own"] if "own." in self.body and not self.functions else []
+        made = models.text(self.body, self.opset, functions=self.functions, domains=own)
+        made.ir_version = self.ir_version or made.ir_version
+        return made
 
 
 _NINE: Final = "1,1,1,1,1,1,2,2,2"
@@ -200,13 +231,225 @@ FAULTS: Final = {
         "session-fails", "(float[2,6] x) => (float[2,6] o) { o = Relu(x) }", "1.18.0", opset=23, goes_on=True
     ),
 }
-"""Of each class at least one fault."""
+"""What is wrong with models for several nodes together, or in a session; what one node breaks follows."""
+
+
+_HALVES: Final = "(TYPE[2,6] x) => (TYPE[2,3] a, TYPE[2,3] b) { a, b = Split<axis=1>(x) }"
+_OPEN_HALVES: Final = "(float[N,6] x) => (float[N,3] a, float[N,3] b) { a, b = Split<axis=1>(x) }"
+_NO_DOUBLES: Final = SessionOptions(float64=False)
+SESSIONS: Final = {
+    "new opset of a Split": Fault(
+        "onnxruntime/opset-too-new",
+        _HALVES.replace("axis=1", "axis=1, num_outputs=2").replace("TYPE", "float"),
+        "1.18.0",
+        opset=23,
+    ),
+    "new IR version": Fault(
+        "onnxruntime/ir-version-too-new", _HALVES.replace("TYPE", "float"), "1.18.0", ir_version=12
+    ),
+    "complex numbers": Fault("onnxruntime/type-not-loaded", _HALVES.replace("TYPE", "complex64"), "1.30.0"),
+    "Split 1": Fault(
+        "onnxruntime/no-kernel",
+        _HALVES.replace("axis=1", "axis=1, split=[3,3]").replace("TYPE", "float"),
+        opset=1,
+    ),
+    "a Split that onnx does not evaluate": Fault(
+        "node/runtime-differs",
+        _HALVES.replace("axis=1", "axis=1, split=[3,3]").replace("TYPE", "float"),
+        opset=1,
+        chosen=True,
+    ),
+    "length beyond 31 bits": Fault(
+        "onnxruntime/inference-fails",
+        "(float[2147483648,4] x) => (float[?,?] a, float[?,?] b) <int64[2] l = {1,2147483647}> "
+        "{ a, b = Split<axis=0>(x, l) }",
+        "1.18.0",
+        opset=13,
+    ),
+    "size beyond 32 bits": Fault(
+        "onnxruntime/size-beyond-32-bits",
+        "(float[4294967296,6] x) => (float[4294967296,3] a, float[4294967296,3] b) { a, b = Split<axis=1>(x) }",
+        "1.20.1",
+        opset=13,
+    ),
+    "folded": Fault(
+        "onnxruntime/folded",
+        "(float[2,6] y) => (float[2,6] o) <float[4] k = {1,2,3,4}> "
+        "{ a, b = Split<axis=0>(k)  s = ReduceSum(a)  o = Mul(y, s) }",
+        opset=13,
+        chosen=True,
+    ),
+    "branch not taken": Fault(
+        "onnxruntime/branch-not-taken",
+        """(float[2,6] x) => (float[?,?] y) <bool c = {1}> { y = If(c) <
+            then_branch = t () => (float[?,?] a) { a = Abs(x) },
+            else_branch = e () => (float[?,?] b) { b, d = Split<axis=1>(x) }
+        > }""",
+        chosen=True,
+    ),
+    "BFLOAT16": Fault("onnxruntime/type-on-cpu", _HALVES.replace("TYPE", "bfloat16"), "1.30.0", opset=13),
+    "doubles": Fault(
+        "onnxruntime/double-on-cpu", _HALVES.replace("TYPE", "double"), opset=13, given={"options": _NO_DOUBLES}
+    ),
+    "doubles without the CPU": Fault(
+        "onnxruntime/cpu-fallback-disabled",
+        _HALVES.replace("TYPE", "double"),
+        "1.19.2",
+        opset=13,
+        given={"options": replace(_NO_DOUBLES, cpu_fallback=False)},
+    ),
+    "a Split of sizes": Fault(
+        "onnxruntime/prefers-cpu",
+        "(float[N,6] x) => (float[?,?] y) "
+        "{ s = Shape(x)  a, b = Split<axis=0>(s)  c = Concat<axis=0>(b, a)  t = Transpose(x)  y = Reshape(t, c) }",
+        opset=13,
+        chosen=True,
+    ),
+    "no elements": Fault(
+        "onnxruntime/empty-tensor",
+        "(float[0,6] x) => (float[0,3] a, float[0,3] b) { a, b = Split<axis=1>(x) }",
+        opset=13,
+        chosen=True,
+    ),
+    "an input without elements": Fault(
+        "onnxruntime/empty-inputs-left-out",
+        "(float[N,6] x, float[M,6] y) => (float[K,6] c) { c = Concat<axis=0>(x, y) }",
+        opset=13,
+        chosen=True,
+        given={"run_shapes": {"x": (0, 6), "y": (2, 6)}},
+    ),
+    "negative rest": Fault(
+        "onnxruntime/negative-length",
+        "(float[5,2] x) => (float[2,2] a, float[2,2] b, float[1,2] c, float[0,2] d) "
+        "{ a, b, c, d = Split<axis=0, num_outputs=4>(x) }",
+        opset=18,
+        chosen=True,
+    ),
+    "lengths of another size": Fault(
+        "onnxruntime/lengths-do-not-fit",
+        "(float[2,N] x) => (float[2,3] a, float[2,3] b) <int64[2] l = {3,3}> { a, b = Split<axis=1>(x, l) }",
+        "1.22.0",
+        opset=13,
+        chosen=True,
+        given={"run_shapes": {"x": (2, 7)}},
+    ),
+    "too many elements": Fault(
+        "onnxruntime/refused-by-directml",
+        "(float[65536,6,65536] x) => (float[65536,3,65536] a, float[65536,3,65536] b) { a, b = Split<axis=1>(x) }",
+        opset=13,
+    ),
+    "at the first Run": Fault(
+        "onnxruntime/made-at-run", _OPEN_HALVES, opset=13, chosen=True, given={"run_shapes": {"x": (2, 6)}}
+    ),
+    "alone": Fault(
+        "onnxruntime/outside-graph",
+        _HALVES.replace("TYPE", "float").replace("{", "<int64[2] l = {3,3}> {").replace("(x) }", "(x, l) }"),
+        opset=13,
+        chosen=True,
+        given={"options": SessionOptions(graph_fusion=False)},
+    ),
+    "not read": Fault(
+        "onnxruntime/not-read",
+        "(float[1,8,4,4] x) => (float[1,8,4,4] o) { o = Relu(x)  a, b = Split<axis=1>(o) }",
+        chosen=True,
+    ),
+    "twice": Fault(
+        "onnxruntime/computed-once",
+        "(float[2,6] x) => (float[2,3] o) { a, b = Split<axis=1>(x)  c, d = Split<axis=1>(x)  o = Add(a, d) }",
+        chosen=True,
+    ),
+    "twins": Fault(
+        "onnxruntime/twins-differ",
+        "(float[2,6] x) => (float[2,3] a, float[2,3] b, float[2,2] c, float[2,2] d, float[2,2] e) "
+        "{ a, b = Split<axis=1>(x)  c, d, e = Split<axis=1>(x) }",
+        opset=13,
+    ),
+    "open sizes": Fault(
+        "model/open-sizes",
+        "(float[N,4] x) => (float[N,4] y) { a = Relu(x)  y = Sigmoid(a) }",
+        chosen=True,
+        is_open=True,
+    ),
+    "opset of one operator": Fault(
+        "placement/opset", "(float[1,4,8,8] x) => (float[1,4,8,8] y) { y = Sin(x) }", opset=22, chosen=True
+    ),
+    "operator without a kernel": Fault("placement/operator", "(float[6,6] x) => (float o) { o = Det(x) }", chosen=True),
+    "type without a kernel": Fault(
+        "placement/types", "(double[2,6] x) => (double[2,6] o) { o = Softmax(x) }", chosen=True
+    ),
+    "cubic": Fault(
+        "placement/attributes",
+        """(float[1,1,4,4] x) => (float[?,?,?,?] y) <float[4] k = {1,1,2,2}>
+        { y = Resize<mode="cubic">(x, , k) }""",
+        "1.20.0",
+        chosen=True,
+    ),
+    "sizes": Fault("placement/sizes", "(float[N,6] x) => (int64[2] y) { s = Shape(x)  y = Abs(s) }", chosen=True),
+    "no kernel anywhere": Fault(
+        "placement/no-kernel",
+        _HALVES.replace("axis=1", "axis=1, split=[3,3]").replace("TYPE", "float"),
+        opset=1,
+        chosen=True,
+    ),
+    "unknown operator": Fault("placement/unasked", "(float[2,6] x) => (float[2,6] o) { o = own.What(x) }", chosen=True),
+    "unknown operator in a product": Fault(
+        "graph/unknown",
+        "(float[2,6] x) => (float[2,3] o) { a, b = Split<axis=1>(x)  q = own.Relu(b)  o = Mul(a, q) }",
+        chosen=True,
+    ),
+    "an output that may be empty": Fault(
+        "graph/output-may-be-empty",
+        "(float[N,6] x, float[2,6] y) => (float[N,6] o, float[2,6] p) { o = Relu(x)  p = Abs(y) }",
+        chosen=True,
+    ),
+    "a Windows that is too old": Fault(
+        "onnxruntime/no-device", _HALVES.replace("TYPE", "float"), "1.18.0", opset=13, windows="10-22H2"
+    ),
+    "a version that was not asked": Fault(
+        "onnxruntime/version-not-observed", _HALVES.replace("TYPE", "float"), "1.18.1", opset=13, chosen=True
+    ),
+    "function that calls itself": Fault(
+        "onnx/function-recursive",
+        "(float[2,6] x) => (float[?,?] o) { o = own.halved(x) }",
+        functions="""<domain: "own", opset_import: ["" : 17, "own" : 1]>
+        halved (u) => (w) { a, b = Split<axis=1>(u)  w = own.halved(a) }""",
+    ),
+    "a constant of 4 bytes": Fault(
+        "graph/constant-node",
+        "(float[1,4,4,4] x) => (float[1,4,4,4] o) <float k = {2}> { y = Abs(x)  o = Mul(y, k) }",
+        "1.24.4",
+        windows="11-22H2",
+        goes_on=True,
+    ),
+}
+"""What becomes of one node, or of the session."""
+
+_MORE_SERIOUS: Final = {
+    *("onnx/opset-unknown", "onnx/concat-opset-unknown", "onnx/type-not-run", "onnx/axis-missing"),
+    *("onnx/output-omitted", "onnx/split-given-twice", "onnx/split-zero", "onnx/last-chunk-empty"),
+}
+"""Rules of nodes beside which there is something more serious."""
+_VERSIONS: Final = ("1.24.4", "1.18.0", "1.20.1", "1.30.0")
+
+
+def _of_nodes() -> Iterator[tuple[str, Fault]]:
+    """The bad examples of the rules of ONNX nodes, in several versions."""
+    rules = [rule for rule in RULES.values() if isinstance(rule, NodeRule) and rule.id.startswith("onnx/")]
+    for rule, version in zip(rules, itertools.cycle(_VERSIONS)):
+        facts = rule.bad
+        assert isinstance(facts, OnnxSplit | OnnxConcat)
+        yield rule.id, Fault(rule.id, facts, version, facts.version, chosen=rule.id in _MORE_SERIOUS)
+
+
+NODES: Final = dict(_of_nodes())
+"""What is wrong with one Split or Concat as the model states it."""
+ALL: Final = {**FAULTS, **SESSIONS, **NODES}
 
 
 def planted(fault: Fault, seed: int, least: int = LEAST, most: int = MOST) -> onnx.ModelProto:
     """A model with the fault, of `least` to `most` nodes."""
     rng = random.Random(f"{fault.body} {seed}")
-    inferred = shape_inference.infer_shapes(fault.model())
+    inferred = shape_inference.infer_shapes(fault.model()) if fault.goes_on else fault.model()
     graph = inferred.graph
     made = onnx.ModelProto()
     made.CopyFrom(inferred)
@@ -225,9 +468,9 @@ def planted(fault: Fault, seed: int, least: int = LEAST, most: int = MOST) -> on
     if fault.goes_on:
         first = outputs.pop(0)
         outputs.append(host.output(host.chain(first.name, _shape(first), count // chains), _shape(first)))
-    beside = (1, 4, 8, 8)
+    beside = ("N", *BESIDE[1:]) if fault.is_open else BESIDE
     rest = count - len(host.nodes)
-    outputs.append(host.output(host.chain(host.input(beside), beside, max(rest, 1)), beside))
+    outputs.append(host.output(host.chain(host.input(beside), BESIDE, max(rest, 1)), beside))
     after = host.nodes[len(before) :]
     nodes = [*before, *graph.node, *after]
     del made.graph.node[:], made.graph.output[:], made.graph.value_info[:]
@@ -239,10 +482,17 @@ def planted(fault: Fault, seed: int, least: int = LEAST, most: int = MOST) -> on
 
 
 def _is_fed(value: onnx.ValueInfoProto) -> bool:
-    return value.type.tensor_type.elem_type == TensorProto.FLOAT and len(_shape(value)) in (2, 4, 5)
+    """True for what a chain can compute: floats of known sizes, some of them and not too many."""
+    shape = _shape(value)
+    return (
+        value.type.tensor_type.elem_type == TensorProto.FLOAT
+        and len(shape) in (2, 4, 5)
+        and 0 < math.prod(shape) <= MOST_FED
+    )
 
 
 def _shape(value: onnx.ValueInfoProto) -> tuple[int, ...]:
+    """The sizes of a value; 0 for an open one."""
     return tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
 
 
@@ -256,19 +506,19 @@ class _Host:
         self.inputs: list[onnx.ValueInfoProto] = []
         self.weights: list[onnx.TensorProto] = []
 
-    def input(self, shape: tuple[int, ...]) -> str:
+    def input(self, shape: models.Shape) -> str:
         name = f"input{len(self.inputs)}"
         self.inputs.append(models.value(name, shape))
         return name
 
-    def output(self, name: str, shape: tuple[int, ...]) -> onnx.ValueInfoProto:
+    def output(self, name: str, shape: models.Shape) -> onnx.ValueInfoProto:
         return models.value(name, shape)
 
     def chain(self, x: str, shape: tuple[int, ...], count: int, last: str = "") -> str:
         """`count` nodes or a few more, one behind the other; the output of the last one is `last`."""
         end = len(self.nodes) + max(count, 1) - 1
         while len(self.nodes) < end:
-            kind = self.rng.choice(("residual", "scaled", "norm", "softmax"))
+            kind = self.rng.choice(("residual", "scaled", "norm", "softmax") if self.opset >= 7 else ("softmax",))
             if kind == "residual":
                 x = self.add("Add", x, self.add("Relu", self.mixed(x, shape)))
             elif kind == "scaled":
