@@ -111,7 +111,7 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
             "--windows",
             metavar="W",
             multiple=True,
-            shell_complete=completing(lambda: [each.name for each in windows_versions()]),
+            shell_complete=complete_windows,
             help="Judge by the DirectML.dll of this Windows: 10-22H2, 11-24H2; with --onnxruntime, by that version "
             "over this DLL, as an application has it that brings none.",
         )
@@ -141,7 +141,8 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
 
 
 def runtime_options(command: Command) -> Command:
-    """Adds --onnxruntime, once, and --assume; the command gets `target`, which is a version of ONNX Runtime."""
+    """Adds --onnxruntime and --windows, once, and --assume; the command gets `target`, which is a version of ONNX
+    Runtime."""
 
     @click.option(
         "--onnxruntime",
@@ -151,10 +152,16 @@ def runtime_options(command: Command) -> Command:
         help="The version of ONNX Runtime with its DirectML execution provider: "
         f"{NEWEST_RUNTIME.version} (the default).",
     )
+    @click.option(
+        "--windows",
+        metavar="W",
+        shell_complete=complete_windows,
+        help="It is over the DirectML.dll of this Windows, as an application has it that brings none: 11-22H2.",
+    )
     @_assume_option
     @functools.wraps(command)
-    def in_session(*args: Any, onnxruntime: str, assume: tuple[str, ...], **options: Any) -> int:
-        (target,) = _targets(assume, onnxruntime=(onnxruntime,))
+    def in_session(*args: Any, onnxruntime: str, windows: str | None, assume: tuple[str, ...], **options: Any) -> int:
+        (target,) = _targets(assume, onnxruntime=(onnxruntime,), windows=(windows,) if windows else ())
         return command(*args, target=target, **options)
 
     return in_session
@@ -357,6 +364,7 @@ def completing(names: Callable[[], Iterable[str]]) -> Complete:
 
 complete_rule: Final = completing(lambda: RULES)
 complete_runtime: Final = completing(lambda: [each.version for each in runtimes()])
+complete_windows: Final = completing(lambda: [each.name for each in windows_versions()])
 complete_release: Final = completing(lambda: [name for each in releases() for name in (each.label, each.name)])
 
 

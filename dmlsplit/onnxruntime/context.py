@@ -13,7 +13,6 @@ from dmlsplit.onnxruntime.predict import diagnostic
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
-
 _TWIN: Final = "another Split differs in its outputs only"
 
 

@@ -42,8 +42,8 @@ def write(found: Reduction, folder: str, explained: str) -> list[str]:
 
 
 def _contents(found: Reduction, explained: str) -> Iterator[tuple[str, tuple[bytes, ...]]]:
+    """The files' names and contents; where the model, the last one, is written, all others are."""
     summary = found.to_dict()
-    yield MODEL, (found.model.SerializeToString(deterministic=True),)
     for kind, arrays in (
         ("inputs", found.inputs.arrays),
         ("onnx", found.expected.arrays),
@@ -57,6 +57,7 @@ def _contents(found: Reduction, explained: str) -> Iterator[tuple[str, tuple[byt
     if found.explanation is not None:
         yield EXPLANATION, (_json(found.explanation.to_dict()),)
         yield "explain.txt", (explained.encode("utf-8", "backslashreplace"),)
+    yield MODEL, (found.model.SerializeToString(deterministic=True),)
 
 
 def _why(kind: object) -> Mapping[str, object]:

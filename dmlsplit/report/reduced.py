@@ -37,7 +37,7 @@ def _of_machine(name: str, machine: Comparison) -> Iterator[str]:
 
 def _lines(name: str, found: Reduction) -> Iterator[str]:
     size = f"{found.nodes} of {found.nodes_before} nodes, after {_counted(found.checks, 'check')}"
-    yield f"{name}: {found.rule}: {size} (onnxruntime {found.runtime.version})"
+    yield f"{name}: {found.rule}: {size} ({found.runtime.judged_by})"
     if found.finding is None:
         yield "  the check says that it is wrong; no rule here says why"
     else:

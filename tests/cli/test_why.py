@@ -63,6 +63,14 @@ def test_what_another_reduction_left_is_removed(cli, glu, tmp_path):
     assert set(os.listdir(tmp_path / "small")) == {*NAMES, "notes.npy"} - {"directml.0.npy"}
 
 
+def test_a_session_over_the_directml_of_a_windows(cli, tmp_path):
+    body = "(float[1,4,4,4] x) => (float[1,4,4,4] o) <float k = {2}> { y = Exp(x)  z = Abs(y)  o = Mul(z, k) }"
+    onnx.save(text(body), tmp_path / "m.onnx")
+    assert cli("why", "m.onnx", "--onnxruntime", "1.24.4").status == 2
+    status, out, err = cli("why", "m.onnx", "--onnxruntime", "1.24.4", "--windows", "11-22H2")
+    assert (status, err, "graph/constant-node: 1 of 3 nodes" in out) == (1, "", True)
+
+
 def test_json(cli, glu):
     status, out, _ = cli("why", "glu.onnx", "--onnxruntime", "1.24.4", "--format", "json")
     said = json.loads(out)

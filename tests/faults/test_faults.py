@@ -41,11 +41,13 @@ pytestmark = [
 Tree = Mapping[str, bytes | None]
 
 
-def model() -> bytes:
+def model(*, weights: bool = True) -> bytes:
     """A gated linear unit, which DirectML 1.15 computes wrong, and a weight in weights.bin."""
     made = models.text(
         "(float[1,8,4,4] x) => (float[1,4,4,4] o) { a, b = Split<axis=1>(x)  s = Sigmoid(b)  o = Mul(a, s) }"
     )
+    if not weights:
+        return made.SerializeToString()
     weight = made.graph.initializer.add(name="w", data_type=onnx.TensorProto.FLOAT, dims=[16])
     weight.data_location = onnx.TensorProto.EXTERNAL
     weight.external_data.add(key="location", value="deep/weights.bin")
@@ -83,6 +85,7 @@ class Scenario(NamedTuple):
 
 NOT_READ = rb".* 1 not read; \d+ errors?\n"
 ONNX = {"in/m.onnx": model(), "in/deep/weights.bin": bytes(range(64))}
+PLAIN = {"in/m.onnx": model(weights=False)}
 DESCRIPTOR = {"d.json": INT64.encode(), "bad.json": BAD.encode()}
 PIECES = {f"p/x.{i}.npy": b"old %d" % i for i in range(4)}
 ARRAY = {"x.npy": npy(np.arange(600).reshape(2, 300))}
@@ -102,6 +105,11 @@ SCENARIOS = {
         together=("new/out/fixed.onnx", "new/out/deep/weights.bin"),
     ),
     "changes as a page": Scenario("legalize in/m.onnx --onnxruntime 1.24.4 --format html -o changes.html", ONNX),
+    "reduction": Scenario(
+        "why in/m.onnx --onnxruntime 1.24.4 -o small",
+        {**PLAIN, "small/model.onnx": b"old", "small/inputs.7.npy": b"of another one", "small/notes.txt": b"mine"},
+        together=("small/model.onnx", "small/why.json", "small/explain.json", "small/inputs.0.npy"),
+    ),
     "operators": Scenario("legalize d.json --feature-level 2_1 -o o.json", {**DESCRIPTOR, "o.json": b"old"}),
     "report": Scenario("check bad.json -o report.txt", DESCRIPTOR, report=NOT_READ),
     "page": Scenario(
@@ -255,7 +263,10 @@ class Trial:
             ), place
 
 
-@pytest.fixture(params=SCENARIOS)
+SLOW = {"reduction"}
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in SCENARIOS])
 def trial(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> Trial:
     return Trial(server, SCENARIOS[request.param], tmp_path)
 

@@ -21,6 +21,10 @@ from dmlsplit.targets.runtime_versions import runtimes
 LEVELS: Final = ("1_0", "2_0", "2_1", "3_0", "5_0", "6_4")
 RELEASES: Final = tuple(release.label for release in releases())
 RUNTIMES: Final = tuple(runtime.version for runtime in runtimes())
+REDUCED_FOR: Final = (
+    *("session-fails", "placement/operator", "onnxruntime/made-at-run", "model/open-sizes"),
+    *("onnx/split-sum", "onnx/concat-rank-differs", "node/runtime-differs", "onnx/function-recursive"),
+)
 MAX_LINES: Final = 3
 """On standard error: what is wrong, and that something is not written for it."""
 
@@ -119,7 +123,11 @@ def _arguments(path: Path, out: Path, rng: random.Random) -> list[str]:
             *(["--onnxruntime", rng.choice(RUNTIMES)],) * 3,
         )
     )
-    command = rng.choice(("legalize",) * 6 + ("levels",) * 2 + ("check",) * 3 + ("configuration",) * 2)
+    command = rng.choice(("legalize",) * 6 + ("levels",) * 2 + ("check",) * 3 + ("configuration",) * 2 + ("why",))
+    if command == "why":
+        more = rng.choice((["-o", str(out)], ["-o", str(out), "--seed", "7"], ["--format", "json"], _sizes(rng), []))
+        rule = ["--rule", rng.choice(REDUCED_FOR)] if rng.random() < 0.5 else []
+        return ["why", str(path), "--onnxruntime", rng.choice(RUNTIMES), *rule, *more]
     if command == "levels":
         more = rng.choice(([], ["--releases"], ["--runtimes"], ["--runtimes", "--json"], ["--json"]))
         return ["levels", str(path), *more]
