@@ -24,7 +24,7 @@ _LINES_BEFORE: Final = 2
 MOST_FINDINGS: Final = 1_000
 """Findings that are kept apart; lines of further ones are only counted."""
 
-_CODE: Final = re.compile(r"(?<![0-9A-Za-z.])(?:0[xX])?([8C][0-9A-Fa-f]{7})(?![0-9A-Za-z])")
+_CODE: Final = re.compile(r"(?<![0-9A-Za-z.])(?:0[xX])?([8Cc][0-9A-Fa-f]{7})(?![0-9A-Za-z])")
 _DECIMAL: Final = re.compile(r"(?<![\w.])-([12]\d{9})(?![\w.])")
 """A code as Python and .NET print it: a negative number of 32 bits."""
 _NAMED: Final[Mapping[str, int]] = {
@@ -38,7 +38,8 @@ _NODE: Final = re.compile(r"while running (\S{1,100}) node\. ?Name: ?'([^']{0,50
 _ERROR: Final = re.compile(
     r"\[[EF]:\s?onnxruntime|\[ONNXRuntimeError\]|\[ErrorCode:\w+\]|\b\w*(?:Error|Exception):|(?i:\bfatal\b)|"
     r"(?i:\b(?:unrecoverable|unexpected|internal compiler) error\b)|(?i:check failed)|"
-    r"(?i:\bfailed(?:[:.]|\s+(?:to|with)\b))|(?i:\berror\b.{0,40}:)"
+    r"(?i:\bfailed(?:[:.]|\s+(?:to|with)\b))|(?i:\berror\b.{0,40}:)|"
+    r"\[[EF]\S* .{0,200}\.(?:cc|cpp):\d+\]|\b[EF] \S+\.cc:\d+\]"
 )
 """Forms of a line that reports an error."""
 
