@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from dmlsplit.checking.compatibility import LEVELS, Columns, Compatibility, compatibility
 from dmlsplit.checking.open_sizes import OpenNode
@@ -26,15 +26,17 @@ from dmlsplit.rules.onnxruntime import FAULTS
 from dmlsplit.system.errors import InputError, NotLoadedError
 from dmlsplit.targets.runtime_versions import NEWEST
 from dmlsplit.targets.session_options import options_of
-from dmlsplit.targets.target import Target, Use
+from dmlsplit.targets.target import Target, Use, target_of
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 from dmlsplit.verdicts.validation import minimum_feature_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dmlsplit.formats.sessions import Session, Sessions
+    from dmlsplit.formats.sessions import Advise, Session, Sessions
     from dmlsplit.graphs.execution import Correctness
+    from dmlsplit.onnxruntime.findings import GraphFinding
+    from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 
 
 class NodeVerdict(NamedTuple):
@@ -50,7 +52,7 @@ def judge_node(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, targ
 
     `descriptor` is the node's operator, None where it has none.
     """
-    return _with_graphs(_judged(node, descriptor, target), node, target)
+    return _with_graphs(_judged(node, descriptor, target), node, target, advises=True)
 
 
 def _judged(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target) -> NodeVerdict:
@@ -79,11 +81,13 @@ def _judged(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target:
     return NodeVerdict(report, summary, descriptor)
 
 
-def _with_graphs(verdict: NodeVerdict, node: SplitNode | JoinNode, target: Target) -> NodeVerdict:
+def _with_graphs(
+    verdict: NodeVerdict, node: SplitNode | JoinNode, target: Target, *, advises: bool = False
+) -> NodeVerdict:
     """Adds the faults of the DirectML graphs around a model's node, each in place of the runtime's diagnostic of it."""
     if not node.report.ok or node.in_session is None:
         return verdict
-    found = graph_diagnostics(node, target)
+    found = graph_diagnostics(node, target, advises=advises)
     rules = {each.rule for each in found}
     kept = [d for d in verdict.report.diagnostics if rules.isdisjoint(kind.rule for kind in FAULTS.get(d.rule, ()))]
     report = replace(verdict.report, diagnostics=(*kept, *found)) if found else verdict.report
@@ -114,7 +118,7 @@ def columns_of(
     found = []
     for column in asked.columns:
         if column.target.runtime is not None and node.in_session is not None:
-            verdict = judge_node(node, descriptor, column.target)
+            verdict = _with_graphs(_judged(node, descriptor, column.target), node, column.target)
             use = verdict.summary.outcome if verdict.report.ok else Use.REFUSED
             found.append(Compatibility(column, use, verdict.report, None))
             continue
@@ -194,26 +198,37 @@ def judged_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[Runti
     return RuntimeReport(found, target.name, hresult, node.report.operator, answer=answer), answer
 
 
-def graph_diagnostics(node: SplitNode | JoinNode, target: Target) -> tuple[Diagnostic, ...]:
+def graph_diagnostics(
+    node: SplitNode | JoinNode, target: Target, *, advises: bool = False
+) -> tuple[Diagnostic, ...]:
     """The faults of the DirectML graphs around a node, by the ONNX Runtime that a target is or stands for.
 
     Of a level that no ONNX Runtime ships as the highest one, graph/unknown where the newest ONNX Runtime, whose
     DirectML has the level, too, makes a faulty graph. What keeps every ONNX Runtime from loading the model is
-    graph/not-loaded; of a runtime that is asked for its answer says so.
+    graph/not-loaded; of a runtime that is asked for its answer says so. `advises`: what is advised is tried on the
+    model before.
     """
     if node.in_session is None:
         return ()
     place = node.in_session.place
-    return _found(node.in_session.sessions, target, Location(node=node.path), lambda it: it.graph_diagnostics(place))
+
+    def ask(session: Session, advise: Advise | None) -> tuple[Diagnostic, ...]:
+        return session.graph_diagnostics(place, advise)
+
+    return _found(node.in_session.sessions, target, Location(node=node.path), ask, advises)
 
 
 def model_diagnostics(sessions: Sessions, target: Target) -> tuple[Diagnostic, ...]:
     """The faults of the DirectML graphs of a model without a Split or Concat, as `graph_diagnostics` has them."""
-    return _found(sessions, target, Location(), lambda it: it.model_diagnostics)
+    return _found(sessions, target, Location(), lambda session, advise: session.model_diagnostics(advise), True)
 
 
 def _found(
-    sessions: Sessions, target: Target, here: Location, ask: Callable[[Session], tuple[Diagnostic, ...]]
+    sessions: Sessions,
+    target: Target,
+    here: Location,
+    ask: Callable[[Session, Advise | None], tuple[Diagnostic, ...]],
+    advises: bool,
 ) -> tuple[Diagnostic, ...]:
     """What `ask` finds about the graphs of the target's session; what keeps it from being found is reported at
     `here`."""
@@ -221,7 +236,8 @@ def _found(
     if runtime is None and target.release is not None:
         return ()
     try:
-        found = ask(sessions.of(runtime or NEWEST, options_of(target)))
+        by = target if runtime is not None else target_of(NEWEST)
+        found = ask(sessions.of(runtime or NEWEST, options_of(target)), partial(_tried, sessions, by) if advises else None)
     except NotLoadedError as error:
         if target.runtime is not None:
             return ()
@@ -234,6 +250,13 @@ def _found(
     if runtime is not None:
         return found
     return tuple([_of_newest(each) for each in found])
+
+
+def _tried(sessions: Sessions, target: Target, found: Sequence[GraphFinding]) -> Sequence[GraphFinding]:
+    """The findings with advice that was tried on the model."""
+    from dmlsplit.mending.advice import advised  # few models have a fault
+
+    return advised(cast("OnnxSessions", sessions), found, target)
 
 
 def _of_newest(found: Diagnostic) -> Diagnostic:

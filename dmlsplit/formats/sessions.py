@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.dims import Dim
@@ -35,6 +35,10 @@ class Inputs:
         )
 
 
+Advise: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
+"""Takes a session's findings about its graphs; returns these with advice that was tried."""
+
+
 class Session(Protocol):
     """The answers of one version of ONNX Runtime about a model and its nodes. Each raises InputError for what
     contradicts the model."""
@@ -42,12 +46,11 @@ class Session(Protocol):
     def answer(self, place: NodeKey) -> RuntimeAnswer:
         """The answer for a node."""
 
-    def graph_diagnostics(self, place: NodeKey) -> tuple[Diagnostic, ...]:
-        """The faults of the DirectML graphs around a node."""
+    def graph_diagnostics(self, place: NodeKey, advise: Advise | None = None) -> tuple[Diagnostic, ...]:
+        """The faults of the DirectML graphs around a node, with the advice of `advise`."""
 
-    @property
-    def model_diagnostics(self) -> tuple[Diagnostic, ...]:
-        """The faults of the DirectML graphs of a model without a Split or Concat."""
+    def model_diagnostics(self, advise: Advise | None = None) -> tuple[Diagnostic, ...]:
+        """The faults of the DirectML graphs of a model without a Split or Concat, with the advice of `advise`."""
 
     @property
     def placement(self) -> SessionAnswer:

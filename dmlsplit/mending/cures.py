@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import numpy as np
 import onnx
 
-from dmlsplit.descriptors.dims import numbers
+from dmlsplit.descriptors.dims import is_static, numbers
 from dmlsplit.formats.onnx.protobuf import refill
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.constants import empty_nodes
@@ -61,6 +61,144 @@ def _two_slices(around: Surroundings, place: Place) -> Replacement | None:
             made += _slice(around, whole, name, axis, start, start + length)
         start += length
     return {split: around.inheriting(split, made)}
+
+
+def _one_slice(around: Surroundings, place: Place) -> Replacement | None:
+    """A Slice beside the Split in place of the part, for the node that reads it."""
+    part, reader = place.tensor, place.reader
+    split = around.producer(part)
+    known = around.cut(split, part) if split is not None and around.op(split) == "Split" else None
+    if known is None or split is None or not around.can_be_rewired(reader):
+        return None
+    axis, taken = known
+    other = around.fresh(part, "again")
+    made = _slice(around, text(around.nodes[split].input[0]), other, axis, taken.start, taken.stop)
+    return {reader: [*made, around.rewired(reader, {part: other})]}
+
+
+def _sliced(around: Surroundings, place: Place) -> Replacement | None:
+    """A Slice in place of a Split."""
+    known = around.cut(place.node, place.tensor) if around.op(place.node) == "Split" else None
+    if known is None:
+        return None
+    axis, taken = known
+    whole = text(around.nodes[place.node].input[0])
+    return {
+        place.node: around.inheriting(place.node, _slice(around, whole, place.tensor, axis, taken.start, taken.stop))
+    }
+
+
+def _split_first(around: Surroundings, place: Place) -> Replacement | None:
+    """Moves the node that feeds a Split behind it, to each part that is read."""
+    cut = place.node
+    before = around.producer(text(around.nodes[cut].input[0]))
+    if before is None or not _is_rewirable(around, before) or len(around.inputs_of(before)) != 1:
+        return None
+    (operand,), (whole,) = around.inputs_of(before), around.outputs_of(before)
+    parts = {name: around.fresh(name, "before") for name in around.outputs_of(cut) if around.is_read(name)}
+    moved = [around.rewired(before, {operand: new}, {whole: name}) for name, new in parts.items()]
+    for node in moved:
+        node.name = text(node.output[0])
+    return {before: [], cut: [around.rewired(cut, {whole: operand}, parts), *moved]}
+
+
+def _shown(around: Surroundings, place: Place) -> Replacement | None:
+    """Makes the tensor an output of the model."""
+    producer = around.producer(place.tensor)
+    if producer is None or not around.may_show or place.tensor in around.exits or not around.can_be_rewired(producer):
+        return None
+    around.shown[producer] = "", place.tensor
+    return {producer: [around.rewired(producer, {})]}
+
+
+def _second_reader(around: Surroundings, place: Place) -> Replacement | None:
+    """Gives a Concat a ReduceSum as a second reader, which is an output of the model."""
+    if not around.may_show or not around.can_be_rewired(place.node):
+        return None
+    total = around.fresh(place.tensor, "sum")
+    around.shown[place.node] = "", total
+    return {place.node: [around.rewired(place.node, {}), around.node("ReduceSum", [place.tensor], total)]}
+
+
+def _renamed(around: Surroundings, place: Place) -> Replacement | None:
+    """Gives the node's output a name that comes behind that of the other use."""
+    (name, *more) = around.outputs_of(place.node)
+    if more or not around.may_show or not around.can_be_rewired(place.node):
+        return None
+    last = around.fresh(max(name, place.tensor, key=str.encode), "~")
+    around.shown[place.node] = name, last
+    return {place.node: [around.rewired(place.node, {}, {name: last})]}
+
+
+def _tanh_form(around: Surroundings, place: Place) -> Replacement | None:
+    """0.5 + 0.5 * tanh(0.5 * b) in place of a Sigmoid."""
+    gate, name = around.producer(place.tensor), around.data_type(place.tensor)
+    if gate is None or around.op(gate) != "Sigmoid" or name is None or around.opset < _BROADCASTS:
+        return None
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(onnx.TensorProto.DataType.Value(name))
+    half = around.constant(place.tensor, np.array(0.5, dtype))
+    names = [around.fresh(place.tensor, word) for word in ("half", "tanh", "halved")]
+    (read,) = around.inputs_of(gate)
+    made = [
+        around.node("Mul", [read, half], names[0]),
+        around.node("Tanh", [names[0]], names[1]),
+        around.node("Mul", [names[1], half], names[2]),
+        around.node("Add", [names[2], half], place.tensor),
+    ]
+    return {gate: made}
+
+
+def _regrouped(around: Surroundings, place: Place) -> Replacement | None:
+    """y * (x * sigmoid(x)) in place of (y * x) * sigmoid(x)."""
+    gate, reader = place.tensor, place.reader
+    sigmoid = around.producer(gate)
+    others = [name for name in around.inputs_of(reader) if name != gate]
+    product = around.producer(others[0]) if len(others) == 1 else None
+    if sigmoid is None or product is None or (around.op(sigmoid), around.op(product)) != ("Sigmoid", "Mul"):
+        return None
+    (x,) = around.inputs_of(sigmoid)
+    factors = [text(name) for name in around.nodes[product].input]
+    if x not in factors or not around.can_be_rewired(reader):
+        return None
+    factors.remove(x)
+    other = around.fresh(gate, "product")
+    made = around.node("Mul", [x, gate], other)
+    return {reader: [made, around.rewired(reader, {others[0]: factors[0], gate: other})]}
+
+
+def _without_empty_parts(around: Surroundings, place: Place) -> Replacement | None:
+    """A Split without the parts that have no elements, and constants in their place."""
+    known, node = around.lengths(place.node), around.nodes[place.node]
+    if known is None:
+        return None
+    lengths = known[2]
+    whole = text(node.input[0])
+    parts = list(zip(map(text, node.output), lengths, strict=True))
+    left = [(name, length) for name, length in parts if length]
+    made: list[onnx.NodeProto] = []
+    for name, length in parts:
+        data_type, shape = around.data_type(name), around.shape(name)
+        if length or not around.is_read(name):
+            continue
+        if data_type is None or not is_static(shape) or data_type in _NO_CONSTANTS:
+            return None
+        made += empty_nodes(name, data_type, numbers(shape), around.opset, around.taken)
+    if len(left) == 1:
+        made.append(around.node("Identity", [whole], left[0][0]))
+    elif left:
+        split = around.rewired(place.node, {})
+        lengths = tuple([length for _, length in left])
+        refill(split.output, [name for name, _ in left])
+        kept = [each for each in split.attribute if each.name not in ("split", "num_outputs")]
+        del split.attribute[:]
+        split.attribute.extend(kept)
+        if around.opset < _LENGTHS_ARE_INPUTS:
+            split.attribute.append(onnx.helper.make_attribute("split", lengths))
+            refill(split.input, [whole])
+        else:
+            refill(split.input, [whole, around.integers(left[0][0], lengths)])
+        made.append(split)
+    return {place.node: around.inheriting(place.node, made)}
 
 
 def _slice(around: Surroundings, whole: str, part: str, axis: int, start: int, end: int) -> list[onnx.NodeProto]:
@@ -258,8 +396,11 @@ def _max_between(around: Surroundings, place: Place) -> Replacement | None:
 _CLIP: Final = 6
 """The first opset whose Clip needs no attribute for memory."""
 _BOUNDS_ARE_INPUTS: Final = 11
+_BROADCASTS: Final = 7
+"""The first opset whose Mul and Add take a constant of one element without attributes."""
 _PADS: Final = 2
 _PADS_ARE_INPUTS: Final = 11
+_LENGTHS_ARE_INPUTS: Final = 13
 _TILE: Final = 6
 """The first opset whose Tile has the repeats of all axes."""
 _COMPRESS: Final = 9
@@ -306,26 +447,41 @@ def _without_dead(around: Surroundings, place: Place) -> Replacement:
 
 CHANGES: Final[Mapping[tuple[FaultKind, str], Change]] = {
     (FaultKind.GATE, "two-slices"): _two_slices,
+    (FaultKind.GATE, "one-slice"): _one_slice,
     (FaultKind.GATE, "reshape-part"): _behind("Reshape"),
     (FaultKind.GATE, "max-part"): _behind("Max"),
     (FaultKind.GATE, "clip-sigmoid"): _clipped,
-    (FaultKind.PRODUCT, "reshape-factor"): _behind("Reshape"),
-    (FaultKind.PRODUCT, "max-factor"): _behind("Max"),
-    (FaultKind.PRODUCT, "clip-sigmoid"): _clipped,
-    (FaultKind.PRODUCT_CRASHES, "reshape-factor"): _behind("Reshape"),
-    (FaultKind.PRODUCT_CRASHES, "max-factor"): _behind("Max"),
-    (FaultKind.PRODUCT_CRASHES, "clip-sigmoid"): _clipped,
+    (FaultKind.GATE, "sigmoid-output"): _shown,
+    (FaultKind.GATE, "tanh-form"): _tanh_form,
+    **{
+        (fault, name): change
+        for fault in (FaultKind.PRODUCT, FaultKind.PRODUCT_CRASHES)
+        for name, change in {
+            "reshape-factor": _behind("Reshape"),
+            "max-factor": _behind("Max"),
+            "clip-sigmoid": _clipped,
+            "regroup": _regrouped,
+            "factor-output": _shown,
+        }.items()
+    },
     (FaultKind.REPEATED, "max-branch"): _max_branch,
     (FaultKind.REPEATED, "tile"): _tiled,
     (FaultKind.OVERWRITTEN, "operator-first"): _moved_over_concat,
     (FaultKind.OVERWRITTEN, "max-input"): _max_input,
+    (FaultKind.OVERWRITTEN, "concat-output"): _shown,
+    (FaultKind.OVERWRITTEN, "second-reader"): _second_reader,
     (FaultKind.OVERWRITTEN, "cut-and-join"): _cut_and_joined,
+    (FaultKind.OVERWRITTEN, "rename"): _renamed,
     (FaultKind.REFUSED, "operator-first"): _moved_over_split,
     (FaultKind.REFUSED, "gather"): _gathered,
     (FaultKind.REFUSED, "negative-pad"): _padded,
     (FaultKind.REFUSED, "max-part"): _behind("Max"),
+    (FaultKind.REFUSED, "split-first"): _split_first,
+    (FaultKind.REFUSED, "part-output"): _shown,
+    (FaultKind.REFUSED, "slice"): _sliced,
     **{(fault, "max-part"): _behind("Max") for fault in WHOLE_FAULTS},
     (FaultKind.UNWRITTEN, "max-between"): _max_between,
+    **{(fault, "leave-out"): _without_empty_parts for fault in (FaultKind.EMPTY_PART, FaultKind.EMPTY_SECOND_PART)},
     (FaultKind.EMPTY_OUTPUT, "empty-constant"): _empty_output,
     (FaultKind.EMPTY_OUTPUT, "compress"): _compressed,
     (FaultKind.DEAD, "remove-dead"): _without_dead,

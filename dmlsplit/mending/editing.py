@@ -61,6 +61,15 @@ def replace_nodes(model: onnx.ModelProto, replaced: Mapping[Place, Replacement])
         refill(graph.node, map(deepcopy, _without_dead(nodes, outputs_of(graph), unread)))
 
 
+def show_output(graph: onnx.GraphProto, old: str, new: str) -> None:
+    """Gives an output another name, or where `old` is "" the graph a further output."""
+    for value in graph.output:
+        if old and text(value.name) == old:
+            value.name = new
+    if not old:
+        graph.output.append(onnx.helper.make_empty_tensor_value_info(new))
+
+
 def _with(nodes: Iterable[onnx.NodeProto], replaced: Replacement) -> Iterator[onnx.NodeProto]:
     for index, node in enumerate(nodes):
         if index in replaced:

@@ -4,10 +4,10 @@ right."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
-from itertools import chain, compress
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final, TypeAlias
 
 import onnx
@@ -15,7 +15,7 @@ import onnx
 from dmlsplit.descriptors.diagnostics import Severity
 from dmlsplit.formats.onnx.protobuf import Names
 from dmlsplit.mending.cures import change_of
-from dmlsplit.mending.editing import Replacement, names_of, node_text, outputs_of, replace_nodes
+from dmlsplit.mending.editing import Replacement, names_of, node_text, outputs_of, replace_nodes, show_output
 from dmlsplit.mending.judged import JudgedModel, wrong_graphs
 from dmlsplit.mending.sites import Bodies, Place, Site, Spot
 from dmlsplit.mending.source import SourceModel
@@ -28,8 +28,12 @@ from dmlsplit.rules.graph_faults import Fault, FaultKind, lost_tensor
 _ROUNDS: Final = 24
 """The most choices of cures that are tried, over all faults."""
 
-_Key: TypeAlias = tuple[Fault, str, int]
+Key: TypeAlias = tuple[Fault, str, int]
 """A fault without its buffer, the path of the node that does it, and a number that tells nodes of one name apart."""
+
+
+Options: TypeAlias = Callable[[FaultKind, str], Sequence[tuple[Cure, range]]]
+"""Returns the cures of a fault that a DirectML version has, in the order in which they are tried."""
 
 
 @dataclass
@@ -41,6 +45,8 @@ class Cured:
     changes: list[Change]
     refusals: list[Refusal]
     unknown: list[Refusal]
+    made_for: dict[Key, Change] = field(default_factory=dict)
+    """The change that was made for each fault."""
 
 
 def cured(source: SourceModel, model: JudgedModel) -> Cured:
@@ -48,27 +54,23 @@ def cured(source: SourceModel, model: JudgedModel) -> Cured:
 
     The session's own answers about Splits and Concats are asked for once no fault is left in the known graphs.
     """
-    chosen: dict[_Key, int] = {}
-    asked: dict[_Key, GraphFinding] = {}
-    work: _Work | None = None
+    chosen: dict[Key, int] = {}
+    asked: dict[Key, GraphFinding] = {}
+    work: Work | None = None
     trial = Cured(model, [], [], [])
     for _ in range(_ROUNDS + len(model.sites)):
-        severe = [each.diagnostic.severity is Severity.ERROR for each in trial.judged.findings]
-        wrong = [*compress(trial.judged.findings, severe)] or wrong_graphs(trial.judged.views)
+        wrong = errors(trial.judged) or wrong_graphs(trial.judged.views)
         if not wrong:
             unknown = [each for each in trial.judged.findings if each.fault is None]
             trial.unknown = [Refusal(each.path, each.diagnostic.message) for each in unknown]
             return trial
-        alike: Counter[tuple[FaultKind, str]] = Counter()
-        for finding in wrong:
-            if finding.fault is None or not ways(finding.fault.kind, finding.directml):
-                return _refused(model, finding)
-            name = finding.fault.kind, finding.node
-            key = finding.fault.without_buffer, finding.node, alike[name]
-            alike[name] += 1
+        incurable = [each for each in wrong if each.fault is None or not ways(each.fault.kind, each.directml)]
+        if incurable:
+            return _refused(model, incurable[0])
+        for key, finding in keyed(wrong).items():
             asked.setdefault(key, finding)
             chosen[key] = chosen.get(key, -1) + 1
-        work = work or _Work(source, model)
+        work = work or Work(source.original, model, ways)
         trial.judged.release()
         trial = work.tried(chosen, asked)
         if trial.refusals:
@@ -76,15 +78,39 @@ def cured(source: SourceModel, model: JudgedModel) -> Cured:
     return _refused(model, wrong[0])
 
 
+def errors(judged: JudgedModel) -> list[GraphFinding]:
+    """The findings about the graphs that are errors."""
+    return [each for each in judged.findings if each.diagnostic.severity is Severity.ERROR]
+
+
+def keyed(found: Iterable[GraphFinding]) -> dict[Key, GraphFinding]:
+    """The findings of known faults, in order."""
+    alike: Counter[tuple[FaultKind, str]] = Counter()
+    keys: dict[Key, GraphFinding] = {}
+    for finding in found:
+        if finding.fault is not None:
+            name = finding.fault.kind, finding.node
+            keys[finding.fault.without_buffer, finding.node, alike[name]] = finding
+            alike[name] += 1
+    return keys
+
+
 def _refused(judged: JudgedModel, finding: GraphFinding) -> Cured:
     return Cured(judged, [], [Refusal(finding.path, f"no cure is known: {finding.diagnostic.message}")], [])
 
 
-class _Work:
+class Work:
     """A model, and the models that cures make of it."""
 
-    def __init__(self, source: SourceModel, judged: JudgedModel) -> None:
-        self._source = source
+    def __init__(
+        self,
+        original: Callable[[onnx.NodeProto], onnx.NodeProto],
+        judged: JudgedModel,
+        options: Options,
+    ) -> None:
+        """`original` returns a node as the file has it, `options` the cures of a fault."""
+        self._original = original
+        self._options = options
         self._judged = judged
         self._spots = judged.spots
         self._names = names_of(judged.model)
@@ -94,11 +120,11 @@ class _Work:
         for site in typed.found:
             self._sites.setdefault(site.place, {}).setdefault(site.index, []).append(site)
         self._bodies = Bodies(judged.model)
-        self._made_for: dict[str, _Key] = {}
+        self._made_for: dict[str, Key] = {}
         """The fault whose cure made a node, by the node's name."""
         self._around: dict[Place, Surroundings | None] = {}
 
-    def tried(self, chosen: dict[_Key, int], asked: dict[_Key, GraphFinding]) -> Cured:
+    def tried(self, chosen: dict[Key, int], asked: dict[Key, GraphFinding]) -> Cured:
         """The model with the chosen cure of each fault, or the next cure that applies; `chosen` is updated.
 
         Where every cure of a fault would change nodes that another cure changes, that other fault gets its next cure.
@@ -110,23 +136,24 @@ class _Work:
             del chosen[left], asked[left]
             chosen[blocking] += 1
 
-    def _once(
-        self, chosen: dict[_Key, int], asked: Mapping[_Key, GraphFinding]
-    ) -> tuple[Cured, _Key | None, _Key | None]:
+    def _once(self, chosen: dict[Key, int], asked: Mapping[Key, GraphFinding]) -> tuple[Cured, Key | None, Key | None]:
         """The model, the fault that no cure is left for, and the fault whose cure changes the same nodes."""
         taken = Names(self._names)
         edits: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
-        owners: dict[Spot, _Key] = {}
-        done: dict[_Key | None, tuple[FaultKind, str]] = {}
+        owners: dict[Spot, Key] = {}
+        done: dict[Key | None, tuple[FaultKind, str]] = {}
         trial = Cured(self._judged, [], [], [])
         for key, finding in asked.items():
-            options = _options(finding)
-            blocking: _Key | None = None
+            assert finding.fault is not None
+            options = self._options(finding.fault.kind, finding.directml)
+            blocking: Key | None = None
             while chosen[key] < len(options):
                 cure, places = options[chosen[key]]
                 for place, made in self._made(key, finding, cure, places, taken):
                     if {done.get(owners.get((place, i))) for i in made} == {(cure.fault, cure.name)}:
-                        break  # this change was made for another call of the function
+                        # this change was made for another call of the function
+                        trial.made_for[key] = trial.made_for[owners[place, min(made)]]
+                        break
                     others = [owners[place, i] for i in made if (place, i) in owners]
                     blocking = blocking or next(iter(others), None)
                     if others:
@@ -135,7 +162,8 @@ class _Work:
                     done[key] = cure.fault, cure.name
                     edits.setdefault(place, {}).update({i: list(nodes) for i, nodes in made.items()})
                     self._made_for |= {node.name: key for nodes in made.values() for node in nodes if node.name}
-                    trial.changes.append(self._change(finding, cure, place, made))
+                    trial.made_for[key] = self._change(finding, cure, place, made)
+                    trial.changes.append(trial.made_for[key])
                     break
                 else:
                     chosen[key] += 1
@@ -152,11 +180,15 @@ class _Work:
             edited[first] = [*self._constants_of(place, edited), *edited[first]]
         model = deepcopy(self._judged.model)
         replace_nodes(model, edits)
+        around, edited = self._around.get(Place(None)), edits.get(Place(None), {})
+        for index, (old, new) in around.shown.items() if around is not None else ():
+            if index in edited:
+                show_output(model.graph, old, new)
         trial.judged = self._judged.changed(model)
         return trial, None, None
 
     def _made(
-        self, key: _Key, finding: GraphFinding, cure: Cure, places: range, taken: Names
+        self, key: Key, finding: GraphFinding, cure: Cure, places: range, taken: Names
     ) -> Iterator[tuple[Place, Replacement]]:
         """Yields the nodes that a cure adds at each node that the finding may mean; of several of one name, the key's
         first."""
@@ -169,12 +201,14 @@ class _Work:
             if around.taken is not taken:
                 around.begin(taken)
             around.document = document([cure.name], finding.path, self._judged.target.name, finding.what)
+            shown = dict(around.shown)
             try:
                 made = change_of(cure, places, around, index, None if lost is None else str(lost))
             except CannotMend:
-                continue
+                made = None
             if made and all(map(around.is_valid, chain.from_iterable(made.values()))):
                 yield place, made
+            around.shown = shown  # the change is not made
 
     def _surroundings(self, place: Place) -> Surroundings | None:
         if place not in self._around:
@@ -182,7 +216,9 @@ class _Work:
             known = None
             if graph is not None and place in self._scopes:
                 scopes, sites = self._scopes[place], self._sites.get(place, {})
-                known = Surroundings(graph.node, outputs_of(graph), scopes, sites, self._source.original)
+                known = Surroundings(
+                    graph.node, outputs_of(graph), scopes, sites, self._original, may_show=place == Place(None)
+                )
             self._around[place] = known
         return self._around[place]
 
@@ -198,8 +234,3 @@ class _Work:
         around = self._around[place]
         assert around is not None
         return around.constants_of(chain.from_iterable(made.values()))
-
-
-def _options(finding: GraphFinding) -> Sequence[tuple[Cure, range]]:
-    assert finding.fault is not None
-    return ways(finding.fault.kind, finding.directml)

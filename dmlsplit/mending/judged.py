@@ -16,6 +16,7 @@ from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import ReadExternal
+from dmlsplit.formats.sessions import Inputs
 from dmlsplit.mending.sites import Site, Sites, Spot, numbered, sites_of
 from dmlsplit.mending.views import LEAST_RANK, View
 from dmlsplit.mending.words import invalid
@@ -65,16 +66,25 @@ class JudgedModel:
     """
 
     def __init__(
-        self, model: onnx.ModelProto, target: Target, read_external: ReadExternal, inference: Inference | None = None
+        self,
+        model: onnx.ModelProto,
+        target: Target,
+        read_external: ReadExternal,
+        inference: Inference | None = None,
+        inputs: Inputs | None = None,
     ) -> None:
-        """`inference` is the file's; all its models share its time."""
+        """`inference` is the file's; all its models share its time. `inputs` are facts about the model's inputs, which
+        it need not have."""
         self.model = model
         self.target = target
         self.read_external = read_external
         self._once = Once()
         self._read, self._numbered = self._once("read", self._without_weights)
         self._inference = inference or Inference()
-        self._sessions = OnnxSessions(self._read, read_external, inference=self._inference)
+        self._inputs = inputs
+        self._sessions = OnnxSessions(
+            self._read, read_external, inputs, require_known_names=False, inference=self._inference
+        )
 
     def _session(self, runtime: Runtime) -> OnnxSession:
         """The session of a version with the target's options."""
@@ -208,7 +218,7 @@ class JudgedModel:
 
     def changed(self, model: onnx.ModelProto) -> JudgedModel:
         """The judgement of a changed model by this target."""
-        return JudgedModel(model, self.target, self.read_external, self._inference)
+        return JudgedModel(model, self.target, self.read_external, self._inference, self._inputs)
 
 
 def failing_elsewhere(views: Sequence[View]) -> str:

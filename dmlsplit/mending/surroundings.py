@@ -37,6 +37,10 @@ class Surroundings(Around[str]):
     """The doc_string of new nodes."""
     readers: dict[str, list[int]] = field(default_factory=dict)
     producers: dict[str, int] = field(default_factory=dict)
+    may_show: bool = False
+    """Whether it is the model's own graph, which may get further outputs."""
+    shown: dict[int, tuple[str, str]] = field(default_factory=dict)
+    """Output names that changes of nodes need: the old one, "" for a further output, and the new one; by the node."""
     _shared: dict[object, str] = field(default_factory=dict)
     """The constants that were made, by their elements."""
     _constants: dict[str, list[onnx.NodeProto]] = field(default_factory=dict)
@@ -177,6 +181,7 @@ class Surroundings(Around[str]):
     def begin(self, taken: Names) -> None:
         """Forgets the changes so far: `taken` are the names in use."""
         self.taken = taken
+        self.shown = {}
         self._shared, self._constants = {}, {}
 
     def rewired(

@@ -205,6 +205,15 @@ def _used_parts(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
             yield Place(cut, used[0], around.readers_of(used[0])[0])
 
 
+def _other_uses(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
+    """The outputs of the graph that are computed of the lost tensor, where the node computes outputs that nothing
+    reads."""
+    ends = [tensor for tensor in around.outputs_of(node) if tensor in around.exits and not around.readers_of(tensor)]
+    for reader in around.readers_of(lost) if ends and lost is not None else ():
+        if reader != node and around.op(reader) != "Concat":
+            yield from (Place(node, each, reader) for each in around.outputs_of(reader) if each in around.exits)
+
+
 def _leaving(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
     """The outputs of the node that are outputs of the graph and are read."""
     for tensor in around.outputs_of(node):
@@ -249,6 +258,15 @@ def _moves_over_cut(around: Around[Any], place: Place) -> bool:
     return not _is_guarded(around, whole) and _is_movable(around, place)
 
 
+def _moves_behind_cut(around: Around[Any], place: Place) -> bool:
+    """Whether the node that feeds a Split may be moved behind it."""
+    whole = around.inputs_of(place.node)[0]
+    before = around.producer(whole)
+    if before is None or around.op(place.node) != "Split" or around.op(before) not in MOVABLE:
+        return False
+    return whole not in around.exits and list(around.readers_of(whole)) == [place.node]
+
+
 def _is_movable(around: Around[Any], place: Place) -> bool:
     """Whether the reader may be moved over the Split or Concat that computes the tensor: no other node reads it."""
     alone = list(around.readers_of(place.tensor)) == [place.reader]
@@ -277,13 +295,20 @@ class Cure:
     """Whether the model's results stay the same bit for bit."""
     adds_output: bool = False
     """Whether the model gets a further output."""
+    renames: bool = False
+    """Whether outputs of the model get other names."""
     first_wrong: str = ""
     condition: str = ""
     """Where it can be applied, "" where everywhere."""
     places: Places | None = None
-    """Where to look for a place to apply it; None for a cure that dmlsplit leaves to the reader."""
+    """Where to look for a place to apply it; None for a change of the calls of Run, not of the model."""
     applies: Callable[[Around[Any], Place], bool] = _anywhere
     """Whether it can be applied there."""
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a model is written back with it: its results and outputs stay what they are."""
+        return self.places is not None and self.bit_exact and not self.adds_output and not self.renames
 
     def sentence(self, a: str = "a", b: str = "b") -> str:
         """The change as an imperative, with the names of the gate's two operands."""
@@ -310,7 +335,12 @@ CURES: Final = (
         "take {a} and {b} with two Slices in place of the Split",
         places=_producers("Split"),
     ),
-    Cure("one-slice", FaultKind.GATE, "take {a}, or {b}, with a Slice beside the Split"),
+    Cure(
+        "one-slice",
+        FaultKind.GATE,
+        "take {a}, or {b}, with a Slice beside the Split",
+        places=_operands("Split"),
+    ),
     Cure(
         "reshape-part",
         FaultKind.GATE,
@@ -319,8 +349,20 @@ CURES: Final = (
     ),
     Cure("max-part", FaultKind.GATE, "put Max(t, t) behind {a}, or {b}", places=_operands("Split")),
     Cure("clip-sigmoid", FaultKind.GATE, "put Clip(0, 1) behind the Sigmoid", places=_operands("Sigmoid")),
-    Cure("sigmoid-output", FaultKind.GATE, "make the Sigmoid's output a graph output, too", adds_output=True),
-    Cure("tanh-form", FaultKind.GATE, "compute the Sigmoid as 0.5 + 0.5 * tanh(0.5 * {b})", bit_exact=False),
+    Cure(
+        "sigmoid-output",
+        FaultKind.GATE,
+        "make the Sigmoid's output a graph output, too",
+        adds_output=True,
+        places=_operands("Sigmoid"),
+    ),
+    Cure(
+        "tanh-form",
+        FaultKind.GATE,
+        "compute the Sigmoid as 0.5 + 0.5 * tanh(0.5 * {b})",
+        bit_exact=False,
+        places=_operands("Sigmoid"),
+    ),
     *(
         cure
         for fault in (FaultKind.PRODUCT, FaultKind.PRODUCT_CRASHES)
@@ -330,8 +372,14 @@ CURES: Final = (
                 "max-factor", fault, "put Max(t, t) in front of the Sigmoid, or behind y * x", places=_operands("Mul")
             ),
             Cure("clip-sigmoid", fault, "put Clip(0, 1) behind the Sigmoid", places=_operands("Sigmoid")),
-            Cure("regroup", fault, "compute y * (x * sigmoid(x)) instead", bit_exact=False),
-            Cure("factor-output", fault, "make y * x a graph output, too", adds_output=True),
+            Cure(
+                "regroup",
+                fault,
+                "compute y * (x * sigmoid(x)) instead",
+                bit_exact=False,
+                places=_operands("Sigmoid"),
+            ),
+            Cure("factor-output", fault, "make y * x a graph output, too", adds_output=True, places=_operands("Mul")),
         )
     ),
     Cure(
@@ -358,14 +406,28 @@ CURES: Final = (
         applies=_moves_over_join,
     ),
     Cure("max-input", FaultKind.OVERWRITTEN, "put Max(v, v) in front of the Concat", places=_taking),
-    Cure("concat-output", FaultKind.OVERWRITTEN, "make the Concat's output a graph output, too", adds_output=True),
-    Cure("second-reader", FaultKind.OVERWRITTEN, "give the Concat a second reader (ReduceSum)", adds_output=True),
+    Cure(
+        "concat-output",
+        FaultKind.OVERWRITTEN,
+        "make the Concat's output a graph output, too",
+        adds_output=True,
+        places=_joined,
+    ),
+    Cure(
+        "second-reader",
+        FaultKind.OVERWRITTEN,
+        "give the Concat a second reader (ReduceSum)",
+        adds_output=True,
+        places=_joined,
+    ),
     Cure("cut-and-join", FaultKind.OVERWRITTEN, "put two Slices and a Concat behind the Concat", places=_joined),
     Cure(
         "rename",
         FaultKind.OVERWRITTEN,
         "rename the graph outputs, so that v's other use comes before g in byte order",
+        renames=True,
         condition="v's other use and g are graph outputs, and nothing follows g",
+        places=_other_uses,
     ),
     Cure(
         "operator-first",
@@ -383,14 +445,28 @@ CURES: Final = (
         places=_used_parts,
     ),
     Cure("max-part", FaultKind.REFUSED, "put Max(t, t) behind the part", places=_used_parts),
-    Cure("split-first", FaultKind.REFUSED, "split the operand of the node that feeds the Split"),
+    Cure(
+        "split-first",
+        FaultKind.REFUSED,
+        "split the operand of the node that feeds the Split",
+        condition="that node is in MOVABLE, and only the Split reads it",
+        places=_used_parts,
+        applies=_moves_behind_cut,
+    ),
     Cure(
         "part-output",
         FaultKind.REFUSED,
         "make the Split's input, or one of its parts, a graph output, too",
         adds_output=True,
+        places=_used_parts,
     ),
-    Cure("slice", FaultKind.REFUSED, "take the part with a Slice in place of the Split", first_wrong="1.13.1"),
+    Cure(
+        "slice",
+        FaultKind.REFUSED,
+        "take the part with a Slice in place of the Split",
+        first_wrong="1.13.1",
+        places=_used_parts,
+    ),
     *(
         Cure("max-part", fault, "put Max(t, t) between the part and the Concat", places=_joined_parts)
         for fault in WHOLE_FAULTS
@@ -416,8 +492,10 @@ CURES: Final = (
         FaultKind.EMPTY_OUTPUT,
         "ask Run for the other outputs only",
     ),
-    Cure("leave-out", FaultKind.EMPTY_PART, "leave the part out of the Split, and give a constant in its place"),
-    Cure("leave-out", FaultKind.EMPTY_SECOND_PART, "leave the part out of the Split, and give a constant in its place"),
+    *(
+        Cure("leave-out", fault, "leave the part out of the Split, and give a constant in its place", places=_itself)
+        for fault in (FaultKind.EMPTY_PART, FaultKind.EMPTY_SECOND_PART)
+    ),
     Cure("ask-alone", FaultKind.MAY_BE_EMPTY, "ask Run for that output alone, and for the others in another Run"),
     Cure("remove-dead", FaultKind.DEAD, "remove what nothing uses", places=_itself, applies=_is_dead),
 )
@@ -462,10 +540,19 @@ def cures_of(fault: FaultKind, directml: ReleaseLike = None, *, onnxruntime: Run
 
 
 def ways(fault: FaultKind, directml: ReleaseLike) -> list[tuple[Cure, range]]:
-    """The cures of a fault that can be made here, each with the places to make it at: all at the nearest one, the
-    cheapest first, then all at the next one, and so on; at last all at the nearest two, three and more together, since
-    what lies in one Concat may lie in several."""
-    cures = [cure for cure in cures_of(fault, directml) if cure.places is not None]
+    """The cures of a fault that a model is written back with, each with the places to make it at: all at the nearest
+    one, the cheapest first, then all at the next one, and so on; at last all at the nearest two, three and more
+    together, since what lies in one Concat may lie in several."""
+    return _at_places([cure for cure in cures_of(fault, directml) if cure.is_kept])
+
+
+def all_ways(fault: FaultKind, directml: ReleaseLike) -> list[tuple[Cure, range]]:
+    """`ways`, and behind them the cures that change outputs or rounding."""
+    cures = cures_of(fault, directml)
+    return [*ways(fault, directml), *_at_places([each for each in cures if each.places and not each.is_kept])]
+
+
+def _at_places(cures: Sequence[Cure]) -> list[tuple[Cure, range]]:
     single = [range(way, way + 1) for way in range(_PLACES)]
     together = [range(count) for count in range(2, _PLACES + 1)]
     return [(cure, places) for places in (*single, *together) for cure in cures]
@@ -474,5 +561,10 @@ def ways(fault: FaultKind, directml: ReleaseLike) -> list[tuple[Cure, range]]:
 def advised(fault: FaultKind, around: Around[Any], node: int, directml: ReleaseLike, lost: Any = None) -> Cure | None:
     """The first cure against a fault of a node that applies, else the first that is left to the reader; None where
     there is none. `lost` is the tensor that is lost by it."""
-    found = (cure for cure, at in ways(fault, directml) if cure.place(around, node, at[0], lost) is not None)
-    return next(found, None) or next((cure for cure in cures_of(fault, directml) if cure.places is None), None)
+    found = (cure for cure, at in all_ways(fault, directml) if cure.place(around, node, at[0], lost) is not None)
+    return next(found, None) or of_run(fault)
+
+
+def of_run(fault: FaultKind) -> Cure | None:
+    """The cure of a fault that changes no model, but how it is run; None where there is none."""
+    return next((cure for cure in CURES if cure.fault is fault and cure.places is None), None)

@@ -62,6 +62,8 @@ class GraphFinding:
     """The one node that reads a part of what the culprit computes, where the graph is refused."""
     affected: tuple[Affected, ...] = ()
     cure: Cure | None = None
+    remark: str = ""
+    """What came of trying cures on the model, "" where `cure` helps there or none was tried."""
     reason: str = ""
     said: Diagnostic | None = None
     """The node's own answer about the fault, where nothing else is known of it."""
@@ -85,7 +87,7 @@ class GraphFinding:
         """The finding in words: what is wrong, the releases with the same fault, and what helps."""
         if self.said is not None:
             return self.said
-        helps = [self._remedy] if self.cure is not None else []
+        helps = [f"{self._remedy}{self.remark}"] if self.cure is not None else [*filter(None, [self.remark])]
         if self.fault is not None and self.fault.kind in CURED_BY_UNSPLIT:
             helps.append(UNSPLIT)
         message = "; ".join(filter(None, [self.what, *map(str, self.affected), ", or ".join(helps)]))

@@ -16,7 +16,7 @@ from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.nodes import OtherNode, SplitNode
 from dmlsplit.formats.onnx.protobuf import all_nodes
 from dmlsplit.formats.onnx.tensors import ReadExternal
-from dmlsplit.formats.sessions import Inputs, InSession, NodeKey
+from dmlsplit.formats.sessions import Advise, Inputs, InSession, NodeKey
 from dmlsplit.models import given, shadowing
 from dmlsplit.models.functions import check_references
 from dmlsplit.models.inference import Inference
@@ -60,8 +60,8 @@ class OnnxSessions:
     ) -> None:
         self.proto = proto
         self._inference = inference or Inference()
-        self._read_external = read_external
-        self._inputs = inputs or Inputs()
+        self.read_external = read_external
+        self.inputs = inputs or Inputs()
         self._require_known_names = require_known_names
         bodies = [proto.graph.node, *(function.node for function in proto.functions)]
         nodes = [node for body in bodies for node in all_nodes(body)]
@@ -82,7 +82,7 @@ class OnnxSessions:
         """The model for sessions with these inputs and habits, None for the inputs that it was read with. InputError
         for inputs that contradict the model or are not in it."""
         require = inputs is not None or self._require_known_names
-        known = self._inputs if inputs is None else inputs
+        known = self.inputs if inputs is None else inputs
         # habits that do not change the model share one entry
         optimized, overloads, uninferred = habits
         same = Habits(optimized, overloads or not self._has_overloads, uninferred & self._operators)
@@ -106,7 +106,7 @@ class OnnxSessions:
         taken = Taken(list(written))
 
         def made() -> SessionModel:
-            written, read = taken.written, self._read_external
+            written, read = taken.written, self.read_external
             return SessionModel(proto, written, read, budget, inputs, require_known_names, habits, self._inference)
 
         model = made()
@@ -178,30 +178,35 @@ class OnnxSession:
         removed = self.model.removed
         return bool(removed) and any(path[:length] in removed for length in _ends_of_graphs(path))
 
-    def graph_diagnostics(self, place: NodeKey) -> tuple[Diagnostic, ...]:
-        """The faults of the DirectML graphs that are reported on this node, a Split or Concat. Of several nodes with
-        one path the first gets them; the first node of all gets those of other nodes, too."""
+    def graph_diagnostics(self, place: NodeKey, advise: Advise | None = None) -> tuple[Diagnostic, ...]:
+        """The faults of the DirectML graphs that are reported on this node, a Split or Concat, with the advice of
+        `advise`, which is asked once. Of several nodes with one path the first gets them; the first node of all gets
+        those of other nodes, too."""
         if place.number > 0:
             return ()
-        elsewhere = self._elsewhere if place == next(iter(self._sessions.judged), None) else ()
-        return (*self._by_path.get(place.path, ()), *elsewhere)
+        elsewhere = self._elsewhere(advise) if place == next(iter(self._sessions.judged), None) else ()
+        return (*self._by_path(advise).get(place.path, ()), *elsewhere)
 
-    @property
-    def model_diagnostics(self) -> tuple[Diagnostic, ...]:
-        """The faults of the DirectML graphs of a model without a Split or Concat; none for any other model."""
-        return () if self._sessions.judged else self._elsewhere
+    def model_diagnostics(self, advise: Advise | None = None) -> tuple[Diagnostic, ...]:
+        """The faults of the DirectML graphs of a model without a Split or Concat, with the advice of `advise`; none for
+        any other model."""
+        return () if self._sessions.judged else self._elsewhere(advise)
 
-    @property
-    def _elsewhere(self) -> tuple[Diagnostic, ...]:
+    def _elsewhere(self, advise: Advise | None) -> tuple[Diagnostic, ...]:
         """The faults on nodes other than Splits and Concats."""
         known = {place.path for place in self._sessions.judged}
-        return tuple([each for path, found in self._by_path.items() if path not in known for each in found])
+        return tuple([each for path, found in self._by_path(advise).items() if path not in known for each in found])
 
-    @property
-    def _by_path(self) -> Mapping[str, tuple[Diagnostic, ...]]:
+    def _by_path(self, advise: Advise | None) -> Mapping[str, tuple[Diagnostic, ...]]:
         from dmlsplit.onnxruntime.findings import by_path
 
-        return self._once("diagnostics", lambda: by_path(self.findings()))
+        def made() -> Mapping[str, tuple[Diagnostic, ...]]:
+            found = self.findings()
+            if advise is not None and any(each.fault is not None for each in found):
+                found = tuple(advise(found))
+            return by_path(found)
+
+        return self._once(("diagnostics", advise is None), made)
 
     def findings(self, *, complete: bool = False) -> tuple[GraphFinding, ...]:
         """The faults of the DirectML graphs of the model, each with its cure; `complete` as in findings.findings."""

@@ -1,0 +1,151 @@
+"""Tries on a model what would be advised against the faults of its graphs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from dmlsplit.descriptors.diagnostics import Severity
+from dmlsplit.formats.onnx.protobuf import all_nodes
+from dmlsplit.mending.graph_cures import Key, Work, errors, keyed
+from dmlsplit.mending.judged import JudgedModel
+from dmlsplit.mending.words import Change
+from dmlsplit.models import given
+from dmlsplit.onnxruntime.cures import Cure, all_ways, of_run
+from dmlsplit.onnxruntime.findings import GraphFinding
+from dmlsplit.onnxruntime.onnx_session import OnnxSessions
+from dmlsplit.rules.graph_faults import FaultKind
+from dmlsplit.system.errors import InputError
+from dmlsplit.targets.target import Target
+
+MOST_NODES: Final = 6_000
+"""The most nodes of the models, changed and unchanged, that are judged for the advice on one model."""
+NONE_HELPS: Final = "no change of the model that is known helps here"
+NOT_TRIED: Final = " (not tried on this model)"
+
+
+class Helps(NamedTuple):
+    """A cure that helps on the model, and the nodes that it changes where they are not the nearest ones."""
+
+    cure: Cure
+    at: str = ""
+
+
+def advised(sessions: OnnxSessions, found: Sequence[GraphFinding], target: Target) -> list[GraphFinding]:
+    """The findings, each with the first cure that helps on the model: without one where none does, and as it was,
+    with a remark, where the model is too large to try."""
+    trials = _Trials(sessions, target)
+    try:
+        cures = trials.cures([each for each in found if _is_curable(each)])
+    except InputError:  # of the model alone: none that the session itself would not have
+        cures = {}
+    keys = {id(finding): key for key, finding in keyed(found).items()}
+    return [_advised(each, keys.get(id(each)), cures) for each in found]
+
+
+def _is_curable(finding: GraphFinding) -> bool:
+    """Whether changes of the model are known against an error."""
+    return _severe(finding) and bool(all_ways(_kind(finding), finding.directml))
+
+
+def _kind(finding: GraphFinding) -> FaultKind:
+    assert finding.fault is not None
+    return finding.fault.kind
+
+
+def _severe(finding: GraphFinding) -> bool:
+    return finding.fault is not None and finding.diagnostic.severity is Severity.ERROR
+
+
+def _advised(finding: GraphFinding, key: Key | None, cures: dict[Key, Helps | None]) -> GraphFinding:
+    if not _is_curable(finding):
+        return finding
+    if key is None or key not in cures:
+        return finding if finding.cure is None else replace(finding, remark=NOT_TRIED)
+    found = cures[key]
+    if found is not None:
+        return replace(finding, cure=found.cure, remark=f" ({found.at})" if found.at else "")
+    cure = of_run(_kind(finding))
+    return replace(finding, cure=cure, remark="" if cure is not None else NONE_HELPS)
+
+
+class _Trials:
+    """A model, and models with cures, judged as often as its size allows."""
+
+    def __init__(self, sessions: OnnxSessions, target: Target) -> None:
+        self._sessions = sessions
+        self._target = target
+        bodies = (sessions.proto.graph.node, *(function.node for function in sessions.proto.functions))
+        count = sum(1 for body in bodies for _ in all_nodes(body))
+        self._left = MOST_NODES // max(count, 1)
+        """How many more models may be judged."""
+
+    def cures(self, found: Sequence[GraphFinding]) -> dict[Key, Helps | None]:
+        """The cure of each finding, None where none of its fault helps; without those that are not tried."""
+        if not found or self._left < 2:
+            return {}
+        proto = deepcopy(self._sessions.proto)
+        given.fill_in(proto, {}, self._sessions.inputs.free_dimensions, False)
+        self._left -= 1
+        self._judged = JudgedModel(proto, self._target, self._sessions.read_external, inputs=self._sessions.inputs)
+        self._before = _kinds(self._judged.findings)
+        self._work = Work(lambda node: node, self._judged, all_ways)
+        every = keyed(errors(self._judged))
+        curable = {key: each for key, each in every.items() if _is_curable(each)}
+        cures: dict[Key, Helps | None] = {}
+        together = self._together(curable)
+        if together is not None:
+            return together
+        for key in keyed(found):
+            finding = curable.get(key)
+            if finding is None:
+                continue
+            tried, cure = self._alone(key, finding)
+            if tried:
+                cures[key] = cure
+        return cures
+
+    def _together(self, curable: dict[Key, GraphFinding]) -> dict[Key, Helps | None] | None:
+        """The first cure of every finding where all of them together leave no fault that has a cure; else None."""
+        chosen, asked = dict.fromkeys(curable, 0), dict(curable)
+        self._left -= 1
+        trial = self._work.tried(chosen, asked)
+        if trial.refusals or asked.keys() != curable.keys():
+            return None
+        left = self._before - _kinds(curable.values())
+        if not _kinds(trial.judged.findings) <= left:
+            return None
+        return {key: _helps(finding, chosen[key], trial.made_for[key]) for key, finding in curable.items()}
+
+    def _alone(self, key: Key, finding: GraphFinding) -> tuple[bool, Helps | None]:
+        """Whether all cures of a finding were tried up to the first that helps, and that one."""
+        chosen = {key: 0}
+        while self._left > 0:
+            self._left -= 1
+            trial = self._work.tried(chosen, {key: finding})
+            if trial.refusals:
+                return True, None
+            if self._is_cured(finding, trial.judged):
+                return True, _helps(finding, chosen[key], trial.made_for[key])
+            chosen[key] += 1
+        return False, None
+
+    def _is_cured(self, finding: GraphFinding, judged: JudgedModel) -> bool:
+        """Whether a changed model lacks a fault, and has no other for it."""
+        kind, after = _kind(finding), _kinds(judged.findings)
+        return after <= self._before and after[kind] < self._before[kind]
+
+
+def _helps(finding: GraphFinding, chosen: int, change: Change) -> Helps:
+    cure, places = all_ways(_kind(finding), finding.directml)[chosen]
+    return Helps(cure, "" if places == range(1) else "; ".join(change.before))
+
+
+def _kinds(found: Iterable[GraphFinding]) -> Counter[FaultKind | None]:
+    """The errors of each kind; None stands for what is not known."""
+    return Counter(
+        None if each.fault is None else each.fault.kind for each in found if each.fault is None or _severe(each)
+    )
