@@ -198,9 +198,7 @@ def judged_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[Runti
     return RuntimeReport(found, target.name, hresult, node.report.operator, answer=answer), answer
 
 
-def graph_diagnostics(
-    node: SplitNode | JoinNode, target: Target, *, advises: bool = False
-) -> tuple[Diagnostic, ...]:
+def graph_diagnostics(node: SplitNode | JoinNode, target: Target, *, advises: bool = False) -> tuple[Diagnostic, ...]:
     """The faults of the DirectML graphs around a node, by the ONNX Runtime that a target is or stands for.
 
     Of a level that no ONNX Runtime ships as the highest one, graph/unknown where the newest ONNX Runtime, whose
@@ -237,7 +235,9 @@ def _found(
         return ()
     try:
         by = target if runtime is not None else target_of(NEWEST)
-        found = ask(sessions.of(runtime or NEWEST, options_of(target)), partial(_tried, sessions, by) if advises else None)
+        found = ask(
+            sessions.of(runtime or NEWEST, options_of(target)), partial(_tried, sessions, by) if advises else None
+        )
     except NotLoadedError as error:
         if target.runtime is not None:
             return ()

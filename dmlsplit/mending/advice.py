@@ -22,7 +22,9 @@ from dmlsplit.system.errors import InputError
 from dmlsplit.targets.target import Target
 
 MOST_NODES: Final = 6_000
-"""The most nodes of the models, changed and unchanged, that are judged for the advice on one model."""
+"""The most nodes of the models, changed and unchanged, that are judged for the advice on one model for a target."""
+MOST_OF_ALL: Final = 24_000
+"""The most for all targets."""
 NONE_HELPS: Final = "no change of the model that is known helps here"
 NOT_TRIED: Final = " (not tried on this model)"
 
@@ -79,9 +81,13 @@ class _Trials:
         self._sessions = sessions
         self._target = target
         bodies = (sessions.proto.graph.node, *(function.node for function in sessions.proto.functions))
-        count = sum(1 for body in bodies for _ in all_nodes(body))
-        self._left = MOST_NODES // max(count, 1)
+        self._count = max(sum(1 for body in bodies for _ in all_nodes(body)), 1)
+        self._left = min(MOST_NODES, MOST_OF_ALL - sessions.spent_on_advice) // self._count
         """How many more models may be judged."""
+
+    def _spend(self) -> None:
+        self._left -= 1
+        self._sessions.spent_on_advice += self._count
 
     def cures(self, found: Sequence[GraphFinding]) -> dict[Key, Helps | None]:
         """The cure of each finding, None where none of its fault helps; without those that are not tried."""
@@ -89,7 +95,7 @@ class _Trials:
             return {}
         proto = deepcopy(self._sessions.proto)
         given.fill_in(proto, {}, self._sessions.inputs.free_dimensions, False)
-        self._left -= 1
+        self._spend()
         self._judged = JudgedModel(proto, self._target, self._sessions.read_external, inputs=self._sessions.inputs)
         self._before = _kinds(self._judged.findings)
         self._work = Work(lambda node: node, self._judged, all_ways)
@@ -111,7 +117,7 @@ class _Trials:
     def _together(self, curable: dict[Key, GraphFinding]) -> dict[Key, Helps | None] | None:
         """The first cure of every finding where all of them together leave no fault that has a cure; else None."""
         chosen, asked = dict.fromkeys(curable, 0), dict(curable)
-        self._left -= 1
+        self._spend()
         trial = self._work.tried(chosen, asked)
         if trial.refusals or asked.keys() != curable.keys():
             return None
@@ -124,7 +130,7 @@ class _Trials:
         """Whether all cures of a finding were tried up to the first that helps, and that one."""
         chosen = {key: 0}
         while self._left > 0:
-            self._left -= 1
+            self._spend()
             trial = self._work.tried(chosen, {key: finding})
             if trial.refusals:
                 return True, None

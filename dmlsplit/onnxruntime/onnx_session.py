@@ -71,6 +71,8 @@ class OnnxSessions:
         self._once = Once()
         self.judged: list[NodeKey] = []
         """The Splits and Concats that were read, in the order of the file."""
+        self.spent_on_advice = 0
+        """The nodes of changed models that were judged for advice, by all targets."""
 
     def of(self, runtime: Runtime, options: SessionOptions = DEFAULTS, inputs: Inputs | None = None) -> OnnxSession:
         """The session of a version; `inputs` are those of its first Run, None for the facts given when the model was

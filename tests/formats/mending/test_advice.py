@@ -134,6 +134,18 @@ def test_the_work_is_bounded(monkeypatch, useless):
     assert {each.remark for each in advised} == {advice.NONE_HELPS, advice.NOT_TRIED}
 
 
+def test_the_work_for_all_targets_is_bounded(monkeypatch):
+    monkeypatch.setattr(advice, "MOST_OF_ALL", 7)
+    model = gate()
+    sessions = OnnxSessions(loading.without_weights(model), no_external_data)
+    remarks = []
+    for version in ("1.24.4", "1.30.0"):
+        target = find_target(onnxruntime=version)
+        found = sessions.of(runtime_of_graphs(target), options_of(target)).findings()
+        remarks += [each.remark for each in advice.advised(sessions, found, target)]
+    assert remarks == ["", advice.NOT_TRIED]
+
+
 def test_free_dimensions_are_those_of_the_session():
     open_ = text("(float[N,8,4] x) => (float[?,4,4] y) { a, b = Split<axis=1>(x) s = Sigmoid(b) y = Mul(a, s) }", 11)
     assert asked(open_) == ((), [])
