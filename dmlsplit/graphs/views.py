@@ -186,8 +186,8 @@ def _reads_as_view(
         return False
     if program.traits.splits_are_slices and reader.family is Family.SLICE and not reader.slices_everything:
         return False
-    apart = reader.family is Family.BLOCK and _lie_apart(tensor.sizes, strides)
-    if _reads_packed(reader, tensor) and not (is_packed(tensor.sizes, strides) or apart):
+    packed = is_packed(tensor.sizes, strides) or _reads_apart(reader, tensor.sizes, strides)
+    if _reads_packed(reader, tensor) and not packed:
         return False
     return not too_narrow(program, reader, tensor.sizes, strides)
 
@@ -200,7 +200,7 @@ def join_for_rows(program: Program, tensor: Tensor, readers: Readers) -> tuple[N
         return None
     rows = joins[-1][0].output.strides
     others = [node for node, _ in readers if node.family is not Family.JOIN]
-    if any(_reads_packed(node, tensor) for node in others):
+    if any(_reads_packed(node, tensor) and not _reads_apart(node, tensor.sizes, rows) for node in others):
         return None
     return None if any(too_narrow(program, node, tensor.sizes, rows) for node in others) else joins[-1]
 
@@ -210,7 +210,11 @@ def _reads_packed(reader: Node, tensor: Tensor) -> bool:
     return reader.family is Family.PACKED or (reader.family is Family.BLOCK and len(tensor.sizes) < _FIVE)
 
 
+def _reads_apart(reader: Node, sizes: Sequence[int], strides: Sequence[int]) -> bool:
+    """True for a normalization of elements of which no two are neighbours in memory: a part of size 1, with sizes of 1
+    behind it."""
+    return reader.family is Family.BLOCK and _lie_apart(sizes, strides)
+
+
 def _lie_apart(sizes: Sequence[int], strides: Sequence[int]) -> bool:
-    """True where no two elements are neighbours in memory: a part of size 1, with sizes of 1 behind it. Normalizations
-    read these."""
     return next((stride for size, stride in zip(reversed(sizes), reversed(strides), strict=True) if size > 1), 1) != 1
