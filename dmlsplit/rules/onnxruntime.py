@@ -314,8 +314,9 @@ GRAPH_REFUSED = _habit(
     "CompileGraph refuses the fused graph that the node is in, or ends the process.",
     "Mostly an intermediate is cut into blocks that lie one after another, by Split or Slice, one of them is read, by "
     "one elementwise operator, and that works in place: all builds of DirectML answer E_INVALIDARG. The message names "
-    "the rule of graphs that is broken, and the node that breaks it; what helps is said there.",
+    "the rule of graphs that is broken, and the node that breaks it.",
     GRAPH,
+    cure="do what `dmlsplit check` advises for that node",
     faults=(
         FaultKind.REFUSED,
         FaultKind.WHOLE_TOO_LARGE,

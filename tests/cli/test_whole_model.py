@@ -58,7 +58,9 @@ def test_of_a_graph_that_ends_the_process_one_error_is_said(cli, model):
     lines = head(cli, model(other.replace("{4,4}>", "{4,4}, int64[2] h = {2,2}>"), 17), *NEW)
     refused = [line for line in lines if line.startswith("error[onnxruntime/graph-refused]")]
     assert len(refused) == 1, lines
-    assert refused[0].endswith("CompileGraph ends the process for a fused graph, at o (graph/fusion-crashes)")
+    assert refused[0].endswith(
+        "CompileGraph ends the process for a fused graph, at o (graph/fusion-crashes); do what `dmlsplit check` advises for that node"
+    )
 
 
 def test_a_session_that_fails(cli, model):
