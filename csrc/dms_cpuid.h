@@ -18,6 +18,10 @@ typedef struct dms_cpuid_registers {
 /* The instruction CPUID. false: this CPU does not have the leaf. */
 static inline bool dms_cpuid(uint32_t leaf, uint32_t subleaf, dms_cpuid_registers *r)
 {
+#ifdef DMS_TESTING
+    if (dms_other_cpuid != NULL)
+        return dms_other_cpuid(leaf, subleaf, &r->eax);
+#endif
 #if DMS_X86 && DMS_MSVC
     int out[4];
     __cpuid(out, (int)(leaf & 0x80000000u));    /* the last leaf of its range */

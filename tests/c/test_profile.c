@@ -305,6 +305,110 @@ static void families(void)
     }
 }
 
+/* A CPU by what CPUID answers: caches of 64 bytes a line, and the features of leaves 1, 7 and 0x80000001. */
+typedef struct cpu {
+    uint32_t vendor, signature, cache_leaf;
+    struct {
+        uint32_t type, level, size, ways;       /* size in KiB */
+    } caches[5];
+    bool repeats, claims;
+    uint32_t leaf1_ecx, leaf7;
+} cpu;
+
+static const cpu *other;
+static int asked;
+
+static bool answer(uint32_t leaf, uint32_t subleaf, uint32_t *registers)
+{
+    memset(registers, 0, 4 * sizeof *registers);
+    if (leaf == 0)
+        registers[1] = other->vendor;
+    else if (leaf == 1) {
+        registers[0] = other->signature;
+        registers[2] = other->leaf1_ecx;
+    } else if (leaf == 7)
+        registers[1] = registers[2] = other->leaf7;
+    else if (leaf == 0x80000001u)
+        registers[2] = other->claims ? 1u << 8 : ~(1u << 8);
+    else if (leaf == other->cache_leaf) {
+        const uint32_t i = other->repeats ? 0 : subleaf, ways = other->caches[i].ways;
+        asked++;
+        if (other->caches[i].type != 0) {
+            registers[0] = other->caches[i].type | other->caches[i].level << 5 | 0xffffff00u;
+            registers[1] = (ways - 1) << 22 | 1 << 12 | 63;     /* two partitions */
+            registers[2] = other->caches[i].size * 1024 / ways / 64 / 2 - 1;
+        }
+    } else if (leaf != 4 && leaf != 0x8000001Du)
+        return false;
+    return other->vendor != 0;
+}
+
+/* The profile of a machine follows from its caches and its vendor. */
+static void machines(void)
+{
+    enum { DATA = 1, CODE = 2, UNIFIED = 3, KIB = 1024, SHARED = 4 * KIB };
+    static const struct {
+        cpu it;
+        uint64_t level1, level2, last_level, copies, turns, claim;
+        uint32_t ways;
+        bool pages;
+    } cpus[] = {
+        {{DMS_VENDOR_INTEL, 0x806f8, 4, {{DATA, 1, 48, 12}, {CODE, 1, 32, 8}, {UNIFIED, 2, 2048, 16}, {UNIFIED, 3, 107520, 15}}, .claims = true},
+         48 * KIB, 2048 * KIB, 107520 * KIB, DMS_STREAM_MOST, 4096 * KIB, 2048 * KIB, 12, true},
+        {{DMS_VENDOR_INTEL, 0x806f8, 4, {{UNIFIED, 3, 4 * 1024, 16}, {CODE, 1, 8192, 8}, {UNIFIED, 2, 4096, 16}}, .claims = false},
+         0, 4096 * KIB, 4096 * KIB, SHARED * KIB / 100 * 45, SHARED * KIB / 100 * 45 / 100 * 60, UINT64_MAX, 0, true},
+        {{DMS_VENDOR_INTEL, 0x806f8, 4, {{DATA, 1, 32, 8}, {UNIFIED, 2, 4160, 13}}, .claims = true},
+         32 * KIB, 4160 * KIB, 4160 * KIB, 4160 * KIB / 100 * 45, 4160 * KIB / 100 * 45 / 100 * 60, UINT64_MAX, 8, true},
+        {{DMS_VENDOR_INTEL, 0x806f8, 4, {{DATA, 1, 32, 8}}, .repeats = true, .claims = true},
+         32 * KIB, 0, 32 * KIB, 32 * KIB / 100 * 45, 32 * KIB / 100 * 45 / 100 * 60, UINT64_MAX, 8, true},
+        {{DMS_VENDOR_AMD, 0xb40f40, 0x8000001D, {{DATA, 1, 48, 12}, {CODE, 1, 32, 8}, {UNIFIED, 2, 1024, 16}, {UNIFIED, 3, 32768, 16}}, .claims = true},
+         48 * KIB, 1024 * KIB, 32768 * KIB, 32768 * KIB / 100 * 45, 32768 * KIB / 100 * 45 / 100 * 60, UINT64_MAX, 12, false},
+        {{DMS_VENDOR_AMD, 0xb40f40, 0x8000001D, {{0, 0, 0, 0}}, .claims = true},
+         0, 0, 0, DMS_STREAM_MOST, DMS_STREAM_MOST / 100 * 60, UINT64_MAX, 0, false},
+        {{0, 0, 0, {{0, 0, 0, 0}}, .claims = false}, 0, 0, 0, UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, false},
+    };
+    for (size_t i = 0; i < sizeof cpus / sizeof cpus[0]; i++) {
+        dmlsplit_profile p;
+        check_case = "machines";
+        other = &cpus[i].it;
+        dms_other_cpuid = answer;
+        asked = 0;
+        dms_detect_profile(&p);
+        dms_other_cpuid = NULL;
+        CHECK(p.level1 == cpus[i].level1 && p.level1_ways == cpus[i].ways && p.level2 == cpus[i].level2 && p.last_level == cpus[i].last_level);
+        if (p.origin == DMLSPLIT_FROM_SETTINGS)         /* of variables of the environment */
+            continue;
+        CHECK_EQUAL(p.stream_copies, cpus[i].copies);
+        CHECK_EQUAL(p.stream_turns, cpus[i].turns);
+        CHECK_EQUAL(p.claim, cpus[i].claim);
+        CHECK_EQUAL(p.fetch, cpus[i].pages ? DMLSPLIT_FETCH_PAGES : DMLSPLIT_FETCH_LINES);
+        CHECK(p.origin == DMLSPLIT_FROM_CPUID && p.call == 0 && asked <= 32);
+    }
+}
+
+/* An instruction set is there where all its bits are, and the system saves its registers. */
+static void features(void)
+{
+    static const cpu cpus[] = {
+        {DMS_VENDOR_INTEL, 0, 0, {{0, 0, 0, 0}}, .leaf1_ecx = 0, .leaf7 = UINT32_MAX},
+        {DMS_VENDOR_INTEL, 0, 0, {{0, 0, 0, 0}}, .leaf1_ecx = ~(1u << 9), .leaf7 = UINT32_MAX},
+        {DMS_VENDOR_INTEL, 0, 0, {{0, 0, 0, 0}}, .leaf1_ecx = 1u << 9, .leaf7 = UINT32_MAX},
+        {DMS_VENDOR_INTEL, 0, 0, {{0, 0, 0, 0}}, .leaf1_ecx = ~(1u << 27), .leaf7 = UINT32_MAX},
+        {DMS_VENDOR_INTEL, 0, 0, {{0, 0, 0, 0}}, .leaf1_ecx = UINT32_MAX, .leaf7 = ~(1u << 5)},
+    };
+    const uint32_t real = dms_cpu_isa();
+    check_case = "features";
+    for (size_t i = 0; i < sizeof cpus / sizeof cpus[0]; i++) {
+        other = &cpus[i];
+        dms_other_cpuid = answer;
+        dms_cpu_mask(UINT32_MAX);
+        dms_other_cpuid = NULL;
+        CHECK_EQUAL(dms_cpu_isa(), (real & DMS_ISA_NEON) | (i >= 2 && DMS_SSSE3 ? DMS_ISA_SSSE3 : 0));
+    }
+    dms_cpu_mask(UINT32_MAX);
+    CHECK_EQUAL(dms_cpu_isa(), real);
+}
+
 /* Tiles of any height that a profile may ask for write what tiles of others do. */
 static void heights(void)
 {
@@ -382,6 +486,8 @@ int main(void)
     sizes_of_structs();
     texts();
     families();
+    machines();
+    features();
     heights();
     tuned();
     return check_report();

@@ -1,11 +1,12 @@
 """Mutation testing of csrc/ and dmlsplit/rules/: does a test fail where the code is changed a little?
 
-    python tests/mutation/run.py [--seed N] [--count N] [--only c3,p17] [c] [python]
+    python tests/mutation/run.py [--seed N] [--count N] [--only c3,p17] [--journal FILE] [c] [python]
 
 places.py lists where the code can be changed, and how; of each language --count (100) changes are chosen by the seed,
 an operator first, then a place. Each is made in a copy of the tree, and tests run until one fails: C programs, the
 quick ones first, then those of the Python package; for rules the tests of their scope, then the others. One process
-works at a time, after all others of the machine. --only repeats some, by the numbers that were printed.
+works at a time, after all others of the machine. --only repeats some, by the numbers that were printed. A journal keeps
+each outcome: a run that was ended goes on from there, and asks again of survivors and of files that were edited.
 
 Not counted, and replaced by others: what does not compile, or compiles to the same machine code, as code for other
 machines does; what only decides how fast a copy is (SPEED), which is listed; and what no test can tell from the
@@ -17,6 +18,9 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import hashlib
+import json
+import math
 import os
 import random
 import re
@@ -45,6 +49,11 @@ from places import Mutation, c_mutations, python_mutations  # noqa: E402 (beside
 ROOT = Path(__file__).resolve().parents[2]
 CC = shlex.split(os.environ.get("CC", "cc"))
 LEAST_CAUGHT = 0.95
+LONGEST = 1200
+"""Seconds for a program that was not run before."""
+BUSY = 30
+"""A program that waits for others of the machine, or for nothing, is ended after so many times its seconds."""
+COMPILED_AWAY = NOT_COMPILED, SAME_CODE = "does not compile", "compiles to the same code"
 TESTING = ["-O1", "-DDMS_TESTING"]
 SHIPPED = ["-O2", "-fPIC", "-fvisibility=hidden"]
 """What is compared to find changes without an effect, and linked into the extension."""
@@ -142,12 +151,27 @@ class Ended(Exception):
     """A program that failed, or took too long."""
 
 
+class Journal:
+    """Mutation -> what caught it, or why it is left out, kept in a file of a line each; without a file, in memory."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        lines = path.read_text("utf-8").splitlines() if path is not None and path.exists() else []
+        self.outcomes: dict[str, tuple[str, str]] = dict(json.loads(line) for line in lines)
+
+    @staticmethod
+    def key(mutation: Mutation, text: str) -> str:
+        return hashlib.sha256(repr((mutation, text)).encode()).hexdigest()
+
+    def add(self, key: str, outcome: str, what: str) -> None:
+        self.outcomes[key] = outcome, what
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([key, [outcome, what]]) + "\n")
+
+
 def run(command: list[str | Path], folder: Path, seconds: float, variables: dict[str, str] | None = None) -> None:
     """Runs a program and all that it starts; raises Ended where it fails."""
-
-    def bounded() -> None:
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-
     process = subprocess.Popen(
         command,
         cwd=folder,
@@ -157,21 +181,22 @@ def run(command: list[str | Path], folder: Path, seconds: float, variables: dict
         text=True,
         errors="replace",
         start_new_session=True,
-        preexec_fn=bounded,
+        preexec_fn=lambda: _bounded(seconds),
         env={**os.environ, **(variables or {})},
     )
     try:
-        said, _ = process.communicate(timeout=seconds)
+        said, _ = process.communicate(timeout=BUSY * seconds)
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-        raise Ended(f"{command[0]}: took longer than {seconds:.0f} s") from None
+        raise Ended(f"{command[0]}: did not end") from None
     if process.returncode != 0:
         raise Ended(f"{shlex.join(map(str, command))}: exit status {process.returncode}\n{said[-2000:]}")
 
 
 class Tests:
-    """Programs by name, in the order in which they are tried; each is given several times what it took before."""
+    """Programs by name, in the order in which they are tried; each is given several times the processor's time that it
+    took before, so that a busy machine ends none."""
 
     def __init__(self) -> None:
         self.taken: dict[str, float] = {}
@@ -181,22 +206,35 @@ class Tests:
     def fail(self, names: Iterable[str], start: Callable[[str, float], None]) -> str | None:
         """The name of the first that fails, or None."""
         for name in names:
-            before = time.monotonic()
+            before = _seconds_of_children()
             try:
-                start(name, max(20, 6 * self.taken[name]) if name in self.taken else 1200)
+                start(name, 3 + 5 * self.taken[name] if name in self.taken else LONGEST)
             except Ended:
                 return name
-            self.taken.setdefault(name, time.monotonic() - before)
+            self.taken.setdefault(name, _seconds_of_children() - before)
         return None
 
     def pass_unchanged(self, names: Iterable[str], start: Callable[[str, float], None]) -> None:
         for name in names:
             if name not in self.right:
+                before = _seconds_of_children()
                 try:
-                    start(name, 1200)
+                    start(name, LONGEST)
                 except Ended as why:
                     raise SystemExit(f"{name} fails without any change: {why}") from None
+                self.taken[name] = _seconds_of_children() - before
                 self.right.add(name)
+
+
+def _seconds_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _bounded(seconds: float) -> None:
+    """In a child: no file of a crash, and no more of the processor's time than this."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(seconds), math.ceil(seconds)))
 
 
 class CoreOfC:
@@ -253,9 +291,9 @@ class CoreOfC:
             for source in changed:
                 self._compile(source, flavour)
         except Ended:
-            raise Ended("do not compile") from None
+            raise Ended(NOT_COMPILED) from None
         if all(place.read_bytes() == old for place, old in kept.items() if place.parent.name == flavour):
-            raise Ended("give the same machine code")
+            raise Ended(SAME_CODE)
 
     def _failed(self, path: str, tests: tuple[str, ...]) -> str | None:
         its = next((its for pattern, its in TESTS_OF.items() if fnmatch.fnmatch(path, pattern)), set(tests))
@@ -343,9 +381,9 @@ class RulesInPython:
         try:
             compiled = compile(after, path, "exec", dont_inherit=True, optimize=2)
         except SyntaxError:
-            raise Ended("do not compile") from None
+            raise Ended(NOT_COMPILED) from None
         if compiled == compile(before, path, "exec", dont_inherit=True, optimize=2):
-            raise Ended("give the same bytecode")
+            raise Ended(SAME_CODE)
         module = Path(mutation.path).relative_to("dmlsplit/rules")
         first = RULES_FIRST.get(module.parts[0] if len(module.parts) > 1 else module.stem, [])
         try:
@@ -384,10 +422,11 @@ def run_pytest(tree: Path, names: str, seconds: float) -> None:
     if child == 0:
         status = 1
         try:
+            _bounded(seconds)
             status = _tests_in_child(tree, names.split())
         finally:
             os._exit(status)
-    end = time.monotonic() + seconds
+    end = time.monotonic() + BUSY * seconds
     while True:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
@@ -395,7 +434,7 @@ def run_pytest(tree: Path, names: str, seconds: float) -> None:
         if time.monotonic() > end:
             os.killpg(child, signal.SIGKILL)
             os.waitpid(child, 0)
-            raise Ended(f"{names}: took longer than {seconds:.0f} s")
+            raise Ended(f"{names}: did not end")
         time.sleep(0.02)
     if status != 0:
         raise Ended(f"{names}: status {status}\n{(tree / 'said').read_text(errors='replace')[-2000:]}")
@@ -437,52 +476,55 @@ def chosen(places: list[Mutation], seed: int) -> Iterator[Mutation]:
             del left[operator]
 
 
-def speed_of(mutation: Mutation, text: str) -> str | None:
+def outcome_of(mutation: Mutation, text: str, code: CoreOfC | RulesInPython, ask: bool) -> tuple[str, str]:
+    """`left out`, `caught` or `survived`, and why or by what; unless it is to be asked, some are left out at once."""
     line = text.splitlines()[mutation.line - 1]
-    return next(
+    speed = next(
         (what for path, pattern, what in SPEED if fnmatch.fnmatch(mutation.path, path) and re.search(pattern, line)),
         None,
     )
+    if speed is not None and not ask:
+        return "left out", f"speed: {speed}"
+    try:
+        by = code.judge(mutation)
+    except Ended as why:
+        return "left out", str(why)
+    if by is not None:
+        return "caught", by
+    why_not = EXPLAINED.get((mutation.path, line.strip(), mutation.old, mutation.new))
+    return ("survived", "") if why_not is None else ("left out", f"equivalent: {why_not}")
 
 
-def explained(mutation: Mutation, text: str) -> str | None:
-    line = text.splitlines()[mutation.line - 1].strip()
-    return EXPLAINED.get((mutation.path, line, mutation.old, mutation.new))
-
-
-def mutate(name: str, code: CoreOfC | RulesInPython, seed: int, count: int, only: set[str]) -> bool:
+def mutate(name: str, code: CoreOfC | RulesInPython, seed: int, count: int, only: set[str], journal: Journal) -> bool:
     """Whether enough are caught; of those in `only`, where there are any."""
-    start, left_out, survivors, counted = time.monotonic(), Counter[str](), [], 0
-    code.prepare()
-    print(f"{name}: seed {seed}; ready after {time.monotonic() - start:.0f} s", flush=True)
+    start, left_out, survivors, caught = time.monotonic(), Counter[str](), [], 0
+    is_ready = False
     for number, mutation in enumerate(chosen(list(code.mutations()), seed)):
         label = f"{name[0].lower()}{number}"
         if only and label not in only:
             continue
-        what = speed_of(mutation, (code.tree / mutation.path).read_text("utf-8"))
-        if what is not None and not only:
-            left_out["speed"] += 1
-            print(f"  {label} left out, speed ({what}): {mutation}", flush=True)
-            continue
-        try:
-            by = code.judge(mutation)
-        except Ended as why:
-            left_out[str(why)] += 1
-            continue
-        why = explained(mutation, (code.tree / mutation.path).read_text("utf-8")) if by is None else None
-        if why is not None:
-            left_out["can be told by no test"] += 1
-            print(f"  {label} not counted, {why}: {mutation}", flush=True)
-            continue
-        counted += 1
-        if by is None:
+        text = (code.tree / mutation.path).read_text("utf-8")
+        key = journal.key(mutation, text)
+        if only or journal.outcomes.get(key, ("survived", ""))[0] == "survived":
+            if not is_ready:
+                code.prepare()
+                print(f"{name}: seed {seed}; ready after {time.monotonic() - start:.0f} s", flush=True)
+                is_ready = True
+            journal.add(key, *outcome_of(mutation, text, code, bool(only)))
+        outcome, what = journal.outcomes[key]
+        if outcome == "left out":
+            left_out[what.partition(":")[0]] += 1
+        elif outcome == "caught":
+            caught += 1
+        else:
             survivors.append((label, mutation))
-        print(f"  {label} {'SURVIVED' if by is None else f'caught by {by}'}: {mutation}", flush=True)
-        if counted == (len(only) or count):
+        if what not in COMPILED_AWAY:
+            print(f"  {label} {outcome.upper()}{' by' * (outcome == 'caught')} {what}: {mutation}", flush=True)
+        if caught + len(survivors) == (len(only) or count):
             break
-    caught = counted - len(survivors)
+    counted = caught + len(survivors)
     print(f"{name}: seed {seed}, {caught} of {counted} caught, in {(time.monotonic() - start) / 60:.0f} minutes")
-    print("  not counted: " + (", ".join(f"{number} {why}" for why, number in left_out.items()) or "none"))
+    print("  left out: " + (", ".join(f"{number} {why}" for why, number in left_out.items()) or "none"))
     for label, mutation in survivors:
         print(f"  survived: {label} {mutation}")
     return caught >= LEAST_CAUGHT * counted
@@ -502,14 +544,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--only", default="")
+    parser.add_argument("--journal", type=Path)
     options = parser.parse_args()
-    os.nice(10)
+    os.nice(5)
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     makers = {"c": ("C", CoreOfC), "python": ("Python", RulesInPython)}
     if unknown := set(options.languages) - set(makers):
         parser.error(f"no such language: {', '.join(sorted(unknown))}")
     enough = True
     only = set(filter(None, options.only.split(",")))
+    journal = Journal(options.journal and options.journal.absolute())
     with tempfile.TemporaryDirectory(prefix="dmlsplit-mutation-") as folder:
         tree = Path(folder) / "dmlsplit"
         copy_tree(tree)
@@ -517,7 +561,7 @@ def main() -> int:
             name, make = makers[language]
             wanted = {label for label in only if label[0] == language[0]}
             if not only or wanted:
-                enough = mutate(name, make(tree), options.seed, options.count, wanted) and enough
+                enough = mutate(name, make(tree), options.seed, options.count, wanted, journal) and enough
     return 0 if enough else 1
 
 

@@ -41,6 +41,34 @@ class Undecided(Exception):
     """The solver gave up."""
 
 
+class _Answers:
+    """Assumptions and a formula -> the solver's answer. One formula is one object to z3, and keeps its number."""
+
+    def __init__(self) -> None:
+        self._states: dict[tuple[int, int], int] = {}
+        self._answers: dict[tuple[int, int], Any] = {}
+        self._kept: dict[int, Any] = {}
+
+    def after(self, state: int, formula: Any) -> int:
+        """The number of these assumptions and one more; those of 0 are none."""
+        kept = self._number(formula)
+        return self._states.setdefault((state, kept), len(self._states) + 1)
+
+    def get(self, state: int, formula: Any) -> Any:
+        return self._answers.get((state, self._number(formula)))
+
+    def add(self, state: int, formula: Any, answer: Any) -> None:
+        self._answers[state, self._number(formula)] = answer
+
+    def _number(self, formula: Any) -> int:
+        made = z3.BoolVal(formula) if isinstance(formula, bool) else formula
+        return int(self._kept.setdefault(made.get_id(), made).get_id())
+
+
+_ANSWERS = _Answers()
+"""Targets, roles and types differ in few things: most questions are asked many times."""
+
+
 class World:
     """The variables, the solver, and the path that is explored."""
 
@@ -53,6 +81,7 @@ class World:
         self._rests: dict[str, tuple[Number, int]] = {}
         self._anded: dict[Any, Number] = {}
         self._and = z3.Function("and", z3.IntSort(), z3.IntSort(), z3.IntSort())
+        self._assumed = 0
         self._path: list[Formula] = []
         self._decisions: list[tuple[bool, bool]] = []
         self._next = 0
@@ -69,7 +98,7 @@ class World:
         self.ranges[name] = bounds
         found = self._terms[name,] = z3.Int(name)
         if bounds is not None:
-            self.solver.add(bounds[0] <= found, found <= bounds[1])
+            self.assume(bounds[0] <= found, found <= bounds[1])
         return found
 
     def term(self, number: Number | int) -> Any:
@@ -94,15 +123,15 @@ class World:
         _, most = self.range_of(others)
         assert low >= 0
         x, y = self._monomial((name,)), self._monomial(others)
-        self.solver.add(product >= 0)
-        self.solver.add(z3.Implies(x == 0, product == 0), z3.Implies(y == 0, product == 0))
-        self.solver.add(z3.Implies(x == 1, product == y), z3.Implies(y == 1, product == x))
-        self.solver.add(z3.Implies(z3.And(x >= 1, y >= 1), product >= x + y - 1))
-        self.solver.add(z3.Implies(x >= 2, product >= 2 * y), z3.Implies(y >= 2, product >= 2 * x))
-        self.solver.add(high * y - product >= 0, most * x - product >= 0)
-        self.solver.add(z3.Implies(x >= 1, most * x - product - most + y >= 0))
-        self.solver.add(z3.Implies(y >= 1, high * y - product - high + x >= 0))
-        self.solver.add(z3.Implies(y <= UINT32, product <= UINT32 * x))
+        self.assume(product >= 0)
+        self.assume(z3.Implies(x == 0, product == 0), z3.Implies(y == 0, product == 0))
+        self.assume(z3.Implies(x == 1, product == y), z3.Implies(y == 1, product == x))
+        self.assume(z3.Implies(z3.And(x >= 1, y >= 1), product >= x + y - 1))
+        self.assume(z3.Implies(x >= 2, product >= 2 * y), z3.Implies(y >= 2, product >= 2 * x))
+        self.assume(high * y - product >= 0, most * x - product >= 0)
+        self.assume(z3.Implies(x >= 1, most * x - product - most + y >= 0))
+        self.assume(z3.Implies(y >= 1, high * y - product - high + x >= 0))
+        self.assume(z3.Implies(y <= UINT32, product <= UINT32 * x))
 
     def range_of(self, names: tuple[str, ...]) -> tuple[int, int]:
         lows, highs = [], []
@@ -121,7 +150,7 @@ class World:
             quotient, rest = (Number(self, {(f"{name}{what}",): 1}) for what in ("", " rest"))
             self._variable(name, None)
             self._variable(f"{name} rest", (0, by - 1))
-            self.solver.add(self.term(number) == by * self.term(quotient) + self.term(rest))
+            self.assume(self.term(number) == by * self.term(quotient) + self.term(rest))
             self._divided[key] = quotient, rest
             self._rests[f"{name} rest"] = number, by
         return self._divided[key]
@@ -146,40 +175,51 @@ class World:
         if key not in self._anded:
             name = f"({a})&({b})"
             found, x, y = self._variable(name, None), self.term(a), self.term(b)
-            self.solver.add(found == self._and(x, y), z3.Implies(y == 0, found == 0))
+            self.assume(found == self._and(x, y), z3.Implies(y == 0, found == 0))
             powers = z3.Or(x == 0, *(x == 2**n for n in range(64)))
-            self.solver.add(z3.Implies(z3.And(y == x - 1, x >= 0, x < 2**64), (found == 0) == powers))
-            self.solver.add(z3.Implies(x >= 0, z3.And(found >= 0, found <= x)))
+            self.assume(z3.Implies(z3.And(y == x - 1, x >= 0, x < 2**64), (found == 0) == powers))
+            self.assume(z3.Implies(x >= 0, z3.And(found >= 0, found <= x)))
             self._anded[key] = Number(self, {(name,): 1})
         return self._anded[key]
 
     # ---- questions
+
+    def assume(self, *formulas: Formula) -> None:
+        """What holds in all that is asked from here on."""
+        for formula in formulas:
+            self.solver.add(formula)
+            self._assumed = _ANSWERS.after(self._assumed, formula)
+
+    def _check(self, formula: Any) -> Any:
+        """The solver's answer; it has one level more then, and a model where there is one."""
+        self.questions += 1
+        self.solver.push()
+        self.solver.add(formula)
+        answer = self.solver.check()
+        _ANSWERS.add(self._assumed, formula, answer)
+        return answer
 
     def possible(self, *formulas: Formula) -> bool:
         """Whether all may be true together. True also where the solver gave up."""
         formula = both(*formulas)
         if isinstance(formula, bool):
             return formula
-        self.questions += 1
-        self.solver.push()
-        self.solver.add(formula)
-        found = self.solver.check()
-        self.solver.pop()
-        return bool(found != z3.unsat)
+        answer = _ANSWERS.get(self._assumed, formula)
+        if answer is None:
+            answer = self._check(formula)
+            self.solver.pop()
+        return bool(answer != z3.unsat)
 
     def model(self, *formulas: Formula) -> Mapping[str, int] | None:
         """Values of all variables where the formulas are true; None where they never are. Raises Undecided."""
         formula = both(*formulas)
-        if formula is False:
+        if formula is False or _ANSWERS.get(self._assumed, formula) == z3.unsat:
             return None
-        self.questions += 1
-        self.solver.push()
-        self.solver.add(formula)
         try:
-            found = self.solver.check()
-            if found == z3.unsat:
+            answer = self._check(formula)
+            if answer == z3.unsat:
                 return None
-            if found != z3.sat:
+            if answer != z3.sat:
                 raise Undecided(self.solver.reason_unknown())
             model = self.solver.model()
             return {

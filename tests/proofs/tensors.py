@@ -223,7 +223,7 @@ def found_by_c(world: World, program: Program, case: Case, row: Any, tensor: Ten
     def is_nested(lift: Lift, given: Any, guard: Formula) -> Any:
         answer = Lift(world, program).call("dms_is_nested", [Value(given[0], "pointer")], guard)
         nested.append(both(guard, lift.truth(answer.alternatives)))
-        world.solver.add(no(both(nested[-1], either(overlap.found, overlap.undecided))))
+        world.assume(no(both(nested[-1], either(overlap.found, overlap.undecided))))
         return Value([(True, lift.truth(answer.alternatives))], "_Bool")
 
     instead = {
