@@ -192,6 +192,9 @@ static uint32_t run_shape(const shape *s, bool split, uint32_t most, size_t skew
     const dms_buffers buffers = {whole.bytes + skew - begin, parts};
     const uint32_t count = dmlsplit_plan_slices(plan, most);
     CHECK(count >= 1 && count <= most);
+    const dms_slices cut = dms_choose_slices(plan, most);       /* one that is not of rows has so many of the least steps at least */
+    CHECK_EQUAL(cut.count, count);
+    CHECK(cut.by_rows || count == 1 || count * DMS_SLICE_STEPS * plan->unit <= plan->bytes);
     CHECK_EQUAL(dmlsplit_plan_slices(plan, count), count);
     for (int digit = 0; digit < paint_digits(read->size); digit++) {
         paint_places((char *)read->bytes, read->size, 0, digit);
