@@ -1,12 +1,14 @@
 """Mutation testing of csrc/ and dmlsplit/rules/: does a test fail where the code is changed a little?
 
-    python tests/mutation/run.py [--seed N] [--count N] [--only c3,p17] [--journal FILE] [c] [python]
+    python tests/mutation/run.py [--seed N] [--count N] [--only c3,p17] [--quick] [--journal FILE] [c] [python]
 
 places.py lists where the code can be changed, and how; of each language --count (100) changes are chosen by the seed,
 an operator first, then a place. Each is made in a copy of the tree, and tests run until one fails: C programs, the
 quick ones first, then those of the Python package; for rules the tests of their scope, then the others. One process
-works at a time, after all others of the machine. --only repeats some, by the numbers that were printed. A journal keeps
-each outcome: a run that was ended goes on from there, and asks again of survivors and of files that were edited.
+works at a time, after all others of the machine. --only repeats some, by the numbers that were printed.
+
+A journal keeps each outcome: a run that was ended goes on from there, and asks again of survivors and of files that
+were edited. --quick leaves out the tests that take long; a run without it, by the same journal, asks of the survivors.
 
 Not counted, and replaced by others: what does not compile, or compiles to the same machine code, as code for other
 machines does; what only decides how fast a copy is (SPEED), which is listed; and what no test can tell from the
@@ -87,6 +89,7 @@ C_TESTS = (
     "slices",
     "kernels",
 )
+LONG_OF_C = {"threads", "slices", "kernels", "tests/test_execution.py tests/test_threads.py"}
 PYTHON_TESTS_OF_C = (
     "tests/test_capture.py",
     "tests/test_c_verdict.py",
@@ -145,6 +148,9 @@ RULES_THEN = [
     "tests/onnxruntime/test_model_findings.py tests/onnxruntime/test_placements.py tests/conformance",
     "tests/rules tests/graphs tests/device tests/test_binding.py",
 ]
+
+
+QUICK_OF_RULES = RULES_THEN[:1]
 
 
 class Ended(Exception):
@@ -240,8 +246,9 @@ def _bounded(seconds: float) -> None:
 class CoreOfC:
     """csrc in a copy of the tree: objects for the C tests and for the extension, and what a change has to compile."""
 
-    def __init__(self, tree: Path) -> None:
+    def __init__(self, tree: Path, is_quick: bool) -> None:
         self.tree, self.tests = tree, Tests()
+        self.left_out = LONG_OF_C if is_quick else set[str]()
         self.objects = tree / "objects"
         self.sources = sorted([*tree.glob("csrc/*.c"), *tree.glob("csrc/*/*.c")])
         self.paths = sorted(
@@ -266,7 +273,8 @@ class CoreOfC:
         for name in C_TESTS:
             self._compile_test(name)
         self._compile_extension()
-        self.tests.pass_unchanged([*C_TESTS, *PYTHON_TESTS_OF_C], self._run)
+        names = [name for name in (*C_TESTS, *PYTHON_TESTS_OF_C) if name not in self.left_out]
+        self.tests.pass_unchanged(names, self._run)
 
     def judge(self, mutation: Mutation) -> str | None:
         """What caught it; None: nothing. Raises Ended where it says nothing: why."""
@@ -297,7 +305,7 @@ class CoreOfC:
 
     def _failed(self, path: str, tests: tuple[str, ...]) -> str | None:
         its = next((its for pattern, its in TESTS_OF.items() if fnmatch.fnmatch(path, pattern)), set(tests))
-        return self.tests.fail([test for test in tests if test in its], self._run)
+        return self.tests.fail([test for test in tests if test in its - self.left_out], self._run)
 
     def _run(self, name: str, seconds: float) -> None:
         if name.startswith("tests/"):
@@ -362,8 +370,9 @@ class CoreOfC:
 class RulesInPython:
     """dmlsplit/rules in a copy of the tree."""
 
-    def __init__(self, tree: Path) -> None:
+    def __init__(self, tree: Path, is_quick: bool) -> None:
         self.tree, self.tests = tree, Tests()
+        self.then = QUICK_OF_RULES if is_quick else RULES_THEN
 
     def mutations(self) -> Iterator[Mutation]:
         for path in sorted((self.tree / "dmlsplit" / "rules").rglob("*.py")):
@@ -388,7 +397,7 @@ class RulesInPython:
         first = RULES_FIRST.get(module.parts[0] if len(module.parts) > 1 else module.stem, [])
         try:
             path.write_text(after, "utf-8")
-            caught = self.tests.fail(dict.fromkeys([*first, *RULES_THEN]), self._run)
+            caught = self.tests.fail(dict.fromkeys([*first, *self.then]), self._run)
         finally:
             path.write_text(before, "utf-8")
         if caught is not None:
@@ -461,17 +470,21 @@ def _tests_in_child(tree: Path, tests: list[str]) -> int:
     return int(pytest.main(["-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests]))
 
 
-def chosen(places: list[Mutation], seed: int) -> Iterator[Mutation]:
-    """All of them in an order that the seed decides: an operator first, then a place."""
-    numbers = random.Random(seed)
-    left: dict[str, list[Mutation]] = {}
-    for place in places:
-        left.setdefault(place.operator, []).append(place)
+def chosen(places: list[Mutation], seed: int, tree: Path) -> Iterator[Mutation]:
+    """All of them in an order that the seed decides: an operator first, then a place, when its turn comes by its own
+    line, so that what is edited elsewhere moves few."""
+    numbers, texts = random.Random(seed), dict[str, str]()
+    left: dict[str, list[tuple[str, int, Mutation]]] = {}
+    for at, place in enumerate(places):
+        text = texts.setdefault(place.path, (tree / place.path).read_text("utf-8"))
+        begin = text.rfind("\n", 0, place.begin) + 1
+        own = seed, place.path, text.splitlines()[place.line - 1].strip(), place.begin - begin, place.old, place.new
+        left.setdefault(place.operator, []).append((hashlib.sha256(repr(own).encode()).hexdigest(), at, place))
     for of_one in left.values():
-        numbers.shuffle(of_one)
+        of_one.sort(reverse=True)
     while left:
         operator = numbers.choice(sorted(left))
-        yield left[operator].pop()
+        yield left[operator].pop()[-1]
         if not left[operator]:
             del left[operator]
 
@@ -499,7 +512,7 @@ def mutate(name: str, code: CoreOfC | RulesInPython, seed: int, count: int, only
     """Whether enough are caught; of those in `only`, where there are any."""
     start, left_out, survivors, caught = time.monotonic(), Counter[str](), [], 0
     is_ready = False
-    for number, mutation in enumerate(chosen(list(code.mutations()), seed)):
+    for number, mutation in enumerate(chosen(list(code.mutations()), seed, code.tree)):
         label = f"{name[0].lower()}{number}"
         if only and label not in only:
             continue
@@ -544,6 +557,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--only", default="")
+    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--journal", type=Path)
     options = parser.parse_args()
     os.nice(5)
@@ -561,7 +575,9 @@ def main() -> int:
             name, make = makers[language]
             wanted = {label for label in only if label[0] == language[0]}
             if not only or wanted:
-                enough = mutate(name, make(tree), options.seed, options.count, wanted, journal) and enough
+                enough = (
+                    mutate(name, make(tree, options.quick), options.seed, options.count, wanted, journal) and enough
+                )
     return 0 if enough else 1
 
 
