@@ -59,7 +59,8 @@ def test_of_a_graph_that_ends_the_process_one_error_is_said(cli, model):
     refused = [line for line in lines if line.startswith("error[onnxruntime/graph-refused]")]
     assert len(refused) == 1, lines
     assert refused[0].endswith(
-        "CompileGraph ends the process for a fused graph, at o (graph/fusion-crashes); do what `dmlsplit check` advises for that node"
+        "CompileGraph ends the process for a fused graph, at o (graph/fusion-crashes); "
+        "do what `dmlsplit check` advises for that node"
     )
 
 
