@@ -112,6 +112,8 @@ def _rewrite(file: str, out: str | None, target: Target, given: Given) -> int:
         status = max(status, int(failed))
     if out is not None:
         if status:
+            if status == 2 and not done:  # said already: nothing of the file could be read
+                return status
             _streams.complain(f"{out}: not written, since not every operator of {file} could be rewritten")
             return status
         model = json.dumps(_model(file, done), indent=2) + "\n"

@@ -154,6 +154,15 @@ def test_a_malformed_model_is_one_line(cli, tmp_path):
         assert not (tmp_path / "b.json").exists()
 
 
+@pytest.mark.parametrize("text", [MALFORMED, "", "[" * 1000, '{"Type": 1e999}'])
+def test_what_cannot_be_read_is_one_line(cli, tmp_path, text):
+    (tmp_path / "a.json").write_text(text)
+    result = cli("legalize", "a.json", "--feature-level", "1_0", "-o", "b.json")
+    assert result.status == 2
+    assert result.err.startswith("dmlsplit: a.json:1:")
+    assert result.err.count("\n") == 1
+
+
 class TestOtherOperators:
     RELU = dml.AnyOperatorDesc("ACTIVATION_RELU", dict.fromkeys(("InputTensor", "OutputTensor"), X))
 
