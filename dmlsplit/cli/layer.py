@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from dmlsplit.cli import _streams
+from dmlsplit.system.printable import printable
 
 
 def _folder(command: Callable[..., int]) -> Callable[..., int]:
@@ -46,7 +47,9 @@ def install(folder: Path, file: Path | None) -> int:
     from dmlsplit.library.layer import install
 
     for place in install(folder, file):
-        _streams.write(f"{place.library} is the layer; the real library is {place.real.name} beside it\n")
+        _streams.write(
+            f"{printable(str(place.library), None)} is the layer; the real library is {place.real.name} beside it\n"
+        )
     return 0
 
 
@@ -57,5 +60,5 @@ def remove(folder: Path) -> int:
     from dmlsplit.library.layer import remove
 
     for place in remove(folder):
-        _streams.write(f"{place.library} is the real library again\n")
+        _streams.write(f"{printable(str(place.library), None)} is the real library again\n")
     return 0

@@ -25,7 +25,8 @@ from dmlsplit.library.errors import BuildError, Unavailable
 from dmlsplit.library.harness import PREBUILT, ROOTS
 from dmlsplit.library.places import cache_directory, made_whole
 from dmlsplit.system.atomic_files import write_file
-from dmlsplit.system.errors import DmlSplitError, naming
+from dmlsplit.system.errors import DmlSplitError, InputError, naming
+from dmlsplit.system.input_files import input_size, open_input
 
 COMPILE_SECONDS: Final = 300
 MARK: Final = b"dmlsplit layer over DirectML"
@@ -39,6 +40,12 @@ CORE: Final = (
 )
 """The sources of the C library that the layer has in it."""
 EXPORTED: Final = frozenset({"DMLCreateDevice", "DMLCreateDevice1"})
+_MOST_SECTIONS: Final = 96
+"""Of a DLL that Windows loads."""
+_MOST_NAMES: Final = 1 << 16
+"""The exports of a DLL have numbers of 16 bits."""
+_LONGEST_NAME: Final = 4096
+"""Of an export's name, with the zero behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +163,24 @@ def _places(folder: Path) -> Iterator[Place]:
 
 
 def _is_layer(path: Path) -> bool:
-    with naming(str(path)):
-        return path.stat().st_size <= MOST_BYTES and MARK in path.read_bytes()
+    return MARK in _bytes(path, MOST_BYTES)
+
+
+def _bytes(path: Path, most: int | None = None) -> bytes:
+    """The contents of a file; none where they are more than `most`. LayerError for what is no regular file."""
+    try:
+        with naming(str(path)):
+            if most is not None and input_size(path) > most:
+                return b""
+            with open_input(path) as stream:
+                return stream.read()
+    except InputError as error:
+        raise LayerError(f"{path}: {error.message}") from None
 
 
 def _is_begun(place: Place) -> bool:
     """Whether both names have the real library: an installation was interrupted between its two steps."""
-    return place.library.samefile(place.real) or place.library.read_bytes() == place.real.read_bytes()
+    return place.library.samefile(place.real) or _bytes(place.library) == _bytes(place.real)
 
 
 def _suited(place: Place, layer: Path | None) -> bytes:
@@ -175,20 +193,18 @@ def _suited(place: Place, layer: Path | None) -> bytes:
         raise LayerError(f"{place.library}: the layer is there already")
     if place.real.exists() and not _is_begun(place):
         raise LayerError(f"{place.real}: it is there already, and is another library than {place.library.name}")
-    with naming(str(place.library)):
-        image = place.library.read_bytes()
+    image = _bytes(place.library)
     start, offset, machine = KINDS[place.platform.name].image
     header = int.from_bytes(image[0x3C:0x40], "little") if place.platform is WINDOWS else 0
     if not image.startswith(start) or image[header + offset : header + offset + 2] != machine:
         raise LayerError(f"{place.library}: this is no library for x86-64")
     if place.platform is WINDOWS:
-        more = sorted(exports(image) - EXPORTED)
+        more = sorted(exports(image, str(place.library)) - EXPORTED)
         if more:
             raise LayerError(f"{place.library}: it exports {more[0]}, which the layer does not pass on")
     path = layer or built(place.platform)
-    with naming(str(path)):
-        made = path.read_bytes()
-    if MARK not in made or not made.startswith(start):
+    made = _bytes(path) if _is_layer(path) else b""
+    if not made.startswith(start):
         raise LayerError(f"{path}: this is no layer for {place.library.name}")
     return made
 
@@ -201,7 +217,7 @@ def _put(place: Place, layer: bytes) -> None:
             try:
                 os.link(place.library, place.real)
             except OSError:  # a file system without links
-                write_file(str(place.real), place.library.read_bytes())
+                write_file(str(place.real), _bytes(place.library))
                 shutil.copystat(place.library, place.real)
         try:
             write_file(str(place.library), layer)
@@ -211,12 +227,12 @@ def _put(place: Place, layer: bytes) -> None:
             raise
 
 
-def exports(image: bytes) -> frozenset[str]:
-    """The names that a DLL for x86-64 exports; LayerError where they cannot be found in it."""
+def exports(image: bytes, name: str) -> frozenset[str]:
+    """The names that a DLL for x86-64 exports; LayerError, which names it, where they are not found."""
     try:
         return frozenset(_exports(image))
     except (IndexError, StopIteration, ValueError):
-        raise LayerError("what the library exports cannot be read") from None
+        raise LayerError(f"{name}: what the library exports cannot be read") from None
 
 
 def _exports(image: bytes) -> Iterator[str]:
@@ -227,11 +243,13 @@ def _exports(image: bytes) -> Iterator[str]:
 
     header = number(0x3C)
     optional = header + 24
-    sections = optional + number(header + 20, 2)
+    sections, count = optional + number(header + 20, 2), number(header + 6, 2)
+    if count > _MOST_SECTIONS:
+        raise ValueError
 
     def offset(address: int) -> int:
         """The place in the file of an address in memory."""
-        for i in range(number(header + 6, 2)):
+        for i in range(count):
             row = sections + 40 * i
             if number(row + 12) <= address < number(row + 12) + max(number(row + 8), number(row + 16)):
                 return address - number(row + 12) + number(row + 20)
@@ -240,10 +258,13 @@ def _exports(image: bytes) -> Iterator[str]:
     if number(optional + 108) == 0 or number(optional + 112) == 0:
         return
     directory = offset(number(optional + 112))
-    names = offset(number(directory + 32)) if number(directory + 24) else 0
-    for i in range(number(directory + 24)):
+    named = number(directory + 24)
+    if named > _MOST_NAMES:
+        raise ValueError
+    names = offset(number(directory + 32)) if named else 0
+    for i in range(named):
         start = offset(number(names + 4 * i))
-        yield image[start : image.index(b"\0", start)].decode("ascii")
+        yield image[start : image.index(b"\0", start, start + _LONGEST_NAME)].decode("ascii")
 
 
 def built(platform: Platform) -> Path:

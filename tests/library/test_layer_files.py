@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from struct import pack, pack_into
 
 import pytest
 
@@ -159,6 +160,54 @@ def test_what_cannot_be_done_is_refused(folder, tmp_path, capsys):
     refused(folder, "install", "it is a link to", capsys)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs here")
+def test_what_is_no_regular_file_is_not_read(folder, capsys):
+    """Reading a FIFO would wait for a writer, reading a device need not end."""
+    os.mkfifo(folder / "fifo")
+    for layer_file in (folder / "fifo", os.devnull):
+        assert main(["layer", "install", str(folder), "--layer", str(layer_file)]) == 2
+        assert capsys.readouterr().err == f"dmlsplit: {layer_file}: it is not a regular file\n"
+    (folder / "fifo").rename(folder / "libdirectml.real.so")
+    for command in ("install", "remove"):
+        refused(folder, command, "libdirectml.real.so: it is not a regular file", capsys)
+    assert contents(folder) == BEFORE
+
+
+def test_a_folder_s_name_is_shown_not_obeyed(folder, capsys):
+    folder = folder.rename(folder.with_name("\x1b[31m"))
+    assert main(["layer", "install", str(folder)]) == 0
+    assert main(["layer", "remove", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert shown.count("\\x1b[31m") == 2
+
+
+def image_with(names, size, sections=1):
+    """A DLL for x86-64 that exports so many names, all of them one of this size."""
+    image = bytearray(0x400)
+    image[:2] = b"MZ"
+    pack_into("<I", image, 0x3C, 0x80)
+    pack_into("<4sHH", image, 0x80, b"PE", 0x8664, sections)
+    pack_into("<H", image, 0x94, 240)
+    pack_into("<III", image, 0x98 + 108, 16, 0x1000, 40)
+    pack_into("<IIII", image, 0x98 + 248, 1 << 30, 0x1000, 1 << 30, 0x400)
+    directory = bytearray(40)
+    pack_into("<I", directory, 24, names)
+    pack_into("<I", directory, 32, 0x1000 + 40)
+    return bytes(image + directory + pack("<I", 0x1000 + 40 + 4 * names) * names) + b"A" * size + b"\0"
+
+
+def test_a_library_s_exports_cannot_keep_us(folder, capsys):
+    assert layer.exports(image_with(1 << 16, 15), "a.dll") == {"A" * 15}
+    assert layer.exports(image_with(1, 4095), "a.dll") == {"A" * 4095}
+    for image in (image_with((1 << 16) + 1, 15), image_with(1, 4096), image_with(1, 15, sections=97)):
+        with pytest.raises(layer.LayerError, match="what the library exports cannot be read"):
+            layer.exports(image, "a.dll")
+    (folder / "libdirectml.so").unlink()
+    (folder / "DirectML.dll").write_bytes(image_with(1, 4096))
+    refused(folder, "install", "DirectML.dll: what the library exports cannot be read", capsys)
+
+
 def test_no_compiler(monkeypatch, capsys):
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(Unavailable, match=r"no C compiler was found \(\$CC, else cc, gcc, clang, zig"):
@@ -171,21 +220,21 @@ def test_what_the_layer_exports():
         image = layer.built(WINDOWS).read_bytes()
     except Unavailable as reason:
         pytest.skip(str(reason))
-    assert layer.exports(image) == layer.EXPORTED
+    assert layer.exports(image, "a.dll") == layer.EXPORTED
     for size in (0, 64, 200, 1000, 5000):
         with pytest.raises(layer.LayerError):
-            layer.exports(image[:size])
+            layer.exports(image[:size], "a.dll")
     more = image.replace(b"DMLCreateDevice1\0", b"DMLCreateDeviceX\0")
-    assert layer.exports(more) == {"DMLCreateDevice", "DMLCreateDeviceX"}
+    assert layer.exports(more, "a.dll") == {"DMLCreateDevice", "DMLCreateDeviceX"}
 
 
 def test_a_library_with_other_exports_is_left_alone(folder, tmp_path, monkeypatch, capsys):
     (folder / "libdirectml.so").unlink()
     (folder / "DirectML.dll").write_bytes(b"MZ" + bytes(58) + b"\x40\0\0\0" + b"PE\0\0\x64\x86")
-    monkeypatch.setattr(layer, "exports", lambda image: {"DMLCreateDevice", "DMLReflect"})
+    monkeypatch.setattr(layer, "exports", lambda image, name: {"DMLCreateDevice", "DMLReflect"})
     refused(folder, "install", "it exports DMLReflect, which the layer does not pass on", capsys)
     refused(folder, "remove", "there is no layer", capsys)
-    monkeypatch.setattr(layer, "exports", lambda image: {"DMLCreateDevice"})
+    monkeypatch.setattr(layer, "exports", lambda image, name: {"DMLCreateDevice"})
     refused(folder, "install", "made: this is no layer for DirectML.dll", capsys)
     (tmp_path / "dll").write_bytes(b"MZ" + LAYER)
     assert main(["layer", "install", str(folder), "--layer", str(tmp_path / "dll")]) == 0
@@ -210,4 +259,4 @@ def test_sources_compile_without_a_warning(platform, zig, tmp_path, monkeypatch)
     made = tmp_path / platform.library
     assert list(tmp_path.iterdir()) == [made]
     assert layer.MARK in made.read_bytes()
-    assert platform is LINUX or layer.exports(made.read_bytes()) == layer.EXPORTED
+    assert platform is LINUX or layer.exports(made.read_bytes(), "a.dll") == layer.EXPORTED
