@@ -126,8 +126,8 @@ class Facts(Protocol):
     def on_dml(self, index: int) -> bool | None:
         """Whether DirectML runs the node of an index; None where it is not known."""
 
-    def is_of_branch(self, name: str) -> bool:
-        """True for a tensor of a branch that stands in place of its If."""
+    def branch_of(self, name: str) -> int | None:
+        """The number of the branch that a tensor is of, where that stands in place of its If; None for any other."""
 
     @property
     def is_main(self) -> bool:

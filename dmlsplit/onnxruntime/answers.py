@@ -114,7 +114,8 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
     parts = {index: part for part in graphs.parts for index in part.members}
     against = _refusals(graph, graphs)
     failures += graph.once(("failures", graphs), lambda: _failures(graph, graphs, facts, places))
-    failures += _lost_constants(graph, graphs)
+    fused = {index for part in graphs.parts if part.complete for index in part.members}
+    failures += lost_constants(graph, fused)
     for refused, (why, certain) in against.items():
         if certain and facts.keys().isdisjoint(refused.members):
             failures.append(Failure(places[refused.origins[0][0]].compilation, why, node=refused.paths[0]))
@@ -175,14 +176,13 @@ def _failures(
     return found
 
 
-def _lost_constants(graph: SessionGraph, graphs: SessionGraphs) -> Iterator[Failure]:
-    """The failures by constants of branches that stand in place of their Ifs. Source: InlineIfSubgraph of graph.cc and
-    SaveInitializedTensors of session_state_utils.cc: the proto goes along, the elements that it refers to do not;
-    observed."""
-    own = graph.model.of_branches
+def lost_constants(graph: SessionGraph, fused: Container[int] = ()) -> Iterator[Failure]:
+    """The failures by constants of branches that stand in place of their Ifs, outside of `fused` nodes. Source:
+    InlineIfSubgraph of graph.cc and SaveInitializedTensors of session_state_utils.cc: the proto goes along, the
+    elements that it refers to do not; observed."""
+    own = graph.model.branch_of
     if not own or not graph.runtime.traits.loses_constants_of_branches:
         return
-    fused = {index for part in graphs.parts if part.complete for index in part.members}
     for value in optimized(graph).values.values():
         readers = [reader.index for reader in value.readers if reader.index not in fused]
         if value.name not in own or not graph.is_constant(value.name) or not (readers or value.is_output):

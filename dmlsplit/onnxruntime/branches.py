@@ -5,6 +5,7 @@ Source: ConstantFoldIfNode of constant_folding.cc, and Graph::InlineIfSubgraph, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -23,13 +24,15 @@ _BRANCHES = ("else_branch", "then_branch")
 
 @dataclass(slots=True)
 class Taken:
-    """The changes to a model: `written` are the names that inserted nodes write, in order, `tensors` all names that
-    branches bring along, `removed` the paths of the graphs in branches that are never taken, `names` the names in
-    use."""
+    """The changes to a model: `written` are the names that inserted nodes write, in order, `branch_of` numbers
+    the branches, for each name that one brings along, `removed` are the paths of the graphs in branches that are never
+    taken, `names` the names in use."""
 
     written: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
-    tensors: list[str] = field(default_factory=list)
+    branch_of: dict[str, int] = field(default_factory=dict)
+    inferred: dict[str, onnx.TypeProto] = field(default_factory=dict)
+    """The types of the outputs of Ifs, as they follow from both branches: they stay."""
     model: onnx.ModelProto = field(default_factory=onnx.ModelProto)
     """As it was."""
     names: Names | None = None
@@ -67,6 +70,8 @@ def _take(graph: onnx.GraphProto, scope: Scope, taken: Taken, budget: Budget) ->
             again |= body is not None
             nodes += [standing] if body is None else body
         found |= again
+    _declare(graph, taken.inferred)
+    taken.inferred = {}
     changed = found
     for node, around, place in nodes:
         if place is None or not node.attribute:
@@ -78,6 +83,29 @@ def _take(graph: onnx.GraphProto, scope: Scope, taken: Taken, budget: Budget) ->
     if found:
         refill(graph.node, [deepcopy(standing.node) for standing in nodes])
     return changed
+
+
+def _inferred(scope: Scope, given: Iterable[str], outer: Iterable[str]) -> dict[str, onnx.TypeProto]:
+    """The types of the outputs `given` of an If of a scope, by their names `outer` in the graph."""
+    found = {}
+    for name, now in zip(given, outer, strict=False):
+        kind, shape = scope.inferred_type(name), scope.type_of(name)[1]
+        if now and kind is not None and kind.HasField("tensor_type") and shape:
+            found[now] = helper.make_tensor_type_proto(kind.tensor_type.elem_type, list(shape))
+    return found
+
+
+def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
+    """Declares the types of tensors of a graph, in place of what it says of them."""
+    if not types:
+        return
+    outputs = {value.name for value in graph.output}
+    for value in graph.output:
+        if value.name in types:
+            value.type.CopyFrom(types[value.name])
+    said = [value for value in graph.value_info if value.name not in types]
+    said += [onnx.ValueInfoProto(name=name, type=kind) for name, kind in types.items() if name not in outputs]
+    refill(graph.value_info, said)
 
 
 def _taken(
@@ -102,9 +130,11 @@ def _taken(
         inner.name = counted(path, budget)
     computed = [output for inner in body.node for output in inner.output if output]
     taken.written += computed
-    taken.tensors += [*computed, *(tensor.name for tensor in body.initializer)]
+    brought = [*computed, *(tensor.name for tensor in body.initializer)]
+    taken.branch_of |= dict.fromkeys(brought, len(taken.removed))
     graph.initializer.extend(body.initializer)
     graph.value_info.extend(body.value_info)
+    taken.inferred |= _inferred(scope, scope.graph.node[place].output, node.output)
     child = next(child for name, child in scope.children(place) if name == chosen)
     for value, outer in zip(child.graph.output, scope.graph.node[place].output, strict=False):
         scope.set_constant(outer, child.known(value.name))

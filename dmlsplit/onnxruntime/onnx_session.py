@@ -117,7 +117,7 @@ class OnnxSessions:
             proto = left
             model = made()
         model.removed = frozenset(taken.removed)
-        model.of_branches = frozenset(taken.tensors)
+        model.branch_of = taken.branch_of
         model.refused = (*refused, *not_loaded(read))
         return model
 

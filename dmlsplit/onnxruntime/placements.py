@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs
 from dmlsplit.models.graph import Node, Value
+from dmlsplit.onnxruntime.answers import lost_constants
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.expansion import Body, body_of
 from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
@@ -260,6 +261,9 @@ def _prevents_capture(graphs: Sequence[SessionGraph], copies: tuple[int, int] | 
     copied = (path for graph in graphs for path in _with_copies(graph))
     if (path := next(copied, None)) is not None:
         return f"{path} has no kernel, and what stands for it copies tensors between the CPU and the device"
+    lost = (failure for graph in graphs for failure in lost_constants(graph))  # nothing is fused where it is captured
+    if (failure := next(lost, None)) is not None:
+        return failure.why
     if copies is None:
         return None
     count = sum(copies)

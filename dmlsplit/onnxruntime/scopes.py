@@ -86,8 +86,8 @@ class SessionModel:
         """The reasons why no version loads the model."""
         self.removed: frozenset[str] = frozenset()
         """The paths of the graphs in branches that are never taken."""
-        self.of_branches: frozenset[str] = frozenset()
-        """The tensors of branches that stand in place of their Ifs."""
+        self.branch_of: Mapping[str, int] = {}
+        """The tensors of branches that stand in place of their Ifs, each with the number of its branch."""
         self._read_external = read_external
         self._budget = budget
         self.inference = inference or Inference()

@@ -184,9 +184,9 @@ class SessionGraph:
         around = self.parent
         return around is not None and (self.scope.steps[-1][0] not in around.walk or around.is_removed)
 
-    def is_of_branch(self, name: str) -> bool:
-        """True for a tensor of a branch that stands in place of its If."""
-        return name in self.model.of_branches
+    def branch_of(self, name: str) -> int | None:
+        """The number of the branch that a tensor is of, where that stands in place of its If; None for any other."""
+        return self.model.branch_of.get(name)
 
     @property
     def reshapes_products(self) -> bool:

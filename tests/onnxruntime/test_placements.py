@@ -257,6 +257,65 @@ def test_what_the_file_says_of_a_dequantize_linear_is_not_said_of_its_copies(tex
     assert where(found) | where_it_is == where(found)
 
 
+@pytest.mark.parametrize(
+    ("then", "other", "is_static"),
+    [
+        ("float[2,3]", "float[2,3]", True),
+        ("float[2,3]", "float[2,?]", True),
+        ("float[2,3]", "float[?,?]", False),
+        ("float[?,?]", "float[2,3]", False),
+        ("float[2,3]", "float[4,3]", False),
+    ],
+)
+@pytest.mark.parametrize("output", ["", "float[?,?] y, "])
+def test_what_both_branches_declare_stays_where_one_takes_the_place(then, other, is_static, output):
+    """One dimension of three elements stays so: the second size of an Expand follows from the file."""
+    found = placed(
+        f"""(float[1,3] x, int64[2] q, int64[2] r) => ({output}float[?,?] z, int64[2] n) <bool c = {{1}}> {{
+            y = If(c) <
+                then_branch = t () => ({then} a) {{ a = Expand(x, q) }},
+                else_branch = e () => ({other} b) {{ b = Expand(x, r) }}
+            >
+            z = Relu(y) s = Shape(y) n = Abs(s)
+        }}"""
+    )
+    assert [size.text for size in found.graphs] == ["1"] * is_static
+    assert where(found)["n"] == ("folded" if is_static else "CPU")
+
+
+def test_what_one_branch_gives_another_stays_where_its_shape_is_folded():
+    """Each is folded before it takes its If's place, and neither takes what is around it along."""
+    branches = "<then_branch = t () => (float[2,3] %s) { %s }, else_branch = e () => (float[2,3] %s) { %s }>"
+    found = placed(
+        f"""(float[2,3] x) => (float[2,3] z) <bool c = {{1}}> {{
+            a = Log(x)
+            y = If(c) {branches % ("b", "b = Exp(a)", "d", "d = Tanh(a)")}
+            z = If(c) {branches % ("f", "s = Shape(y) f = ConstantOfShape(s)", "g", "g = Abs(x)")}
+        }}""",
+        "1.20.1",
+    )
+    assert where(found) | {"a": "DML", "If.then_branch/Exp": "DML"} == where(found)
+    assert found.created is False
+
+
+def test_capture_where_the_elements_of_a_constant_are_lost():
+    """Nothing is fused where it is captured: the constant is read outside of fused graphs."""
+    found = placed(
+        """(float[32] x) => (float[32] y) <bool c = {1}> {
+            y = If(c) <
+                then_branch = t () => (float[32] a) {
+                    n = Constant<value_ints = [32]>()
+                    k = ConstantOfShape<value = float[1] {1}>(n)
+                    a = Add(x, k)
+                },
+                else_branch = e () => (float[32] b) { b = Abs(x) }
+            >
+        }"""
+    )
+    assert (found.created, found.capture) == (True, False)
+    assert "128 bytes or more" in str(found.capture_prevented_by)
+
+
 def test_a_constant_of_a_taken_branch_in_a_graph_of_a_node():
     """Its sizes are those of a Shape, which is folded there."""
     found = placed(

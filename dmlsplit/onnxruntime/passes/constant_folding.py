@@ -39,20 +39,20 @@ def _fold_producers(graph: Graph, node: Node) -> None:
     """Removes the nodes in front of one that nothing else reads. What a branch folds, it folds before it takes its
     If's place: the nodes around the If stay. Those of the branch stay where a node around is folded: the If was in
     their place as the order of nodes was made."""
-    inside = _is_of_branch(graph, node)
+    inside = _branch_of(graph, node)
     waiting = list(node.producers)
     while waiting:
         each = waiting.pop()
         read = any(reader is not node for reader in each.readers)
-        read = read or inside is not _is_of_branch(graph, each)
+        read = read or inside != _branch_of(graph, each)
         if read or each.index in graph.folded or any(value.is_output for value in each.outputs):
             continue
         waiting += each.producers
         graph.fold(each)
 
 
-def _is_of_branch(graph: Graph, node: Node) -> bool:
-    return any(graph.facts.is_of_branch(value.name) for value in node.outputs)
+def _branch_of(graph: Graph, node: Node) -> int | None:
+    return graph.facts.branch_of(node.outputs[0].name) if node.outputs else None
 
 
 def _reading_copies(graph: Graph) -> set[Node]:
