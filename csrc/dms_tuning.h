@@ -106,7 +106,8 @@ enum {
     DMS_LEVEL1_WAY = 4096,              /* and bytes of one. Derived */
 
     /* ---- Single elements ---- */
-    DMS_REVERSED_PIECE = 2048,          /* claimed before it is written backwards. Not recorded */
+    DMS_REVERSED_PIECE = 2048,          /* claimed before it is written backwards, or staged for lines. Not recorded */
+    DMS_REVERSED_STREAMED = 256,        /* rows that follow each other and are streamed: 0.4 to 0.9 of the time, of 80 bytes 1.9. Zen 5 */
     DMS_REVERSED_LEAST = 16,            /* steps backwards: fewer are taken in blocks of another loop, five times as fast. Not recorded */
     DMS_STRIDED_LONG = 32,              /* steps of a long loop, */
     DMS_STRIDED_LEAST = 16,             /* or, if there is none, of the innermost one with so many. Not recorded */

@@ -3,8 +3,10 @@
  *     source   ....hgfedcba            a is read first
  *     target   abcdefgh....
  *
- * Included after vector_<isa>.h. Plain loops whose steps are constants: compilers make vectors of them that are reversed in registers.
+ * Included after vector_<isa>.h. Plain loops whose steps are constants: compilers make vectors of them that are reversed in registers. Past the caches
+ * pieces are written behind the line that waits, in the first-level cache, and stored from there as whole lines.
  */
+#include "lines_template.h"
 
 /* size is a constant. */
 static DMS_TARGET DMS_ALWAYS_INLINE void reverse_piece(char *to, const char *from, size_t count, size_t size)
@@ -14,19 +16,48 @@ static DMS_TARGET DMS_ALWAYS_INLINE void reverse_piece(char *to, const char *fro
         memcpy(to + i * size, from + (count - 1 - i) * size, size);
 }
 
+/* Whether rows of so many bytes are streamed: they follow each other in the target, or are long. */
+static inline bool makes_lines(const dms_nest *nest, uint64_t bytes)
+{
+    const bool follow = nest->rank < 2 || nest->loops[nest->rank - 2].target_stride == (int64_t)bytes;
+    return dms_is_streamed(&nest->stores) && bytes >= (follow ? DMS_REVERSED_STREAMED : DMS_SHORTEST_STREAM);
+}
+
+/* Bytes to what is read a while after this: back in a long row, or in one of the next rows. */
+static inline uintptr_t reversed_ahead(const dms_nest *nest, uint64_t bytes)
+{
+    const uintptr_t ahead = dms_lines_ahead(&nest->stores, true);
+    return nest->rank < 2 || ahead < bytes ? 0 - ahead : (uintptr_t)nest->loops[nest->rank - 2].source_stride * (uintptr_t)(ahead / bytes);
+}
+
+/* What rows leave of a line waits for the next one, where that follows in memory. */
 static DMS_TARGET DMS_ALWAYS_INLINE void reverse(const dms_nest *nest, char *target, const char *source, size_t size)
 {
     const uint64_t bytes = nest->loops[nest->rank - 1].size * size;
+    const bool streamed = makes_lines(nest, bytes);
+    const uintptr_t ahead = streamed ? reversed_ahead(nest, bytes) : 0;
+    _Alignas(DMS_LINE) char staged[DMS_REVERSED_PIECE + 2 * DMS_LINE];
+    dms_lines lines = dms_start_lines(target, staged);
     uint64_t index[DMLSPLIT_MAX_RANK];
     dms_first(nest->rank, index);
-    do
+    do {
+        if (streamed && lines.line + lines.fill != target) {
+            dms_finish_lines(&lines);
+            lines = dms_start_lines(target, staged);
+        }
         for (uint64_t done = 0, piece; done < bytes; done += piece) {
             piece = bytes - done < DMS_REVERSED_PIECE ? bytes - done : DMS_REVERSED_PIECE;
             for (uint64_t at = 0; nest->stores.regime == DMS_CLAIMED && at < piece; at += DMS_LINE)
                 DMS_CLAIM(target + done, DMS_REVERSED_PIECE + at);
-            reverse_piece(target + done, source - done, (size_t)piece / size, size);
+            for (uint64_t at = 0; streamed && at < piece; at += DMS_LINE)
+                DMS_PREFETCH_AT(source - done - at, ahead);
+            reverse_piece(streamed ? lines.bytes + lines.fill : target + done, source - done, (size_t)piece / size, size);
+            if (streamed)
+                DMS_NAME(drain_lines)(&lines, (size_t)piece);
         }
-    while (dms_next(nest->loops, nest->rank - 1, index, &target, &source));
+    } while (dms_next(nest->loops, nest->rank - 1, index, &target, &source));
+    if (streamed)
+        dms_finish_lines(&lines);
 }
 
 DMS_TARGET void DMS_NAME(dms_run_reverse)(const dms_nest *nest, char *target, const char *source)

@@ -123,6 +123,7 @@ static const form forms[] = {
     {"16 bytes mirrored", 16, 1, {5, 6}, 0, MIRRORED, ROWS, 0, 0, 0, 0},
     {"u8 mirrored lines of 40 KB", 1, 1, {40003, 1021}, 0, MIRRORED, ROWS, 0, 0, 3, 0},
     {"u32 mirrored lines of 36 KB", 4, 1, {9001, 512}, 0, MIRRORED, ROWS, 4, 0, 0, 0},
+    {"u16 mirrored, rows of 260 and 400 bytes", 2, 1, {130, 200}, 0, MIRRORED, ROWS, 1, 0, 0, 0},
     {"u32 mirrored parts", 4, 1, {17, 16}, 0, ROWS, MIRRORED, 0, 0, 0, 0},
     {"u8 mirrored, to columns", 1, 2, {40, 33}, 0, MIRRORED, COLUMNS, 0, 0, 3, 0},
     {"u16 columns, to mirrored", 2, 1, {33, 40}, 0, COLUMNS, MIRRORED, 1, 0, 0, 0},
