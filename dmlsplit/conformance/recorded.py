@@ -117,7 +117,7 @@ def _too_large(record: Record) -> bool:
 
 
 def reason_to_leave_out(record: Record) -> str | None:
-    """Why no descriptor says what was asked; None where one does."""
+    """The reason why a recorded question cannot be written as a descriptor; None where it can."""
     desc = record["desc"]
     if record.get("name") in LEFT_OUT:
         return LEFT_OUT[record["name"]]

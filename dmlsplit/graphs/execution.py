@@ -216,8 +216,8 @@ class Execution:
                 yield found if alike or found.extent is Extent.ALL else replace(found, extent=Extent.SOME)
 
     def _are_equal(self, wrong: Wrong) -> bool:
-        """True where the tensors that are read have the values of those that should be, or the product has: x * relu(x)
-        is relu(x) * relu(x)."""
+        """True where the tensors that are read have the values of the tensors that should be read, or the products are
+        equal: x * relu(x) is relu(x) * relu(x)."""
         pairs = [(self._value(one), self._value(other)) for one, other in wrong.instead]
         differing = [(one, other) for one, other in pairs if one is not other]
         if wrong.fault.kind is not FaultKind.PRODUCT or len(differing) != 1:

@@ -47,7 +47,7 @@ def place_in_joins(program: Program) -> None:
     """Places the inputs of a Join in its output: their producers write there, or copies do where they cannot.
 
     Goes from the last Join to the first, so that each output's place is known. A tensor that several Joins read lives
-    in the first one of which it is a contiguous block, else in the last. A graph output is placed only as a contiguous
+    in the first Join that has it as a contiguous block, else in the last. A graph output is placed only as a contiguous
     block, and is then copied to its own buffer. The tensor's other readers read it where it lives.
     """
     uses = program.uses()

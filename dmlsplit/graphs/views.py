@@ -75,7 +75,7 @@ def elide_splits(program: Program) -> None:
     """Removes Splits and Slices whose parts are all read by operators that can read with strides.
 
     Keeps those with a part that is a graph output, is read by a Join in place, or has views itself. A view begins at a
-    multiple of 16 bytes. Readers of the part then read the Split's input, of which its other views are unaware. A Join
+    multiple of 16 bytes. Readers of the part then read the Split's input, which its other views do not know. A Join
     that takes the part into rows gets the Split's whole input instead.
     """
     traits = program.traits
@@ -193,7 +193,8 @@ def _reads_as_view(
 
 
 def join_for_rows(program: Program, tensor: Tensor, readers: Readers) -> tuple[Node, int] | None:
-    """The Join, with the index of the input, in whose rows a tensor with these readers can lie; None for none."""
+    """The Join whose rows a tensor with these readers can lie in, and the index of the input that is the tensor; None
+    where there is none."""
     joins = [(node, k) for node, k in readers if node.family is Family.JOIN and not node.kept]
     viewed = any(node.operands[k].view for node, k in readers)  # views are packed
     if not joins or viewed or not (program.traits.joins_reuse_rows or len(readers) == 1):

@@ -181,7 +181,7 @@ class Search:
             yield self._draft(data_type, box, self._cutter(data_type, use_temporary=True))
 
     def _packed_drafts(self, boxes: Sequence[tuple[TensorDataType, Box]]) -> Iterator[Draft | Obstacle]:
-        """Drafts with inputs packed, as far as possible; then outputs; then both. Those that must also be cut come
+        """Drafts with inputs packed, as far as possible; then outputs; then both. Drafts that must also be cut come
         last."""
         for data_type, box in boxes:
             cutter = self._cutter(data_type)

@@ -65,7 +65,7 @@ class TemporaryPacking:
             yield box
 
     def outputs_packed(self, box: Box) -> Box:
-        """The box with its outputs packed, except those that no copy can bring back to their place."""
+        """The box with every output packed that copies can bring back to its place."""
         is_join = box.kind is OperatorType.JOIN
         for i in range(1) if is_join else range(1, len(box.operands)):
             sizes, strides = box.loops.tensor(i)
@@ -106,7 +106,7 @@ class TemporaryPacking:
         """A packed place for an output, with the copies from there to the output's layout; None where there are none.
 
         The elements are transposed `t` times, the output as it stands is packed by `i` copies, and one more copy puts
-        the elements into it: the fewest copies whose last one the target takes. Each of the `i` copies runs back, too.
+        the elements into it: the fewest copies whose last one the target takes. Each of the `i` copies also runs back.
         """
         order = _memory_order(sizes, strides)
         obstacles: list[Obstacle] = []

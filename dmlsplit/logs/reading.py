@@ -46,10 +46,10 @@ _ERROR: Final = re.compile(
 
 @dataclass
 class Finding:
-    """Lines that say one thing: `count` of them, the first of which is `line` (from 1) with the text `text`.
+    """`count` lines with one message; the first is line `line` (from 1), with the text `text`.
 
     `message` is None where it is not known. `code` is the HRESULT in them, `place` the source file and its line,
-    `operator` and `node` those that were running; None where the lines have none.
+    `operator` and `node` what was running; None where the lines have none.
     """
 
     line: int

@@ -406,7 +406,7 @@ _TILE: Final = 6
 _COMPRESS: Final = 9
 """The first opset with a Compress."""
 _NO_CONSTANTS: Final = frozenset({"STRING", "COMPLEX64", "COMPLEX128"})
-"""Types of which no opset has a Cast, and older ones no ConstantOfShape."""
+"""Element types that Cast takes in no opset, and ConstantOfShape only in newer ones."""
 
 
 def _empty_output(around: Surroundings, place: Place) -> Replacement | None:

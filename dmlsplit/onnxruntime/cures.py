@@ -157,7 +157,7 @@ def _behind_identities(around: Around[Any], tensor: Any) -> Any:
 
 
 def _taking(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """The Concats that the node depends on: those that take the lost tensor first."""
+    """Yields the Concats that the node depends on, the readers of the lost tensor first."""
     concats = [each for each in around.above(node) if around.op(each) == "Concat"]
     taking = [each for each in concats if _takes(around, each, lost)]
     yield from (Place(each) for each in dict.fromkeys((*taking, *concats)))
@@ -168,7 +168,7 @@ def _itself(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
 
 
 def _joined(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """The outputs of Concats that the node reads."""
+    """Yields the outputs of Concats that the node reads."""
     for concat in around.above(node):
         if around.op(concat) == "Concat":
             for output in around.outputs_of(concat)[:1]:
@@ -177,7 +177,7 @@ def _joined(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
 
 
 def _joined_from(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """The outputs of Concats that the node reads: not those that have the lost tensor from another Concat."""
+    """Yields the outputs of Concats that the node reads; where Concats read the lost tensor, only theirs."""
     elsewhere = {place.node for place in _taking(around, node, lost) if _takes(around, place.node, lost)}
     for place in _joined(around, node, lost):
         if not elsewhere or place.node in elsewhere:
@@ -524,7 +524,7 @@ MOVABLE: Final = frozenset(name for name, row in OPERATORS.items() if row.movabl
 
 def cures_of(fault: FaultKind, directml: ReleaseLike = None, *, onnxruntime: RuntimeLike = None) -> tuple[Cure, ...]:
     """The cures of a fault that help with a DirectML release, or with the one that a version of ONNX Runtime ships, the
-    cheapest first; those that help with every one where neither is given.
+    cheapest first. Without either, the cures that help with every release.
 
     ValueError for an unknown release or version, or for both at once.
     """

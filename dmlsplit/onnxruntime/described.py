@@ -116,7 +116,8 @@ def _neighbours(node: Node) -> Iterator[Node]:
 
 
 def _reached(start: Iterable[Node], through: Container[str], *, both: bool) -> set[Node]:
-    """Nodes, and those of some operators that read them, or with `both` that are read by them, over any way."""
+    """The nodes of `start`, and every node that paths from them lead to, where all nodes behind the first are of the
+    operators `through`. Paths go from producers to readers, with `both` in either direction."""
     found, todo = set(start), list(start)
     while todo:
         node = todo.pop()

@@ -87,7 +87,7 @@ def _shape(graph: SessionGraph, name: str) -> Shape | None:
 
 
 def empty_parts(graph: SessionGraph, options: SessionOptions) -> Iterator[tuple[Node, FaultKind]]:
-    """Yields the Splits on DirectML of which some parts have elements and others have none, in a session with these
+    """Yields the Splits on DirectML with empty parts beside others, each with its fault, in a session with these
     options."""
     facts = facts_in(graph)
     if options.graph_fusion and not graph.fuses:

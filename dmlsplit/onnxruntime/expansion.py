@@ -30,8 +30,8 @@ class Body(NamedTuple):
 
 
 def body_of(node: onnx.NodeProto, types: Sequence[str | None], opset: int, inference: Inference) -> Body | None:
-    """The body of the function that a node of the default domain is, with inputs of these element types, "" for one
-    that is left out; None where it has none, where a type is not known, or where nodes of it have graphs inside."""
+    """The function body that onnx gives a node of the default domain, for inputs of these element types ("" for a
+    missing one). None where it has no body, where a type is not known, or where a node in the body has a graph."""
     schema = schema_of(node.op_type, opset) if domain_of(node) == "" else None
     if schema is None or None in types:
         return None

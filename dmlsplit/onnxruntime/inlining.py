@@ -111,8 +111,8 @@ def name_in_path(node: onnx.NodeProto) -> str:
 
 
 def with_prefix(names: Mapping[str, str], prefix: str, taken: Names) -> Callable[[str], str]:
-    """Maps each name to its new one: from `names`, or else with a prefix and unique in the model. ONNX Runtime makes
-    inlined names unique, too."""
+    """Returns a function from a name to its new one: that of `names`, or else the name behind `prefix`, made unique in
+    the model, as ONNX Runtime makes inlined names."""
     given = {"": "", **names}
 
     def renamed(name: str) -> str:

@@ -66,7 +66,7 @@ class OperatorTraits:
     cpu_inputs: tuple[int, ...] = ()
     """The inputs that the CPU reads. Whatever computes them does not keep the operator on the CPU."""
     shaping: Sizes = ()
-    """The inputs whose elements decide the sizes of outputs. A Run has them all; an optimized session has those that it
+    """The inputs whose elements decide the sizes of outputs. A Run has them all; an optimized session knows what it
     folds, the results of constants and of static shapes, and infers sizes again."""
     fused_with: int | None = None
     """It is fused only with this number of inputs."""

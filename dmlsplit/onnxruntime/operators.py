@@ -198,7 +198,7 @@ class Operator:
     def most_rank(self) -> int | None:
         """The highest rank of static sizes with which a session is made; None where it was not asked.
 
-        A version that is older than those that were asked has the rank of the oldest: observed for all on DirectML.
+        A version older than all that were asked has the rank of the oldest: observed for all on DirectML.
         """
         rows = {each.version: each.row.get("variants", {}) for each in self.versions}
         asked = [version for version in sorted(rows) if any(each.startswith("rank") for each in rows[version])]
@@ -236,7 +236,7 @@ def recorded_versions() -> tuple[str, ...]:
 
 @cache
 def column_of(runtime: Runtime) -> int | None:
-    """The version whose answers stand for a runtime: of those that were asked the newest one that is no newer, or the
+    """The index of the version whose answers stand for a runtime: the newest one asked that is no newer, else the
     oldest. None for a runtime that was not observed."""
     older = [i for i, version in enumerate(recorded_versions()) if key_of(version) <= runtime.key]
     return (older or [0])[-1] if runtime.observed else None

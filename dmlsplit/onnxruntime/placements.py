@@ -141,7 +141,7 @@ def _copies(graphs: Sequence[SessionGraph]) -> tuple[int, int] | None:
 
 
 def _steps(graph: SessionGraph) -> Iterator[_Step]:
-    """Yields the nodes of a graph behind all passes, and those that stand for one without a kernel."""
+    """Yields the nodes of a graph behind all passes; in place of a node without a kernel, the nodes of its function."""
     for node in optimized(graph).nodes:
         cell = _cell(graph, node)
         inputs = [value if value.name and not graph.is_constant(value.name) else None for value in node.inputs]

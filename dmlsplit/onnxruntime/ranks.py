@@ -76,7 +76,7 @@ def beyond_rank(graph: SessionGraph, index: int, opset: int = 0) -> BeyondRank |
 
 
 def _without_ones(sizes: Sizes, result: Sizes) -> int:
-    """The number of dimensions of a Resize that its kernel describes: it leaves out those that are 1 and stay so."""
+    """The number of dimensions of a Resize that its kernel describes: all but the sizes that are 1 and stay 1."""
     return sum(each != (1, 1) for each in zip(sizes, result, strict=False))
 
 

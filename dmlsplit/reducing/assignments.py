@@ -42,8 +42,8 @@ class Difference(NamedTuple):
 
 
 class Count(NamedTuple):
-    """How many nodes of an operator ran with one provider on the machine, and how many of them should have; of
-    operators of which both have equally many nodes."""
+    """How many nodes of an operator ran with one provider on the machine, and how many should have; only for an
+    operator that has equally many nodes in both."""
 
     op: str
     provider: str

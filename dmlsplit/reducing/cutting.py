@@ -61,7 +61,7 @@ class Cut:
         return None
 
     def around(self, start: int) -> list[int]:
-        """All nodes, those that the fewest edges lead to from `start` first; what is not connected comes last."""
+        """All nodes, by the number of edges from `start`; nodes that are not connected come last."""
         found, todo = {start: None}, deque([start])
         while todo:
             node = todo.popleft()
@@ -82,7 +82,7 @@ class Cut:
         return {name: shape for name, shape in shapes.items() if shape is not None and name not in self._inputs}
 
     def of_nodes(self, wanted: Iterable[int], *, shown: bool = False, guessed: bool = False) -> onnx.ModelProto | None:
-        """The model of these nodes, and of those that compute what has no known type for them; None where nothing is
+        """The model of these nodes, and of the producers of every input whose type is not known; None where nothing is
         computed that could be an output.
 
         `shown`: what nodes outside read is an output also where a node inside reads it. `guessed`: what has no known
@@ -130,7 +130,7 @@ class Cut:
         return made
 
     def _closed(self, wanted: Iterable[int]) -> set[int]:
-        """The nodes with those that compute values of unknown types for them."""
+        """The nodes, and the producers of every input whose type is not known."""
         kept: set[int] = set()
         todo = list(wanted)
         while todo:

@@ -11,7 +11,7 @@ IsWrong: TypeAlias = Callable[[Sequence[T]], bool]
 
 
 def first_part(items: Sequence[T], is_wrong: IsWrong[T], first: int = 0) -> Sequence[T]:
-    """The items up to one that makes them wrong: without it the part is right. `items` is wrong.
+    """A head of `items` that is wrong, and right without its last item. `items` itself is wrong.
 
     The part is looked for from `first` items on, at double that size while it is right, then by bisection.
     """
@@ -32,7 +32,7 @@ def first_part(items: Sequence[T], is_wrong: IsWrong[T], first: int = 0) -> Sequ
 
 
 def last_part(items: Sequence[T], is_wrong: IsWrong[T]) -> Sequence[T]:
-    """The items from one on that makes them wrong: without it the part is right. `items` is wrong."""
+    """A tail of `items` that is wrong, and right without its first item. `items` itself is wrong."""
     found = first_part(items[::-1], lambda part: is_wrong(part[::-1]))
     return found[::-1]
 

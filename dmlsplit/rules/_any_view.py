@@ -74,7 +74,7 @@ class AnyView:
 
     @property
     def is_whole(self) -> bool:
-        """False where only the tensors are known."""
+        """True where all members of the descriptor are known, False where only its tensors are."""
         return self.desc.operator.whole
 
     def _taken(self, facts: OperatorFacts) -> bool:

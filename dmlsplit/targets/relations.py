@@ -42,7 +42,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Relation:
-    """Combinations that are accepted: those that every part has."""
+    """The combinations that are accepted: a combination is accepted if every part has it."""
 
     parts: tuple[Part, ...]
 

@@ -11,8 +11,8 @@ def identity_elimination(graph: Graph, node: Node) -> Value | None:
 
 
 def eliminate_identities(graph: Graph) -> None:
-    """Removes the Identities whose outputs are no graph outputs, and whose inputs no graph in a node reads that reads
-    their outputs, too."""
+    """Removes the Identities whose outputs are no graph outputs, unless a graph in a node reads both their input and
+    their output."""
     instead: dict[Value, Value] = {}
     inside = {node: set(node.captured) for node in graph.nodes if node.captured}
     for node in graph.nodes:
