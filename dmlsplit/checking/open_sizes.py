@@ -149,8 +149,8 @@ class OpenNode:
 
     @classmethod
     def of(cls, node: SplitNode | JoinNode) -> OpenNode | None:
-        """The OpenNode of a node; None where no size or more than sizes is open, and for a node with errors or without
-        a data type in DirectML."""
+        """The OpenNode of a node; None where all sizes are known, where more than sizes is unknown, and for a node with
+        errors or without a data type in DirectML."""
         facts, element = node.facts, node.element
         if facts is None or element is None or element.data_type is None or not node.report.ok:
             return None

@@ -92,7 +92,8 @@ def legalize(file: str, out: str | None, format_: str, target: Target, given: Gi
 
 
 def _rewrite(file: str, out: str | None, target: Target, given: Given) -> int:
-    """Shows the operators before and after, and writes a DxDispatch model where there is an output."""
+    """Shows the operators before and after, and writes a DxDispatch model where there is an output. Returns the exit
+    status."""
     status = 0
     done: list[tuple[Entry, Legalization]] = []
     for read in read_with_nodes(file, given):

@@ -158,7 +158,7 @@ def lines(name: str, step: int = 1) -> Iterator[str]:
 
 
 def contents(counted: Mapping[str, tuple[int, str]]) -> Case:
-    """The table of contents of files, of which the counts of cases and the SHA-256 are given."""
+    """The table of contents: the name of each file, its number of cases and its SHA-256."""
     return {
         "suite": "dmlsplit conformance",
         "schema": SCHEMA,

@@ -74,7 +74,7 @@ class Place:
         return self.kernel if self.fused is None else (2, self.graph, self.fused, 2)
 
     def failure(self, answer: RuntimeAnswer) -> Moment:
-        """The moment at which the session fails according to an answer."""
+        """The moment at which this node's answer says that the session fails."""
         rule = answer.diagnostics[-1].rule
         if rule in _MOMENTS:
             return _MOMENTS[rule]

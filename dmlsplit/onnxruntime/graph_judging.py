@@ -68,7 +68,7 @@ class JudgedGraph:
 
     @property
     def outcome(self) -> GraphOutcome:
-        """That of the worst output."""
+        """What comes of the graph: the outcome of its worst output."""
         if self.compiles is False:
             return GraphOutcome.REFUSED
         if "wrong" in self.outputs:

@@ -103,8 +103,8 @@ class Operator:
         return tuple([usual if each == "" else each for each, usual in zip(found, self.usual, strict=True)])
 
     def all_types(self, inputs: Types, outputs: Types, captured: Types) -> list[Types]:
-        """`types` for each tensor that an If computes or its branches read from outside, as all of them count; of any
-        other operator, once."""
+        """`types` of the node, once; for an If, once for each tensor that it computes or that its branches read from
+        outside, since each of them counts."""
         if self.name in _OF_DIFFERENT_TYPES:
             return [self.types(inputs, (each,)) for each in dict.fromkeys([*outputs, *captured])]
         return [self.types(inputs, outputs)]
@@ -211,7 +211,7 @@ class Operator:
 
 
 def _only(cells: Set[Cell | None]) -> Cell | None:
-    """The one answer of all; EXPANDED where copies are made for some, None where they differ more."""
+    """The cell, where all are equal; EXPANDED for EXPANDED with and without copies, None for any other mixture."""
     return next(iter(cells)) if len(cells) == 1 else Cell.EXPANDED if cells and cells <= ON_BOTH else None
 
 

@@ -68,7 +68,7 @@ class AnyView:
 
     @cached_property
     def facts(self) -> OperatorFacts | None:
-        """Those of the build that takes the operator, else of the last one that was asked."""
+        """The facts of the build that takes the operator, else of the last one that was asked."""
         found = self.support.facts
         return next((each for each in found if self._taken(each)), found[-1] if found else None)
 

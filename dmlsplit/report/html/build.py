@@ -336,7 +336,7 @@ def _chosen(report: Report, found: Sequence[Compatibility]) -> Compatibility | N
 
 
 def _targets(chosen: Compatibility, found: Sequence[Compatibility], asked: Columns) -> str:
-    """The levels or releases that accept the same operators."""
+    """The levels or releases that accept the rewriting of `chosen`, in words; "" where its own is not among them."""
     assert chosen.legalization is not None
     wanted = chosen.legalization.operators
     helped = [a for a in found if a.legalization is not None and a.legalization.ok]
