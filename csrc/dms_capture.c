@@ -1,6 +1,6 @@
 /* dms_capture.c - operators and graphs as JSON, in the form of DxDispatch's models
  *
- * C99 and C++11 alike: the C++ programs that record calls compile it, too.
+ * C99 and C++11 alike: the C++ programs that record calls also compile it.
  */
 #include "dmlsplit_capture.h"
 
@@ -273,7 +273,7 @@ static void write_value(text_line *line, char kind, const unsigned char *at)
     }
 }
 
-/* The members of a struct, by the table. A fused operator has no tensors: those that are null are left out. */
+/* The members of a struct, by the table. A fused operator has no tensors: null ones are left out. */
 static void write_members(text_line *line, const dms_operator_row *row, const void *desc, uint32_t depth)
 {
     const char *separator = "\"";

@@ -10,7 +10,7 @@ static bool is_loop(const dms_space *space, uint32_t dimension)
     return dimension == space->axis || space->sizes[dimension] != 1;
 }
 
-/* Returns the step that was added, for its order; NULL where nobody asked. */
+/* Returns the step that was added, for the caller to fill in its order; NULL where no steps are recorded. */
 static dms_rewriting *note(const dms_space *space, dms_rewriting_kind kind, uint32_t outer, uint32_t inner)
 {
     if (space->trace == NULL)
@@ -24,7 +24,7 @@ static dms_rewriting *note(const dms_space *space, dms_rewriting_kind kind, uint
     return step;
 }
 
-/* Dimension d becomes that which order[d] was; the others go. */
+/* Dimension order[d] becomes dimension d; dimensions that order does not name are dropped. */
 static void move_dimensions(dms_space *space, const uint32_t *order, uint32_t count)
 {
     uint64_t sizes[DMLSPLIT_MAX_RANK];
@@ -67,7 +67,7 @@ static bool goes_before(const dms_space *space, uint32_t a, uint32_t b)
     return false;
 }
 
-/* Drops the dimensions of size 1 and sorts the others, in one pass over the operands, of which there may be a million. */
+/* Drops the dimensions of size 1 and sorts the others, in one pass over the operands: there may be a million. */
 static void arrange(dms_space *space)
 {
     uint32_t order[DMLSPLIT_MAX_RANK], count = 0;

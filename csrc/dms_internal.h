@@ -110,7 +110,7 @@ typedef struct dms_operand {
 
 /* One step of folding, which leaves the bytes that a space addresses as they are. dms_confirm.c says when. */
 typedef enum dms_rewriting_kind {
-    DMS_REORDER,                        /* dimension d becomes that which order[d] was; those that order does not name go */
+    DMS_REORDER,                        /* dimension order[d] becomes dimension d; dimensions that order does not name are dropped */
     DMS_MERGE,                          /* outer takes inner, which is left with size 1 */
     DMS_TURN,                           /* outer is walked backwards */
     DMS_ABSORB,                         /* outer becomes a part of the element, and is left with size 1 */
@@ -249,7 +249,7 @@ bool dms_confirms(void);
 /* Takes the steps one by one, each only where it keeps every address. */
 const char *dms_replay(dms_space *space, const dms_trace *trace);
 
-/* Replay the steps that folded a geometry into the plan's space, or the space into the nest of a shape, each of which has to keep every address, and compare
+/* Replay the steps that folded a geometry into the plan's space, or the space into the nest of a shape (each step has to keep every address), and compare
  * what comes out with what the plan has. NULL, or what is wrong, as a static text. Without memory nothing is said. */
 const char *dms_confirm_space(const dmlsplit_plan *plan, const dmlsplit_geometry *geometry, const dms_trace *trace);
 const char *dms_confirm_nest(const dmlsplit_plan *plan, const dms_shape *shape, const dms_trace *trace);
@@ -385,7 +385,7 @@ void dms_run_all(const dmlsplit_plan *plan, const dms_buffers *buffers);
 /* Makes dms_cpu_isa() answer (detected & mask) from now on: tests walk through older CPUs. Not thread-safe. */
 void dms_cpu_mask(uint32_t mask);
 
-/* The least bytes of a slice, for tests to lower; those that slices left to another kernel than the chosen one, so far; runs of each kernel; and steps
+/* The least bytes of a slice, for tests to lower; the bytes that slices left to another kernel than the chosen one, so far; runs of each kernel; and steps
  * that planning took, over strides, bytes of tables, and parts of slices. */
 extern uint32_t dms_removed_kernel;     /* index of a row that is left out of the table; DMS_KERNEL_COUNT: none */
 extern bool (*dms_other_cpuid)(uint32_t leaf, uint32_t subleaf, uint32_t *registers);    /* what another CPU answers; NULL: this one is asked */

@@ -41,11 +41,12 @@ static void read_caches(uint32_t leaf, dmlsplit_profile *profile)
     }
 }
 
-/* From 0.45 times the largest cache on (bytes read and written) non-temporal stores win: lines of the output would be evicted before anybody
- * reads them, and no line is read before it is written: 0.55 to 0.75 times the time of memcpy at 128 MB. With a cache that is warm and nobody else's,
+/* From 0.45 times the largest cache on (bytes read and written) non-temporal stores win: lines of the output would be evicted before they
+ * are read, and no line is read before it is written: 0.55 to 0.75 times the time of memcpy at 128 MB. With a cache that is warm and nobody else's,
  * the break-even of plain copies is at 0.7 (measured on Zen 4 and Zen 5); but the input is warm as seldom as the cache is ours alone: then streaming
- * wins from 0.4 on, and where the output is read next from 0.5 (Zen 5); transposes, which wait for a line in each row, from 0.28. Threads do not change it: those that share the cache share the bytes, too.
- * Servers and virtual machines report caches that are not theirs: where 105 MiB were reported, copies of which the output is read once broke even
+ * wins from 0.4 on, and where the output is read next from 0.5 (Zen 5); transposes, which wait for a line in each row, from 0.28. Threads do
+ * not change it: threads that share the cache also share the bytes.
+ * Servers and virtual machines report caches that are not theirs: where 105 MiB were reported, copies whose output is read once broke even
  * at 16 to 18 MB, and transposes, whose plain stores wait for one line after the other, at twice the second-level cache (Intel). There copies of 32 MB
  * took 0.85 times as long when pages were fetched, and prefetchw plain ones 0.8; on Zen 5 1.15 and 1.1 times. */
 void dms_set_defaults_of(uint32_t vendor, uint32_t signature, dmlsplit_profile *profile)

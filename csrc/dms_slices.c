@@ -1,7 +1,7 @@
 /* dms_slices.c - how a run is cut into shares that threads can take: equal ones, of the kernel that was chosen for the whole
  *
  * Group kernels are given rows of all parts. All else is cut by bytes, part after part, and within a part at steps of its loops, so that what a slice
- * gets are boxes that the same kernel takes. Slices may meet within a line of memory, of which each writes its own bytes.
+ * gets are boxes that the same kernel takes. Two slices may meet within a cache line: each writes its own bytes of it.
  *
  *     | part 0              | part 1              | part 2              |      slice 0: part 0 and steps of part 1
  *     | slice 0                      | slice 1                          |      slice 1: the other steps and part 2
@@ -131,7 +131,7 @@ static void copy_some(const copy *c, uint64_t first, uint64_t last)
 
 /* ---- Slices ---- */
 
-/* The largest number of slices, up to `most`, of which each has the same number of rows, or all have DMS_SLICE_STEPS or more. */
+/* Returns the largest number of slices, up to `most`, that have equally many rows each, or DMS_SLICE_STEPS or more. */
 static uint64_t even_count(uint64_t rows, uint64_t most)
 {
     if (most <= rows / DMS_SLICE_STEPS)

@@ -77,7 +77,7 @@ static struct pool {
     mutex guard;                        /* of all this, and of tasks */
     condition posted, finished;         /* a task, the last slice of one */
     task *tasks;
-    uint32_t hired, needed;             /* threads: those that there are, those that all runs together want */
+    uint32_t hired, needed;             /* threads that exist, and threads that all runs together want */
     bool ending;
     thread threads[MOST_THREADS];
 } pool = {MUTEX, CONDITION, CONDITION, NULL, 0, 0, false, {0}};
@@ -236,7 +236,7 @@ void dms_run_on_threads(const dmlsplit_plan *plan, const dms_buffers *buffers, u
     }
     defer_cancellation(&cancellable);
     lock(&pool.guard);
-    run_task(&t, (most < t.cut.count ? most : (uint32_t)t.cut.count) - 1);      /* the caller is one, too */
+    run_task(&t, (most < t.cut.count ? most : (uint32_t)t.cut.count) - 1);      /* the caller works as well */
     unlock(&pool.guard);
     allow_cancellation(cancellable);
 }

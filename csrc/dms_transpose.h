@@ -18,16 +18,16 @@ typedef enum dms_sink {
     DMS_LINES,                          /* whole lines of the target */
     DMS_CARRIED,                        /* lines are made of two squares, the end of one and the begin of the next */
     DMS_COLLECTED,                      /* as DMS_CARRIED, where registers cannot do it: by way of slots in memory that is cached */
-    DMS_GATHERED                        /* short rows of the target that are whole lines together, by way of such memory, too */
+    DMS_GATHERED                        /* short rows of the target that make whole lines together, also by way of such memory */
 } dms_sink;
 
-/* The rows of a matrix, or of the transposed one, each of which is contiguous. Of const memory const is dropped, as in dms_buffers. */
+/* The contiguous rows of a matrix, or of the transposed one. const is cast away, as in dms_buffers. */
 typedef struct dms_side {
     uint64_t count;
     char *begin;                        /* the first row */
     int64_t step;                       /* bytes from one row to the next; 0 where they are listed */
     const dms_stretch *listed;          /* rows begin where the parts of this stretch do; NULL: step bytes apart */
-    uint64_t row, part;                 /* of the part that is listed next: its number among those that are not empty, and among all */
+    uint64_t row, part;                 /* of the part that is listed next: its number among the parts that are not empty, and among all */
     uintptr_t apart;                    /* all the bits that distances between rows have, of this matrix and of others like it */
 } dms_side;
 
@@ -67,7 +67,7 @@ static inline size_t dms_smaller(uint64_t a, size_t b)
 /* count rows, step bytes apart. */
 dms_side dms_space_out(char *begin, int64_t step, uint64_t count);
 
-/* Transposes a matrix, and those that are found by the loops around it. from, to: rows of the source, and of the target. */
+/* Transposes a matrix, and the matrices that the loops around it lead to. from, to: rows of the source, and of the target. */
 void dms_transpose(const dms_turner *turner, size_t element_size, dms_side *from, dms_side *to, const dms_stores *stores, const dms_loop *around,
                    uint32_t around_count);
 

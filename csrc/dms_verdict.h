@@ -143,7 +143,7 @@ static inline void dms_found_in(dms_judged *o, const dms_place *at, const char *
     dms_found_in_entry(o, at, rule, inside, DMLSPLIT_NO_DIMENSION);
 }
 
-/* The rules of a tensor, of which spoilt says what must not be read. Returns what is spoilt then. */
+/* Applies the rules of a tensor; spoilt says what of it must not be read. Returns spoilt with what these rules found. */
 uint32_t dms_judge_tensor(dms_judged *o, const dms_place *at, const DML_TENSOR_DESC *tensor, uint32_t spoilt);
 
 /* ---- Layouts: of tensors whose Sizes are there, and above 0 but for the count ---- */
@@ -169,6 +169,6 @@ bool dms_counted_size(dms_arithmetic arithmetic, const DML_BUFFER_TENSOR_DESC *t
 /* Whether every dimension steps over all that those after it reach, as in most layouts: no two elements meet, and no stride is 0 or another's. */
 bool dms_is_nested(const DML_BUFFER_TENSOR_DESC *t);
 
-/* Whether two elements lie at one place. false where the search ended before it could tell, too: that is no fault. Strides are not 0 where a
+/* Returns true where two elements lie at one place, and false also where the search ended before it could tell: that is no fault. Strides are not 0 where a
  * size is above 1. */
 bool dms_elements_overlap(const DML_BUFFER_TENSOR_DESC *t);

@@ -209,7 +209,7 @@ def concat_axis_out_of_range(n: OnnxConcat) -> Findings:
 
 @NodeRule(
     "onnx/concat-axis-negative",
-    "The axis is negative, of which the text of this version is silent.",
+    "The axis is negative; the text of this version does not say what that means.",
     "Axes counted from the end came with version 11.",
     severity=Severity.WARNING,
     sources=(ONNX_CONCAT_CHANGES,),

@@ -176,7 +176,7 @@ def axis_out_of_range(n: OnnxSplit) -> Findings:
 
 @NodeRule(
     "onnx/axis-negative",
-    "The axis is negative, of which the text of this version is silent.",
+    "The axis is negative; the text of this version does not say what that means.",
     "Negative axes are documented from version 11 on. onnx's shape inference has always taken them.",
     severity=Severity.WARNING,
     sources=(ONNX_SPLIT_CHANGES, ONNX_SPLIT_SHAPES),

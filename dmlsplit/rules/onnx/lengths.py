@@ -181,7 +181,7 @@ def split_sum(n: OnnxSplit) -> Findings:
 
 @NodeRule(
     "onnx/split-zero",
-    "A length is 0, of which the text of this version is silent.",
+    "A length is 0; the text of this version does not say whether it may be.",
     "Lengths of 0 are documented from version 11 on.",
     severity=Severity.NOTE,
     sources=(ONNX_SPLIT_CHANGES,),
