@@ -202,7 +202,7 @@ def graph_diagnostics(node: SplitNode | JoinNode, target: Target, *, advises: bo
     """The faults of the DirectML graphs around a node, by the ONNX Runtime that a target is or stands for.
 
     Of a level that no ONNX Runtime ships as the highest one, graph/unknown where the newest ONNX Runtime, whose
-    DirectML has the level, too, makes a faulty graph. What keeps every ONNX Runtime from loading the model is
+    DirectML also has the level, makes a faulty graph. What keeps every ONNX Runtime from loading the model is
     graph/not-loaded; of a runtime that is asked for its answer says so. `advises`: what is advised is tried on the
     model before.
     """

@@ -149,8 +149,7 @@ FILES: Final[Mapping[str, File]] = {
 
 
 def lines(name: str, step: int = 1) -> Iterator[str]:
-    """The lines of a file, or every so many-th, as they are written; a case that is longer than a line may be is left
-    out."""
+    """Yields the lines of a file as they are written: every `step`-th case, without lines longer than MOST_BYTES."""
     for case in FILES[name].read(step):
         line = json.dumps(case, separators=(",", ":"))
         if len(line) <= MOST_BYTES:

@@ -51,11 +51,11 @@ class WrongOutput:
 
     @property
     def mild(self) -> bool:
-        """An operator that reads it may be right."""
+        """True where an operator that reads the wrong tensor may still compute the right result."""
         return self.negatives_only or self.signs_only
 
     def or_milder(self, other: WrongOutput | None) -> WrongOutput:
-        """One fault for two of parts of a tensor: mild where both are alike."""
+        """The fault of a tensor whose two parts have these faults: mild where both are mild in the same way."""
         alike = other is None or (self.negatives_only, self.signs_only) == (other.negatives_only, other.signs_only)
         return self if alike else replace(self, negatives_only=False, signs_only=False)
 

@@ -34,8 +34,8 @@ Change: TypeAlias = Callable[[Surroundings, Place], "Replacement | None"]
 def change_of(
     cure: Cure, places: range, around: Surroundings, node: int, lost: str | None = None
 ) -> Replacement | None:
-    """The nodes that apply a cure at some of the nearest places to a node, counted from 0; None where it does not apply
-    at all of them, or changes a node twice. `lost` is the tensor that is lost by the fault."""
+    """The nodes that apply a cure to a node at the places with these numbers (0 is the nearest); None where it does not
+    apply at one of them, or changes a node twice. `lost` is the tensor that the fault loses."""
     changed: dict[int, Sequence[onnx.NodeProto]] = {}
     for way in places:
         place = cure.place(around, node, way, lost)

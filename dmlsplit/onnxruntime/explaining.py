@@ -278,7 +278,7 @@ class _Wanted:
 
 
 def _wanted(node: str | int, items: Sequence[Item], names: Container[str]) -> _Wanted:
-    """The node that a caller names; a number is an index where nothing has it for a name."""
+    """The node that a caller names; a number is an index unless a node has it as its name."""
     if isinstance(node, int) or (node not in names and parsed_index(node) is not None):
         index = node if isinstance(node, int) else parsed_index(node)
         assert index is not None
