@@ -83,8 +83,8 @@ def _operators_in(graph: SessionGraph) -> Iterator[NodeOperators]:
 
 def _submitted(graph: SessionGraph, node: Node, is_changed: bool, in_graph: bool) -> Sequence[AnyOperatorDesc]:
     """The operators of a node; `is_changed` where passes may change it, `in_graph` where it is in a fused graph."""
-    if graph.parent is not None:
-        raise NotDescribedError("it is in a graph of a node")
+    if graph.parent is not None and not in_graph:
+        raise NotDescribedError("it is in a graph of a node, and in no fused graph")
     beside = (node, *node.producers, *node.readers)
     inserted = any(value.like is not None for value in (*node.inputs, *node.outputs))
     inserted = inserted and not any(each.op_type == RESHAPED_GEMM for each in beside)

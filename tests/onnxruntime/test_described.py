@@ -122,3 +122,32 @@ def test_nothing_is_refused_of_a_usual_model():
 def test_a_mean_that_a_normalization_may_begin_with_is_not_derived(behind, is_derived):
     found = derived(models.text(f"(float[2,3] x) => (float[?,?] y) {{ m = ReduceMean<axes=[1]>(x) y = {behind} }}"))
     assert [not each.why for each in found] == [is_derived] * 2
+
+
+@pytest.mark.parametrize(
+    ("exponent", "operator"),
+    [("", "ELEMENT_WISE_POW"), ("k = Constant<value_float=2.0>()", "ELEMENT_WISE_CONSTANT_POW")],
+)
+def test_the_operators_of_a_fused_graph_inside_a_node(exponent, operator):
+    """The kernels of such a graph do not see the constants of a graph around it."""
+    outer = "" if exponent else "k = Constant<value_float=2.0>()"
+    text = f"""(bool c, float[2,3] x) => (float[2,3] y) {{
+        {outer} y = If(c) <
+            then_branch = t () => (float[2,3] a) {{ {exponent} a = Pow(x, k) }},
+            else_branch = e () => (float[2,3] b) {{ b = Abs(x) }}
+        >
+    }}"""
+    found = {each.path: [desc.operator.name for desc in each.operators] for each in derived(models.text(text))}
+    assert found == {"If.then_branch/a": [operator], "If.else_branch/b": ["ELEMENT_WISE_ABS"]}
+
+
+def test_a_node_inside_a_node_and_outside_of_fused_graphs_is_not_derived():
+    text = """(bool c, float[2,3] x, float[N,3] z) => (float[?,?] y) {
+        y = If(c) <
+            then_branch = t () => (float[?,?] a) { a = Relu(z) },
+            else_branch = e () => (float[?,?] b) { b = Abs(x) }
+        >
+    }"""
+    found = {each.path: each.why for each in derived(models.text(text))}
+    assert found["If.then_branch/a"] == "it is in a graph of a node, and in no fused graph"
+    assert found["If.else_branch/b"] == ""

@@ -95,7 +95,7 @@ def quick_gelu(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 def pow_(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
     whole = f.shape(f.node.outputs[0])
     exponent = f.value(1)
-    if exponent is not None and f.graph.is_constant(exponent.known) and math.prod(f.shape(exponent)) == 1:
+    if exponent is not None and f.graph.is_initializer(exponent.known) and math.prod(f.shape(exponent)) == 1:
         found = f.scalar(1)
         members = {"InputTensor": f.input(0), "OutputTensor": f.output, "Exponent": found}
         return [AnyOperatorDesc("ELEMENT_WISE_CONSTANT_POW", members)]

@@ -12,6 +12,7 @@ from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import BufferTensorDesc
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.descriptors.enums import TensorDataType
+from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.models.graph import Node, Value, attribute
 from dmlsplit.onnxruntime.facts import DIRECTML_TYPES, MIN_RANK
 from dmlsplit.onnxruntime.operator_traits import row_of
@@ -94,7 +95,7 @@ class KernelFacts:
         value = self.value(index)
         if value is None:
             return None
-        found = self.graph.elements(value.known)
+        found = self._elements(value)
         if found is None:
             raise NotDescribedError("what it reads on the CPU is not known")
         return tuple(map(int, found.reshape(-1)))
@@ -102,7 +103,7 @@ class KernelFacts:
     def floats(self, index: int) -> tuple[float, ...]:
         """The numbers of a constant input."""
         value = self.value(index)
-        found = None if value is None else self.graph.elements(value.known)
+        found = None if value is None else self._elements(value)
         if found is None:
             raise NotDescribedError("what it reads on the CPU is not known")
         return tuple(map(float, found.reshape(-1)))
@@ -110,12 +111,16 @@ class KernelFacts:
     def scalar(self, index: int) -> float | None:
         """The number of a constant input of one element; None where it is left out."""
         value = self.value(index)
-        found = None if value is None else self.graph.elements(value.known)
+        found = None if value is None else self._elements(value)
         if value is None:
             return None
         if found is None or found.size != 1:
             raise NotDescribedError("what it reads on the CPU is not known")
         return float(found.reshape(-1)[0])
+
+    def _elements(self, value: Value) -> Array | None:
+        """The elements of a constant of this very graph: kernels do not see those of a graph around it."""
+        return self.graph.elements(value.known) if self.graph.is_initializer(value.known) else None
 
     # Tensors.
 
