@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
 
 from dmlsplit.descriptors.layout import is_packed, packed_strides
 from dmlsplit.graphs.operators import Family
 from dmlsplit.graphs.program import (
+    INNER,
     Node,
     Refused,
     Unmodelled,
@@ -18,9 +18,6 @@ from dmlsplit.graphs.program import (
 from dmlsplit.graphs.reading import Program
 from dmlsplit.graphs.traits import FiveDimensions
 from dmlsplit.rules.graph_faults import Fault, FaultKind
-
-INNER: Final = 4
-"""Dimensions of the shader that broken Splits of five and more are compiled for."""
 
 
 def break_splits(program: Program) -> None:

@@ -263,7 +263,7 @@ def _check_memory(program: Program, dispatches: Iterable[Dispatch]) -> None:
     other buffers."""
     refused: dict[str, Fault] = {}
     for dispatch in dispatches:
-        for region in (*(region for _, region in dispatch.reads), dispatch.writes):
+        for region in map(dispatch.compiled_region, (*(region for _, region in dispatch.reads), dispatch.writes)):
             available = program.buffers[region.buffer]
             if region.end > available and region.buffer not in refused:
                 size = region.end - region.offset

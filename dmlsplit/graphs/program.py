@@ -17,6 +17,8 @@ from dmlsplit.rules.graph_faults import Fault, TensorName, happens
 
 VECTOR: Final = 16
 """Bytes that a shader reads or writes at once."""
+INNER: Final = 4
+"""Dimensions of the shader that broken Splits of five and more are compiled for."""
 ELEMENT_BYTES: Final = {int(TensorDataType.FLOAT32): 4, int(TensorDataType.FLOAT16): 2}
 
 
@@ -310,6 +312,14 @@ class Dispatch:
     """Its results are equal whatever it reads."""
     unseen: str = ""
     """Why it is not known what it computes; "" where it is."""
+
+    def compiled_region(self, region: BufferView) -> BufferView:
+        """The region that the shader is compiled for: of a Split of five dimensions and more that is compiled as one of
+        four, that of the first index."""
+        if self.wrong is None or not self.wrong.behind_first:
+            return region
+        outer = len(region.sizes) - INNER
+        return region.part(0, (1,) * outer + region.sizes[outer:])
 
     def binding_of(self, region: BufferView) -> int:
         """The byte offset in the buffer at which an input is bound."""

@@ -33,8 +33,10 @@ from dmlsplit.targets.target import ReleaseLike, RuntimeLike, find_target_releas
 
 T = TypeVar("T")
 
-_NEAR: Final = 6
+_NEAR: Final = 16
 """The most edges between the node at fault and the Split or Concat that is changed."""
+_MOST_NEAR: Final = 256
+"""The most nodes that are looked at for these."""
 _PLACES: Final = 4
 """The most places that one cure is tried at, the nearest first."""
 
@@ -89,6 +91,9 @@ class Around(ABC, Generic[T]):
 
     def above(self, node: int) -> Iterator[int]:
         """The nodes that a node's inputs depend on, the nearest first."""
+        return islice(self._above(node), _MOST_NEAR)
+
+    def _above(self, node: int) -> Iterator[int]:
         todo, seen = [node], {node}
         for _ in range(_NEAR):
             following = []
@@ -103,13 +108,19 @@ class Around(ABC, Generic[T]):
 
     def below(self, node: int) -> Iterator[int]:
         """A node and the nodes that depend on it, the nearest first."""
+        return islice(self._below(node), _MOST_NEAR)
+
+    def _below(self, node: int) -> Iterator[int]:
         todo, seen = [node], {node}
         for _ in range(_NEAR):
             yield from todo
             following = dict.fromkeys(
-                reader for each in todo for tensor in self.outputs_of(each) for reader in self.readers_of(tensor)
+                reader
+                for each in todo
+                for tensor in self.outputs_of(each)
+                for reader in islice(self.readers_of(tensor), _MOST_NEAR)
             )
-            todo = [each for each in following if each not in seen]
+            todo = [each for each in islice(following, _MOST_NEAR) if each not in seen]
             seen.update(todo)
 
 

@@ -87,10 +87,11 @@ class GraphFinding:
         """The finding in words: what is wrong, the releases with the same fault, and what helps."""
         if self.said is not None:
             return self.said
-        helps = [f"{self._remedy}{self.remark}"] if self.cure is not None else [*filter(None, [self.remark])]
+        helps = [] if self.cure is None else [f"{self._remedy}{self.remark}"]
         if self.fault is not None and self.fault.kind in CURED_BY_UNSPLIT:
             helps.append(UNSPLIT)
-        message = "; ".join(filter(None, [self.what, *map(str, self.affected), ", or ".join(helps)]))
+        remark = self.remark if self.cure is None else ""
+        message = "; ".join(filter(None, [self.what, *map(str, self.affected), remark, ", or ".join(helps)]))
         rule = _UNKNOWN if self.fault is None else self.fault.rule
         return GRAPH_RULES[rule].diagnostic(Location(node=self.path), message)
 

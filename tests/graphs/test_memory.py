@@ -290,3 +290,24 @@ def test_a_first_part_of_five_dimensions_is_refused_where_such_splits_are_broken
     g = Sketch()
     first, _ = g.split(g.input(4, 2, 1, 1, 4), 0, (length, 4 - length))
     assert dml.validate(g.graph(first), directml=directml).compiles is False
+
+
+@pytest.mark.parametrize(
+    ("directml", "sizes", "axes", "compiles"),
+    [
+        ("1.5.0", (4, 1, 1, 1, 4), (4, 0), True),
+        ("1.5.0", (1, 4, 1, 1, 4), (4, 1), False),  # of four dimensions in fact
+        ("1.5.0", (4, 1, 1, 4, 4), (4, 3), True),  # rows of the whole
+        ("1.8.0", (4, 1, 1, 1, 4), (4, 0), False),
+    ],
+)
+def test_a_broken_split_fits_the_memory_of_the_first_index(directml, sizes, axes, compiles):
+    """Its shader is compiled for four dimensions, and so is the check of its memory."""
+    g = Sketch()
+    (first, second), size = axes, [length // 2 for length in sizes]
+    _, part = g.split(g.input(*sizes), first, (size[first],) * 2)
+    half, _ = g.split(part, second, (size[second],) * 2)
+    answer = dml.validate(g.graph(g("ELEMENT_WISE_IDENTITY", half)), directml=directml)
+    assert answer.compiles is compiles
+    if compiles:
+        assert "right" not in answer.outputs

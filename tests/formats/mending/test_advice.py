@@ -80,7 +80,7 @@ def useless(monkeypatch):
 def test_where_nothing_helps_nothing_is_advised(useless):
     _, (advised,) = asked(gate())
     assert advised.cure is None
-    assert advised.diagnostic.message.endswith(f"; {advice.NONE_HELPS}, or {advice_of_setting()}")
+    assert advised.diagnostic.message.endswith(f"; {advice.NONE_HELPS}; {advice_of_setting()}")
 
 
 def test_a_cure_that_changes_no_model_is_what_is_left(useless, monkeypatch):
