@@ -171,7 +171,7 @@ class Work:
                 break
             else:
                 if finding.node not in self._spots:  # another cure made the node
-                    made_for = self._made_for.get(finding.node)
+                    made_for = self._fault_behind(finding.node)
                     blocking = blocking or (made_for if made_for in chosen and made_for != key else None)
                 trial.refusals.append(Refusal(finding.path, f"no cure helps: {finding.diagnostic.message}"))
                 return trial, key, blocking
@@ -186,6 +186,11 @@ class Work:
                 show_output(model.graph, old, new)
         trial.judged = self._judged.changed(model)
         return trial, None, None
+
+    def _fault_behind(self, path: str) -> Key | None:
+        """The fault whose cure made a node; one of a function has the path of the call in front of its name."""
+        parts = path.split("/")
+        return next((key for i in range(len(parts)) if (key := self._made_for.get("/".join(parts[i:])))), None)
 
     def _made(
         self, key: Key, finding: GraphFinding, cure: Cure, places: range, taken: Names

@@ -22,6 +22,7 @@ from dmlsplit.rules.graph_faults import FaultKind
 from dmlsplit.system.errors import NotLegalizedError
 from dmlsplit.targets.target import find_target
 from tests.effort import calls
+from tests.formats.mending import generator
 from tests.formats.mending.wrong import (
     WRONG,
     dead,
@@ -595,3 +596,20 @@ def test_the_empty_part_of_a_tensor_of_unknown_sizes_is_cut():
     written = front_end.legalize(wrong, onnxruntime="1.24.4")
     assert [change.names for change in written.changes] == [("cut-empty",)]
     assert run(onnx.load_from_string(written.model)) == run(wrong)
+
+
+@pytest.mark.parametrize(
+    ("seed", "cures"),
+    [
+        (81000576, ["cut-empty", "max-between", "gather"]),  # the Split is six edges behind the node at fault
+        (81000765, ["cut-empty", "gather", "gather"]),  # in a function, where a cure's own node is refused first
+    ],
+)
+def test_cures_far_away_and_in_functions(seed, cures):
+    wrong, arrays = generator.model(seed)
+    written = front_end.legalize(wrong, onnxruntime="1.24.4")
+    assert [name for change in written.changes for name in change.names] == cures
+    mended = onnx.load_from_string(written.model)
+    assert findings(session_model(mended), find_runtime("1.24.4")) == ()
+    before, after = (ReferenceEvaluator(each).run(None, arrays) for each in (wrong, mended))
+    assert [each.tobytes() for each in after] == [each.tobytes() for each in before]
