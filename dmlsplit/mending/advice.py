@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from dmlsplit.descriptors.diagnostics import Severity
-from dmlsplit.formats.onnx.protobuf import all_nodes
 from dmlsplit.mending.graph_cures import Key, Work, errors, keyed
 from dmlsplit.mending.judged import JudgedModel
 from dmlsplit.mending.words import Change
@@ -17,8 +16,10 @@ from dmlsplit.models import given
 from dmlsplit.onnxruntime.cures import Cure, all_ways, of_run
 from dmlsplit.onnxruntime.findings import GraphFinding
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
+from dmlsplit.onnxruntime.reports import runtime_of_graphs
 from dmlsplit.rules.graph_faults import FaultKind
 from dmlsplit.system.errors import InputError
+from dmlsplit.targets.session_options import options_of
 from dmlsplit.targets.target import Target
 
 MOST_NODES: Final = 6_000
@@ -80,8 +81,10 @@ class _Trials:
     def __init__(self, sessions: OnnxSessions, target: Target) -> None:
         self._sessions = sessions
         self._target = target
-        bodies = (sessions.proto.graph.node, *(function.node for function in sessions.proto.functions))
-        self._count = max(sum(1 for body in bodies for _ in all_nodes(body)), 1)
+        runtime = runtime_of_graphs(target)
+        assert runtime is not None
+        graphs = sessions.of(runtime, options_of(target)).graphs
+        self._count = max(sum(len(graph.nodes) for graph in graphs), 1)  # with those of functions at each call
         self._left = min(MOST_NODES, MOST_OF_ALL - sessions.spent_on_advice) // self._count
         """How many more models may be judged."""
 

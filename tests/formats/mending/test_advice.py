@@ -211,3 +211,13 @@ def test_calls_of_one_function_share_a_change():
     found, advised = asked(text(f"{ends} {{ o = own.F(x)  p = own.F(z) }}", 11, functions=function))
     assert len(found) == 2
     assert names(advised) == ["two-slices"] * 2
+
+
+def test_nodes_of_functions_count_at_each_call(monkeypatch):
+    monkeypatch.setattr(advice, "MOST_NODES", 2 * 30 - 1)
+    function = """<domain: "own", opset_import: ["" : 11]> F (x) => (y)
+        { a, b = Split<axis=1>(x)  s = Sigmoid(b)  y = Mul(a, s) }"""
+    ends = ", ".join(f"float[1,8,4] x{i}" for i in range(10)), ", ".join(f"float[1,4,4] y{i}" for i in range(10))
+    body = " ".join(f"y{i} = own.F(x{i})" for i in range(10))
+    _, advised = asked(text(f"({ends[0]}) => ({ends[1]}) {{ {body} }}", 11, functions=function))
+    assert {each.remark for each in advised} == {advice.NOT_TRIED}
