@@ -79,7 +79,8 @@ Of each fault the cheapest first: changes of the ONNX model that are right at ev
 configuration `ep.dml.disable_graph_fusion` = 1 helps without any against what CompileGraph does, and costs the fusion.
 The table is `dmlsplit.onnxruntime.cures`. `check` makes each change in memory and judges the changed model before it
 advises it: first those that leave results and outputs as they are, as `legalize` makes them, at the nearest place and
-at others. Where none helps it says so; of a model of more than 3,000 nodes that nothing was tried.
+at others. Where none helps by itself it says so, and where a change brings another fault to light; of a model of more
+than 3,000 nodes, that nothing was tried.
 
 """
 USELESS_HEAD = """

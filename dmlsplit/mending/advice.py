@@ -19,6 +19,7 @@ from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.reports import runtime_of_graphs
 from dmlsplit.rules.graph_faults import FaultKind
 from dmlsplit.system.errors import InputError
+from dmlsplit.system.printable import printable
 from dmlsplit.targets.session_options import options_of
 from dmlsplit.targets.target import Target
 
@@ -26,15 +27,18 @@ MOST_NODES: Final = 6_000
 """The most nodes of the models, changed and unchanged, that are judged for the advice on one model for a target."""
 MOST_OF_ALL: Final = 24_000
 """The most for all targets."""
-NONE_HELPS: Final = "no change of the model that is known helps here"
+NONE_HELPS: Final = "no change of the model that is known helps here by itself"
 NOT_TRIED: Final = " (not tried on this model)"
 
 
 class Helps(NamedTuple):
-    """A cure that helps on the model, and the nodes that it changes where they are not the nearest ones."""
+    """A cure that helps on the model."""
 
     cure: Cure
     at: str = ""
+    """The nodes that it changes, where they are not the nearest ones."""
+    then: str = ""
+    """What is wrong with the model then and was not seen before: another fault hid it."""
 
 
 def advised(sessions: OnnxSessions, found: Sequence[GraphFinding], target: Target) -> list[GraphFinding]:
@@ -70,7 +74,8 @@ def _advised(finding: GraphFinding, key: Key | None, cures: dict[Key, Helps | No
         return finding if finding.cure is None else replace(finding, remark=NOT_TRIED)
     found = cures[key]
     if found is not None:
-        return replace(finding, cure=found.cure, remark=f" ({found.at})" if found.at else "")
+        said = "; ".join(filter(None, (found.at, found.then)))
+        return replace(finding, cure=found.cure, remark=f" ({said})" if said else "")
     cure = of_run(_kind(finding))
     return replace(finding, cure=cure, remark="" if cure is not None else NONE_HELPS)
 
@@ -130,22 +135,36 @@ class _Trials:
         return {key: _helps(finding, chosen[key], trial.made_for[key]) for key, finding in curable.items()}
 
     def _alone(self, key: Key, finding: GraphFinding) -> tuple[bool, Helps | None]:
-        """Whether all cures of a finding were tried up to the first that helps, and that one."""
+        """Whether all cures of a finding were tried up to the first that helps, and that one; else the first that helps
+        and shows another fault of the model."""
         chosen = {key: 0}
+        partly: Helps | None = None
         while self._left > 0:
             self._spend()
             trial = self._work.tried(chosen, {key: finding})
             if trial.refusals:
-                return True, None
-            if self._is_cured(finding, trial.judged):
-                return True, _helps(finding, chosen[key], trial.made_for[key])
+                return True, partly
+            kind, after = _kind(finding), _kinds(trial.judged.findings)
+            if after[kind] < self._before[kind]:
+                helps = _helps(finding, chosen[key], trial.made_for[key])
+                if after <= self._before:
+                    return True, helps
+                shown = self._shown(trial.judged)
+                partly = partly or (helps._replace(then=shown) if shown else None)
             chosen[key] += 1
-        return False, None
+        return partly is not None, partly
 
-    def _is_cured(self, finding: GraphFinding, judged: JudgedModel) -> bool:
-        """Whether a changed model lacks a fault, and has no other for it."""
-        kind, after = _kind(finding), _kinds(judged.findings)
-        return after <= self._before and after[kind] < self._before[kind]
+    def _shown(self, judged: JudgedModel) -> str:
+        """The faults that a changed model has in place of others; "" where a new node has one, where they are more, or
+        where something is not known."""
+        after = _kinds(judged.findings)
+        new = [each for each in errors(judged) if (after - self._before)[_kind(each)]]
+        if after.total() > self._before.total() or after[None] > self._before[None]:
+            return ""
+        if any(each.node not in self._judged.spots for each in new):
+            return ""
+        named = dict.fromkeys(f"{each.diagnostic.rule} at {printable(each.node, 60)}" for each in new)
+        return f"then it has {', '.join(named)}"
 
 
 def _helps(finding: GraphFinding, chosen: int, change: Change) -> Helps:

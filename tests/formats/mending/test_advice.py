@@ -18,6 +18,7 @@ from dmlsplit.rules.graph_faults import FaultKind
 from dmlsplit.targets.session_options import options_of
 from dmlsplit.targets.target import find_target
 from tests.effort import calls
+from tests.formats.mending import generator
 from tests.formats.mending.wrong import gate, overwritten, refused
 from tests.formats.onnx_graphs.mixed import mixed
 from tests.models import text
@@ -65,6 +66,21 @@ def test_what_is_advised_makes_the_model_right(seed, place):
     trial = work.tried({key: 0}, {key: finding})
     assert trial.judged.findings == ()
     assert advised.remark == (f" ({trial.changes[0].before[0]})" if place else "")
+
+
+@pytest.mark.parametrize(
+    ("seed", "cure", "then"),
+    [
+        (91000039, "leave-out", "graph/memory-overwritten at sigmoid9"),
+        (91000271, "gather", "graph/fused-wrongly at "),
+    ],
+)
+def test_what_a_cure_brings_to_light_is_said(seed, cure, then):
+    """A refused graph computes nothing; once it is compiled, what it computes is wrong elsewhere."""
+    model, _ = generator.model(seed)
+    _, (advised,) = asked(model)
+    assert advised.cure.name == cure
+    assert f"then it has {then}" in advised.remark
 
 
 PART_SHOWN = Cure("part-output", FaultKind.GATE, "make {a} a graph output", places=_operands("Split"))
