@@ -67,6 +67,8 @@ class BuildPy(build_py):
             self.copy_to(
                 root / f"tests/data/{name}.jsonl.xz", package / "conformance" / "recorded" / f"{name}.jsonl.xz"
             )
+        for source in (root / "examples" / "conformance").iterdir():
+            self.copy_to(source, package / "conformance" / "runners" / source.name)
         if os.environ.get("DMLSPLIT_PREBUILT") == "1" and sysconfig.get_platform() == "linux-x86_64":
             self.build_harness(root)
 

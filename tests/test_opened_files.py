@@ -65,7 +65,7 @@ PLACES = {
     "library/sessions.py": 1,
     # The recordings, what is written of them, a command that is asked, and a model that is asked about
     "conformance/recorded.py": 1,
-    "conformance/suite.py": 2,
+    "conformance/suite.py": 3,
     "conformance/peers.py": 1,
     "conformance/answering.py": 1,
 }

@@ -11,14 +11,16 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from dmlsplit.conformance import recorded
 from dmlsplit.formats import graph_json
 from dmlsplit.formats.json import to_json
 from dmlsplit.system.atomic_files import atomic_files
-from dmlsplit.system.errors import InputError, naming
+from dmlsplit.system.errors import DmlSplitError, InputError, naming
 from dmlsplit.system.input_files import input_size, open_input
 from dmlsplit.targets.release_names import find_release
 
@@ -27,6 +29,10 @@ SCHEMA: Final = 1
 VERSION: Final = 1
 """Of the cases: another one where any of them changes."""
 CONTENTS: Final = "contents.json"
+RUNNERS: Final = ("judge.py", "judge.cpp")
+"""Programs that judge by the files, for those who write their own."""
+_RUNNERS: Final = (Path(__file__).parent / "runners", Path(__file__).parents[2] / "examples" / "conformance")
+"""Their folder in a wheel, and in a checkout."""
 MOST_BYTES: Final = 1 << 20
 """The longest line of a file, of a question and of an answer."""
 MOST_FILE_BYTES: Final = 1 << 30
@@ -188,8 +194,16 @@ def counted(name: str, write: Callable[[bytes], object] = len) -> tuple[int, str
     return count, digest.hexdigest()
 
 
+def _runner(name: str) -> bytes:
+    """The source of a runner; DmlSplitError where this installation has none."""
+    for place in _RUNNERS:
+        with suppress(FileNotFoundError), open_input(str(place / name)) as stream:
+            return stream.read()
+    raise DmlSplitError(f"this installation has no {name}: it comes with the wheel and the checkout")
+
+
 def export(folder: str) -> Case:
-    """Writes all files and their table of contents into a folder, which is made; returns the table.
+    """Writes all files, the runners and the table of contents into a folder, which is made; returns the table.
 
     Files of these names are replaced, all or none.
     """
@@ -199,6 +213,9 @@ def export(folder: str) -> Case:
         for name in FILES:
             with open(files.create(os.path.join(folder, f"{name}.jsonl")), "wb") as stream:
                 found[name] = counted(name, stream.write)
+        for name in RUNNERS:
+            with open(files.create(os.path.join(folder, name)), "wb") as stream:
+                stream.write(_runner(name))
         table = contents(found)
         with open(files.create(os.path.join(folder, CONTENTS)), "wb") as stream:
             stream.write(f"{json.dumps(table, indent=1)}\n".encode())

@@ -274,6 +274,10 @@ class TestFiles:
             page = (ROOT / "docs" / "conformance.md").read_text("utf-8")
             assert f"| {file['cases']:,} | `{file['sha256']}` |" in page
 
+    def test_the_runners_come_with_the_files(self, folder):
+        for name in suite.RUNNERS:
+            assert (folder / name).read_bytes() == (ROOT / "examples" / "conformance" / name).read_bytes()
+
     def test_what_is_read_is_what_was_written(self, folder):
         for name in ("executions", "models"):
             assert list(Suite(str(folder)).cases(name, 25)) == list(Suite().cases(name, 25))
@@ -327,7 +331,7 @@ class TestFiles:
             (plain("answer = {'id': question['id'], 'accepted': False}"), 1, "0 passed, 0 skipped, 10 failed"),
             ([sys.executable, "-S", "-c", ""], 1, "0 passed, 0 skipped, 10 failed"),
         ):
-            words = [sys.executable, ROOT / "examples" / "conformance" / "judge.py", tmp_path, "1.15.4", *command]
+            words = [sys.executable, folder / "judge.py", tmp_path, "1.15.4", *command]
             done = subprocess.run(words, capture_output=True, text=True, timeout=120)
             assert (done.returncode, done.stdout.splitlines()[-1], done.stderr) == (status, said, "")
 
@@ -340,7 +344,7 @@ class TestFiles:
         include = f"-I{ROOT / 'include'}"
         sources = [*(ROOT / "csrc").glob("*.c"), *(ROOT / "csrc").glob("*/*.c")]
         subprocess.run(["cc", "-O1", include, "-c", *sources], cwd=tmp_path, check=True, timeout=600)
-        judge_cpp, judge = ROOT / "examples" / "conformance" / "judge.cpp", tmp_path / "judge"
+        judge_cpp, judge = folder / "judge.cpp", tmp_path / "judge"
         warnings = ["-std=c++17", "-Wall", "-Wextra", "-Werror"]
         objects = tmp_path.glob("*.o")
         subprocess.run(
