@@ -28,8 +28,10 @@ def glu(tmp_path):
 
 
 def program(tmp_path, body):
-    """A command that has the model's bytes as `model`, and the operators of GLU in it as `ops`; it imports nothing, since
-    it is run once for each model."""
+    """A command that has the model's bytes as `model`, and the operators of GLU in it as `ops`.
+
+    It imports nothing, since it is run once for each model.
+    """
     ops = f"[op for op in {OPERATORS} if op.encode() in model]"
     (tmp_path / "check.py").write_text(f"import sys\nmodel = open(sys.argv[1], 'rb').read()\nops = {ops}\n{body}\n")
     return f"{Path(sys.executable).as_posix()} -I -S check.py"

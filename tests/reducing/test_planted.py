@@ -18,7 +18,7 @@ from dmlsplit.rules.onnxruntime import FAULTS as FAULTS_OF_NODES
 from dmlsplit.targets.releases import releases
 from dmlsplit.targets.runtime_versions import find_runtime, runtimes
 from dmlsplit.targets.session_options import DEFAULTS
-from tests.reducing.planted import ALL, LEAST, MOST, Fault, planted
+from tests.reducing.planted import ALL, FAULTS, LEAST, MOST, Fault, planted
 
 MOST_NODES, MOST_SECONDS, MOST_CHECKS = 10, 60, 60
 QUICK = (
@@ -82,6 +82,13 @@ def test_a_planted_fault(name):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in FAULTS if name not in QUICK])
+def test_faults_of_several_nodes(name):
+    check(name, 1, LEAST, 150)
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "seed"), [(name, 1 + i % 2) for i, name in enumerate(ALL)])
 def test_a_fault_of_each_class(name, seed):
     check(name, seed)
