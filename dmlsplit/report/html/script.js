@@ -69,13 +69,13 @@
     }
     for (const [id, article] of details) article.hidden = !shown.has(id);
     byId("none").hidden = count > 0;
-    byId("count").textContent = `${count.toLocaleString("en")} of ${rows.length.toLocaleString("en")} operators`;
+    byId("count").textContent = `${count.toLocaleString("en")} of ${rows.length.toLocaleString("en")} ${rows.length === 1 ? "operator" : "operators"}`;
   };
   byId("filter").addEventListener("input", filter);
   byId("verdict").addEventListener("change", filter);
   byId("tools").addEventListener("submit", (event) => event.preventDefault());
   byId("tools").hidden = false;
-  byId("count").textContent = `${rows.length.toLocaleString("en")} operators`;
+  byId("count").textContent = `${rows.length.toLocaleString("en")} ${rows.length === 1 ? "operator" : "operators"}`;
 
   // The reason of a cell of the matrix: hover, or focus by arrow keys (one stop of the Tab key for each table).
   const tip = byId("tip");
