@@ -343,6 +343,14 @@ static void add_where(layer_text *text, const layer_call *call)
     layer_add(text, "]");
 }
 
+/* What reads the line of a graph. */
+static void add_reader(layer_text *text)
+{
+    layer_add(text, output.path != NULL ? ": `dmlsplit check " : ": with DMLSPLIT_LAYER_FILE=FILE, `dmlsplit check ");
+    layer_add(text, output.path != NULL ? output.path : "FILE");
+    layer_add(text, "` says more");
+}
+
 char *layer_sentence(const layer_call *call, const char *did, HRESULT result, const layer_copy *copy, uint32_t target)
 {
     layer_text text = {0};
@@ -358,6 +366,8 @@ char *layer_sentence(const layer_call *call, const char *did, HRESULT result, co
         layer_add(&text, ")");
     }
     add_where(&text, call);
+    if (strcmp(call->name, "CompileGraph") == 0 && (uint32_t)result == INVALID_ARGUMENT)
+        add_reader(&text);
     if (copy != NULL && judged(copy, target, &verdict) && verdict.rule != NULL) {
         add_rule(&text, &verdict);
     } else if (copy != NULL && (uint32_t)result == INVALID_ARGUMENT && output.path != NULL) {

@@ -18,6 +18,7 @@ import dmlsplit as dml
 from dmlsplit.cli import main
 from dmlsplit.formats import any_operator_json, cstruct
 from dmlsplit.formats.graph_json import loads as load_graph
+from dmlsplit.graphs import EXAMPLES
 from dmlsplit.library import harness as harnesses
 from dmlsplit.library import layer
 from dmlsplit.library.asking import graph_steps
@@ -194,6 +195,21 @@ def test_a_failing_call_is_explained(linux, tmp_path):
         assert message.endswith(f": {RULES[rule[2]].summary} ({rule[2]})")
         explained += 1
     assert explained > 20
+
+
+@pytest.mark.parametrize("rule", ["graph/edge-twice", "graph/memory-too-small"])
+def test_a_failing_graph_is_explained_by_its_line(linux, tmp_path, capsys, rule):
+    graph = EXAMPLES[rule](False)
+    command = f"session {' ; '.join(graph_steps(graph))}"
+    path = tmp_path / "calls.jsonl"
+    said = asked_directly(linux, [command], {"DMLSPLIT_LAYER_FILE": str(path)})
+    returned = r"dmlsplit: CompileGraph returned 0x80070057 \(E_INVALIDARG\) \[call \d+, thread \d+\]: "
+    assert re.fullmatch(rf"{returned}`dmlsplit check {re.escape(str(path))}` says more\n", said)
+    assert main(["check", str(path), "--format", "jsonl"]) == 1
+    judged = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert rule in {found["rule"] for each in judged for found in each["diagnostics"]}
+    without = asked_directly(linux, [command], {})
+    assert re.fullmatch(rf"{returned}with DMLSPLIT_LAYER_FILE=FILE, `dmlsplit check FILE` says more\n", without)
 
 
 def test_messages_go_where_they_are_sent(linux):
