@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.descriptors.diagnostics import Report
-from dmlsplit.descriptors.enums import FeatureLevel, OperatorType
+from dmlsplit.descriptors.enums import OperatorType
 from dmlsplit.descriptors.geometry import members_of
 from dmlsplit.legalize import legalized
 from dmlsplit.targets.release_names import find_release
 from dmlsplit.targets.releases import directml_versions, observed_levels
 from dmlsplit.targets.runtime_versions import runtimes
-from dmlsplit.targets.target import Target, Use, target_of
+from dmlsplit.targets.target import Target, Use, level_targets, target_of
 from dmlsplit.verdicts.validation import evaluate
 
 if TYPE_CHECKING:
@@ -68,11 +68,14 @@ RUNTIMES: Columns
 
 
 def _levels() -> Columns:
-    names = [(level, target_of(level)) for level in FeatureLevel]
+    observed = observed_levels()
+    found = [
+        Column(str(each.feature_level), each, each.feature_level in observed, (each.name,)) for each in level_targets()
+    ]
     return Columns(
         "feature_levels",
         "feature level",
-        tuple([Column(str(level), target, level in observed_levels(), (target.name,)) for level, target in names]),
+        tuple(found),
         "Feature level",
         "no build of this level was observed: it rests on documentation alone",
     )

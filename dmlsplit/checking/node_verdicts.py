@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from dmlsplit.checking.compatibility import LEVELS, Columns, Compatibility, compatibility
+from dmlsplit.checking.compatibility import Columns, Compatibility, compatibility
 from dmlsplit.checking.open_sizes import OpenNode
 from dmlsplit.checking.results import NodeSummary, in_graph
 from dmlsplit.descriptors.descs import OperatorDesc
@@ -26,7 +26,7 @@ from dmlsplit.rules.onnxruntime import FAULTS
 from dmlsplit.system.errors import InputError, NotLoadedError
 from dmlsplit.targets.runtime_versions import NEWEST
 from dmlsplit.targets.session_options import options_of
-from dmlsplit.targets.target import Target, Use, target_of
+from dmlsplit.targets.target import Target, Use, level_targets, target_of
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 from dmlsplit.verdicts.validation import minimum_feature_level
 
@@ -93,7 +93,7 @@ def _with_graphs(
     report = replace(verdict.report, diagnostics=(*kept, *found)) if found else verdict.report
     summary = verdict.summary._replace(graph=_correctness(found))
     if summary.minimum_level is not None:
-        levels = [each.target for each in LEVELS.columns if each.target.feature_level >= summary.minimum_level]
+        levels = [each for each in level_targets() if each.feature_level >= summary.minimum_level]
         right = (level.feature_level for level in levels if _correctness(graph_diagnostics(node, level)) == "right")
         summary = summary._replace(minimum_level=next(right, None))
     return verdict._replace(report=report, summary=summary)

@@ -35,7 +35,7 @@ from dmlsplit.descriptors.layout import ELEMENT_BITS
 from dmlsplit.legalize import movable_types
 from dmlsplit.rules import valid_where
 from dmlsplit.rules.operator import INPUT_ELEMENTS_MAX
-from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, Use, find_target, target_of
+from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, Use, find_target, level_targets
 
 if TYPE_CHECKING:
     from dmlsplit.formats.element_types import ElementType
@@ -245,7 +245,8 @@ def _open_node(kind: OperatorType, element: ElementType, facts: NodeFacts) -> Op
 
 @lru_cache(maxsize=256)
 def _lowest_level(node: OpenNode) -> FeatureLevel | None:
-    return next((level for level in FeatureLevel if node.answer(target_of(level)).main is Use.AS_IT_IS), None)
+    taking = (each.feature_level for each in level_targets() if node.answer(each).main is Use.AS_IT_IS)
+    return next(taking, None)
 
 
 @cache

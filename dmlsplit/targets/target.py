@@ -197,6 +197,12 @@ def target_of(by: By) -> Target:
     return Target(by)
 
 
+@cache
+def level_targets() -> tuple[Target, ...]:
+    """The targets of all feature levels, the lowest first."""
+    return tuple([target_of(level) for level in FeatureLevel])
+
+
 def find_target(
     feature_level: LevelLike = None,
     directml: ReleaseLike = None,

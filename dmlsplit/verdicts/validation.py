@@ -26,7 +26,7 @@ from dmlsplit.rules import (
     reads_past_an_array,
 )
 from dmlsplit.targets.releases import Release, releases
-from dmlsplit.targets.target import Target, target_of
+from dmlsplit.targets.target import Target, level_targets, target_of
 
 _HERE: Final = Location()
 
@@ -176,12 +176,12 @@ def in_descriptor_order(*groups: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]
 
 def supported_feature_levels(desc: OperatorDesc) -> tuple[FeatureLevel, ...]:
     """The feature levels that accept the descriptor (its report is `ok`), lowest first."""
-    return tuple(level for level in FeatureLevel if evaluate(desc, target_of(level)).ok)
+    return tuple(target.feature_level for target in level_targets() if evaluate(desc, target).ok)
 
 
 def minimum_feature_level(desc: OperatorDesc) -> FeatureLevel | None:
     """The lowest feature level that accepts the descriptor; None where none does."""
-    return next((level for level in FeatureLevel if evaluate(desc, target_of(level)).ok), None)
+    return next((target.feature_level for target in level_targets() if evaluate(desc, target).ok), None)
 
 
 def supported_releases(desc: OperatorDesc) -> tuple[Release, ...]:
