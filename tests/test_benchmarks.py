@@ -97,6 +97,7 @@ def test_calls():
 @pytest.mark.skipif(shutil.which("pkg-config") is None, reason="no pkg-config on the path")
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="no cmake on the path")
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler on the path")
+@pytest.mark.thorough
 def test_ways():
     said = output_of("ways.py", "--cases", "small rows,one small*", "--seconds", "0.01", statuses=(0, 1))
     assert [line.split(" | ")[0] for line in said.splitlines()[2:]] == ["| small rows", "| one small split"]

@@ -10,6 +10,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
@@ -113,9 +114,14 @@ def compile_all(flags, compiler):
         return list(pool.map(compile_one, SOURCES))
 
 
+ONCE = Lock()
+"""Held while something is made that all cases share, also those that run side by side."""
+
+
 def compile_core(flags, compiler=CC):
     """Objects of the core; what is compiled alike is compiled once."""
-    return compile_all(tuple(flags), tuple(compiler))
+    with ONCE:
+        return compile_all(tuple(flags), tuple(compiler))
 
 
 @cache
@@ -127,7 +133,10 @@ def wine_variables():
 
 
 def run_built(mode, binary, *arguments, expected_output=None):
-    variables = wine_variables() if mode.runner == ["wine"] else None
+    variables = None
+    if mode.runner == ["wine"]:
+        with ONCE:
+            variables = wine_variables()
     return run([*mode.runner, binary, *arguments], expected_output, variables)
 
 

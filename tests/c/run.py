@@ -28,8 +28,9 @@
               this system, wine or qemu can
 
 The compilers are $CC and $CXX, or cc and c++; the suites from msan on have their own. Where a program is missing, its
-Debian packages are named. A suite's time is said at its end; a program that takes longer than $MOST_SECONDS (1200) is
-ended, and has failed. Exit status 1 where anything failed, and where a test left out a kernel that could run.
+Debian packages are named. As many cases run side by side as there are processors; they are said in order, each with
+its time. A program that takes longer than $MOST_SECONDS (1200) is ended, and has failed. Exit status 1 where anything
+failed, and where a test left out a kernel that could run.
 """
 
 import os
@@ -41,6 +42,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from building import (  # beside this file
@@ -169,17 +172,17 @@ def header_tests(_, folder):
         )
         run([binary], CAPTURED)
 
-    def capture(compiler, options):
-        binary = folder / "capture"
+    def capture(compiler, options, standard):
+        binary = folder / f"capture-{standard}"
         run([*compiler, *options, *STRICT, *MODES["asan"].flags, *INCLUDE, HERE / "capture.c", *CAPTURE, "-o", binary])
         run([binary, HERE / "capture.c"])
 
-    def graphs(compilers):
+    def graphs(compilers, name):
         """The same lines by every compiler and standard; tests/test_capture.py reads them."""
         said = set()
         for compiler, language, standards in compilers:
             for standard in standards:
-                binary = folder / "capture_graph"
+                binary = folder / f"capture_graph-{name}"
                 command = [*compiler, f"-std={standard}", "-x", language, *STRICT, *INCLUDE]
                 run([*command, GRAPHS, *CAPTURE, "-o", binary])
                 said.add(run([binary, GRAPHS]))
@@ -189,13 +192,16 @@ def header_tests(_, folder):
     yield "dmlsplit_directml.h and dmlsplit_capture.h after DirectML.h", after_directml
     for compiler, standard, language in ((CC, "c99", "c"), (CXX, "c++11", "c++")):
         options = [f"-std={standard}", "-x", language]
-        yield f"dmlsplit_capture.h, sanitized, as {standard}", lambda c=compiler, o=options: capture(c, o)
+        yield (
+            f"dmlsplit_capture.h, sanitized, as {standard}",
+            partial(capture, compiler, options, standard),
+        )
     found = {"the compilers": (CC, CXX)}
     if shutil.which("clang") and shutil.which("clang++"):
         found["clang"] = (["clang"], ["clang++"])
     for name, (c, cpp) in found.items():
         compilers = [(c, "c", ("c99", "c11", "c17")), (cpp, "c++", ("c++11", "c++14", "c++17", "c++20"))]
-        yield f"graphs without DirectML.h, by {name}", lambda compilers=compilers: graphs(compilers)
+        yield f"graphs without DirectML.h, by {name}", partial(graphs, compilers, name)
 
 
 def cpp_tests(_, folder):
@@ -224,7 +230,7 @@ def cpp_tests(_, folder):
 def switch_tests(_, folder):
     def test(name):
         mode = Mode(["-O1", TESTING, f"-DDMLSPLIT_NO_{name}"])
-        run([compile_program(mode, mode.flags, HERE / "test_execute.c", folder)])
+        run([compile_program(mode, mode.flags, HERE / "test_execute.c", new_folder(folder, name))])
 
     def unmeasured():
         mode = MODES["plain"]
@@ -428,23 +434,47 @@ def main(names):
         print(" ".join(packages))
         return 0
     passed = failed = 0
-    for suite in names or DEFAULT:
-        began = time.monotonic()
-        with tempfile.TemporaryDirectory() as folder:
-            for case, test in SUITES[suite](suite, Path(folder)):
-                try:
-                    said = test()
-                except (Failure, OSError, subprocess.TimeoutExpired) as failure:
-                    failed += 1
-                    print(f"FAILED {suite}: {case}\n{failure}", flush=True)
-                else:
-                    passed += 1
-                    print(f"ok     {suite}: {case}", flush=True)
-                    if said:
-                        print(said, end="", flush=True)
-        print(f"       {suite}: {time.monotonic() - began:.0f} s", flush=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool, tempfile.TemporaryDirectory() as root:
+        running = [
+            (suite, case, pool.submit(timed, test))
+            for number, suite in enumerate(names or DEFAULT)
+            for case, test in SUITES[suite](suite, new_folder(root, f"{number}-{suite}"))
+        ]
+        for suite, case, result in running:
+            try:
+                said, seconds = finished(result, pool)
+            except (Failure, OSError, subprocess.TimeoutExpired) as failure:
+                failed += 1
+                print(f"FAILED {suite}: {case}\n{failure}", flush=True)
+            else:
+                passed += 1
+                print(f"ok     {suite}: {case}, {seconds:.0f} s", flush=True)
+                if said:
+                    print(said, end="", flush=True)
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
+
+
+def new_folder(root, name):
+    folder = Path(root) / name
+    folder.mkdir()
+    return folder
+
+
+def finished(result, pool):
+    """A case's result; an interrupt begins no other case."""
+    try:
+        return result.result()
+    except KeyboardInterrupt:
+        pool.shutdown(cancel_futures=True)
+        raise
+
+
+def timed(test):
+    """What a case said, and in how many seconds."""
+    began = time.monotonic()
+    said = test()
+    return said, time.monotonic() - began
 
 
 if __name__ == "__main__":

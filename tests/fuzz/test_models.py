@@ -73,8 +73,9 @@ def failures(found):
     [pytest.param(*FAULTS[name], id=name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in FAULTS],
 )
 def test_a_planted_fault_is_found(tmp_path, plant, said):
-    limit = 2 if "sleep" in plant else 20
-    found = fuzz(tmp_path, "--kind=xml", "--seed=100", "--models=30", "--jobs=1", f"--seconds={limit}", plant=plant)
+    limit, count = (2, 8) if "sleep" in plant else (20, 30)
+    given = ("--kind=xml", "--seed=100", f"--models={count}", "--jobs=1", f"--seconds={limit}")
+    found = fuzz(tmp_path, *given, plant=plant)
     assert found.returncode == 1, found.stdout + found.stderr
     for _, reason, folder in failures(found):
         assert re.search(said, reason)

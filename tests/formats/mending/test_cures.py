@@ -79,7 +79,10 @@ def test_new_nodes_share_constants():
     assert all(any("= Constant() value=[4]" in line for line in change.after) for change in written.changes)
 
 
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "step",
+    [12, pytest.param(3, marks=pytest.mark.slow), pytest.param(1, marks=[pytest.mark.slow, pytest.mark.thorough])],
+)
 def test_what_is_advised_is_what_is_done(step):
     """For each recorded model whose graph is wrong: the cure in the finding is the one that legalize carries out."""
     wrong, runtime = 0, find_runtime("1.24.4")

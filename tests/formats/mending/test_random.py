@@ -21,8 +21,8 @@ PEERS = (peers.Peer("onnxruntime"), peers.Peer("openvino"))
 REFERENCE = peers.Peer("onnx")
 MOST_NOT_LOADED = 0.01
 """By OpenVINO, of all: it compiles neither some Splits behind casts of booleans nor some empty constants."""
-COUNT = 60
-SOME = 150
+COUNT = 25
+SOME = 60
 MANY = 2000
 
 

@@ -131,7 +131,7 @@ def test_what_is_written_is_taken(folder, made, target):
 
 @pytest.mark.slow
 @given(models(), st.sampled_from(TARGETS))
-@settings(max_examples=150)
+@settings(max_examples=60)
 def test_more_that_is_written_is_taken(folder, made, target):
     check_property(folder, made, target)
 
