@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import onnx
@@ -47,7 +47,7 @@ def check_arity(model: onnx.ModelProto) -> None:
             raise InputError(f"{_called(node)} lacks an input")
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _arity(op_type: str, opset: int) -> Arity | None:
     schema = schema_of(op_type, opset)
     if schema is None:

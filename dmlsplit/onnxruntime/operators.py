@@ -242,7 +242,7 @@ def column_of(runtime: Runtime) -> int | None:
     return (older or [0])[-1] if runtime.observed else None
 
 
-@cache
+@lru_cache(maxsize=4096)
 def find_operator(domain: str, op_type: str, opset: int, runtime: Runtime) -> Operator | None:
     """The operator at the schema version that an opset has, in a session of a runtime; None where it is not known.
 
@@ -255,14 +255,14 @@ def find_operator(domain: str, op_type: str, opset: int, runtime: Runtime) -> Op
     return known.get(max((version for version in known if version <= max(opset, 1)), default=0))
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _versions(name: str, column: int) -> Mapping[int, Operator]:
     """The schema versions of an operator, with the answers of one version of ONNX Runtime; none of an unknown one."""
     rows: Mapping[str, Any] = table()["operators"].get(name, {})
     return {int(version): Operator(name, int(version), row, column) for version, row in rows.items()}
 
 
-@cache
+@lru_cache(maxsize=4096)
 def moves_any_type(op_type: str, opset: int) -> bool:
     """Whether the CPU has a kernel of an operator of the default domain for strings: it moves elements of any type."""
     rows: Mapping[str, Any] = table()["operators"].get(op_type, {})

@@ -6,7 +6,7 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -168,7 +168,7 @@ class SessionModel:
                 node.attribute.append(helper.make_attribute("to", kind))
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _is_uninferred(op_type: str, opset: int) -> bool:
     """True for a function whose schema has no inference."""
     schema = schema_of(op_type, opset)
@@ -177,7 +177,7 @@ def _is_uninferred(op_type: str, opset: int) -> bool:
     return bool(schema.has_function or schema.has_context_dependent_function)
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _kind_of_result(op_type: str, opset: int) -> int | None:
     """The element type of an operator's result: BOOL, or _LIKE_INPUT for that of its first input; None for any
     other."""

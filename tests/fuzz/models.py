@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import json
 import math
 import os
@@ -37,6 +38,8 @@ WAITS: Final = 10
 """Times as many seconds that the process is waited for while it uses less: the machine may have other work."""
 MEMORY = 512 << 20
 """Bytes of address space for one model, beyond what a process has that has read valid ones."""
+COLLECTED: Final = 64
+"""After as many models unused objects are freed: they would count as what a model needs."""
 MAX_FAILURES = 10
 
 
@@ -80,6 +83,8 @@ def work(options: argparse.Namespace) -> None:
         if options.kind not in (None, kind_of(seed)):
             continue
         print("S", seed, file=answers, flush=True)
+        if seed // options.step % COLLECTED == 0:
+            gc.collect()  # a command leaves this to the end of its process, and here a hundred of them share one
         reason = read(seed)
         if reason is not None:
             folder.rename(kept_in(folder, seed))
