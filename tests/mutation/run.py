@@ -71,6 +71,12 @@ SPEED = (
 
 EXPLAINED = {
     ("csrc/dms_overlap.c", "if (!nonzero && low < 0)", "0", "(0 + 1)"): "low is a whole number, and 0 becomes 0",
+    (
+        "csrc/kernels/channels_avx512vbmi.h",
+        "return size <= before ? 0 : size - before < DMS_LINE ? size - before : DMS_LINE;",
+        "<=",
+        "<",
+    ): "where both are equal, their difference is the 0 that would be returned",
 }
 """File, line, what was there and what became of it -> why no test can tell the two apart."""
 
