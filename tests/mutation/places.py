@@ -198,6 +198,8 @@ WORDING = {"summary", "explanation", "cure", "releases", "message"}
 """Arguments that are text for people."""
 EXAMPLES = {"bad", "good"}
 """Arguments that are a rule's examples: tests, of which another may be as good."""
+MAKES_EXAMPLES = "example"
+"""The function that makes some of them."""
 
 
 def python_mutations(path: str, source: str) -> Iterator[Mutation]:
@@ -215,6 +217,8 @@ class _PythonPlaces:
     def walk(self, node: ast.AST) -> Iterator[Mutation]:
         """Without annotations, text, examples, and what only type checkers read."""
         if isinstance(node, ast.keyword) and node.arg in EXAMPLES:
+            return
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == MAKES_EXAMPLES:
             return
         if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
             return

@@ -1,0 +1,48 @@
+"""What rules take for a fact, value by value: their examples in the registry have one each."""
+
+from dataclasses import replace
+
+import pytest
+
+from dmlsplit.rules import RULES
+from tests.rules.judging import node_ids
+
+onnx = pytest.importorskip("onnx")
+
+SPLIT = RULES["openvino/axis-out-of-range"].bad
+LENGTHS = RULES["openvino/lengths-misread"].good
+ONNX_SPLIT = RULES["onnx/not-divisible"].good
+
+
+@pytest.mark.parametrize("op", ["Split", "Concat"])
+def test_the_versions_of_an_operator_are_those_of_the_specification(op):
+    from dmlsplit.rules.onnx import VERSIONS, concat_facts
+
+    known = {schema.since_version for schema in onnx.defs.get_all_schemas_with_history() if schema.name == op}
+    assert set(VERSIONS if op == "Split" else concat_facts.VERSIONS) == known
+
+
+@pytest.mark.parametrize(
+    "of", ["u1", "u2", "u3", "i4", "u4", "u6", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"]
+)
+def test_lengths_below_8_bits_are_misread(of):
+    expected = {"openvino/lengths-misread"} if int(of[1:]) < 8 else set()
+    assert node_ids(replace(LENGTHS, axis_type=of, split_lengths_type=of)) == expected
+
+
+def test_an_axis_that_is_wrong_by_itself_is_not_held_against_the_data():
+    assert node_ids(replace(SPLIT, axis_type="f32")) == {"openvino/axis-type"}
+    declared = ((6, 4, 10),) * 3
+    assert node_ids(replace(SPLIT, declared_shapes=declared)) == {"openvino/axis-out-of-range"}
+    assert node_ids(replace(SPLIT, axis=1, declared_shapes=declared)) == {"openvino/output-shape"}
+
+
+def test_an_axis_counts_from_0_where_the_rank_is_unknown():
+    unknown = replace(ONNX_SPLIT, input_shape=None)
+    assert [replace(unknown, axis=axis).axis_index for axis in (None, 0, 1, -1)] == [0, 0, 1, None]
+    assert [replace(ONNX_SPLIT, axis=axis).axis_index for axis in (None, 0, -1, 99)] == [
+        0,
+        0,
+        len(ONNX_SPLIT.input_shape) - 1,
+        None,
+    ]
