@@ -131,19 +131,25 @@ RULES_FIRST = {
     "placement": ["tests/onnxruntime/test_placements.py"],
     "whole_model": ["tests/onnxruntime/test_model_findings.py"],
     "onnx": [
-        "tests/rules/test_nodes.py tests/rules/test_pairs.py",
+        "tests/rules/test_nodes.py tests/rules/test_pairs.py tests/rules/test_facts.py",
         "tests/formats/test_nodes.py",
         "tests/formats/test_onnx.py",
-        "tests/test_open_sizes.py tests/rules/test_facts.py",
+        "tests/test_open_sizes.py",
     ],
     "openvino": [
-        "tests/rules/test_nodes.py tests/rules/test_pairs.py",
+        "tests/rules/test_nodes.py tests/rules/test_pairs.py tests/rules/test_facts.py",
         "tests/formats/test_nodes.py",
         "tests/formats/test_openvino.py",
-        "tests/test_open_sizes.py tests/rules/test_facts.py",
+        "tests/test_open_sizes.py",
     ],
-    "_concat": ["tests/rules/test_nodes.py tests/rules/test_pairs.py", "tests/formats/test_openvino_concat.py"],
-    "_facts": ["tests/rules/test_nodes.py tests/rules/test_pairs.py", "tests/formats/test_nodes.py"],
+    "_concat": [
+        "tests/rules/test_nodes.py tests/rules/test_pairs.py tests/rules/test_facts.py",
+        "tests/formats/test_openvino_concat.py",
+    ],
+    "_facts": [
+        "tests/rules/test_nodes.py tests/rules/test_pairs.py tests/rules/test_facts.py",
+        "tests/formats/test_nodes.py",
+    ],
 }
 """A module of dmlsplit/rules, or its folder -> the tests of its rules. All others follow."""
 RULES_THEN = [
