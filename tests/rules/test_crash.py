@@ -28,6 +28,7 @@ CASES = {
     "join/crash": {
         "no output": case(with_whole(glue(), None), glue(), **NEWEST),
         "no inputs": case(dml.JoinOperatorDesc(None, buf(), 1, input_count=2), glue(), **NEWEST),
+        "no inputs of a count of 1": case(dml.JoinOperatorDesc(None, buf(), 1, input_count=1), glue(), **NEWEST),
         "no description of an input": case(with_part(glue(), 0, NO_DESC), glue(), **NEWEST),
         "no sizes of an input": case(with_part(glue(), 0, NO_SIZES), glue(), **NEWEST),
         "no sizes of the output": case(with_whole(glue(), NO_SIZES), glue(), **NEWEST),
@@ -51,6 +52,7 @@ REFUSED_FIRST = {
     "a join's sizes differ": with_whole(JOINED, buf((2, 3, 4, 6))),
     "a join's sum differs": with_whole(JOINED, buf((2, 4, 4, 5))),
     "a join has no inputs": replace(glue(), input_count=0, output_tensor=SHORT),
+    "a join has no inputs and no output": replace(glue(), input_count=0, output_tensor=None),
     "a split's axis is beyond": replace(CUT, axis=8),
     "a split has no outputs": replace(cut(), output_count=0, input_tensor=SHORT),
 }
