@@ -47,3 +47,16 @@ def test_an_axis_counts_from_0_where_the_rank_is_unknown():
         len(ONNX_SPLIT.input_shape) - 1,
         None,
     ]
+
+
+def test_num_outputs_counts_the_parts_from_version_18_on():
+    split = RULES["onnx/last-chunk-negative"].good
+    assert [replace(split, outputs=3, version=version).count for version in (13, 18)] == [3, 4]
+    for version, lengths in ((13, 3), (18, 4)):
+        assert len(replace(split, outputs=3, version=version, input_shape=("N", "M")).parts) == lengths
+
+
+def test_of_a_concat_without_a_version_nothing_else_is_judged():
+    concat = RULES["onnx/concat-types-differ"].bad
+    assert node_ids(concat) == {"onnx/concat-types-differ"}
+    assert node_ids(replace(concat, version=0)) == {"onnx/concat-opset-missing"}

@@ -10,7 +10,21 @@ import pytest
 
 import dmlsplit as dml
 from dmlsplit.rules import operator
-from tests.rules.judging import UINT_MAX, T, buf, case, check, cut, each, glue, ids, rules_in, with_count, with_part
+from tests.rules.judging import (
+    UINT_MAX,
+    T,
+    buf,
+    case,
+    check,
+    cut,
+    each,
+    glue,
+    ids,
+    rules_in,
+    with_count,
+    with_part,
+    with_whole,
+)
 
 SCOPES = {"split": cut, "join": glue}
 NAMES = {"split": ("output", "outputs"), "join": ("input", "inputs")}
@@ -109,3 +123,8 @@ def test_a_join_that_page_and_builds_judge_differently_gets_a_note_by_level(leve
     assert not report.ok
     assert {f.severity for f in report.diagnostics if f.rule.startswith("join/")} == {dml.Severity.NOTE}
     assert dml.validate(glue(), feature_level=level).diagnostics == ()
+
+
+def test_no_axis_is_in_the_range_of_no_dimensions():
+    scalar = with_whole(cut(), buf(()))
+    assert ids(dml.validate(scalar)) == {"tensor/dimension-count-out-of-range", "split/axis-out-of-range"}
