@@ -26,6 +26,12 @@ def growth(work):
     return four - 3 * two + 2 * one
 
 
+@pytest.fixture(autouse=True)
+def few_rounds(monkeypatch):
+    """The rounds of inference, which have a bound, are as many for each of these sizes."""
+    monkeypatch.setattr("dmlsplit.onnxruntime.scopes._ROUNDS", SIZE)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_to_judge_is_linear(family, tmp_path):
     def work(count):

@@ -136,6 +136,21 @@ def test_what_follows_a_conv_on_the_cpu(behind, version, copies):
     assert found.copies == copies
 
 
+def test_as_many_layers_as_a_transformer_has():
+    """Each reads the sizes of the one before, which a further round of inference finds."""
+    layers = "".join(
+        f"s{i} = Shape(r{i}) l{i} = Gather(s{i}, z) u{i} = Unsqueeze(l{i}, o) "
+        f"c{i} = Concat<axis=0>(u{i}, d) q{i} = Reshape(r{i}, c{i}) r{i + 1} = Relu(q{i}) "
+        for i in range(24)
+    )
+    found = placed(
+        f"(float[4,6] x) => (float[?,?] y) <int64 z = {{0}}, int64[1] o = {{0}}, int64[1] d = {{6}}> {{"
+        f"r0 = Neg(x) {layers} y = Abs(r24) }}"
+    )
+    assert set(where(found).values()) == {"DML", "folded"}
+    assert [size.text for size in found.graphs] == [str(1 + 2 * 24 + 1)]
+
+
 def test_an_input_that_both_read_is_copied():
     found = placed("(float[4,4] x) => (float[4,4] y, float[4,4] z) { y = Relu(x) z = Round(x) }", opset=22)
     assert found.copies == (0, 1)
