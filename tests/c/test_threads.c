@@ -11,6 +11,7 @@
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
 #else
+#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
@@ -260,6 +261,18 @@ static bool children_start_threads(void)
     return known == 1;
 }
 
+/* The threads of this process; 0: not known. */
+static int count_threads(void)
+{
+    int count = 0;
+    DIR *const tasks = opendir("/proc/self/task");
+    for (const struct dirent *entry; tasks != NULL && (entry = readdir(tasks)) != NULL;)
+        count += entry->d_name[0] != '.';
+    if (tasks != NULL)
+        (void)closedir(tasks);
+    return count;
+}
+
 static _Atomic int stopping;
 
 static void *run_until_stopped(void *plan)
@@ -282,6 +295,7 @@ static void call_forked(void)
     paint(&one, true, 0);
     paint(&several, true, 0);
     CHECK(run(plan, true, &several, 3) == DMLSPLIT_OK);
+    CHECK(count_threads() == 0 || count_threads() >= 3);       /* the caller's and those that it was given */
     paint(&several, true, 0);
     for (int i = 0; i < CALLERS; i++)
         CHECK(pthread_create(&callers[i], NULL, run_until_stopped, plan) == 0);
