@@ -30,6 +30,8 @@ _CONSEQUENCES: Final = frozenset(
     }
 )
 """Rules that say of a node what another one, or too little knowledge, does to it."""
+_SAID_MORE_EXACTLY: Final = {rule: {fault.rule for fault in faults} for rule, faults in FAULTS.items()}
+"""What is said of a node where its graph is not known as a whole -> what is said of that graph once it is."""
 _ORDER: Final = tuple(Severity)
 _WORDS: Final = re.compile(r"\w+|[^\w\s]")
 
@@ -61,6 +63,10 @@ class Finding:
     def identity(self) -> tuple[str, str]:
         """Equal for findings of one class."""
         return self.rule, self.kind
+
+    def is_like(self, identity: tuple[str, str]) -> bool:
+        """True for a finding of this class, and for one that names the graph's fault that the class speaks of."""
+        return self.identity == identity or self.rule in _SAID_MORE_EXACTLY.get(identity[0], ())
 
 
 def findings_of(model: onnx.ModelProto, question: Question) -> list[Finding]:

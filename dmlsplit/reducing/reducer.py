@@ -42,7 +42,7 @@ class SameClass:
     identity: tuple[str, str]
 
     def __call__(self, model: onnx.ModelProto, shapes: Mapping[str, Shape], /) -> bool:
-        return any(each.identity == self.identity for each in self.findings(model, shapes))
+        return any(each.is_like(self.identity) for each in self.findings(model, shapes))
 
     def findings(self, model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> Sequence[Finding]:
         """The findings about a model; none where it cannot be judged."""

@@ -21,6 +21,7 @@ from dmlsplit.reducing.findings import Finding, Question, findings_of
 from dmlsplit.reducing.reducer import Check, Reducer, SameClass
 from dmlsplit.reducing.weights import Original, Seed, Source, filled, opened, seeds_for, tensors_of
 from dmlsplit.rules import RULES
+from dmlsplit.rules.onnxruntime import INFERENCE_FAILS
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.runtime_versions import Runtime
@@ -118,9 +119,7 @@ def reduced(
         seeds = _seeds(reducer, original, seed, asked)
         made = filled(reducer.model, original, seeds)
         left = _findings(made, small, {}, needed=False)
-        class_ = _chosen(
-            [each for each in left if chosen is None or each.identity == chosen.identity], None, needed=False
-        )
+        class_ = None if chosen is None else _class_of(left, chosen, by_rule=rule is not None)
         if class_ is None or asked is not None:
             class_ = _chosen(left, rule, needed=False)
         unclear = asked.unclear if isinstance(asked, CommandCheck) else 0
@@ -187,6 +186,15 @@ def _chosen(found: Sequence[Finding], rule: str | None, *, needed: bool) -> Find
         what = "nothing is known to be wrong with it" if rule is None else f"it has no finding of {rule}"
         raise NothingWrongError(f"{what}{notes}")
     return wanted
+
+
+def _class_of(left: Sequence[Finding], chosen: Finding, *, by_rule: bool) -> Finding | None:
+    """What the chosen finding has become in the reduced model. In place of a failed inference, where it was not chosen
+    `by_rule`: the first error of its node, which says what the shapes that are known now break."""
+    alike = next((each for each in left if each.is_like(chosen.identity)), None)
+    if alike is None or by_rule or alike.rule != INFERENCE_FAILS.id:
+        return alike
+    return next(each for each in left if (each.node, each.severity) == (alike.node, alike.severity))
 
 
 def _identity(chosen: Finding | None) -> tuple[str, str]:

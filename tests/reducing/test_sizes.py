@@ -7,6 +7,8 @@ import onnx
 import pytest
 
 import dmlsplit as dml
+from dmlsplit.reducing.findings import Finding
+from dmlsplit.reducing.reduction import _class_of
 from dmlsplit.system.errors import InputError
 from tests.models import text
 
@@ -37,6 +39,22 @@ def test_a_size_of_the_first_run():
     found = dml.onnx.reduce(text(EMPTY), "1.24.4", run_dims={"n": 0})
     assert (found.rule, found.nodes <= 2) == ("graph/empty-output", True)
     onnx.checker.check_model(found.model, full_check=True)
+
+
+def test_the_class_is_what_the_sizes_break_that_are_known_in_the_end():
+    """Where the whole model's are not, only ONNX Runtime's refusal is; a rule that was chosen stays."""
+    error = dml.Severity.ERROR
+    chosen = Finding("onnxruntime/inference-fails", error, "a", "")
+    left = [Finding("onnx/axis-negative", error, "b", ""), Finding("onnx/split-sum", error, "a", ""), chosen]
+    assert _class_of(left, chosen, by_rule=False).rule == "onnx/split-sum"
+    assert _class_of(left, chosen, by_rule=True) is chosen
+    assert _class_of(left[:2], chosen, by_rule=False) is None
+
+
+def test_a_fault_of_a_graph_is_what_a_node_of_it_was_refused_for():
+    refused = Finding("graph/memory-too-small", dml.Severity.ERROR, "", "")
+    assert refused.is_like(("onnxruntime/graph-refused", ""))
+    assert not refused.is_like(("onnxruntime/empty-part", ""))
 
 
 def test_inputs_that_are_too_large_are_not_written():
