@@ -30,12 +30,12 @@ from dmlsplit.onnxruntime.operator_traits import row_of
 _FIRST_WITH_DEFAULTS = 4
 """The first IR version in which an initializer that is an input too is only its default."""
 
-_ROUNDS: Final = 26
-"""The most rounds of inference: each round uses the shapes that the one before computed, and each layer of a
-transformer takes one."""
+_INFERRED: Final = 260_000
+"""The most nodes that all rounds of inference look at together: each round uses the shapes that the one before
+computed, and each layer of a transformer takes one."""
 _ROUNDS_OF_LARGE: Final = 8
 _LARGE: Final = 10_000
-"""The nodes above which a model has fewer rounds."""
+"""The nodes above which a model has only so many rounds."""
 _SHAPED_AS: Final = {
     **dict.fromkeys(("QuickGelu", "Gelu", "FastGelu", "BiasGelu", "SkipLayerNormalization"), "Identity"),
     "FusedConv": "Conv",
@@ -131,8 +131,8 @@ class SessionModel:
         # asking about it are one inference.
         measures = any(row_of(node.op_type).on_cpu for node in all_nodes(model.graph.node))
         propagated = partly or (folds and not measures)
-        is_large = sum(1 for _ in all_nodes(wanted.graph.node)) > _LARGE
-        for _ in range(_ROUNDS_OF_LARGE if is_large else _ROUNDS):
+        nodes = sum(1 for _ in all_nodes(wanted.graph.node))
+        for _ in range(_ROUNDS_OF_LARGE if nodes > _LARGE else _INFERRED // (nodes + 1)):
             graph = model.graph
             # without inference, declarations still count
             with suppress(InferenceError):

@@ -29,7 +29,7 @@ def growth(work):
 @pytest.fixture(autouse=True)
 def few_rounds(monkeypatch):
     """The rounds of inference, which have a bound, are as many for each of these sizes."""
-    monkeypatch.setattr("dmlsplit.onnxruntime.scopes._ROUNDS", SIZE)
+    monkeypatch.setattr("dmlsplit.onnxruntime.scopes._LARGE", 0)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -141,14 +141,14 @@ def test_as_many_layers_as_a_transformer_has():
     layers = "".join(
         f"s{i} = Shape(r{i}) l{i} = Gather(s{i}, z) u{i} = Unsqueeze(l{i}, o) "
         f"c{i} = Concat<axis=0>(u{i}, d) q{i} = Reshape(r{i}, c{i}) r{i + 1} = Relu(q{i}) "
-        for i in range(24)
+        for i in range(48)
     )
     found = placed(
         f"(float[4,6] x) => (float[?,?] y) <int64 z = {{0}}, int64[1] o = {{0}}, int64[1] d = {{6}}> {{"
-        f"r0 = Neg(x) {layers} y = Abs(r24) }}"
+        f"r0 = Neg(x) {layers} y = Abs(r48) }}"
     )
     assert set(where(found).values()) == {"DML", "folded"}
-    assert [size.text for size in found.graphs] == [str(1 + 2 * 24 + 1)]
+    assert [size.text for size in found.graphs] == [str(1 + 2 * 48 + 1)]
 
 
 def test_an_input_that_both_read_is_copied():
