@@ -155,7 +155,7 @@ _READ_BY_PYTHON = tuple(
     for path in {str(ROOT), sys.prefix, sys.base_prefix, *sysconfig.get_paths().values(), *sys.path}
     if path
 )
-_WORKERS = ("_worker.py", "_converter.py")
+_WORKERS = ("_worker.py", "_converter.py", "_evaluator.py")
 _STARTED = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "socket.connect", "socket.bind")
 _CHANGED = ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod")
 _watching: tuple[str, str | None, set[str]] | None = None
