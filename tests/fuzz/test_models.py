@@ -73,7 +73,7 @@ def failures(found):
     [pytest.param(*FAULTS[name], id=name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in FAULTS],
 )
 def test_a_planted_fault_is_found(tmp_path, plant, said):
-    limit, count = (2, 8) if "sleep" in plant else (20, 30)
+    limit, count = (2, 22) if "sleep" in plant else (20, 30)
     given = ("--kind=xml", "--seed=100", f"--models={count}", "--jobs=1", f"--seconds={limit}")
     found = fuzz(tmp_path, *given, plant=plant)
     assert found.returncode == 1, found.stdout + found.stderr

@@ -204,7 +204,7 @@ def test_the_layer(tmp_path, windows):
     made = tmp_path / ("DirectML.dll" if windows else "libdirectml.so")
     assert layer.MARK in made.read_bytes()
     if windows:
-        assert layer.exports(made.read_bytes()) == layer.EXPORTED
+        assert layer.exports(made.read_bytes(), made.name) == layer.EXPORTED
     else:
         assert set(run("nm", "-D", "--defined-only", "--format=just-symbols", made).split()) == layer.EXPORTED
         assert layer.KINDS["linux"].real in run("readelf", "-d", made)
