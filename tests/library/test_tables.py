@@ -49,6 +49,7 @@ def test_what_is_accepted_is_never_refused(build):
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["tensorflow-directml-1.15.3.dev200619", "torch-directml-0.2.5.dev240914", "1.15.4"])
 def test_many_questions(name):
     outcomes = check(find_build(name), MANY, RIGHT)

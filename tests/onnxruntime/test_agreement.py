@@ -63,7 +63,14 @@ def test_flags_follow_from_the_graph_that_is_built_and_recorded(step):
     assert found["graph"] >= 0.95 * found["node"]
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "count",
+    [
+        200,
+        pytest.param(2_000, marks=pytest.mark.slow),
+        pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.thorough]),
+    ],
+)
 def test_flags_follow_from_the_graphs_of_fresh_models(count):
     """Repeated with DMLSPLIT_ONNXRUNTIME_SEED."""
     found = 0
