@@ -43,15 +43,9 @@ static inline void dms_skip_rows(dms_channels *channels, uint64_t rows)
         channels->parts[i] += rows * channels->widths[i];
 }
 
-/* ---- Planes: one part between pixels and planes, a matrix with 2 to 16 rows or columns without gaps between them ---- */
+/* ---- Planes: one part between pixels and planes (dms_pixels) ---- */
 
-typedef struct dms_pixels {
-    unsigned count;                     /* planes; 0: there are none */
-    bool split;                         /* pixels to planes */
-} dms_pixels;
-
-dms_pixels dms_find_pixels(const dms_nest *nest);
-extern const char dms_no_pixels[];      /* why a nest is refused that has none */
+extern const char dms_no_pixels[];      /* why a nest without pixels cannot be copied so */
 
 /* Copies a nest that has pixels by a kernel of channels. */
-void dms_copy_planes(const dms_nest *nest, const dms_pixels *p, char *target, const char *source, dms_stretch_copier *copy, const void *tables);
+void dms_copy_planes(const dms_nest *nest, char *target, const char *source, dms_stretch_copier *copy, const void *tables);

@@ -27,7 +27,7 @@ static bool are_staged(const dmlsplit_plan *plan)
     uint64_t widest = 0;
     for (uint64_t i = 1; i < plan->space.operand_count; i++)
         widest = plan->space.operands[i].length > widest ? plan->space.operands[i].length : widest;
-    return dms_is_streamed(&plan->copies) && widest * plan->space.element_size <= DMS_SMALL_STREAMED && dms_are_packed(plan);
+    return dms_is_streamed(&plan->stores[DMS_MOVE]) && widest * plan->space.element_size <= DMS_SMALL_STREAMED && dms_are_packed(plan);
 }
 
 dms_slow dms_slow_small_rows(const dmlsplit_plan *plan)
@@ -73,7 +73,7 @@ dms_slow dms_slow_shuffle(const dmlsplit_plan *plan, size_t unit)
         return slow(DMS_AFTER_PARTS, "there are too few rows for the tables to pay");
     if (!dms_shuffle_takes(plan, unit, wide ? DMS_SHUFFLE_FEW_STEPS : DMS_SHUFFLE_MOST_STEPS))
         return slow(DMS_AFTER_PARTS, "too many vectors have to be looked at for one");
-    if (wide && dms_is_streamed(&plan->copies) &&
+    if (wide && dms_is_streamed(&plan->stores[DMS_MOVE]) &&
         (plan->direction == DMLSPLIT_JOIN || row > DMS_SHUFFLE_WIDE * parts || rows > unit / 4 || rows * row > DMS_SHUFFLE_STREAMED_BLOCK))
         return slow(DMS_AFTER_PARTS, "wide pieces had to be staged, and are not the parts of a split, of 8 bytes on average and a multiple of 4");
     if (plan->space.operands[0].length >= DMS_SHUFFLE_COLUMNS && row >= DMS_SHUFFLE_COLUMN_ROW)
@@ -125,15 +125,15 @@ dms_slow dms_slow_transpose(const dms_nest *nest)
 dms_slow dms_slow_planes_avx512vbmi(const dms_nest *nest)
 {
 #ifdef DMS_TESTING
-    enum { LEAST = 1 };                 /* tests have less to copy */
+    enum { LEAST_ELEMENTS = 1 };        /* tests have less to copy */
 #else
-    enum { LEAST = DMS_PLANES_LEAST };
+    enum { LEAST_ELEMENTS = DMS_PLANES_LEAST };
 #endif
-    const dms_pixels p = dms_find_pixels(nest);
+    const dms_pixels p = nest->pixels;
     uint64_t elements = 1;
     for (uint32_t d = 0; d < nest->rank; d++)
         elements *= nest->loops[d].size;
-    if (elements < LEAST)
+    if (elements < LEAST_ELEMENTS)
         return slow(DMS_AFTER_SCALAR, "fewer than 8192 elements: to fill the tables takes longer than moves");
     if (p.count > DMS_MOST_WIDE_PARTS && nest->run >= 4 && (p.count % 2 != 0 || p.count == DMS_MOST_CHANNELS || (nest->run == 4 && p.split)))
         return slow(DMS_AFTER_SCALAR, "pixels of more than 10 elements of 4 bytes or more");

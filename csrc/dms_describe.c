@@ -16,6 +16,8 @@ static void describe_stores(dms_text *text, const char *what, const dms_stores *
         dms_text_add(text, "%s beyond the second-level cache: kernels that can ask for lines before they write them do\n", what);
 }
 
+static const char *const kinds[DMS_KINDS] = {"copies", "matrices that are transposed", "runs that are repeated"};
+
 static void describe_space(dms_text *text, const dmlsplit_plan *plan)
 {
     const dms_space *space = &plan->space;
@@ -24,9 +26,8 @@ static void describe_space(dms_text *text, const dmlsplit_plan *plan)
     for (uint32_t d = 0; d < space->axis; d++)
         dms_text_add(text, ", %" PRIu64 " every %" PRId64, space->sizes[d], strides[d]);
     dms_text_add(text, "; axis: %" PRIu64 " every %" PRId64 "\n", space->operands[0].length, strides[space->axis]);
-    describe_stores(text, "copies", &plan->copies);
-    describe_stores(text, "matrices that are turned", &plan->turns);
-    describe_stores(text, "runs that are repeated", &plan->fills);
+    for (int kind = 0; kind < DMS_KINDS; kind++)
+        describe_stores(text, kinds[kind], &plan->stores[kind]);
 }
 
 static void describe_shape(dms_text *text, const dmlsplit_plan *plan, const dms_shape *shape)

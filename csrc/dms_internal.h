@@ -175,16 +175,24 @@ typedef struct dms_stores {
 /* What a nest does to its elements, which decides how it stores and where it is cut. */
 typedef enum dms_kind {
     DMS_MOVE,
+    DMS_TRANSPOSE,                      /* of matrices: one loop is contiguous in the target, another in the source */
     DMS_FILL,                           /* repeats a run over contiguous memory */
-    DMS_TRANSPOSE                       /* of matrices: one loop is contiguous in the target, another in the source */
+    DMS_KINDS
 } dms_kind;
 
 #define DMS_NO_MATRIX UINT32_MAX
+
+/* A matrix of 2 to 16 rows or columns without gaps between them: pixels of so many elements on one side, planes on the other. */
+typedef struct dms_pixels {
+    unsigned count;                     /* planes; 0: there are none */
+    bool split;                         /* pixels to planes */
+} dms_pixels;
 
 /* The copy of one part: runs of contiguous bytes, repeated by loops. Sizes are at least 2. */
 typedef struct dms_nest {
     dms_kind kind;                      /* of these loops: dms_classify */
     uint32_t columns;                   /* the loop that is contiguous in the source, of a matrix whose rows are the last loop; or DMS_NO_MATRIX */
+    dms_pixels pixels;                  /* of that matrix */
     uint32_t rank;
     size_t run;                         /* bytes */
     int64_t part_offset;                /* bytes from the part's base pointer to the first run */
@@ -193,7 +201,7 @@ typedef struct dms_nest {
     dms_loop *loops;                    /* [rank], outermost first, in descending order of the target's strides */
 } dms_nest;
 
-/* Sets kind and columns from the other members. */
+/* Sets kind, columns and pixels from the other members. */
 void dms_classify(dms_nest *nest);
 
 typedef struct dms_kernel dms_kernel;
@@ -226,9 +234,7 @@ struct dmlsplit_plan {
     uint64_t bytes;                     /* copied by one run; 0: the plan is empty and everything below is 0 or NULL */
     int64_t begin, end;                 /* bytes of the whole touched, from its base pointer */
     uint64_t rows;                      /* product of the space's sizes before the axis */
-    dms_stores copies;                  /* how to store */
-    dms_stores turns;                   /* the same for matrices that are turned */
-    dms_stores fills;                   /* and for runs that are repeated */
+    dms_stores stores[DMS_KINDS];       /* how nests of each kind store; group kernels store as moves, or as transposes of columns */
     dms_space space;                    /* operand 0 is the whole, operand 1 + i is shape i */
     uint64_t shape_count;
     dms_shape *shapes;

@@ -1,4 +1,5 @@
 /* dms_kind.c - what a nest of loops does: moves runs, repeats one, or transposes matrices */
+#include "dms_channels.h"
 #include "dms_checked.h"
 #include "dms_transpose.h"
 
@@ -21,6 +22,20 @@ static uint32_t find_columns(const dms_nest *nest)
     return columns;
 }
 
+/* The pixels of a matrix, whose columns are found. */
+static dms_pixels find_pixels(const dms_nest *nest)
+{
+    dms_pixels p = {0, false};
+    if (nest->columns == DMS_NO_MATRIX)
+        return p;
+    const dms_loop *const rows = &nest->loops[nest->rank - 1], *const columns = &nest->loops[nest->columns];
+    const bool to_pixels = rows->size <= DMS_MOST_CHANNELS && columns->target_stride == (int64_t)(rows->size * nest->run);
+    p.split = columns->size <= DMS_MOST_CHANNELS && rows->source_stride == (int64_t)(columns->size * nest->run);
+    if (columns->source_stride > 0 && (p.split || to_pixels))
+        p.count = (unsigned)(p.split ? columns->size : rows->size);
+    return p;
+}
+
 bool dms_is_narrow(const dms_nest *nest)
 {
     const size_t least = dms_smaller(DMS_LINE / nest->run, DMS_NARROW_SIDE);
@@ -40,5 +55,6 @@ static bool is_fill(const dms_nest *nest)
 void dms_classify(dms_nest *nest)
 {
     nest->columns = find_columns(nest);
+    nest->pixels = find_pixels(nest);
     nest->kind = is_fill(nest) ? DMS_FILL : nest->columns != DMS_NO_MATRIX ? DMS_TRANSPOSE : DMS_MOVE;
 }

@@ -4,7 +4,7 @@
  * A machine that others use answers differently from moment to moment, so an answer counts if it is the same, by a tenth, in all of a few rounds, or in
  * nearly all of many; else what is known of such CPUs holds.
  */
-#include "dms_internal.h"
+#include "dms_kernel.h"
 #include "dms_memory.h"
 
 #include <stdlib.h>
@@ -23,11 +23,11 @@ typedef struct memory {
     char *target, *source;
 } memory;
 
-/* The widest kernel of a family; NULL: there is none. */
-static const dms_kernel *widest_kernel(const char *prefix)
+/* The first kernel of the table, which has the widest vectors, of those with this ability; NULL: there is none. */
+static const dms_kernel *widest_kernel(const char *(*can)(const dms_nest *nest))
 {
     for (uint32_t i = 0; i < DMS_KERNEL_COUNT; i++)
-        if (dmlsplit_kernel_available(i) && strncmp(dms_kernel_table[i].name, prefix, strlen(prefix)) == 0)
+        if (dmlsplit_kernel_available(i) && dms_kernel_table[i].can_nest == can)
             return &dms_kernel_table[i];
     return NULL;
 }
@@ -103,15 +103,14 @@ static void ask_from(question q, dms_regime regime, uint64_t *from, dmlsplit_mem
 
 static void ask(dmlsplit_profile *profile, const memory *m, const patience *p)
 {
-    const dms_kernel *const runs = widest_kernel("runs_"), *const transposes = widest_kernel("transpose_");
-    const dms_stores plain = dms_stores_for(profile, DMS_PLAIN, 0);
+    const dms_kernel *const runs = widest_kernel(dms_can_runs), *const transposes = widest_kernel(dms_can_transpose);
     dms_loop matrix[2] = {{SIDE, SIDE * 4, 4}, {SIDE, 4, SIDE * 4}}, bytes[2] = {{SIDE, SIDE, 1}, {SIDE, 1, SIDE}};
     dms_loop pieces[1] = {{COPIED / DMS_MEASURED_PIECE, DMS_MEASURED_PIECE, DMS_MEASURED_PIECE}};
-    const question copied = {runs, {DMS_MOVE, DMS_NO_MATRIX, 0, COPIED, 0, 0, plain, NULL}, COPIED};
-    const question streamed = {runs, {DMS_MOVE, DMS_NO_MATRIX, 0, STREAMED, 0, 0, plain, NULL}, STREAMED};
-    const question in_pieces = {runs, {DMS_MOVE, DMS_NO_MATRIX, 1, DMS_MEASURED_PIECE, 0, 0, plain, pieces}, COPIED};
-    const question transposed = {transposes, {DMS_TRANSPOSE, 0, 2, 4, 0, 0, plain, matrix}, SIDE * SIDE * 4};
-    const question turned_bytes = {transposes, {DMS_TRANSPOSE, 0, 2, 1, 0, 0, plain, bytes}, SIDE * SIDE};
+    const question copied = {runs, {.columns = DMS_NO_MATRIX, .run = COPIED}, COPIED};
+    const question streamed = {runs, {.columns = DMS_NO_MATRIX, .run = STREAMED}, STREAMED};
+    const question in_pieces = {runs, {.columns = DMS_NO_MATRIX, .rank = 1, .run = DMS_MEASURED_PIECE, .loops = pieces}, COPIED};
+    const question transposed = {transposes, {.kind = DMS_TRANSPOSE, .rank = 2, .run = 4, .loops = matrix}, SIDE * SIDE * 4};
+    const question turned_bytes = {transposes, {.kind = DMS_TRANSPOSE, .rank = 2, .run = 1, .loops = bytes}, SIDE * SIDE};
     const uint64_t usual = profile->stream_copies, sooner = 2 * COPIED < profile->stream_turns ? 2 * COPIED : profile->stream_turns;
     ASK(streamed, DMS_STREAMED, fetch, DMLSPLIT_FETCH, DMLSPLIT_FETCH_LINES, DMLSPLIT_FETCH_PAGES);
     if (profile->fetch == DMLSPLIT_FETCH_LINES)

@@ -163,9 +163,9 @@ static void choose_stores(dmlsplit_plan *plan)
     const uint64_t read = bytes_read(plan), traffic = plan->bytes + read, filled = plan->bytes / 3 * 2 + read;
     dmlsplit_profile p;
     dms_profile_for(traffic, &p);
-    plan->copies = choose_regime(&p, traffic, p.stream_copies, p.claim, 0, DMS_CLAIMED_AHEAD);
-    plan->turns = choose_regime(&p, traffic, p.stream_turns, p.claim, plan->space.element_size == 1 ? DMS_TURNED_BYTES_CLAIM : 0, DMS_CLAIMED_AHEAD);
-    plan->fills = choose_regime(&p, filled, p.claim < UINT64_MAX ? p.stream_turns : p.stream_copies, p.claim / 3 * 2, DMS_FILLS_CLAIM, DMS_FILLED_AHEAD);
+    plan->stores[DMS_MOVE] = choose_regime(&p, traffic, p.stream_copies, p.claim, 0, DMS_CLAIMED_AHEAD);
+    plan->stores[DMS_TRANSPOSE] = choose_regime(&p, traffic, p.stream_turns, p.claim, plan->space.element_size == 1 ? DMS_TURNED_BYTES_CLAIM : 0, DMS_CLAIMED_AHEAD);
+    plan->stores[DMS_FILL] = choose_regime(&p, filled, p.claim < UINT64_MAX ? p.stream_turns : p.stream_copies, p.claim / 3 * 2, DMS_FILLS_CLAIM, DMS_FILLED_AHEAD);
 }
 
 static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *loops, bool confirms)
@@ -205,7 +205,7 @@ static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *lo
     if (confirms)
         dms_require(dms_confirm_nest(plan, shape, &trace));
     dms_classify(&shape->nest);
-    shape->nest.stores = shape->nest.kind == DMS_FILL ? plan->fills : shape->nest.kind == DMS_TRANSPOSE ? plan->turns : plan->copies;
+    shape->nest.stores = plan->stores[shape->nest.kind];
 }
 
 /* What slices are found by. */

@@ -232,7 +232,10 @@ static void fence(void)
 static void finish_stores(const dmlsplit_plan *plan)
 {
     const uint32_t isa = dms_cpu_isa();
-    if ((isa & DMS_ISA_SSSE3) != 0 && (dms_is_streamed(&plan->copies) || dms_is_streamed(&plan->turns) || dms_is_streamed(&plan->fills)))
+    bool streamed = false;
+    for (int kind = 0; kind < DMS_KINDS; kind++)
+        streamed = streamed || dms_is_streamed(&plan->stores[kind]);
+    if (streamed && (isa & DMS_ISA_SSSE3) != 0)
         fence();
 #if DMS_MSVC && DMS_AVX2
     if ((isa & DMS_ISA_AVX2) != 0)

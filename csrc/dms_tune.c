@@ -8,26 +8,24 @@
 static const dms_regime regimes[] = {DMS_PLAIN, DMS_CLAIMED, DMS_STREAMED};
 enum { REGIMES = sizeof regimes / sizeof regimes[0] };
 
-/* The stores of a plan: what dms_choose_stores gave it, or one regime for all. */
+/* The stores of a plan: what its creation chose, or one regime for all. */
 typedef struct choice {
-    dms_stores copies, turns, fills;
+    dms_stores stores[DMS_KINDS];
 } choice;
 
 static choice choice_of(const dmlsplit_plan *plan)
 {
-    return (choice){plan->copies, plan->turns, plan->fills};
+    choice c;
+    memcpy(c.stores, plan->stores, sizeof c.stores);
+    return c;
 }
 
 /* Gives a plan these stores and chooses its kernels again. Without memory for tables the plan copies part after part. */
 static void apply(dmlsplit_plan *plan, const choice *c)
 {
-    plan->copies = c->copies;
-    plan->turns = c->turns;
-    plan->fills = c->fills;
-    for (uint64_t i = 0; i < plan->shape_count; i++) {
-        dms_nest *nest = &plan->shapes[i].nest;
-        nest->stores = nest->kind == DMS_FILL ? c->fills : nest->kind == DMS_TRANSPOSE ? c->turns : c->copies;
-    }
+    memcpy(plan->stores, c->stores, sizeof c->stores);
+    for (uint64_t i = 0; i < plan->shape_count; i++)
+        plan->shapes[i].nest.stores = c->stores[plan->shapes[i].nest.kind];
     free(plan->tables);
     plan->tables = NULL;
     memset(plan->refusals, 0, sizeof plan->refusals);
@@ -71,7 +69,7 @@ static void tune(dmlsplit_plan *plan, const dms_buffers *buffers)
     (void)dmlsplit_get_profile(&profile);
     for (size_t i = 0; i < REGIMES; i++) {
         const dms_stores stores = dms_stores_for(&profile, regimes[i], DMS_CLAIMED_AHEAD), fills = dms_stores_for(&profile, regimes[i], DMS_FILLED_AHEAD);
-        const choice other = {stores, stores, fills};
+        const choice other = {{[DMS_MOVE] = stores, [DMS_FILL] = fills, [DMS_TRANSPOSE] = stores}};
         if (is_better(plan, &best, &other, buffers, runs))
             best = other;
     }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "../dms_channels.h"
+#include "lines_template.h"
 
 typedef struct carried {
     char *line;                         /* the next one */
@@ -24,14 +25,6 @@ static DMS_TARGET carried carry_on(char *to, bool ragged)
     const __mmask64 filled = first_bytes(fill);
     const carried begin = {to - fill, _mm512_maskz_loadu_epi8(filled, to - fill), rotation_by(fill), filled};
     return begin;
-}
-
-/* The next line of a target, to which a vector is added. */
-static DMS_TARGET DMS_ALWAYS_INLINE vector carry(vector v, vector rotation, __mmask64 filled, vector *waiting)
-{
-    const vector rotated = ROTATE(v, rotation), line = _mm512_mask_blend_epi8(filled, rotated, *waiting);
-    *waiting = rotated;
-    return line;
 }
 
 /* block: rows that are whole vectors in every target. The first of them, before which lines are not ours, and those that are no block, are copied as

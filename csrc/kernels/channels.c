@@ -85,7 +85,7 @@ void dms_run_small_rows(const dmlsplit_plan *plan, const dms_buffers *buffers, u
             channels.parts[c] = part.base;
             channels.steps[c] = part.step;
         }
-        plan->group->copy_stretch(&channels, plan->tables, plan->direction == DMLSPLIT_SPLIT, &plan->copies);
+        plan->group->copy_stretch(&channels, plan->tables, plan->direction == DMLSPLIT_SPLIT, &plan->stores[DMS_MOVE]);
     }
 }
 
@@ -114,22 +114,10 @@ void dms_copy_channels(const dms_channels *c, const void *tables, bool split, co
 
 const char dms_no_pixels[] = "it does not turn pixels of 2 to 16 elements to planes or back";
 
-dms_pixels dms_find_pixels(const dms_nest *nest)
-{
-    dms_pixels p = {0, false};
-    if (nest->columns == DMS_NO_MATRIX)
-        return p;
-    const dms_matrix m = dms_find_matrix(nest);
-    const bool to_pixels = m.rows->size <= DMS_MOST_CHANNELS && m.columns->target_stride == (int64_t)(m.rows->size * nest->run);
-    p.split = m.columns->size <= DMS_MOST_CHANNELS && m.rows->source_stride == (int64_t)(m.columns->size * nest->run);
-    if (m.columns->source_stride > 0 && (p.split || to_pixels))
-        p.count = (unsigned)(p.split ? m.columns->size : m.rows->size);
-    return p;
-}
-
-void dms_copy_planes(const dms_nest *nest, const dms_pixels *p, char *target, const char *source, dms_stretch_copier *copy, const void *tables)
+void dms_copy_planes(const dms_nest *nest, char *target, const char *source, dms_stretch_copier *copy, const void *tables)
 {
     const dms_matrix m = dms_find_matrix(nest);
+    const dms_pixels *const p = &nest->pixels;
     const dms_loop *const planes = p->split ? m.columns : m.rows, *const pixels = p->split ? m.rows : m.columns;
     uint64_t index[DMLSPLIT_MAX_RANK];
     dms_channels c;

@@ -245,14 +245,12 @@ void *dms_prepare_channels_avx512vbmi(const dmlsplit_plan *plan)
 
 const char *dms_can_planes_avx512vbmi(const dms_nest *nest)
 {
-    const dms_pixels p = dms_find_pixels(nest);
-    return p.count > 0 ? can_gather(p.count, nest->run) : dms_no_pixels;
+    return nest->pixels.count > 0 ? can_gather(nest->pixels.count, nest->run) : dms_no_pixels;
 }
 
 DMS_TARGET void dms_run_planes_avx512vbmi(const dms_nest *nest, char *target, const char *source)
 {
-    const dms_pixels p = dms_find_pixels(nest);
     step_tables tables;
-    fill_tables(&tables, p.count, nest->run, p.split);
-    dms_copy_planes(nest, &p, target, source, dms_copy_channels_avx512vbmi, &tables);
+    fill_tables(&tables, nest->pixels.count, nest->run, nest->pixels.split);
+    dms_copy_planes(nest, target, source, dms_copy_channels_avx512vbmi, &tables);
 }

@@ -162,7 +162,7 @@ DMS_TARGET void DMS_NAME(dms_copy_channels)(const dms_channels *c, const void *t
 const char *DMS_NAME(dms_can_planes)(const dms_nest *nest)
 {
     enum { WIDEST = LANES == 1 ? 4 : 8 };
-    const dms_pixels p = dms_find_pixels(nest);
+    const dms_pixels p = nest->pixels;
     if (p.count == 0)
         return dms_no_pixels;
     return p.count > 4 || nest->run > WIDEST ? "pixels have more than 4 elements, or these more than 8 bytes, of 16-byte vectors 4" : NULL;
@@ -170,8 +170,7 @@ const char *DMS_NAME(dms_can_planes)(const dms_nest *nest)
 
 DMS_TARGET void DMS_NAME(dms_run_planes)(const dms_nest *nest, char *target, const char *source)
 {
-    const dms_pixels p = dms_find_pixels(nest);
     equal_tables tables;
-    fill_equal(&tables, p.count, nest->run, p.split);
-    dms_copy_planes(nest, &p, target, source, DMS_NAME(dms_copy_channels), &tables);
+    fill_equal(&tables, nest->pixels.count, nest->run, nest->pixels.split);
+    dms_copy_planes(nest, target, source, DMS_NAME(dms_copy_channels), &tables);
 }

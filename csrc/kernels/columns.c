@@ -35,10 +35,11 @@ static dms_side list_parts(const dms_stretch *s, const dms_stores *stores)
 
 void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, const dms_turner *turner)
 {
+    const dms_stores *const stores = &plan->stores[DMS_TRANSPOSE];
     const bool split = plan->direction == DMLSPLIT_SPLIT;
     dms_stretch s;
     while (dms_next_stretch(&s, plan, buffers, &first, last)) {
-        dms_side parts = list_parts(&s, &plan->turns), rows = dms_space_out(s.whole, s.step, s.rows);
-        dms_transpose(turner, (size_t)plan->space.element_size, split ? &rows : &parts, split ? &parts : &rows, &plan->turns, NULL, 0);
+        dms_side parts = list_parts(&s, stores), rows = dms_space_out(s.whole, s.step, s.rows);
+        dms_transpose(turner, (size_t)plan->space.element_size, split ? &rows : &parts, split ? &parts : &rows, stores, NULL, 0);
     }
 }

@@ -49,13 +49,21 @@ static inline DMS_TARGET void DMS_NAME(drain_lines)(dms_lines *w, size_t size)
 
 #if VECTOR == DMS_LINE
 
+/* The line that a vector completes: its first bytes are those that wait. The vector's end, rotated to the begin of a line, waits next. */
+static DMS_TARGET DMS_ALWAYS_INLINE vector carry(vector v, vector rotation, __mmask64 filled, vector *waiting)
+{
+    const vector rotated = ROTATE(v, rotation), line = _mm512_mask_blend_epi8(filled, rotated, *waiting);
+    *waiting = rotated;
+    return line;
+}
+
 /* Adds the first size bytes of a vector, which waits in memory with those before it until the line is full. */
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_vector)(dms_lines *w, vector bytes, size_t size)
 {
     const size_t end = w->fill + size;
-    const vector rotated = ROTATE(bytes, rotation_by(w->fill));
-    const vector line = _mm512_mask_blend_epi8(first_bytes(w->fill), rotated, load(w->bytes));
-    store(w->bytes, end < DMS_LINE ? line : rotated);
+    vector waiting = load(w->bytes);
+    const vector line = carry(bytes, rotation_by(w->fill), first_bytes(w->fill), &waiting);
+    store(w->bytes, end < DMS_LINE ? line : waiting);
     w->fill = (uint32_t)(end % DMS_LINE);
     if (end < DMS_LINE)
         return;

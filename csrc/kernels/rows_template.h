@@ -145,7 +145,7 @@ static bool is_streamable(const dmlsplit_plan *plan)
 {
     const dms_space *space = &plan->space;
     const bool split = plan->direction == DMLSPLIT_SPLIT;
-    if (!dms_is_streamed(&plan->copies))
+    if (!dms_is_streamed(&plan->stores[DMS_MOVE]))
         return false;
     for (uint64_t i = split ? 1 : 0; i < (split ? space->operand_count : 1); i++) {
         const uint64_t size = space->operands[i].length * space->element_size;
@@ -175,7 +175,7 @@ static DMS_TARGET void DMS_NAME(copy_rows)(const dmlsplit_plan *plan, const dms_
 {
     const uint64_t begin = *part;
     const bool streamed = is_streamable(plan);
-    dms_stores stores = plan->copies;
+    dms_stores stores = plan->stores[DMS_MOVE];
     if (!streamed && dms_is_streamed(&stores)) {
         stores.regime = DMS_PLAIN;
         stores.ahead = 0;

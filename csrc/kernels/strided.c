@@ -54,9 +54,10 @@ const char *dms_can_strided(const dms_nest *nest)
 /* Steps whose lines stay in the first-level cache. */
 static uint64_t block_of(const dms_loop *line)
 {
-    enum { BYTES = DMS_STRIDED_BLOCK, LEAST = DMS_STRIDED_BLOCK_LEAST, MOST = DMS_STRIDED_BLOCK_MOST };
     const uint64_t to = dms_abs_i64(line->target_stride), from = dms_abs_i64(line->source_stride), step = to > from ? to : from;
-    return step > BYTES / LEAST ? LEAST : step < BYTES / MOST ? MOST : BYTES / step;
+    if (step > DMS_STRIDED_BLOCK / DMS_STRIDED_BLOCK_LEAST)
+        return DMS_STRIDED_BLOCK_LEAST;
+    return step < DMS_STRIDED_BLOCK / DMS_STRIDED_BLOCK_MOST ? DMS_STRIDED_BLOCK_MOST : DMS_STRIDED_BLOCK / step;
 }
 
 void dms_run_strided(const dms_nest *nest, char *target, const char *source)

@@ -97,9 +97,9 @@ static void regimes(void)
                     dmlsplit_plan *plan = NULL;
                     CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
                     CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
-                    CHECK_EQUAL(plan->copies.regime, is_streamed ? DMS_STREAMED : is_claimed ? DMS_CLAIMED : DMS_PLAIN);
-                    CHECK_EQUAL(plan->copies.page, is_streamed && fetch == DMLSPLIT_FETCH_PAGES ? 4095u : 0u);
-                    CHECK_EQUAL(plan->turns.regime, DMS_STREAMED);
+                    CHECK_EQUAL(plan->stores[DMS_MOVE].regime, is_streamed ? DMS_STREAMED : is_claimed ? DMS_CLAIMED : DMS_PLAIN);
+                    CHECK_EQUAL(plan->stores[DMS_MOVE].page, is_streamed && fetch == DMLSPLIT_FETCH_PAGES ? 4095u : 0u);
+                    CHECK_EQUAL(plan->stores[DMS_TRANSPOSE].regime, DMS_STREAMED);
                     dmlsplit_plan_destroy(plan);
                 }
     CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
