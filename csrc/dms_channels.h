@@ -1,11 +1,11 @@
-/* dms_channels.h - rows that are small enough to be cut by shuffles inside registers (kernels/channels*.c) */
+/* dms_channels.h - rows that are small enough to be cut inside registers (kernels/channels*, shuffle*, qwords*) */
 #pragma once
 
 #include "dms_kernel.h"
 
 enum { DMS_MOST_CHANNELS = 16 };        /* parts */
 
-/* A stretch of rows that are equally far apart in each tensor. */
+/* A dms_stretch whose parts were looked up: pointers, widths and steps of each. */
 struct dms_channels {
     size_t count;                       /* parts, without the empty ones */
     size_t row;                         /* bytes of a row of the whole */
@@ -17,25 +17,25 @@ struct dms_channels {
     uint64_t rows;
 };
 
-/* Parts that are not empty. */
+/* Returns the number of parts that are not empty. */
 uint64_t dms_full_parts(const dmlsplit_plan *plan);
 
-/* Sets the members that are alike for all rows of a plan: count to places. */
+/* Sets the members that all rows of a plan share: count, row, widths and places. */
 void dms_lay_out_channels(const dmlsplit_plan *plan, dms_channels *channels);
 
-/* NULL, or why a plan's rows are not cut into contiguous pieces. */
+/* Returns NULL, or why the plan does not cut rows into contiguous pieces. */
 const char *dms_can_pieces(const dmlsplit_plan *plan);
 
-/* Whether rows follow each other without gaps, in the whole and in every part. */
+/* True if rows follow each other without gaps in the whole and in every part. */
 bool dms_are_packed(const dmlsplit_plan *plan);
 
-/* The common width of all parts, or 0. */
+/* Returns the width of each part in bytes if all are equal, else 0. */
 size_t dms_equal_width(const dmlsplit_plan *plan);
 
-/* Copies the rows from first on by moves: what shuffles leave over. */
+/* Copies the rows from `first` on by moves: those that shuffles leave over. */
 void dms_move_channels(const dms_channels *channels, bool split, uint64_t first);
 
-/* Moves the pointers of rows without gaps on by so many rows. */
+/* Advances the pointers by so many rows, which have no gaps. */
 static inline void dms_skip_rows(dms_channels *channels, uint64_t rows)
 {
     channels->whole += rows * channels->row;
@@ -45,7 +45,7 @@ static inline void dms_skip_rows(dms_channels *channels, uint64_t rows)
 
 /* ---- Planes: one part between pixels and planes (dms_pixels) ---- */
 
-extern const char dms_no_pixels[];      /* why a nest without pixels cannot be copied so */
+extern const char dms_no_pixels[];      /* why kernels of planes cannot copy a nest */
 
-/* Copies a nest that has pixels by a kernel of channels. */
+/* Copies a nest that has pixels as a stretch of channels, one for each index of the other loops. */
 void dms_copy_planes(const dms_nest *nest, char *target, const char *source, dms_stretch_copier *copy, const void *tables);

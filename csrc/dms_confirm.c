@@ -35,13 +35,13 @@ void dms_require(const char *wrong)
 
 /* ---- Rewritings ---- */
 
-/* stride * size == span, without overflow: both come from tensors whose ranges fit. */
+/* True if stride * size == span; never overflows. */
 static bool spans(int64_t stride, uint64_t size, int64_t span)
 {
     return size > 0 && size <= (uint64_t)INT64_MAX && span % (int64_t)size == 0 && span / (int64_t)size == stride;
 }
 
-static const char *reorder(dms_space *s, const dms_rewriting *r)
+static const char *replay_reorder(dms_space *s, const dms_rewriting *r)
 {
     const dms_space before = *s;
     uint64_t named = 0;                 /* a bit for each dimension */
@@ -68,7 +68,7 @@ static const char *reorder(dms_space *s, const dms_rewriting *r)
 }
 
 /* Index (o, i) becomes o * size + i. An operand with one index on the axis has o = 0. */
-static const char *merge(dms_space *s, uint32_t outer, uint32_t inner)
+static const char *replay_merge(dms_space *s, uint32_t outer, uint32_t inner)
 {
     if (outer >= s->rank || inner >= s->rank || outer == inner || inner == s->axis)
         return "two dimensions are merged that cannot be";
@@ -86,10 +86,10 @@ static const char *merge(dms_space *s, uint32_t outer, uint32_t inner)
 }
 
 /* Index i becomes size - 1 - i, in all operands. */
-static const char *turn(dms_space *s, uint32_t dimension)
+static const char *replay_reverse(dms_space *s, uint32_t dimension)
 {
     if (dimension >= s->rank || dimension == s->axis)
-        return "a dimension is turned that cannot be";
+        return "a dimension is reversed that cannot be";
     for (uint64_t i = 0; i < s->operand_count; i++) {
         int64_t *const stride = &s->operands[i].strides[dimension];
         s->operands[i].offset += *stride * (int64_t)(s->sizes[dimension] - 1);
@@ -106,7 +106,7 @@ static bool is_packed(const dms_space *s, uint32_t dimension)
     return packed;
 }
 
-static const char *absorb(dms_space *s, uint32_t dimension)
+static const char *replay_absorb(dms_space *s, uint32_t dimension)
 {
     if (dimension >= s->rank || dimension == s->axis || !is_packed(s, dimension))
         return "an element takes a dimension that is not contiguous";
@@ -115,7 +115,7 @@ static const char *absorb(dms_space *s, uint32_t dimension)
     return NULL;
 }
 
-static const char *widen(dms_space *s)
+static const char *replay_widen(dms_space *s)
 {
     if (s->axis >= s->rank || !is_packed(s, s->axis))
         return "elements are paired that are not contiguous";
@@ -135,11 +135,11 @@ const char *dms_replay(dms_space *s, const dms_trace *trace)
     for (uint32_t i = 0; i < trace->count && wrong == NULL; i++) {
         const dms_rewriting *const r = &trace->steps[i];
         switch (r->kind) {
-        case DMS_REORDER: wrong = reorder(s, r); break;
-        case DMS_MERGE: wrong = merge(s, r->outer, r->inner); break;
-        case DMS_TURN: wrong = turn(s, r->outer); break;
-        case DMS_ABSORB: wrong = absorb(s, r->outer); break;
-        case DMS_WIDEN: wrong = widen(s); break;
+        case DMS_REORDER: wrong = replay_reorder(s, r); break;
+        case DMS_MERGE: wrong = replay_merge(s, r->outer, r->inner); break;
+        case DMS_REVERSE: wrong = replay_reverse(s, r->outer); break;
+        case DMS_ABSORB: wrong = replay_absorb(s, r->outer); break;
+        case DMS_WIDEN: wrong = replay_widen(s); break;
         default: wrong = "there is no such rewriting"; break;
         }
     }

@@ -1,6 +1,6 @@
-/* dms_costs.c - where kernels are slow: the numbers that decide between kernels which can copy the same plan
+/* dms_costs.c - where kernels are slow: what decides between kernels that can copy the same plan
  *
- * Each is compared with what the kernel that is next by cost would take. dms_tuning.h has the numbers, and what is known of where they were measured.
+ * Each bound was measured against the next kernel by cost. dms_tuning.h has the numbers and the machines that they were measured on.
  */
 #include "dms_costs.h"
 #include "dms_shuffle.h"
@@ -21,7 +21,7 @@ static uint64_t row_of(const dmlsplit_plan *plan)
 
 /* ---- Small rows ---- */
 
-/* Whether pieces are moved to memory that is cached, and streamed from there as whole lines (stretch_template.h). */
+/* True if pieces are staged in cached memory and streamed from there as whole cache lines (stretch_template.h). */
 static bool are_staged(const dmlsplit_plan *plan)
 {
     uint64_t widest = 0;
@@ -83,8 +83,8 @@ dms_slow dms_slow_shuffle(const dmlsplit_plan *plan, size_t unit)
 
 /* ---- Rows ---- */
 
-/* With more parts, a row writes to (or reads from) more pages than the second-level TLB of current cores has entries; pieces that are shorter on average
- * cost more to find than to copy. */
+/* With more parts, a row writes to (or reads from) more pages than the second-level TLB of current cores has entries. Finding a shorter piece costs more
+ * than copying it. */
 dms_slow dms_slow_rows(const dmlsplit_plan *plan)
 {
     if (plan->part_count > DMS_MOST_ROW_PARTS)

@@ -1,4 +1,4 @@
-/* dms_cpu.c - what this CPU has, asked once and at run time */
+/* dms_cpu.c - the features of this CPU, detected once at run time */
 #include "dms_cached.h"
 #include "dms_cpuid.h"
 #include "dms_text.h"

@@ -1,4 +1,4 @@
-/* dms_cpuid.h - what x86 CPUs say of themselves; others say nothing */
+/* dms_cpuid.h - CPUID and XCR0 of x86 CPUs; other machines have neither */
 #pragma once
 
 #include "dms_internal.h"
@@ -38,7 +38,7 @@ static inline bool dms_cpuid(uint32_t leaf, uint32_t subleaf, dms_cpuid_register
 #endif
 }
 
-/* The register XCR0, which a CPU may lack: what the operating system saves. */
+/* Returns XCR0, the registers that the operating system saves. Only if CPUID reports OSXSAVE. */
 static inline uint32_t dms_saved_registers(void)
 {
     uint32_t low = 0, high = 0;

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-/* A plan of a million different parts is described by its first ones. */
+/* Shapes that are described; a plan may have a million. */
 #define MOST_SHAPES 8
 
 static void describe_stores(dms_text *text, const char *what, const dms_stores *stores)
@@ -13,7 +13,7 @@ static void describe_stores(dms_text *text, const char *what, const dms_stores *
         dms_text_add(text, "%s larger than the caches: kernels that can store past them do, and prefetch %s %" PRIu64 " bytes ahead\n", what,
                      stores->page > 0 ? "the page after the next," : "lines", (uint64_t)stores->ahead);
     else if (stores->regime == DMS_CLAIMED)
-        dms_text_add(text, "%s beyond the second-level cache: kernels that can ask for lines before they write them do\n", what);
+        dms_text_add(text, "%s beyond the second-level cache: kernels that can prefetch lines before they write them (prefetchw) do\n", what);
 }
 
 static const char *const kinds[DMS_KINDS] = {"copies", "matrices that are transposed", "runs that are repeated"};

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Whether the pointers to the whole and to parts [first, last) are there. */
+/* Returns DMLSPLIT_NULL_POINTER if a pointer that a run of parts [first, last) needs is NULL, else DMLSPLIT_OK. */
 static dmlsplit_status check_pointers(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
     if (plan->bytes == 0)
@@ -94,9 +94,9 @@ dmlsplit_status dmlsplit_join_slice(const dmlsplit_plan *plan, const void *const
 
 /* ---- Ranges ---- */
 
-enum { FEW_PARTS = 16 };                /* need no memory from the heap */
+enum { FEW_PARTS = 16 };                /* sorted on the stack */
 
-/* The bytes of a part, or of the whole. Addresses as numbers: buffers of one call are different objects, whose pointers C does not order. */
+/* The bytes of a part or of the whole. Addresses are numbers: C does not order pointers into different objects. */
 typedef struct interval {
     uintptr_t begin, end;
     uint64_t part;                      /* or DMLSPLIT_WHOLE */
@@ -124,7 +124,7 @@ static dmlsplit_status check_sorted(const dmlsplit_plan *plan, const dms_buffers
 {
     interval few[FEW_PARTS], *intervals = few;
     if (plan->part_count > FEW_PARTS)
-        intervals = dms_allocate(plan->part_count, sizeof *intervals);   /* half as much again as plan->parts takes */
+        intervals = dms_allocate(plan->part_count, sizeof *intervals);   /* 1.5 times as much as plan->parts */
     if (intervals == NULL)
         return DMLSPLIT_OUT_OF_MEMORY;
     size_t count = 0;
@@ -135,7 +135,7 @@ static dmlsplit_status check_sorted(const dmlsplit_plan *plan, const dms_buffers
     dmlsplit_status status = DMLSPLIT_OK;
     for (size_t i = 1; i < count && status == DMLSPLIT_OK; i++)
         if (intersect(intervals[i - 1], intervals[i])) {
-            status = DMLSPLIT_RANGES_INTERSECT;    /* the later part, as those before it may be right without it */
+            status = DMLSPLIT_RANGES_INTERSECT;    /* blames the later part: those before it may be right */
             fault->part = intervals[i].part > intervals[i - 1].part ? intervals[i].part : intervals[i - 1].part;
         }
     if (intervals != few)
@@ -155,7 +155,7 @@ dmlsplit_status dmlsplit_plan_check_ranges(const dmlsplit_plan *plan, const void
     if (status != DMLSPLIT_OK || plan->bytes == 0)
         return status;
     const interval of_whole = {(uintptr_t)whole + (uintptr_t)plan->begin, (uintptr_t)whole + (uintptr_t)plan->end, DMLSPLIT_WHOLE};
-    bool ascend = true;                 /* as parts usually do that were allocated one after the other; this settles them without memory */
+    bool ascend = true;                 /* fast path: parts at ascending addresses, the usual order of allocation, need neither sorting nor memory */
     uintptr_t end = 0;
     for (uint64_t i = 0; i < plan->part_count; i++) {
         if (plan->parts[i].shape == NULL)

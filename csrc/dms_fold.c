@@ -120,18 +120,18 @@ static void merge_all(dms_space *space)
         for (uint32_t inner = 0; inner < space->rank; inner++)
             if (is_loop(space, outer) && is_loop(space, inner) && inner != outer && inner != space->axis && continues(space, outer, inner)) {
                 merge(space, outer, inner);
-                inner = UINT32_MAX;     /* from the first one on again: what continues the two need not stand behind them */
+                inner = UINT32_MAX;     /* start again: a dimension before these may continue the merged one */
             }
     arrange(space);
 }
 
 /* Walking a dimension backwards in every operand changes no address. Not for the axis, whose direction is the order of the parts. */
-static void turn_signs(dms_space *space)
+static void reverse_negative(dms_space *space)
 {
     for (uint32_t d = 0; d < space->rank; d++) {
         if (d == space->axis || space->operands[0].strides[d] >= 0)
             continue;
-        (void)note(space, DMS_TURN, d, 0);
+        (void)note(space, DMS_REVERSE, d, 0);
         for (uint64_t i = 0; i < space->operand_count; i++) {
             dms_operand *operand = &space->operands[i];
             operand->offset += (int64_t)(space->sizes[d] - 1) * operand->strides[d];
@@ -187,7 +187,7 @@ static void widen_axis(dms_space *space)
 void dms_fold(dms_space *space)
 {
     merge_all(space);
-    turn_signs(space);
+    reverse_negative(space);
     merge_all(space);                   /* equal signs may let more pairs continue each other */
     absorb_contiguous(space);
     widen_axis(space);

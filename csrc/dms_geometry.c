@@ -1,4 +1,4 @@
-/* dms_geometry.c - what can be said about a geometry before anything is planned */
+/* dms_geometry.c - checks a geometry before anything is planned */
 #include "dms_checked.h"
 #include "dms_internal.h"
 #include "dms_overlap.h"
@@ -87,7 +87,7 @@ dmlsplit_status dms_check_overlap(uint32_t rank, const uint64_t *sizes, const in
         if (sizes[d] > 1)
             dms_add_dimension(dims, &count, dms_abs_i64(strides[d]), sizes[d] - 1);
     if (count > 0 && dims[0].stride < element_size)
-        return DMLSPLIT_OUTPUT_OVERLAP; /* neighbours do, zero strides among them */
+        return DMLSPLIT_OUTPUT_OVERLAP; /* neighbours overlap; a zero stride is one case */
 
     uint64_t bytes = element_size, range = element_size;
     for (uint32_t i = 0; i < count; i++) {

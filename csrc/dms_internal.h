@@ -32,7 +32,7 @@
 #define DMS_IF_NEON(line)
 #endif
 
-/* Which kernels are compiled in. A program may leave out what its compiler lacks or it does not want: DMLSPLIT_NO_AVX512 and its like. */
+/* Which kernels are compiled in. DMLSPLIT_NO_AVX512 and its like leave out what a compiler lacks or a program does not want. */
 #if DMS_X86 && !defined(DMLSPLIT_NO_SSSE3)
 #define DMS_SSSE3 1
 #define DMS_IF_SSSE3(line) line
@@ -57,7 +57,7 @@
 #define DMS_IF_AVX512(line)
 #endif
 
-/* clang-cl understands what gcc does, and asks for less than MSVC. */
+/* clang-cl takes gcc's attributes. */
 #if defined(_MSC_VER) && !defined(__clang__)
 #define DMS_MSVC 1
 #define DMS_ALWAYS_INLINE __forceinline
@@ -112,7 +112,7 @@ typedef struct dms_operand {
 typedef enum dms_rewriting_kind {
     DMS_REORDER,                        /* dimension order[d] becomes dimension d; dimensions that order does not name are dropped */
     DMS_MERGE,                          /* outer takes inner, which is left with size 1 */
-    DMS_TURN,                           /* outer is walked backwards */
+    DMS_REVERSE,                        /* outer is walked backwards */
     DMS_ABSORB,                         /* outer becomes a part of the element, and is left with size 1 */
     DMS_WIDEN                           /* two elements on the axis become one */
 } dms_rewriting_kind;
@@ -123,7 +123,7 @@ typedef struct dms_rewriting {
     uint8_t order[DMLSPLIT_MAX_RANK];   /* [count] */
 } dms_rewriting;
 
-/* Each dimension is merged into another at most once, turned at most once; the rest is few. */
+/* Each dimension is merged at most once and reversed at most once; the other kinds are few. */
 enum { DMS_MOST_REWRITINGS = 2 * DMLSPLIT_MAX_RANK + 8 };
 
 typedef struct dms_trace {
@@ -139,11 +139,11 @@ typedef struct dms_space {
     uint64_t sizes[DMLSPLIT_MAX_RANK];  /* none is 0; the entry of the axis is not used */
     uint64_t operand_count;
     dms_operand *operands;              /* the first one decides about signs and the order of the loops */
-    dms_trace *trace;                   /* what folding did is added here; NULL: nowhere */
+    dms_trace *trace;                   /* receives the steps of folding; may be NULL */
 } dms_space;
 
 /* Brings a space to its canonical form, which addresses the same bytes in fewer loops: no dimension of size 1, no two dimensions that all
- * operands step through as one, positive strides in the first operand where a sign can be turned, contiguous tails taken into the element,
+ * operands step through as one, positive strides in the first operand where a dimension can be reversed, contiguous tails taken into the element,
  * dimensions in descending order of the first operand's strides. The axis stays a dimension, has absorbed the inner dimensions that
  * continue it (all lengths are scaled) and comes last, so that the loops before it are the rows. */
 void dms_fold(dms_space *space);
@@ -156,26 +156,26 @@ typedef struct dms_loop {
     int64_t source_stride;
 } dms_loop;
 
-/* Which stores suit a run, by how much it reads and writes. */
+/* How a run stores, chosen by how much it reads and writes. */
 typedef enum dms_regime {
     DMS_PLAIN,
-    DMS_CLAIMED,                        /* plain, with lines asked for by prefetchw before they are written */
-    DMS_STREAMED                        /* past the caches, with memory asked for before it is read */
+    DMS_CLAIMED,                        /* plain; prefetchw claims each cache line before it is written */
+    DMS_STREAMED                        /* non-temporal, past the caches; the source is prefetched */
 } dms_regime;
 
 typedef struct dms_stores {
     dms_regime regime;
-    uintptr_t page;                     /* 4095: memory is fetched page by page; 0: line by line */
-    uintptr_t ahead;                    /* so many bytes ahead; where lines are claimed: these */
-    uint64_t call;                      /* contiguous pieces of so many bytes are left to memcpy */
-    uint32_t streamed_height, cached_height;    /* squares of tiles of transposes */
+    uintptr_t page;                     /* mask of a page, 4095: the source is prefetched page by page; 0: line by line */
+    uintptr_t ahead;                    /* bytes that prefetches are ahead: of the source if streamed, of the target if claimed; 0 if plain */
+    uint64_t call;                      /* memcpy copies contiguous pieces of at least so many bytes */
+    uint32_t streamed_height, cached_height;    /* of tiles of transposes, in squares */
     uint32_t way, ways;                 /* bytes of a way of the first-level cache, and how many it has */
 } dms_stores;
 
-/* What a nest does to its elements, which decides how it stores and where it is cut. */
+/* What a nest does to its elements; decides how it stores and where slices cut it. */
 typedef enum dms_kind {
     DMS_MOVE,
-    DMS_TRANSPOSE,                      /* of matrices: one loop is contiguous in the target, another in the source */
+    DMS_TRANSPOSE,                      /* of matrices: one loop is contiguous in the target, another one in the source */
     DMS_FILL,                           /* repeats a run over contiguous memory */
     DMS_KINDS
 } dms_kind;
@@ -190,7 +190,7 @@ typedef struct dms_pixels {
 
 /* The copy of one part: runs of contiguous bytes, repeated by loops. Sizes are at least 2. */
 typedef struct dms_nest {
-    dms_kind kind;                      /* of these loops: dms_classify */
+    dms_kind kind;                      /* set by dms_classify, as are columns and pixels */
     uint32_t columns;                   /* the loop that is contiguous in the source, of a matrix whose rows are the last loop; or DMS_NO_MATRIX */
     dms_pixels pixels;                  /* of that matrix */
     uint32_t rank;
@@ -206,14 +206,14 @@ void dms_classify(dms_nest *nest);
 
 typedef struct dms_kernel dms_kernel;
 
-/* The shape that consecutive parts of equal length and strides share: a million equal parts need one. */
+/* The shape of consecutive parts with equal length and strides: a million equal parts share one. */
 typedef struct dms_shape {
     const dms_operand *operand;         /* in plan->space */
     uint64_t count;                     /* parts */
     uint64_t bytes;                     /* of each */
     int64_t begin, end;                 /* bytes touched, from the part's base pointer */
     dms_nest nest;
-    const dms_kernel *kernel;           /* of the nest; where there is plan->group, for slices of few, long rows, or NULL */
+    const dms_kernel *kernel;           /* copies the nest; if there is plan->group, only in slices of few, long rows, or NULL */
 } dms_shape;
 
 typedef struct dms_part {
@@ -239,28 +239,28 @@ struct dmlsplit_plan {
     uint64_t shape_count;
     dms_shape *shapes;
     dms_part *parts;                    /* [part_count] */
-    uint64_t unit;                      /* bytes: slices of less than so many times LEAST_STEPS could not be cut equal (dms_slices.c) */
+    uint64_t unit;                      /* bytes of the longest piece that no slice cuts (dms_least_unit) */
     const dms_kernel *group;            /* copies all parts at once; NULL: every shape has its own kernel */
     void *tables;                       /* of the group kernel; NULL: it needs none */
-    const char *refusals[DMS_KERNEL_COUNT]; /* why a kernel of the table was passed over; NULL: it was not, or not asked */
+    const char *refusals[DMS_KERNEL_COUNT]; /* why a kernel of the table was passed over; NULL: it was not, or not tried */
     int64_t *strides;                   /* storage of space.operands, */
     dms_loop *loops;                    /* of shapes' nests */
 };
 
 /* ---- Confirming (dms_confirm.c) ---- */
 
-/* Whether plans are confirmed: always in tests, elsewhere where the variable DMLSPLIT_CHECK is 1. */
+/* True if plans are to be confirmed: always in tests, otherwise if the environment variable DMLSPLIT_CHECK is 1. */
 bool dms_confirms(void);
 
-/* Takes the steps one by one, each only where it keeps every address. */
+/* Applies the steps to the space. Returns NULL, or why a step would change an address. */
 const char *dms_replay(dms_space *space, const dms_trace *trace);
 
-/* Replay the steps that folded a geometry into the plan's space, or the space into the nest of a shape (each step has to keep every address), and compare
- * what comes out with what the plan has. NULL, or what is wrong, as a static text. Without memory nothing is said. */
+/* Replay the steps that folded a geometry into the plan's space, or the space into the nest of a shape, and compare the outcome with what the plan has.
+ * Return NULL or what is wrong, as a static text; NULL as well if there is no memory. */
 const char *dms_confirm_space(const dmlsplit_plan *plan, const dmlsplit_geometry *geometry, const dms_trace *trace);
 const char *dms_confirm_nest(const dmlsplit_plan *plan, const dms_shape *shape, const dms_trace *trace);
 
-/* Ends the process where the text is not NULL: the plan would copy other bytes than those asked for. */
+/* Aborts unless the text is NULL: the plan would copy the wrong bytes. */
 void dms_require(const char *wrong);
 
 /* ---- Geometry (dms_geometry.c) ---- */
@@ -278,8 +278,8 @@ dmlsplit_status dms_check_overlap(uint32_t rank, const uint64_t *sizes, const in
 
 /* ---- Kernels (dms_kernels.c, kernels) ---- */
 
-/* The memory of one run. Both directions share kernels, so const is dropped here: in a split nothing is written through whole, in a join
- * nothing through parts. parts is an array of pointers to void, const or not. */
+/* The memory of one run. Kernels serve both directions, so const is dropped here: a split writes nothing through whole, a join nothing through parts.
+ * parts is an array of pointers to void, const or not. */
 typedef struct dms_buffers {
     void *whole;
     const void *parts;
@@ -289,17 +289,20 @@ typedef struct dms_buffers {
 typedef struct dms_channels dms_channels;
 typedef void dms_stretch_copier(const dms_channels *channels, const void *tables, bool split, const dms_stores *stores);
 
-/* What a kernel costs where it is slow, and why, as a static text; 0 and NULL: it is not. */
+/* What a kernel costs where it is slow, and why, as a static text; 0 and NULL where it is not slow. */
 typedef struct dms_slow {
     unsigned cost;
     const char *why;
 } dms_slow;
 
-/* A kernel has one of two forms, and NULL in place of the other. can_* returns NULL, or why not, as a static text.
- *   group: copies rows [first, last) of all parts, whatever it reads or writes first
+/* A kernel has one of two forms, and NULL for the members of the other one. can_* returns NULL, or why not, as a static text.
+ *   group: copies rows [first, last) of all parts
  *   nest:  copies one part
- * What they stream is fenced behind them (dms_slices.c). Of small rows group kernels copy one stretch after the other.
- * prepare_group makes the tables that a group kernel reads at every run, in memory that free() takes; NULL: there is none.
+ * Two forms, because parts have base pointers of their own, which only a run knows: a group kernel looks them up at each run, a nest kernel
+ * has nothing to look up, which makes small plans fast. The code that copies is shared: rows and runs, columns and transpose, channels and planes are two
+ * entries each into one template.
+ * The caller fences what kernels stream (dms_slices.c). Kernels of small rows get one stretch after the other.
+ * prepare_group returns the tables that copy_stretch reads, for free(), or NULL without memory.
  */
 struct dms_kernel {
     const char *name;
@@ -317,13 +320,14 @@ struct dms_kernel {
 
 extern const dms_kernel dms_kernel_table[DMS_KERNEL_COUNT];
 
-/* Chooses the cheapest kernels that this CPU has and that can copy the plan; with a name, only that one, where it is not slow. */
+/* Sets the plan's kernels, and the tables of a group kernel: the cheapest ones that this CPU has. With a name, only that kernel, and only where it is not
+ * slow; else DMLSPLIT_KERNEL_REFUSED. */
 dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name);
 
-/* The kernel for a part of what `chosen` was chosen for: itself, or the next one of the table that can, and is not slow. */
+/* Returns the kernel for a box that was cut from a nest of kernel `chosen`: that one, or the next one of the table that can copy the box and is not slow. */
 const dms_kernel *dms_kernel_for(const dms_kernel *chosen, const dms_nest *box);
 
-/* dmlsplit_plan_create with a kernel's name: that one or DMLSPLIT_KERNEL_REFUSED. NULL: the best one. For tests and benchmarks. */
+/* dmlsplit_plan_create with the name of a kernel: that kernel, or DMLSPLIT_KERNEL_REFUSED. NULL: the best one. For tests and benchmarks. */
 dmlsplit_status dms_plan_create(const dmlsplit_geometry *geometry, const char *kernel, dmlsplit_plan **plan, dmlsplit_fault *fault);
 
 /* DMLSPLIT_OK where the name is NULL or in the table. */
@@ -331,22 +335,22 @@ dmlsplit_status dms_check_kernel_name(const char *name);
 
 /* ---- The machine (dms_profile.c, dms_measure.c) ---- */
 
-/* The profile for a run that reads and writes so many bytes. The first large one measures it. */
+/* Sets *profile to the one for runs that read and write `traffic` bytes. The first large run measures the machine. */
 void dms_profile_for(uint64_t traffic, dmlsplit_profile *profile);
 
-/* Replaces the members that can be measured, where so many rounds agree, until so many ticks of the CPU's clock have passed. */
+/* Replaces members of the profile by what `rounds` rounds agree on. Ends after `ticks` of the CPU's clock. */
 void dms_measure(dmlsplit_profile *profile, int rounds, uint64_t ticks);
 
-/* How to store in a regime. claimed: bytes ahead that lines are claimed in DMS_CLAIMED. */
+/* Returns how to store in a regime. claimed: how far ahead DMS_CLAIMED claims cache lines, in bytes. */
 dms_stores dms_stores_for(const dmlsplit_profile *profile, dms_regime regime, uintptr_t claimed);
 
 /* The first four letters of a vendor's name, as CPUID has them in ebx. */
 enum { DMS_VENDOR_AMD = 0x68747541, DMS_VENDOR_INTEL = 0x756e6547 };
 
-/* Sets what was measured on CPUs of this vendor and signature (CPUID leaf 1, eax) in place of the defaults. */
+/* Replaces the defaults by what was measured on CPUs of this vendor and signature (CPUID leaf 1, eax). */
 void dms_set_defaults_of(uint32_t vendor, uint32_t signature, dmlsplit_profile *profile);
 
-/* What is known of the machine and of the environment, without a measurement. */
+/* Sets *profile from CPUID and the environment, without a measurement. */
 void dms_detect_profile(dmlsplit_profile *profile);
 
 static inline bool dms_is_streamed(const dms_stores *stores)
@@ -356,33 +360,33 @@ static inline bool dms_is_streamed(const dms_stores *stores)
 
 /* ---- Slices and threads (dms_slices.c, dms_threads.c, dms_execute.c) ---- */
 
-/* How a run is cut into slices: equal shares of the rows of all parts, or of their bytes, part after part. */
+/* How a run is cut into slices: into equal numbers of rows of all parts, or of bytes, part after part. */
 typedef struct dms_slices {
     uint64_t count;                     /* 1: the plan as a whole */
     bool by_rows;
 } dms_slices;
 
-/* Rows or bytes [first, last), and the parts that they are in; last 0: nothing. */
+/* Rows or bytes [first, last) and the parts that have them; last is 0 if the slice is empty. */
 typedef struct dms_slice {
     uint64_t first, last;
     uint64_t first_part, last_part;
 } dms_slice;
 
-/* At most so many slices. Takes the same time for any plan. */
+/* Returns a cut into at most `most` slices, in constant time. */
 dms_slices dms_choose_slices(const dmlsplit_plan *plan, uint64_t most);
 dms_slice dms_find_slice(const dmlsplit_plan *plan, const dms_slices *cut, uint64_t index);
 void dms_run_slice(const dmlsplit_plan *plan, const dms_buffers *buffers, const dms_slices *cut, const dms_slice *slice);
 
-/* Bytes of the smallest piece that slices are cut from in a part of this shape: a run, or a row of a matrix's shorter side. */
+/* Returns the bytes of a piece that no slice cuts in parts of this shape: of a run, or of a row on the shorter side of a matrix. */
 uint64_t dms_least_unit(const dms_shape *shape);
 
-/* All of them on up to so many threads, the caller's among them. */
+/* Runs all slices on at most `threads` threads, including the caller. */
 void dms_run_on_threads(const dmlsplit_plan *plan, const dms_buffers *buffers, uint32_t threads);
 
-/* DMLSPLIT_OK where neither the plan nor a pointer that its run needs is NULL. */
+/* Returns DMLSPLIT_NULL_POINTER if the plan is NULL or a pointer that its run needs, else DMLSPLIT_OK. */
 dmlsplit_status dms_check_pointers(const dmlsplit_plan *plan, const dms_buffers *buffers);
 
-/* The plan as a whole, on the caller's thread. */
+/* Runs the plan as a whole, on the calling thread. */
 void dms_run_all(const dmlsplit_plan *plan, const dms_buffers *buffers);
 
 /* ---- For the tests ---- */

@@ -1,4 +1,4 @@
-/* dms_kernel.h - what the files in kernels/ are written with */
+/* dms_kernel.h - what the files in kernels/ share */
 #pragma once
 
 #include "dms_internal.h"
@@ -23,7 +23,7 @@
 #define DMS_KERNEL(kind, name, isa, can, slow, cost) DMS_DECLARE_##kind(name, can, slow)
 #include "dms_kernels.inc"
 
-/* What rows of the table that a build leaves out can copy, and their costs: the functions are there all the same. */
+/* Functions of rows that a build may leave out of the table; they are compiled all the same. */
 const char *dms_can_packed_rows(const dmlsplit_plan *plan);
 const char *dms_can_equal(const dmlsplit_plan *plan);
 const char *dms_can_columns(const dmlsplit_plan *plan);
@@ -41,10 +41,10 @@ dms_slow dms_slow_reverse(const dms_nest *nest);
 
 /* ---- Instruction sets ---- */
 
-/* Kernels keep arrays of vectors in registers, for which loops over them have to be unrolled. gcc does it at -O3 only: at -O2 three channels took three
- * times as long, so all that follows is compiled as if by -O3. It is asked for loops that are too long even then, but not for others, as it unrolls those,
- * too, whose end is not constant. clang does it for short loops; it is asked for the others, and not to make two loops of one that seldom runs four times.
- * All this is for programs that are optimised at all; sanitizers make several times the code of it. */
+/* Kernels keep arrays of vectors in registers, so loops over such arrays must be unrolled. gcc does that at -O3 only (at -O2 three channels took three
+ * times as long), so kernels are compiled as if by -O3, and loops that are too long even for -O3 carry a pragma. Other loops carry none, because gcc would
+ * also unroll those without a constant bound. clang unrolls short loops by itself; pragmas make it unroll longer ones and keep it from unrolling loops
+ * that seldom reach four rounds. Builds without optimisation and with sanitizers have no pragmas: these would multiply the code. */
 #if !defined(__GNUC__) || !defined(__OPTIMIZE__) || defined(__OPTIMIZE_SIZE__) || DMS_SANITIZED
 #define DMS_UNROLLED
 #define DMS_UNROLLED_LONG
@@ -60,7 +60,7 @@ dms_slow dms_slow_reverse(const dms_nest *nest);
 #pragma GCC optimize("O3")
 #endif
 
-/* Functions name the instructions that they use, so that no file needs flags of its own. MSVC takes any intrinsic anywhere. */
+/* Each function names its instruction set, so no file needs compiler flags. MSVC accepts any intrinsic anywhere. */
 #if DMS_MSVC
 #define DMS_TARGET_SSSE3
 #define DMS_TARGET_AVX2
@@ -75,18 +75,19 @@ dms_slow dms_slow_reverse(const dms_nest *nest);
 
 #define DMS_LINE 64                     /* bytes of a cache line; a macro for the templates, which compare it with VECTOR in #if */
 
-/* Memory is asked for ahead of what is read, where stores are streamed. The address may lie beyond the buffer, which a prefetch survives; it is
- * computed as a number, because a pointer may not go there. DMS_FETCH_PAGE is for kernels that gain by pages alone. These are macros because
- * gcc 12 drops a prefetch from a function that it does not inline: it takes that function for one without effects.
+/* Where stores are streamed, the source is prefetched. The address may lie beyond the buffer: a prefetch does not fault, and it is computed as a number
+ * because a pointer may not point there. DMS_FETCH_PAGE is for kernels that gain by prefetching pages only. These are macros because gcc 12 takes a
+ * function that only prefetches for one without effects, and drops calls that it does not inline.
  *
- *     page by page:  each line of a page fetches one of the first 16 of the page after the next, four times:   page 0 ----/4---> page 2 */
+ *     page by page:  the 64 lines of a page prefetch the first 16 of the page after the next, each four times:   page 0 ----/4---> page 2 */
 static DMS_ALWAYS_INLINE uintptr_t dms_ahead(uintptr_t address, uintptr_t page, uintptr_t ahead)
 {
     return (address & ~page) + ahead + ((address & page) >> 2);
 }
 
-/* Where pieces are short, the CPU does not follow by itself: each line is asked for, too, in a page whose begin has been, which costs next to nothing where the
- * CPU did follow. Several streams are as many open pages without any page's fetch, and what is asked for further ahead of each is too much together. */
+/* Returns how far ahead cache lines are prefetched, in bytes. Short pieces defeat the hardware prefetcher, so every line is prefetched, within a page whose
+ * first lines were prefetched by pages; where the hardware keeps up anyway, this is nearly free. Several streams keep enough pages open by themselves, and
+ * a longer distance for each would prefetch too much at once. */
 static DMS_ALWAYS_INLINE uintptr_t dms_lines_ahead(const dms_stores *stores, bool one_stream)
 {
     return one_stream && stores->page == 0 ? stores->ahead : DMS_NEAR_AHEAD;
@@ -96,7 +97,7 @@ static DMS_ALWAYS_INLINE uintptr_t dms_lines_ahead(const dms_stores *stores, boo
 #if DMS_MSVC
 #include <immintrin.h>
 #else
-#include <xmmintrin.h>                  /* prefetches and fences: all of immintrin.h takes longer to read than most kernels to compile */
+#include <xmmintrin.h>                  /* prefetches and fences alone: immintrin.h takes longer to parse than most kernels to compile */
 #endif
 #define DMS_PREFETCH_NEAR(address) _mm_prefetch((const char *)(address), _MM_HINT_T0)
 #define DMS_PREFETCH_FAR(address) _mm_prefetch((const char *)(address), _MM_HINT_T1)
@@ -113,8 +114,8 @@ static DMS_ALWAYS_INLINE uintptr_t dms_lines_ahead(const dms_stores *stores, boo
 #define DMS_FETCH(address, page, ahead) \
     ((page) > 0 ? DMS_PREFETCH_FAR(dms_ahead((uintptr_t)(address), page, ahead)) : DMS_PREFETCH_AT(address, ahead))
 
-/* Where stores are plain, prefetchw of the line that is stored a little later spares them the wait for each line's old bytes. By CPUID it is part of
- * the oldest CPUs that a kernel with vectors of 32 bytes or more runs on, and does nothing on others. */
+/* Claims a cache line by prefetchw: a plain store to it later does not wait for its old bytes. Every CPU with vectors of 32 bytes has prefetchw, by CPUID;
+ * on others the instruction does nothing. */
 #if DMS_X86 && DMS_MSVC
 #define DMS_CLAIM(address, distance) _m_prefetchw((const void *)((uintptr_t)(address) + (uintptr_t)(distance)))
 #elif DMS_X86
@@ -127,7 +128,7 @@ static DMS_ALWAYS_INLINE uintptr_t dms_lines_ahead(const dms_stores *stores, boo
 
 /* ---- Walking ---- */
 
-/* The base pointer of a part. Read as bytes because the array's element type may or may not be const-qualified. */
+/* Returns the base pointer of a part. Read as bytes, because elements of the array may be pointers to const or not. */
 static inline char *dms_part_base(const dms_buffers *buffers, uint64_t part)
 {
     void *base;
@@ -135,14 +136,14 @@ static inline char *dms_part_base(const dms_buffers *buffers, uint64_t part)
     return base;
 }
 
-/* The first combination of indices. An initializer would clear all 64, which takes longer than many a copy. */
+/* Sets the first combination of indices. An initializer would clear all 64, which takes longer than a small copy. */
 static inline void dms_first(uint32_t count, uint64_t *index)
 {
     memset(index, 0, count * sizeof index[0]);
 }
 
-/* Advances both pointers to the next combination of the indices of loops[0, count), the last one fastest. index holds count zeros at
- * first; returns false after the last combination, with everything as at the start. */
+/* Advances both pointers to the next combination of the indices of loops[0, count), the last index fastest. Returns false after the last combination, with
+ * index and pointers as at the start. dms_first sets index. */
 static inline bool dms_next(const dms_loop *loops, uint32_t count, uint64_t *index, char **target, const char **source)
 {
     for (uint32_t d = count; d-- > 0;) {
@@ -159,7 +160,7 @@ static inline bool dms_next(const dms_loop *loops, uint32_t count, uint64_t *ind
     return false;
 }
 
-/* One move, or two that overlap: 9 to 15 bytes are two of 8. move is a constant, up to size and at least half of it. */
+/* Copies size bytes by one move, or by two that overlap: 9 to 15 bytes by two of 8. move is a constant, at most size and at least half of it. */
 static DMS_ALWAYS_INLINE void dms_move(char *to, const char *from, size_t size, size_t move)
 {
     memcpy(to, from, move);
@@ -167,7 +168,7 @@ static DMS_ALWAYS_INLINE void dms_move(char *to, const char *from, size_t size, 
         memcpy(to + size - move, from + size - move, move);
 }
 
-/* Copies size bytes, where a call would cost more than the copy. */
+/* Copies size bytes inline, for sizes where a call would cost more than the copy. */
 static DMS_ALWAYS_INLINE void dms_copy_short(char *to, const char *from, size_t size)
 {
     DMS_ROLLED
@@ -185,8 +186,8 @@ static DMS_ALWAYS_INLINE void dms_copy_short(char *to, const char *from, size_t 
         *to = *from;
 }
 
-/* Copies any size. glibc's memcpy has instructions for up to half a MiB or a MiB on AMD's CPUs (rep movsb), and a loop for more, which takes longer as long as
- * the caches hold everything. */
+/* Copies any size. On AMD's CPUs glibc's memcpy uses rep movsb up to half a MiB or a MiB, and beyond it a loop that is slower while the caches hold
+ * everything; so memcpy gets pieces below that limit. */
 static inline void dms_copy_long(char *to, const char *from, size_t size)
 {
     for (; size > DMS_MOST_CALLED; size -= DMS_MOST_CALLED, to += DMS_MOST_CALLED, from += DMS_MOST_CALLED)
@@ -194,16 +195,16 @@ static inline void dms_copy_long(char *to, const char *from, size_t size)
     memcpy(to, from, size);
 }
 
-/* Copies count runs that are equally far apart, by the loop for their size: 20 bytes took 0.4 of a call's time (kernels/scalar.c). */
+/* Copies count runs at constant steps by a loop for their size; runs of 20 bytes took 0.4 of the time of calls (kernels/scalar.c). */
 void dms_copy_runs(char *to, const char *from, int64_t to_step, int64_t from_step, uint64_t count, size_t run);
 
 /* ---- Rows (dms_stretch.c) ---- */
 
-/* Rows that are equally far apart in the whole and in every part. */
+/* Consecutive rows at one step in the whole, and at one step in each part. */
 typedef struct dms_stretch {
     const dmlsplit_plan *plan;
     const dms_buffers *buffers;
-    uint64_t index[DMLSPLIT_MAX_RANK];  /* of the first one */
+    uint64_t index[DMLSPLIT_MAX_RANK];  /* of the first row */
     uint64_t rows;
     char *whole;                        /* its first row */
     int64_t step;                       /* bytes to the next one in the whole */
@@ -217,10 +218,10 @@ typedef struct dms_stretch_part {
     int64_t place;                      /* and where they begin in a row of the whole */
 } dms_stretch_part;
 
-/* The stretch that begins at *row and ends before last; *row becomes the row after it. false: there is none. */
+/* Sets *stretch to the longest one that begins at *row and ends before `last`, and *row to the row after it. Returns false if there is none. */
 bool dms_next_stretch(dms_stretch *stretch, const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t *row, uint64_t last);
 
-/* Bytes from an operand's base pointer to the first row. */
+/* Returns the bytes from an operand's base pointer to the first row. */
 static inline int64_t dms_first_row(const dms_stretch *s, const dms_operand *operand)
 {
     int64_t offset = operand->offset;
@@ -229,7 +230,7 @@ static inline int64_t dms_first_row(const dms_stretch *s, const dms_operand *ope
     return offset;
 }
 
-/* The next part that is not empty, from *part on; *part becomes the one after it. false: there is none. */
+/* Sets *found to the next part from *part on that is not empty, and *part to the one after it. Returns false if there is none. */
 static inline bool dms_next_part(const dms_stretch *s, uint64_t *part, dms_stretch_part *found)
 {
     const dmlsplit_plan *plan = s->plan;
@@ -246,5 +247,5 @@ static inline bool dms_next_part(const dms_stretch *s, uint64_t *part, dms_stret
     return true;
 }
 
-/* Runs a plan's kernel on one stretch of small rows after the other. */
+/* Copies rows [first, last) by the copy_stretch of the plan's kernel, stretch by stretch. */
 void dms_run_small_rows(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last);

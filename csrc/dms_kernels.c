@@ -19,7 +19,7 @@ uint32_t dms_removed_kernel = DMS_KERNEL_COUNT;
 #define IS_REMOVED(index) false
 #endif
 
-/* What a kernel costs for a shape, or for all of a plan: shape is NULL. *why: why it can not, or is slow; NULL: neither. */
+/* Returns the kernel's cost for a shape, or for the plan if shape is NULL. *why receives why it cannot copy it or is slow, or NULL. */
 static unsigned cost_of(const dms_kernel *kernel, const dmlsplit_plan *plan, const dms_shape *shape, const char **why)
 {
     *why = shape != NULL ? kernel->can_nest(&shape->nest) : kernel->can_group(plan);
@@ -30,8 +30,8 @@ static unsigned cost_of(const dms_kernel *kernel, const dmlsplit_plan *plan, con
     return slow.why != NULL ? slow.cost : kernel->cost;
 }
 
-/* The cheapest kernel for a shape, or for all of a plan: shape is NULL. With a name, that one, if it is not slow. NULL: there is none that costs less than
- * limit. Where refusals is not NULL it receives why kernels that stand before the one that is chosen are not, unless another shape had a reason. */
+/* Returns the cheapest kernel for a shape, or for the plan if shape is NULL; NULL if none costs less than limit. With a name only that kernel counts, and
+ * only where it is not slow. refusals, if not NULL, receives for each kernel before the chosen one why it was passed over, unless it has a reason already. */
 static const dms_kernel *find_cheapest(const dmlsplit_plan *plan, const dms_shape *shape, const char *name, unsigned limit, const char **refusals)
 {
     const uint32_t isa = dms_cpu_isa();
@@ -67,12 +67,12 @@ dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name)
 {
     plan->group = find_cheapest(plan, NULL, name, DMS_PART_BY_PART, plan->refusals);
     if (plan->group != NULL)
-        plan->refusals[plan->group - dms_kernel_table] = NULL;  /* slow, and the best nevertheless */
+        plan->refusals[plan->group - dms_kernel_table] = NULL;  /* it is slow, but nothing is faster */
     for (uint64_t i = 0; i < plan->shape_count; i++) {
         dms_shape *shape = &plan->shapes[i];
         shape->kernel = find_cheapest(plan, shape, name, DMS_IMPOSSIBLE, plan->group == NULL ? plan->refusals : NULL);
         if (shape->kernel == NULL && plan->group == NULL)
-            return DMLSPLIT_KERNEL_REFUSED;     /* that of the name: the last row of the table can copy everything */
+            return DMLSPLIT_KERNEL_REFUSED;     /* the named one: the last row of the table can copy everything */
     }
     if (plan->group == NULL || plan->group->prepare_group == NULL)
         return DMLSPLIT_OK;

@@ -3,7 +3,7 @@
 #include "dms_checked.h"
 #include "dms_transpose.h"
 
-/* The loop that is contiguous in the source, forwards or backwards; nest->rank: none. */
+/* Returns the loop that is contiguous in the source, forwards or backwards; nest->rank if there is none. */
 static uint32_t source_loop(const dms_nest *nest)
 {
     uint32_t d = 0;
@@ -12,6 +12,7 @@ static uint32_t source_loop(const dms_nest *nest)
     return d;
 }
 
+/* Returns the loop over the columns of a matrix whose rows are the last loop, or DMS_NO_MATRIX. */
 static uint32_t find_columns(const dms_nest *nest)
 {
     if (!dms_is_element(nest->run) || nest->rank < 2 || nest->loops[nest->rank - 1].target_stride != (int64_t)nest->run)
@@ -22,7 +23,7 @@ static uint32_t find_columns(const dms_nest *nest)
     return columns;
 }
 
-/* The pixels of a matrix, whose columns are found. */
+/* Returns the pixels of a nest whose columns are set; count 0 if there are none. */
 static dms_pixels find_pixels(const dms_nest *nest)
 {
     dms_pixels p = {0, false};
@@ -42,8 +43,8 @@ bool dms_is_narrow(const dms_nest *nest)
     return nest->loops[nest->rank - 1].size < least || nest->loops[nest->columns].size < least;
 }
 
-/* Whether a run is repeated over contiguous memory, as the input was broadcast along that dimension, and over so much of it that a longer run of several
- * pays. Up to 512 bytes of a matrix are transposed as fast, within the caches in 0.55 of the time. */
+/* True if a run is repeated over contiguous memory, because the input is broadcast along that dimension, and over enough of it for a pattern of several
+ * runs to pay. A matrix with target rows of up to 512 bytes is transposed instead: within the caches in 0.55 of the time. */
 static bool is_fill(const dms_nest *nest)
 {
     const dms_loop *last = nest->rank > 0 ? &nest->loops[nest->rank - 1] : NULL;        /* there may be no loops */

@@ -1,12 +1,12 @@
-/* dms_lines.h - what a stream of bytes has of a line of memory that is not full yet (kernels/lines_template.h) */
+/* dms_lines.h - the cache line that a stream of bytes has begun and not filled yet (kernels/lines_template.h) */
 #pragma once
 
 #include "dms_kernel.h"
 
 typedef struct dms_lines {
     char *line;                         /* where bytes[0] goes: a multiple of 64 */
-    char *bytes;                        /* a multiple of 64; room for a line, or for one more than is written there at once */
-    uint32_t begin, fill;               /* bytes [begin, fill) wait; those before begin are not ours */
+    char *bytes;                        /* 64-byte aligned; holds one line, plus as much as is written at once */
+    uint32_t begin, fill;               /* bytes [begin, fill) wait to be stored; bytes before begin belong to somebody else */
 } dms_lines;
 
 static inline dms_lines dms_start_lines(char *to, char *bytes)
@@ -18,7 +18,7 @@ static inline dms_lines dms_start_lines(char *to, char *bytes)
     return w;
 }
 
-/* Stores what waits. */
+/* Stores the waiting bytes. */
 static inline void dms_finish_lines(const dms_lines *w)
 {
     if (w->fill > w->begin)

@@ -1,8 +1,8 @@
-/* dms_measure.c - what CPUID does not tell, asked of the machine: questions, each to a kernel of runs or of transposes, which of two ways is faster with
- * the output read once afterwards
+/* dms_measure.c - what CPUID does not tell, measured: which of two ways to store is faster for a kernel of runs or of transposes, if the output is read once
+ * afterwards
  *
- * A machine that others use answers differently from moment to moment, so an answer counts if it is the same, by a tenth, in all of a few rounds, or in
- * nearly all of many; else what is known of such CPUs holds.
+ * On a shared machine times vary from moment to moment. So one way counts as faster only if it wins by a tenth in all of a few rounds, or in nearly all of
+ * many; otherwise the defaults for such CPUs stay.
  */
 #include "dms_kernel.h"
 #include "dms_memory.h"
@@ -23,7 +23,7 @@ typedef struct memory {
     char *target, *source;
 } memory;
 
-/* The first kernel of the table, which has the widest vectors, of those with this ability; NULL: there is none. */
+/* Returns the kernel with the widest vectors among those with this ability, which is the first of the table; NULL if there is none. */
 static const dms_kernel *widest_kernel(const char *(*can)(const dms_nest *nest))
 {
     for (uint32_t i = 0; i < DMS_KERNEL_COUNT; i++)
@@ -32,7 +32,7 @@ static const dms_kernel *widest_kernel(const char *(*can)(const dms_nest *nest))
     return NULL;
 }
 
-/* Ticks of one run, and of reading the target once, as somebody will. */
+/* Returns the ticks of one run and of one read of the target, as a reader follows in practice. */
 static uint64_t time_of(const dms_kernel *kernel, dms_nest *nest, const dms_stores *stores, const memory *m, size_t bytes)
 {
     char sum = 0;
@@ -45,20 +45,20 @@ static uint64_t time_of(const dms_kernel *kernel, dms_nest *nest, const dms_stor
     return __rdtsc() - start;
 }
 
-/* A copy or a transpose that can be made in two ways. */
+/* A copy or a transpose that is timed in two ways. */
 typedef struct question {
     const dms_kernel *kernel;
     dms_nest nest;
-    size_t bytes;                       /* that it writes */
+    size_t bytes;                       /* written */
 } question;
 
-/* The rounds that have to agree, and when the CPU's clock ends all questions. */
+/* The rounds that have to agree, and the ticks after which measuring ends. */
 typedef struct patience {
     int rounds;
     uint64_t begin, ticks;
 } patience;
 
-/* 1: the second way is the better one; -1: the first; 0: rounds disagree, which ends the question at once, or there is no time. */
+/* Returns 1 if the second way is faster, -1 if the first is, 0 if rounds disagree or time is up. Ends as soon as rounds disagree. */
 static int answer_to(question q, dms_stores first, dms_stores second, const memory *m, const patience *p)
 {
     const int most = p->rounds / DMS_MEASURED_OUTLIERS;
@@ -76,7 +76,7 @@ static int answer_to(question q, dms_stores first, dms_stores second, const memo
     return not_better <= most ? 1 : not_worse <= most ? -1 : 0;
 }
 
-/* Asks whether `member`, which is `first` in the profile, had better be `second`. */
+/* Sets `member` of the profile to the faster one of two values, if the rounds agree. */
 #define ASK(question, regime, member, bit, one, other)                                                      \
     do {                                                                                                    \
         dmlsplit_profile first = *profile, second = *profile;                                               \
@@ -90,7 +90,7 @@ static int answer_to(question q, dms_stores first, dms_stores second, const memo
         }                                                                                                   \
     } while (0)
 
-/* From which size one regime beats plain stores: from `size` on, or from where it is said now; of a copy or a transpose of that size. */
+/* Sets *from, the traffic from which a regime is used, to `yes` if it beats plain stores in this copy or transpose, to `no` if it loses. */
 static void ask_from(question q, dms_regime regime, uint64_t *from, dmlsplit_member bit, uint64_t yes, uint64_t no, dmlsplit_profile *profile,
                      const memory *m, const patience *p)
 {
@@ -110,13 +110,13 @@ static void ask(dmlsplit_profile *profile, const memory *m, const patience *p)
     const question streamed = {runs, {.columns = DMS_NO_MATRIX, .run = STREAMED}, STREAMED};
     const question in_pieces = {runs, {.columns = DMS_NO_MATRIX, .rank = 1, .run = DMS_MEASURED_PIECE, .loops = pieces}, COPIED};
     const question transposed = {transposes, {.kind = DMS_TRANSPOSE, .rank = 2, .run = 4, .loops = matrix}, SIDE * SIDE * 4};
-    const question turned_bytes = {transposes, {.kind = DMS_TRANSPOSE, .rank = 2, .run = 1, .loops = bytes}, SIDE * SIDE};
+    const question transposed_bytes = {transposes, {.kind = DMS_TRANSPOSE, .rank = 2, .run = 1, .loops = bytes}, SIDE * SIDE};
     const uint64_t usual = profile->stream_copies, sooner = 2 * COPIED < profile->stream_turns ? 2 * COPIED : profile->stream_turns;
     ASK(streamed, DMS_STREAMED, fetch, DMLSPLIT_FETCH, DMLSPLIT_FETCH_LINES, DMLSPLIT_FETCH_PAGES);
     if (profile->fetch == DMLSPLIT_FETCH_LINES)
         ASK(streamed, DMS_STREAMED, ahead, DMLSPLIT_AHEAD, DMS_LINES_AHEAD, DMS_NEAREST_AHEAD);
     ASK(in_pieces, DMS_PLAIN, call, DMLSPLIT_CALL, DMS_LEAST_CALLED, UINT64_MAX);
-    ASK(turned_bytes, DMS_PLAIN, cached_height, DMLSPLIT_CACHED_HEIGHT, DMS_TILE_HIGH, 1);
+    ASK(transposed_bytes, DMS_PLAIN, cached_height, DMLSPLIT_CACHED_HEIGHT, DMS_TILE_HIGH, 1);
     ASK(transposed, DMS_STREAMED, streamed_height, DMLSPLIT_STREAMED_HEIGHT, DMS_STREAMED_HIGH, 1);
     if (2 * COPIED >= usual || profile->level2 == 0)
         return;
@@ -132,7 +132,7 @@ void dms_measure(dmlsplit_profile *profile, int rounds, uint64_t ticks)
     memory m = {dms_allocate(1, STREAMED), dms_allocate(1, STREAMED)};
     const patience p = {rounds, __rdtsc(), ticks};
     if (m.target != NULL && m.source != NULL) {
-        memset(m.target, 1, STREAMED);  /* or all pages would be one, of zeros */
+        memset(m.target, 1, STREAMED);  /* else all pages would map to one page of zeros */
         memset(m.source, 2, STREAMED);
         ask(profile, &m, &p);
     }
@@ -142,7 +142,7 @@ void dms_measure(dmlsplit_profile *profile, int rounds, uint64_t ticks)
 
 #else
 
-/* No store is non-temporal, and nothing was measured. */
+/* Without x86's clock nothing is measured. */
 void dms_measure(dmlsplit_profile *profile, int rounds, uint64_t ticks)
 {
     (void)profile, (void)rounds, (void)ticks;

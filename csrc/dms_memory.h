@@ -1,4 +1,4 @@
-/* dms_memory.h - memory and threads, each of which tests make fail once */
+/* dms_memory.h - allocation; tests make each one fail once */
 #pragma once
 
 #include <stdbool.h>

@@ -62,7 +62,7 @@ static bool try_step(search *s, uint32_t left, distance total, bool nonzero, int
     return reachable && find(s, left - 1, rest, nonzero || d != 0);
 }
 
-/* Whether some vector of differences, not all 0 together with those outside, leads from `total` to a distance of at most slack. */
+/* True if some vector of differences, not all 0 together with the outer ones, leads from `total` to a distance of at most slack. */
 static bool find(search *s, uint32_t left, distance total, bool nonzero)
 {
     if (left == 0)

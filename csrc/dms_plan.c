@@ -121,7 +121,7 @@ static dmlsplit_status add_tensors(dmlsplit_plan *plan, const dmlsplit_geometry 
     return status;
 }
 
-/* How often a byte of an operand is read. */
+/* Returns how often a run reads each byte of an operand. */
 static uint64_t repeats_of(const dms_space *space, const dms_operand *operand)
 {
     uint64_t repeats = 1;
@@ -131,7 +131,7 @@ static uint64_t repeats_of(const dms_space *space, const dms_operand *operand)
     return repeats;
 }
 
-/* Bytes that a run reads; those of a broadcast count once, and parts as if all repeated themselves as little as any. */
+/* Returns the bytes that a run reads, those of a broadcast once. All parts count as the one that repeats itself least. */
 static uint64_t bytes_read(const dmlsplit_plan *plan)
 {
     const dms_space *space = &plan->space;
@@ -145,7 +145,8 @@ static uint64_t bytes_read(const dmlsplit_plan *plan)
     return plan->bytes / least;
 }
 
-/* Lines are claimed from the profile's traffic on, and on every CPU from so many times what the caches nearest the core hold; 0: never. */
+/* Returns how to store for a run of this traffic: streamed from `stream` on, claimed from `claim` on, or on every CPU from `times` times the second-level
+ * cache on unless times is 0. ahead: how far ahead lines are claimed. */
 static dms_stores choose_regime(const dmlsplit_profile *profile, uint64_t traffic, uint64_t stream, uint64_t claim, uint64_t times, uintptr_t ahead)
 {
     const bool is_large = times > 0 && profile->level2 > 0 && traffic >= times * profile->level2;
@@ -153,18 +154,18 @@ static dms_stores choose_regime(const dmlsplit_profile *profile, uint64_t traffi
     return dms_stores_for(profile, regime, ahead);
 }
 
-/* Turned bytes wait for a line in each of 64 rows: an NHWC view took 4.0 times memcpy's time, and 2.4 when lines were claimed (Zen 5, after others had used
- * the caches). Within those nearest the core it costs a fifth, and wider elements gain nothing.
- * Where next to nothing is read, what is written has the caches for itself: two thirds of it count. 12.6 MB took 0.5 to 0.7 times memcpy's time by plain
- * stores, 0.3 to 0.45 claimed, and 0.6 past the caches, which gains from 25 MB on; and what fits is there for the next reader (Zen 5). Where a profile claims
- * lines, plain stores wait for each: there fills pass by the caches as soon as transposes do (Intel). */
+/* A transpose of bytes waits for a cache line in each of 64 rows: an NHWC view took 4.0 times memcpy's time, 2.4 with claimed lines (Zen 5, caches used by
+ * others before). Within the second-level cache claiming costs a fifth, and wider elements gain nothing.
+ * A fill reads next to nothing, so its output has the caches for itself: two thirds of it count. 12.6 MB took 0.5 to 0.7 times memcpy's time by plain
+ * stores, 0.3 to 0.45 claimed and 0.6 streamed; streaming wins from 25 MB on, and what fits the caches is there for the next reader (Zen 5). On CPUs whose
+ * profile claims lines, plain stores wait for each line, so fills stream as soon as transposes do (Intel). */
 static void choose_stores(dmlsplit_plan *plan)
 {
     const uint64_t read = bytes_read(plan), traffic = plan->bytes + read, filled = plan->bytes / 3 * 2 + read;
     dmlsplit_profile p;
     dms_profile_for(traffic, &p);
     plan->stores[DMS_MOVE] = choose_regime(&p, traffic, p.stream_copies, p.claim, 0, DMS_CLAIMED_AHEAD);
-    plan->stores[DMS_TRANSPOSE] = choose_regime(&p, traffic, p.stream_turns, p.claim, plan->space.element_size == 1 ? DMS_TURNED_BYTES_CLAIM : 0, DMS_CLAIMED_AHEAD);
+    plan->stores[DMS_TRANSPOSE] = choose_regime(&p, traffic, p.stream_turns, p.claim, plan->space.element_size == 1 ? DMS_TRANSPOSED_BYTES_CLAIM : 0, DMS_CLAIMED_AHEAD);
     plan->stores[DMS_FILL] = choose_regime(&p, filled, p.claim < UINT64_MAX ? p.stream_turns : p.stream_copies, p.claim / 3 * 2, DMS_FILLS_CLAIM, DMS_FILLED_AHEAD);
 }
 
@@ -208,7 +209,7 @@ static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *lo
     shape->nest.stores = plan->stores[shape->nest.kind];
 }
 
-/* What slices are found by. */
+/* Sets what slices are found by: bytes before each part, and the plan's unit. */
 static void number_bytes(dmlsplit_plan *plan)
 {
     uint64_t before = 0;
@@ -247,7 +248,7 @@ static dmlsplit_status build_plan(dmlsplit_plan *plan, const dmlsplit_geometry *
     plan->space.trace = confirms ? &trace : NULL;
     dms_fold(&plan->space);
     plan->space.trace = NULL;
-    for (uint64_t i = 0; i < plan->part_count; i++) /* folding moves the whole's first element where it turns signs */
+    for (uint64_t i = 0; i < plan->part_count; i++) /* folding moves the whole's first element where it reverses a dimension */
         plan->parts[i].place += plan->space.operands[0].offset;
     if (confirms)
         dms_require(dms_confirm_space(plan, g, &trace));

@@ -16,11 +16,11 @@
 #define DMLSPLIT_MEASURE 1
 #endif
 
-/* Intel's leaf 4 and AMD's leaf 0x8000001D have one format (Intel SDM volume 2A, CPUID; AMD APM volume 3, E.4.15): one cache a subleaf, type
- * 0 after the last. Notes the data or unified caches of levels 1 and 2, and the largest one. */
+/* Reads the data or unified caches of levels 1 and 2, and the largest one. Intel's leaf 4 and AMD's leaf 0x8000001D have one format (Intel SDM volume 2A,
+ * CPUID; AMD APM volume 3, E.4.15): one cache a subleaf, type 0 after the last. */
 static void read_caches(uint32_t leaf, dmlsplit_profile *profile)
 {
-    enum { MOST_CACHES = 16 };          /* a hypervisor that repeats the last one for ever */
+    enum { MOST_CACHES = 16 };          /* some hypervisors repeat the last one for ever */
     for (uint32_t i = 0; i < MOST_CACHES; i++) {
         dms_cpuid_registers r;
         if (!dms_cpuid(leaf, i, &r) || (r.eax & 31) == 0)
@@ -41,14 +41,13 @@ static void read_caches(uint32_t leaf, dmlsplit_profile *profile)
     }
 }
 
-/* From 0.45 times the largest cache on (bytes read and written) non-temporal stores win: lines of the output would be evicted before they
- * are read, and no line is read before it is written: 0.55 to 0.75 times the time of memcpy at 128 MB. With a cache that is warm and nobody else's,
- * the break-even of plain copies is at 0.7 (measured on Zen 4 and Zen 5); but the input is warm as seldom as the cache is ours alone: then streaming
- * wins from 0.4 on, and where the output is read next from 0.5 (Zen 5); transposes, which wait for a line in each row, from 0.28. Threads do
- * not change it: threads that share the cache also share the bytes.
- * Servers and virtual machines report caches that are not theirs: where 105 MiB were reported, copies whose output is read once broke even
- * at 16 to 18 MB, and transposes, whose plain stores wait for one line after the other, at twice the second-level cache (Intel). There copies of 32 MB
- * took 0.85 times as long when pages were fetched, and prefetchw plain ones 0.8; on Zen 5 1.15 and 1.1 times. */
+/* Non-temporal stores win from 0.45 times the largest cache on (bytes read and written): plain stores would evict lines of the output before a reader comes,
+ * and read each line before they write it. At 128 MB they take 0.55 to 0.75 times memcpy's time. With a warm input and a cache of its own a copy breaks even
+ * at 0.7 (Zen 4, Zen 5); but the input is seldom warm and the cache seldom ours alone: then streaming wins from 0.4 on, from 0.5 if the output is read next,
+ * and for transposes, which wait for a cache line in each row, from 0.28 (Zen 5). Threads change nothing: they share the cache and the bytes.
+ * Servers and virtual machines report caches that they share with others: where 105 MiB were reported, copies whose output is read once broke even at 16 to
+ * 18 MB, transposes at twice the second-level cache (Intel). There prefetching pages took 0.85 times as long for copies of 32 MB, and prefetchw before plain
+ * stores 0.8 times; on Zen 5 1.15 and 1.1 times. */
 void dms_set_defaults_of(uint32_t vendor, uint32_t signature, dmlsplit_profile *profile)
 {
     const uint32_t base = signature >> 8 & 15, family = base == 15 ? base + (signature >> 20 & 255) : base;
@@ -65,7 +64,7 @@ static void read_machine(dmlsplit_profile *profile)
     dms_cpuid_registers vendor, extended;
     profile->stream_copies = profile->stream_turns = profile->claim = UINT64_MAX;
     if (!dms_cpuid(0, 0, &vendor))
-        return;                         /* no other machine was measured: a profile that is set says from where on stores pass by the caches there */
+        return;                         /* no other architecture was measured: there only a profile that is set streams */
     read_caches(4, profile);
     if (profile->last_level == 0)
         read_caches(0x8000001Du, profile);
@@ -80,13 +79,13 @@ static void read_machine(dmlsplit_profile *profile)
     profile->fetch = DMLSPLIT_FETCH_PAGES;
     if (profile->level2 == 0 || profile->level2 > DMS_INTEL_LEVEL2_MOST)
         return;
-    const uint64_t turns = DMS_INTEL_STREAM_TURNS * profile->level2;
-    profile->stream_turns = turns < profile->stream_turns ? turns : profile->stream_turns;
+    const uint64_t transposes = DMS_INTEL_STREAM_TURNS * profile->level2;
+    profile->stream_turns = transposes < profile->stream_turns ? transposes : profile->stream_turns;
     if (dms_cpuid(0x80000001u, 0, &extended) && (extended.ecx & PREFETCHW) != 0)
         profile->claim = DMS_INTEL_CLAIM * profile->level2;
 }
 
-/* A number of bytes, if the variable holds nothing else. */
+/* Sets *bytes to the variable's number, if it holds nothing else. */
 static void read_variable(const char *name, uint64_t *bytes, dmlsplit_member member, dmlsplit_profile *profile)
 {
     const char *text = getenv(name);
@@ -101,7 +100,7 @@ static void read_variable(const char *name, uint64_t *bytes, dmlsplit_member mem
     profile->origin = DMLSPLIT_FROM_SETTINGS;
 }
 
-/* Others may block whoever opens them. */
+/* True for a regular file: opening another kind may block. */
 static bool is_regular(const char *name)
 {
 #ifdef _WIN32
@@ -112,7 +111,7 @@ static bool is_regular(const char *name)
 #endif
 }
 
-/* A file of a few lines. */
+/* Reads a profile from a file of at most 4 KB, which is ignored if it is none. */
 static void read_file(const char *name, dmlsplit_profile *profile)
 {
     char text[4096];
@@ -139,16 +138,16 @@ static void read_variables(dmlsplit_profile *profile)
         profile->given |= DMLSPLIT_FETCH;
         profile->origin = DMLSPLIT_FROM_SETTINGS;
     }
-    profile->reserved = measure != NULL && strcmp(measure, "0") == 0;  /* not to be measured */
+    profile->reserved = measure != NULL && strcmp(measure, "0") == 0;  /* 1: never measure */
 }
 
-/* What is known, word by word, so that no thread waits for another. A profile that was measured or set has words of its own, so a measurement that ends
- * late never overwrites a setting: it counts only if the state is still the one it began in. */
+/* The profiles that are known, as atomic words, so that no thread waits for another. Measured and set profiles have words of their own: a measurement that
+ * ends late never overwrites a setting, because it counts only if the state is still the one in which it began. */
 typedef enum state { UNKNOWN, DETECTED, MEASURING, MEASURED, SET } state;
 
 enum { WORDS = sizeof(dmlsplit_profile) / sizeof(uint32_t), STATES = 8 };
 
-static dms_cached now;                  /* a state, and above it how often dmlsplit_set_profile has been called */
+static dms_cached now;                  /* a state in the low bits, and the number of calls of dmlsplit_set_profile above them */
 static dms_cached kept[SET + 1][WORDS];
 
 static dms_cached *words_of(uint32_t at)
@@ -179,7 +178,7 @@ static void keep_detected(void)
     keep(DETECTED, &profile);
 }
 
-/* Returns the state that the profile belongs to. */
+/* Sets *profile to the current one, and returns its state. */
 static uint32_t recall(dmlsplit_profile *profile)
 {
     uint32_t words[WORDS], at = dms_load_cached(&now);
@@ -198,7 +197,7 @@ static uint32_t recall(dmlsplit_profile *profile)
 void (*dms_while_measuring)(void);
 #endif
 
-/* Whatever is being measured does not count then. */
+/* Enters a state; a measurement that is under way no longer counts. */
 static void enter(state next)
 {
     dms_store_cached(&now, dms_load_cached(&now) / STATES * STATES + STATES + next);
@@ -243,7 +242,7 @@ void dms_profile_for(uint64_t traffic, dmlsplit_profile *profile)
     if (!DMLSPLIT_MEASURE || traffic < DMS_LEAST_MEASURED || profile->origin != DMLSPLIT_FROM_CPUID || profile->reserved != 0)
         return;
     if (at % STATES != DETECTED || !dms_swap_cached(&now, at, measuring))
-        return;                         /* another thread measures, or has */
+        return;                         /* another thread measures or has measured */
     profile->origin = DMLSPLIT_FROM_MEASURING;
     dms_measure(profile, DMS_MEASURED_ROUNDS, DMS_MEASURED_TICKS);
 #ifdef DMS_TESTING

@@ -1,4 +1,4 @@
-/* dms_rules.c - what a broken rule says */
+/* dms_rules.c - the summary of each rule */
 #include "dmlsplit_directml.h"
 
 #include <string.h>

@@ -32,14 +32,14 @@ typedef struct dms_shuffle {
     dms_step steps[DMS_MOST_STEPS];     /* in the order of the vectors */
 } dms_shuffle;
 
-/* unit: bytes of a vector. For a plan that is not refused; free() takes the list, NULL: there is no memory. */
+/* Returns the list for a plan that dms_shuffle_takes, for free(); NULL if there is no memory. unit: bytes of a vector. */
 dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t unit);
 
-/* Rows of a block. */
+/* Returns the rows of a block. */
 uint64_t dms_shuffle_rows(const dmlsplit_plan *plan, size_t unit);
 
-/* Whether the list of a plan whose rows are packed has room for all its steps, and takes so many a vector on average, or fewer. */
+/* True if the list has room for all steps of a plan of packed rows, and needs at most `most` steps a vector on average. */
 bool dms_shuffle_takes(const dmlsplit_plan *plan, size_t unit, size_t most);
 
-/* Where shuffles are slow (dms_costs.c). */
+/* Returns where shuffles of such vectors are slow (dms_costs.c). */
 dms_slow dms_slow_shuffle(const dmlsplit_plan *plan, size_t unit);

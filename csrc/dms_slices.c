@@ -1,4 +1,4 @@
-/* dms_slices.c - how a run is cut into shares that threads can take: equal ones, of the kernel that was chosen for the whole
+/* dms_slices.c - how a run is cut into equal slices for threads, which the kernel of the whole run copies
  *
  * Group kernels are given rows of all parts. All else is cut by bytes, part after part, and within a part at steps of its loops, so that what a slice
  * gets are boxes that the same kernel takes. Two slices may meet within a cache line: each writes its own bytes of it.
@@ -9,7 +9,7 @@
 #include "dms_kernel.h"
 #include "dms_transpose.h"
 
-/* Bytes of a slice: what takes less is done before another thread has heard of it. */
+/* Least bytes of a slice: a smaller copy ends before another thread has woken up. */
 #ifdef DMS_TESTING
 uint64_t dms_least_slice = DMS_LEAST_SLICE, dms_fallback_bytes;
 #define LEAST_BYTES dms_least_slice
@@ -22,7 +22,7 @@ static uint64_t lower(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* value * index / count for what may not be multiplied. */
+/* Returns value * index / count without overflow. */
 static uint64_t share(uint64_t value, uint64_t index, uint64_t count)
 {
     return value / count * index + value % count * index / count;
@@ -47,8 +47,8 @@ static copy find_copy(const dmlsplit_plan *plan, const dms_buffers *buffers, uin
     return (copy){part->shape, split ? in_part : in_whole, split ? in_whole : in_part};
 }
 
-/* The loops in the order in which a nest is cut: as they are, but the sides of a matrix that is turned come last, the longer one before the other, so
- * that a cut leaves matrices. */
+/* Sets the order in which a nest's loops are cut: outermost first, but the sides of a transposed matrix last, the longer one before the other, so that
+ * cuts leave matrices. */
 static void order_loops(const dms_nest *nest, uint32_t *order)
 {
     uint32_t count = 0, last[2];
@@ -65,17 +65,17 @@ static void order_loops(const dms_nest *nest, uint32_t *order)
     memcpy(order + count, last, sizeof last);
 }
 
-/* Bytes between places at which a slice of so many may begin in a part. */
+/* Returns the bytes between places where slices of `slice` bytes may begin in a part. */
 static uint64_t unit_of(const dms_shape *shape, uint64_t slice)
 {
     const dms_nest *nest = &shape->nest;
-    const bool turns = nest->kind == DMS_TRANSPOSE;
+    const bool transposes = nest->kind == DMS_TRANSPOSE;
     uint32_t order[DMLSPLIT_MAX_RANK];
-    uint64_t step = shape->bytes, lines = DMS_LINE;   /* lines of a matrix are turned together */
+    uint64_t step = shape->bytes, lines = DMS_LINE;   /* rows of a matrix that are transposed together */
     order_loops(nest, order);
-    for (uint32_t i = 0; i + turns < nest->rank && step > slice / DMS_SLICE_STEPS; i++)
+    for (uint32_t i = 0; i + transposes < nest->rank && step > slice / DMS_SLICE_STEPS; i++)
         step /= nest->loops[order[i]].size;
-    if (!turns)
+    if (!transposes)
         return step > slice / DMS_SLICE_STEPS ? DMS_LINE : step;
     while (lines > 1 && lines * step > slice / DMS_SLICE_STEPS)
         lines /= 2;
@@ -98,14 +98,14 @@ static void copy_some(const copy *c, uint64_t first, uint64_t last)
     dms_loop loops[DMLSPLIT_MAX_RANK];
     uint32_t order[DMLSPLIT_MAX_RANK];
     dms_nest box = *nest;
-    if (first == 0 && last == c->shape->bytes) {        /* as most of many parts are: no box has to be found */
+    if (first == 0 && last == c->shape->bytes) {        /* the usual case among many parts: no box to find */
         c->shape->kernel->run_nest(nest, c->target, c->source);
         return;
     }
     order_loops(nest, order);
     box.loops = loops;
     for (uint64_t bytes; first < last; first += bytes) {
-        uint64_t step = nest->run;      /* of a loop; as long as everything within it is whole, that is what the box has so far */
+        uint64_t step = nest->run;      /* bytes of one step of the loop; equal to the box's bytes as long as all inner loops are whole */
         char *to = c->target + first % step;
         const char *from = c->source + first % step;
         bytes = lower(step - first % step, last - first);
@@ -157,7 +157,7 @@ dms_slices dms_choose_slices(const dmlsplit_plan *plan, uint64_t most)
     return s;
 }
 
-/* The part that has this byte of all parts, one after the other. */
+/* Returns the part that has this byte, counted through all parts. */
 static uint64_t find_part(const dmlsplit_plan *plan, uint64_t byte)
 {
     uint64_t first = 0, last = plan->part_count;        /* parts[first].before is at most byte, parts[last].before is not */
@@ -173,10 +173,10 @@ dms_slice dms_find_slice(const dmlsplit_plan *plan, const dms_slices *cut, uint6
 {
     dms_slice s = {0, plan->bytes, 0, plan->part_count};
     if (index >= cut->count)
-        s.last = s.last_part = 0;       /* fewer slices than that have something to do */
+        s.last = s.last_part = 0;       /* there are fewer slices */
     if (index >= cut->count || cut->count == 1)
         return s;
-    if (cut->by_rows) {                 /* whole lines, if parts have them */
+    if (cut->by_rows) {                 /* 64 rows are whole cache lines of every part */
         const uint64_t unit = plan->rows / cut->count >= DMS_SLICE_STEPS * DMS_LINE ? DMS_LINE : 1, units = plan->rows / unit;
         s.first = share(units, index, cut->count) * unit;
         s.last = index + 1 == cut->count ? plan->rows : share(units, index + 1, cut->count) * unit;
@@ -189,7 +189,7 @@ dms_slice dms_find_slice(const dmlsplit_plan *plan, const dms_slices *cut, uint6
     return s;
 }
 
-/* Where slices of so many bytes meet in a part: at this byte or shortly before it. */
+/* Returns where two slices of `slice` bytes meet in a part: at this byte or shortly before it. */
 static uint64_t cut_at(const dms_shape *shape, uint64_t byte, uint64_t slice)
 {
     if (byte >= shape->bytes)
@@ -226,9 +226,9 @@ static void fence(void)
 }
 #endif
 
-/* What is done last: non-temporal stores become visible before those after them, as ordinary ones would; after many parts once, as each
- * such fence waits for memory (1,024 parts of 4 KB took 2.4 times memcpy's time, and 1.1). And MSVC leaves it to the program to clear the upper halves of
- * the registers, without which older instructions run slowly. */
+/* Ends a run: a fence makes its non-temporal stores visible before later stores, as plain ones would be. One for the run, not one for each part, because
+ * each waits for memory (1,024 parts of 4 KB took 2.4 times memcpy's time by a fence for each, 1.1 by one). MSVC does not emit vzeroupper by itself, and
+ * SSE code is slow without it. */
 static void finish_stores(const dmlsplit_plan *plan)
 {
     const uint32_t isa = dms_cpu_isa();

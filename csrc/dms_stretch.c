@@ -1,4 +1,4 @@
-/* dms_stretch.c - the rows of a plan as stretches that are equally far apart */
+/* dms_stretch.c - the rows of a plan, stretch by stretch */
 #include "dms_kernel.h"
 
 bool dms_next_stretch(dms_stretch *s, const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t *row, uint64_t last)

@@ -1,4 +1,4 @@
-/* dms_threads.c - one run on several threads, which take its slices one after the other
+/* dms_threads.c - one run on several threads, each taking slice after slice
  *
  * Threads stay for the next run and sleep until then: to start one and see it end cost 250 us in the midst of large copies, to wake one costs 50 (Zen 5,
  * a virtual machine). A run posts its task and takes slices itself, so it never depends on a thread that comes late or cannot be had. A process that
@@ -48,19 +48,19 @@ typedef pthread_cond_t condition;
 
 enum { MOST_THREADS = 64 };
 
-/* Bytes of a thread's stack. Copies take less than 48 KB of it; the rest is for what the system keeps there, thread-local variables among it. The default
- * may be too little for them (128 KB in musl) or more than is worth reserving for 64 threads (8 MB in glibc). */
+/* Bytes of a thread's stack. Copies use less than 48 KB; the system keeps thread-local variables and more there. The default may be too small (128 KB in
+ * musl) or too large to reserve for 64 threads (8 MB in glibc). */
 #define STACK_BYTES ((size_t)512 << 10)
 
-/* Bytes that a thread copies: with less, waking it may take longer than it gains. On a Zen 5 two threads took 0.65 to 0.95 times as long as one for
- * matrices of 8 to 17 MB; for other copies of that size 0.65 to 0.8 times while the cores had a bus to themselves, and 1.05 to 1.2 while they had not. From
- * 24 MB on it was 0.55 to 0.75 and 0.9 to 1.0 times. Tests have less to copy. */
+/* Returns the least bytes for a thread: below it, waking a thread may cost more than it saves. On a Zen 5 two threads took 0.65 to 0.95 times as long as one
+ * for transposes of 8 to 17 MB; for other copies of that size 0.65 to 0.8 times while others left memory alone, 1.05 to 1.2 while they did not. From 24 MB on
+ * it was 0.55 to 0.75 and 0.9 to 1.0 times. Tests copy less. */
 static uint64_t least_share(const dmlsplit_plan *plan)
 {
 #if defined(DMS_TESTING) || DMS_SANITIZED
     return plan->bytes > 0;
 #else
-    return plan->group == NULL && plan->shapes[0].nest.kind == DMS_TRANSPOSE ? DMS_THREAD_LEAST_TURNED : DMS_THREAD_LEAST;
+    return plan->group == NULL && plan->shapes[0].nest.kind == DMS_TRANSPOSE ? DMS_THREAD_LEAST_TRANSPOSED : DMS_THREAD_LEAST;
 #endif
 }
 
@@ -68,21 +68,21 @@ typedef struct task {
     const dmlsplit_plan *plan;
     const dms_buffers *buffers;
     dms_slices cut;
-    uint64_t taken, done;               /* slices: somebody's, copied */
-    uint32_t helpers;                   /* threads that may still come */
+    uint64_t taken, done;               /* slices that were begun, and that are copied */
+    uint32_t helpers;                   /* threads that may still join */
     struct task *next;
 } task;
 
 static struct pool {
-    mutex guard;                        /* of all this, and of tasks */
-    condition posted, finished;         /* a task, the last slice of one */
+    mutex guard;                        /* protects the pool and all tasks */
+    condition posted, finished;         /* a task was posted; its last slice was copied */
     task *tasks;
-    uint32_t hired, needed;             /* threads that exist, and threads that all runs together want */
+    uint32_t hired, needed;             /* threads that exist, and that all current runs want together */
     bool ending;
     thread threads[MOST_THREADS];
 } pool = {MUTEX, CONDITION, CONDITION, NULL, 0, 0, false, {0}};
 
-/* Takes slices until all are somebody's. The guard is locked before, between and after, but not while a slice is copied. */
+/* Copies slices until all are taken. The caller holds the guard; it is released while a slice is copied. */
 static void work(task *t)
 {
     while (t->taken < t->cut.count) {
@@ -116,7 +116,7 @@ static ENTRY serve(void *unused)
 }
 
 #ifdef _WIN32
-/* Threads cannot be ended while a library is unloaded, so one that has any stays. */
+/* Threads cannot be joined while a library is unloaded, so a library that has threads stays loaded. */
 static bool start(thread *made)
 {
     HMODULE module;
@@ -127,14 +127,14 @@ static bool start(thread *made)
     return *made != NULL;
 }
 #else
-/* In the child of a fork, which has none of the threads. */
+/* Empties the pool in the child of a fork, which has none of its threads. */
 static void forget(void)
 {
     static const struct pool fresh = {MUTEX, CONDITION, CONDITION, NULL, 0, 0, false, {0}};
     memcpy(&pool, &fresh, sizeof pool);
 }
 
-/* Sanitizers keep more on the stack than the copies do. */
+/* Sanitizers need more stack than copies do, so they get the default. */
 static bool create(thread *made)
 {
     pthread_attr_t attributes;
@@ -146,10 +146,10 @@ static bool create(thread *made)
     return created;
 }
 
-/* Signals are for the threads of the host. */
+/* Starts a thread with all signals blocked: they are for the host's threads. */
 static bool start(thread *made)
 {
-    static bool registered;             /* in this process, or one that it was forked from */
+    static bool registered;             /* in this process or its parent, whose handlers it inherits */
     sigset_t all, before;
     if (!registered && (dms_fails() || pthread_atfork(NULL, NULL, forget) != 0))
         return false;
@@ -161,7 +161,7 @@ static bool start(thread *made)
     return started;
 }
 
-/* When the library is unloaded or the process ends. */
+/* Ends the threads when the library is unloaded or the process exits. */
 __attribute__((destructor)) static void dismiss(void)
 {
     lock(&pool.guard);
@@ -173,7 +173,7 @@ __attribute__((destructor)) static void dismiss(void)
 }
 #endif
 
-/* A thread that is cancelled would unwind with the guard locked and its task, which lies on its stack, in the list. It ends after the run. */
+/* A cancelled thread would unwind with the guard locked and its task, which is on its stack, in the list. So cancellation waits for the end of the run. */
 #ifdef PTHREAD_CANCEL_DISABLE
 static void defer_cancellation(int *before)
 {
@@ -197,7 +197,7 @@ static void allow_cancellation(int before)
 }
 #endif
 
-/* Runs a task of several slices, with the guard locked. */
+/* Runs a task of several slices. The caller holds the guard. */
 static void run_task(task *t, uint32_t helpers)
 {
     t->helpers = helpers;
@@ -209,7 +209,7 @@ static void run_task(task *t, uint32_t helpers)
     for (uint32_t i = 0; i < helpers; i++)
         wake(&pool.posted);
     work(t);
-    /* The last slices end at about the same time, sooner than a thread falls asleep. */
+    /* The last slices end at about the same time: yielding is faster than to sleep and be woken. */
     for (int i = 0; i < DMS_THREAD_YIELDS && t->done < t->cut.count; i++) {
         unlock(&pool.guard);
         yield();

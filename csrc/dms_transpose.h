@@ -11,14 +11,14 @@ enum {
     DMS_MOST_GATHERED = 16384           /* bytes of short rows of the target */
 };
 
-/* Where transposed squares go, chosen once for a matrix. All but the first two go past the caches. */
+/* How transposed squares are stored, chosen once for a matrix: the first two through the caches, the others past them. */
 typedef enum dms_sink {
     DMS_STORED,
-    DMS_STACKED,                        /* a few squares at once, so that each row of the target gets a few lines one after the other */
-    DMS_LINES,                          /* whole lines of the target */
-    DMS_CARRIED,                        /* lines are made of two squares, the end of one and the begin of the next */
-    DMS_COLLECTED,                      /* as DMS_CARRIED, where registers cannot do it: by way of slots in memory that is cached */
-    DMS_GATHERED                        /* short rows of the target that make whole lines together, also by way of such memory */
+    DMS_STACKED,                        /* several squares at once: each row of the target gets several cache lines in a row */
+    DMS_LINES,                          /* squares are whole cache lines of the target */
+    DMS_CARRIED,                        /* a line is the end of one square and the begin of the next */
+    DMS_COLLECTED,                      /* as DMS_CARRIED, but staged in cached memory, where registers cannot do it */
+    DMS_GATHERED                        /* short rows of the target that fill lines together; staged as well */
 } dms_sink;
 
 /* The contiguous rows of a matrix, or of the transposed one. const is cast away, as in dms_buffers. */
@@ -28,31 +28,31 @@ typedef struct dms_side {
     int64_t step;                       /* bytes from one row to the next; 0 where they are listed */
     const dms_stretch *listed;          /* rows begin where the parts of this stretch do; NULL: step bytes apart */
     uint64_t row, part;                 /* of the part that is listed next: its number among the parts that are not empty, and among all */
-    uintptr_t apart;                    /* all the bits that distances between rows have, of this matrix and of others like it */
+    uintptr_t distance_bits;            /* OR of all distances between rows, of this matrix and of those that the loops around it lead to */
 } dms_side;
 
 /* A tile of rows x columns elements. Row i lies at from[i] + from_offset, contiguous; column j goes to to[j] + to_offset, contiguous. */
 typedef struct dms_tile {
-    void (*turn)(struct dms_tile *tile);
+    void (*transpose)(struct dms_tile *tile);
     dms_sink sink;
-    bool claimed;                       /* lines are prefetched before they are written */
-    bool fetched;                       /* the next tile is, meanwhile */
+    bool claimed;                       /* prefetchw claims lines before they are written */
+    bool fetched;                       /* the next tile is prefetched meanwhile */
     size_t element_size;                /* 1, 2, 4, 8 or 16 */
     size_t side;                        /* rows and columns of a square: elements of a cache line */
-    size_t head;                        /* rows of the first tile, so that the next ones begin with a line of the target; 0: they do anyway */
-    size_t height, width;               /* rows and columns of the others, but of the last ones */
+    size_t head;                        /* rows of the first tile, after which tiles begin at cache lines of the target; 0: all do */
+    size_t height, width;               /* rows and columns of the other tiles; the last ones may have fewer */
     size_t rows, columns;
     char **from, **to;
     int64_t from_offset, to_offset;
     int64_t next;                       /* bytes from each row to that of the next tile */
-    dms_lines *carries;                 /* one for each column that is carried or collected, or for all columns that are gathered */
+    dms_lines *carries;                 /* one for each column if carried or collected, one for all if gathered */
 } dms_tile;
 
-/* What an instruction set turns tiles with. */
-typedef struct dms_turner {
-    void (*turn)(dms_tile *tile);
+/* How an instruction set transposes tiles. */
+typedef struct dms_transposer {
+    void (*transpose)(dms_tile *tile);
     size_t vector;                      /* bytes of its vectors */
-} dms_turner;
+} dms_transposer;
 
 static inline bool dms_is_element(size_t size)
 {
@@ -64,30 +64,30 @@ static inline size_t dms_smaller(uint64_t a, size_t b)
     return a < b ? (size_t)a : b;
 }
 
-/* count rows, step bytes apart. */
+/* Returns a side of count rows at one step. */
 dms_side dms_space_out(char *begin, int64_t step, uint64_t count);
 
-/* Transposes a matrix, and the matrices that the loops around it lead to. from, to: rows of the source, and of the target. */
-void dms_transpose(const dms_turner *turner, size_t element_size, dms_side *from, dms_side *to, const dms_stores *stores, const dms_loop *around,
+/* Transposes a matrix, once for each index of the loops around it. from, to: the rows of the source and of the target. */
+void dms_transpose(const dms_transposer *transposer, size_t element_size, dms_side *from, dms_side *to, const dms_stores *stores, const dms_loop *around,
                    uint32_t around_count);
 
 /* ---- Nests ---- */
 
-/* The loops of a nest that turns a matrix: rows are contiguous in the target, columns in the source. around: the other loops. */
+/* The loops of a nest that transposes a matrix: its rows are contiguous in the target, its columns in the source. around: the other loops. */
 typedef struct dms_matrix {
     const dms_loop *rows, *columns;
     uint32_t count;
     dms_loop around[DMLSPLIT_MAX_RANK];
 } dms_matrix;
 
-/* Of a nest that has one. */
+/* Returns the matrix of a nest whose columns are set. */
 dms_matrix dms_find_matrix(const dms_nest *nest);
 
-/* Whether a side of a nest's matrix is too short for squares to pay. */
+/* True if a side of the nest's matrix is too short for squares to pay. */
 bool dms_is_narrow(const dms_nest *nest);
 
-void dms_transpose_nest(const dms_nest *nest, char *target, const char *source, const dms_turner *turner);
+void dms_transpose_nest(const dms_nest *nest, char *target, const char *source, const dms_transposer *transposer);
 
 /* ---- Columns: parts of one element a row ---- */
 
-void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, const dms_turner *turner);
+void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, const dms_transposer *transposer);

@@ -1,4 +1,4 @@
-/* dms_tune.c - a plan's regime, tried on the caller's own buffers */
+/* dms_tune.c - a plan's regimes, timed on the caller's own buffers */
 #define _POSIX_C_SOURCE 200809L         /* timespec_get of old headers, in C11 without extensions */
 #include "dms_internal.h"
 
@@ -20,7 +20,7 @@ static choice choice_of(const dmlsplit_plan *plan)
     return c;
 }
 
-/* Gives a plan these stores and chooses its kernels again. Without memory for tables the plan copies part after part. */
+/* Sets a plan's stores and chooses its kernels again. Without memory for tables the plan copies part after part. */
 static void apply(dmlsplit_plan *plan, const choice *c)
 {
     memcpy(plan->stores, c->stores, sizeof c->stores);
@@ -43,14 +43,14 @@ static double seconds(void)
 static double time_runs(dmlsplit_plan *plan, const choice *c, const dms_buffers *buffers, uint64_t runs)
 {
     apply(plan, c);
-    dms_run_all(plan, buffers);         /* the caches as this way leaves them */
+    dms_run_all(plan, buffers);         /* leaves the caches as this way does */
     const double start = seconds();
     for (uint64_t i = 0; i < runs; i++)
         dms_run_all(plan, buffers);
     return seconds() - start;
 }
 
-/* Whether `other` wins by the margin in all rounds but one. Both are timed in each round, one after the other. */
+/* True if `other` wins by the margin in all rounds but one. Each round times both, one after the other. */
 static bool is_better(dmlsplit_plan *plan, const choice *now, const choice *other, const dms_buffers *buffers, uint64_t runs)
 {
     int lost = 0;

@@ -13,69 +13,69 @@
 enum {
     /* ---- Profile ---- */
     DMS_STREAM_SHARE = 45,              /* percent of the last-level cache that a run reads and writes before its stores pass by the caches. Zen 4, Zen 5 */
-    DMS_STREAM_MOST = 16 << 20,         /* and at most so much: servers and virtual machines report caches that are not theirs alone. Intel */
-    DMS_STREAM_TURNS_SHARE = 60,        /* percent of that from which transposes do. Zen 5, output read once: 0.55 to 0.95 of the time from 9 MB on, 0.9 to 1.3 at 8 MB,
+    DMS_STREAM_MOST = 16 << 20,         /* and at most: servers and virtual machines report caches that they share. Intel */
+    DMS_STREAM_TURNS_SHARE = 60,        /* percent of that from which transposes are streamed. Zen 5, output read once: 0.55 to 0.95 of the time from 9 MB on, 0.9 to 1.3 at 8 MB,
                                            1.3 to 1.9 at 2 to 5 MB */
-    DMS_INTEL_LEVEL2_MOST = 4 << 20,    /* second-level caches for which the two rules below hold. Intel */
-    DMS_INTEL_STREAM_TURNS = 2,         /* times level 2: transposes pass by the caches. Intel */
-    DMS_INTEL_CLAIM = 1,                /* times level 2: lines are claimed. Intel */
+    DMS_INTEL_LEVEL2_MOST = 4 << 20,    /* largest second-level cache for which the next two hold. Intel */
+    DMS_INTEL_STREAM_TURNS = 2,         /* times level 2, from which transposes are streamed. Intel */
+    DMS_INTEL_CLAIM = 1,                /* times level 2, from which lines are claimed. Intel */
     DMS_FAMILY_OF_ZEN4 = 25,            /* of AMD: long pieces are not left to memcpy (1.3 to 1.8 times the time), lines are prefetched 1 KiB ahead (0.65 to 0.85), tiles of
                                            transposes are a square high (0.55 to 0.85). Zen 4 */
     DMS_LEAST_MEASURED = 512 << 20,     /* traffic of the smallest run for which the machine is measured: 60 ms at 8.5 GB/s. Derived */
     DMS_MEASURED_TICKS = 120000000,     /* ticks of the CPU's clock that measuring takes: 60 ms at 2 GHz. Derived */
 
     /* ---- Measuring ---- */
-    DMS_MEASURED_ROUNDS = 6,            /* in all of which an answer has to be the same. Not recorded */
-    DMS_MEASURED_MARGIN = 10,           /* one part in so many by which the better way has to win. Not recorded */
+    DMS_MEASURED_ROUNDS = 6,            /* all of which have to agree. Not recorded */
+    DMS_MEASURED_MARGIN = 10,           /* the faster way has to win by 1 in so many. Not recorded */
     DMS_MEASURED_SIDE = 1024,           /* elements of 4 bytes: rows and columns of the matrix. Derived: COPIED */
     DMS_MEASURED_COPIED = 4 << 20,      /* of a copy within the last level. Not recorded */
     DMS_MEASURED_STREAMED = 16 << 20,   /* and beyond it. Not recorded */
     DMS_MEASURED_PIECE = 1 << 18,       /* of pieces that memcpy or a loop copies. Not recorded */
-    DMS_TUNED_ROUNDS = 32,              /* where there is time, */
-    DMS_MEASURED_OUTLIERS = 8,          /* of which one in so many may say otherwise. Not recorded */
-    DMS_NEAREST_AHEAD = 1024,           /* the other distance that is tried. Zen 4 */
+    DMS_TUNED_ROUNDS = 32,              /* rounds of dmlsplit tune, */
+    DMS_MEASURED_OUTLIERS = 8,          /* of which 1 in so many may disagree. Not recorded */
+    DMS_NEAREST_AHEAD = 1024,           /* the other distance of prefetches that is tried. Zen 4 */
 
     DMS_TRIED_ROUNDS = 6,               /* in which dmlsplit_plan_tune compares two ways. Not recorded */
-    DMS_TRIED_MARGIN = 15,              /* percent by which the other way has to win. Zen 4: at less, one of equal ways was taken for another in 4 of 45 cases */
-    DMS_TRIED_BYTES = 4 << 20,          /* copied, at least, while the clock is read once. Not recorded */
+    DMS_TRIED_MARGIN = 15,              /* percent by which the faster way has to win. Zen 4: with less, 4 of 45 cases preferred one of two equal ways */
+    DMS_TRIED_BYTES = 4 << 20,          /* least bytes copied between two readings of the clock. Not recorded */
 
     /* ---- Prefetching ---- */
-    DMS_LINES_AHEAD = 16384,            /* where lines are prefetched before they are read. Zen 5; a Zen 4 read rows of 5 + 7 + 9 bytes faster at 1024 */
-    DMS_MOST_AHEAD = 1 << 20,           /* that a profile may ask for. Derived: more leaves the second-level cache */
-    DMS_PAGES_AHEAD = 8192,             /* where pages are: the page after the next one. Intel */
-    DMS_NEAR_AHEAD = 4096,              /* several streams, or short pieces. Zen 5 */
-    DMS_CLAIMED_AHEAD = 1024,           /* prefetchw. Intel */
-    DMS_FILLED_AHEAD = 16384,           /* prefetchw of fills. Zen 5 */
-    DMS_TURNED_BYTES_CLAIM = 4,         /* times level 2: transposes of 1-byte elements claim lines on every CPU. Zen 5 */
-    DMS_FILLS_CLAIM = 6,                /* times level 2: fills do. Zen 5 */
-    DMS_LONG_PIECE_FETCHED = 1024,      /* shorter pieces fetch near lines in place of distant ones. Not recorded */
+    DMS_LINES_AHEAD = 16384,            /* distance of line prefetches. Zen 5; a Zen 4 read rows of 5 + 7 + 9 bytes faster at 1024 */
+    DMS_MOST_AHEAD = 1 << 20,           /* largest distance of a profile. Derived: more leaves the second-level cache */
+    DMS_PAGES_AHEAD = 8192,             /* distance of page prefetches: the page after the next one. Intel */
+    DMS_NEAR_AHEAD = 4096,              /* distance for several streams, or short pieces. Zen 5 */
+    DMS_CLAIMED_AHEAD = 1024,           /* distance of prefetchw. Intel */
+    DMS_FILLED_AHEAD = 16384,           /* distance of prefetchw in fills. Zen 5 */
+    DMS_TRANSPOSED_BYTES_CLAIM = 4,         /* times level 2, from which transposes of bytes claim lines on every CPU. Zen 5 */
+    DMS_FILLS_CLAIM = 6,                /* times level 2, from which fills do. Zen 5 */
+    DMS_LONG_PIECE_FETCHED = 1024,      /* shorter pieces prefetch at the near distance. Not recorded */
 
     /* ---- Pieces and runs ---- */
     DMS_SHORTEST_STREAM = 1024,         /* shorter pieces with gaps between them are stored plainly. Not recorded */
-    DMS_LEAST_CALLED = 8192,            /* contiguous runs of half as much, and longer pieces are left to memcpy. Zen 5: 0.91 of its time for 0.97; slower on Zen 4 */
-    DMS_MOST_CALLED = 1 << 18,          /* that memcpy gets at once: below glibc's limit of rep movsb. Zen 5, glibc 2.36 */
+    DMS_LEAST_CALLED = 8192,            /* memcpy copies longer pieces, and runs of half as much. Zen 5: 0.91 instead of 0.97 of its time; slower on Zen 4 */
+    DMS_MOST_CALLED = 1 << 18,          /* in one call of memcpy: below glibc's limit of rep movsb. Zen 5, glibc 2.36 */
     DMS_SCALAR_CALLED = 128,            /* the scalar kernel calls memcpy for longer runs. Not recorded */
     DMS_FILL_PATTERN = 1024,            /* of a run that is repeated. Zen 5 */
-    DMS_FILL_BY_CALL = 1 << 20,         /* that memcpy fills, from what was written before. Zen 5 */
-    DMS_FILL_DOUBLED = 65536,           /* of it at once. Zen 5 */
-    DMS_SHORTEST_RUN = 16,              /* runs of so much or less are not for kernels of runs. Not recorded */
-    DMS_MOVED_RUN = 128,                /* nor are, past no cache, runs up to so much. Not recorded */
+    DMS_FILL_BY_CALL = 1 << 20,         /* least fill that memcpy makes from what it has written. Zen 5 */
+    DMS_FILL_DOUBLED = 65536,           /* in one such call. Zen 5 */
+    DMS_SHORTEST_RUN = 16,              /* runs of at most so much are single elements. Not recorded */
+    DMS_MOVED_RUN = 128,                /* and are moved as elements up to so much unless streamed. Not recorded */
     DMS_MOST_ROW_PARTS = 1024,          /* parts that rows are cut into together: entries of a second-level TLB. Derived */
     DMS_SHORTEST_PIECE = 16,            /* on average: shorter ones cost more to find than to copy. Not recorded */
 
     /* ---- Small rows ---- */
-    DMS_SMALL_BLOCK = 2048,             /* of rows that are moved part by part. Zen 5: 8192 took 1.45 times as long at 134 MB, 1024 more within the caches */
-    DMS_STAGED_GROUP = 4096,            /* of rows that are staged for lines. Not recorded */
+    DMS_SMALL_BLOCK = 2048,             /* of rows that are moved part by part. Zen 5: 8192 took 1.45 times as long at 134 MB, 1024 was slower within the caches */
+    DMS_STAGED_BATCH = 4096,            /* of rows that are staged together. Not recorded */
     DMS_STAGED_PART = 256,              /* of each part. Not recorded */
     DMS_SMALL_LEAST_ROWS = 8,           /* rows of a stretch. Not recorded */
     DMS_SMALL_ROW = 64,                 /* a row that is always small, */
     DMS_SMALL_PIECE = 80,               /* pieces on average of others, */
     DMS_SMALL_STREAMED = 128,           /* and the widest piece past the caches. Not recorded, all three */
     DMS_MOST_WIDE_PARTS = 10,           /* parts of 4 bytes and more that permutes of 512 bits gather. Zen 4 or Zen 5, not recorded which */
-    DMS_PLANES_LEAST = 8192,            /* elements of planes by VBMI: 300 pixels of 7 took 3 to 6 times as long as by moves. Zen 5 */
+    DMS_PLANES_LEAST = 8192,            /* least elements of planes by VBMI: 300 pixels of 7 took 3 to 6 times as long as moves. Zen 5 */
 
     /* ---- Shuffles ---- */
-    DMS_SHUFFLE_GROUP = 16384,          /* blocks that are woven together: half of a first-level cache. Not recorded */
+    DMS_SHUFFLE_BATCH = 16384,          /* of blocks that one pass shuffles: half of a first-level cache. Not recorded */
     DMS_SHUFFLE_LEAST_BLOCKS = 8,       /* blocks of rows: with fewer, tables do not pay. Not recorded */
     DMS_SHUFFLE_MOST_STEPS = 8,         /* steps of a vector on average, */
     DMS_SHUFFLE_FEW_STEPS = 3,          /* and where pieces are wide. Not recorded */
@@ -89,26 +89,26 @@ enum {
     /* ---- Transposes ---- */
     DMS_LEAST_MATRIX = 256,             /* elements. Not recorded */
     DMS_NARROW_SIDE = 12,               /* elements of a side, or a line if that is less: narrower matrices are moved. Not recorded */
-    DMS_COLUMNS_FEW = 8,                /* elements of a row whose columns are not transposed, */
-    DMS_COLUMNS_WIDE = 8,               /* nor if they are of so many bytes. Not recorded */
+    DMS_COLUMNS_FEW = 8,                /* least elements of a row whose columns are transposed, */
+    DMS_COLUMNS_WIDE = 8,               /* and bytes of an element from which they are not. Not recorded */
     DMS_TRANSPOSED_FILL = 512,          /* a broadcast matrix's row that is transposed rather than filled. Zen 5: 0.55 of the time */
     DMS_LEAST_FILL = 128,               /* repeated bytes that are a fill. Zen 5 */
     DMS_TILE_SQUARES = 16,              /* squares of a tile within the caches, */
-    DMS_TILE_HIGH = 8,                  /* of which so many lie below each other. Zen 5; a Zen 4 took 0.75 of the time with tiles one square high */
-    DMS_LONG_COLUMN = 2048,             /* rows of columns of bytes that get four lines at once. Zen 5 */
+    DMS_TILE_HIGH = 8,                  /* squares below each other. Zen 5; a Zen 4 took 0.75 of the time with tiles one square high */
+    DMS_LONG_COLUMN = 2048,             /* least rows of columns of bytes that are stored four lines at a time. Zen 5 */
     DMS_STREAMED_HIGH = 3,              /* squares of the height of a tile past the caches. Zen 5; a Zen 4 took 0.55 to 0.8 of the time with one */
-    DMS_STREAMED_HIGH_UNFETCHED = 2,    /* where the next tile is not prefetched. Zen 5 */
+    DMS_STREAMED_HIGH_UNFETCHED = 2,    /* the same, if the next tile is not prefetched. Zen 5 */
     DMS_STREAMED_WIDE = 4096,           /* width of such a tile, */
     DMS_CARRIED_WIDE = 2048,            /* and where its lines are carried on. Zen 5 */
     DMS_LONG_TARGET_ROW = 512,          /* rows of the target that are not gathered. Not recorded */
-    DMS_SHORT_TARGET_ROW = 256,         /* rows of which most lines would be begun and ended one by one. Not recorded */
-    DMS_LEVEL1_WAYS = 8,                /* ways of a first-level cache that tells none: 32 KiB of a Zen 4. Derived */
+    DMS_SHORT_TARGET_ROW = 256,         /* shorter rows have more partial lines than whole ones. Not recorded */
+    DMS_LEVEL1_WAYS = 8,                /* ways of a first-level cache of unknown size: 32 KiB of a Zen 4. Derived */
     DMS_LEVEL1_WAY = 4096,              /* and bytes of one. Derived */
 
     /* ---- Single elements ---- */
     DMS_REVERSED_PIECE = 2048,          /* claimed before it is written backwards, or staged for lines. Not recorded */
-    DMS_REVERSED_STREAMED = 256,        /* rows that follow each other and are streamed: 0.4 to 0.9 of the time, of 80 bytes 1.9. Zen 5 */
-    DMS_REVERSED_LEAST = 16,            /* steps backwards: fewer are taken in blocks of another loop, five times as fast. Not recorded */
+    DMS_REVERSED_STREAMED = 256,        /* shortest adjacent rows that are streamed: 0.4 to 0.9 of the time, rows of 80 bytes 1.9. Zen 5 */
+    DMS_REVERSED_LEAST = 16,            /* least steps backwards: fewer are five times as fast in blocks of another loop. Not recorded */
     DMS_STRIDED_LONG = 32,              /* steps of a long loop, */
     DMS_STRIDED_LEAST = 16,             /* or, if there is none, of the innermost one with so many. Not recorded */
     DMS_STRIDED_INSIDE = 64,            /* steps of all short loops within it. Not recorded */
@@ -118,11 +118,11 @@ enum {
     DMS_LONGEST_STRIDED = 16,           /* the longest element. Not recorded */
 
     /* ---- Slices and threads ---- */
-    DMS_LEAST_SLICE = 65536,            /* what takes less is done before another thread has heard of it. Not recorded */
-    DMS_SLICE_STEPS = 16,               /* steps of a slice, whose share is right within a tenth where both ends are rounded. Derived */
-    DMS_SLICE_LONG_PIECE = 4096,        /* rows of such pieces are as well copied part after part. Not recorded */
+    DMS_LEAST_SLICE = 65536,            /* a smaller copy ends before another thread has woken up. Not recorded */
+    DMS_SLICE_STEPS = 16,               /* least steps of a slice: rounding both ends changes its share by a tenth at most. Derived */
+    DMS_SLICE_LONG_PIECE = 4096,        /* rows of longer pieces are copied part after part as fast. Not recorded */
     DMS_THREAD_SLICES = 4,              /* slices for each thread. Not recorded */
     DMS_THREAD_YIELDS = 200,            /* times that a caller yields before it sleeps. Zen 5 */
-    DMS_THREAD_LEAST_TURNED = 4 << 20,  /* a thread's share of a transpose, */
+    DMS_THREAD_LEAST_TRANSPOSED = 4 << 20,  /* a thread's share of a transpose, */
     DMS_THREAD_LEAST = 10 << 20         /* and of others. Zen 5 */
 };

@@ -104,7 +104,7 @@ static bool counts_negative(const DML_BUFFER_TENSOR_DESC *t)
     return product > INT32_MAX;
 }
 
-/* It compares the sizes of all parts with those of the whole, unchecked; where they differ, or sum up to too much, it refuses before it reads on. */
+/* The build compares the sizes of all parts with those of the whole, unchecked; if they differ, or sum up to too much, it refuses before it reads on. */
 static void walk_sizes(dms_judged *o, const DML_BUFFER_TENSOR_DESC *whole)
 {
     const dms_member whole_member = whole_of(o), array_member = array_of(o);
@@ -143,8 +143,7 @@ static void walk_sizes(dms_judged *o, const DML_BUFFER_TENSOR_DESC *whole)
         crash(o, whole_member, DMLSPLIT_WHOLE, SIZES_MEMBER);
 }
 
-/* It ends the process, or refuses, or goes on. Everything that it reads unchecked is there, but for null pointers and arrays that have fewer
- * entries than it takes for granted. */
+/* Judges what the build reads unchecked: it crashes, refuses or goes on. Only null pointers and short arrays make it crash. */
 static void look_first(dms_judged *o)
 {
     const bool walks = !o->op.split || o->by->walks_sizes;

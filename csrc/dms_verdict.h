@@ -14,7 +14,7 @@
 
 /* ---- Targets ---- */
 
-/* With how many bits, and of what, a build computes the size that strides imply. */
+/* In what unit and with how many bits a build computes the size that strides imply. */
 typedef enum dms_arithmetic { EXACT, BYTES_32, INDEX_32, BYTES_64, BITS_64 } dms_arithmetic;
 
 typedef struct dms_target {
@@ -125,7 +125,7 @@ typedef struct dms_place {
     bool is_output;
 } dms_place;
 
-/* Keeps the first fault in descriptor order; of two at one place the first found. refused: not by what a build accepts although it is unsafe. */
+/* Keeps the first fault in descriptor order, of two at one place the one found first. refused: false if the build accepts what is unsafe. */
 void dms_found(dms_judged *o, const char *rule, bool refused, dms_member tensor, uint64_t part, dms_member inside, uint32_t index);
 
 #ifdef DMS_TESTING
@@ -143,32 +143,31 @@ static inline void dms_found_in(dms_judged *o, const dms_place *at, const char *
     dms_found_in_entry(o, at, rule, inside, DMLSPLIT_NO_DIMENSION);
 }
 
-/* Applies the rules of a tensor; spoilt says what of it must not be read. Returns spoilt with what these rules found. */
+/* Applies the rules of a tensor. spoilt: aspects that must not be read. Returns spoilt plus the aspects that these rules found broken. */
 uint32_t dms_judge_tensor(dms_judged *o, const dms_place *at, const DML_TENSOR_DESC *tensor, uint32_t spoilt);
 
 /* ---- Layouts: of tensors whose Sizes are there, and above 0 but for the count ---- */
 
-/* Of an element; 0: the type is unknown. */
+/* Returns the bits of an element; 0 if the type is unknown. */
 uint32_t dms_element_bits(uint32_t data_type);
 
-/* The number of elements; UINT64_MAX where there are more than UINT32_MAX. */
+/* Returns the number of elements; UINT64_MAX if there are more than UINT32_MAX. */
 uint64_t dms_element_count(const DML_BUFFER_TENSOR_DESC *t);
 
-/* Elements from the first to the last one addressed, of a tensor of count elements, at most UINT32_MAX. */
+/* Returns the elements from the first to the last one addressed, both included. count: the tensor's elements, at most UINT32_MAX. */
 uint64_t dms_exact_extent(const DML_BUFFER_TENSOR_DESC *t, uint64_t count);
 
-/* The exact extent as a build counts it. */
+/* Returns the extent as a build counts it. */
 uint64_t dms_counted_extent(dms_arithmetic arithmetic, const DML_BUFFER_TENSOR_DESC *t, uint64_t exact);
 
-/* Bytes of so many elements, rounded up to 4; false where they exceed 64 bits. */
+/* Sets *bytes to the bytes of `extent` elements, rounded up to 4. Returns false if they exceed 64 bits. */
 bool dms_implied_size(uint64_t extent, uint32_t bits, uint64_t *bytes);
 
-/* The same of a tensor with this exact extent, as a build computes it. */
+/* Sets *bytes to the implied size of a tensor with this exact extent, as a build computes it. Returns false if it exceeds 64 bits. */
 bool dms_counted_size(dms_arithmetic arithmetic, const DML_BUFFER_TENSOR_DESC *t, uint64_t exact, uint64_t *bytes);
 
-/* Whether every dimension steps over all that those after it reach, as in most layouts: no two elements meet, and no stride is 0 or another's. */
+/* True if each dimension steps over all that later dimensions reach, as in most layouts: no two elements share a place, and strides differ and are not 0. */
 bool dms_is_nested(const DML_BUFFER_TENSOR_DESC *t);
 
-/* Returns true where two elements lie at one place, and false also where the search ended before it could tell: that is no fault. Strides are not 0 where a
- * size is above 1. */
+/* Returns true if two elements share a place; false also if the search ends undecided, which is no fault. Strides of sizes above 1 are not 0. */
 bool dms_elements_overlap(const DML_BUFFER_TENSOR_DESC *t);

@@ -163,8 +163,8 @@ def test_a_profile_in_words():
     arm = core.Profile(0, 0, *3 * [(1 << 64) - 1], "lines", "CPUID")
     assert str(arm) == "by CPUID: kernels store in one way only"
     assert str(arm._replace(stream_turns=8 << 20, claim=2 << 20, fetch="pages")) == (
-        "by CPUID: turned matrices past the caches from 8192 KiB on, with lines asked for ahead from 2048 KiB on; "
-        "memory is fetched by pages"
+        "by CPUID: transposes past the caches from 8192 KiB on, with lines claimed before stores from 2048 KiB on; "
+        "memory is prefetched by pages"
     )
 
 
@@ -177,7 +177,7 @@ def test_profile():
         assert core.profile() == forced
         plan = core.Plan(core.SPLIT, 4, (2, 4096), None, 1, (4096,), None)
         assert "copies beyond the second-level cache" in plan.describe()
-        assert "turned larger than the caches" in plan.describe()
+        assert "transposed larger than the caches" in plan.describe()
         assert "the page after the next" in plan.describe()
     finally:
         core.set_profile(None)

@@ -1,6 +1,6 @@
-/* carried_avx512.h - a stretch of rows by vectors of which every store is a whole line of memory, wherever a target begins
+/* carried_avx512.h - copies a stretch of rows by stores of whole cache lines, wherever a target begins
  *
- * A vector is rotated, and its end waits in a register for the begin of the next one:
+ * Each vector is rotated, and its end waits in a register for the begin of the next vector:
  *
  *     now  ijklmnop   rotated  nopijklm   waiting  UVW.....      line in memory   |UVWijklm|    (nop is carried on)
  */
@@ -12,13 +12,13 @@
 typedef struct carried {
     char *line;                         /* the next one */
     vector waiting, rotation;
-    __mmask64 filled;                   /* bytes of it that wait */
+    __mmask64 filled;                   /* the bytes of `waiting` that belong to the line */
 } carried;
 
-/* Copies whole blocks of rows. ragged: vectors of some target are no lines. */
+/* Copies whole blocks of rows. ragged: some target does not begin at a cache line. */
 typedef void carry_function(const dms_channels *channels, const void *tables, bool split, const dms_stores *stores, carried *to, bool ragged);
 
-/* A target some way behind its begin: what lies before in the line has been stored, and is stored again with it. */
+/* Returns a target that has bytes before `to`: those in its line are stored already, and are stored again with it. */
 static DMS_TARGET carried carry_on(char *to, bool ragged)
 {
     const size_t fill = ragged ? (uintptr_t)to % DMS_LINE : 0;
@@ -27,8 +27,8 @@ static DMS_TARGET carried carry_on(char *to, bool ragged)
     return begin;
 }
 
-/* block: rows that are whole vectors in every target. The first of them, before which lines are not ours, and those that are no block, are copied as
- * a few, by stores to any address, as are blocks where vectors are not carried on. */
+/* Copies a stretch. block: rows that are whole vectors in every target. copy_few copies the first block, whose first lines hold bytes of somebody else, and
+ * the rows after the last block by unaligned stores; copy_blocks copies the others, by unaligned stores too unless `carries`. */
 static DMS_TARGET void copy_carried(const dms_channels *channels, const void *tables, bool split, uint64_t block, const dms_stores *stores, bool carries,
                                     dms_stretch_copier *copy_few, carry_function *copy_blocks)
 {

@@ -1,4 +1,4 @@
-/* channels.c - small rows by moves: a block of rows at a time, part by part, so that the whole stays in the first-level cache
+/* channels.c - small rows deinterleaved by moves: a block of rows at a time, part by part, so that the whole stays in the first-level cache
  *
  *     whole  abbbabbbabbb    part a: all a of the block, by moves of constant size; then part b
  */
@@ -112,7 +112,7 @@ void dms_copy_channels(const dms_channels *c, const void *tables, bool split, co
 
 /* ---- Planes ---- */
 
-const char dms_no_pixels[] = "it does not turn pixels of 2 to 16 elements to planes or back";
+const char dms_no_pixels[] = "it moves no pixels of 2 to 16 elements to planes or back";
 
 void dms_copy_planes(const dms_nest *nest, char *target, const char *source, dms_stretch_copier *copy, const void *tables)
 {

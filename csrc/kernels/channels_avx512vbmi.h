@@ -1,17 +1,17 @@
 /* channels_avx512vbmi.h - small rows by byte permutes of 512-bit vectors
  *
- * 2 to 16 parts of equal width, here 3 of 1 byte: as many vectors as there are parts hold whole rows of all of them, and each vector of a part
- * takes its bytes from these by one table (tables and vectors change places in a join, and nothing else):
+ * 2 to 16 parts of equal width, here 3 of 1 byte. As many vectors as there are parts hold whole rows, and each vector of a part gathers its bytes from
+ * them by one table. A join does the same with other tables:
  *
  *     whole    abcabcab|cabcabca|bcabcabc       part a   aaaaaaaa   table  0  3  6 |  9 12 15 | 18 21
  *              vector 0  vector 1  vector 2     part b   bbbbbbbb          1  4  7 | 10 13 16 | 19 22
  *
- * 6 parts or more of an even number are gathered in two steps, as groups of 2 or 4 parts and these as their members (a join: members first), because
- * two gathers of few vectors are less work than one of many: 16 parts take 6 instructions a vector in place of 15.
+ * An even number of 6 parts or more is gathered in two steps: bundles of 2 or 4 parts, then the parts of each bundle (a join: parts first), because two
+ * gathers of few vectors are less work than one of many: 16 parts take 6 instructions a vector instead of 15.
  *
- *     whole    abcdefabcdef....    groups   ababab..  cdcdcd..  efefef..    parts   aaa..  bbb..  ccc..  ddd..  eee..  fff..
+ *     whole    abcdefabcdef....    bundles  ababab..  cdcdcd..  efefef..    parts   aaa..  bbb..  ccc..  ddd..  eee..  fff..
  *
- * Every store is a whole line of memory (carried_avx512.h).
+ * Every store is a whole cache line (carried_avx512.h).
  */
 #include "../dms_memory.h"
 #include "../dms_transpose.h"
@@ -19,27 +19,27 @@
 
 enum {
     MOST_PAIRS = DMS_MOST_CHANNELS / 2,
-    MOST_AT_ONCE = 10,                  /* parts that are written line by line. Lines of more, which often begin at one place of a page, share a set of */
-    MOST_BATCH = 8                      /* the first-level cache: they are written group by group, so many lines of each part at once */
+    MOST_AT_ONCE = 10,                  /* parts that are written one line each. Lines of more parts often share a set of the first-level cache, because */
+    MOST_BATCH = 8                      /* parts begin at one offset in a page: they are written bundle by bundle, up to 8 lines of each part at once */
 };
 
 typedef struct gather_tables {
-    char table[DMS_MOST_CHANNELS][DMS_LINE];        /* the source bytes, counted through a pair of vectors, */
-    __mmask64 masks[DMS_MOST_CHANNELS][MOST_PAIRS]; /* and those that each pair has */
+    char table[DMS_MOST_CHANNELS][DMS_LINE];        /* source byte of each target byte, within a pair of vectors */
+    __mmask64 masks[DMS_MOST_CHANNELS][MOST_PAIRS]; /* the target bytes that each pair has */
 } gather_tables;
 
 typedef struct step_tables {
-    unsigned count, shift;              /* of vectors; of the width */
+    unsigned count, shift;              /* vectors; log2 of the width */
     gather_tables first, second;
 } step_tables;
 
-/* Parts of a group, a power of two, as a group's share of a row has to be. 1: there is one step. */
+/* Returns the parts of a bundle: a power of two, as widths of gathers have to be; 1 if there is one step. */
 static DMS_ALWAYS_INLINE unsigned members_of(unsigned count)
 {
     return count > 8 && count % 4 == 0 ? 4 : count > 4 && count % 2 == 0 ? 2 : 1;
 }
 
-/* Vectors that a gather of the first step has, and kinds of vectors that it makes. */
+/* Returns the vectors that a gather of the first step reads, and makes; 1 if there is one step. */
 static DMS_ALWAYS_INLINE unsigned first_of(unsigned count, bool split)
 {
     const unsigned members = members_of(count);
@@ -48,8 +48,8 @@ static DMS_ALWAYS_INLINE unsigned first_of(unsigned count, bool split)
 
 static void fill_gather(gather_tables *tables, unsigned count, unsigned shift, bool split)
 {
-    const unsigned last = (1u << shift) - 1;    /* byte of an element */
-    unsigned part = 0, row = 0;         /* of an element of the whole, as a join comes to it */
+    const unsigned last = (1u << shift) - 1;    /* mask of a byte within an element */
+    unsigned part = 0, row = 0;         /* of the next element of the whole, for a join */
     for (unsigned target = 0; target < count; target++) {
         memset(tables->masks[target], 0, sizeof tables->masks[target]);
         for (unsigned t = 0; t < DMS_LINE; t++) {
@@ -64,22 +64,22 @@ static void fill_gather(gather_tables *tables, unsigned count, unsigned shift, b
     }
 }
 
-/* width is a power of two. */
+/* Fills the tables. width is a power of two. */
 static void fill_tables(step_tables *tables, unsigned count, size_t width, bool split)
 {
     const unsigned members = members_of(count), first = first_of(count, split);
     unsigned shift = 0;
     while ((size_t)1 << shift < width)
         shift++;
-    const unsigned groups_shift = shift + members / 2;
+    const unsigned bundle_shift = shift + members / 2;
     tables->count = count;
     tables->shift = shift;
     if (first > 1)
-        fill_gather(&tables->first, first, split ? groups_shift : shift, split);
-    fill_gather(&tables->second, count / first, split || members == 1 ? shift : groups_shift, split);
+        fill_gather(&tables->first, first, split ? bundle_shift : shift, split);
+    fill_gather(&tables->second, count / first, split || members == 1 ? shift : bundle_shift, split);
 }
 
-/* A permute takes bytes from two vectors, or from one where no second one is left. */
+/* Returns a vector gathered from `count` vectors. A permute takes bytes of two vectors, or of the last one. */
 static DMS_TARGET DMS_ALWAYS_INLINE vector gather_bytes(const vector *from, unsigned count, vector table, const __mmask64 *masks)
 {
     vector v = _mm512_permutex2var_epi8(from[0], table, from[1]);
@@ -89,51 +89,51 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector gather_bytes(const vector *from, unsi
     return v;
 }
 
-/* The first of two steps. The second one gathers to[n * second .. n * second + second - 1]. */
-static DMS_TARGET DMS_ALWAYS_INLINE void gather_groups(vector *to, const vector *from, unsigned first, unsigned second, const gather_tables *tables)
+/* The first of two steps; the second one gathers vector n from to[n * second .. n * second + second - 1]. */
+static DMS_TARGET DMS_ALWAYS_INLINE void gather_bundles(vector *to, const vector *from, unsigned first, unsigned second, const gather_tables *tables)
 {
     for (unsigned i = 0; i < first; i++)
         for (unsigned j = 0; j < second; j++)
             to[i * second + j] = gather_bytes(from + j * first, first, load(tables->table[i]), tables->masks[i]);
 }
 
-/* The bytes that are left of `size` for the vector with this index. */
+/* Returns the bytes of `size` that fall into the vector with this index. */
 static inline size_t left_over(size_t size, size_t index)
 {
     const size_t before = index * DMS_LINE;
     return size <= before ? 0 : size - before < DMS_LINE ? size - before : DMS_LINE;
 }
 
-/* A block of rows, or less. */
+/* Copies a block of rows, or fewer rows, by masks. */
 static DMS_TARGET void copy_few(const dms_channels *c, const void *given, bool split, const dms_stores *stores)
 {
     const step_tables *const tables = given;
     const size_t size = (size_t)c->rows << tables->shift, whole = size * tables->count;
     const unsigned first = first_of(tables->count, split), second = tables->count / first;
-    vector from[DMS_MOST_CHANNELS], grouped[DMS_MOST_CHANNELS];
+    vector from[DMS_MOST_CHANNELS], bundled[DMS_MOST_CHANNELS];
     (void)stores;
     for (unsigned i = 0; i < tables->count; i++)
         from[i] = _mm512_maskz_loadu_epi8(first_bytes(split ? left_over(whole, i) : size), split ? c->whole + i * DMS_LINE : c->parts[i]);
     if (first > 1)
-        gather_groups(grouped, from, first, second, &tables->first);
+        gather_bundles(bundled, from, first, second, &tables->first);
     for (unsigned i = 0; i < tables->count; i++) {
         const unsigned m = i % second;
-        const vector now = gather_bytes((first > 1 ? grouped : from) + i - m, second, load(tables->second.table[m]), tables->second.masks[m]);
+        const vector now = gather_bytes((first > 1 ? bundled : from) + i - m, second, load(tables->second.table[m]), tables->second.masks[m]);
         char *const to = split ? c->parts[i] : c->whole + i * DMS_LINE;
         _mm512_mask_storeu_epi8((void *)to, first_bytes(split ? size : left_over(whole, i)), now);
     }
 }
 
-/* Whole blocks. count and split are constants, as is the regime within the caches. */
+/* Copies whole blocks. count and split are constants; so is the regime if plain. */
 static DMS_TARGET DMS_ALWAYS_INLINE void copy_channel_blocks(const dms_channels *c, const step_tables *tables, const dms_stores *stores, carried *to,
                                                      bool ragged, unsigned count, bool split, dms_regime regime)
 {
     const uint64_t block = DMS_LINE >> tables->shift;
     const unsigned first = first_of(count, split), second = count / first, targets = split ? count : 1;
-    const unsigned together = second > 8 ? 1 : second;      /* stores that follow each other, as long as registers hold what is stored */
+    const unsigned together = second > 8 ? 1 : second;      /* stores in a row: as many as registers hold */
     const unsigned most = split && first > 1 && count > MOST_AT_ONCE ? MOST_BATCH : 1;
     const size_t source_step = split ? count * DMS_LINE : DMS_LINE;
-    vector table[DMS_MOST_CHANNELS], from[DMS_MOST_CHANNELS], grouped[MOST_BATCH][DMS_MOST_CHANNELS], waiting[DMS_MOST_CHANNELS], rotation[DMS_MOST_CHANNELS];
+    vector table[DMS_MOST_CHANNELS], from[DMS_MOST_CHANNELS], bundled[MOST_BATCH][DMS_MOST_CHANNELS], waiting[DMS_MOST_CHANNELS], rotation[DMS_MOST_CHANNELS];
     __mmask64 masks[DMS_MOST_CHANNELS][MOST_PAIRS], filled[DMS_MOST_CHANNELS];
     const char *source[DMS_MOST_CHANNELS];
     char *line[DMS_MOST_CHANNELS];
@@ -157,13 +157,13 @@ static DMS_TARGET DMS_ALWAYS_INLINE void copy_channel_blocks(const dms_channels 
         for (unsigned b = 0; b < batch; b++) {
             DMS_UNROLLED
             for (unsigned i = 0; i < count; i++) {
-                if (split && regime == DMS_STREAMED)    /* several streams keep several pages open as they are */
+                if (split && regime == DMS_STREAMED)    /* several streams keep enough pages open by themselves */
                     DMS_FETCH_PAGE(source[i], stores);
                 from[i] = load(source[i]);
                 source[i] += source_step;
             }
             if (first > 1)
-                gather_groups(grouped[b], from, first, second, &tables->first);
+                gather_bundles(bundled[b], from, first, second, &tables->first);
         }
         DMS_UNROLLED
         for (unsigned j = 0; j < count; j += together)
@@ -171,10 +171,10 @@ static DMS_TARGET DMS_ALWAYS_INLINE void copy_channel_blocks(const dms_channels 
                 vector now[DMS_MOST_CHANNELS];
                 for (unsigned i = j; i < j + together; i++) {
                     const unsigned w = split ? i : 0, m = i % second;
-                    const vector v = gather_bytes((first > 1 ? grouped[b] : from) + i - m, second, table[m], masks[m]);
+                    const vector v = gather_bytes((first > 1 ? bundled[b] : from) + i - m, second, table[m], masks[m]);
                     now[i - j] = ragged ? carry(v, rotation[w], filled[w], &waiting[w]) : v;
                 }
-                for (unsigned i = j; i < j + together; i++) {   /* by a function, what gcc made of it took 1.07 of the time past the caches */
+                for (unsigned i = j; i < j + together; i++) {   /* inline, unlike put_line in qwords: in a function gcc's code took 1.07 times as long when streamed */
                     const unsigned w = split ? i : 0;
                     if (regime == DMS_CLAIMED)
                         DMS_CLAIM(line[w], DMS_CLAIMED_AHEAD / targets);

@@ -1,15 +1,15 @@
-/* channels_template.h - 2, 3 or 4 parts of equal width, which is 1, 2, 4 or 8 bytes, by shuffles within 16 bytes
+/* channels_template.h - deinterleaves and interleaves 2, 3 or 4 parts of 1, 2, 4 or 8 bytes each by shuffles within 16 bytes
  *
- * Included after vector_<isa>.h. A block of rows is one vector of 16 bytes in every part, and as many as there are parts in the whole; wider vectors
- * hold a block in each of their lanes. Everything is done in registers, and each byte is loaded and stored once.
+ * Included after vector_<isa>.h. A block of rows is one vector of 16 bytes in each part, and one for each part in the whole; wider vectors hold a block in
+ * each lane. All work is done in registers: each byte is loaded and stored once.
  *
- * 3 parts: each vector that is written is the union of what byte shuffles take from the three that are read. Here vectors of 8 bytes, a split:
+ * 3 parts: each vector written is the union of three byte shuffles, one of each vector read. Here a split with vectors of 8 bytes:
  *
  *     abcabcab, cabcabca, bcabcabc  ->  a  from vector 0, bytes 0 3 6
  *                                          from vector 1, bytes 1 4 7   ->  aaaaaaaa
  *                                          from vector 2, bytes 2 5
  *
- * 2 and 4 parts: one byte shuffle sorts each vector of the whole by parts, and the units that it makes are a matrix, which is turned. A join goes back:
+ * 2 and 4 parts: one byte shuffle sorts each vector of the whole by parts into units, and the matrix of units is transposed. A join does the reverse:
  *
  *     abcdabcd abcdabcd ...  ->  aabbccdd aabbccdd ...  ->  aa aa aa aa, bb bb bb bb, ...
  */
@@ -24,8 +24,8 @@ enum {
 
 typedef struct equal_tables {
     unsigned count;                     /* parts */
-    size_t width, unit;                 /* bytes of a piece; and of an element of what is turned */
-    uint8_t order[3][3][BLOCK];         /* 3 parts: of what is written, from what is read; others: the first one only */
+    size_t width, unit;                 /* bytes of a piece; of a unit of the transposed matrix */
+    uint8_t order[3][3][BLOCK];         /* 3 parts: table of each vector written, for each vector read; else only the first one */
 } equal_tables;
 
 static void fill_equal(equal_tables *t, unsigned count, size_t width, bool split)
@@ -34,7 +34,7 @@ static void fill_equal(equal_tables *t, unsigned count, size_t width, bool split
     t->width = width;
     t->unit = count * width <= BLOCK ? BLOCK / count : width;
     memset(t->order, DMS_OUT_OF_STEP, sizeof t->order);
-    for (size_t i = 0; i < BLOCK && count != 3; i++) {          /* bytes of a vector that is sorted */
+    for (size_t i = 0; i < BLOCK && count != 3; i++) {          /* bytes of a sorted vector */
         const size_t in_whole = (i % t->unit / width * count + i / t->unit) * width + i % width;
         t->order[0][0][split ? i : in_whole] = (uint8_t)(split ? in_whole : i);
     }
@@ -47,10 +47,10 @@ static void fill_equal(equal_tables *t, unsigned count, size_t width, bool split
     }
 }
 
-/* v: the block's vectors of what is read, then of what is written. count, unit and split are constants. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_block)(vector *v, vector (*order)[3], unsigned count, size_t unit, bool split)
+/* Replaces a block's vectors read by those to write. count, unit and split are constants. */
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(permute_block)(vector *v, vector (*order)[3], unsigned count, size_t unit, bool split)
 {
-    const bool sorted = count * unit == BLOCK;      /* otherwise units are pieces */
+    const bool sorted = count * unit == BLOCK;      /* otherwise a unit is a piece, already in place */
     if (count == 3) {
         const vector a = v[0], b = v[1], c = v[2];
         for (unsigned i = 0; i < 3; i++)
@@ -60,12 +60,12 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(turn_block)(vector *v, vector 
     for (unsigned i = 0; i < count && sorted && split; i++)
         v[i] = shuffle_bytes(v[i], order[0][0], 0);
     for (unsigned i = 0; i < count; i += BLOCK / (unsigned)unit)
-        turn_group(v + i, unit);
+        transpose_panel(v + i, unit);
     for (unsigned i = 0; i < count && sorted && !split; i++)
         v[i] = shuffle_bytes(v[i], order[0][0], 0);
 }
 
-/* All rows: whole vectors of blocks, then what is left. streamed (a constant): the parts of a split begin at lines, and are streamed. */
+/* Copies all rows: whole vectors of blocks, then the rest by moves. streamed (a constant): a split whose parts begin at cache lines, by non-temporal stores. */
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels *c, const equal_tables *t, unsigned count, size_t unit, bool split,
                                                               bool streamed, const dms_stores *stores)
 {
@@ -87,7 +87,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
         }
         for (unsigned i = 0; i < count; i++)
             v[i] = split ? load_lanes(whole + place[i] * BLOCK, step) : load(parts[i]);
-        DMS_NAME(turn_block)(v, order, count, unit, split);
+        DMS_NAME(permute_block)(v, order, count, unit, split);
         for (unsigned i = 0; i < count; i++) {
             if (streamed)
                 stream(parts[i], v[i]);
@@ -124,7 +124,7 @@ static DMS_TARGET void DMS_NAME(stream_stretch)(const dms_channels *c, const voi
 }
 #undef COPY
 
-/* The rows before the parts' first whole lines. c->rows: their lines do not begin at the same rows, or not at a row. */
+/* Returns the rows before the first cache line of every part; c->rows if lines do not begin at one row in all parts. */
 static uint64_t rows_to_lines(const dms_channels *c)
 {
     const size_t left = (0 - (uintptr_t)c->parts[0]) % DMS_LINE, rows = left / c->widths[0];
@@ -148,10 +148,10 @@ DMS_TARGET void DMS_NAME(dms_copy_channels)(const dms_channels *c, const void *t
 {
     const uint64_t head = split && dms_is_streamed(stores) ? rows_to_lines(c) : c->rows;
     if (head == c->rows) {
-        DMS_NAME(copy_groups)(c, tables, split, DMS_STAGED_PART / c->widths[0], stores, DMS_NAME(copy_stretch));
+        DMS_NAME(copy_batches)(c, tables, split, DMS_STAGED_PART / c->widths[0], stores, DMS_NAME(copy_stretch));
         return;
     }
-    dms_channels rows = *c;             /* whole lines of every part, with nothing to stage */
+    dms_channels rows = *c;             /* whole cache lines of every part, stored directly */
     rows.rows = head;
     dms_move_channels(&rows, split, 0);
     dms_skip_rows(&rows, head);

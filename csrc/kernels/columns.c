@@ -1,4 +1,4 @@
-/* columns.c - parts of one element a row: the columns of a matrix, turned tile by tile as in transpose.c */
+/* columns.c - parts of one element a row: a matrix that is transposed tile by tile (transpose.c), with listed rows on one side */
 #include "../dms_channels.h"
 #include "../dms_transpose.h"
 
@@ -20,7 +20,7 @@ const char *dms_can_columns(const dmlsplit_plan *plan)
     return NULL;
 }
 
-/* Parts, each of which has one element in a row: rows of the matrix that is transposed, or of its source. How far they are apart matters to streams only. */
+/* Returns the parts as rows of the transposed matrix, or of its source. Only streaming needs the distances between them. */
 static dms_side list_parts(const dms_stretch *s, const dms_stores *stores)
 {
     dms_side side = {s->plan->space.operands[0].length, NULL, 0, s, 0, 0, 0};
@@ -28,18 +28,18 @@ static dms_side list_parts(const dms_stretch *s, const dms_stores *stores)
     uint64_t part = 0;
     while ((side.begin == NULL || dms_is_streamed(stores)) && dms_next_part(s, &part, &found)) {
         side.begin = side.begin == NULL ? found.base : side.begin;
-        side.apart |= (uintptr_t)found.base - (uintptr_t)side.begin;
+        side.distance_bits |= (uintptr_t)found.base - (uintptr_t)side.begin;
     }
     return side;
 }
 
-void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, const dms_turner *turner)
+void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, const dms_transposer *transposer)
 {
     const dms_stores *const stores = &plan->stores[DMS_TRANSPOSE];
     const bool split = plan->direction == DMLSPLIT_SPLIT;
     dms_stretch s;
     while (dms_next_stretch(&s, plan, buffers, &first, last)) {
         dms_side parts = list_parts(&s, stores), rows = dms_space_out(s.whole, s.step, s.rows);
-        dms_transpose(turner, (size_t)plan->space.element_size, split ? &rows : &parts, split ? &parts : &rows, stores, NULL, 0);
+        dms_transpose(transposer, (size_t)plan->space.element_size, split ? &rows : &parts, split ? &parts : &rows, stores, NULL, 0);
     }
 }

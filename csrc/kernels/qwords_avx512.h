@@ -1,22 +1,21 @@
-/* qwords_avx512.h - rows of one line of memory, cut into 2 or 3 parts of whole qwords, such as 1 + 2 + 5
+/* qwords_avx512.h - rows of 64 bytes, cut into 2 or 3 parts of whole qwords, such as 1 + 2 + 5
  *
- * A split takes eight rows at once, which are eight vectors of the parts as well; each of these is permuted from the rows that it has qwords of.
- * Here parts of 1 and 7 qwords:
+ * A split reads eight rows at once, which make eight vectors of the parts; each is permuted from the rows that have its qwords. Here parts of 1 and 7 qwords:
  *
  *     row 0  a0 b0 b1 b2 b3 b4 b5 b6        part a  a0 a8 ...             from all rows
  *     row 1  a8 b8 b9 ...                   part b  b0 b1 b2 b3 b4 b5 b6 b8    from rows 0 and 1
  *                                                   b9 ...                     from rows 1 and 2
  *
- * A join loads the pieces of a row to where they belong, by masks.
+ * A join loads each piece to its place in the row, by masks.
  */
 #include "carried_avx512.h"
 
-enum { ROWS = 8 };                      /* that are whole vectors in every part */
+enum { ROWS = 8 };                      /* of a block: whole vectors in every part */
 
-/* A vector of a part that begins at qword place of each row. width (qwords), place and index are constants, as all that follows from them. */
+/* Returns vector `index` of a part that begins at qword `place` of each row. width (in qwords), place and index are constants. */
 static DMS_TARGET DMS_ALWAYS_INLINE __m512i gather_qwords(const char *rows, size_t width, size_t place, size_t index)
 {
-    const size_t begin = ROWS * index;  /* of the vector in the part, in qwords */
+    const size_t begin = ROWS * index;  /* first qword of the vector in the part */
 #define COLUMN(t) (long long)(place + (begin + (t)) % width)
     const __m512i columns = _mm512_setr_epi64(COLUMN(0), COLUMN(1), COLUMN(2), COLUMN(3), COLUMN(4), COLUMN(5), COLUMN(6), COLUMN(7));
     __m512i v = _mm512_permutexvar_epi64(columns, load(rows + begin / width * DMS_LINE));
@@ -37,7 +36,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void put_line(char **to, vector line, dms_re
     *to += DMS_LINE;
 }
 
-/* regime is a constant: where lines are claimed, a test for each took a quarter longer. */
+/* regime is a constant: a test for each line took a quarter longer when lines are claimed. */
 static DMS_TARGET DMS_ALWAYS_INLINE void put_block(carried *to, const vector *v, size_t a, size_t b, dms_regime regime)
 {
     DMS_UNROLLED_LONG
@@ -45,7 +44,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void put_block(carried *to, const vector *v,
         put_line(&to[i < a ? 0 : i < a + b ? 1 : 2].line, v[i], regime);
 }
 
-/* Blocks of eight rows; the widths of the first two parts are constants, and with them that of the third one, if there is any. */
+/* Splits blocks of eight rows. The widths of the first two parts are constants, and so is that of the third one, if any. */
 static DMS_TARGET DMS_ALWAYS_INLINE void split_blocks(const dms_channels *c, const dms_stores *stores, carried *given, bool ragged, size_t a, size_t b)
 {
     const size_t place[] = {0, a, a + b, ROWS}, parts = a + b < ROWS ? 3 : 2;
@@ -65,7 +64,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void split_blocks(const dms_channels *c, con
             v[i] = gather_qwords(from, place[part + 1] - place[part], place[part], i - place[part]);
         }
         DMS_UNROLLED_LONG
-        for (size_t i = 0; i < ROWS && ragged; i++) {       /* all before any is stored: each with its store took 1.4 times as long */
+        for (size_t i = 0; i < ROWS && ragged; i++) {       /* all before any store: alternating with stores took 1.4 times as long */
             carried *const w = &to[i < a ? 0 : i < a + b ? 1 : 2];
             v[i] = carry(v[i], w->rotation, w->filled, &w->waiting);
         }
@@ -90,10 +89,10 @@ static DMS_TARGET void split_rows(const dms_channels *c, const dms_stores *store
     }
 }
 
-/* Pieces are loaded from before they begin, where masks keep these bytes from being read. regime is a constant. */
+/* Joins blocks of eight rows. Loads begin before the pieces; masks keep those bytes from being read. regime is a constant. */
 static DMS_TARGET DMS_ALWAYS_INLINE void join_blocks(const dms_channels *p, carried *given, bool ragged, dms_regime regime)
 {
-    const size_t third = p->count - 1;  /* the second one again, where there is none, of which nothing is loaded then */
+    const size_t third = p->count - 1;  /* the second one again if there are two; its mask is empty then */
     const size_t step_a = p->widths[0], step_b = p->widths[1], step_c = p->widths[third];
     const __mmask8 not_a = (__mmask8)(0xff << step_a / 8), not_b = (__mmask8)(0xff << (step_a + step_b) / 8);
     uintptr_t a = (uintptr_t)p->parts[0], b = (uintptr_t)p->parts[1] - p->places[1], c = (uintptr_t)p->parts[third] - p->places[third];

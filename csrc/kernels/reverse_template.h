@@ -1,14 +1,14 @@
-/* reverse_template.h - elements that lie backwards in the source
+/* reverse_template.h - elements in reverse order in the source
  *
- *     source   ....hgfedcba            a is read first
+ *     source   ....hgfedcba            source points to a
  *     target   abcdefgh....
  *
- * Included after vector_<isa>.h. Plain loops whose steps are constants: compilers make vectors of them that are reversed in registers. Past the caches
- * pieces are written behind the line that waits, in the first-level cache, and stored from there as whole lines.
+ * Included after vector_<isa>.h. Plain loops with constant steps, which compilers vectorize by shuffles. When streaming, pieces are staged behind the
+ * waiting line in the first-level cache, and stored from there as whole cache lines.
  */
 #include "lines_template.h"
 
-/* size is a constant. */
+/* Copies count elements in reverse order, the first one from `from`. size is a constant. */
 static DMS_TARGET DMS_ALWAYS_INLINE void reverse_piece(char *to, const char *from, size_t count, size_t size)
 {
     from -= (count - 1) * size;         /* the last element */
@@ -16,21 +16,21 @@ static DMS_TARGET DMS_ALWAYS_INLINE void reverse_piece(char *to, const char *fro
         memcpy(to + i * size, from + (count - 1 - i) * size, size);
 }
 
-/* Whether rows of so many bytes are streamed: they follow each other in the target, or are long. */
+/* True if rows of so many bytes are streamed: they are adjacent in the target, or long. */
 static inline bool makes_lines(const dms_nest *nest, uint64_t bytes)
 {
     const bool follow = nest->rank < 2 || nest->loops[nest->rank - 2].target_stride == (int64_t)bytes;
     return dms_is_streamed(&nest->stores) && bytes >= (follow ? DMS_REVERSED_STREAMED : DMS_SHORTEST_STREAM);
 }
 
-/* Bytes to what is read a while after this: back in a long row, or in one of the next rows. */
+/* Returns the distance to prefetch, as a wrapped number: backwards in a long row, or to one of the next rows. */
 static inline uintptr_t reversed_ahead(const dms_nest *nest, uint64_t bytes)
 {
     const uintptr_t ahead = dms_lines_ahead(&nest->stores, true);
     return nest->rank < 2 || ahead < bytes ? 0 - ahead : (uintptr_t)nest->loops[nest->rank - 2].source_stride * (uintptr_t)(ahead / bytes);
 }
 
-/* What rows leave of a line waits for the next one, where that follows in memory. */
+/* Copies all rows. The partial line at the end of a row waits for the next row if that is adjacent. */
 static DMS_TARGET DMS_ALWAYS_INLINE void reverse(const dms_nest *nest, char *target, const char *source, size_t size)
 {
     const uint64_t bytes = nest->loops[nest->rank - 1].size * size;

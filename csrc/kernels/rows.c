@@ -1,4 +1,4 @@
-/* rows.c - which rows are cut into contiguous pieces, and which of them are copied together (rows_template.h) */
+/* rows.c - which plans cut rows into contiguous pieces, and which of those rows_template.h copies */
 #include "../dms_channels.h"
 
 const char *dms_can_pieces(const dmlsplit_plan *plan)

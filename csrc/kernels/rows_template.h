@@ -1,30 +1,31 @@
-/* rows_template.h - contiguous pieces: a kernel for rows that are cut into them, and one for nests of runs
+/* rows_template.h - contiguous pieces: the kernel rows for plans that cut rows into pieces, the kernel runs for nests
  *
  * Included after vector_<isa>.h, which defines DMS_NAME, DMS_TARGET, VECTOR, vector, load, store and stream.
  *
- * rows reads the whole once and in order, and all parts advance together (in a join the whole is written so):
+ * rows walks the whole once and in order, and all parts advance together:
  *
  *     whole   |aaaa b cccccccccc|aaaa b cccccccccc|...        a  aaaa aaaa ...
  *                                                        ->   b  b b ...
  *                                                             c  cccccccccc cccccccccc ...
  *
- * Copies that fit the caches are made by moves that may overlap. Larger ones are made by non-temporal stores, which pay for whole lines only: these are
- * collected across the pieces that follow each other in memory.
+ * Copies that fit the caches use moves that may overlap. Larger ones use non-temporal stores, which pay for whole cache lines only: these are collected
+ * across pieces that are adjacent in memory.
  */
 #include "../dms_transpose.h"
 #include "lines_template.h"
 
-/* Parts that advance together: the carries of more would not fit the first-level cache, nor a small stack. */
+/* Parts that advance together: the waiting lines of more would fit neither the first-level cache nor a small stack. */
 #define MOST_WRITERS 128
 
-/* Copies without streaming. Large pieces: aligned stores between two that overlap them. claimed: so many bytes ahead; 0: never. */
+/* Copies a piece by plain stores; a large one by aligned stores between two unaligned ones that overlap them. claimed: how far ahead lines are claimed, or
+ * 0. */
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_piece)(char *to, const char *from, size_t size, uintptr_t claimed, uint64_t call)
 {
     if (size < VECTOR) {
         dms_copy_short(to, from, size);
         return;
     }
-    if (claimed == 0 && size >= call) {                /* memcpy may have instructions for it */
+    if (claimed == 0 && size >= call) {                /* memcpy may use rep movsb */
         dms_copy_long(to, from, size);
         return;
     }
@@ -54,7 +55,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_piece)(char *to, const ch
 
 /* ---- Past the caches ---- */
 
-/* One part on a stretch of equidistant rows. */
+/* The pieces of one part in a stretch: the next one, and the steps to those after it. */
 typedef struct piece {
     char *to;
     const char *from;
@@ -62,22 +63,22 @@ typedef struct piece {
     size_t size;
 } piece;
 
-/* Bytes for the line of a stream that waits, and for one on either side, over which pieces reach. */
+/* Bytes for a waiting line, and for a line on either side, which copies of whole lines may touch. */
 enum { ROOM = 3 * DMS_LINE };
 
-/* Adds the bytes of a piece, which goes to the next address of the stream or where another stream begins, and moves on to its next row. The ends of a piece
- * are copied as whole lines: to copy just so many bytes, others each time, is a branch that nobody foretells. And the line that waits is stored last, as a
- * load of what was stored by parts waits for all stores before it. */
+/* Adds a piece to the stream, or begins a new stream if the piece is not adjacent to it, and advances the piece to its next row. The ends of a piece are
+ * copied as whole lines: exact sizes would mispredict a branch each time. The waiting line is stored last, because a load of bytes that several stores have
+ * just written stalls. */
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece *p, const dms_stores *stores)
 {
     const uintptr_t page = stores->page, ahead = p->size >= DMS_LONG_PIECE_FETCHED || page > 0 ? stores->ahead : DMS_NEAR_AHEAD;
     const char *from = p->from;
     size_t size = p->size;
-    if ((uintptr_t)w->line + w->fill != (uintptr_t)p->to) { /* at first nothing waits, and line is bytes itself */
+    if ((uintptr_t)w->line + w->fill != (uintptr_t)p->to) { /* at first nothing waits, and line points to bytes */
         dms_finish_lines(w);
         *w = dms_start_lines(p->to, w->bytes);
     }
-    if (w->fill >= DMS_LINE)            /* by the piece before */
+    if (w->fill >= DMS_LINE)            /* filled by the previous piece */
         DMS_NAME(drain_lines)(w, 0);
     p->to += p->to_step;
     p->from += p->from_step;
@@ -120,7 +121,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_pieces)(piece *pieces, si
         }
 }
 
-/* A split has a writer for each part; a join and a run have one for all, which stays in registers. */
+/* Copies `rows` rows of pieces. A split has a writer for each part; a join and a run have one, which stays in registers. */
 static DMS_TARGET void DMS_NAME(put_pieces)(piece *pieces, size_t count, uint64_t rows, dms_lines *writers, bool split, const dms_stores *stores)
 {
     if (!dms_is_streamed(stores)) {
@@ -140,7 +141,7 @@ static DMS_TARGET void DMS_NAME(put_pieces)(piece *pieces, size_t count, uint64_
 
 /* ---- Rows ---- */
 
-/* Whether the pieces of what is written follow each other, or are long enough to be streamed one by one. */
+/* True if the plan streams and the pieces that it writes are adjacent, or long enough to be streamed one by one. */
 static bool is_streamable(const dmlsplit_plan *plan)
 {
     const dms_space *space = &plan->space;
@@ -155,7 +156,7 @@ static bool is_streamable(const dmlsplit_plan *plan)
     return true;
 }
 
-/* Fills pieces with parts from *part on. Returns how many; *part becomes the first one left. */
+/* Fills pieces with the parts from *part on, as many as fit, and returns their number. *part becomes the first part that is left. */
 static size_t find_pieces(const dms_stretch *s, uint64_t *part, piece *pieces)
 {
     const bool split = s->plan->direction == DMLSPLIT_SPLIT;
@@ -170,7 +171,7 @@ static size_t find_pieces(const dms_stretch *s, uint64_t *part, piece *pieces)
     return count;
 }
 
-/* Copies as many parts as fit the pieces, from *part on, on all the rows. */
+/* Copies rows [first, last) of as many parts as fit, from *part on. *part becomes the first part that is left. */
 static DMS_TARGET void DMS_NAME(copy_rows)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, uint64_t *part)
 {
     const uint64_t begin = *part;
@@ -203,23 +204,23 @@ DMS_TARGET void DMS_NAME(dms_run_rows)(const dmlsplit_plan *plan, const dms_buff
 
 /* ---- Runs ---- */
 
-/* Fills size bytes with copies of a run, and up to a whole word. */
+/* Fills size bytes, rounded up to a whole word, with copies of a run. */
 static DMS_TARGET void DMS_NAME(repeat)(char *pattern, const char *source, size_t run, size_t size)
 {
     uint64_t word = 0;
     if (sizeof word % run == 0) {
-        for (size_t i = 0; i < sizeof word; i++)        /* the first byte is the lowest: big-endian machines have no such kernel */
+        for (size_t i = 0; i < sizeof word; i++)        /* little-endian: big-endian machines have no kernel with vectors */
             word |= (uint64_t)(uint8_t)source[i & (run - 1)] << 8 * i;
         for (size_t at = 0; at < size; at += sizeof word)
             memcpy(pattern + at, &word, sizeof word);
         return;
     }
     dms_copy_short(pattern, source, run);
-    for (size_t done = run; done < size; done *= 2)     /* twice as much every time */
+    for (size_t done = run; done < size; done *= 2)     /* doubles each time */
         dms_copy_short(pattern + done, pattern, done < size - done ? done : size - done);
 }
 
-/* Fills size bytes with copies of the run that they begin with, by memcpy: from the second-level cache, where what was just written is. */
+/* Fills size bytes with copies of their first `done` bytes by memcpy, which reads what it has just written from the second-level cache. */
 static void DMS_NAME(double_run)(char *to, size_t done, uint64_t size)
 {
     for (uint64_t left = size - done; left > 0;) {
@@ -230,22 +231,22 @@ static void DMS_NAME(double_run)(char *to, size_t done, uint64_t size)
     }
 }
 
-/* A run that is repeated over contiguous memory comes from the first-level cache, a short one many times at once. Where there is much of it and it
- * is beyond the second level, from that one by memcpy, which may have instructions that read no line before they write it: 16.8 MB in rows of 2 KB took
- * 0.24 to 0.38 times memcpy's time for 0.50 to 0.60 past the caches (Zen 5). */
+/* A fill copies its run from the first-level cache, a short one as a pattern of several. Large fills beyond the second-level cache use memcpy, which may
+ * have instructions that write a line without reading it (rep movsb): 16.8 MB in rows of 2 KB took 0.24 to 0.38 times memcpy's time for a copy, 0.50 to 0.60
+ * when streamed (Zen 5). */
 DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const char *source)
 {
     static const dms_loop once = {1, 0, 0};
     const dms_loop *last = nest->rank > 0 ? &nest->loops[nest->rank - 1] : &once;
     const uint32_t outer = nest->rank > 0 ? nest->rank - 1 : 0;
-    if (nest->rank == 0 && !dms_is_streamed(&nest->stores)) {   /* of a part in a thousand: what follows takes as long as 256 bytes */
+    if (nest->rank == 0 && !dms_is_streamed(&nest->stores)) {   /* one of many parts: what follows costs as much as 256 bytes */
         DMS_NAME(copy_piece)(target, source, nest->run, nest->stores.ahead, nest->stores.call);
         return;
     }
     const bool fill = nest->kind == DMS_FILL, by_call = fill && nest->stores.regime == DMS_CLAIMED && last->size * nest->run >= DMS_FILL_BY_CALL;
     const uint64_t most = fill ? DMS_FILL_PATTERN / nest->run : 1;
     uint64_t count = most < last->size ? most : last->size;
-    while (by_call && (count & (count - 1)) != 0)       /* a power of two makes whole lines of most runs */
+    while (by_call && (count & (count - 1)) != 0)       /* powers of two make whole cache lines of most runs */
         count &= count - 1;
     count = count > 0 ? count : 1;
     const size_t size = (size_t)count * nest->run;

@@ -1,10 +1,10 @@
 /* scalar.c - the reference: one run after the other
  *
- * Takes every nest on every machine. The other kernels are tested against it, so it stays plain.
+ * Copies any nest on any machine. The other kernels are tested against it, so it stays simple.
  */
 #include "../dms_kernel.h"
 
-/* Short ones four at a time, whose addresses do not wait for each other: elements of 1 byte took 0.55 of the time. */
+/* Copies short runs four at a time, so that addresses do not depend on each other: elements of 1 byte took 0.55 of the time. */
 static DMS_ALWAYS_INLINE void copy_runs(char *to, const char *from, int64_t to_step, int64_t from_step, uint64_t count, size_t run, size_t move)
 {
     for (; move <= 16 && count >= 4; count -= 4, to += 4 * to_step, from += 4 * from_step) {

@@ -1,7 +1,7 @@
-/* shuffle.c - small rows as a list of byte shuffles: how the list is made
+/* shuffle.c - makes the list of byte shuffles for small rows
  *
- * A block of rows that is a whole number of vectors in every stream repeats the same shuffles over and over. Here parts of 1 and 2 units, vectors
- * of 4, a split: 4 rows are 1 vector of part a, 2 of part b and 3 of the whole; each load that is used for a vector is a step.
+ * A block of rows is a whole number of vectors in every stream, so all blocks take the same shuffles. Here a split into parts of 1 and 2 units with vectors
+ * of 4: 4 rows are 1 vector of part a, 2 of part b and 3 of the whole. Each load that a vector needs is a step.
  *
  *     whole  abbabbabbabb       a: aaaa = a..a from byte 0, ..a..a from byte 4
  *            ^ a row            b: bbbb = bb.b from byte 1, then ...b from byte 5; ...
@@ -9,7 +9,7 @@
 #include "../dms_memory.h"
 #include "../dms_shuffle.h"
 
-/* The fewest rows that are whole units in every part: widths and units share powers of two only. */
+/* Returns the fewest rows that are whole units in every part. The unit is a power of two. */
 static size_t rows_of_block(const dms_channels *l, size_t unit)
 {
     size_t bits = unit;
@@ -18,7 +18,7 @@ static size_t rows_of_block(const dms_channels *l, size_t unit)
     return unit / (bits & (0 - bits));
 }
 
-/* Lets byte t of the last vector come from a byte of a source stream, which has so many bytes a row. */
+/* Makes byte t of the last vector come from this byte of a source stream, which has `width` bytes a row. Returns false if there are too many steps. */
 static bool add_byte(dms_shuffle *s, size_t unit, size_t t, uint32_t source, size_t width, size_t byte)
 {
     dms_woven *v = &s->vectors[s->vector_count - 1];
@@ -33,7 +33,7 @@ static bool add_byte(dms_shuffle *s, size_t unit, size_t t, uint32_t source, siz
         memset(step->table, DMS_OUT_OF_STEP, sizeof step->table);
         step->mask = 0;
         step->source = source;
-        step->block = (uint32_t)(width * s->rows);      /* which no load may leave, as the stream may end behind it */
+        step->block = (uint32_t)(width * s->rows);      /* no load may go beyond it: the stream may end there */
         step->offset = byte + unit <= step->block ? (uint32_t)byte : step->block - (uint32_t)unit;
     }
     step->table[t] = (uint8_t)(byte - step->offset);
@@ -41,7 +41,7 @@ static bool add_byte(dms_shuffle *s, size_t unit, size_t t, uint32_t source, siz
     return true;
 }
 
-/* Returns false where there would be too many vectors or steps. */
+/* Adds the vector at this offset of a target stream. Returns false if there are too many vectors or steps. */
 static bool add_vector(dms_shuffle *s, const dms_channels *l, bool split, size_t unit, uint32_t target, size_t offset)
 {
     const size_t width = split ? l->widths[target] : l->row;
@@ -62,6 +62,7 @@ static bool add_vector(dms_shuffle *s, const dms_channels *l, bool split, size_t
     return true;
 }
 
+/* Returns false if there are too many vectors or steps. */
 static bool build_list(const dmlsplit_plan *plan, size_t unit, dms_shuffle *s)
 {
     const bool split = plan->direction == DMLSPLIT_SPLIT;
@@ -80,7 +81,7 @@ dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t unit)
 {
     dms_shuffle *made = dms_allocate(1, sizeof *made);
     if (made != NULL)
-        (void)build_list(plan, unit, made);  /* which it was asked for before it was not refused */
+        (void)build_list(plan, unit, made);  /* succeeds: dms_shuffle_takes has built it before */
     return made;
 }
 
@@ -91,7 +92,7 @@ uint64_t dms_shuffle_rows(const dmlsplit_plan *plan, size_t unit)
     return rows_of_block(&l, unit);
 }
 
-/* The list is too large for the stack. */
+/* On the heap: the list is too large for the stack. */
 bool dms_shuffle_takes(const dmlsplit_plan *plan, size_t unit, size_t most)
 {
     dms_shuffle *const s = dms_allocate(1, sizeof *s);

@@ -1,7 +1,7 @@
 /* shuffle_template.h - small rows of any widths by byte shuffles
  *
- * Included after vector_<isa>.h. A vector of the target is the union of what each step takes from a vector of the source (see shuffle.c). One vector
- * after the other is made for many blocks of rows, so that its tables stay in registers while the blocks stay in the first-level cache:
+ * Included after vector_<isa>.h. A vector of the target is the union of its steps, each a shuffle of one vector of the source (shuffle.c). Each vector is made
+ * for many blocks of rows before the next one, so that its tables stay in registers and the blocks in the first-level cache:
  *
  *     for each vector of a block:  tables -> registers
  *         for each block:          load, shuffle, load, shuffle ..., store
@@ -15,8 +15,8 @@ enum {
     UNIT = VECTOR / LANES
 };
 
-/* One vector of `blocks` blocks from the one with number first on. steps is a constant up to 8, and more than it otherwise. one: there is one source stream
- * (a constant), so that one register counts for all. */
+/* Makes one vector in each of `blocks` blocks from block `first` on. steps is a constant if at most 8. one (a constant): all steps read one stream, so that
+ * one register counts for all. */
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave)(const dms_woven *v, const dms_step *step, size_t steps, bool one, char *const *from,
                                                          char *const *to, uint64_t first, uint64_t blocks)
 {
@@ -50,7 +50,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave)(const dms_woven *v, con
     }
 }
 
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave_group)(const dms_shuffle *s, bool one, char *const *from, char *const *to, uint64_t first,
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave_batch)(const dms_shuffle *s, bool one, char *const *from, char *const *to, uint64_t first,
                                                                uint64_t blocks)
 {
     const dms_step *step = s->steps;
@@ -67,15 +67,15 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave_group)(const dms_shuffle
 static DMS_TARGET void DMS_NAME(shuffle_rows)(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {
     const dms_shuffle *s = tables;
-    const uint64_t most = DMS_SHUFFLE_GROUP / ((uint64_t)c->row * s->rows) / LANES * LANES;
+    const uint64_t most = DMS_SHUFFLE_BATCH / ((uint64_t)c->row * s->rows) / LANES * LANES;
     const uint64_t count = c->rows / s->rows / LANES * LANES;       /* blocks */
     (void)stores;
     for (uint64_t first = 0, blocks; first < count; first += blocks) {
         blocks = count - first < most ? count - first : most;
         if (split)
-            DMS_NAME(weave_group)(s, true, &c->whole, c->parts, first, blocks);
+            DMS_NAME(weave_batch)(s, true, &c->whole, c->parts, first, blocks);
         else
-            DMS_NAME(weave_group)(s, false, c->parts, &c->whole, first, blocks);
+            DMS_NAME(weave_batch)(s, false, c->parts, &c->whole, first, blocks);
     }
     dms_move_channels(c, split, count * s->rows);
 }
@@ -93,6 +93,6 @@ void *DMS_NAME(dms_prepare_shuffle)(const dmlsplit_plan *plan)
 DMS_TARGET void DMS_NAME(dms_copy_shuffle)(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {
     const dms_shuffle *s = tables;
-    const uint64_t rows = DMS_STAGED_GROUP / ((uint64_t)c->row * s->rows) / LANES * LANES * s->rows;
-    DMS_NAME(copy_groups)(c, tables, split, rows, stores, DMS_NAME(shuffle_rows));
+    const uint64_t rows = DMS_STAGED_BATCH / ((uint64_t)c->row * s->rows) / LANES * LANES * s->rows;
+    DMS_NAME(copy_batches)(c, tables, split, rows, stores, DMS_NAME(shuffle_rows));
 }

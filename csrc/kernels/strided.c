@@ -1,20 +1,20 @@
-/* strided.c - single elements in a long loop, and short ones if there are any: a block of the long one's steps at a time, for each step of the others
+/* strided.c - single elements in a long loop and in short loops: a block of steps of the long loop at a time, for each step of the short ones
  *
  *     1000 rows of 3   for each row: 3 steps, and a loop to begin   ->   for each 64 rows: for each of 3: 64 steps
- *     3 rows of 1000   for each row: 1000 steps                     ->   the same: lines that the rows share are used while they are cached
+ *     3 rows of 1000   for each row: 1000 steps                     ->   the same: cache lines that rows share are used while cached
  */
 #include "../dms_checked.h"
 #include "../dms_kernel.h"
 
-/* The innermost long loop; short ones that are taken within its blocks: those within it anyway, and those around it that take nearer steps in the source;
- * and the others. Both lists end with their arrays, the innermost loop last. */
+/* The innermost long loop; the short loops that run within its blocks, which are the inner ones and the outer ones with smaller steps in the source; and the
+ * other loops. Both lists end at the end of their arrays, the innermost loop last. */
 typedef struct nesting {
     dms_loop line;
     uint32_t inner, outer;              /* where the lists begin */
     dms_loop inners[DMLSPLIT_MAX_RANK], outers[DMLSPLIT_MAX_RANK];
 } nesting;
 
-/* The innermost loop of so many steps; nest->rank: there is none. */
+/* Returns the innermost loop of at least so many steps; nest->rank if there is none. */
 static uint32_t find_loop(const dms_nest *nest, uint64_t steps)
 {
     uint32_t d = nest->rank;
@@ -23,7 +23,7 @@ static uint32_t find_loop(const dms_nest *nest, uint64_t steps)
     return d > 0 ? d - 1 : nest->rank;
 }
 
-/* Returns false where there is no long loop. */
+/* Returns false if there is no long loop. */
 static bool sort_loops(const dms_nest *nest, nesting *n)
 {
     uint64_t inside = 1;
@@ -51,7 +51,7 @@ const char *dms_can_strided(const dms_nest *nest)
     return sort_loops(nest, &n) ? NULL : "there is no loop of 16 steps or more";
 }
 
-/* Steps whose lines stay in the first-level cache. */
+/* Returns the steps of a block, whose cache lines stay in the first-level cache. */
 static uint64_t block_of(const dms_loop *line)
 {
     const uint64_t to = dms_abs_i64(line->target_stride), from = dms_abs_i64(line->source_stride), step = to > from ? to : from;

@@ -1,6 +1,6 @@
-/* transpose.c - matrices turned tile by tile: what all instruction sets share
+/* transpose.c - transposes matrices tile by tile: the code that all instruction sets share
  *
- * Each tile is read row by row and written column by column, so that every line of memory that it touches is used whole while it is cached:
+ * A tile is read row by row and written column by column, so that each cache line that it touches is used whole while it is cached:
  *
  *     source rows           target rows
  *     from[0]  abcd....     to[0]  aeim....
@@ -10,54 +10,53 @@
 #include "../dms_checked.h"
 #include "../dms_transpose.h"
 
-/* Whether the lines of a square share sets of a first-level cache, in which there is room for as many each as it has ways, because rows lie a power of two
- * apart: those that are fetched would drive each other out. */
+/* True if rows are a multiple of such a power of two apart that the cache lines of a square share sets of the first-level cache and evict each other: a set
+ * holds as many lines as the cache has ways. */
 static bool share_sets(int64_t apart, size_t side, const dms_stores *stores)
 {
     const uintptr_t step = (uintptr_t)apart & (0 - (uintptr_t)apart);
     return side * (step < stores->way ? step : stores->way) > (size_t)stores->ways * stores->way;
 }
 
-/* Rows of the target that all begin at one place in a line are whole lines after a head; short ones may be lines together; others are carried on, in
- * registers by words. */
-static dms_sink choose_sink(const dms_turner *turner, size_t element_size, uint64_t rows, const dms_side *to)
+/* Returns the sink of a streamed matrix. Rows of the target that begin at one offset in a line are whole lines after a head; short adjacent rows fill lines
+ * together; others carry partial lines, in registers if they begin at even addresses. */
+static dms_sink choose_sink(const dms_transposer *transposer, size_t element_size, uint64_t rows, const dms_side *to)
 {
     const uintptr_t begin = (uintptr_t)to->begin;
     const bool is_short = rows < DMS_SHORT_TARGET_ROW / element_size;
-    if (!is_short && to->apart % DMS_LINE == 0 && begin % element_size == 0)
+    if (!is_short && to->distance_bits % DMS_LINE == 0 && begin % element_size == 0)
         return DMS_LINES;
     if (rows <= DMS_LONG_TARGET_ROW / element_size && to->step == (int64_t)(rows * element_size))
         return DMS_GATHERED;
     if (is_short)
         return DMS_STORED;
-    return turner->vector == DMS_LINE && (begin | to->apart) % 2 == 0 ? DMS_CARRIED : DMS_COLLECTED;
+    return transposer->vector == DMS_LINE && (begin | to->distance_bits) % 2 == 0 ? DMS_CARRIED : DMS_COLLECTED;
 }
 
-/* A square has a line in each row and column. A tile is a few of them high, which are turned one below the other: what each row of the target gets
- * at once is worth a stream to the CPU. It is narrow, so that rows of the source do no harm that are a power of two apart, and the CPU fetches what
- * follows. Rows of the target that are a power of two apart wait for each other's lines unless they get several at once: squares are stacked, but not of
- * wide elements, which gained by it in a quiet hour and lost in a busy one. Where rows of the source alone are so, they are followed in tiles of one square's
- * height. Measured (Zen 5, DMLSPLIT_MEASURE=0) as multiples of memcpy's time, in place of tiles eight squares high and two wide: 2048 x 2048 of one byte
- * stacked 2.6, 3.8; 1040 x 1024 of two bytes 2.0, 2.6; 512 long parts of one byte 1.9, 2.25, on AVX-512 alone; 1,024 columns of as many rows of four
- * bytes, low, 1.6, 2.2. */
-static void shape_stored(dms_tile *tile, const dms_turner *turner, const dms_side *from, const dms_side *to, const dms_stores *stores)
+/* Sets the shape of tiles that are stored through the caches. A square has a cache line in each row and column. A tile is several squares high, so that each
+ * row of the target gets several lines, which the hardware sees as a stream; it is narrow, so that rows of the source do not conflict in the cache and the
+ * hardware prefetches what follows. If rows of the target conflict, each gets several lines at once from stacked squares; not of wide elements, which gained
+ * by it on an idle machine and lost on a busy one. If rows of the source alone conflict, tiles are one square high. Multiples of memcpy's time (Zen 5,
+ * DMLSPLIT_MEASURE=0), and those of tiles 8 squares high and 2 wide: 2048 x 2048 of one byte, stacked, 2.6 and 3.8; 1040 x 1024 of two bytes 2.0 and 2.6; 512
+ * long parts of one byte 1.9 and 2.25, with AVX-512 only; 1,024 columns of 1,024 rows of four bytes, low, 1.6 and 2.2. */
+static void shape_stored(dms_tile *tile, const dms_transposer *transposer, const dms_side *from, const dms_side *to, const dms_stores *stores)
 {
     const size_t size = tile->element_size, side = tile->side;
     const bool together = share_sets(from->step, side, stores);
     const bool low = size > 1 && together && !share_sets(to->step, DMS_TILE_SQUARES * side, stores);
     const bool crowded = share_sets(to->step, side, stores);
-    const bool many = to->listed != NULL && turner->vector == DMS_LINE && from->count >= DMS_LONG_COLUMN && to->count >= side;
+    const bool many = to->listed != NULL && transposer->vector == DMS_LINE && from->count >= DMS_LONG_COLUMN && to->count >= side;
     const bool stacked = from->count >= DMS_STACK * side && (size == 1 ? crowded || many : size == 2 && crowded && !together);
     tile->sink = stacked ? DMS_STACKED : DMS_STORED;
     tile->height = (stacked ? DMS_STACK : low ? 1 : stores->cached_height) * side;
-    size_t high = 1;                    /* squares of a tile, which has so many altogether */
+    size_t high = 1;                    /* in squares, rounded up to a power of two: all tiles have about as many squares */
     while (high * side < tile->height && high * side < from->count)
         high *= 2;
     tile->width = stacked ? side : DMS_TILE_SQUARES / high * side;
 }
 
-/* Past the caches a tile is wide, and the next one is fetched meanwhile, unless its lines drove each other out: 8192 x 4096 of four bytes 1.3 in place
- * of 1.8; of two bytes 1.8, and 2.5 in tiles of one square's height. */
+/* Sets the shape of streamed tiles: wide, and the next one is prefetched meanwhile, unless its lines would evict each other: 8192 x 4096 of four bytes took
+ * 1.3 times memcpy's time instead of 1.8; of two bytes 1.8, in tiles one square high 2.5. */
 static void shape_streamed(dms_tile *tile, const dms_side *to, const dms_stores *stores)
 {
     const size_t size = tile->element_size, side = tile->side;
@@ -73,31 +72,31 @@ static void shape_streamed(dms_tile *tile, const dms_side *to, const dms_stores 
     }
 }
 
-/* log2 of an element's size: a division takes as long as a copy of a hundred bytes. */
+/* Returns log2 of an element's size; a division would take as long as a copy of a hundred bytes. */
 static int shift_of(size_t element_size)
 {
     return (element_size > 1) + (element_size > 2) + (element_size > 4) + (element_size > 8);
 }
 
-static void shape_tile(dms_tile *tile, const dms_turner *turner, size_t element_size, const dms_side *from, const dms_side *to,
+static void shape_tile(dms_tile *tile, const dms_transposer *transposer, size_t element_size, const dms_side *from, const dms_side *to,
                        const dms_stores *stores)
 {
     const bool streamed = dms_is_streamed(stores);
     const int shift = shift_of(element_size);
-    tile->turn = turner->turn;
+    tile->transpose = transposer->transpose;
     tile->element_size = element_size;
     tile->side = (size_t)DMS_LINE >> shift;
-    tile->sink = streamed ? choose_sink(turner, element_size, from->count, to) : DMS_STORED;
+    tile->sink = streamed ? choose_sink(transposer, element_size, from->count, to) : DMS_STORED;
     tile->claimed = stores->regime == DMS_CLAIMED;
     tile->fetched = streamed && !share_sets(from->step, tile->side, stores);
     if (tile->sink == DMS_STORED)
-        shape_stored(tile, turner, from, to, stores);
+        shape_stored(tile, transposer, from, to, stores);
     else
         shape_streamed(tile, to, stores);
-    const bool aside = from->listed != NULL || from->count <= tile->height;     /* the next tile to fetch is, not below */
+    const bool aside = from->listed != NULL || from->count <= tile->height;     /* the next tile is beside this one, not below */
     tile->next = aside ? (int64_t)(tile->width * element_size) : (int64_t)tile->height * from->step;
     if (aside && to->count <= tile->width)
-        tile->fetched = false;          /* there is none, and what lies at no address takes longest to find */
+        tile->fetched = false;          /* there is none, and prefetches of unmapped addresses are slow */
     tile->head = tile->sink >= DMS_CARRIED ? 0 : (uintptr_t)(0 - (uintptr_t)to->begin) % DMS_LINE >> shift;
     tile->to_offset = 0;
     tile->carries = NULL;
@@ -111,7 +110,7 @@ dms_side dms_space_out(char *begin, int64_t step, uint64_t count)
     return side;
 }
 
-/* Where rows [first, first + count) begin, as far as offset_of(side, first) does not say it. */
+/* Sets at[i] to where row first + i begins, less offset_of(side, first). */
 static void list_rows(dms_side *side, uint64_t first, size_t count, char **at)
 {
     dms_stretch_part part;
@@ -132,7 +131,7 @@ static int64_t offset_of(const dms_side *side, uint64_t first)
     return side->listed == NULL ? (int64_t)first * side->step : 0;
 }
 
-/* Addresses of a side's rows, as many as fit: those from `first` on where they are listed, of the first ones where they are equally far apart. */
+/* Addresses of as many rows of a side as fit: of listed rows those from `first` on, else of the first rows. */
 typedef struct addresses {
     char **at;
     size_t most, count;
@@ -146,7 +145,7 @@ static addresses list_addresses(dms_side *side, char **at, size_t most)
     return a;
 }
 
-/* The addresses of rows [first, first + count), to which offset_of(side, first) is added. */
+/* Returns the addresses of rows [first, first + count), less offset_of(side, first). */
 static char **find_addresses(addresses *a, dms_side *side, uint64_t first, size_t count)
 {
     if (side->listed == NULL)
@@ -159,17 +158,17 @@ static char **find_addresses(addresses *a, dms_side *side, uint64_t first, size_
     return a->at + (first - a->first);
 }
 
-/* Matrices that are transposed with one list of addresses, as long as rows are equally far apart. */
+/* A matrix, and those that the loops around it lead to: one list of addresses serves all, plus an offset for each. */
 typedef struct matrices {
     dms_tile *tile;
     dms_side *from, *to;
-    addresses from_rows, to_rows;       /* not those of columns that are carried, collected or gathered */
+    addresses from_rows, to_rows;       /* to_rows is not used if columns are carried, collected or gathered */
     const dms_loop *around;
     uint32_t around_count;
     int64_t from_moved, to_moved;       /* bytes from the first matrix to this one */
 } matrices;
 
-/* Gives the tile the rows from this one on. */
+/* Sets the tile's rows, from this one on. */
 static void take_rows(matrices *m, uint64_t row)
 {
     dms_tile *const tile = m->tile;
@@ -177,7 +176,7 @@ static void take_rows(matrices *m, uint64_t row)
     tile->from = find_addresses(&m->from_rows, m->from, row, tile->rows);
 }
 
-/* And the columns from this one on. */
+/* Sets the tile's columns, from this one on. */
 static void take_columns(matrices *m, uint64_t column)
 {
     dms_tile *const tile = m->tile;
@@ -185,17 +184,17 @@ static void take_columns(matrices *m, uint64_t column)
     tile->to = find_addresses(&m->to_rows, m->to, column, tile->columns);
 }
 
-static void turn_at(matrices *m, uint64_t row, uint64_t column)
+static void transpose_at(matrices *m, uint64_t row, uint64_t column)
 {
     dms_tile *const tile = m->tile;
     tile->from_offset = m->from_moved + offset_of(m->from, row) + (int64_t)(column * tile->element_size);
     if (tile->sink < DMS_CARRIED)
         tile->to_offset = m->to_moved + offset_of(m->to, column) + (int64_t)(row * tile->element_size);
-    tile->turn(tile);
+    tile->transpose(tile);
 }
 
-/* Rows that are listed, many places in memory, are followed to their ends. */
-static void turn_stored(matrices *m)
+/* Listed rows lie at many places in memory, so each is read to its end before the next ones. */
+static void transpose_stored(matrices *m)
 {
     dms_tile *const tile = m->tile;
     const bool along = m->from->listed != NULL;
@@ -203,20 +202,20 @@ static void turn_stored(matrices *m)
         take_rows(m, row);
         for (uint64_t column = 0; column < m->to->count; column += tile->columns) {
             take_columns(m, column);
-            turn_at(m, row, column);
+            transpose_at(m, row, column);
         }
     }
     for (uint64_t column = 0; !along && column < m->to->count; column += tile->columns) {
         take_columns(m, column);
         for (uint64_t row = 0; row < m->from->count; row += tile->rows) {
             take_rows(m, row);
-            turn_at(m, row, column);
+            transpose_at(m, row, column);
         }
     }
 }
 
-/* Columns [column, column + m->tile->columns) from the first row to the last, each of which has its carry. */
-static void turn_carried_columns(matrices *m, uint64_t column)
+/* Transposes columns [column, column + m->tile->columns) from the first row to the last. Each column has its carry. */
+static void transpose_carried_columns(matrices *m, uint64_t column)
 {
     enum { LISTED = 64 };
     dms_tile *const tile = m->tile;
@@ -229,22 +228,22 @@ static void turn_carried_columns(matrices *m, uint64_t column)
     }
     for (uint64_t row = 0; row < m->from->count; row += tile->rows) {
         take_rows(m, row);
-        turn_at(m, row, column);
+        transpose_at(m, row, column);
     }
     for (size_t j = 0; j < tile->columns; j++)
         dms_finish_lines(&tile->carries[j]);
 }
 
-static void turn_carried(matrices *m)
+static void transpose_carried(matrices *m)
 {
     for (uint64_t column = 0; column < m->to->count; column += m->tile->columns) {
         m->tile->columns = dms_smaller(m->to->count - column, m->tile->width);
-        turn_carried_columns(m, column);
+        transpose_carried_columns(m, column);
     }
 }
 
-/* All rows are in one tile. Columns follow each other in the target as in memory that is cached. */
-static void turn_gathered(matrices *m)
+/* A tile has all rows. Columns are adjacent in the target, and in the staging memory. */
+static void transpose_gathered(matrices *m)
 {
     dms_tile *const tile = m->tile;
     take_rows(m, 0);
@@ -252,12 +251,12 @@ static void turn_gathered(matrices *m)
     for (uint64_t column = 0; column < m->to->count; column += tile->columns) {
         tile->columns = dms_smaller(m->to->count - column, tile->width);
         tile->to_offset = tile->carries[0].fill;
-        turn_at(m, 0, column);
+        transpose_at(m, 0, column);
     }
     dms_finish_lines(&tile->carries[0]);
 }
 
-static void turn_all(matrices *m, void (*turn_matrix)(matrices *m))
+static void transpose_all(matrices *m, void (*transpose_matrix)(matrices *m))
 {
     uint64_t index[DMLSPLIT_MAX_RANK];
     const char *source = m->from->begin;
@@ -266,18 +265,18 @@ static void turn_all(matrices *m, void (*turn_matrix)(matrices *m))
     do {
         m->from_moved = source - m->from->begin;
         m->to_moved = target - m->to->begin;
-        turn_matrix(m);
+        transpose_matrix(m);
     } while (dms_next(m->around, m->around_count, index, &target, &source));
 }
 
-/* ---- Memory, on the stack of each: no sink needs that of the others ---- */
+/* ---- One function for each kind of sink, so that no stack frame holds the memory of all ---- */
 
 static DMS_NEVER_INLINE void store_all(matrices *m)
 {
     char *from[DMS_TILE_ROWS], *to[DMS_TILE_COLUMNS];
     m->from_rows = list_addresses(m->from, from, DMS_TILE_ROWS);
     m->to_rows = list_addresses(m->to, to, DMS_TILE_COLUMNS);
-    turn_all(m, turn_stored);
+    transpose_all(m, transpose_stored);
 }
 
 static DMS_NEVER_INLINE void gather_all(matrices *m)
@@ -290,7 +289,7 @@ static DMS_NEVER_INLINE void gather_all(matrices *m)
     m->tile->to = to;
     m->tile->carries = &carry;
     list_rows(&columns, 0, dms_smaller(m->to->count, m->tile->width), to);
-    turn_all(m, turn_gathered);
+    transpose_all(m, transpose_gathered);
 }
 
 static DMS_NEVER_INLINE void carry_all(matrices *m)
@@ -302,14 +301,14 @@ static DMS_NEVER_INLINE void carry_all(matrices *m)
     for (size_t j = 0; j < m->tile->width; j++)
         carries[j].bytes = lines + j * DMS_LINE;
     m->from_rows = list_addresses(m->from, from, DMS_LINE);
-    turn_all(m, turn_carried);
+    transpose_all(m, transpose_carried);
 }
 
-void dms_transpose(const dms_turner *turner, size_t element_size, dms_side *from, dms_side *to, const dms_stores *stores, const dms_loop *around,
+void dms_transpose(const dms_transposer *transposer, size_t element_size, dms_side *from, dms_side *to, const dms_stores *stores, const dms_loop *around,
                    uint32_t around_count)
 {
     dms_tile tile;
-    shape_tile(&tile, turner, element_size, from, to, stores);
+    shape_tile(&tile, transposer, element_size, from, to, stores);
     matrices m = {&tile, from, to, {NULL, 0, 0, 0}, {NULL, 0, 0, 0}, around, around_count, 0, 0};
     switch (tile.sink) {
     case DMS_CARRIED:
@@ -338,24 +337,24 @@ const char *dms_can_transpose(const dms_nest *nest)
     return nest->columns == DMS_NO_MATRIX ? "no matrix of 256 elements or more, of 1, 2, 4, 8 or 16 bytes each, is transposed" : NULL;
 }
 
-/* The loop with its steps in the other order, and where it begins. */
-static dms_loop turn_loop(const dms_loop *loop, char **target, const char **source)
+/* Returns the loop with its steps in reverse order, and moves both pointers to its new begin. */
+static dms_loop reverse_loop(const dms_loop *loop, char **target, const char **source)
 {
-    const dms_loop turned = {loop->size, -loop->target_stride, -loop->source_stride};
+    const dms_loop reversed = {loop->size, -loop->target_stride, -loop->source_stride};
     *target += (int64_t)(loop->size - 1) * loop->target_stride;
     *source += (int64_t)(loop->size - 1) * loop->source_stride;
-    return turned;
+    return reversed;
 }
 
-void dms_transpose_nest(const dms_nest *nest, char *target, const char *source, const dms_turner *turner)
+void dms_transpose_nest(const dms_nest *nest, char *target, const char *source, const dms_transposer *transposer)
 {
     const dms_matrix m = dms_find_matrix(nest);
     dms_loop columns = *m.columns;
     if (columns.source_stride < 0)
-        columns = turn_loop(&columns, &target, &source);
+        columns = reverse_loop(&columns, &target, &source);
     dms_side from = dms_space_out((char *)(uintptr_t)source, m.rows->source_stride, m.rows->size);
     dms_side to = dms_space_out(target, columns.target_stride, columns.size);
     for (uint32_t d = 0; d < m.count; d++)
-        to.apart |= (uintptr_t)m.around[d].target_stride;
-    dms_transpose(turner, nest->run, &from, &to, &nest->stores, m.around, m.count);
+        to.distance_bits |= (uintptr_t)m.around[d].target_stride;
+    dms_transpose(transposer, nest->run, &from, &to, &nest->stores, m.around, m.count);
 }

@@ -1,32 +1,32 @@
-/* transpose_template.h - matrices turned inside registers: the kernels columns and transpose of an instruction set
+/* transpose_template.h - transposes in registers: the kernels columns and transpose of an instruction set
  *
- * Included after vector_<isa>.h. A square has a vector of bytes in each row, and as many rows as these are elements. Sixteen bytes of a row are n elements;
- * n vectors hold n rows, a group. Interleaving the first half of the vectors with the second half moves the last bit of each element's row number
- * to the front of its column number; as many rounds as n has bits turn a group. Here n = 4, two rounds:
+ * Included after vector_<isa>.h. A square has one cache line in each row, and as many rows as a line has elements. Sixteen bytes hold n elements of a row; n
+ * vectors hold n rows, a panel. Interleaving the first half of the vectors with the second half moves the last bit of each element's row number to the front
+ * of its column number, so log2(n) rounds transpose a panel. Here n = 4, two rounds:
  *
  *     a0 a1 a2 a3        a0 c0 a1 c1        a0 b0 c0 d0
  *     b0 b1 b2 b3   ->   a2 c2 a3 c3   ->   a1 b1 c1 d1
  *     c0 c1 c2 c3        b0 d0 b1 d1        a2 b2 c2 d2
  *     d0 d1 d2 d3        b2 d2 b3 d3        a3 b3 c3 d3
  *
- * Wider vectors do this in each of their lanes of 16 bytes; the lanes of the groups' first vectors are columns 0, n ..., those of their second
- * vectors 1, n + 1 ... Here 16 rows in four groups, vectors of 64 bytes:
+ * Wider vectors do this in each lane of 16 bytes: the lanes of the first vectors of all panels are columns 0, n ..., those of the second ones columns 1,
+ * n + 1 ... Here 16 rows in four panels, with vectors of 64 bytes:
  *
  *     a0 b0 c0 d0 | a4 b4 c4 d4 | a8 ... | a12 ...        a0 b0 c0 d0 | e0 f0 g0 h0 | i0 ... | m0 ...       column 0
  *     e0 f0 g0 h0 | e4 ...                           ->   a4 b4 c4 d4 | e4 ...                              column 4
  *     i0 ...                                              a8 ...                                            column 8
  *
- * Vectors that are shorter than a line are put together, so that each row of the target gets whole lines. Past the caches, squares that are no whole
- * lines of memory are collected in slots, behind what the square above them left over; a line of each slot is streamed:
+ * Shorter vectors are combined, so that each row of the target gets whole lines. When streaming, squares that are not whole cache lines of the target are
+ * staged in slots, behind the bytes that the square above left over; a line of each slot is streamed:
  *
- *     slot j   ..pppttt|tt                          p: waited, t: transposed, ..: not ours; a line is streamed, two bytes wait
+ *     slot j   ..pppttt|tt                          p: waited, t: transposed, ..: somebody else's; a line is streamed, two bytes wait
  */
 #pragma once
 
 #include "../dms_transpose.h"
 #include "lines_template.h"
 
-enum { GROUPS = VECTOR / 16, LINE_VECTORS = DMS_LINE / VECTOR };
+enum { PANELS = VECTOR / 16, LINE_VECTORS = DMS_LINE / VECTOR };
 
 static DMS_TARGET DMS_ALWAYS_INLINE vector interleave(vector a, vector b, size_t size, bool high)
 {
@@ -38,7 +38,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector interleave(vector a, vector b, size_t
     }
 }
 
-/* One round: from and to are arrays of n vectors. */
+/* Makes one round. from and to have n vectors. */
 static DMS_TARGET DMS_ALWAYS_INLINE void interleave_all(vector *to, const vector *from, size_t size)
 {
     const size_t n = 16 / size;
@@ -49,8 +49,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE void interleave_all(vector *to, const vector
     }
 }
 
-/* Turns a group in place. size is a constant, and the arrays are registers. */
-static DMS_TARGET DMS_ALWAYS_INLINE void turn_group(vector *v, size_t size)
+/* Transposes a panel in place. size is a constant, so that the arrays are registers. */
+static DMS_TARGET DMS_ALWAYS_INLINE void transpose_panel(vector *v, size_t size)
 {
     const size_t n = 16 / size;
     vector t[16];
@@ -64,7 +64,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_group(vector *v, size_t size)
     }
     if (n == 8 || n == 2) {
         interleave_all(t, v, size);
-        for (size_t k = 0; k < n; k += 2) {     /* of single copies clang makes a call before it unrolls, and memory of the arrays */
+        for (size_t k = 0; k < n; k += 2) {     /* two a round: clang makes a call of single copies, which puts the arrays into memory */
             v[k] = t[k];
             v[k + 1] = t[k + 1];
         }
@@ -89,7 +89,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void store_lines(char *to, const vector *lin
 
 #if VECTOR == DMS_LINE
 
-/* Less than a line. */
+/* Loads less than a line. */
 static DMS_TARGET DMS_ALWAYS_INLINE vector load_some(const char *from, size_t size)
 {
     return _mm512_maskz_loadu_epi8(first_bytes(size), from);
@@ -102,19 +102,19 @@ static DMS_TARGET DMS_ALWAYS_INLINE void store_some(char *to, const vector *line
 
 #else
 
-#define load_some(from, size) load(from)                /* squares are whole, see turn_some */
+#define load_some(from, size) load(from)                /* squares are whole, see transpose_some */
 #define store_some(to, line, size) store_lines(to, line, 1, false)
 
 #endif
 
 static DMS_TARGET DMS_ALWAYS_INLINE vector load_row(const square *s, size_t row, size_t first, size_t size, bool whole)
 {
-    const size_t there = whole || row < s->rows ? row : 0;      /* nobody looks at the others */
+    const size_t there = whole || row < s->rows ? row : 0;      /* the bytes of other rows are not used */
     const char *const from = s->from[there] + s->from_offset + (int64_t)(first * size);
     return whole ? load(from) : load_some(from, s->columns * size);
 }
 
-/* What a column gets: a line of each of so many squares, or the begin of one. */
+/* Stores a column: a line of each of so many squares, or a part of one line. */
 static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t column, const vector *lines, size_t size, size_t squares, bool whole,
                                                       dms_sink sink)
 {
@@ -132,40 +132,40 @@ static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t co
         store_some(s->to[column] + s->to_offset, lines, bytes);
 }
 
-/* Columns [first, first + VECTOR / size) of squares one below the other. v: room for them. */
-static DMS_TARGET DMS_ALWAYS_INLINE void turn_columns(const square *s, vector *v, size_t first, size_t size, size_t squares, bool whole, dms_sink sink)
+/* Transposes columns [first, first + VECTOR / size) of squares one below the other. v: registers for them. */
+static DMS_TARGET DMS_ALWAYS_INLINE void transpose_columns(const square *s, vector *v, size_t first, size_t size, size_t squares, bool whole, dms_sink sink)
 {
     const size_t n = 16 / size, vectors = squares * LINE_VECTORS;
-    vector columns[GROUPS], lines[GROUPS][DMS_STACK * LINE_VECTORS];
+    vector columns[PANELS], lines[PANELS][DMS_STACK * LINE_VECTORS];
     DMS_UNROLLED
-    for (size_t i = 0; i < vectors * GROUPS; i++) {
+    for (size_t i = 0; i < vectors * PANELS; i++) {
         for (size_t k = 0; k < n; k++)
             v[i * n + k] = load_row(s, i * n + k, first, size, whole);
-        turn_group(v + i * n, size);
+        transpose_panel(v + i * n, size);
     }
     DMS_UNROLLED
     for (size_t k = 0; k < n; k++) {
         for (size_t i = 0; i < vectors; i++) {
-            for (size_t group = 0; group < GROUPS; group++)
-                columns[group] = v[(i * GROUPS + group) * n + k];
-            turn_groups(columns);
-            for (size_t lane = 0; lane < GROUPS; lane++)
+            for (size_t panel = 0; panel < PANELS; panel++)
+                columns[panel] = v[(i * PANELS + panel) * n + k];
+            transpose_lanes(columns);
+            for (size_t lane = 0; lane < PANELS; lane++)
                 lines[lane][i] = columns[lane];
         }
-        for (size_t lane = 0; lane < GROUPS; lane++)
+        for (size_t lane = 0; lane < PANELS; lane++)
             store_column(s, first + lane * n + k, lines[lane], size, squares, whole, sink);
     }
 }
 
-/* All columns, or at least those that there are. */
-static DMS_TARGET DMS_ALWAYS_INLINE void turn_whole(const square *s, size_t size, dms_sink sink)
+/* Transposes all columns of a square with all rows. */
+static DMS_TARGET DMS_ALWAYS_INLINE void transpose_whole(const square *s, size_t size, dms_sink sink)
 {
     vector v[DMS_LINE];
     for (size_t first = 0; first < DMS_LINE / size && first < s->columns; first += VECTOR / size)
-        turn_columns(s, v, first, size, 1, true, sink);
+        transpose_columns(s, v, first, size, 1, true, sink);
 }
 
-/* A square of few rows or columns, which are sooner moved one by one. */
+/* Moves a square of few rows or columns element by element, which is faster. Returns false if it has more. */
 static DMS_ALWAYS_INLINE bool move_few(const square *s, size_t size)
 {
     const size_t few = size == 1 ? 2 : 4;
@@ -179,24 +179,24 @@ static DMS_ALWAYS_INLINE bool move_few(const square *s, size_t size)
 
 #if VECTOR == DMS_LINE
 
-/* A square of less rows or columns than a line has elements, by masks. */
-static DMS_TARGET DMS_ALWAYS_INLINE void turn_some(const square *s, size_t size, dms_sink sink)
+/* Transposes a partial square by masks. */
+static DMS_TARGET DMS_ALWAYS_INLINE void transpose_some(const square *s, size_t size, dms_sink sink)
 {
     vector v[DMS_LINE];
     if (sink == DMS_CARRIED || !move_few(s, size))
-        turn_columns(s, v, 0, size, 1, false, sink);
+        transpose_columns(s, v, 0, size, 1, false, sink);
 }
 
 #else
 
-/* A square of less rows or columns than a line has elements: vectors of whole columns as they are, others by way of a whole one. */
-static DMS_TARGET DMS_ALWAYS_INLINE void turn_part(const square *s, size_t size, dms_sink sink)
+/* Transposes a partial square: vectors of whole columns directly, others through a whole square in memory. */
+static DMS_TARGET DMS_ALWAYS_INLINE void transpose_part(const square *s, size_t size, dms_sink sink)
 {
     _Alignas(DMS_LINE) char staged[DMS_LINE * VECTOR];      /* its rows, and then its columns */
     char *from[DMS_LINE], *to[VECTOR];
     vector v[DMS_LINE];
     if (s->rows == DMS_LINE / size && s->columns % (VECTOR / size) == 0) {
-        turn_whole(s, size, sink);
+        transpose_whole(s, size, sink);
         return;
     }
     if (move_few(s, size))
@@ -210,7 +210,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_part(const square *s, size_t size,
         count = s->columns - first < VECTOR / size ? s->columns - first : VECTOR / size;
         for (size_t i = 0; i < s->rows; i++)
             dms_copy_short(from[i], s->from[i] + s->from_offset + first * size, count * size);
-        turn_columns(&whole, v, 0, size, 1, true, DMS_STORED);
+        transpose_columns(&whole, v, 0, size, 1, true, DMS_STORED);
         for (size_t j = 0; j < count; j++)
             if (s->rows * size == DMS_LINE && sink == DMS_LINES)
                 DMS_NAME(stream_line)(s->to[first + j] + s->to_offset, to[j]);
@@ -219,21 +219,21 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_part(const square *s, size_t size,
     }
 }
 
-/* Not inlined: what it needs of the stack made whole squares slower. */
-static DMS_TARGET DMS_NEVER_INLINE void turn_some(const square *s, size_t size, dms_sink sink)
+/* Not inlined: its stack frame made whole squares slower. */
+static DMS_TARGET DMS_NEVER_INLINE void transpose_some(const square *s, size_t size, dms_sink sink)
 {
     switch (size) {
-    case 1: turn_part(s, 1, sink); break;
-    case 2: turn_part(s, 2, sink); break;
-    case 4: turn_part(s, 4, sink); break;
-    case 8: turn_part(s, 8, sink); break;
-    default: turn_part(s, 16, sink); break;
+    case 1: transpose_part(s, 1, sink); break;
+    case 2: transpose_part(s, 2, sink); break;
+    case 4: transpose_part(s, 4, sink); break;
+    case 8: transpose_part(s, 8, sink); break;
+    default: transpose_part(s, 16, sink); break;
     }
 }
 
 #endif
 
-static DMS_TARGET DMS_ALWAYS_INLINE void turn_square(dms_tile *tile, size_t row, size_t column, size_t columns, size_t size)
+static DMS_TARGET DMS_ALWAYS_INLINE void transpose_square(dms_tile *tile, size_t row, size_t column, size_t columns, size_t size)
 {
     const size_t side = DMS_LINE / size, rows = tile->rows - row;
     const square s = {tile->from + row, tile->to + column, tile->from_offset + (int64_t)(column * size), tile->to_offset + (int64_t)(row * size),
@@ -242,26 +242,26 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_square(dms_tile *tile, size_t row,
         DMS_PREFETCH_AT(s.from[i] + s.from_offset, tile->next);
     for (size_t j = 0; tile->claimed && j < s.columns; j++)
         DMS_CLAIM(s.to[j] + s.to_offset, DMS_LINE);
-    if (s.rows < side || s.columns != side)     /* a constant number of columns is 0.77 times the time of bytes (SSSE3, Zen 5) */
-        turn_some(&s, size, tile->sink);
+    if (s.rows < side || s.columns != side)     /* a constant number of columns: 0.77 of the time for bytes (SSSE3, Zen 5) */
+        transpose_some(&s, size, tile->sink);
     else if (tile->sink == DMS_LINES || tile->sink == DMS_CARRIED)
-        turn_whole(&s, size, tile->sink);
+        transpose_whole(&s, size, tile->sink);
     else
-        turn_whole(&s, size, DMS_STORED);
+        transpose_whole(&s, size, DMS_STORED);
 }
 
-/* Where the last whole square begins, which overlaps the one before; SIZE_MAX: none does. */
+/* Returns where the last whole square begins, which overlaps the previous one; SIZE_MAX if there is none. */
 static DMS_ALWAYS_INLINE size_t last_whole(size_t count, size_t whole, size_t size)
 {
-    const size_t few = size == 1 ? 2 : 4;       /* rows or columns, which are sooner moved one by one (turn_some) */
+    const size_t few = size == 1 ? 2 : 4;       /* rows or columns that move_few moves */
     return count >= whole && count % whole > few ? count - whole : SIZE_MAX;
 }
 
-/* Squares that fill the same rows of the target follow each other. Past the caches none overlap: each line is written once. */
-static DMS_TARGET DMS_ALWAYS_INLINE void turn_tile(dms_tile *tile, size_t size)
+/* Transposes a tile, column by column of squares. Streamed squares never overlap: each line is written once. */
+static DMS_TARGET DMS_ALWAYS_INLINE void transpose_tile(dms_tile *tile, size_t size)
 {
     const size_t side = DMS_LINE / size, narrow = VECTOR / size;
-    const bool overlap = LINE_VECTORS > 1 && tile->sink <= DMS_STACKED;     /* longer vectors have masks */
+    const bool overlap = LINE_VECTORS > 1 && tile->sink <= DMS_STACKED;     /* 64-byte vectors have masks instead */
     const size_t last_row = overlap ? last_whole(tile->rows, side, size) : SIZE_MAX;
     const size_t last_column = overlap ? last_whole(tile->columns, narrow, size) : SIZE_MAX;
     for (size_t column = 0, columns; column < tile->columns; column += columns) {
@@ -272,38 +272,38 @@ static DMS_TARGET DMS_ALWAYS_INLINE void turn_tile(dms_tile *tile, size_t size)
             columns = narrow;
         }
         for (size_t row = 0; row < tile->rows; row += side)
-            turn_square(tile, row < last_row ? row : last_row, column, columns, size);
+            transpose_square(tile, row < last_row ? row : last_row, column, columns, size);
     }
 }
 
-/* A whole tile at once. Not inlined: what it needs of the stack made other tiles slower. */
-static DMS_TARGET DMS_NEVER_INLINE void turn_stack(dms_tile *tile)
+/* Transposes a stacked tile at once. Not inlined: its stack frame made other tiles slower. */
+static DMS_TARGET DMS_NEVER_INLINE void transpose_stack(dms_tile *tile)
 {
     const square s = {tile->from, tile->to, tile->from_offset, tile->to_offset, tile->rows, tile->columns, NULL};
     vector v[DMS_STACK * DMS_LINE];
     for (size_t first = 0; first < tile->columns; first += VECTOR / tile->element_size)
         if (tile->element_size == 1)
-            turn_columns(&s, v, first, 1, DMS_STACK, true, DMS_STORED);
+            transpose_columns(&s, v, first, 1, DMS_STACK, true, DMS_STORED);
         else
-            turn_columns(&s, v, first, 2, DMS_STACK, true, DMS_STORED);
+            transpose_columns(&s, v, first, 2, DMS_STACK, true, DMS_STORED);
 }
 
-static DMS_TARGET DMS_NEVER_INLINE void turn_squares(dms_tile *tile)
+static DMS_TARGET DMS_NEVER_INLINE void transpose_squares(dms_tile *tile)
 {
     const bool stacked = tile->sink == DMS_STACKED && tile->rows == tile->height && tile->columns == tile->width;
     switch (stacked ? 0 : tile->element_size) {
-    case 0: turn_stack(tile); break;
-    case 1: turn_tile(tile, 1); break;
-    case 2: turn_tile(tile, 2); break;
-    case 4: turn_tile(tile, 4); break;
-    case 8: turn_tile(tile, 8); break;
-    default: turn_tile(tile, 16); break;
+    case 0: transpose_stack(tile); break;
+    case 1: transpose_tile(tile, 1); break;
+    case 2: transpose_tile(tile, 2); break;
+    case 4: transpose_tile(tile, 4); break;
+    case 8: transpose_tile(tile, 8); break;
+    default: transpose_tile(tile, 16); break;
     }
 }
 
-/* Squares of a tile that has one row of them. A whole square is transposed before its lines are streamed: a load of what has just been stored by parts
- * would wait. */
-static DMS_TARGET void turn_collected(dms_tile *tile)
+/* Transposes a tile one square high through slots. A whole square is transposed before its lines are streamed, because a load of bytes that several stores
+ * have just written stalls. */
+static DMS_TARGET void transpose_collected(dms_tile *tile)
 {
     _Alignas(DMS_LINE) char slots[DMS_LINE][2 * DMS_LINE];
     char *to[DMS_LINE];
@@ -317,7 +317,7 @@ static DMS_TARGET void turn_collected(dms_tile *tile)
             DMS_NAME(copy_line)(slots[j], carries[j].bytes);
             to[j] = slots[j] + carries[j].fill;
         }
-        turn_squares(&squares);
+        transpose_squares(&squares);
         for (size_t j = 0; j < squares.columns; j++) {
             const size_t end = carries[j].fill + bytes;
             carries[j].fill = (uint32_t)(end % DMS_LINE);
@@ -331,24 +331,24 @@ static DMS_TARGET void turn_collected(dms_tile *tile)
     }
 }
 
-static DMS_TARGET void DMS_NAME(turn)(dms_tile *tile)
+static DMS_TARGET void DMS_NAME(transpose)(dms_tile *tile)
 {
     if (tile->sink == DMS_COLLECTED)
-        turn_collected(tile);
+        transpose_collected(tile);
     else
-        turn_squares(tile);
+        transpose_squares(tile);
     if (tile->sink == DMS_GATHERED)
         DMS_NAME(drain_lines)(tile->carries, tile->columns * tile->rows * tile->element_size);
 }
 
-static const dms_turner turner = {DMS_NAME(turn), VECTOR};
+static const dms_transposer transposer = {DMS_NAME(transpose), VECTOR};
 
 DMS_TARGET void DMS_NAME(dms_run_transpose)(const dms_nest *nest, char *target, const char *source)
 {
-    dms_transpose_nest(nest, target, source, &turner);
+    dms_transpose_nest(nest, target, source, &transposer);
 }
 
 DMS_TARGET void DMS_NAME(dms_run_columns)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last)
 {
-    dms_transpose_columns(plan, buffers, first, last, &turner);
+    dms_transpose_columns(plan, buffers, first, last, &transposer);
 }

@@ -1,4 +1,4 @@
-/* vector_avx512.h - the words of the templates, with 64-byte vectors; where PERMUTES_BYTES is defined, as a whole by VBMI */
+/* vector_avx512.h - the operations that templates use, for 64-byte vectors; with VBMI if PERMUTES_BYTES is defined */
 #include <immintrin.h>
 
 #define VECTOR 64
@@ -27,7 +27,7 @@ static inline DMS_TARGET void stream(char *to, vector v)    /* aligned */
     _mm512_stream_si512((void *)to, v);
 }
 
-/* Ones for the first size of 64 bytes. */
+/* Returns a mask of the first size bytes. */
 static inline __mmask64 first_bytes(size_t size)
 {
     return size >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << size) - 1;
@@ -42,9 +42,9 @@ static const uint8_t iota[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
 #define LANES 1
 #include "vector_one_lane.h"
 
-enum { ROTATED = 1 };                   /* bytes that fills are a multiple of */
+enum { ROTATED = 1 };                   /* bytes: offsets of rotations are multiples of it */
 
-/* The table that moves byte 0 to byte fill, and the end of a vector to its begin. */
+/* Returns the table that rotates a vector by `fill` bytes: byte 0 goes to byte fill. */
 static inline DMS_TARGET vector rotation_by(size_t fill)
 {
     return _mm512_sub_epi8(load_table(iota), _mm512_set1_epi8((char)fill));
@@ -66,7 +66,7 @@ static inline DMS_TARGET vector shuffle_into(vector woven, vector v, vector tabl
 
 enum { ROTATED = 2 };
 
-/* The same for fills that are even, by words. */
+/* Returns the table that rotates a vector by `fill` bytes, an even number, by words. */
 static inline DMS_TARGET vector rotation_by(size_t fill)
 {
     const vector words = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)iota));
@@ -77,8 +77,8 @@ static inline DMS_TARGET vector rotation_by(size_t fill)
 
 #define UNPACK(half, bits, a, b) _mm512_unpack##half##_epi##bits(a, b)
 
-/* Vector i becomes lane i of all. */
-static inline DMS_TARGET void turn_groups(vector *v)
+/* Transposes the lanes of as many vectors: lane j of vector i becomes lane i of vector j. */
+static inline DMS_TARGET void transpose_lanes(vector *v)
 {
     const vector even = _mm512_shuffle_i32x4(v[0], v[1], 0x88), odd = _mm512_shuffle_i32x4(v[0], v[1], 0xdd);
     const vector even_after = _mm512_shuffle_i32x4(v[2], v[3], 0x88), odd_after = _mm512_shuffle_i32x4(v[2], v[3], 0xdd);

@@ -1,4 +1,4 @@
-/* vector_neon.h - the words of the templates, with 16-byte vectors of Arm's 64-bit architecture */
+/* vector_neon.h - the operations that templates use, for 16-byte vectors of 64-bit Arm */
 #if DMS_MSVC
 #include <arm64_neon.h>
 #else
@@ -10,7 +10,7 @@
 #define VECTOR 16
 #define LANES 1
 
-typedef int8x16_t vector;               /* signed: casts exist between this type and all the unsigned ones */
+typedef int8x16_t vector;               /* signed: intrinsics convert it to all unsigned types */
 
 static inline vector load(const char *from)
 {

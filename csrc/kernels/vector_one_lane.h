@@ -1,4 +1,4 @@
-/* vector_one_lane.h - the words of the templates that tell lanes apart, where bytes are shuffled across the whole vector */
+/* vector_one_lane.h - the operations on lanes, where shuffles cross the whole vector: it is one lane */
 
 static inline DMS_TARGET vector load_lanes(const char *from, size_t step)
 {
@@ -17,7 +17,7 @@ static inline DMS_TARGET vector load_table(const uint8_t *table)
     return load((const char *)table);
 }
 
-static inline DMS_TARGET void turn_groups(vector *v)
+static inline DMS_TARGET void transpose_lanes(vector *v)
 {
     (void)v;
 }

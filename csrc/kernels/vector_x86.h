@@ -1,4 +1,4 @@
-/* vector_x86.h - the words of the templates, with 16-byte vectors (SSSE3) or 32-byte ones (AVX2), as VECTOR says */
+/* vector_x86.h - the operations that templates use, for vectors of VECTOR bytes: 16 (SSSE3) or 32 (AVX2) */
 #if VECTOR == 16
 #include <tmmintrin.h>
 #define DMS_NAME(name) name##_ssse3
@@ -45,7 +45,7 @@ static inline DMS_TARGET __m128i load_lane(const char *from)
     return _mm_loadu_si128((const __m128i *)(const void *)from);
 }
 
-/* Sixteen bytes for each lane of the vector, step apart. */
+/* Loads sixteen bytes into each lane, from addresses step apart. */
 static inline DMS_TARGET vector load_lanes(const char *from, size_t step)
 {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(load_lane(from)), load_lane(from + step), 1);
@@ -66,8 +66,8 @@ static inline DMS_TARGET vector load_table(const uint8_t *table)    /* into ever
     return _mm256_broadcastsi128_si256(load_lane((const char *)table));
 }
 
-/* Vector i becomes lane i of all. */
-static inline DMS_TARGET void turn_groups(vector *v)
+/* Transposes the lanes of as many vectors: lane j of vector i becomes lane i of vector j. */
+static inline DMS_TARGET void transpose_lanes(vector *v)
 {
     const vector first = _mm256_permute2x128_si256(v[0], v[1], 0x20);
     v[1] = _mm256_permute2x128_si256(v[0], v[1], 0x31);

@@ -316,11 +316,11 @@ class Profile(NamedTuple):
     def __str__(self) -> str:
         starts = {
             "copies past the caches": self.stream_copies,
-            "turned matrices past the caches": self.stream_turns,
-            "with lines asked for ahead": self.claim,
+            "transposes past the caches": self.stream_turns,
+            "with lines claimed before stores": self.claim,
         }
         known = ", ".join(f"{how} from {size >> 10} KiB on" for how, size in starts.items() if size < NEVER)
-        how = f"{known}; memory is fetched by {self.fetch}" if known else "kernels store in one way only"
+        how = f"{known}; memory is prefetched by {self.fetch}" if known else "kernels store in one way only"
         return f"by {self.origin}: {how}"
 
 

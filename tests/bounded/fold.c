@@ -64,7 +64,7 @@ int main(void)
         CLAIM(i * (uint64_t)before[o][a] + j * (uint64_t)before[o][b] == index * (uint64_t)strides[o][a]);
     }
 #elif STEP == 2
-    turn_signs(&space);
+    reverse_negative(&space);
     for (uint32_t d = 0; d < RANK; d++)
         CLAIM(d == space.axis || strides[0][d] >= 0);
     for (uint32_t o = 0; o < OPERANDS; o++) {
