@@ -37,9 +37,12 @@ static uint64_t any_u64(void)
     return value;
 }
 
+/* Of a power of two by its bits: a multiplication by few bits is small, where one by 64 that are assumed to be few is not. */
 static uint64_t any_below(uint64_t bound)
 {
     const uint64_t value = nondet_u64();
+    if ((bound & (bound - 1)) == 0)
+        return value & (bound - 1);
     __ESBMC_assume(value < bound);
     return value;
 }

@@ -6,6 +6,7 @@ Any tensor may have any faults of its own: which ones spoil it is as free as the
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any, NamedTuple
 
 import z3
@@ -19,7 +20,7 @@ from dmlsplit.targets.target import Target
 from dmlsplit.verdicts.validation import _operator_checks
 from tests.proofs import tensors
 from tests.proofs.lifted import Bits, Cell, Lift, Pointer, Program, Value
-from tests.proofs.symbols import UINT32, Formula, World, both, either, no
+from tests.proofs.symbols import UINT32, Formula, Number, World, both, either, no
 from tests.proofs.tensors import Faults, Found, Tensor
 
 OF_TENSORS = (Aspect.DESC, Aspect.DATA_TYPE, Aspect.DIMENSION_COUNT, Aspect.SIZES, Aspect.ELEMENT_COUNT)
@@ -184,6 +185,17 @@ def found_by_python(world: World, case: Case, subject: Subject) -> Faults:
 # ---- C
 
 
+def element_count(lift: Lift, given: Any, guard: Formula) -> Value:
+    """What dms_element_count is, as is proved of it: the product of the sizes where that has 32 bits."""
+    at = lift.one(given[0], guard)
+    desc = lift.one(at.array[at.index].alternatives, guard).members
+    rank, sizes = (lift.one(desc[name].alternatives, guard) for name in ("DimensionCount", "Sizes"))
+    count = math.prod([lift.one(cell.alternatives, guard) for cell in sizes.array[:rank]]) if rank else 1
+    large = count.compared(UINT32, lambda a, b: a > b) if isinstance(count, Number) else count > UINT32
+    each = [(large, tensors.UINT64), (no(large), count)]
+    return Value([(condition, value) for condition, value in each if condition is not False], "unsigned long long")
+
+
 def found_by_c(world: World, program: Program, case: Case, row: Any, subject: Subject) -> list[Found]:
     found: list[Found] = []
     members = program.enumerators
@@ -201,7 +213,12 @@ def found_by_c(world: World, program: Program, case: Case, row: Any, subject: Su
             own = own | Bits.of(value).under(condition)
         return Value([(True, own)], "unsigned int")
 
-    lift = Lift(world, program, {"dms_found": tensors.noting(program, found), "dms_judge_tensor": judge_tensor})
+    instead = {
+        "dms_found": tensors.noting(program, found),
+        "dms_judge_tensor": judge_tensor,
+        "dms_element_count": element_count,
+    }
+    lift = Lift(world, program, instead)
     o = tensors.judged(program, tensors.Case(case.kind, case.target, True, None, False, None), row)
     op = o.members["op"].alternatives[0][1].members
     absent = case.absent or ("",) * len(subject.parts)

@@ -17,6 +17,8 @@ from typing import Any
 import z3
 
 UINT32 = 2**32 - 1
+RESOURCES = 200_000_000
+"""What z3 may spend on one question, in steps of its own: a busy machine takes longer for as many."""
 Formula = Any
 """z3's BoolRef, or a bool."""
 
@@ -70,11 +72,15 @@ _ANSWERS = _Answers()
 
 
 class World:
-    """The variables, the solver, and the path that is explored."""
+    """The variables, the solver, and the path that is explored.
 
-    def __init__(self) -> None:
+    Where `relates` is False, a product is any number from 0 on: what is refuted so, is refuted in fewer steps.
+    """
+
+    def __init__(self, *, relates: bool = True) -> None:
+        self.relates = relates
         self.solver = z3.Solver()
-        self.solver.set("timeout", 60_000)
+        self.solver.set("rlimit", RESOURCES)
         self.ranges: dict[str, tuple[int, int] | None] = {}
         self._terms: dict[tuple[str, ...], Any] = {}
         self._divided: dict[Any, tuple[Number, Number]] = {}
@@ -111,7 +117,8 @@ class World:
         if names not in self._terms:
             found = z3.Int("*".join(names))
             self._terms[names] = found
-            for name in dict.fromkeys(names):
+            self.assume(found >= 0)
+            for name in dict.fromkeys(names) if self.relates else ():
                 at = names.index(name)
                 self._relate(found, name, names[:at] + names[at + 1 :])
         return self._terms[names]
@@ -123,7 +130,6 @@ class World:
         _, most = self.range_of(others)
         assert low >= 0
         x, y = self._monomial((name,)), self._monomial(others)
-        self.assume(product >= 0)
         self.assume(z3.Implies(x == 0, product == 0), z3.Implies(y == 0, product == 0))
         self.assume(z3.Implies(x == 1, product == y), z3.Implies(y == 1, product == x))
         self.assume(z3.Implies(z3.And(x >= 1, y >= 1), product >= x + y - 1))
@@ -196,18 +202,22 @@ class World:
         self.solver.push()
         self.solver.add(formula)
         answer = self.solver.check()
-        _ANSWERS.add(self._assumed, formula, answer)
+        if answer != z3.unknown:
+            _ANSWERS.add(self._assumed, formula, answer)
         return answer
 
     def possible(self, *formulas: Formula) -> bool:
-        """Whether all may be true together. True also where the solver gave up."""
+        """Whether all may be true together. Raises Undecided."""
         formula = both(*formulas)
         if isinstance(formula, bool):
             return formula
         answer = _ANSWERS.get(self._assumed, formula)
         if answer is None:
             answer = self._check(formula)
+            reason = self.solver.reason_unknown() if answer == z3.unknown else ""
             self.solver.pop()
+            if reason:
+                raise Undecided(reason)
         return bool(answer != z3.unsat)
 
     def model(self, *formulas: Formula) -> Mapping[str, int] | None:

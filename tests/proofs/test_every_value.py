@@ -140,7 +140,7 @@ def operator_rule(kind, name):
 
 
 def compare_operator(program, case, row):
-    world = World()
+    world = World(relates=False)
     subject = operators.subject(world, case)
     in_c = by_place(operators.found_by_c(world, program, case, row, subject), operators.place_of)
     in_python = operators.found_by_python(world, case, subject)
@@ -374,6 +374,21 @@ def found_in(world, view, rule, calls):
 def test_aspects_of_tensors_that_operators_need():
     needed = set().union(*(r.needs_of_whole | r.needs_of_parts for rules in OPERATOR_RULES.values() for r in rules))
     assert needed - {Aspect.COMPLETE} == set(operators.OF_TENSORS)
+
+
+@pytest.mark.parametrize("rank", range(5))
+def test_what_stands_for_the_number_of_elements(program, rank):
+    """In the proofs of operators, where products are any numbers."""
+    world = World()
+    given = tensors.tensor_of(world, tensors.Case(SPLIT, target_of(BY[0]), False, rank, False, 1))
+    desc = tensors.c_tensor(program, given, "").members["Desc"].alternatives[0][1].array[0].alternatives[0][1]
+    lift = Lift(world, program)
+    counted = lift.call("dms_element_count", [tensors.pointer(program, desc)])
+    stands = operators.element_count(lift, [tensors.pointer(program, desc).alternatives], True)
+    for (c, v), (d, w) in itertools.product(counted.alternatives, stands.alternatives):
+        one, other = (w, v) if isinstance(v, int) else (v, w)
+        differ = one != other if isinstance(one, int) else one.compared(other, lambda a, b: a != b)
+        assert not world.possible(c, d, differ)
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])

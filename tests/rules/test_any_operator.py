@@ -207,6 +207,48 @@ def test_tensors_are_judged_as_those_of_a_split(rule, tensor, path):
 
 
 @pytest.mark.parametrize(
+    ("given", "goes_with_it"), [(T.FLOAT32, "FLOAT32"), (T.INT32, "FLOAT32"), (T.FLOAT16, "FLOAT16"), (T.INT8, None)]
+)
+def test_types_that_are_taken_each_and_not_together(given, goes_with_it):
+    for scale in (T.FLOAT16, T.FLOAT32):
+        desc = changed(
+            "ELEMENT_WISE_QUANTIZE_LINEAR",
+            InputTensor=x(1, 2, 3, 4, data_type=given),
+            ScaleTensor=x(1, 2, 3, 4, data_type=scale),
+        )
+        found = [(d.path, d.expected, d.actual) for d in dml.validate(desc).diagnostics if d.rule.endswith("mismatch")]
+        fits = goes_with_it in (None, scale.name)
+        assert found == ([] if fits else [("ScaleTensor.DataType", goes_with_it, scale.name)])
+
+
+@pytest.mark.parametrize(
+    ("desc", "levels"),
+    [
+        (changed("GATHER_ND", IndicesTensor=x(1, 1, 2, 4, data_type=T.UINT32)), ("", "2_1")),
+        (
+            changed(
+                "MAX_POOLING_GRAD",
+                InputTensor=x(1, 1, 2, 4, 4),
+                InputGradientTensor=x(1, 1, 2, 2, 2),
+                OutputGradientTensor=x(1, 1, 2, 4, 4),
+            ),
+            ("4_0", ""),
+        ),
+        (changed("PADDING", InputTensor=x(1, 2, 3, 4, 1), OutputTensor=x(1, 2, 5, 4, 1)), ("3_1", "4_1")),
+        (changed("GEMM", FusedActivation=fused("ACTIVATION_PARAMETERIZED_RELU")), ("", "2_1")),
+        (changed("MULTIHEAD_ATTENTION", HeadCount=0), ("6_2", "")),
+    ],
+    ids=lambda value: value.operator.name if isinstance(value, dml.AnyOperatorDesc) else "",
+)
+def test_the_levels_at_which_a_call_ends_the_process(desc, levels):
+    """The first and the last, where there are any before or after them."""
+    there = [level for level in dml.FeatureLevel if level >= desc.operator.since]
+    ends = [level for level in there if "operator/ends-the-process" in ids(dml.validate(desc, feature_level=level))]
+    first, last = (dml.FeatureLevel.parse(at) if at else there[end] for at, end in zip(levels, (0, -1), strict=True))
+    assert ends == [level for level in there if first <= level <= last]
+
+
+@pytest.mark.parametrize(
     "desc",
     [
         changed("GATHER_ND", IndicesTensor=x(1, 1, 2, 4, data_type=T.UINT32)),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dmlsplit.rules import RULES
+from dmlsplit.rules import RULES, judge_node
 from tests.rules.judging import node_ids
 
 onnx = pytest.importorskip("onnx")
@@ -60,3 +60,20 @@ def test_of_a_concat_without_a_version_nothing_else_is_judged():
     concat = RULES["onnx/concat-types-differ"].bad
     assert node_ids(concat) == {"onnx/concat-types-differ"}
     assert node_ids(replace(concat, version=0)) == {"onnx/concat-opset-missing"}
+
+
+def test_what_runtimes_do_otherwise_is_said_of_a_node_without_a_fault():
+    counted = replace(RULES["onnx/last-chunk-negative"].good, input_shape=(4, 7), num_outputs=4, axis=1)
+    first = replace(ONNX_SPLIT, version=1)
+    concat = RULES["onnx/concat-types-differ"].good
+    for node, members in (
+        (counted, []),
+        (replace(counted, axis=-1), ["n.num_outputs"]),
+        (replace(counted, axis=-1, input_shape=(4, 8)), []),
+        (first, ["n"]),
+        (replace(first, version=2), []),
+        (replace(first, inputs=2, split_input=True, split_type="FLOAT"), ["n", "n.split"]),
+        (replace(concat, version=1), ["n"]),
+        (replace(concat, version=4), []),
+    ):
+        assert [d.path for d in judge_node(node, "n") if d.rule == "node/runtime-differs"] == members, node

@@ -14,6 +14,7 @@ from dmlsplit.rules.graph_faults import (
     of_output,
     unknown,
 )
+from dmlsplit.rules.onnxruntime import FAULTS
 
 A, B = TensorName(0, 0), TensorName(0, 1)
 IN_GRAPH = {
@@ -104,6 +105,9 @@ def test_a_refused_graph():
         "Relu block/act, which works in place: 512 bytes at 0 do not fit the 256 of temporary 2"
     )
     assert fault.without_buffer == Fault(FaultKind.REFUSED, SPLIT, numbers=(512, 0, 256))
+    assert in_model(Fault(FaultKind.PRODUCT_CRASHES, RELU, numbers=(1, 1)), RELU, ()) == (
+        "CompileGraph ends the process for the graph at Relu block/act: its fusion wants output 1 of a node that has 1"
+    )
 
 
 def test_what_no_graph_has():
@@ -125,3 +129,17 @@ def test_affected_releases():
         "DirectML 1.13.1 to 1.15.4, that is ONNX Runtime 1.17.0 to 1.24.4 (1.17.0 to 1.17.3 not observed)"
     )
     assert str(Affected(["1.10.1"], ["1.14.1"], [])) == "DirectML 1.10.1, that is ONNX Runtime 1.14.1"
+
+
+def test_the_faults_that_a_nodes_own_answer_stands_for():
+    """By which the session is not made, the most frequent one first."""
+    refused, *rarer = FAULTS["onnxruntime/graph-refused"]
+    assert refused is FaultKind.REFUSED
+    assert {kind.value for kind in rarer} == {
+        *("whole-too-large", "whole-too-narrow", "outer-split", "outer-join", "constant", "product-crashes")
+    }
+    assert {rule: kinds for rule, kinds in FAULTS.items() if rule != "onnxruntime/graph-refused"} == {
+        "onnxruntime/graph-without-outputs": (FaultKind.DEAD,),
+        "onnxruntime/empty-part": (FaultKind.EMPTY_PART,),
+        "onnxruntime/second-output-empty": (FaultKind.EMPTY_SECOND_PART,),
+    }

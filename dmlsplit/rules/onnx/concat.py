@@ -13,7 +13,6 @@ from dmlsplit.rules._sources import ONNX_CONCAT, ONNX_CONCAT_CHANGES, ONNX_CONCA
 from dmlsplit.rules.onnx.concat_facts import DATA_TYPES, OnnxConcat
 
 _PAIR: Final = OnnxConcat(13, ((4, 2), (4, 3)), ("FLOAT", "FLOAT"), axis=1)
-_ALL: Final = {Fact.FORM, Fact.TYPE, Fact.SHAPE, Fact.AXIS, Fact.COUNT}
 
 
 @NodeRule(
@@ -22,7 +21,7 @@ _ALL: Final = {Fact.FORM, Fact.TYPE, Fact.SHAPE, Fact.AXIS, Fact.COUNT}
     "The version of Concat follows from the one import of domain '' or 'ai.onnx'; a model of an IR version below 3 "
     "means opset 1. A function has imports of its own.",
     sources=(ONNX_IR,),
-    spoils=_ALL,
+    spoils={Fact.FORM},
     bad=replace(_PAIR, version=0),
     good=_PAIR,
 )
@@ -52,7 +51,7 @@ def concat_opset_unknown(n: OnnxConcat) -> Findings:
     "The Concat has no inputs.",
     "It joins one tensor or more.",
     sources=(ONNX_CONCAT,),
-    spoils=_ALL,
+    spoils={Fact.FORM},
     bad=replace(_PAIR, shapes=(), data_types=()),
     good=replace(_PAIR, shapes=((4, 2),), data_types=("FLOAT",)),
 )

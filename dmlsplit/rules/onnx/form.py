@@ -22,7 +22,7 @@ COUNTED = replace(EQUAL, version=18, num_outputs=2)
     "The version of Split follows from the one import of domain '' or 'ai.onnx'; a model of an IR version below 3 "
     "means opset 1. A function has imports of its own.",
     sources=(ONNX_IR,),
-    spoils={Fact.FORM, Fact.TYPE, Fact.SHAPE, Fact.AXIS, Fact.LENGTHS, Fact.COUNT},
+    spoils={Fact.FORM},
     bad=replace(EQUAL, version=0),
     good=EQUAL,
 )
