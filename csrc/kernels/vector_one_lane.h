@@ -1,6 +1,6 @@
 /* vector_one_lane.h - the operations on lanes, where shuffles cross the whole vector: it is one lane */
 
-static inline DMS_TARGET vector load_lanes(const char *from, size_t step)
+static inline DMS_TARGET vector load_lanes(const char *from, ptrdiff_t step)
 {
     (void)step;
     return load(from);

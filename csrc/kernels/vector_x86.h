@@ -46,7 +46,7 @@ static inline DMS_TARGET __m128i load_lane(const char *from)
 }
 
 /* Loads sixteen bytes into each lane, from addresses step apart. */
-static inline DMS_TARGET vector load_lanes(const char *from, size_t step)
+static inline DMS_TARGET vector load_lanes(const char *from, ptrdiff_t step)
 {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(load_lane(from)), load_lane(from + step), 1);
 }
