@@ -84,7 +84,7 @@ def test_the_release_that_judges_is_the_one_inside(runtime):
     ("trait", "first"),
     [
         ("constants_are_nodes", "1.18.0"),
-        ("makes_gelus", "1.20.0"),
+        ("fuses_first", "1.20.0"),
         ("reads_overloads", "1.30.0"),
         ("folds_known_sizes", "1.30.0"),
         ("fuses_new_convs", "1.30.0"),

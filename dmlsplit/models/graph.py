@@ -23,6 +23,7 @@ class Doubt(enum.Enum):
     CONSTANT_LATER = "newer versions may make a constant of it"
     STATIC = "its output may have a static shape that inference does not find here"
     TRANSPOSED = "Transposes may be moved over it"
+    FUSED = "it may be fused with Casts"
 
 
 @dataclass(eq=False, slots=True)
@@ -144,6 +145,10 @@ class Facts(Protocol):
     @property
     def makes_gelus(self) -> bool:
         """Whether an operator Gelu replaces the nodes that compute one."""
+
+    @property
+    def makes_layer_norms(self) -> bool:
+        """Whether a LayerNormalization replaces the nodes that compute one before they are placed."""
 
     @property
     def fuses_reshapes(self) -> bool:
@@ -299,12 +304,21 @@ class Graph:
         node.index = after.index
         node.number = self.new_number()
 
-    def become(self, node: Node, proto: onnx.NodeProto, inputs: Sequence[Value]) -> None:
-        """Replaces the operator of a node, and its inputs."""
-        self.replaced.add(node.index)
-        node.proto, node.op_type = proto, proto.op_type
-        node.number = self.new_number()
-        self.read(node, inputs)
+    def fuse(
+        self, nodes: Sequence[Node], op_type: str, inputs: Sequence[Value], proto: onnx.NodeProto | None = None
+    ) -> None:
+        """Fuses nodes into the last one, which becomes an operator of these inputs; `proto` has its attributes."""
+        last = nodes[-1]
+        for each in nodes[:-1]:
+            self.remove(each)
+            last.absorbed += each.origins
+            last.doubts |= each.doubts
+        if proto is not None:
+            self.replaced.add(last.index)
+            last.proto = proto
+        last.op_type = op_type
+        last.number = self.new_number()
+        self.read(last, inputs)
 
     def insert(self, node: Node, op_type: str, inputs: Sequence[Value]) -> Node:
         """Inserts a node of another operator before `node`, and returns it. It stands for the same node of the

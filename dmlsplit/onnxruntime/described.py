@@ -17,8 +17,8 @@ from dmlsplit.onnxruntime.kernels.copies import moved
 from dmlsplit.onnxruntime.kernels.facts import KernelFacts, NotDescribedError
 from dmlsplit.onnxruntime.kernels.table import KERNELS
 from dmlsplit.onnxruntime.kernels.windows import WITH_RESAMPLE3
-from dmlsplit.onnxruntime.operator_traits import OPERATORS, RESHAPED_GEMM
-from dmlsplit.onnxruntime.passes.unfollowed import in_patterns
+from dmlsplit.onnxruntime.operator_traits import FUSED_MATMUL, OPERATORS, RESHAPED_GEMM
+from dmlsplit.onnxruntime.passes.unfollowed import may_have_attention
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.targets.releases import Release
@@ -30,7 +30,8 @@ from dmlsplit.verdicts.model_placements import NodeOperators
 _WITHOUT: Final = (*JUDGED, "Constant", "Shape", "Size", "If")
 """Operators that submit nothing, and those that predict.py answers for."""
 
-_AROUND_MATMUL: Final = frozenset({"Transpose", "Mul", "Div", "Add", "Softmax", "MatMul"})
+_PRODUCTS: Final = frozenset({"MatMul", FUSED_MATMUL})
+_AROUND_MATMUL: Final = _PRODUCTS | {"Transpose", "Mul", "Div", "Add", "Softmax"}
 
 _NOT_MOVED_OVER: Final = ("Reshape", "Flatten")
 
@@ -99,14 +100,14 @@ def _submitted(graph: SessionGraph, node: Node, is_changed: bool, in_graph: bool
 
 
 def _changed(graph: Graph) -> set[Node]:
-    """The nodes that passes which are not followed may change: those around means and Erfs, MatMuls with what scales,
-    transposes or adds to them, and nodes that Transposes are moved over."""
-    products = [node for node in graph.nodes if node.op_type == "MatMul"]
+    """The nodes that passes which are not followed may change: MatMuls with what is around them where that may be an
+    attention, and nodes that Transposes are moved over."""
+    products = [node for node in graph.nodes if node.op_type in _PRODUCTS] if may_have_attention(graph) else []
     starts = [each for each in products if any(near.op_type in _AROUND_MATMUL for near in _neighbours(each))]
     transposes = [node for node in graph.nodes if node.op_type == "Transpose"]
     moved = [each for each in transposes if any(near.op_type in _MOVED_OVER for near in each.readers)]
     over = _reached(moved, _MOVED_OVER, both=False)
-    found = in_patterns(graph) | _reached(starts, _AROUND_MATMUL, both=True) | over
+    found = _reached(starts, _AROUND_MATMUL, both=True) | over
     return found | {each for node in over.difference(moved) for each in node.producers}
 
 

@@ -112,7 +112,17 @@ RESHAPED_GEMM: Final = "ReshapedGemm"
 FUSED_MATMUL: Final = "FusedMatMul"
 """A MatMul with a factor, of com.microsoft: it takes no activation."""
 QUICK_GELU: Final = "QuickGelu"
-"""The fused x * Sigmoid(x), of com.microsoft; DirectML gets two operators for it."""
+"""The fused x * Sigmoid(alpha * x), of com.microsoft; DirectML gets two operators for it, three if alpha is not 1."""
+GELU: Final = "ContributedGelu"
+"""The Gelu of com.microsoft."""
+BIAS_GELU: Final = "BiasGelu"
+"""A Gelu of the sum with a vector, of com.microsoft."""
+FAST_GELU: Final = "FastGelu"
+"""A Gelu by a hyperbolic tangent, of com.microsoft; DirectML gets its only one."""
+SKIP_LAYER_NORMALIZATION: Final = "SkipLayerNormalization"
+"""A LayerNormalization of a sum, of com.microsoft."""
+FUSED_MATMUL_SOFTMAX: Final = "FusedMatMulActivation"
+"""A FusedMatMul and the Softmax behind it, of com.microsoft."""
 
 _RECTIFIERS: Final = frozenset({"Relu", "LeakyRelu"})
 _ACTIVATIONS: Final = _RECTIFIERS | frozenset(
@@ -281,6 +291,11 @@ _ROWS: Final = (
     _row(FUSED_ADD, 89, followed=True),  # DML_OPERATOR_ELEMENT_WISE_ADD1
     _row(FUSED_MATMUL, 54, kind=Kind.WHOLE),
     _row(QUICK_GELU, followed=True),
+    _row(GELU, 157, followed=True),
+    _row(BIAS_GELU, followed=True),
+    _row(FAST_GELU, followed=True),
+    _row(SKIP_LAYER_NORMALIZATION, followed=True),
+    _row(FUSED_MATMUL_SOFTMAX, kind=Kind.NOT_IN_PLACE),
     _row(RESHAPED_GEMM, 54, kind=Kind.NOT_IN_PLACE),
 )
 

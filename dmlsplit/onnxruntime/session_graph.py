@@ -28,6 +28,9 @@ from dmlsplit.targets.session_options import SessionOptions
 _SMALL_INITIALIZER: Final = 100
 """The most elements of an initializer that lets a node stay on the CPU."""
 _FIRST_GELU: Final = 20
+_FIRST_LAYER_NORM: Final = 17
+_FUSED_FIRST: Final = frozenset({"Erf", "ReduceMean", "Reshape", "Shape"})
+"""Operators of the patterns that only some versions fuse before nodes are placed."""
 _NEW_CONV: Final = 22
 """The version of Conv from which on old versions of ONNX Runtime do not change its weights."""
 _NEW_RESHAPE: Final = 19
@@ -127,8 +130,11 @@ class SessionGraph:
             return False
         if self.parent is not None and other.parent is not None and self.parent.graph is not other.parent.graph:
             return True
-        fused = {(each.makes_gelus, each.fuses_reshapes, each.merges_shapes) for each in (self, other)}
-        if len(fused) > 1 and any(node.op_type in ("Erf", "Reshape", "Shape") for node in self.nodes):
+        fused = {
+            (each.makes_gelus, each.makes_layer_norms, each.fuses_reshapes, each.merges_shapes)
+            for each in (self, other)
+        }
+        if len(fused) > 1 and any(node.op_type in _FUSED_FIRST for node in self.nodes):
             return True
         by_size = self.folds_known_sizes != other.folds_known_sizes
         for i, node in enumerate(self.nodes):
@@ -199,14 +205,19 @@ class SessionGraph:
         return "Conv" in self._operators and (self.opset < _NEW_CONV or self.runtime.traits.fuses_new_convs)
 
     @property
-    def fusions(self) -> tuple[bool, bool]:
+    def fusions(self) -> tuple[bool, bool, bool]:
         """What decides on the result of the passes, beside the graph itself: equal for runtimes that share it."""
-        return self.reshapes_products, self.fuses_convs
+        return self.reshapes_products, self.fuses_convs, self.runtime.traits.fuses_first
 
     @property
     def makes_gelus(self) -> bool:
         """Whether an operator Gelu replaces the nodes that compute one."""
-        return self.opset >= _FIRST_GELU and self.runtime.traits.makes_gelus
+        return self.opset >= _FIRST_GELU and self.runtime.traits.fuses_first
+
+    @property
+    def makes_layer_norms(self) -> bool:
+        """Whether a LayerNormalization replaces the nodes that compute one before they are placed."""
+        return self.opset >= _FIRST_LAYER_NORM and self.runtime.traits.fuses_first
 
     @property
     def fuses_reshapes(self) -> bool:

@@ -39,8 +39,9 @@ class RuntimeTraits:
     """True where a MatMul of more than two dimensions and the Add behind it become a Gemm between two Reshapes."""
     loses_constants_of_branches: bool = False
     """True where a large constant of a branch that takes its If's place is lost outside of fused graphs."""
-    makes_gelus: bool = False
-    """True where ONNX's own Gelu, of opset 20, replaces the nodes that compute one, before they are placed."""
+    fuses_first: bool = False
+    """True where ONNX's own Gelu, of opset 20, and LayerNormalization, of opset 17, replace the nodes that compute one
+    before they are placed."""
     merges_shapes: bool = False
     """True where Shapes of tensors with equal sizes read one of these tensors."""
     folds_known_sizes: bool = False
@@ -160,7 +161,7 @@ NEWEST: Final = _RUNTIMES[-1]
 _COMPARISONS: Final = frozenset({"GreaterOrEqual", "LessOrEqual"})
 _1_18: Final = RuntimeTraits(constants_are_nodes=True, uninferred=_COMPARISONS | {"Einsum"}, merges_shapes=True)
 _1_19: Final = replace(_1_18, merges_shapes=False)
-_1_20: Final = replace(_1_19, uninferred=_COMPARISONS, makes_gelus=True)
+_1_20: Final = replace(_1_19, uninferred=_COMPARISONS, fuses_first=True)
 _1_21: Final = replace(_1_20, reshapes_products=True)
 _1_24: Final = replace(_1_21, uninferred=frozenset())
 _1_30: Final = replace(

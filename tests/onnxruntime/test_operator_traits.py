@@ -8,17 +8,25 @@ from onnx import defs
 from dmlsplit.descriptors.schema import operators
 from dmlsplit.graphs.operators import BY_NAME, BY_NUMBER
 from dmlsplit.onnxruntime.operator_traits import (
+    BIAS_GELU,
+    FAST_GELU,
     FUSED_ADD,
     FUSED_MATMUL,
+    FUSED_MATMUL_SOFTMAX,
+    GELU,
     OPERATORS,
     QUICK_GELU,
     RESHAPED_GEMM,
+    SKIP_LAYER_NORMALIZATION,
     UNKNOWN,
     Kind,
     row_of,
 )
 
-MADE = {FUSED_ADD, FUSED_MATMUL, QUICK_GELU, RESHAPED_GEMM}
+MADE = {
+    *(BIAS_GELU, FAST_GELU, FUSED_ADD, FUSED_MATMUL, FUSED_MATMUL_SOFTMAX, GELU, QUICK_GELU, RESHAPED_GEMM),
+    SKIP_LAYER_NORMALIZATION,
+}
 """Operators that only optimization makes."""
 SCHEMAS = {schema.name: schema for schema in defs.get_all_schemas_with_history() if schema.domain == ""}
 

@@ -86,10 +86,26 @@ def binary(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def quick_gelu(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
-    """x * Sigmoid(x) as two operators."""
-    x = f.input(0)
+    """x * Sigmoid(alpha * x) as two operators, or three."""
+    x, alpha = f.input(0), f.number("alpha", 1.0)
     sigmoid = AnyOperatorDesc("ACTIVATION_SIGMOID", {"InputTensor": x, "OutputTensor": x})
-    return [sigmoid, AnyOperatorDesc("ELEMENT_WISE_MULTIPLY", {"ATensor": x, "BTensor": x, "OutputTensor": x})]
+    product = AnyOperatorDesc("ELEMENT_WISE_MULTIPLY", {"ATensor": x, "BTensor": x, "OutputTensor": x})
+    scale = {"InputTensor": x, "OutputTensor": x, "ScaleBias": {"Scale": alpha, "Bias": 0.0}}
+    return [sigmoid, product, *([] if alpha == 1 else [AnyOperatorDesc("ELEMENT_WISE_IDENTITY", scale)])]
+
+
+def gelu(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
+    """A GELU, of a sum with a vector where there is one."""
+    if f.value(1) is None:
+        return [AnyOperatorDesc("ACTIVATION_GELU", {"InputTensor": f.input(0), "OutputTensor": f.output})]
+    whole = f.shape(f.value(0))
+    members = {
+        "ATensor": f.broadcast(0, whole),
+        "BTensor": f.broadcast(1, whole),
+        "OutputTensor": f.output,
+        "FusedActivation": AnyOperatorDesc("ACTIVATION_GELU", {}, fused=True),
+    }
+    return [AnyOperatorDesc("ELEMENT_WISE_ADD1", members)]
 
 
 def pow_(f: KernelFacts) -> Sequence[AnyOperatorDesc]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
-from dmlsplit.onnxruntime.kernels.facts import KernelFacts, NotDescribedError
+from dmlsplit.descriptors.descs import BufferTensorDesc
+from dmlsplit.onnxruntime.kernels.facts import KernelFacts, NotDescribedError, Sizes
 
 
 def gemm(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
@@ -42,6 +44,61 @@ def reshaped_gemm(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
         "Beta": 1.0,
     }
     return [AnyOperatorDesc("GEMM", members)]
+
+
+_WITH_TRANSFORMS: Final = (1, 20)
+"""The first version in which a transposed matrix of a FusedMatMul is a transform; before, its strides say so."""
+
+
+def fused_matmul(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
+    """A product of tensors with transposed axes, and a factor; its tensors have as many dimensions as the node's."""
+    matrices = [_matrices(f, index, letter) for index, letter in enumerate("AB")]
+    rank = max(len(sizes) for sizes, _ in matrices)
+    (a, of_a), (b, of_b) = (
+        ((1,) * (rank - len(sizes)) + sizes, (0,) * (rank - len(sizes)) + strides) for sizes, strides in matrices
+    )
+    batch = tuple(map(max, a[:-2], b[:-2]))
+    transforms = f.graph.runtime.key >= _WITH_TRANSFORMS
+    members = {
+        "ATensor": _repeated(f, 0, a, of_a, batch),
+        "BTensor": _repeated(f, 1, b, of_b, batch),
+        "CTensor": None,
+        "OutputTensor": f.tensor(f.node.outputs[0], least=1),
+        "TransA": "TRANSPOSE" if transforms and f.number("transA", 0) else "NONE",
+        "TransB": "TRANSPOSE" if transforms and f.number("transB", 0) else "NONE",
+        "Alpha": f.number("alpha", 1.0),
+        "Beta": 0.0,
+        "FusedActivation": None,
+    }
+    return [AnyOperatorDesc("GEMM", members)]
+
+
+def fused_matmul_softmax(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
+    """A FusedMatMul with a Softmax over one axis, at old opsets, too."""
+    (product,) = fused_matmul(f)
+    axis = f.number("activation_axis", -1) % len(f.shape(f.node.outputs[0]))
+    softmax = AnyOperatorDesc("ACTIVATION_SOFTMAX1", {"AxisCount": 1, "Axes": (axis,)}, fused=True)
+    return [AnyOperatorDesc("GEMM", {**product.members, "FusedActivation": softmax})]
+
+
+def _matrices(f: KernelFacts, index: int, letter: str) -> tuple[Sizes, Sizes]:
+    """The sizes and strides of an input, with its axes in the order that attributes give them."""
+    own = f.shape(f.value(index))
+    if len(own) < 2:
+        raise NotDescribedError("vectors are not derived")
+    order = list(range(len(own)))
+    if f.number(f"transBatch{letter}", 0):
+        order = [*order[1:-1], 0, order[-1]]
+    if f.number(f"trans{letter}", 0) and f.graph.runtime.key < _WITH_TRANSFORMS:
+        order[-2:] = order[:-3:-1]
+    strides = [math.prod(own[i + 1 :]) for i in range(len(own))]
+    return tuple([own[i] for i in order]), tuple([strides[i] for i in order])
+
+
+def _repeated(f: KernelFacts, index: int, sizes: Sizes, strides: Sizes, batch: Sizes) -> BufferTensorDesc:
+    """An input with its matrices repeated along the dimensions in front of them."""
+    along = [stride if size == own else 0 for size, own, stride in zip(batch, sizes, strides, strict=False)]
+    return f.tensor(f.value(index), (*batch, *sizes[-2:]), (*along, *strides[-2:]), least=1)
 
 
 def matmul(f: KernelFacts) -> Sequence[AnyOperatorDesc]:

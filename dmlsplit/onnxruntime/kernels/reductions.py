@@ -57,6 +57,30 @@ def layer_normalization(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
     return [AnyOperatorDesc("MEAN_VARIANCE_NORMALIZATION2", members)]
 
 
+def skip_layer_normalization(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
+    """A sum of two or three tensors, and its normalization."""
+    own = f.shape(f.value(0))
+    whole = (own[0], *own[1:-1], *(1,) * (3 - len(own)), own[-1], 1)
+    vector = (1, 1, own[-1], 1)
+    x, y = (f.tensor(f.value(i), whole) for i in (0, 1))
+    sums = [{"ATensor": x, "BTensor": y, "OutputTensor": x}]
+    if f.value(4) is not None:
+        sums.append({"ATensor": x, "BTensor": f.tensor(f.value(4), whole, (0, 0, 1, 0)), "OutputTensor": x})
+    normalized = {
+        "InputTensor": x,
+        "ScaleTensor": f.tensor(f.value(2), vector),
+        "BiasTensor": None if f.value(3) is None else f.tensor(f.value(3), vector),
+        "OutputTensor": f.tensor(f.node.outputs[0], whole),
+        "AxisCount": 2,
+        "Axes": (2, 3),
+        "UseMean": True,
+        "UseVariance": True,
+        "Epsilon": f.number("epsilon", 1e-5),
+    }
+    last = AnyOperatorDesc("MEAN_VARIANCE_NORMALIZATION2", normalized)
+    return [*(AnyOperatorDesc("ELEMENT_WISE_ADD", members) for members in sums), last]
+
+
 def instance_normalization(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
     whole = _behind(f.shape(f.value(0)))
     vector = (1, whole[1], *(1,) * (len(whole) - 2))

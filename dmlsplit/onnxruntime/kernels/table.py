@@ -19,6 +19,7 @@ from dmlsplit.onnxruntime.kernels.elementwise import (
     cast,
     clip,
     elementwise,
+    gelu,
     pow_,
     prelu,
     quick_gelu,
@@ -27,7 +28,7 @@ from dmlsplit.onnxruntime.kernels.elementwise import (
     with_activation,
 )
 from dmlsplit.onnxruntime.kernels.facts import ACTIVATIONS, Kernel
-from dmlsplit.onnxruntime.kernels.products import gemm, matmul, reshaped_gemm
+from dmlsplit.onnxruntime.kernels.products import fused_matmul, fused_matmul_softmax, gemm, matmul, reshaped_gemm
 from dmlsplit.onnxruntime.kernels.reductions import (
     REDUCE,
     SOFTMAX,
@@ -35,10 +36,21 @@ from dmlsplit.onnxruntime.kernels.reductions import (
     instance_normalization,
     layer_normalization,
     reduce,
+    skip_layer_normalization,
     softmax,
 )
 from dmlsplit.onnxruntime.kernels.windows import conv, lrn, pool, resize
-from dmlsplit.onnxruntime.operator_traits import FUSED_ADD, QUICK_GELU, RESHAPED_GEMM
+from dmlsplit.onnxruntime.operator_traits import (
+    BIAS_GELU,
+    FAST_GELU,
+    FUSED_ADD,
+    FUSED_MATMUL,
+    FUSED_MATMUL_SOFTMAX,
+    GELU,
+    QUICK_GELU,
+    RESHAPED_GEMM,
+    SKIP_LAYER_NORMALIZATION,
+)
 
 KERNELS: Final[Mapping[str, Kernel]] = {
     **dict.fromkeys(ACTIVATIONS, with_activation),
@@ -48,7 +60,9 @@ KERNELS: Final[Mapping[str, Kernel]] = {
     **dict.fromkeys(("MaxPool", "AveragePool", "GlobalMaxPool", "GlobalAveragePool"), pool),
     **dict.fromkeys(SOFTMAX, softmax),
     **dict.fromkeys(REDUCE, reduce),
+    **dict.fromkeys((GELU, BIAS_GELU, FAST_GELU), gelu),
     QUICK_GELU: quick_gelu,
+    SKIP_LAYER_NORMALIZATION: skip_layer_normalization,
     "Cast": cast,
     "Round": round_,
     "PRelu": prelu,
@@ -67,6 +81,8 @@ KERNELS: Final[Mapping[str, Kernel]] = {
     "Conv": conv,
     "Gemm": gemm,
     "MatMul": matmul,
+    FUSED_MATMUL: fused_matmul,
+    FUSED_MATMUL_SOFTMAX: fused_matmul_softmax,
     RESHAPED_GEMM: reshaped_gemm,
     "BatchNormalization": batch_normalization,
     "LRN": lrn,

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from typing import Final, NamedTuple, TypeAlias
 
 from dmlsplit.models.graph import Graph
+from dmlsplit.onnxruntime.passes.bias_gelu_fusion import bias_gelu_fusion
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import (
     common_subexpression_elimination,
     constant_sharing,
@@ -19,17 +20,22 @@ from dmlsplit.onnxruntime.passes.constant_folding import constant_folding, const
 from dmlsplit.onnxruntime.passes.conv_fusion import conv_fusion
 from dmlsplit.onnxruntime.passes.div_mul_fusion import div_mul_fusion
 from dmlsplit.onnxruntime.passes.dml_operator_fusion import dml_operator_fusion
+from dmlsplit.onnxruntime.passes.fast_gelu_fusion import fast_gelu_fusion
 from dmlsplit.onnxruntime.passes.function_expansion import function_expansion
-from dmlsplit.onnxruntime.passes.gelu_fusion import gelu_fusion
+from dmlsplit.onnxruntime.passes.gelu_fusion import contributed_gelu_fusion, gelu_fusion
 from dmlsplit.onnxruntime.passes.gemm_sum_fusion import gemm_sum_fusion
 from dmlsplit.onnxruntime.passes.identity_elimination import eliminate_identities
+from dmlsplit.onnxruntime.passes.layer_norm_fusion import later_layer_norm_fusion, layer_norm_fusion
+from dmlsplit.onnxruntime.passes.matmul_activation_fusion import matmul_activation_fusion
 from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
 from dmlsplit.onnxruntime.passes.matmul_scale_fusion import matmul_scale_fusion
+from dmlsplit.onnxruntime.passes.matmul_transpose_fusion import matmul_transpose_fusion
 from dmlsplit.onnxruntime.passes.quick_gelu_fusion import quick_gelu_fusion
 from dmlsplit.onnxruntime.passes.relu_clip_fusion import relu_clip_fusion
 from dmlsplit.onnxruntime.passes.reshape_fusion import reshape_fusion
 from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import remove_noops
 from dmlsplit.onnxruntime.passes.shape_input_merge import shape_input_merge
+from dmlsplit.onnxruntime.passes.skip_layer_norm_fusion import skip_layer_norm_fusion
 from dmlsplit.onnxruntime.passes.transpose_optimizer import transpose_optimizer
 
 
@@ -49,6 +55,7 @@ BEFORE_PLACEMENT: Final = (
     Pass(1, common_subexpression_elimination),
     Pass(1, reshape_fusion),
     Pass(1, gelu_fusion),
+    Pass(1, layer_norm_fusion),
     Pass(1, transpose_optimizer),
 )
 """The passes whose result decides on sizes and placement, in order."""
@@ -60,11 +67,20 @@ PASSES: Final = (
     Pass(1, conv_fusion),
     Pass(1, relu_clip_fusion),
     Pass(0, function_expansion),
-    Pass(2, matmul_scale_fusion),
     Pass(2, quick_gelu_fusion),
+    Pass(2, fast_gelu_fusion),
+    Pass(2, contributed_gelu_fusion),
+    Pass(2, later_layer_norm_fusion),
+    Pass(2, bias_gelu_fusion),
+    Pass(2, skip_layer_norm_fusion),
+    Pass(2, matmul_transpose_fusion),
+    Pass(2, matmul_scale_fusion),
+    Pass(2, matmul_transpose_fusion),
+    Pass(2, matmul_activation_fusion),
     Pass(2, dml_operator_fusion),
 )
-"""The passes that replace or fuse nodes, in order."""
+"""The passes that replace or fuse nodes. ONNX Runtime makes those of level 2 again until nothing changes; they are in
+an order in which once is enough."""
 
 
 Watch: TypeAlias = Callable[[Pass | None, Graph, bool], None]

@@ -3,38 +3,81 @@ Runtime; observed."""
 
 from __future__ import annotations
 
-from dmlsplit.models.graph import Graph, Node, Value
+from typing import Final, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from dmlsplit.models.graph import Graph, Node, Value, attribute
 from dmlsplit.onnxruntime.operator_traits import FUSED_MATMUL
+from dmlsplit.onnxruntime.passes.patterns import other
+
+
+class Product(NamedTuple):
+    """The attributes of a FusedMatMul."""
+
+    alpha: float = 1.0
+    trans_a: int = 0
+    trans_b: int = 0
+    trans_batch_a: int = 0
+    trans_batch_b: int = 0
+
+    def node(self, of: Node) -> onnx.NodeProto:
+        """The node of com.microsoft in place of another."""
+        names = [[value.name for value in values] for values in (of.inputs, of.outputs)]
+        attributes = dict(zip(_ATTRIBUTES, self, strict=True))
+        return helper.make_node(FUSED_MATMUL, *names, of.proto.name, domain="com.microsoft", **attributes)
+
+
+_ATTRIBUTES: Final = ("alpha", "transA", "transB", "transBatchA", "transBatchB")
+
+
+def product_of(node: Node) -> Product:
+    """The attributes of a FusedMatMul; those of a MatMul are the defaults."""
+    if node.op_type != FUSED_MATMUL:
+        return Product()
+    found = [attribute(node, name) for name in _ATTRIBUTES]
+    first = found[0]
+    return Product(1.0 if first is None else first.f, *(0 if each is None else int(each.i) for each in found[1:]))
 
 
 def matmul_scale_fusion(graph: Graph) -> None:
     """Takes products and quotients by one constant number out of the way between a MatMul and what it reads, and those
     that alone read it. What reads such a product beside the MatMul keeps it."""
     for node in graph.nodes:
-        if node.op_type != "MatMul" or len(node.inputs) != 2:
+        if node.op_type not in ("MatMul", FUSED_MATMUL) or len(node.inputs) != 2:
             continue
         sources = {value: _scaled(graph, value.producer) for value in node.inputs}
+        factors = [each[1] for value in node.inputs if (each := sources[value]) is not None]
         after = node.only_reader
-        if after is not None and _scaled(graph, after) is node.outputs[0]:
+        behind = None if after is None else _scaled(graph, after)
+        before = product_of(node)
+        if after is not None and behind is not None and behind[0] is node.outputs[0]:
             graph.join(node, after)
-            node.op_type = FUSED_MATMUL
-        if not any(sources.values()):
+            factors.append(behind[1])
+        if not factors:
             continue
         scales = [value.producer for value, source in sources.items() if source is not None]
-        graph.read(node, [sources[value] or value for value in node.inputs])
-        node.op_type, node.number = FUSED_MATMUL, graph.new_number()
+        inputs = [value if (each := sources[value]) is None else each[0] for value in node.inputs]
+        with np.errstate(all="ignore"):
+            alpha = np.prod([np.float32(before.alpha), *factors], dtype=np.float32)
+        graph.fuse([node], FUSED_MATMUL, inputs, before._replace(alpha=float(alpha)).node(node))
         for scale in scales:
             if scale is not None and not scale.is_used:
                 graph.remove(scale)
                 node.absorbed.insert(0, scale.index)
 
 
-def _scaled(graph: Graph, node: Node | None) -> Value | None:
-    """The tensor that a node multiplies by one constant number, or divides by one; None for any other node."""
+def _scaled(graph: Graph, node: Node | None) -> tuple[Value, np.float32] | None:
+    """The tensor that a node multiplies by one constant number, or divides by one, and that factor; None for any other
+    node."""
     if node is None or node.op_type not in ("Mul", "Div") or len(node.inputs) != 2:
         return None
-    for value, factor in (node.inputs, node.inputs[::-1])[: 2 if node.op_type == "Mul" else 1]:
+    for factor in node.inputs if node.op_type == "Mul" else node.inputs[1:]:
         elements = graph.facts.elements(factor.name)
-        if elements is not None and elements.shape in ((), (1,)) and elements.dtype.kind == "f":
-            return value
+        if elements is not None and elements.size == 1 and elements.dtype.kind == "f":
+            found = np.float32(elements.item())
+            with np.errstate(all="ignore"):  # a file divides by 0
+                return other(node, factor), found if node.op_type == "Mul" else np.float32(1) / found
     return None

@@ -1,27 +1,41 @@
-"""x * Sigmoid(x) becomes one node. Source: quick_gelu_fusion.cc of ONNX Runtime.
+"""x * Sigmoid(alpha * x) becomes one node. Source: quick_gelu_fusion.cc of ONNX Runtime.
 
-DirectML still gets two operators where alpha is 1.
+DirectML still gets two operators where alpha is 1, and three elsewhere.
 """
 
 from __future__ import annotations
 
-from dmlsplit.models.graph import Graph
+from onnx import helper
+
+from dmlsplit.models.graph import Graph, Node
 from dmlsplit.onnxruntime.operator_traits import QUICK_GELU
+from dmlsplit.onnxruntime.passes.patterns import number, other, reader
 
 
 def quick_gelu_fusion(graph: Graph) -> None:
-    """Fuses each Sigmoid with the Mul of its input and output, if that alone reads it."""
+    """Fuses each Sigmoid with the Mul that alone reads it, and with a constant factor of its input, if the Mul reads
+    what is multiplied."""
     for node in graph.nodes:
-        if node.op_type != "Mul" or len(node.inputs) != 2:
+        if node not in graph:
             continue
-        for value, other in (node.inputs, node.inputs[::-1]):
-            sigmoid = value.producer
-            if sigmoid is None or sigmoid.op_type != "Sigmoid" or sigmoid.inputs != [other]:
-                continue
-            if sigmoid.only_reader is node:
-                graph.read(node, [other])
-                graph.remove(sigmoid)
-                node.op_type = QUICK_GELU
-                node.absorbed.append(sigmoid.index)
-                node.number = graph.new_number()
-                break
+        alpha = _factor(graph, node)
+        sigmoid = node if alpha is None else reader(node, "Sigmoid")
+        mul = reader(sigmoid, "Mul") if sigmoid is not None and sigmoid.op_type == "Sigmoid" else None
+        if sigmoid is None or mul is None or len(mul.inputs) != 2:
+            continue
+        source = sigmoid.inputs[0] if alpha is None else other(node, node.inputs[alpha])
+        if other(mul, sigmoid.outputs[0]) is not source:
+            continue
+        given = None if alpha is None else number(graph, node.inputs[alpha])
+        factor = 1.0 if given is None else float(given)
+        made = helper.make_node(
+            QUICK_GELU, [source.name], [mul.outputs[0].name], mul.proto.name, domain="com.microsoft", alpha=factor
+        )
+        graph.fuse([sigmoid, mul] if alpha is None else [node, sigmoid, mul], QUICK_GELU, [source], made)
+
+
+def _factor(graph: Graph, node: Node) -> int | None:
+    """The input of a Mul that is one constant number; None of any other node."""
+    if node.op_type != "Mul" or len(node.inputs) != 2 or node.only_reader is None:
+        return None
+    return next((i for i, value in enumerate(node.inputs) if number(graph, value) is not None), None)

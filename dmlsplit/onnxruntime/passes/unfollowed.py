@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
 from dmlsplit.models.graph import Graph, Node
-from dmlsplit.onnxruntime.operator_traits import row_of
+from dmlsplit.onnxruntime.operator_traits import (
+    FUSED_MATMUL,
+    FUSED_MATMUL_SOFTMAX,
+    SKIP_LAYER_NORMALIZATION,
+    row_of,
+)
 
 _REACH: Final = 3
 """The most edges from the core of a pattern to its other nodes."""
 _REACH_OF_WEIGHTS: Final = 6
 """The most edges from an operator to weights with which optimization fuses it."""
+_HEADS: Final = 3
+"""The query, key and value of an attention."""
 _REACH_OF_MERGED: Final = 4
 """The most edges from an operator that merges to the nodes that it is fused with."""
 
@@ -40,16 +48,21 @@ def merged(graph: Graph) -> set[Node]:
     return _around((node for node in graph.nodes if row_of(node.op_type).merges), _REACH_OF_MERGED)
 
 
-def in_patterns(graph: Graph) -> set[Node]:
-    """The nodes around an Erf, and around a mean that a normalization may begin or end with: what is subtracted, or
-    what an epsilon is added to."""
-    merging = (node for node in graph.nodes if row_of(node.op_type).merges)
-    cores = [node for node in merging if node.op_type != "ReduceMean" or _is_of_normalization(node)]
-    return _around(cores, _REACH_OF_MERGED)
+def may_have_attention(graph: Graph) -> bool:
+    """True where AttentionFusion may find what it looks for: a LayerNormalization that three products read, or one
+    Reshape with Shapes; or a Split of the three parts of a product, with a Squeeze.
 
-
-def _is_of_normalization(mean: Node) -> bool:
-    return any(reader.op_type in ("Sub", "Add") for reader in mean.readers)
+    Source: attention_fusion.cc of ONNX Runtime.
+    """
+    for node in graph.nodes:
+        read_by = Counter(reader.op_type for reader in node.readers)
+        if node.op_type in ("LayerNormalization", SKIP_LAYER_NORMALIZATION):
+            products = read_by["MatMul"] + read_by[FUSED_MATMUL] + read_by[FUSED_MATMUL_SOFTMAX]
+            if products == _HEADS or (read_by["Reshape"] == 1 and read_by["Shape"] in (1, 3)):
+                return True
+        if node.op_type == "Split" and len(node.outputs) == _HEADS and read_by["Squeeze"]:
+            return True
+    return False
 
 
 def fusible(graph: Graph) -> set[Node]:

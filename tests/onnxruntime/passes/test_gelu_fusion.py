@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dmlsplit.onnxruntime.passes.gelu_fusion import gelu_fusion
+from dmlsplit.onnxruntime.passes.gelu_fusion import contributed_gelu_fusion, gelu_fusion
 from tests.onnxruntime.passes import after, graph_of
 
 HEAD = "(float[2,6] x, float[2,6] z) => (float[2,6] o)"
@@ -28,6 +28,8 @@ def constants(root: str = "1.4142135", one: str = "1.0", half: str = "float half
 def test_the_orders_of_the_products(body):
     assert after(gelu_fusion, f"{HEAD} {constants()} {{ {body} }}", opset=20) == FUSED
     assert len(after(gelu_fusion, f"{HEAD} {constants()} {{ {body} }}", opset=19)) == 5
+    assert after(contributed_gelu_fusion, f"{HEAD} {constants()} {{ {body} }}", opset=19) == ["o = ContributedGelu(x)"]
+    assert len(after(contributed_gelu_fusion, f"{HEAD} {constants()} {{ {body} }}", opset=20)) == 5
 
 
 def test_it_stands_for_its_nodes():
@@ -60,8 +62,9 @@ def test_its_numbers(given, is_fused):
         f"{START} p = Mul(x, a) q = Mul(p, half) o = Add(q, e)",
         f"{START} h = Mul(x, half) q = Mul(h, a) o = Add(q, h)",
         "d = Mul(x, root) e = Erf(d) a = Add(e, one) p = Mul(x, a) o = Mul(p, half)",
+        "t = Mul(x, z) d = Div(t, root) e = Erf(d) a = Add(e, one) p = Mul(t, a) o = Mul(p, half)",
     ],
-    ids=["another tensor", "half of another tensor", "read twice", "half read twice", "a product with the root"],
+    ids=["another tensor", "half of another tensor", "read twice", "half read twice", "a product with the root", "of a product"],
 )
 def test_nodes_that_stay(body):
     graph = graph_of(f"{HEAD} {constants()} {{ {body} }}", 20)

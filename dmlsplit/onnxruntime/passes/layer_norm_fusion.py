@@ -1,0 +1,125 @@
+"""The nodes that normalize the rows of a tensor become one LayerNormalization.
+
+Source: layer_norm_fusion.cc of ONNX Runtime: d = x - ReduceMean(x), d / Sqrt(ReduceMean(d ^ 2) + epsilon) * scale +
+bias. From opset 17 and version 1.20.1 on it is made before nodes are placed. What is not looked at there is not looked
+at here: the exponent, and which input of the Sub the mean is.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from onnx import helper
+
+from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
+from dmlsplit.onnxruntime.passes.patterns import are_of, are_on_dml, is_read_once, other, producer, reader
+
+_TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
+_EPSILON: Final = 1e-5
+"""Where the second input of the Add is no constant of FLOAT."""
+_NEW_AXES: Final = 18
+"""The version of ReduceMean from which on its axes are an input."""
+
+
+def layer_norm_fusion(graph: Graph) -> None:
+    """Makes LayerNormalizations before nodes are placed."""
+    if graph.facts.makes_layer_norms:
+        _fuse_all(graph, placed=False)
+
+
+def later_layer_norm_fusion(graph: Graph) -> None:
+    """Makes LayerNormalizations of nodes on DirectML."""
+    if not graph.facts.makes_layer_norms:
+        _fuse_all(graph, placed=True)
+
+
+def _fuse_all(graph: Graph, *, placed: bool) -> None:
+    for node in graph.nodes:
+        nodes = _normalization(graph, node) if node.op_type == "ReduceMean" and node in graph else None
+        if nodes is None or (placed and not are_on_dml(graph, nodes)):
+            continue
+        parameters = [_vector(graph, each) for each in nodes[-2:]]
+        if None in parameters or not _is_over_rows(graph, nodes):
+            continue
+        scale, bias = (value for value in parameters if value is not None)
+        if graph.facts.shape(scale.known) != graph.facts.shape(bias.known) or scale.producer in nodes:
+            continue
+        if any(each.op_type == "Cast" for each in (*nodes, *node.producers)):
+            for each in nodes:
+                each.doubts.add(Doubt.FUSED)
+            continue
+        source, add = node.inputs[0], next(each for each in nodes if each.op_type == "Add")
+        elements = graph.facts.elements(add.inputs[1].name)
+        is_given = elements is not None and graph.facts.data_type(add.inputs[1].known) == "FLOAT"
+        epsilon = float(elements.reshape(-1)[0]) if elements is not None and is_given else _EPSILON
+        inputs, last = [source, scale, bias], nodes[-1]
+        names = [value.name for value in inputs]
+        attributes = {"axis": -1, "epsilon": epsilon}
+        made = helper.make_node(
+            "LayerNormalization", names, [last.outputs[0].name], nodes[-2].proto.name, **attributes
+        )
+        graph.fuse(nodes, "LayerNormalization", inputs, made)
+
+
+def _normalization(graph: Graph, mean: Node) -> list[Node] | None:
+    """The nodes of the normalization that a ReduceMean begins, in order, its Mul and Add last; None where it begins
+    none."""
+    value = mean.outputs[0]
+    subs = sorted(value.readers, key=lambda node: node.number)
+    if not subs or len(subs) > 2 or not is_read_once(mean, len(subs)):
+        return None
+    if any(each.op_type != "Sub" or other(each, value) is not mean.inputs[0] for each in subs):
+        return None
+    cast = reader(subs[0], "Cast") if len(subs) == 1 else None
+    if cast is not None and not is_read_once(cast, 2):
+        return None
+    if not is_read_once(subs[0], 2 if len(subs) == 1 and cast is None else 1):
+        return None
+    starts = [cast] if cast is not None else subs
+    div = next((found for start in starts for found in start.readers if found.op_type == "Div"), None)
+    sqrt = producer(div, "Sqrt")
+    add = None if sqrt is None else sqrt.inputs[0].producer
+    second = producer(add, "ReduceMean")
+    power = None if second is None else second.inputs[0].producer
+    inner = [each for each in (div, sqrt, add, second, power) if each is not None and is_read_once(each)]
+    if [each.op_type for each in inner] != ["Div", "Sqrt", "Add", "ReduceMean", "Pow"]:
+        return None
+    div, sqrt, add, second, power = inner
+    between = producer(power, "Cast")
+    if between is None and producer(power, "Sub") not in subs:
+        return None
+    if between is not None and between is not cast and not is_read_once(between):
+        return None
+    before = reader(div, "Cast")
+    mul = reader(before or div, "Mul")
+    last = None if mul is None else reader(mul, "Add")
+    casts = [each for each in dict.fromkeys((cast, between, before)) if each is not None]
+    if mul is None or last is None:
+        return None
+    found = [mean, *subs, power, second, add, sqrt, div, mul, last]
+    measured = [each for each in found if each.op_type != "ReduceMean"]
+    if not are_of(graph, measured, _TYPES) or graph.facts.data_type(mean.inputs[0].known) not in _TYPES:
+        return None
+    return [mean, *subs, *casts, power, second, add, sqrt, div, mul, last]
+
+
+def _vector(graph: Graph, node: Node) -> Value | None:
+    """The last input of a node that has one dimension."""
+    shapes = [(value, graph.facts.shape(value.known)) for value in node.inputs]
+    return next((value for value, shape in reversed(shapes) if shape is not None and len(shape) == 1), None)
+
+
+def _is_over_rows(graph: Graph, nodes: list[Node]) -> bool:
+    """True where both means are over the last axis alone."""
+    means = [node for node in nodes if node.op_type == "ReduceMean"]
+    rank = len(graph.facts.shape(means[0].inputs[0].known) or ())
+    return all(_axes(graph, node) in ([-1], [rank - 1] if rank > 1 else [-1]) for node in means)
+
+
+def _axes(graph: Graph, node: Node) -> list[int]:
+    """The axes of a ReduceMean; none where they are not given, or no constant."""
+    if graph.facts.opset < _NEW_AXES:
+        given = attribute(node, "axes")
+        return [] if given is None else list(given.ints)
+    elements = graph.facts.elements(node.inputs[1].name) if len(node.inputs) > 1 else None
+    return [] if elements is None else [int(each) for each in elements.reshape(-1)]

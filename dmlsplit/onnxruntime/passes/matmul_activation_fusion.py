@@ -1,0 +1,29 @@
+"""A FusedMatMul and the Softmax behind it become one node. Source: matmul_activation_fusion.cc of ONNX Runtime."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import onnx
+from onnx import helper
+
+from dmlsplit.models.graph import Graph, attribute
+from dmlsplit.onnxruntime.operator_traits import FUSED_MATMUL, FUSED_MATMUL_SOFTMAX
+from dmlsplit.onnxruntime.passes.patterns import are_on_dml, reader
+
+_OF_LAST_AXIS: Final = 13
+"""The first opset in which a Softmax without an axis is over the last one."""
+
+
+def matmul_activation_fusion(graph: Graph) -> None:
+    """Fuses each FusedMatMul on DirectML with the Softmax that alone reads it."""
+    for node in graph.nodes:
+        softmax = reader(node, "Softmax") if node.op_type == FUSED_MATMUL else None
+        if softmax is None or not are_on_dml(graph, [node, softmax]):
+            continue
+        made, axis = onnx.NodeProto(), attribute(softmax, "axis")
+        made.CopyFrom(node.proto)
+        made.op_type, made.name, made.output[0] = FUSED_MATMUL_SOFTMAX, softmax.proto.name, softmax.outputs[0].name
+        default = -1 if graph.facts.opset >= _OF_LAST_AXIS else 1
+        made.attribute.append(helper.make_attribute("activation_axis", default if axis is None else axis.i))
+        graph.fuse([node, softmax], FUSED_MATMUL_SOFTMAX, node.inputs[:], made)

@@ -1,0 +1,78 @@
+"""Transposes in front of a MatMul become attributes of a FusedMatMul. Source: matmul_transpose_fusion.cc of ONNX
+Runtime."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dmlsplit.models.graph import Doubt, Graph, Node, Value
+from dmlsplit.onnxruntime.operator_traits import FUSED_MATMUL
+from dmlsplit.onnxruntime.passes.matmul_scale_fusion import Product, product_of
+from dmlsplit.onnxruntime.passes.patterns import are_on_dml
+from dmlsplit.onnxruntime.passes.transpose_optimizer import permutation
+
+_TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE", "BFLOAT16"})
+
+
+def matmul_transpose_fusion(graph: Graph) -> None:
+    """Fuses the Transposes that a MatMul or FusedMatMul on DirectML reads with it. What reads such a Transpose beside
+    it keeps it."""
+    for node in graph.nodes:
+        if node.op_type not in ("MatMul", FUSED_MATMUL) or len(node.inputs) != 2 or not are_on_dml(graph, [node]):
+            continue
+        if any(graph.facts.data_type(value.known) not in _TYPES for value in node.inputs):
+            continue
+        before = product_of(node)
+        turned = [
+            None if batched else _turned(graph, value)
+            for value, batched in zip(node.inputs, (before.trans_batch_a, before.trans_batch_b), strict=True)
+        ]
+        if any(_casts_transpose(graph, value) for value in node.inputs):
+            node.doubts.add(Doubt.FUSED)
+            continue
+        ranks = {len(graph.facts.shape(value.known) or ()) for value in node.inputs}
+        if len(ranks) > 1:
+            turned = [None if each is not None and each[1] else each for each in turned]
+        if any(turned):
+            _fuse(graph, node, before, turned)
+
+
+def _fuse(graph: Graph, node: Node, before: Product, turned: list[tuple[bool, bool] | None]) -> None:
+    (a, batch_a), (b, batch_b) = (each or (False, False) for each in turned)
+    transposes = [value.producer for value, each in zip(node.inputs, turned, strict=True) if each is not None]
+    sources = [
+        value.producer.inputs[0] if each is not None and value.producer is not None else value
+        for value, each in zip(node.inputs, turned, strict=True)
+    ]
+    made = before._replace(
+        trans_a=int(before.trans_a != a),
+        trans_b=int(before.trans_b != b),
+        trans_batch_a=int(before.trans_batch_a != batch_a),
+        trans_batch_b=int(before.trans_batch_b != batch_b),
+    )
+    graph.fuse([node], FUSED_MATMUL, sources, made.node(node))
+    for each in dict.fromkeys(transposes):
+        if each is not None and not each.is_used:
+            graph.remove(each)
+            node.absorbed.insert(0, each.index)
+
+
+def _turned(graph: Graph, value: Value) -> tuple[bool, bool] | None:
+    """Whether a Transpose that computes a tensor changes the places of its last two axes, and whether it moves the
+    first one behind all but the last; None where it does neither, or something else."""
+    node = value.producer
+    if node is None or node.op_type != "Transpose" or value.is_output:
+        return None
+    order = list(permutation(node, len(graph.facts.shape(node.inputs[0].known) or ())))
+    rank = len(order)
+    if rank < 2 or rank - 1 not in order[-2:]:
+        return None
+    if rank >= 3 and (order[0] not in (0, 1) or order[: rank - 2] != list(range(order[0], order[0] + rank - 2))):
+        return None
+    return order[-2] == rank - 1, rank >= 3 and order[0] == 1
+
+
+def _casts_transpose(graph: Graph, value: Value) -> bool:
+    """True for a Cast of what a Transpose computes: ONNX Runtime changes their order."""
+    cast = value.producer
+    return cast is not None and cast.op_type == "Cast" and _turned(graph, cast.inputs[0]) is not None

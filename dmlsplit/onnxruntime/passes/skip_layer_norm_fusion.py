@@ -1,0 +1,68 @@
+"""A LayerNormalization and the sum in front of it become one node. Source: skip_layer_norm_fusion.cc of ONNX Runtime."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from onnx import helper
+
+from dmlsplit.models.graph import Graph, Node, Value, attribute
+from dmlsplit.onnxruntime.operator_traits import SKIP_LAYER_NORMALIZATION
+from dmlsplit.onnxruntime.passes.patterns import are_of, are_on_dml, is_read_once
+
+_TYPES: Final = frozenset({"FLOAT", "FLOAT16"})
+_EPSILON: Final = 1e-5
+"""Of a LayerNormalization without one."""
+
+
+def skip_layer_norm_fusion(graph: Graph) -> None:
+    """Fuses each LayerNormalization on DirectML with the Add of two tensors of three equal sizes that it alone reads,
+    and with the Add of a constant vector that this one reads."""
+    for node in graph.nodes:
+        add = node.inputs[0].producer if node.op_type == "LayerNormalization" else None
+        if add is None or not _adds_tensors(graph, add) or not are_of(graph, [add, node], _TYPES):
+            continue
+        if not are_on_dml(graph, [add, node]):
+            continue
+        summed, bias, before = add.inputs[:], Value(""), None
+        for i, value in enumerate(add.inputs):
+            before = value.producer
+            if before is not None and _adds_vector(graph, before) and are_on_dml(graph, [before]):
+                summed[i], bias = before.inputs
+                break
+        else:
+            before = None
+        beta = node.inputs[2:3] or [Value("")]
+        inputs = [*summed, node.inputs[1], *beta, *([bias] if bias.name else [])]
+        given = attribute(node, "epsilon")
+        epsilon = _EPSILON if given is None else given.f
+        made = helper.make_node(
+            SKIP_LAYER_NORMALIZATION,
+            [value.name for value in inputs],
+            [value.name for value in node.outputs],
+            domain="com.microsoft",
+            epsilon=epsilon,
+        )
+        graph.fuse([*([] if before is None else [before]), add, node], SKIP_LAYER_NORMALIZATION, inputs, made)
+
+
+def _adds_tensors(graph: Graph, add: Node) -> bool:
+    """True for an Add of two tensors of three equal sizes that one node reads."""
+    if add.op_type != "Add" or not is_read_once(add):
+        return False
+    first, second = (graph.facts.shape(value.known) for value in add.inputs)
+    if first is None or first != second or len(first) != 3:
+        return False
+    return all(isinstance(size, int) for size in first[1:]) and first[0] is not None
+
+
+def _adds_vector(graph: Graph, add: Node) -> bool:
+    """True for an Add of a tensor of three dimensions and a constant vector that one node reads."""
+    if add.op_type != "Add" or not is_read_once(add) or not are_of(graph, [add], _TYPES):
+        return False
+    if not graph.facts.is_constant(add.inputs[1].name):
+        return False
+    whole, vector = (graph.facts.shape(value.known) for value in add.inputs)
+    if whole is None or vector is None or (len(whole), len(vector)) != (3, 1):
+        return False
+    return isinstance(vector[0], int) and whole[2] == vector[0]
