@@ -85,16 +85,23 @@ def test_the_release_that_judges_is_the_one_inside(runtime):
     [
         ("constants_are_nodes", "1.18.0"),
         ("fuses_first", "1.20.0"),
+        ("reads_half_epsilons", "1.30.0"),
         ("reads_overloads", "1.30.0"),
         ("folds_known_sizes", "1.30.0"),
         ("fuses_new_convs", "1.30.0"),
         ("fuses_new_reshapes", "1.30.0"),
+        ("keeps_attentions", "1.21.0"),
         ("keeps_sizes_of_others", "1.30.0"),
         ("outer_lengths_are_known", "1.30.0"),
     ],
 )
 def test_the_first_version_with_a_trait(trait, first):
     assert next(runtime.version for runtime in runtimes() if getattr(runtime.traits, trait)) == first
+
+
+def test_attentions_are_kept_in_two_versions():
+    kept = {runtime.version.rpartition(".")[0] for runtime in runtimes() if runtime.traits.keeps_attentions}
+    assert kept == {"1.21", "1.22"}
 
 
 def test_what_a_version_infers_only_grows():

@@ -139,6 +139,10 @@ class Facts(Protocol):
         """Whether a MatMul of more than two dimensions becomes a Gemm between two Reshapes."""
 
     @property
+    def keeps_attentions(self) -> bool:
+        """Whether those around an attention do not."""
+
+    @property
     def fuses_convs(self) -> bool:
         """Whether the scales and shifts behind a Conv are fused into its weights."""
 
@@ -149,6 +153,10 @@ class Facts(Protocol):
     @property
     def makes_layer_norms(self) -> bool:
         """Whether a LayerNormalization replaces the nodes that compute one before they are placed."""
+
+    @property
+    def reads_half_epsilons(self) -> bool:
+        """Whether that LayerNormalization has the epsilon of a constant of FLOAT16, too."""
 
     @property
     def fuses_reshapes(self) -> bool:

@@ -11,13 +11,13 @@ from typing import Final
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.models.functions import JUDGED
-from dmlsplit.models.graph import Graph, Node
+from dmlsplit.models.graph import Doubt, Graph, Node
 from dmlsplit.onnxruntime.graph_build import optimized
 from dmlsplit.onnxruntime.kernels.copies import moved
 from dmlsplit.onnxruntime.kernels.facts import KernelFacts, NotDescribedError
 from dmlsplit.onnxruntime.kernels.table import KERNELS
 from dmlsplit.onnxruntime.kernels.windows import WITH_RESAMPLE3
-from dmlsplit.onnxruntime.operator_traits import FUSED_MATMUL, OPERATORS, RESHAPED_GEMM
+from dmlsplit.onnxruntime.operator_traits import FUSED_MATMUL, RESHAPED_GEMM
 from dmlsplit.onnxruntime.passes.unfollowed import may_have_attention
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.session_graph import SessionGraph
@@ -32,13 +32,6 @@ _WITHOUT: Final = (*JUDGED, "Constant", "Shape", "Size", "If")
 
 _PRODUCTS: Final = frozenset({"MatMul", FUSED_MATMUL})
 _AROUND_MATMUL: Final = _PRODUCTS | {"Transpose", "Mul", "Div", "Add", "Softmax"}
-
-_NOT_MOVED_OVER: Final = ("Reshape", "Flatten")
-
-_MOVED_OVER: Final = {name for name, row in OPERATORS.items() if row.transposable} - {*_NOT_MOVED_OVER} | {
-    "MatMul",
-    "Split",
-}
 
 
 def operators_of(graphs: Sequence[SessionGraph]) -> tuple[NodeOperators, ...]:
@@ -104,11 +97,10 @@ def _changed(graph: Graph) -> set[Node]:
     attention, and nodes that Transposes are moved over."""
     products = [node for node in graph.nodes if node.op_type in _PRODUCTS] if may_have_attention(graph) else []
     starts = [each for each in products if any(near.op_type in _AROUND_MATMUL for near in _neighbours(each))]
-    transposes = [node for node in graph.nodes if node.op_type == "Transpose"]
-    moved = [each for each in transposes if any(near.op_type in _MOVED_OVER for near in each.readers)]
-    over = _reached(moved, _MOVED_OVER, both=False)
-    found = _reached(starts, _AROUND_MATMUL, both=True) | over
-    return found | {each for node in over.difference(moved) for each in node.producers}
+    moved = {node for node in graph.nodes if Doubt.TRANSPOSED in node.doubts}
+    removed = {near for node in moved for near in (node, *_neighbours(node)) if near.op_type == "Transpose"}
+    beside = {near for node in removed for near in _neighbours(node)}
+    return _reached(starts, _AROUND_MATMUL) | moved | removed | beside
 
 
 def _neighbours(node: Node) -> Iterator[Node]:
@@ -116,13 +108,12 @@ def _neighbours(node: Node) -> Iterator[Node]:
     yield from node.producers
 
 
-def _reached(start: Iterable[Node], through: Container[str], *, both: bool) -> set[Node]:
-    """The nodes of `start`, and every node that paths from them lead to, where all nodes behind the first are of the
-    operators `through`. Paths go from producers to readers, with `both` in either direction."""
+def _reached(start: Iterable[Node], through: Container[str]) -> set[Node]:
+    """The nodes of `start`, and every node that paths in either direction lead to, where all nodes behind the first are
+    of the operators `through`."""
     found, todo = set(start), list(start)
     while todo:
-        node = todo.pop()
-        for near in _neighbours(node) if both else node.readers:
+        for near in _neighbours(todo.pop()):
             if near not in found and near.op_type in through:
                 found.add(near)
                 todo.append(near)

@@ -131,7 +131,10 @@ class SessionGraph:
         if self.parent is not None and other.parent is not None and self.parent.graph is not other.parent.graph:
             return True
         fused = {
-            (each.makes_gelus, each.makes_layer_norms, each.fuses_reshapes, each.merges_shapes)
+            (
+                *(each.makes_gelus, each.makes_layer_norms, each.reads_half_epsilons),
+                *(each.fuses_reshapes, each.merges_shapes),
+            )
             for each in (self, other)
         }
         if len(fused) > 1 and any(node.op_type in _FUSED_FIRST for node in self.nodes):
@@ -200,14 +203,21 @@ class SessionGraph:
         return "MatMul" in self._operators and self.runtime.traits.reshapes_products
 
     @property
+    def keeps_attentions(self) -> bool:
+        """Whether those around an attention do not."""
+        return self.runtime.traits.keeps_attentions
+
+    @property
     def fuses_convs(self) -> bool:
         """Whether the scales and shifts behind a Conv are fused into its weights."""
         return "Conv" in self._operators and (self.opset < _NEW_CONV or self.runtime.traits.fuses_new_convs)
 
     @property
-    def fusions(self) -> tuple[bool, bool, bool]:
+    def fusions(self) -> tuple[bool, ...]:
         """What decides on the result of the passes, beside the graph itself: equal for runtimes that share it."""
-        return self.reshapes_products, self.fuses_convs, self.runtime.traits.fuses_first
+        traits = self.runtime.traits
+        products = self.reshapes_products, self.reshapes_products and self.keeps_attentions
+        return *products, self.fuses_convs, traits.fuses_first, traits.reads_half_epsilons
 
     @property
     def makes_gelus(self) -> bool:
@@ -218,6 +228,11 @@ class SessionGraph:
     def makes_layer_norms(self) -> bool:
         """Whether a LayerNormalization replaces the nodes that compute one before they are placed."""
         return self.opset >= _FIRST_LAYER_NORM and self.runtime.traits.fuses_first
+
+    @property
+    def reads_half_epsilons(self) -> bool:
+        """Whether that LayerNormalization has the epsilon of a constant of FLOAT16, too."""
+        return self.runtime.traits.reads_half_epsilons
 
     @property
     def fuses_reshapes(self) -> bool:

@@ -37,11 +37,15 @@ class RuntimeTraits:
     """True where the kernel of a Split with lengths from an outer graph's constant is made with the session."""
     reshapes_products: bool = False
     """True where a MatMul of more than two dimensions and the Add behind it become a Gemm between two Reshapes."""
+    keeps_attentions: bool = False
+    """True where it is not made of the products around an attention."""
     loses_constants_of_branches: bool = False
     """True where a large constant of a branch that takes its If's place is lost outside of fused graphs."""
     fuses_first: bool = False
     """True where ONNX's own Gelu, of opset 20, and LayerNormalization, of opset 17, replace the nodes that compute one
     before they are placed."""
+    reads_half_epsilons: bool = False
+    """True where a LayerNormalization that replaces other nodes has the epsilon of a constant of FLOAT16, too."""
     merges_shapes: bool = False
     """True where Shapes of tensors with equal sizes read one of these tensors."""
     folds_known_sizes: bool = False
@@ -162,8 +166,9 @@ _COMPARISONS: Final = frozenset({"GreaterOrEqual", "LessOrEqual"})
 _1_18: Final = RuntimeTraits(constants_are_nodes=True, uninferred=_COMPARISONS | {"Einsum"}, merges_shapes=True)
 _1_19: Final = replace(_1_18, merges_shapes=False)
 _1_20: Final = replace(_1_19, uninferred=_COMPARISONS, fuses_first=True)
-_1_21: Final = replace(_1_20, reshapes_products=True)
-_1_24: Final = replace(_1_21, uninferred=frozenset())
+_1_21: Final = replace(_1_20, reshapes_products=True, keeps_attentions=True)
+_1_23: Final = replace(_1_21, keeps_attentions=False)
+_1_24: Final = replace(_1_23, uninferred=frozenset())
 _1_30: Final = replace(
     _1_24,
     reads_overloads=True,
@@ -172,6 +177,7 @@ _1_30: Final = replace(
     folds_known_sizes=True,
     fuses_new_reshapes=True,
     fuses_new_convs=True,
+    reads_half_epsilons=True,
 )
 _TRAITS: Final = (
     ("1.9.0", replace(_1_18, constants_are_nodes=False)),
@@ -179,6 +185,7 @@ _TRAITS: Final = (
     ("1.19.0", _1_19),
     ("1.20.0", _1_20),
     ("1.21.0", _1_21),
+    ("1.23.0", _1_23),
     ("1.24.1", replace(_1_24, loses_constants_of_branches=True)),
     ("1.30.0", _1_30),
 )

@@ -101,6 +101,7 @@ def samples() -> Iterator[tuple[str, int]]:
     yield from windows()
     yield from matrices()
     yield from normalizations()
+    yield from fused()
 
 
 def elementwise() -> Iterator[tuple[str, int]]:
@@ -236,6 +237,49 @@ def normalizations() -> Iterator[tuple[str, int]]:
             yield one(f"Reduce{name}", shape, attributes=f"axes=[{written}],keepdims={keepdims}")
         for name in REDUCTIONS:
             yield one(f"Reduce{name}", shape, ints(*axes), attributes=f"keepdims={keepdims}", opset=18)
+
+
+def fused() -> Iterator[tuple[str, int]]:
+    """Nodes that optimization makes one of."""
+    constants = "<float root = {1.4142135}, float one = {1}, float half = {0.5}, float two = {2}, float three = {3}, "
+    constants += "float k = {0.044715}, float c = {0.7978845608}, float e = {0.25}, float[8] g = {1,1,1,1,1,1,1,1}>"
+    head = "(float[2,3,8] x, float[2,3,8] z, float[8] b, float[6,8] w, float[4,2,8] v) => (float[] y)"
+    means = dict.fromkeys((13, 17), "ReduceMean<axes=[-1]>({})") | {20: "ReduceMean({}, last)"}
+    erf = "d = Div({0}, root) f = Erf(d) a = Add(f, one)"
+    gelus = f"{erf} h = Mul({{0}}, half) y = Mul(h, a)", f"{erf} p = Mul({{0}}, a) y = Mul(p, half)"
+    tanh = "h = Tanh(s) a = Add(h, one) l = Mul(x, half) y = Mul(l, a)"
+    bodies = [
+        *(gelu.format("x") for gelu in gelus),
+        *(f"s = Add({added}) {gelus[0].format('s')}" for added in ("x, b", "b, x", "x, z")),
+        f"m = Mul(x, z) {gelus[1].format('m')}",
+        f"p = Pow(x, three) q = Mul(p, k) r = Add(x, q) s = Mul(r, c) {tanh}",
+        f"p = Mul(x, k) q = Mul(x, p) r = Add(one, q) t = Mul(x, c) s = Mul(t, r) {tanh}",
+        *("s = Sigmoid(x) y = Mul(x, s)", "m = Mul(x, two) s = Sigmoid(m) y = Mul(s, x)"),
+        *("t = Transpose<perm=[1,0]>(w) y = MatMul(x, t)", "t = Transpose<perm=[0,2,1]>(z) y = MatMul(x, t)"),
+        "s = Transpose<perm=[1,0]>(w) q = Div(x, two) y = MatMul(q, s)",
+        "t = Transpose<perm=[0,2,1]>(z) q = Mul(x, half) m = MatMul(q, t) n = Div(m, three) y = Softmax(n)",
+        "t = Transpose<perm=[0,2,1]>(z) m = MatMul(t, x) y = Softmax<axis=1>(m)",
+        "t = Transpose<perm=[1,2,0]>(v) s = Transpose<perm=[0,2,1]>(v) y = MatMul(s, t)",
+    ]
+    for opset, mean in means.items():
+        first = f"m = {mean.format('x')} d = Sub(x, m) p = Pow(d, two) u = {mean.format('p')}"
+        rest = "s = Sqrt(a) n = Div(d, s) f = Mul(n, g) y = Add(f, b)"
+        last = "last = Constant<value_ints=[-1]>() " if opset >= 18 else ""
+        yield from (
+            (f"{head} {constants} {{ {last}{first} a = Add({add}) {rest} }}", opset) for add in ("u, e", "e, u")
+        )
+        yield from ((f"{head} {constants} {{ {body} }}", opset) for body in bodies)
+    sums = ("s = Add(x, z)", "t = Add(x, g) s = Add(t, z)", "t = Add(x, g) s = Add(z, t)", "s = Add(x, b)")
+    for normalized in ("LayerNormalization(s, b)", "LayerNormalization<epsilon=0.5>(s, b, g)"):
+        yield from ((f"{head} {constants} {{ {sum_} y = {normalized} }}", 17) for sum_ in sums)
+    square = "(float[4,4] x, float[4,4] w, float[4] b) => (float[] y)"
+    bodies = (
+        "t = Transpose(w) y = Gemm(x, t, b)",
+        "t = Transpose(x) y = Gemm(t, w)",
+        "g = Gemm(x, w) y = Transpose(g)",
+    )
+    for body in bodies:
+        yield f"{square} {{ {body} }}", 17
 
 
 def model(graph: str, opset: int) -> Any:

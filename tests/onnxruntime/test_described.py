@@ -118,10 +118,16 @@ def test_nothing_is_refused_of_a_usual_model():
     ]
 
 
-@pytest.mark.parametrize(("behind", "is_derived"), [("Sqrt(m)", True), ("Sub(x, m)", False)])
-def test_a_mean_that_a_normalization_may_begin_with_is_not_derived(behind, is_derived):
-    found = derived(models.text(f"(float[2,3] x) => (float[?,?] y) {{ m = ReduceMean<axes=[1]>(x) y = {behind} }}"))
-    assert [not each.why for each in found] == [is_derived] * 2
+@pytest.mark.parametrize(("third", "is_derived"), [("MatMul(n, l)", False), ("Abs(n)", True)])
+def test_products_of_what_may_be_an_attention_are_not_derived(third, is_derived):
+    """AttentionFusion looks for a LayerNormalization that three of them read."""
+    text = f"""(float[2,3,4] x, float[4,4] w) => (float[?,?,?] a, float[?,?,?] b, float[?,?,?] c)
+        <float[4] g = {{1,1,1,1}}> {{
+        n = LayerNormalization(x, g, g) k = Abs(w) l = Neg(w) p = MatMul(n, w) a = Mul(p, x) q = MatMul(n, k)
+        b = Softmax(q) c = {third}
+    }}"""
+    found = {each.path: not each.why for each in derived(models.text(text))}
+    assert [found[name] for name in "pab"] == [is_derived] * 3
 
 
 @pytest.mark.parametrize(

@@ -31,15 +31,16 @@ def gemm(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 def reshaped_gemm(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
     """A Gemm whose first input has its first dimensions merged."""
-    left, columns = f.shape(f.value(0)), f.shape(f.value(1))[-1]
+    left, columns = f.shape(f.value(0)), f.shape(f.node.outputs[0])[-1]
     rows = math.prod(left[:-1])
+    fused = f.node.proto.op_type == "MatMul"  # with the Add behind it
     members = {
         "ATensor": f.tensor(f.value(0), (rows, left[-1])),
         "BTensor": f.input(1),
         "CTensor": f.broadcast(2, (rows, columns)),
         "OutputTensor": f.tensor(f.node.outputs[0], (rows, columns)),
         "TransA": "NONE",
-        "TransB": "NONE",
+        "TransB": "TRANSPOSE" if not fused and f.number("transB", 0) else "NONE",
         "Alpha": 1.0,
         "Beta": 1.0,
     }

@@ -24,6 +24,7 @@ from dmlsplit.onnxruntime.passes.fast_gelu_fusion import fast_gelu_fusion
 from dmlsplit.onnxruntime.passes.function_expansion import function_expansion
 from dmlsplit.onnxruntime.passes.gelu_fusion import contributed_gelu_fusion, gelu_fusion
 from dmlsplit.onnxruntime.passes.gemm_sum_fusion import gemm_sum_fusion
+from dmlsplit.onnxruntime.passes.gemm_transpose_fusion import gemm_transpose_fusion
 from dmlsplit.onnxruntime.passes.identity_elimination import eliminate_identities
 from dmlsplit.onnxruntime.passes.layer_norm_fusion import later_layer_norm_fusion, layer_norm_fusion
 from dmlsplit.onnxruntime.passes.matmul_activation_fusion import matmul_activation_fusion
@@ -64,6 +65,7 @@ PASSES: Final = (
     Pass(1, div_mul_fusion),
     Pass(1, gemm_sum_fusion),
     Pass(1, matmul_add_fusion),
+    Pass(1, gemm_transpose_fusion),
     Pass(1, conv_fusion),
     Pass(1, relu_clip_fusion),
     Pass(0, function_expansion),
@@ -73,9 +75,9 @@ PASSES: Final = (
     Pass(2, later_layer_norm_fusion),
     Pass(2, bias_gelu_fusion),
     Pass(2, skip_layer_norm_fusion),
-    Pass(2, matmul_transpose_fusion),
     Pass(2, matmul_scale_fusion),
     Pass(2, matmul_transpose_fusion),
+    Pass(2, matmul_scale_fusion),
     Pass(2, matmul_activation_fusion),
     Pass(2, dml_operator_fusion),
 )

@@ -16,7 +16,7 @@ from dmlsplit.onnxruntime.passes.patterns import are_of, are_on_dml, is_read_onc
 
 _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
 _EPSILON: Final = 1e-5
-"""Where the second input of the Add is no constant of FLOAT."""
+"""Where the second input of the Add is no constant, or one of FLOAT16 up to 1.24.4."""
 _NEW_AXES: Final = 18
 """The version of ReduceMean from which on its axes are an input."""
 
@@ -49,16 +49,19 @@ def _fuse_all(graph: Graph, *, placed: bool) -> None:
                 each.doubts.add(Doubt.FUSED)
             continue
         source, add = node.inputs[0], next(each for each in nodes if each.op_type == "Add")
-        elements = graph.facts.elements(add.inputs[1].name)
-        is_given = elements is not None and graph.facts.data_type(add.inputs[1].known) == "FLOAT"
-        epsilon = float(elements.reshape(-1)[0]) if elements is not None and is_given else _EPSILON
-        inputs, last = [source, scale, bias], nodes[-1]
-        names = [value.name for value in inputs]
-        attributes = {"axis": -1, "epsilon": epsilon}
+        inputs, names = [source, scale, bias], [source.name, scale.name, bias.name]
         made = helper.make_node(
-            "LayerNormalization", names, [last.outputs[0].name], nodes[-2].proto.name, **attributes
+            "LayerNormalization", names, list(nodes[-1].proto.output), axis=-1, epsilon=_epsilon(graph, add)
         )
         graph.fuse(nodes, "LayerNormalization", inputs, made)
+
+
+def _epsilon(graph: Graph, add: Node) -> float:
+    """What an Add adds, where that is its second input and a constant of a type that is read."""
+    name = add.inputs[1].name
+    elements, data_type = graph.facts.elements(name), graph.facts.data_type(name)
+    is_read = data_type == "FLOAT" or (data_type == "FLOAT16" and graph.facts.reads_half_epsilons)
+    return float(elements.reshape(-1)[0]) if elements is not None and is_read else _EPSILON
 
 
 def _normalization(graph: Graph, mean: Node) -> list[Node] | None:

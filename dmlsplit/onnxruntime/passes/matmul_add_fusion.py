@@ -5,11 +5,13 @@ Source: matmul_add_fusion.cc of ONNX Runtime; observed.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.models.graph import Graph, Node, Value
 from dmlsplit.onnxruntime.operator_traits import RESHAPED_GEMM
+from dmlsplit.onnxruntime.passes.patterns import other
 
 _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
 
@@ -17,10 +19,14 @@ _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
 def matmul_add_fusion(graph: Graph) -> None:
     """Fuses each MatMul with the Add that alone reads it, if the other addend broadcasts to the result, into a Gemm."""
     gone: set[Node] = set()
+    projections: set[Node] = set()
     for node in graph.nodes:
         after = node.only_reader if node not in gone and node.op_type == "MatMul" else None
         made = None if after is None or after.op_type != "Add" else _made(graph, node, after)
         if after is None or made is None:
+            continue
+        kept = made == RESHAPED_GEMM and graph.facts.keeps_attentions
+        if kept and _is_of_attention(node, after, projections):
             continue
         bias = next(value for value in after.inputs if value is not node.outputs[0])
         graph.join(node, after)
@@ -44,6 +50,26 @@ def _made(graph: Graph, node: Node, after: Node) -> str | None:
         return "Gemm" if added in ((columns,), (1, columns), (rows, columns), (rows, 1)) else None
     reshaped = graph.facts.reshapes_products and len(left) > 2 and is_static((*left, *right))
     return RESHAPED_GEMM if reshaped and added == (columns,) else None
+
+
+def _is_of_attention(node: Node, after: Node, projections: set[Node]) -> bool:
+    """True for a MatMul and an Add that are left for AttentionFusion: the MatMul reads a LayerNormalization that two
+    others and the Add behind the attention read. `projections` has the Adds that the attentions end with."""
+    if after in projections:
+        return True
+    norm = node.inputs[0].producer
+    if norm is None or norm.op_type != "LayerNormalization":
+        return False
+    readers = [each for each in norm.readers for _ in range(each.inputs.count(norm.outputs[0]))]
+    count = Counter(each.op_type for each in readers)
+    if (count["Add"], count["MatMul"], count["Shape"]) != (1, 3, len(readers) - 4):
+        return False
+    sum_ = next(each for each in readers if each.op_type == "Add")
+    last = other(sum_, norm.outputs[0]).producer
+    if last is None or last.op_type != "Add":
+        return False
+    projections.add(last)
+    return True
 
 
 def _reshape(graph: Graph, node: Node) -> None:

@@ -25,9 +25,10 @@ class Product(NamedTuple):
 
     def node(self, of: Node) -> onnx.NodeProto:
         """The node of com.microsoft in place of another."""
-        names = [[value.name for value in values] for values in (of.inputs, of.outputs)]
-        attributes = dict(zip(_ATTRIBUTES, self, strict=True))
-        return helper.make_node(FUSED_MATMUL, *names, of.proto.name, domain="com.microsoft", **attributes)
+        inputs, outputs = ([value.name for value in values] for values in (of.inputs, of.outputs))
+        made = helper.make_node(FUSED_MATMUL, inputs, outputs, of.proto.name, domain="com.microsoft")
+        made.attribute.extend(map(helper.make_attribute, _ATTRIBUTES, self))
+        return made
 
 
 _ATTRIBUTES: Final = ("alpha", "transA", "transB", "transBatchA", "transBatchB")
@@ -44,29 +45,34 @@ def product_of(node: Node) -> Product:
 
 def matmul_scale_fusion(graph: Graph) -> None:
     """Takes products and quotients by one constant number out of the way between a MatMul and what it reads, and those
-    that alone read it. What reads such a product beside the MatMul keeps it."""
-    for node in graph.nodes:
-        if node.op_type not in ("MatMul", FUSED_MATMUL) or len(node.inputs) != 2:
-            continue
-        sources = {value: _scaled(graph, value.producer) for value in node.inputs}
-        factors = [each[1] for value in node.inputs if (each := sources[value]) is not None]
-        after = node.only_reader
-        behind = None if after is None else _scaled(graph, after)
-        before = product_of(node)
-        if after is not None and behind is not None and behind[0] is node.outputs[0]:
-            graph.join(node, after)
-            factors.append(behind[1])
-        if not factors:
-            continue
-        scales = [value.producer for value, source in sources.items() if source is not None]
-        inputs = [value if (each := sources[value]) is None else each[0] for value in node.inputs]
-        with np.errstate(all="ignore"):
-            alpha = np.prod([np.float32(before.alpha), *factors], dtype=np.float32)
-        graph.fuse([node], FUSED_MATMUL, inputs, before._replace(alpha=float(alpha)).node(node))
-        for scale in scales:
-            if scale is not None and not scale.is_used:
-                graph.remove(scale)
-                node.absorbed.insert(0, scale.index)
+    that alone read it, until there are none. What reads such a product beside the MatMul keeps it."""
+    products = [node for node in graph.nodes if node.op_type in ("MatMul", FUSED_MATMUL) and len(node.inputs) == 2]
+    while products:
+        products = [node for node in products if _takes_factors(graph, node)]
+
+
+def _takes_factors(graph: Graph, node: Node) -> bool:
+    """Fuses the products and quotients around a MatMul with it; returns whether there were any."""
+    sources = {value: _scaled(graph, value.producer) for value in node.inputs}
+    factors = [each[1] for value in node.inputs if (each := sources[value]) is not None]
+    after = node.only_reader
+    behind = None if after is None else _scaled(graph, after)
+    before = product_of(node)
+    if after is not None and behind is not None and behind[0] is node.outputs[0]:
+        graph.join(node, after)
+        factors.append(behind[1])
+    if not factors:
+        return False
+    scales = [value.producer for value, source in sources.items() if source is not None]
+    inputs = [value if (each := sources[value]) is None else each[0] for value in node.inputs]
+    with np.errstate(all="ignore"):
+        alpha = np.prod([np.float32(before.alpha), *factors], dtype=np.float32)
+    graph.fuse([node], FUSED_MATMUL, inputs, before._replace(alpha=float(alpha)).node(node))
+    for scale in scales:
+        if scale is not None and not scale.is_used:
+            graph.remove(scale)
+            node.absorbed.insert(0, scale.index)
+    return True
 
 
 def _scaled(graph: Graph, node: Node | None) -> tuple[Value, np.float32] | None:

@@ -52,9 +52,11 @@ def _fuse(graph: Graph, node: Node, before: Product, turned: list[tuple[bool, bo
     )
     graph.fuse([node], FUSED_MATMUL, sources, made.node(node))
     for each in dict.fromkeys(transposes):
-        if each is not None and not each.is_used:
-            graph.remove(each)
-            node.absorbed.insert(0, each.index)
+        if each is not None:
+            node.doubts |= each.doubts
+            if not each.is_used:
+                graph.remove(each)
+                node.absorbed.insert(0, each.index)
 
 
 def _turned(graph: Graph, value: Value) -> tuple[bool, bool] | None:

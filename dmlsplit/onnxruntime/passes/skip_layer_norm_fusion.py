@@ -1,4 +1,7 @@
-"""A LayerNormalization and the sum in front of it become one node. Source: skip_layer_norm_fusion.cc of ONNX Runtime."""
+"""A LayerNormalization and the sum in front of it become one node.
+
+Source: skip_layer_norm_fusion.cc of ONNX Runtime.
+"""
 
 from __future__ import annotations
 

@@ -49,13 +49,18 @@ def transpose_optimizer(graph: Graph) -> None:
         producers = [value.producer for value in inputs if value.producer is not None]
         moved = sum(_gives(producer, Doubt.TRANSPOSED in producer.doubts) for producer in producers)
         others = len(inputs) - moved + (node not in meeting)
-        # the cost of a Transpose is its rank; a Reshape may act as one
-        if len({len(graph.facts.shape(value.name) or ()) for value in inputs}) > 1 or node.op_type == "Reshape":
+        # the cost of a Transpose is its rank; a Reshape may act as one, and two become one
+        ranks = {len(graph.facts.shape(value.name) or ()) for value in inputs}
+        if len(ranks) > 1 or node.op_type in ("Reshape", "Transpose"):
             others = 0
-        if moved > others:
+        if moved > others and _is_transposable(node):
             node.doubts.add(Doubt.TRANSPOSED)
 
 
 def _gives(node: Node, moved: bool) -> bool:
     """True for a Transpose, and for a node that one may be moved over."""
-    return node.op_type == "Transpose" or (moved and (not node.op_type or row_of(node.op_type).transposable))
+    return node.op_type == "Transpose" or (moved and _is_transposable(node))
+
+
+def _is_transposable(node: Node) -> bool:
+    return not node.op_type or row_of(node.op_type).transposable

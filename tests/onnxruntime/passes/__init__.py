@@ -8,17 +8,17 @@ from dmlsplit.formats.sessions import Inputs
 from dmlsplit.models.graph import Graph
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.passes.constant_folding import constant_nodes
-from dmlsplit.targets.runtime_versions import NEWEST
+from dmlsplit.targets.runtime_versions import NEWEST, find_runtime
 from dmlsplit.targets.session_options import SessionOptions
 from tests.models import text
 
 NONE = SessionOptions(optimization=-1)
 
 
-def graph_of(body: str, opset: int = 17) -> Graph:
+def graph_of(body: str, opset: int = 17, version: str = NEWEST.version) -> Graph:
     """The graph of a model, whose Constants are initializers, and which nothing else has changed."""
     sessions = OnnxSessions(loading.without_weights(text(body, opset)), no_external_data)
-    graph = sessions.of(NEWEST, NONE, Inputs()).graphs[-1].graph
+    graph = sessions.of(find_runtime(version), NONE, Inputs()).graphs[-1].graph
     constant_nodes(graph)
     return graph
 
@@ -31,9 +31,9 @@ def left(graph: Graph) -> list[str]:
     ]
 
 
-def after(change, body: str, opset: int = 17) -> list[str]:
+def after(change, body: str, opset: int = 17, version: str = NEWEST.version) -> list[str]:
     """The nodes that a pass leaves; all values know their producers and readers."""
-    graph = graph_of(body, opset)
+    graph = graph_of(body, opset, version)
     change(graph)
     for node in graph.nodes:
         assert all(value.producer is node for value in node.outputs if value.name)

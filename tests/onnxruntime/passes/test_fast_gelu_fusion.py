@@ -72,7 +72,9 @@ def both(graph):
     ("start", "expected"),
     [("Add(w, v)", "(w,v)"), ("Add(v, w)", "(w,v)"), ("Add(w, z)", None), ("Add(w, one)", None)],
 )
-@pytest.mark.parametrize(("gelu", "name", "plain"), [(GELU, "BiasGelu", "ContributedGelu"), (f"{POWER} {END}", "FastGelu", "FastGelu")])
+@pytest.mark.parametrize(
+    ("gelu", "name", "plain"), [(GELU, "BiasGelu", "ContributedGelu"), (f"{POWER} {END}", "FastGelu", "FastGelu")]
+)
 def test_a_vector_in_front(start, expected, gelu, name, plain):
     found = after(both, model(f"x = {start} {gelu}"))
     if expected is None:

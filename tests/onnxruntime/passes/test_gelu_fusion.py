@@ -64,7 +64,14 @@ def test_its_numbers(given, is_fused):
         "d = Mul(x, root) e = Erf(d) a = Add(e, one) p = Mul(x, a) o = Mul(p, half)",
         "t = Mul(x, z) d = Div(t, root) e = Erf(d) a = Add(e, one) p = Mul(t, a) o = Mul(p, half)",
     ],
-    ids=["another tensor", "half of another tensor", "read twice", "half read twice", "a product with the root", "of a product"],
+    ids=[
+        "another tensor",
+        "half of another tensor",
+        "read twice",
+        "half read twice",
+        "a product with the root",
+        "of a product",
+    ],
 )
 def test_nodes_that_stay(body):
     graph = graph_of(f"{HEAD} {constants()} {{ {body} }}", 20)

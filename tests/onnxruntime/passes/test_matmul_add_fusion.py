@@ -47,3 +47,22 @@ HEAD = (
 )
 def test_a_gemm_is_made_of_matrices(body, expected):
     assert after(matmul_add_fusion, f"{HEAD} {{ {body} }}") == expected
+
+
+@pytest.mark.parametrize(
+    ("last", "third", "version", "products"),
+    [
+        ("Add(u, r3)", "MatMul(n, v)", "1.22.0", 4),
+        ("Mul(u, r3)", "MatMul(n, v)", "1.22.0", 1),
+        ("Add(u, r3)", "Abs(n)", "1.22.0", 0),
+        ("Add(u, r3)", "MatMul(n, v)", "1.24.4", 0),
+    ],
+    ids=["an attention", "without its last sum", "of two products", "in a newer version"],
+)
+def test_what_may_be_an_attention(last, third, version, products):
+    """As ONNX Runtime leaves it, asked live."""
+    head = HEAD.replace("float[5,3,3] z2", "float[3,3] v").replace("float[?,?] o", "float[?,?,?] o")
+    body = f"""n = LayerNormalization(z, r3) a = MatMul(n, v) b = Add(a, r3) k = MatMul(n, v) d = Add(k, r3) e = {third}
+        f = Add(e, r3) g = Mul(b, d) h = Mul(g, f) u = MatMul(h, v) l = {last} o = Add(l, n)"""
+    found = after(matmul_add_fusion, f"{head} {{ {body} }}", version=version)
+    assert sum("= MatMul(" in each for each in found) == products

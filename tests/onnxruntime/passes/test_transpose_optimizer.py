@@ -37,10 +37,11 @@ def test_a_transpose_that_is_undone(body, expected):
 @pytest.mark.parametrize(
     ("body", "moved"),
     [
-        ("a = Transpose(x) b = Relu(a) o = Transpose(b)", {"b"}),
+        ("a = Transpose(x) b = Relu(a) o = Transpose(b)", {"b", "o"}),
         ("a = Transpose(x) o = Relu(a)", set()),
-        ("a = Transpose(x) b = Relu(a) c = Erf(b) o = Transpose(c)", {"b", "c"}),
-        ("a = Transpose(x) b = LpNormalization(a) c = Relu(b) o = Transpose(c)", {"b"}),
+        ("a = Transpose(x) b = Relu(a) c = Erf(b) o = Transpose(c)", {"b", "c", "o"}),
+        ("a = Transpose(x) b = LpNormalization(a) c = Relu(b) o = Transpose(c)", set()),
+        ("a = Transpose<perm=[1,2,0]>(x) o = Transpose<perm=[1,2,0]>(a)", {"o"}),
         ("a = Transpose(x) b = Transpose(x) o = Add(a, b)", {"o"}),
         ("a = Transpose(x) o = Add(a, y)", set()),
         ("b = Relu(x) o = Abs(b)", set()),
@@ -50,6 +51,7 @@ def test_a_transpose_that_is_undone(body, expected):
         "at the end",
         "over several",
         "up to one that stops them",
+        "one by another",
         "two for one",
         "one for one",
         "none",

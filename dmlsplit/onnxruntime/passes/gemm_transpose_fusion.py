@@ -1,0 +1,78 @@
+"""Transposes around a Gemm become attributes of it. Source: gemm_transpose_fusion.cc of ONNX Runtime."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import onnx
+from onnx import helper
+
+from dmlsplit.models.graph import Graph, Node, Value, attribute
+from dmlsplit.onnxruntime.operator_traits import RESHAPED_GEMM
+from dmlsplit.onnxruntime.passes.patterns import is_read_once, reader
+
+_FIRST_WITHOUT_C: Final = 11
+"""The first version of Gemm that has no C."""
+
+
+def gemm_transpose_fusion(graph: Graph) -> None:
+    """Fuses each Gemm with the Transposes that it reads, and one without C with the Transpose that alone reads it."""
+    for node in graph.nodes:
+        if node.op_type not in ("Gemm", RESHAPED_GEMM) or len(node.inputs) < 2 or not _has_one_reader(node):
+            continue
+        before = [each for each in map(_transpose, node.inputs[:2]) if each is not None]
+        if any(is_read_once(each) for each in before):
+            _fuse_inputs(graph, node, before)
+        elif len(node.inputs) == 2 and graph.facts.opset >= _FIRST_WITHOUT_C:
+            behind = reader(node, "Transpose")
+            if behind is not None:
+                _fuse_output(graph, node, behind)
+
+
+def _has_one_reader(node: Node) -> bool:
+    return sum(each.inputs.count(node.outputs[0]) for each in node.outputs[0].readers) <= 1
+
+
+def _transpose(value: Value) -> Node | None:
+    """The Transpose that computes a tensor."""
+    found = value.producer
+    return found if found is not None and found.op_type == "Transpose" else None
+
+
+def _fuse_inputs(graph: Graph, node: Node, transposes: list[Node]) -> None:
+    first, second = (_transpose(value) for value in node.inputs[:2])
+    a, b = _transforms(node)
+    sources = [
+        value if each is None else each.inputs[0] for value, each in zip(node.inputs, (first, second), strict=False)
+    ]
+    made = _gemm(node, a != (first is not None), b != (second is not None))
+    graph.fuse([node], node.op_type, [*sources, *node.inputs[2:]], made)
+    for each in dict.fromkeys(transposes):
+        node.doubts |= each.doubts
+        if not each.is_used:
+            graph.remove(each)
+            node.absorbed.insert(0, each.index)
+
+
+def _fuse_output(graph: Graph, node: Node, behind: Node) -> None:
+    """Exchanges the factors, as the transposed product is that of the transposed factors."""
+    a, b = _transforms(node)
+    made, inputs = _gemm(node, not b, not a), node.inputs[::-1]
+    graph.join(node, behind)
+    graph.fuse([node], node.op_type, inputs, made)
+
+
+def _transforms(node: Node) -> tuple[bool, bool]:
+    """Whether a Gemm transposes its factors; one that a MatMul became does not."""
+    if node.proto.op_type != "Gemm":
+        return False, False
+    a, b = (attribute(node, name) for name in ("transA", "transB"))
+    return a is not None and a.i != 0, b is not None and b.i != 0
+
+
+def _gemm(node: Node, a: bool, b: bool) -> onnx.NodeProto:
+    """The node of a Gemm with other transforms."""
+    kept = [each for each in node.proto.attribute if node.proto.op_type == "Gemm" and each.name in ("alpha", "beta")]
+    made = helper.make_node("Gemm", node.proto.input, node.proto.output, node.proto.name, transA=int(a), transB=int(b))
+    made.attribute.extend(kept)
+    return made
