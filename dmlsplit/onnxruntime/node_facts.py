@@ -31,6 +31,11 @@ def facts_in(graph: SessionGraph) -> Mapping[int, RuntimeFacts]:
     return graph.once("facts", made)
 
 
+def _is_open(graph: SessionGraph, name: str) -> bool:
+    """True for a tensor with sizes that only a run knows, certainly."""
+    return graph.is_open(name) and not graph.model.is_unfinished
+
+
 def _facts_of(graph: SessionGraph, of: Node) -> RuntimeFacts | None:
     """The facts of a Split or Concat; None where too little is known."""
     node, scope = of.proto, graph.scope
@@ -54,7 +59,7 @@ def _facts_of(graph: SessionGraph, of: Node) -> RuntimeFacts | None:
         stored_rank=max((len(graph.shape(name) or ()) for name in read if graph.is_initializer(name)), default=0),
         folded=of.index in graph.graph.folded,
         ir_version=graph.model.ir_version,
-        shapes_known=all(is_static(graph.shape(name)) or graph.is_open(name) for name in read),
+        shapes_known=all(is_static(graph.shape(name)) or _is_open(graph, name) for name in read),
         prefers_cpu=graph.graph.kept(of).index in graph.preferring_cpu,
         axis_given="axis" in attributes,
         both_given="num_outputs" in attributes and len(names) > 1 and names[1] != "",

@@ -79,7 +79,7 @@ def _placed(graph: SessionGraph, index: int, fused: int | None, is_left: bool) -
     operator = graph.operator(index)
     version = None if operator is None else operator.version
     cell = graph.cell(index)
-    if cell is None:
+    if cell is None or graph.is_unsettled(index):
         return NodePlacement(path, op, Provider.UNKNOWN, Why.UNASKED, version)
     if index in graph.preferring_cpu:
         return NodePlacement(path, op, Provider.CPU, Why.SIZES, version)
@@ -166,6 +166,8 @@ def side(graph: SessionGraph, value: Value) -> Provider:
 
 def _where(graph: SessionGraph, node: Node, cell: Cell | None) -> Provider:
     """DML or CPU; UNKNOWN also where other nodes on both take the node's place."""
+    if graph.is_unsettled(node.index):
+        return Provider.UNKNOWN
     on_cpu = node.index in graph.preferring_cpu
     return Provider.CPU if on_cpu and cell is not None and is_on_dml(cell) else _provider(cell)
 

@@ -73,4 +73,4 @@ def _neighbour(graph: SessionGraph, node: Node) -> Placed:
     # ONNX Runtime's inference may find shapes that inference here did not.
     lost = not graph.model.lost.isdisjoint(proto.output)
     unknown = not lost and all(is_static(graph.shape(name)) or not graph.is_open(name) for name in names if name)
-    return Placed(on_dml, None if unknown else False)
+    return Placed(on_dml, None if unknown or graph.model.is_unfinished else False)

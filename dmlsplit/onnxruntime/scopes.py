@@ -86,6 +86,8 @@ class SessionModel:
         """The tensors whose sizes are not inferred before the model runs."""
         self._uninferred = habits.uninferred
         self.inlined = {name: place for place, name in enumerate(inlined)}
+        self.is_unfinished = False
+        """True where more sizes follow from those that are known than rounds of inference found."""
         self.refused: tuple[str, ...] = ()
         """The reasons why no version loads the model."""
         self.removed: frozenset[str] = frozenset()
@@ -141,6 +143,8 @@ class SessionModel:
             scope = Scope(model.graph, graph, origin, constants=constants)
             if not folds or not _add_known(scope, wanted.graph, taken):
                 break
+        else:
+            self.is_unfinished = self.is_unfinished or not partly
         return scope
 
     def _lose_sizes(self, model: onnx.ModelProto, opset: int) -> None:

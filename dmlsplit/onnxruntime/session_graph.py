@@ -425,8 +425,19 @@ class SessionGraph:
         operator = self.operator(index)
         return None if operator is None else operator.most_rank
 
+    def is_unsettled(self, index: int) -> bool:
+        """True for a node that computes with sizes which further inference may find: it may be folded, or not be left
+        on the CPU."""
+        if not self.model.is_unfinished:
+            return False
+        node = self.nodes[index]
+        measures = row_of(node.op_type).on_cpu and not all(is_static(self.shape(value.name)) for value in node.inputs)
+        return measures or index in self.preferring_cpu
+
     def on_dml(self, index: int) -> bool | None:
         """Whether DirectML runs the node of an index; None where it is not known."""
+        if self.is_unsettled(index):
+            return None
         return False if index in self.preferring_cpu else self.implemented(index)
 
     @property

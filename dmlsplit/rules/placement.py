@@ -50,7 +50,8 @@ REASONS: Final = (
     ),
     _reason(
         "placement/unasked",
-        "It was not observed.",
-        "The table of operators does not have this operator, or not with these types: where it runs is unknown.",
+        "It is not known.",
+        "The table of operators does not have this operator, or not with these types, or sizes of the model follow "
+        "from one another over more layers than inference is asked about: where it runs is unknown.",
     ),
 )

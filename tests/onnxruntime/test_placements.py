@@ -151,6 +151,18 @@ def test_as_many_layers_as_a_transformer_has():
     assert [size.text for size in found.graphs] == [str(1 + 2 * 48 + 1)]
 
 
+def test_sizes_that_rounds_of_inference_do_not_reach(monkeypatch):
+    layers = " ".join(f"s{i} = Shape(x{i}) m{i} = Mul(s{i}, one) x{i + 1} = Reshape(x{i}, m{i})" for i in range(6))
+    text = f"(float[2,3] x0) => (float[?,?] y) <int64[2] one = {{1, 1}}> {{ {layers} y = Relu(x6) }}"
+    assert set(where(placed(text)).values()) == {"folded", "DML"}
+    monkeypatch.setattr("dmlsplit.onnxruntime.scopes._LARGE", 0)
+    monkeypatch.setattr("dmlsplit.onnxruntime.scopes._ROUNDS_OF_LARGE", 3)
+    found = placed(text)
+    assert [where(found)[name] for name in ("s0", "m0", "s1", "m1")] == ["folded"] * 4
+    assert [where(found)[name] for name in ("s5", "m5", "x6", "y")] == ["unknown", "unknown", "DML", "DML"]
+    assert (found.created, found.copies, found.capture) == (None, None, None)
+
+
 def test_an_input_that_both_read_is_copied():
     found = placed("(float[4,4] x) => (float[4,4] y, float[4,4] z) { y = Relu(x) z = Round(x) }", opset=22)
     assert found.copies == (0, 1)
