@@ -22,6 +22,16 @@ MATRIX = "(float[2,6] x, float[2,6] y, float[6,6] w) => (float[?,?] o)"
 CONSTANTS = (
     "(float[2,6] x) => (float[?,?] o, float[?,?] u) <float one = {1}, float uno = {1}, float[6] r = {1,2,3,4,5,6}>"
 )
+VECTORS = (
+    "(float[2,3,6] x, float[2,3,6] z) => (float[2,3,6] o) <float[6] g = {1,1,1,1,1,1}, float[6] b = {0,0,0,0,0,0}, "
+    "float one = {1}, float two = {2}, float three = {3}, float half = {0.5}, float root = {1.4142135}, "
+    "float k = {0.044715}, float c = {0.7978845608}>"
+)
+GELU = "d = Div(x, root) e = Erf(d) a = Add(e, one) p = Mul(x, a) o = Mul(p, half)"
+NORMALIZATION = (
+    "m = ReduceMean<axes=[-1]>(x) d = Sub(x, m) p = Pow(d, two) v = ReduceMean<axes=[-1]>(p) a = Add(v, half) "
+    "s = Sqrt(a) n = Div(d, s) f = Mul(n, g) o = Add(f, b)"
+)
 CHANGED = {
     "eliminate_identities": (f"{CONSTANTS} {{ a = Identity(x) o = Neg(a) u = Abs(x) }}", "a", Fate.REMOVED),
     "shape_input_merge": (
@@ -53,6 +63,7 @@ CHANGED = {
         "e",
         Fate.FUSED,
     ),
+    "layer_norm_fusion": (f"{VECTORS} {{ {NORMALIZATION} }}", "v", Fate.FUSED),
     "transpose_optimizer": (
         "(float[2,6] x) => (float[?,?] o) { a = Transpose(x) b = Relu(a) o = Transpose(b) }",
         "b",
@@ -62,19 +73,40 @@ CHANGED = {
     "div_mul_fusion": (f"{CONSTANTS} {{ d = Div(one, x) o = Mul(d, x) u = Abs(x) }}", "d", Fate.FUSED),
     "gemm_sum_fusion": (f"{MATRIX} {{ g = Gemm(x, w) o = Sum(g, y) }}", "g", Fate.FUSED),
     "matmul_add_fusion": (f"{MATRIX} {{ a = MatMul(x, w) o = Add(a, y) }}", "o", Fate.FUSED),
+    "gemm_transpose_fusion": (f"{MATRIX} {{ t = Transpose(w) o = Gemm(x, t) }}", "t", Fate.FUSED),
     "conv_fusion": (f"{IMAGE} {{ a = Conv(x, w) o = Mul(a, c) }}", "a", Fate.FUSED),
     "relu_clip_fusion": ("(float[2,6] x) => (float[2,6] o) { a = Relu(x) o = Clip(a) }", "a", Fate.FUSED),
     "function_expansion": ("(float[2,6] x) => (float[2,6] o) { a = Neg(x) o = HardSwish(a) }", "o", Fate.CHANGED),
+    "quick_gelu_fusion": (f"{MATRIX} {{ s = Sigmoid(x) o = Mul(x, s) }}", "s", Fate.FUSED),
+    "fast_gelu_fusion": (
+        f"{VECTORS} {{ p = Pow(x, three) q = Mul(p, k) r = Add(x, q) s = Mul(r, c)"
+        "h = Tanh(s) a = Add(h, one) l = Mul(x, half) u = Mul(l, a) o = Neg(u) }",
+        "h",
+        Fate.FUSED,
+    ),
+    "contributed_gelu_fusion": (f"{VECTORS} {{ {GELU} }}", "e", Fate.FUSED),
+    "later_layer_norm_fusion": (f"{VECTORS} {{ {NORMALIZATION} }}", "v", Fate.FUSED),
+    "bias_gelu_fusion": (
+        f"{VECTORS} {{ x2 = Add(x, g) {GELU.replace('(x,', '(x2,')} }}",
+        "x2",
+        Fate.FUSED,
+    ),
+    "skip_layer_norm_fusion": (f"{VECTORS} {{ s = Add(x, z) o = LayerNormalization(s, g, b) }}", "s", Fate.FUSED),
     "matmul_scale_fusion": (
         "(float[2,6] x, float[6,6] w) => (float[2,6] o) <float k = {0.5}> { m = Mul(x, k) o = MatMul(m, w) }",
         "m",
         Fate.FUSED,
     ),
-    "quick_gelu_fusion": (f"{MATRIX} {{ s = Sigmoid(x) o = Mul(x, s) }}", "s", Fate.FUSED),
+    "matmul_transpose_fusion": (f"{MATRIX} {{ t = Transpose(w) o = MatMul(x, t) }}", "t", Fate.FUSED),
+    "matmul_activation_fusion": (
+        f"{MATRIX} {{ t = Transpose(w) m = MatMul(x, t) o = Softmax(m) }}",
+        "o",
+        Fate.FUSED,
+    ),
     "dml_operator_fusion": (f"{MATRIX} {{ a = Add(x, y) o = Relu(a) }}", "a", Fate.FUSED),
 }
 """For each pass a model, a node of it, and what the pass makes of that node."""
-OPSETS = {"gelu_fusion": 20}
+OPSETS = {"gelu_fusion": 20, "later_layer_norm_fusion": 13}
 """Other opsets than 17."""
 VERSIONS = {"shape_input_merge": "1.18.0"}
 """Other versions than 1.24.4."""

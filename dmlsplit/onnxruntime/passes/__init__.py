@@ -77,7 +77,6 @@ PASSES: Final = (
     Pass(2, skip_layer_norm_fusion),
     Pass(2, matmul_scale_fusion),
     Pass(2, matmul_transpose_fusion),
-    Pass(2, matmul_scale_fusion),
     Pass(2, matmul_activation_fusion),
     Pass(2, dml_operator_fusion),
 )

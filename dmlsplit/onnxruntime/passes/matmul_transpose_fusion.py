@@ -7,7 +7,7 @@ from typing import Final
 
 from dmlsplit.models.graph import Doubt, Graph, Node, Value
 from dmlsplit.onnxruntime.operator_traits import FUSED_MATMUL
-from dmlsplit.onnxruntime.passes.matmul_scale_fusion import Product, product_of
+from dmlsplit.onnxruntime.passes.matmul_scale_fusion import Product, matmul_scale_fusion, product_of
 from dmlsplit.onnxruntime.passes.patterns import are_on_dml
 from dmlsplit.onnxruntime.passes.transpose_optimizer import permutation
 
@@ -16,7 +16,8 @@ _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE", "BFLOAT16"})
 
 def matmul_transpose_fusion(graph: Graph) -> None:
     """Fuses the Transposes that a MatMul or FusedMatMul on DirectML reads with it. What reads such a Transpose beside
-    it keeps it."""
+    it keeps it. A factor in front of such a Transpose is fused, too."""
+    changed = False
     for node in graph.nodes:
         if node.op_type not in ("MatMul", FUSED_MATMUL) or len(node.inputs) != 2 or not are_on_dml(graph, [node]):
             continue
@@ -35,6 +36,9 @@ def matmul_transpose_fusion(graph: Graph) -> None:
             turned = [None if each is not None and each[1] else each for each in turned]
         if any(turned):
             _fuse(graph, node, before, turned)
+            changed = True
+    if changed:
+        matmul_scale_fusion(graph)
 
 
 def _fuse(graph: Graph, node: Node, before: Product, turned: list[tuple[bool, bool] | None]) -> None:

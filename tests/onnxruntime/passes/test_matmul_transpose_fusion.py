@@ -62,9 +62,10 @@ def test_it_stands_for_the_transpose():
 
 def test_a_factor_behind_a_transpose():
     body = "t = Transpose<perm=[0,2,1]>(x) m = Mul(t, k) p = MatMul(m, y) o = Div(p, two)"
-    graph = fused(body, "", matmul_transpose_fusion, matmul_scale_fusion, matmul_transpose_fusion)
-    (node,) = graph.nodes
-    assert product_of(node) == Product(alpha=0.25, trans_a=1)
+    in_front = "m = Mul(x, k) t = Transpose<perm=[0,2,1]>(m) p = MatMul(t, y) o = Div(p, two)"
+    for each in (body, in_front):
+        (node,) = fused(each, "", matmul_scale_fusion, matmul_transpose_fusion).nodes
+        assert product_of(node) == Product(alpha=0.25, trans_a=1)
 
 
 def test_a_cast_is_a_doubt():
