@@ -118,10 +118,21 @@ def _imports_uninterrupted() -> Iterator[None]:
 
 
 def _holding_back(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that calls this one with signals deferred. Calls within a call of the main thread defer nothing more:
+    setting the handlers takes longer than many an import."""
+    is_deferring = False
+
     @wraps(function)
     def call(*args: Any) -> Any:
-        with held_back():
+        nonlocal is_deferring
+        if is_deferring or threading.current_thread() is not threading.main_thread():
             return function(*args)
+        is_deferring = True
+        try:
+            with held_back():
+                return function(*args)
+        finally:
+            is_deferring = False
 
     return call
 
