@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 
+from dmlsplit.system.garbage import collect_rarely
 from dmlsplit.system.signals import held_back
 
 
@@ -12,6 +13,7 @@ def main() -> int:
     # numpy's threads for linear algebra, of which there is none here, each take memory as they are imported.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
+        collect_rarely()
         with held_back():
             from dmlsplit.cli import main as run
         return run()

@@ -19,14 +19,13 @@ from dmlsplit.descriptors.enums import GRAPH
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.operator_files import failed
-from dmlsplit.legalize import in_words, legalized
+from dmlsplit.legalize import legalized
 from dmlsplit.rules import RULES
 from dmlsplit.system.atomic_files import FileKey, inputs_noted, note_inputs
 from dmlsplit.system.errors import InputError, fault_of
 from dmlsplit.system.input_files import refuse_single_path
 from dmlsplit.system.printable import shortened
-from dmlsplit.targets.session_options import options_of
-from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, WindowsLike, WindowsMLLike, find_target
+from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, find_target
 from dmlsplit.verdicts.validation import evaluate
 
 if TYPE_CHECKING:
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from dmlsplit.descriptors.dims import Dim
     from dmlsplit.formats.operator_files import Entry
     from dmlsplit.formats.sessions import Sessions
+    from dmlsplit.targets.windows import WindowsLike, WindowsMLLike
     from dmlsplit.verdicts.model_placements import SessionAnswer
 
 Keep: TypeAlias = Callable[[str], bool]
@@ -195,6 +195,8 @@ def _of_model(
     placements = {}
     for i, target in enumerate(question.targets):
         if entry.sessions is not None and target.runtime is not None:
+            from dmlsplit.targets.session_options import options_of
+
             with suppress(InputError):  # facts that were given contradict the model: its nodes tell
                 placements[i] = entry.sessions.of(target.runtime, options_of(target)).placement
     if placements:
@@ -321,4 +323,8 @@ def _fix(entry: Entry, target: Target, report: Report) -> str | None:
     if entry.descriptor is None or entry.node is not None or report.ok:
         return None
     found = legalized(entry.descriptor, target)
-    return in_words.fix(found, entry.file, target) if found.ok else None
+    if not found.ok:
+        return None
+    from dmlsplit.legalize import in_words
+
+    return in_words.fix(found, entry.file, target)

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, overload
 
 from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.descriptors.diagnostics import Report
-from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, WindowsLike, WindowsMLLike, find_target
+from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, find_target
 from dmlsplit.verdicts.validation import evaluate
 
 if TYPE_CHECKING:
     from dmlsplit.descriptors.any_operator import AnyOperatorDesc
     from dmlsplit.graphs import GraphDesc, GraphReport
+    from dmlsplit.targets.windows import WindowsLike, WindowsMLLike
 
 
 @overload

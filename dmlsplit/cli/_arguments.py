@@ -29,7 +29,6 @@ from dmlsplit.targets.releases import NEWEST, releases
 from dmlsplit.targets.runtime_versions import NEWEST as NEWEST_RUNTIME
 from dmlsplit.targets.runtime_versions import runtimes
 from dmlsplit.targets.target import ASSUMPTIONS, Target, find_target
-from dmlsplit.targets.windows import windows_ml_versions, windows_versions
 
 Command: TypeAlias = Callable[..., int]
 Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[str]]
@@ -119,7 +118,7 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
             "--windows-ml",
             metavar="V",
             multiple=True,
-            shell_complete=completing(lambda: [each.version for each in windows_ml_versions()]),
+            shell_complete=completing(_windows_ml_names),
             help="Judge by the ONNX Runtime of this Windows ML: 2.1.71, or 2.1 for its newest.",
         )
         @_assume_option
@@ -362,9 +361,21 @@ def completing(names: Callable[[], Iterable[str]]) -> Complete:
     return lambda context, parameter, start: [name for name in dict.fromkeys(names()) if name.startswith(start)]
 
 
+def _windows_names() -> Iterable[str]:
+    from dmlsplit.targets.windows import windows_versions
+
+    return [each.name for each in windows_versions()]
+
+
+def _windows_ml_names() -> Iterable[str]:
+    from dmlsplit.targets.windows import windows_ml_versions
+
+    return [each.version for each in windows_ml_versions()]
+
+
 complete_rule: Final = completing(lambda: RULES)
 complete_runtime: Final = completing(lambda: [each.version for each in runtimes()])
-complete_windows: Final = completing(lambda: [each.name for each in windows_versions()])
+complete_windows: Final = completing(_windows_names)
 complete_release: Final = completing(lambda: [name for each in releases() for name in (each.label, each.name)])
 
 

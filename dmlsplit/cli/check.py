@@ -27,7 +27,6 @@ from dmlsplit.cli._arguments import (
 from dmlsplit.descriptors.diagnostics import Severity
 from dmlsplit.formats.operator_files import folder_pattern
 from dmlsplit.report import text
-from dmlsplit.report.baseline import Baseline
 from dmlsplit.report.formats import FORMATS
 from dmlsplit.report.shown import Shown
 from dmlsplit.report.text import Tally
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dmlsplit.checking.compatibility import Columns
+    from dmlsplit.report.baseline import Baseline
 
 
 @click.command()
@@ -167,12 +167,22 @@ class CheckOptions(NamedTuple):
         """The baseline that --baseline names. InputError if the file does not exist, unless this run writes it."""
         if self.baseline is None:
             return None
+        from dmlsplit.report.baseline import Baseline
+
         try:
             return Baseline.read(self.baseline)
         except FileNotFoundError:
             if self.write_baseline is None or os.path.abspath(self.write_baseline) != os.path.abspath(self.baseline):
                 raise InputError("is not there; check --write-baseline makes it", file=self.baseline) from None
             return Baseline(self.baseline)
+
+    def begun(self) -> Baseline | None:
+        """An empty baseline for the file that --write-baseline names."""
+        if self.write_baseline is None:
+            return None
+        from dmlsplit.report.baseline import Baseline
+
+        return Baseline(self.write_baseline)
 
     def columns(self, targets: Sequence[Target]) -> tuple[Columns, ...]:
         """The columns of a page of HTML; none for other formats."""
@@ -255,7 +265,7 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
     refuse_closed_input(names)
     options.refuse_to_replace(names)
     known = options.known()
-    found = None if options.write_baseline is None else Baseline(options.write_baseline)
+    found = options.begun()
     tally = Tally()
     console = options.console()
     with _executor(min(options.jobs, len(names))) as executor, _progress(len(names), console) as step:

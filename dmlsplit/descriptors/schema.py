@@ -6,10 +6,10 @@ The table is `operators.json.xz`, made by packaging/schema.py from the facts of 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 from dmlsplit.descriptors.enums import FeatureLevel
@@ -72,7 +72,8 @@ def _table() -> dict[str, Any]:
     """The file's content."""
     import lzma  # few ask for other operators than Split and Join
 
-    table: dict[str, Any] = json.loads(lzma.decompress(Path(__file__).with_name("operators.json.xz").read_bytes()))
+    with open(os.path.join(os.path.dirname(__file__), "operators.json.xz"), "rb") as stream:
+        table: dict[str, Any] = json.loads(lzma.decompress(stream.read()))
     return table
 
 

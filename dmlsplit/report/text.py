@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dmlsplit.checking.results import Answer, Judged, Note, Result, Verdict
 from dmlsplit.descriptors.diagnostics import Diagnostic, Position, Report, Severity
 from dmlsplit.descriptors.enums import HResult
-from dmlsplit.report import placement
 from dmlsplit.report.alike import Alike, Line, is_grouped
-from dmlsplit.report.node_table import NodeTable
 from dmlsplit.report.shown import AS_USUAL, Shown
 from dmlsplit.report.table import Table
 from dmlsplit.system.printable import printable
-from dmlsplit.verdicts.model_placements import GraphOutcome, Provider, SessionAnswer
+
+if TYPE_CHECKING:
+    from dmlsplit.verdicts.model_placements import GraphOutcome, Provider, SessionAnswer
 
 Part: TypeAlias = tuple[str, str]
 """A piece of a line and its style: a rich style, or empty."""
@@ -154,6 +154,10 @@ class Tally:
         self.severities.update([each.severity for each in found])
         self.unknown += any(each.rule == "graph/unknown" for each in found)
         self.placements += [(note.report.file, each) for each in note.placements]
+        if not note.placements:
+            return
+        from dmlsplit.verdicts.model_placements import Provider
+
         for each in note.placements:
             self.unknown += each.created is None or each.counts[Provider.UNKNOWN] > 0
         if len(note.placements) == 1:
@@ -181,12 +185,18 @@ class Tally:
         if self._targets > 1:
             differing = sum(len(oks) > 1 for oks in each)
             head += f", {_counted(differing, 'verdict')} that depend{'s' if differing == 1 else ''} on the release"
-        nodes = placement.counts(self.nodes) if self.nodes else ""
-        graphs = (
-            f"{_counted(self.graphs.total(), 'fused graph')}: {placement.outcomes(self.graphs)}" if self.graphs else ""
-        )
-        said = [f"{head}: {', '.join(verdicts) or 'none'}", ", ".join(severities), nodes, graphs]
+        said = [f"{head}: {', '.join(verdicts) or 'none'}", ", ".join(severities), *self._of_models()]
         return "; ".join(filter(None, said))
+
+    def _of_models(self) -> Iterator[str]:
+        if not self.nodes and not self.graphs:
+            return
+        from dmlsplit.report import placement
+
+        if self.nodes:
+            yield placement.counts(self.nodes)
+        if self.graphs:
+            yield f"{_counted(self.graphs.total(), 'fused graph')}: {placement.outcomes(self.graphs)}"
 
 
 def _counted(count: int, noun: str) -> str:
@@ -211,6 +221,8 @@ def blocks(results: Iterable[Result], targets: int, shown: Shown, below: Below) 
         alike = Alike("operator")
         for result in of_file:
             if isinstance(result, Note) and result.placements:
+                from dmlsplit.report import placement
+
                 for parts in placement.lines(result.placements):
                     yield [*_place_parts(file, None), *parts]
                 yield from _of_lines([Line(d) for d in result.report.diagnostics], file, below)
@@ -220,6 +232,8 @@ def blocks(results: Iterable[Result], targets: int, shown: Shown, below: Below) 
                 yield from _of_result(result, shown, alike, below)
         yield from _of_lines(alike.lines(), file, below)
         if nodes:
+            from dmlsplit.report.node_table import NodeTable
+
             table = NodeTable(nodes, shown)
             said = sorted(table.lines(), key=lambda line: _ORDER.index(line.diagnostic.severity))
             notes = [line for line in said if line.diagnostic.severity is Severity.NOTE]

@@ -7,14 +7,16 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache, partial
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dmlsplit.descriptors.enums import FeatureLevel, HResult, OperatorType, TensorDataType
 from dmlsplit.targets.feature_levels import TensorSupport, documented_support
 from dmlsplit.targets.release_names import find_release
 from dmlsplit.targets.releases import NEWEST, Release, SizeArithmetic, release_of_level
 from dmlsplit.targets.runtime_versions import Runtime, find_runtime
-from dmlsplit.targets.windows import Windows, WindowsML, find_windows, find_windows_ml, over_windows
+
+if TYPE_CHECKING:
+    from dmlsplit.targets.windows import Windows, WindowsLike, WindowsMLLike
 
 Support: TypeAlias = Mapping[OperatorType, tuple[TensorSupport, ...]]
 By: TypeAlias = FeatureLevel | Release | Runtime
@@ -23,8 +25,6 @@ LevelLike: TypeAlias = FeatureLevel | int | str | None
 ReleaseLike: TypeAlias = Release | str | None
 RuntimeLike: TypeAlias = Runtime | str | None
 """A release, or a version of ONNX Runtime, as callers name it; None for none."""
-WindowsLike: TypeAlias = Windows | str | None
-WindowsMLLike: TypeAlias = WindowsML | str | None
 
 
 class Use(enum.Enum):
@@ -257,6 +257,8 @@ def _of_windows(
     assumed: tuple[str, ...],
 ) -> Target:
     """The target of find_target where a Windows or a Windows ML is given."""
+    from dmlsplit.targets.windows import find_windows, find_windows_ml, over_windows
+
     given = {"windows_ml": windows_ml, "feature_level": feature_level, "directml": directml, "onnxruntime": onnxruntime}
     others = [name for name, value in given.items() if value is not None]
     if windows_ml is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.enums import FeatureLevel
 from dmlsplit.targets.release_names import find_release
@@ -95,6 +95,10 @@ class WindowsML:
             shipped_as=f"Windows ML {self.version}",
         )
 
+
+WindowsLike: TypeAlias = Windows | str | None
+WindowsMLLike: TypeAlias = WindowsML | str | None
+"""A Windows, or a Windows ML, as callers name it; None for none."""
 
 WHEEL: Final = "onnxruntime-windowsml"
 _WINDOWS_ML: Final = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import importlib
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ import time
 import numpy as np
 import pytest
 
+from dmlsplit.system import signals
 from dmlsplit.system.processes import Processes
 from tests.cli.conftest import BAD, environment
 
@@ -242,6 +244,26 @@ def test_while_modules_are_imported(tmp_path, module):
         check=False,
     )
     assert (done.returncode, done.stderr.strip()) == (130, b"")  # click ends the line
+
+
+def test_an_import_defers_signals_once(tmp_path, monkeypatch):
+    """For the module and all that it imports: setting the handlers takes longer than many an import."""
+    names = [f"deferring_{number}" for number in range(9)]
+    for name, imported in zip(names, [*names[1:], "signal"], strict=True):
+        (tmp_path / f"{name}.py").write_text(f"import {imported}")
+    monkeypatch.syspath_prepend(tmp_path)
+    set_handlers = []
+    with signals.raised():
+        before = signal.getsignal(signal.SIGTERM)
+        with monkeypatch.context() as patch:
+            patch.setattr(signal, "signal", lambda *given, set_one=signal.signal: set_handlers.append(set_one(*given)))
+            importlib.import_module(names[-1])
+            of_one = len(set_handlers)
+            importlib.import_module(names[0])
+        assert signal.getsignal(signal.SIGTERM) is before
+    for name in names:
+        del sys.modules[name]
+    assert len(set_handlers) == 2 * of_one > 0
 
 
 WHILE_INITIALIZING = """
