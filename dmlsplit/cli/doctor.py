@@ -18,6 +18,8 @@ from dmlsplit.system.printable import printable
 
 OPTIONAL_PACKAGES: Final = {"onnx": "onnx", "ml_dtypes": "onnx", "defusedxml": "openvino", "jinja2": "html"}
 """Importable name -> the extra of dmlsplit that installs it."""
+_MOST_PROFILE: Final = 4094
+"""Bytes of a profile's file; the core passes over a longer one."""
 
 
 @click.command()
@@ -89,7 +91,10 @@ def _unread_profile(parse: Callable[[str], object]) -> str | None:
         return None
     try:
         with open_input(path) as file:
-            parse(file.read().decode("utf-8"))
+            text = file.read(_MOST_PROFILE + 1)
+        if len(text) > _MOST_PROFILE:
+            raise ValueError(f"it has more than {_MOST_PROFILE:,} bytes")
+        parse(text.decode("utf-8"))
     except InputError:
         return f"DMLSPLIT_PROFILE={printable(path)} is no regular file"
     except OSError as error:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import queue
 import signal
 import subprocess
 import threading
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Final
+from typing import IO, Any, Final
 
-from dmlsplit.conformance.suite import MOST_BYTES
+from dmlsplit.conformance.suite import MOST_BYTES, read_json
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 
 END_SECONDS: Final = 5
 """Seconds that a command has to end when its standard input is closed."""
+KILLED_SECONDS: Final = 1
+"""Seconds that the pipes of a killed command have to end."""
 
 
 class NoAnswer(Exception):
@@ -31,6 +34,7 @@ class Peer:
     def __init__(self, command: Sequence[str], seconds: float) -> None:
         self._command, self._seconds = command, seconds
         self._process: subprocess.Popen[bytes] | None = None
+        self._talk: _Talk | None = None
 
     def __enter__(self) -> Peer:
         return self
@@ -55,24 +59,13 @@ class Peer:
         process = self._process = self._process or self._started()
         assert process.stdin is not None
         assert process.stdout is not None
-        late = threading.Event()
-
-        def stop() -> None:
-            late.set()
-            _kill(process)
-
-        timer = threading.Timer(self._seconds, stop)
-        timer.start()
+        self._talk = _Talk(process.stdin, process.stdout, f"{json.dumps(question)}\n".encode())
+        self._talk.start()
         try:
-            with contextlib.suppress(OSError):  # it has ended; reading its answer says so
-                process.stdin.write(f"{json.dumps(question)}\n".encode())
-                process.stdin.flush()
-            line = process.stdout.readline(MOST_BYTES + 1)
-        finally:
-            timer.cancel()
-        if late.is_set():
+            line = self._talk.heard.get(timeout=self._seconds)
+        except queue.Empty:
             self._end(kill=True)
-            raise NoAnswer(f"no answer within {self._seconds:g} seconds")
+            raise NoAnswer(f"no answer within {self._seconds:g} seconds") from None
         if not line.endswith(b"\n"):
             ended = len(line) <= MOST_BYTES
             status = self._end(kill=not ended)
@@ -81,8 +74,8 @@ class Peer:
 
     def _read(self, line: bytes, id: str) -> dict[str, Any]:
         try:
-            answer = json.loads(line)
-        except (ValueError, RecursionError):
+            answer = read_json(line)
+        except ValueError:
             answer = None
         if not isinstance(answer, dict) or answer.get("id") != id:
             self._end(kill=True)  # what it says next would answer another question
@@ -109,17 +102,44 @@ class Peer:
             return None
         assert process.stdin is not None
         assert process.stdout is not None
-        with contextlib.suppress(OSError):
-            process.stdin.close()
         if kill:
             _kill(process)
+        # What it has started in sessions of its own may hold the pipes: then they are left to the thread that waits.
+        over = self._talk is None or self._talk.is_over(KILLED_SECONDS if kill else END_SECONDS)
+        if over:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
         try:
             return process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             _kill(process)
             return process.wait()
         finally:
-            process.stdout.close()
+            if over:
+                process.stdout.close()
+
+
+class _Talk(threading.Thread):
+    """Writes a question and reads the first line that comes, `heard`; b"" where none does. Either may take for ever."""
+
+    def __init__(self, to: IO[bytes], back: IO[bytes], question: bytes) -> None:
+        super().__init__(daemon=True)
+        self._to, self._back, self._question = to, back, question
+        self.heard: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+
+    def run(self) -> None:
+        with contextlib.suppress(OSError):  # it has ended; reading its answer says so
+            self._to.write(self._question)
+            self._to.flush()
+        line = b""
+        with contextlib.suppress(OSError):
+            line = self._back.readline(MOST_BYTES + 1)
+        self.heard.put(line)
+
+    def is_over(self, seconds: float) -> bool:
+        """Whether it is over within some seconds."""
+        self.join(seconds)
+        return not self.is_alive()
 
 
 class _Ended(NoAnswer):

@@ -12,16 +12,18 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from dmlsplit.conformance import recorded
 from dmlsplit.formats import graph_json
 from dmlsplit.formats.json import to_json
+from dmlsplit.formats.limits import Limit
 from dmlsplit.system.atomic_files import atomic_files
 from dmlsplit.system.errors import DmlSplitError, InputError, naming
 from dmlsplit.system.input_files import input_size, open_input
+from dmlsplit.system.printable import printable
 from dmlsplit.targets.release_names import find_release
 
 SCHEMA: Final = 1
@@ -36,6 +38,8 @@ _RUNNERS: Final = (Path(__file__).parent / "runners", Path(__file__).parents[2] 
 MOST_BYTES: Final = 1 << 20
 """The longest line of a file, of a question and of an answer."""
 MOST_FILE_BYTES: Final = 1 << 30
+MOST_LEVELS: Final = Limit.JSON_DEPTH.most
+"""Of arrays and objects in one another, in files and answers."""
 
 Case = dict[str, Any]
 _PROVIDERS: Final = {"D": "DML", "C": "CPU"}
@@ -242,12 +246,33 @@ class Suite:
         if input_size(path) > MOST_FILE_BYTES:
             raise InputError(f"it is larger than {MOST_FILE_BYTES:,} bytes", file=path)
         with open_input(path) as stream:
-            digest = hashlib.sha256(stream.read()).hexdigest()
-            if digest != self._table.get(f"{name}.jsonl"):
+            digest = hashlib.sha256()
+            while piece := stream.read(MOST_BYTES):
+                digest.update(piece)
+            if digest.hexdigest() != self._table.get(f"{name}.jsonl"):
                 raise InputError(f"its SHA-256 is not that of {CONTENTS}", file=path)
             stream.seek(0)
-            for number, line in enumerate(stream, 1):
+            for number in count(1):
+                line = stream.readline(MOST_BYTES + 2)  # with the newline, and one byte that is too many
+                if not line:
+                    return
                 yield _read_case(line, path, number)
+
+
+def read_json(text: bytes) -> Any:
+    """The value of a JSON text. ValueError where it is malformed, or nested more than MOST_LEVELS deep."""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError from None
+    if text.count(b"[") + text.count(b"{") > MOST_LEVELS:
+        level, depth = [value], 0
+        while level := [each for each in level if isinstance(each, (dict, list))]:
+            level = [inner for each in level for inner in (each.values() if isinstance(each, dict) else each)]
+            depth += 1
+            if depth > MOST_LEVELS:
+                raise ValueError
+    return value
 
 
 def _table(folder: str) -> dict[str, str]:
@@ -256,22 +281,25 @@ def _table(folder: str) -> dict[str, str]:
     with naming(path), open_input(path) as stream:
         text = stream.read(MOST_BYTES)
     try:
-        table = json.loads(text)
+        table = read_json(text)
         if table["schema"] != SCHEMA:
-            raise InputError(f"schema {table['schema']!r} is not known; this version reads {SCHEMA}", file=path)
+            schema = printable(repr(table["schema"]))
+            raise InputError(f"schema {schema} is not known; this version reads {SCHEMA}", file=path)
         return {str(file["name"]): str(file["sha256"]) for file in table["files"]}
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError("it is not a table of contents", file=path) from None
 
 
 def _read_case(line: bytes, path: str, number: int) -> Case:
+    if len(line) > MOST_BYTES + 1:
+        raise InputError(f"the line is longer than {MOST_BYTES:,} bytes", file=path, line=number)
     try:
-        case: Case = json.loads(line)
+        case: Case = read_json(line)
         parts = case["id"], case["question"]["kind"], [(each["by"], each["is"]) for each in case["answers"]]
         if isinstance(parts[0], str) and all(isinstance(by, list) and isinstance(is_, dict) for by, is_ in parts[2]):
             return case
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError):
         pass
     raise InputError("it is not a case", file=path, line=number)

@@ -17,6 +17,7 @@ from dmlsplit.library import wine
 from dmlsplit.library.catalogue import LINUX, WINDOWS, Platform
 from dmlsplit.library.errors import BuildError, Unavailable
 from dmlsplit.library.places import cache_directory, made_whole, require_platform
+from dmlsplit.system.printable import printable
 
 SOURCES: Final = Path(__file__).parent / "harness"
 PREBUILT: Final = Path(__file__).parent / "prebuilt"
@@ -46,7 +47,7 @@ class Toolchain:
 
     def found(self) -> list[str]:
         """The words of the compiler's command; Unavailable where there is no compiler."""
-        words = shlex.split(os.environ.get(self.variable) or self.compiler)
+        words = command_words(os.environ.get(self.variable) or self.compiler, self.variable)
         path = shutil.which(words[0])
         if path is None:
             raise Unavailable(f"no C++ compiler was found (${self.variable}, else {self.compiler.split()[0]})")
@@ -61,6 +62,17 @@ class Toolchain:
             command = [*compiler, *FLAGS, include, "-o", str(output / program), *files, *flags, *self.flags]
             found.append((program, command))
         return found
+
+
+def command_words(command: str, variable: str) -> list[str]:
+    """The words of a compiler's command; Unavailable, which names the variable, where it is none."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = []
+    if not words:
+        raise Unavailable(f"${variable} is no command: {printable(repr(command))}")
+    return words
 
 
 def _source(name: str, root: Path) -> Path:

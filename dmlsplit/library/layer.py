@@ -10,7 +10,6 @@ import hashlib
 import importlib.util
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from typing import Final
 
 from dmlsplit.library.catalogue import LINUX, WINDOWS, Platform
 from dmlsplit.library.errors import BuildError, Unavailable
-from dmlsplit.library.harness import PREBUILT, ROOTS
+from dmlsplit.library.harness import PREBUILT, ROOTS, command_words
 from dmlsplit.library.places import cache_directory, made_whole
 from dmlsplit.system.atomic_files import write_file
 from dmlsplit.system.errors import DmlSplitError, InputError, naming
@@ -33,6 +32,8 @@ MARK: Final = b"dmlsplit layer over DirectML"
 """What the layer's file contains, and no other library."""
 MOST_BYTES: Final = 8 << 20
 """The layer's file is smaller."""
+MOST_LIBRARY_BYTES: Final = 1 << 28
+"""The real library is smaller: builds have 3 to 20 MB."""
 FLAGS: Final = ("-std=c11", "-O2", "-g0", "-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-fvisibility=hidden")
 CORE: Final = (
     *("dms_capture", "dms_members", "dms_overlap", "dms_rules", "dms_text"),
@@ -170,8 +171,11 @@ def _bytes(path: Path, most: int | None = None) -> bytes:
     """The contents of a file; none where they are more than `most`. LayerError for what is no regular file."""
     try:
         with naming(str(path)):
-            if most is not None and input_size(path) > most:
+            size = input_size(path)
+            if most is not None and size > most:
                 return b""
+            if size > MOST_LIBRARY_BYTES:
+                raise InputError(f"it is larger than {MOST_LIBRARY_BYTES:,} bytes")
             with open_input(path) as stream:
                 return stream.read()
     except InputError as error:
@@ -323,7 +327,7 @@ def _compiler(kind: Kind) -> list[str]:
     """The words of a compiler's command; Unavailable where there is none."""
     named = os.environ.get(kind.variable)
     for command in [named] if named else kind.compilers:
-        words = shlex.split(command)
+        words = command_words(command, kind.variable)
         path = shutil.which(words[0])
         if path is not None:
             return [path, *words[1:]]

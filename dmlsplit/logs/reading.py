@@ -33,15 +33,16 @@ _NAMED: Final[Mapping[str, int]] = {
 }
 _WORDS: Final = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(_NAMED, key=len, reverse=True)))})(?!\w)")
 """A code by its name, or by what Windows says of it."""
-_PLACE: Final = re.compile(r"([A-Za-z_]\w*\.(?:cpp|cc|h))[(:](\d+)")
+_PLACE: Final = re.compile(r"\b(\w++\.(?:cpp|cc|h))[(:](\d+)")
 _NODE: Final = re.compile(r"while running (\S{1,100}) node\. ?Name: ?'([^']{0,500})'")
 _ERROR: Final = re.compile(
     r"\[[EF]:\s?onnxruntime|\[ONNXRuntimeError\]|\[ErrorCode:\w+\]|\b\w*(?:Error|Exception):|(?i:\bfatal\b)|"
     r"(?i:\b(?:unrecoverable|unexpected|internal compiler) error\b)|(?i:check failed)|"
     r"(?i:\bfailed(?:[:.]|\s+(?:to|with)\b))|(?i:\berror\b.{0,40}:)|"
-    r"\[[EF]\S* .{0,200}\.(?:cc|cpp):\d+\]|\b[EF] \S+\.cc:\d+\]"
+    r"\[[EF][^\s\[]* .{0,200}\.(?:cc|cpp):\d+\]|\b[EF] \S+\.cc:\d+\]"
 )
 """Forms of a line that reports an error."""
+_HEXADECIMAL: Final = re.compile(r"[0-9A-Fa-f]++")
 
 
 @dataclass
@@ -167,7 +168,7 @@ def _codes(text: str) -> list[int]:
 
 def _shape(text: str) -> str:
     """The text without what differs between repetitions: numbers and addresses."""
-    return re.sub(r"[0-9A-Fa-f]*\d[0-9A-Fa-f]*", "#", text)
+    return _HEXADECIMAL.sub(lambda found: found[0] if found[0].isalpha() else "#", text)
 
 
 def _lines(stream: BinaryIO) -> Iterator[str]:

@@ -72,9 +72,9 @@ def text(results: Iterable[Result], summary: Summary) -> Iterator[str]:
     yield f"{summary.heading}\n"
     for counts in summary.files.values():
         said = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.outcomes.items())
-        yield f"{counts.name}: {said}; {counts.values:,} values agree\n"
+        yield f"{printable(counts.name)}: {said}; {counts.values:,} values agree\n"
         for result in counts.failures:
-            yield f"  {result.id}: {result.reason}\n"
+            yield f"  {printable(result.id)}: {result.reason}\n"
         left = counts.outcomes[Outcome.FAILED] - len(counts.failures)
         if left:
             yield f"  {left:,} more failed\n"

@@ -206,7 +206,11 @@ class TestDoctor:
 
     @pytest.mark.parametrize(
         ("text", "said"),
-        [(None, "cannot be read: No such file or directory"), ("call 1\ncall x\n", "line 2 is neither")],
+        [
+            (None, "cannot be read: No such file or directory"),
+            ("call 1\ncall x\n", "line 2 is neither"),
+            ("\n" * 4095, "it has more than 4,094 bytes"),
+        ],
     )
     def test_a_profile_that_is_not_taken(self, cli, tmp_path, monkeypatch, text, said):
         if text is not None:

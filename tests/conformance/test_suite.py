@@ -38,6 +38,9 @@ def script(text):
     return [sys.executable, "-c", f"{head}{loop}{body}    print(json.dumps(answer), flush=True)\n"]
 
 
+DEEP = b"[" * 128 + b"]" * 128
+
+
 def plain(text):
     """A command that runs Python alone, and skips each question that `text` has no other answer to."""
     loop = "import json, sys\nfor line in sys.stdin:\n    question = json.loads(line)\n"
@@ -191,6 +194,7 @@ class TestCommands:
             ("print('hello')", "an answer that is no JSON object: hello"),
             ("print('[' * 100000)", "an answer that is no JSON object: ["),
             ("print('{\"id\": 7}')", "an answer that has another id"),
+            ("print('{\"id\": ' + '[' * 129 + ']' * 129 + '}')", "an answer that is no JSON object: {"),
             ("sys.stdout.write('x' * 3_000_000)", "an answer longer than 1,048,576 bytes"),
         ],
     )
@@ -214,6 +218,15 @@ class TestCommands:
         found, _ = outcomes(["sh", "-c", "sleep 60 & sleep 60"], "executions", sample=1000, seconds=1)
         assert (found.outcome, found.reason) == (Outcome.FAILED, "no answer within 1 seconds")
         assert time.monotonic() - start < 20
+
+    @pytest.mark.skipif(shutil.which("setsid") is None, reason="there is no setsid")
+    @pytest.mark.parametrize("text", ["setsid sleep 20 & sleep 20", "setsid sleep 20 & exec >&-; sleep 20"])
+    def test_nor_does_one_in_a_session_of_its_own(self, text):
+        """It is not ended with the command, and has both pipes."""
+        start = time.monotonic()
+        found, _ = outcomes(["sh", "-c", text], "executions", sample=1000, seconds=1)
+        assert (found.outcome, found.reason) == (Outcome.FAILED, "no answer within 1 seconds")
+        assert time.monotonic() - start < 10
 
     def test_a_silent_command_is_given_up(self):
         found = outcomes([sys.executable, "-S", "-c", ""], "executions", sample=20)
@@ -291,7 +304,11 @@ class TestFiles:
         assert "models.jsonl: its SHA-256 is not that of contents.json" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
-        "text", ["", "{}", "[]", '{"schema": 2}', "[" * 100_000, '{"schema": 1, "files": [1]}', "\xff"]
+        "text",
+        [
+            *("", "{}", "[]", '{"schema": 2}', "[" * 100_000, '{"schema": 1, "files": [1]}', "\xff"),
+            *('{"schema": "%s"}' % ("x" * 10_000), '{"schema": [%s]}' % ("1," * 5000 + "1")),
+        ],
     )
     def test_no_table_of_contents(self, text, tmp_path, capsys):
         (tmp_path / "contents.json").write_bytes(text.encode("latin-1"))
@@ -299,6 +316,7 @@ class TestFiles:
         said = capsys.readouterr().err
         assert said.count("\n") == 1
         assert "contents.json: " in said
+        assert len(said) < 500
 
     @pytest.mark.parametrize(
         "line",
@@ -308,6 +326,7 @@ class TestFiles:
             b'{"id": 1}',
             b'{"id": "a", "question": {"kind": 1}, "answers": [1]}',
             b'{"id": "a", "question": {"kind": 1}, "answers": [{"by": 1, "is": {}}]}',
+            b'{"id": "a", "question": {"kind": 1}, "answers": [{"by": [], "is": {"a": %b}}]}' % DEEP,
         ],
     )
     def test_no_case(self, line, tmp_path, capsys):
@@ -318,6 +337,21 @@ class TestFiles:
         arguments = ["conformance", "run", "--suite", str(tmp_path), "--only", "models", "--", *HERSELF]
         assert main(arguments) == 2
         assert "models.jsonl:1: it is not a case" in capsys.readouterr().err
+
+    def test_a_line_that_is_too_long(self, tmp_path):
+        """Of a case as long as may be, and one byte longer."""
+        case = '{"id": "a", "question": {"kind": "%s"}, "answers": []}'
+        for size in (suite.MOST_BYTES, suite.MOST_BYTES + 1):
+            data = (case % ("x" * (size - len(case) + 2)) + "\n").encode()
+            table = {"schema": 1, "files": [{"name": "models.jsonl", "sha256": sha256(data).hexdigest()}]}
+            (tmp_path / "contents.json").write_text(json.dumps(table))
+            (tmp_path / "models.jsonl").write_bytes(data)
+            found = Suite(str(tmp_path)).cases("models")
+            if size == suite.MOST_BYTES:
+                assert [each["id"] for each in found] == ["a"]
+            else:
+                with pytest.raises(InputError, match=r"models\.jsonl:1: the line is longer than 1,048,576 bytes"):
+                    next(found)
 
     def test_the_runner_in_a_page_of_python(self, folder, tmp_path):
         """Over every hundredth execution, by dmlsplit and by a mutant."""
@@ -379,6 +413,18 @@ class TestReports:
         out = self.run(capsys)
         assert out.splitlines()[-1] == "0 passed, 1 failed, 9 skipped"
         assert r"  executions/split/100: buffers[0] is <&\x1b>, " in out
+
+    def test_ids_are_shown_not_obeyed(self, tmp_path, capsys):
+        case = {"id": "a\nb\x1b[31m" + "c" * 1000, "question": {"kind": "model"}}
+        data = json.dumps({**case, "answers": [{"by": ["1.24.4"], "is": {"created": True}}]}).encode() + b"\n"
+        table = {"schema": 1, "files": [{"name": "models.jsonl", "sha256": sha256(data).hexdigest()}]}
+        (tmp_path / "contents.json").write_text(json.dumps(table))
+        (tmp_path / "models.jsonl").write_bytes(data)
+        words = ["--suite", str(tmp_path), "--only", "models", "--onnxruntime", "1.24.4", "--", "false"]
+        assert main(["conformance", "run", *words]) == 1
+        out = capsys.readouterr().out
+        assert out.count("  a\\nb\\x1b[31mc") == 1
+        assert max(map(len, out.splitlines())) < 300
 
     def test_json(self, capsys):
         found = json.loads(self.run(capsys, "--format", "json"))

@@ -25,6 +25,7 @@ REDUCED_FOR: Final = (
     *("session-fails", "placement/operator", "onnxruntime/made-at-run", "model/open-sizes"),
     *("onnx/split-sum", "onnx/concat-rank-differs", "node/runtime-differs", "onnx/function-recursive"),
 )
+OPERATOR_FILES: Final = (".json", ".jsonl")
 MAX_LINES: Final = 3
 """On standard error: what is wrong, and that something is not written for it."""
 
@@ -48,6 +49,10 @@ class Command:
         self.path = path
         self.out = path.parent / rng.choice(("out", "out/in/there"))
         self.arguments = _arguments(path, self.out, rng)
+        self.writable = path.parent if self.arguments[0] == "run" else path.parent / "out"
+        self._most_lines = MAX_LINES
+        if path.suffix in OPERATOR_FILES:  # one for each operator that cannot be read
+            self._most_lines += path.read_bytes().count(b"\n") + path.read_bytes().count(b"{")
         self._before = _tree(path.parent.parent)
         self.status: int | None = None
         self.said = self.complained = ""
@@ -70,7 +75,7 @@ class Command:
             raise CommandFault(f"exit status {self.status}")
         if "Traceback" in text or "could not be judged" in text or "internal error" in text:
             raise CommandFault(text[-2000:])
-        if self.complained.count("\n") > MAX_LINES or (self.status == 2 and not self.complained):
+        if self.complained.count("\n") > self._most_lines or (self.status == 2 and not self.complained):
             raise CommandFault(f"exit status {self.status}; standard error: {self.complained!r}")
         if not all(line.isprintable() for line in text.split("\n") if "\t" not in line):
             raise CommandFault(f"what cannot be printed: {text!r}")
@@ -78,7 +83,7 @@ class Command:
     def _check_files(self) -> None:
         after, top = _tree(self.path.parent.parent), self.path.parent.parent
         new = {name for name in after if self._before.get(name) != after[name]} | self._before.keys() - after.keys()
-        outside = {name for name in new if not _is_within(top / name, self.path.parent / "out")}
+        outside = {name for name in new if not _is_within(top / name, self.writable)}
         if outside:
             raise CommandFault(f"it changed {sorted(outside)}")
         if "--dry-run" in self.arguments and new:
@@ -90,7 +95,7 @@ class Command:
             if self.status:
                 raise CommandFault(f"it wrote a model, and its status is {self.status}")
             onnx.ModelProto.FromString(fixed.read_bytes())
-        elif any(name.endswith(".bin") for name in new):
+        elif self.path.suffix == ".onnx" and any(name.endswith(".bin") for name in new):
             raise CommandFault(f"it wrote {sorted(new)}, and no model")
         elif self.status == 0 and str(fixed) in self.arguments and "--dry-run" not in self.arguments:
             raise CommandFault("it wrote no model")
@@ -139,6 +144,9 @@ def _arguments(path: Path, out: Path, rng: random.Random) -> list[str]:
         settings.write_bytes(configuration(rng))
         return ["check", str(path), "--config", str(settings)]
     if path.suffix != ".onnx":
+        out.mkdir(parents=True)
+        if path.suffix in OPERATOR_FILES and rng.random() < 0.5:
+            return _of_operators(path, out, rng)
         return ["legalize", str(path), *target, *rng.choice(([], ["-o", str(out / "fixed.json")]))]
     more = rng.choice(
         (
@@ -155,6 +163,19 @@ def _arguments(path: Path, out: Path, rng: random.Random) -> list[str]:
     if any(each.endswith((".json", ".html")) for each in more):
         out.mkdir(parents=True)
     return ["legalize", str(path), *target, *more]
+
+
+def _of_operators(path: Path, out: Path, rng: random.Random) -> list[str]:
+    """A command line of those that take operators and DxDispatch models only; `run` writes where the model says."""
+    return rng.choice(
+        (
+            ["run", str(path)],
+            ["run", str(path), "--directml", rng.choice(RELEASES)],
+            ["plan", str(path)],
+            ["draw", str(path), "-o", str(out / "drawn.svg")],
+            ["explain-log", str(path)],
+        )
+    )
 
 
 def _sizes(rng: random.Random) -> list[str]:

@@ -21,7 +21,7 @@ from typing import Any
 from dmlsplit.checking.files import judge_entry
 from dmlsplit.checking.front_ends import FRONT_ENDS, entries_of
 from dmlsplit.cli import main
-from dmlsplit.formats.operator_files import failed
+from dmlsplit.formats.operator_files import Entry, failed, read_operators
 from dmlsplit.report import json as json_report
 from dmlsplit.report import sarif, text
 from dmlsplit.system.errors import InputError
@@ -32,7 +32,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MAX_MESSAGE = 2000
 """Characters of a line that says what is wrong."""
 _FAULT = re.compile(r"^(?::[0-9]+:[0-9]+)?: (?:error|warning|note)\[[a-z0-9/-]+\] ")
-KINDS = {"onnx": "onnx_mutations", "xml": "ir_mutations"}
+KINDS = {"onnx": "onnx_mutations", "xml": "ir_mutations", "json": "json_mutations"}
 
 
 class Fault(Exception):
@@ -84,7 +84,7 @@ def examine(seed: int, path: Path) -> None:
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         command = commands.Command(path, random.Random(seed))
-        with _watched(path.parent, path.parent / "out") as opened:
+        with _watched(path.parent, command.writable) as opened:
             command.run()
     try:
         command.check()
@@ -109,14 +109,9 @@ _TOGETHER = ("node/shape-unknown", "node/sizes-open")
 
 
 def _answer(path: Path) -> str:
-    """All that is said of a model, as text and JSON."""
-    front_end: Any = importlib.import_module(f"dmlsplit.formats.{FRONT_ENDS[path.suffix]}")
+    """All that is said of a file, as text and JSON."""
     file = str(path)
-    try:
-        entries = list(entries_of(file, front_end.read_model(file)))
-    except (InputError, OSError) as error:
-        said = error if isinstance(error, InputError) else InputError(error.strerror or str(error))
-        entries = [failed(file, 0, said)]
+    entries = list(_entries(file, path.suffix))
     items = [judge_entry(entry, find_target()) for entry in entries]
     lines = "".join(text.chunks(items, 1, text.Shown(verbose=True))).splitlines(keepends=True)
     for line in lines:
@@ -134,6 +129,22 @@ def _answer(path: Path) -> str:
         json.loads(line)
     json.loads("".join(sarif.document(iter(items))))
     return "".join(lines) + reports
+
+
+def _entries(file: str, suffix: str) -> Iterator[Entry]:
+    """The entries of a file; raises what must not be raised."""
+    if suffix not in FRONT_ENDS:
+        for entry in read_operators(file):
+            if entry.any_operator is not None:
+                with contextlib.suppress(InputError):
+                    entry.any_operator()
+            yield entry
+        return
+    front_end: Any = importlib.import_module(f"dmlsplit.formats.{FRONT_ENDS[suffix]}")
+    try:
+        yield from entries_of(file, front_end.read_model(file))
+    except (InputError, OSError) as error:
+        yield failed(file, 0, error if isinstance(error, InputError) else InputError(error.strerror or str(error)))
 
 
 def _run_command(path: Path, format_: str) -> None:

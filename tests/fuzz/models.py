@@ -1,12 +1,14 @@
-"""Reads changed ONNX and OpenVINO models until one of them breaks what dmlsplit promises.
+"""Reads changed models and captures until one of them breaks what dmlsplit promises.
 
     python tests/fuzz/models.py --minutes 1              as many as there is time for, from a random seed
     python tests/fuzz/models.py --seed 7 --models 1      the model of a seed, again
+    python tests/fuzz/models.py --kind json              DxDispatch models and lines of captures alone
 
-A model is valid, then changed in its functions, references, subgraphs, names, external data, sizes, types and
-attributes. It fails where reading or judging it raises what no front end may raise, takes more than SECONDS or MEMORY,
-ends its process, opens a file outside the model's folder, depends on the current directory, or prints what is not one
-printable line for each fault. Every failure is printed with its seed, and its folder is kept. Exit status 1 then.
+An ONNX or OpenVINO model is valid, then changed in its functions, references, subgraphs, names, external data, sizes,
+types and attributes; a DxDispatch model or the lines of a capture in values, members, spellings and bytes. It fails
+where reading or judging it raises what no front end may raise, takes more than SECONDS or MEMORY, ends its process,
+opens a file outside the model's folder, depends on the current directory, or prints what is not one printable line for
+each fault. Every failure is printed with its seed, and its folder is kept. Exit status 1 then.
 """
 
 from __future__ import annotations
@@ -227,7 +229,7 @@ def main() -> int:
     parser.add_argument("--models", type=int, default=1 << 62)
     parser.add_argument("--seed", type=int, default=None, help="of the first model; random without it")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--kind", choices=("onnx", "xml"), help="only the seeds that make such models")
+    parser.add_argument("--kind", choices=("onnx", "xml", "json"), help="only the seeds that make such models")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="that one model may take")
     parser.add_argument("--plant", help="Python that each process runs before it reads: the tests' faults")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)

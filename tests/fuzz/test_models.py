@@ -73,7 +73,7 @@ def failures(found):
     [pytest.param(*FAULTS[name], id=name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in FAULTS],
 )
 def test_a_planted_fault_is_found(tmp_path, plant, said):
-    limit, count = (2, 22) if "sleep" in plant else (20, 30)
+    limit, count = (2, 33) if "sleep" in plant else (20, 45)
     given = ("--kind=xml", "--seed=100", f"--models={count}", "--jobs=1", f"--seconds={limit}")
     found = fuzz(tmp_path, *given, plant=plant)
     assert found.returncode == 1, found.stdout + found.stderr
@@ -85,7 +85,7 @@ def test_a_planted_fault_is_found(tmp_path, plant, said):
 @pytest.mark.slow
 def test_a_seed_finds_it_again(tmp_path):
     plant = "{}['x']"
-    found = fuzz(tmp_path, "--kind=xml", "--seed=100", "--models=30", "--jobs=2", plant=plant)
+    found = fuzz(tmp_path, "--kind=xml", "--seed=100", "--models=45", "--jobs=2", plant=plant)
     for seed, _, folder in failures(found):
         [(again, reason, other)] = failures(fuzz(tmp_path, f"--seed={seed}", "--models=1", plant=plant))
         assert (again, "KeyError: 'x'" in reason) == (seed, True)
@@ -94,19 +94,21 @@ def test_a_seed_finds_it_again(tmp_path):
 
 
 def test_nothing_is_found_where_nothing_is_planted(tmp_path):
-    found = fuzz(tmp_path, "--kind=xml", "--seed=100", "--models=60", "--jobs=2")
-    assert found.returncode == 0, found.stdout
-    assert re.search("^[23][0-9] models in [0-9]+ seconds: no failures$", found.stdout, re.M)
-    assert list(tmp_path.iterdir()) == []
+    for kind, count in (("xml", 60), ("json", 120)):
+        found = fuzz(tmp_path, f"--kind={kind}", "--seed=100", f"--models={count}", "--jobs=2")
+        assert found.returncode == 0, found.stdout
+        read = sum(examination.kind_of(seed) == kind for seed in range(100, 100 + count))
+        assert re.search(f"^{read} models in [0-9]+ seconds: no failures$", found.stdout, re.M)
+        assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.slow
 def test_models_are_valid_wrong_and_malformed(tmp_path):
-    """Of both kinds some are judged and some refused: a fuzzer whose models are all refused reads one line of each."""
+    """Of each kind some are judged and some refused: a fuzzer whose models are all refused reads one line of each."""
     from dmlsplit.checking.files import check_files
 
-    answers = {".onnx": [0, 0], ".xml": [0, 0]}
-    for seed in range(200):
+    answers = {".onnx": [0, 0], ".xml": [0, 0], ".json": [0, 0], ".jsonl": [0, 0]}
+    for seed in range(300):
         path = examination.build(seed, tmp_path / str(seed))
         reports = list(check_files([path]))
         malformed = any(d.rule == "input/malformed" for report in reports for d in report.diagnostics)

@@ -13,6 +13,7 @@ from dmlsplit.cli import main
 from dmlsplit.library import layer
 from dmlsplit.library.catalogue import LINUX, WINDOWS
 from dmlsplit.library.errors import Unavailable
+from dmlsplit.library.harness import TOOLCHAINS
 
 ELF = b"\x7fELF" + bytes(14) + b"\x3e\x00" + b"the real library for Linux"
 ARM = b"\x7fELF" + bytes(14) + b"\xb7\x00" + b"the real library for Arm"
@@ -206,6 +207,24 @@ def test_a_library_s_exports_cannot_keep_us(folder, capsys):
     (folder / "libdirectml.so").unlink()
     (folder / "DirectML.dll").write_bytes(image_with(1, 4096))
     refused(folder, "install", "DirectML.dll: what the library exports cannot be read", capsys)
+
+
+@pytest.mark.parametrize("command", [" ", "'", 'cc "'])
+def test_a_compiler_that_is_no_command(command, monkeypatch):
+    monkeypatch.setenv("CC", command)
+    monkeypatch.setenv("CXX", command)
+    with pytest.raises(Unavailable, match=r"^\$CC is no command: "):
+        layer._compiler(layer.KINDS["linux"])
+    with pytest.raises(Unavailable, match=r"^\$CXX is no command: "):
+        TOOLCHAINS["linux"].found()
+
+
+def test_a_library_that_is_too_large_is_not_read(folder, capsys):
+    (folder / "libdirectml.so").unlink()
+    with open(folder / "libdirectml.so", "wb") as stream:
+        stream.truncate(layer.MOST_LIBRARY_BYTES + 1)
+    assert main(["layer", "install", str(folder)]) == 2
+    assert capsys.readouterr().err.endswith("libdirectml.so: it is larger than 268,435,456 bytes\n")
 
 
 def test_no_compiler(monkeypatch, capsys):

@@ -161,12 +161,22 @@ class TestLines:
         assert time.process_time() - start < 20
 
     @pytest.mark.parametrize(
-        "text", ["error " * 3000, "'" * 16_000, "while running " * 1100, "(" * 16_000, "8" * 16_000]
+        "text",
+        [
+            *("error " * 3000, "'" * 16_000, "while running " * 1100, "(" * 16_000, "8" * 16_000),
+            *("Error: " + "a" * 16_000, "Error: " + "z" * 16_000, "[E" * 8000, "E " * 8000, "DmlOperator" * 1500),
+        ],
     )
     def test_no_pattern_takes_long(self, text):
+        """No time that is quadratic in the length of a line: ten long ones."""
         start = time.process_time()
-        found(text)
+        found(f"{text}\n" * 10)
         assert time.process_time() - start < 2
+
+    def test_lines_that_differ_in_numbers_are_of_one_shape(self):
+        lines = [f"Error: at 0x{number:08x} in face{number} of foo.pb.cc({number})" for number in range(1, 900, 100)]
+        found_places = [(each.count, each.place) for each in found("\n".join(lines))]
+        assert found_places == [(len(lines), "pb.cc:1")]
 
 
 class TestCommand:
