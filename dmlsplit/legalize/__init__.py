@@ -3,7 +3,8 @@ bits."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from dmlsplit.descriptors.call_types import DescT
 from dmlsplit.descriptors.enums import OperatorType, TensorDataType
@@ -39,11 +40,19 @@ def legalize(
     can remove. Raises ValueError for an unknown level, release or version of ONNX Runtime or for several at once,
     TypeError for anything but a descriptor.
     """
-    return legalized(desc, find_target(feature_level, directml, onnxruntime))
+    from dmlsplit.legalize._search import rewritten
+
+    return rewritten(desc, find_target(feature_level, directml, onnxruntime))
 
 
 def legalized(desc: DescT, target: Target) -> Legalization[DescT]:
-    """`legalize` for one target."""
+    """`legalize` for one target. Equal descriptors share a result: all calls of a function have the same nodes."""
+    found: Legalization[DescT] = _legalized(desc, target)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _legalized(desc: Any, target: Target) -> Any:
     from dmlsplit.legalize._search import rewritten
 
     return rewritten(desc, target)

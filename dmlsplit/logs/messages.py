@@ -491,7 +491,7 @@ MESSAGES: Final = (
     ),
     Message(
         "copies-added",
-        r"(?<!\d)\d++ Memcpy nodes are added to the graph|Add Memcpy(?:From|To)Host (?:after|before) ",
+        r"\d Memcpy nodes are added to the graph|Add Memcpy(?:From|To)Host (?:after|before) ",
         (),
         "tensors are copied between the device and the CPU, since neighbouring nodes run on different ones",
         f"{_ORT}/pull/18032",

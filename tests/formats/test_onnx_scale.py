@@ -6,12 +6,13 @@ from dmlsplit.checking.files import Question, judge_file
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.formats.onnx import loading, tensors
 from dmlsplit.graphs.traits import Fusion
+from dmlsplit.legalize import _search
 from dmlsplit.onnxruntime import SessionOptions, find_runtime, graph_judging
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.system.errors import DmlSplitError
 from dmlsplit.targets.target import find_target
 from tests.effort import calls
-from tests.formats.onnx_families import FAMILIES
+from tests.formats.onnx_families import FAMILIES, call, function, made, split, value
 
 SIZE = 8
 RUNTIME = "1.24.4"
@@ -56,6 +57,26 @@ def _mended(data):
         return front_end.legalize(data, onnxruntime=RUNTIME)
     except DmlSplitError as error:  # some cannot be mended
         return error
+
+
+def test_a_node_of_many_calls_is_legalized_once(monkeypatch, tmp_path):
+    """Functions that call one another twice are 300 Splits in a file of a few nodes."""
+    searched, rewritten = [], _search.rewritten
+
+    def counted(desc, target):
+        searched.append(desc)
+        return rewritten(desc, target)
+
+    monkeypatch.setattr(_search, "rewritten", counted)
+    functions = [function("f0", [split("x", "y", "z")])]
+    for i in range(1, 8):
+        functions.append(function(f"f{i}", [call(f"f{i - 1}", "x", name) for name in ("y", "z")]))
+    path = tmp_path / "calls.onnx"
+    huge = [1, 2**30, 6, 1]  # of a size that has to be cut into operators
+    path.write_bytes(made([call("f7", "x", "y")], inputs=(value("x", huge),), functions=functions).SerializeToString())
+    entries = list(judge_file(str(path), Question(TARGETS)))
+    assert len(entries) >= 128
+    assert len(searched) <= len(TARGETS)
 
 
 def compiled(family, monkeypatch):

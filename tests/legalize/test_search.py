@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import dmlsplit as dml
 from dmlsplit.descriptors.layout import ELEMENT_BITS
-from dmlsplit.legalize import legalized
+from dmlsplit.legalize._search import rewritten
 from tests.legalize.proof import check_bytes, tensors
 from tests.legalize.search import byte_pairs, cut_everywhere, fewest_dimensions, narrow_judge
 from tests.strategies import faultless_operator
@@ -51,7 +51,7 @@ def sizes_of_elements(data_types):
 def test_no_single_operator_of_few_dimensions_is_missed(d, most, data_types):
     if not byte_pairs(d):
         return
-    found = legalized(d, narrow_judge(most, data_types))
+    found = rewritten(d, narrow_judge(most, data_types))
     ranks = [fewest_dimensions(d, size) for size in sizes_of_elements(data_types)]
     exists = any(rank is not None and rank <= most for rank in ranks)
     event(f"of {most}: single {exists}, ok {found.ok}")
@@ -93,7 +93,7 @@ def test_no_way_to_cut_is_missed(d, most):
     data_types = (T.UINT16, T.UINT32)
     ranks = [[fewest_dimensions(x, size) for x in cut_everywhere(d)] for size in sizes_of_elements(data_types)]
     exists = any(all(rank is not None and rank <= most for rank in of_type) for of_type in ranks)
-    found = legalized(d, narrow_judge(most, data_types))
+    found = rewritten(d, narrow_judge(most, data_types))
     event(f"a way {exists}, operators {min(len(found.operators), 3)}, temporary: {found.temporary_bytes > 0}")
     if exists:
         assert found.ok
