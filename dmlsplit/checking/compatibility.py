@@ -212,7 +212,10 @@ def _asked(desc: OperatorDesc, column: Column, known: _Known) -> Compatibility:
 
 
 def spans(labels: Iterable[str], order: Sequence[str]) -> str:
-    """Joins consecutive labels into ranges; package names contain hyphens of their own."""
+    """The labels as text, those that follow each other in `order` as a range: "1_0-2_1, 4_0".
+
+    A range has the word "to" where a label of the order has a hyphen, as names of packages do.
+    """
     to = " to " if any("-" in label for label in order) else "-"
     # For consecutive labels, positions in the order and among these grow alike.
     runs = groupby(enumerate(labels), lambda item: order.index(item[1]) - item[0])

@@ -34,7 +34,7 @@ def prepare() -> None:
 
 
 def person_reads(stream: TextIO | None) -> bool:
-    """Whether the stream is a terminal that can do more than print."""
+    """True where a person reads the stream: it is a terminal, and TERM is not "dumb"."""
     return stream is not None and os.environ.get("TERM") != "dumb" and stream.isatty()
 
 

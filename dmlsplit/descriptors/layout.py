@@ -51,8 +51,7 @@ def extent(sizes: Sequence[int], strides: Sequence[int] | None) -> int:
 
 
 def _product(sizes: Sequence[int]) -> int:
-    """Exact up to DirectML's largest rank; above it, where no tensor is valid, a lower bound once the product is
-    huge."""
+    """The product of sizes; of more than 8, which no valid tensor has, a lower bound of it where it is huge."""
     if len(sizes) <= 8:
         return math.prod(sizes)
     product = 1

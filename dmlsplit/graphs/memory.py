@@ -201,7 +201,10 @@ def _dispatches(program: Program, order: Iterable[Node]) -> Iterator[Dispatch]:
 
 
 def _without_idle(program: Program, dispatches: Sequence[Dispatch], homes: list[Tensor]) -> list[Dispatch]:
-    """Drops inserted copies that would copy a tensor onto itself; their inputs replace them."""
+    """The dispatches without inserted copies that would copy a tensor onto itself.
+
+    In the program and in `homes`, the inputs of these copies replace their outputs.
+    """
     source = {d.output: d.reads[0][0] for d in dispatches if d.node is None and d.reads[0][1] == d.writes}
     if not source:
         return list(dispatches)

@@ -140,7 +140,10 @@ def _is_small(node: onnx.NodeProto, given: Sequence[Constant]) -> bool:
 
 
 def _is_known_enough(node: onnx.NodeProto, given: Sequence[Constant], moved: int) -> bool:
-    """True where the result says which of its elements are unknown."""
+    """False where an unknown element of an input could be any element of the result.
+
+    That is so for operators of WHOLE, and for operators of MOVING if an input from number `moved` on has one.
+    """
     partly = [not constant.whole for constant in given]
     return not any(partly) or not (node.op_type in WHOLE or (node.op_type in MOVING and any(partly[moved:])))
 

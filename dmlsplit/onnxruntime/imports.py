@@ -27,7 +27,7 @@ DOMAINS: Final = frozenset(
 
 
 def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
-    """The reasons why a model is not loaded.
+    """Yields why ONNX Runtime does not load a model, a sentence each; nothing for one that it loads.
 
     Every function, called or not, writes all its outputs and imports its nodes' domains, spelled alike: "ai.onnx" and
     "" differ. The model imports the domains of called functions, except ONNX Runtime's own. The types of a call are

@@ -173,7 +173,10 @@ def _findings(
 
 
 def _chosen(found: Sequence[Finding], rule: str | None, *, needed: bool) -> Finding | None:
-    """The finding to reduce for: the first of the rule, or the most serious one that is more than a note."""
+    """The finding to reduce for: the first of the rule, or without a rule the first one that is no note.
+
+    None where there is no such finding; where it is `needed`, NothingWrongError. ValueError for an unknown rule.
+    """
     if rule is not None:
         if rule not in RULES and rule not in (SESSION_FAILS, NEW):
             raise ValueError(f"there is no rule '{printable(rule)}'")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pkgutil
+import runpy
 from importlib import import_module
 from pathlib import Path
 
@@ -84,3 +85,9 @@ def test_links_to_the_former_page_of_all_rules_lead_to_theirs():
     index = (DOCS / "rules.md").read_text("utf-8")
     for id in RULES:
         assert f'| <a id="{id.replace("/", "")}"></a>[{id}](rules/{id}.md) | {RULES[id].summary} |' in index
+
+
+def test_summaries_for_c_are_those_of_the_registry():
+    root = Path(__file__).parents[2]
+    made = runpy.run_path(str(root / "csrc" / "generate_rules.py"))["text"]()
+    assert (root / "csrc" / "dms_rules.inc").read_text("utf-8") == made  # python csrc/generate_rules.py

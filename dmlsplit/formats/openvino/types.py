@@ -32,7 +32,8 @@ _NUMPY_NAMES: Final[Mapping[str, str]] = {
 
 
 def type_name(text: str | None) -> str | None:
-    """The name in element_type's notation; None for an unknown type, unrecognized names unchanged."""
+    """The element type that an IR names, in lower case: "f32" for FP32. A name that is not recognized is made
+    printable; None for an empty name and for one that says that the type is not known."""
     if text is None:
         return None
     name = text.strip().lower()
