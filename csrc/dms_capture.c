@@ -14,7 +14,7 @@ typedef struct text_line {
     int failed;
 } text_line;
 
-/* So many characters of a text. */
+/* Writes the first `length` characters of a text. */
 static void write_part(text_line *line, const char *text, size_t length)
 {
     if (!line->failed && length > 0 && line->sink(text, length, line->to) != length)
@@ -26,7 +26,7 @@ static void write_text(text_line *line, const char *text)
     write_part(line, text, strlen(text));
 }
 
-/* Not by fprintf: the conversion of a 64-bit number differs among C libraries. */
+/* Writes a number. Not by fprintf: formats of 64-bit numbers differ among C libraries. */
 static void write_number(text_line *line, uint64_t number)
 {
     char digits[21];
@@ -39,7 +39,7 @@ static void write_number(text_line *line, uint64_t number)
     write_text(line, start);
 }
 
-/* An enumeration by its bytes: a program's mistake may be a value that the type does not hold in C++. */
+/* Returns the value of an enum, read as bytes: a wrong program may have stored one that the type does not hold in C++. */
 static uint32_t read_enum(const void *member)
 {
     uint32_t value;
@@ -54,7 +54,7 @@ static void write_signed(text_line *line, int64_t number)
     write_number(line, number < 0 ? 0u - (uint64_t)number : (uint64_t)number);
 }
 
-/* Whatever the locale: a point. Numbers that JSON does not have are "nan", "inf" and "-inf". All digits of a double. */
+/* Writes all digits of a double, with a point in any locale. Numbers that JSON lacks are "nan", "inf" and "-inf". */
 static void write_float(text_line *line, double value)
 {
     char text[40];
@@ -78,7 +78,7 @@ static void write_float(text_line *line, double value)
         write_text(line, ".0");
 }
 
-/* The word at this place of a text, quoted: an enumerator without its prefix, as DxDispatch writes it; a value without a name as a number. */
+/* Writes an enumerator as DxDispatch does: quoted, without its prefix, from the word at this place of a text; a value without a name as a number. */
 static void write_name(text_line *line, uint32_t value, const char *words)
 {
     uint32_t i = 0;
@@ -164,7 +164,7 @@ static void write_tensors(text_line *line, const DML_TENSOR_DESC *tensors, uint3
     write_text(line, "]");
 }
 
-/* A FLOAT16 by its bits. */
+/* Writes a FLOAT16, given by its bits. */
 static void write_half(text_line *line, uint32_t bits)
 {
     const uint32_t mantissa = bits & 0x3ffu, exponent = bits >> 10 & 31u;
@@ -180,7 +180,7 @@ static void write_half(text_line *line, uint32_t bits)
     write_float(line, bits >> 15 != 0u ? -value : value);
 }
 
-/* A DML_SCALAR_UNION; of a type that it has no member for, all of its bytes. */
+/* Writes a DML_SCALAR_UNION: the member of the type, or all bytes if the type has none. */
 static void write_scalar(text_line *line, const unsigned char *bytes, uint32_t data_type)
 {
     union {
@@ -213,7 +213,7 @@ static void write_scalar(text_line *line, const unsigned char *bytes, uint32_t d
 
 static void write_operator(text_line *line, const DML_OPERATOR_DESC *desc, uint32_t depth);
 
-/* What a pointer leads to. */
+/* Writes the target of a pointer. */
 static void write_pointed(text_line *line, char kind, const void *to, uint32_t count, uint32_t depth)
 {
     const uint32_t most = kind == 'P' ? DMS_MOST_STRUCTS : DMS_MOST_ENTRIES;
@@ -249,7 +249,7 @@ static void write_pointed(text_line *line, char kind, const void *to, uint32_t c
     }
 }
 
-/* A number, or two, in the struct itself. */
+/* Writes one or two numbers of the struct itself. */
 static void write_value(text_line *line, char kind, const unsigned char *at)
 {
     uint32_t numbers[2] = {0u, 0u};
@@ -273,7 +273,7 @@ static void write_value(text_line *line, char kind, const unsigned char *at)
     }
 }
 
-/* The members of a struct, by the table. A fused operator has no tensors: null ones are left out. */
+/* Writes the members of a struct, by the table, without the tensors of a fused operator if they are null. */
 static void write_members(text_line *line, const dms_operator_row *row, const void *desc, uint32_t depth)
 {
     const char *separator = "\"";
@@ -333,7 +333,7 @@ static void write_operator(text_line *line, const DML_OPERATOR_DESC *desc, uint3
     write_text(line, "}");
 }
 
-/* Of a node that is no operator, or whose operator is not known, nothing but the type is written. */
+/* Writes a node; only its type if it is no operator, or not a known one. */
 static void write_node(text_line *line, const DML_GRAPH_NODE_DESC *node, const DML_OPERATOR_DESC *desc)
 {
     const int is_operator = read_enum(&node->Type) == (uint32_t)DML_GRAPH_NODE_TYPE_OPERATOR;
@@ -353,7 +353,7 @@ static void write_index(text_line *line, const char *name, uint32_t index)
     write_number(line, index);
 }
 
-/* Of an edge whose Type is not that of its array, or whose Desc is null, null is written, which is reported as malformed. */
+/* Writes an edge; null, which a reader reports as malformed, if its Type is not that of its array or its Desc is null. */
 static void write_edge(text_line *line, const DML_GRAPH_EDGE_DESC *edge, uint32_t type)
 {
     if (edge->Desc == NULL || read_enum(&edge->Type) != type) {
@@ -390,7 +390,7 @@ static void write_edges(text_line *line, const char *name, const DML_GRAPH_EDGE_
     }
 }
 
-/* The ends of a graph: their tensors are what the edges lead to. */
+/* Writes the inputs or outputs of a graph, with the tensors that their edges connect. */
 static void write_ends(text_line *line, const char *name, uint32_t count)
 {
     write_text(line, name);

@@ -159,7 +159,7 @@ static void read_strides(const dmlsplit_geometry *g, uint64_t part, int64_t *str
     }
 }
 
-/* The bytes of a tensor of the geometry. */
+/* True if [begin, end) are the bytes of a tensor of the geometry. */
 static bool has_range(const dmlsplit_geometry *g, const dms_operand *operand, int64_t begin, int64_t end)
 {
     end -= (int64_t)g->element_size;

@@ -13,7 +13,7 @@ typedef struct operator_desc {
     uint32_t element_size;              /* bytes */
 } operator_desc;
 
-/* The buffer description behind a tensor; NULL with a status where there is none. */
+/* Returns the buffer description of a tensor, or NULL with a status. */
 static dmlsplit_status open_tensor(const DML_TENSOR_DESC *tensor, const DML_BUFFER_TENSOR_DESC **buffer)
 {
     if (tensor->Type != DML_TENSOR_TYPE_BUFFER)
@@ -28,7 +28,7 @@ static dmlsplit_status open_tensor(const DML_TENSOR_DESC *tensor, const DML_BUFF
     return DMLSPLIT_OK;
 }
 
-/* A part, or the whole once desc->buffer is known: checks it, and reads its strides, in bytes. */
+/* Checks a part, or the whole, against desc->buffer and reads its strides, in bytes. */
 static dmlsplit_status read_tensor(const DML_TENSOR_DESC *tensor, const operator_desc *desc, uint64_t *length, int64_t *strides, uint32_t *dimension)
 {
     const DML_BUFFER_TENSOR_DESC *buffer = NULL;

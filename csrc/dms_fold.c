@@ -53,7 +53,7 @@ static void move_dimensions(dms_space *space, const uint32_t *order, uint32_t co
     space->axis = axis;
 }
 
-/* Whether dimension a belongs before (outside of) b. The second operand decides between equal strides of the first. */
+/* True if dimension a belongs outside of b. The second operand decides between equal strides of the first. */
 static bool goes_before(const dms_space *space, uint32_t a, uint32_t b)
 {
     if (a == space->axis || b == space->axis)
@@ -98,7 +98,7 @@ static bool continues(const dms_space *space, uint32_t outer, uint32_t inner)
     return true;
 }
 
-/* Leaves inner with size 1. */
+/* Merges inner into outer; inner is left with size 1. */
 static void merge(dms_space *space, uint32_t outer, uint32_t inner)
 {
     DMS_COUNT_STEPS(space->operand_count);
@@ -113,7 +113,7 @@ static void merge(dms_space *space, uint32_t outer, uint32_t inner)
     space->sizes[inner] = 1;
 }
 
-/* Any pair may merge, wherever its dimensions stand: a transposed tensor folds as well as a packed one. */
+/* Merges all pairs that can be, in any order of dimensions: a transposed tensor folds as well as a packed one. */
 static void merge_all(dms_space *space)
 {
     for (uint32_t outer = 0; outer < space->rank; outer++)
@@ -125,7 +125,7 @@ static void merge_all(dms_space *space)
     arrange(space);
 }
 
-/* Walking a dimension backwards in every operand changes no address. Not for the axis, whose direction is the order of the parts. */
+/* Reverses dimensions with negative strides in the first operand, in all operands, which changes no address. Not the axis: its direction is the order of parts. */
 static void reverse_negative(dms_space *space)
 {
     for (uint32_t d = 0; d < space->rank; d++) {

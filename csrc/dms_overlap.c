@@ -12,7 +12,7 @@ typedef struct search {
     int32_t budget;
 } search;
 
-/* A signed distance. */
+/* A distance with a sign. */
 typedef struct distance {
     uint64_t size;
     bool negative;
@@ -28,7 +28,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* from + steps * stride, which is at most as far as the dimensions inside reach. */
+/* Returns from + steps * stride, which is at most what the inner dimensions reach. */
 static distance go(distance from, int64_t steps, uint64_t stride)
 {
     const distance by = {(steps < 0 ? 0 - (uint64_t)steps : (uint64_t)steps) * stride, steps < 0};
@@ -40,7 +40,7 @@ static distance go(distance from, int64_t steps, uint64_t stride)
     return sum;
 }
 
-/* The largest n, at most `steps`, for which size + n * stride <= inner, or, away from it, n * stride - size <= inner. */
+/* Returns the largest n, at most `steps`, with size + n * stride <= inner, or with n * stride - size <= inner if `away`. */
 static int64_t most_steps(uint64_t size, bool away, uint64_t inner, uint64_t stride, uint64_t steps)
 {
     if (!away && size > inner)          /* size is at most inner + steps * stride */

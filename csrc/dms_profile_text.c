@@ -67,7 +67,7 @@ size_t dmlsplit_format_profile(const dmlsplit_profile *profile, char *buffer, si
     return text.length;
 }
 
-/* The word that begins at *text, after spaces; *text becomes its end. Returns its length. */
+/* Skips spaces, then a word. Returns the word's length; *text becomes its end. */
 static size_t next_word(const char **text, const char **word)
 {
     while (**text == ' ' || **text == '\t')
@@ -108,7 +108,7 @@ static bool read_value(const member *m, const char *word, size_t length, dmlspli
     return true;
 }
 
-/* One line, from *text to its end. */
+/* Reads one line; *text becomes its end. Returns false if the line is malformed. */
 static bool read_line(const char **text, dmlsplit_profile *profile)
 {
     const char *name, *value, *more;

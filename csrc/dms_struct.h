@@ -16,14 +16,14 @@
 #define DMS_FIRST_GEOMETRY DMS_SIZE_UP_TO(dmlsplit_geometry, part_strides)
 #define DMS_FIRST_PROFILE DMS_SIZE_UP_TO(dmlsplit_profile, reserved)
 
-enum { DMS_LARGEST_STRUCT = 4096 };     /* bytes: more is no size, and may not be there to look at */
+enum { DMS_LARGEST_STRUCT = 4096 };     /* bytes; a larger struct_size is garbage, and its bytes may not be readable */
 
 static inline bool dms_is_struct_size(uint32_t size, size_t first)
 {
     return size >= first && size <= DMS_LARGEST_STRUCT;
 }
 
-/* Reads the caller's struct of `size` bytes into own. The member struct_size becomes that of own. */
+/* Copies the caller's struct of `size` bytes into own, and sets own's struct_size. */
 static inline dmlsplit_status dms_take_struct(void *own, uint32_t own_size, const void *given, uint32_t size, size_t first)
 {
     if (!dms_is_struct_size(size, first))
@@ -37,7 +37,7 @@ static inline dmlsplit_status dms_take_struct(void *own, uint32_t own_size, cons
     return DMLSPLIT_OK;
 }
 
-/* Writes own into the caller's struct of `size` bytes, as far as both reach. The caller's struct_size stays. */
+/* Copies own into the caller's struct of `size` bytes, up to the shorter size. The caller's struct_size stays. */
 static inline void dms_give_struct(void *given, uint32_t size, const void *own, uint32_t own_size)
 {
     memcpy((char *)given + sizeof size, (const char *)own + sizeof size, (size < own_size ? size : own_size) - sizeof size);

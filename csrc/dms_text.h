@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* capacity is what is left at buffer; length counts everything, written or not. Start with a terminated buffer and length 0. */
+/* capacity: bytes left at buffer. length: bytes of the whole text, written or not. Begins with a terminated buffer and length 0. */
 typedef struct dms_text {
     char *buffer;
     size_t capacity;

@@ -62,7 +62,7 @@ void dms_found(dms_judged *o, const char *rule, bool refused, dms_member tensor,
     o->index = index;
 }
 
-/* Rules of a split and of a join that say the same have the same slug. */
+/* A rule of a split and its counterpart of a join have one slug. */
 #define RULE(slug) (o->op.split ? "split/" slug : "join/" slug)
 
 static void of_operator(dms_judged *o, const char *rule, dms_member tensor)
@@ -95,7 +95,7 @@ static void crash(dms_judged *o, dms_member tensor, uint64_t part, dms_member in
     dms_found(o, RULE("crash"), true, tensor, part, inside, DMLSPLIT_NO_DIMENSION);
 }
 
-/* A join's elements are counted in 32 bits, and the count is taken for a signed number. */
+/* True if the number of elements is negative as a build counts it for a join: in 32 bits, with a sign. */
 static bool counts_negative(const DML_BUFFER_TENSOR_DESC *t)
 {
     uint32_t product = 1;
@@ -123,7 +123,7 @@ static void walk_sizes(dms_judged *o, const DML_BUFFER_TENSOR_DESC *whole)
         if (!o->op.split && counts_negative(t))
             return;
         for (uint32_t d = 0; d < dimensions; d++) {
-            if (d >= t->DimensionCount) {               /* it reads on: past the end, for all that is said of the array */
+            if (d >= t->DimensionCount) {               /* the build reads on, past the array's end as far as anybody can tell */
                 crash(o, array_member, i, SIZES_MEMBER);
                 return;
             }
@@ -169,7 +169,7 @@ static void look_first(dms_judged *o)
 
 /* ---- Rules of an operator ---- */
 
-/* A part against the whole. *sum adds its size on the axis; *all: whether that of every part is known. */
+/* Compares a part with the whole. Adds its size on the axis to *sum, or clears *all if that is unknown. */
 static void compare_part(dms_judged *o, const dms_place *at, const DML_BUFFER_TENSOR_DESC *part, uint32_t spoilt, uint64_t *sum, bool *all)
 {
     const DML_BUFFER_TENSOR_DESC *whole = desc_of(o->op.whole);
@@ -198,7 +198,7 @@ static void compare_part(dms_judged *o, const dms_place *at, const DML_BUFFER_TE
             dms_found_in_entry(o, at, RULE("size-mismatch"), SIZES_MEMBER, d);
 }
 
-/* The aspects that the crash spoils there. */
+/* Returns the aspects that the crash spoils there. */
 static uint32_t spoilt_by_crash(const dms_judged *o, dms_member tensor, uint64_t part, uint32_t what)
 {
     return o->crashes && tensor == o->crash_tensor && part == o->crash_part ? what : 0;
@@ -235,7 +235,7 @@ static void judge(dms_judged *o)
     const uint32_t needed = o->op.split ? DIMENSIONS : DESC | SIZES;
     if ((o->spoilt & (AXIS | ARRAY)) != 0 || (o->whole_spoilt & needed) != 0 || (o->op.split && !all) || o->op.axis >= whole->DimensionCount)
         return;
-    /* Where not all inputs of a join are known, they may be too large together already. */
+    /* Even if not all inputs of a join are known, the known ones may be too large together. */
     if (all ? sum != whole->Sizes[o->op.axis] : sum > whole->Sizes[o->op.axis])
         of_operator(o, RULE("axis-sizes-sum"), array_member);
 }

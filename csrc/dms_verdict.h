@@ -25,12 +25,12 @@ typedef struct dms_target {
     uint32_t data_types;                /* bit n: DML_TENSOR_DATA_TYPE n is taken */
     dms_arithmetic arithmetic;
     bool whole_elements;                /* the bound of the total drops a part of an element */
-    bool walks_sizes;                   /* a split's sizes are compared before anything says that the pointers to them are not NULL */
+    bool walks_sizes;                   /* compares the sizes of a split before it checks the pointers to them */
     bool reads_input_first;             /* a split's input is read before OutputCount is */
     uint32_t invalid_argument;
 } dms_target;
 
-/* By the number that the interface takes; NULL: there is none. */
+/* Returns the target of a number of the interface, or NULL. */
 const dms_target *dms_find_target(uint32_t number);
 
 static inline bool dms_is_release(const dms_target *by)
@@ -38,7 +38,7 @@ static inline bool dms_is_release(const dms_target *by)
     return by->name != NULL;
 }
 
-/* Whether a set of small numbers, bit n for n, has this one. */
+/* True if bit `number` is set. */
 static inline bool dms_takes(uint32_t set, uint32_t number)
 {
     return number < 32 && (set >> number & 1) != 0;

@@ -30,7 +30,7 @@ uint64_t dms_element_count(const DML_BUFFER_TENSOR_DESC *t)
 
 uint64_t dms_exact_extent(const DML_BUFFER_TENSOR_DESC *t, uint64_t count)
 {
-    uint64_t last = 0;                  /* so few elements reach less than 2^64 places */
+    uint64_t last = 0;                  /* cannot overflow: there are at most UINT32_MAX elements */
     if (t->Strides == NULL)
         return count;
     for (uint32_t d = 0; d < t->DimensionCount; d++)

@@ -1,13 +1,13 @@
 /* dms_verdict_tensor.c - the rules of a tensor, in the order of the registry */
 #include "dms_verdict.h"
 
-/* Notes a fault that a build accepts although it is unsafe. */
+/* Notes a fault that the build accepts although it is unsafe. */
 static void unsafe(dms_judged *o, const dms_place *at, const char *rule, dms_member inside)
 {
     dms_found(o, rule, false, at->tensor, at->part, inside, DMLSPLIT_NO_DIMENSION);
 }
 
-/* Whether two dimensions of more than one element have one stride: d, and one before it. */
+/* True if an earlier dimension has the stride of d, and both have more than one element. */
 static bool repeats_a_stride(const DML_BUFFER_TENSOR_DESC *t, uint32_t d)
 {
     for (uint32_t e = 0; e < d && t->Sizes[d] > 1; e++)
@@ -32,7 +32,7 @@ static void judge_strides(dms_judged *o, const dms_place *at, const DML_BUFFER_T
         }
 }
 
-/* Judges the places of an output's elements, where its strides by themselves are right. */
+/* Judges where an output's elements lie, once its strides by themselves are right. */
 static void judge_span(dms_judged *o, const dms_place *at, const DML_BUFFER_TENSOR_DESC *t, uint64_t count, uint64_t extent, uint32_t *spoilt)
 {
     if (count > extent) {
@@ -67,7 +67,7 @@ static void judge_total(dms_judged *o, const dms_place *at, const DML_BUFFER_TEN
         unsafe(o, at, "tensor/implied-size-wraps", TOTAL_MEMBER);
 }
 
-/* Judges the members behind Sizes, of a tensor whose members up to there are as *spoilt says; count: its elements, where Sizes are not spoilt. */
+/* Judges the members after Sizes. *spoilt: aspects of the members before that are broken; count: the elements, if Sizes are right. */
 static void judge_memory(dms_judged *o, const dms_place *at, const DML_BUFFER_TENSOR_DESC *t, uint64_t count, uint32_t *spoilt)
 {
     const bool has_layout = at->is_output && t->Strides != NULL;

@@ -7,7 +7,7 @@
  */
 #include "dispatch.cdef"
 
-enum { DMS_FEW_ARRAYS = 33 };           /* up to so many need no memory from the heap: 2.6 KB */
+enum { DMS_FEW_ARRAYS = 33 };           /* arrays that need no heap: 2.6 KB of stack */
 
 /* The first members of an ndarray, as PyArrayObject_fields of numpy/ndarraytypes.h has them: part of numpy's ABI, by which its macros were compiled into
  * other modules from version 1.0 on. Python asks for an array that it knows first (dms_describe_array), and sets spec->is_known only where all agree. */
@@ -42,7 +42,7 @@ static int dms_is_laid_out(const dms_array_layout *expected, uint32_t rank, cons
     return 1;
 }
 
-/* Reading an array's members takes a twentieth of its buffer's export. */
+/* Reading members of an array takes a twentieth of the time of exporting its buffer. */
 static int dms_take_known(const dms_ndarray *array, const dms_array_spec *spec, const dms_array_layout *expected, int writable, Py_buffer *view)
 {
     const int may_be_written = (array->flags & DMS_WRITEABLE) != 0 && array->flags >= 0;
@@ -105,7 +105,7 @@ static int dms_dispatch_views(const dmlsplit_plan *plan, const dms_array_spec *s
     return done;
 }
 
-/* Whether anything was copied; no exception is set. */
+/* Returns whether anything was copied; sets no exception. */
 static int dms_dispatch_arrays(const dms_array_spec *spec, PyObject *whole, PyObject *given, uint32_t threads)
 {
     const size_t count = (size_t)spec->part_count + 1;
@@ -130,7 +130,7 @@ static int dms_dispatch_arrays(const dms_array_spec *spec, PyObject *whole, PyOb
 /* The members of a function's self: a tuple. What has to live as long as the spec stands behind them. */
 enum { DMS_SELF_SPEC, DMS_SELF_MAKER, DMS_SELF_ARGUMENTS };
 
-/* The spec, and the number of threads behind `needed` arguments. NULL: an exception is set. */
+/* Returns the spec and sets the number of threads, the argument after `needed` ones; NULL with an exception set. */
 static const dms_array_spec *dms_read_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count, Py_ssize_t needed, uint32_t *threads)
 {
     const dms_array_spec *const spec = PyLong_AsVoidPtr(PyTuple_GetItem(self, DMS_SELF_SPEC));
@@ -150,7 +150,7 @@ static PyObject *dms_run(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     return spec != NULL ? PyBool_FromLong(dms_dispatch_arrays(spec, arguments[0], arguments[1], threads)) : NULL;
 }
 
-/* A list of what the maker makes of each tuple of arguments. */
+/* Returns a list of the maker's results for each tuple of arguments. */
 static PyObject *dms_make_outputs(PyObject *self)
 {
     PyObject *const maker = PyTuple_GetItem(self, DMS_SELF_MAKER), *const given = PyTuple_GetItem(self, DMS_SELF_ARGUMENTS);
