@@ -84,7 +84,8 @@ def _judged(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target:
 def _with_graphs(
     verdict: NodeVerdict, node: SplitNode | JoinNode, target: Target, *, advises: bool = False
 ) -> NodeVerdict:
-    """Adds the faults of the DirectML graphs around a model's node, each in place of the runtime's diagnostic of it."""
+    """The verdict with the faults of the DirectML graphs around a model's node, each in place of the runtime's
+    diagnostic of it."""
     if not node.report.ok or node.in_session is None:
         return verdict
     found = graph_diagnostics(node, target, advises=advises)

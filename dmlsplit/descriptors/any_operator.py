@@ -227,7 +227,7 @@ def data_type_of(schema: OperatorSchema, members: Mapping[str, object]) -> int |
 
 
 def _given_type(schema: OperatorSchema, members: Mapping[str, object]) -> int:
-    """As data_type_of; MemberError where it is not given."""
+    """The data type of the scalar members. MemberError where the descriptor does not give it."""
     found = data_type_of(schema, members)
     if found is None:
         raise MemberError((next(member.name for member in schema.members if member.enum == DATA_TYPE),), "is missing")

@@ -267,7 +267,10 @@ def _same_sizes(conditions: Iterable[Condition]) -> tuple[dict[Symbol, Expressio
 
 
 def _resolved(size: Expression, by: dict[Symbol, Expression]) -> Expression:
-    """Replaces the symbols in `by` until none is left; chains of symbols in `by` are shortened on the way."""
+    """The size with no symbol of `by` left: each is replaced by its entry, again and again.
+
+    Chains of symbols in `by` are shortened on the way.
+    """
     way = []
     while isinstance(size, Symbol) and size in by:
         way.append(size)

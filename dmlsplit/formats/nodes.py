@@ -133,6 +133,6 @@ def given_size(value: object, what: str) -> int:
 
 
 def listed(names: Collection[str]) -> str:
-    """Joins names from a file for a message: the first eight."""
+    """The first eight names of a file as text for a message: "a, b, ..."; "none" where there are none."""
     shown = [printable(name, 40) for name in islice(names, 8)]
     return ", ".join(shown) + (", ..." if len(names) > len(shown) else "") if shown else "none"

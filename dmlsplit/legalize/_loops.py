@@ -66,7 +66,8 @@ class Loops(NamedTuple):
         return Loops(sizes, rows, place, (sizes[place],) if self.single else lengths)
 
     def bits_joined(self) -> Loops:
-        """Merges the innermost loop, the bits, into the loop with contiguous elements, if there is one."""
+        """The loops with the innermost one, the bits, merged into that over contiguous elements; these where there is
+        none."""
         last = len(self.sizes) - 1
         bits = self.sizes[last]
         inner = tuple([row[last] for row in self.strides])
@@ -95,7 +96,7 @@ class Loops(NamedTuple):
         return Loops(sizes, tuple(rows), self.axis, lengths)
 
     def without(self, i: int) -> Loops:
-        """Removes loop `i` if it has a single step and is neither the axis of several parts nor the only loop."""
+        """The loops without loop `i`; all where it has several steps, is the only one, or the axis of several parts."""
         if self.sizes[i] > 1 or len(self.sizes) == 1 or (self.axis == i and not self.single):
             return self
         sizes = self.sizes[:i] + self.sizes[i + 1 :]

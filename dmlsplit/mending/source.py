@@ -179,7 +179,7 @@ def origin(node: onnx.NodeProto) -> Span | None:
 
 
 def _only(found: list[Field], what: str) -> Field:
-    """Raises InputError where a message occurs twice: a parser would merge the two."""
+    """The one field found. InputError where a message occurs twice, or not at all: a parser would merge the two."""
     if len(found) != 1:
         raise InputError(f"{what} is written in {len(found)} pieces, which is not written back")
     return found[0]

@@ -14,7 +14,10 @@ from collections.abc import Callable
 
 
 def memory_limits() -> Callable[[int], None]:
-    """Sets the limit where the system has one; a lower one that the process was started with stays."""
+    """A function that limits the memory of this process to a number of bytes, where the system has such a limit.
+
+    A lower limit that the process was started with stays. The process leaves no core file from now on.
+    """
     try:
         import resource
     except ImportError:

@@ -178,7 +178,7 @@ class Reader:
         return graph, failure
 
     def _feed(self, scope: Scope, graph: onnx.GraphProto) -> bool:
-        """Adds to `graph` the shapes that Splits of version 1 give; whether there were any that were not known."""
+        """Adds to `graph` the shapes that Splits of version 1 give. Returns True where some were not known before."""
         fed = False
         for index, node in enumerate(scope.graph.node):
             if node.op_type == "Split" and domain_of(node) == "" and self._functions.key_of(node) is None:

@@ -212,8 +212,7 @@ def _intersecting(operands: list[_Operand]) -> list[list[_Operand]]:
 
 
 def _without_common_loop(group: list[_Operand]) -> list[_Operand] | None:
-    """Removes the loop of the largest stride from all operands without changing which of them share bytes; None where
-    that is impossible.
+    """The operands without the loop of the largest stride; None where others would share bytes then.
 
     If all operands, without that loop, fit into one period of its stride, iterations of the loop never share bytes and
     every iteration repeats the first. Columns of a matrix reduce to neighbouring elements.

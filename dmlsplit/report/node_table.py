@@ -139,7 +139,7 @@ class NodeTable:
 
 
 def _rest(diagnostic: Diagnostic) -> Diagnostic:
-    """Removes the answer about open sizes from a message, since the table shows it."""
+    """The diagnostic without the answer about open sizes, which the table shows, in its message."""
     if diagnostic.rule != "node/sizes-open":
         return diagnostic
     rest = diagnostic.message.removeprefix(str(diagnostic.actual)).removeprefix("; ")

@@ -84,7 +84,7 @@ class GivenShapes:
         self._used: set[str] = set()
 
     def fill(self, output: Output, shape: Shape | None) -> Shape | None:
-        """Merges the shape of an output with the caller's. Raises InputError for a contradiction."""
+        """The shape of an output, with the sizes that the caller gives for it. InputError where the two contradict."""
         for name in output.names() if self._shapes else ():
             if name in self._shapes:
                 self._used.add(name)

@@ -111,7 +111,7 @@ def _pattern(defs: ET.Element, id: str, size: int, path: str, kind: str) -> None
 
 
 def add(parent: ET.Element, tag: str, kind: str = "", text: str | None = None, **attributes: str) -> ET.Element:
-    """Adds a child with classes, text (escaped, whatever its source) and attributes."""
+    """Adds a child with classes, text (escaped, whatever its source) and attributes, and returns it."""
     child = ET.SubElement(parent, tag, {"class": kind, **attributes} if kind else attributes)
     if text is not None:
         child.text = printable(text, None)
