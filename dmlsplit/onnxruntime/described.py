@@ -94,13 +94,14 @@ def _submitted(graph: SessionGraph, node: Node, is_changed: bool, in_graph: bool
 
 def _changed(graph: Graph) -> set[Node]:
     """The nodes that passes which are not followed may change: MatMuls with what is around them where that may be an
-    attention, and nodes that Transposes are moved over."""
+    attention, nodes that Transposes are moved over, and the neighbours of nodes of another domain."""
     products = [node for node in graph.nodes if node.op_type in _PRODUCTS] if may_have_attention(graph) else []
     starts = [each for each in products if any(near.op_type in _AROUND_MATMUL for near in _neighbours(each))]
     moved = {node for node in graph.nodes if Doubt.TRANSPOSED in node.doubts}
     removed = {near for node in moved for near in (node, *_neighbours(node)) if near.op_type == "Transpose"}
     beside = {near for node in removed for near in _neighbours(node)}
-    return _reached(starts, _AROUND_MATMUL) | moved | removed | beside
+    foreign = {near for node in graph.nodes if not node.op_type for near in _neighbours(node)}
+    return _reached(starts, _AROUND_MATMUL) | moved | removed | beside | foreign
 
 
 def _neighbours(node: Node) -> Iterator[Node]:

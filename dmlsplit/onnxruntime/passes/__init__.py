@@ -41,44 +41,50 @@ from dmlsplit.onnxruntime.passes.transpose_optimizer import transpose_optimizer
 
 
 class Pass(NamedTuple):
-    """A change of a graph, and the optimization level from which on it is made."""
+    """A change of a graph, the optimization level from which on it is made, and the operators of which it changes
+    nothing without one; none where it may change any graph."""
 
     level: int
     change: Callable[[Graph], None]
+    needs: frozenset[str] = frozenset()
+
+
+def _pass(level: int, change: Callable[[Graph], None], needs: str = "") -> Pass:
+    return Pass(level, change, frozenset(needs.split()))
 
 
 BEFORE_PLACEMENT: Final = (
-    Pass(1, eliminate_identities),
-    Pass(1, shape_input_merge),
-    Pass(0, constant_nodes),
-    Pass(1, constant_folding),
-    Pass(1, constant_sharing),
-    Pass(1, common_subexpression_elimination),
-    Pass(1, reshape_fusion),
-    Pass(1, gelu_fusion),
-    Pass(1, layer_norm_fusion),
-    Pass(1, transpose_optimizer),
+    _pass(1, eliminate_identities, "Identity"),
+    _pass(1, shape_input_merge, "Shape"),
+    _pass(0, constant_nodes, "Constant"),
+    _pass(1, constant_folding),
+    _pass(1, constant_sharing),
+    _pass(1, common_subexpression_elimination),
+    _pass(1, reshape_fusion, "Reshape"),
+    _pass(1, gelu_fusion, "Erf"),
+    _pass(1, layer_norm_fusion, "ReduceMean"),
+    _pass(1, transpose_optimizer, "Transpose"),
 )
 """The passes whose result decides on sizes and placement, in order."""
 PASSES: Final = (
-    Pass(1, remove_noops),
-    Pass(1, div_mul_fusion),
-    Pass(1, gemm_sum_fusion),
-    Pass(1, matmul_add_fusion),
-    Pass(1, gemm_transpose_fusion),
-    Pass(1, conv_fusion),
-    Pass(1, relu_clip_fusion),
-    Pass(0, function_expansion),
-    Pass(2, quick_gelu_fusion),
-    Pass(2, fast_gelu_fusion),
-    Pass(2, contributed_gelu_fusion),
-    Pass(2, later_layer_norm_fusion),
-    Pass(2, bias_gelu_fusion),
-    Pass(2, skip_layer_norm_fusion),
-    Pass(2, matmul_scale_fusion),
-    Pass(2, matmul_transpose_fusion),
-    Pass(2, matmul_activation_fusion),
-    Pass(2, dml_operator_fusion),
+    _pass(1, remove_noops),
+    _pass(1, div_mul_fusion, "Div"),
+    _pass(1, gemm_sum_fusion, "Gemm"),
+    _pass(1, matmul_add_fusion, "MatMul"),
+    _pass(1, gemm_transpose_fusion, "Transpose"),
+    _pass(1, conv_fusion, "Conv"),
+    _pass(1, relu_clip_fusion, "Clip"),
+    _pass(0, function_expansion, "HardSwish"),
+    _pass(2, quick_gelu_fusion, "Sigmoid"),
+    _pass(2, fast_gelu_fusion, "Tanh"),
+    _pass(2, contributed_gelu_fusion, "Erf"),
+    _pass(2, later_layer_norm_fusion, "ReduceMean"),
+    _pass(2, bias_gelu_fusion, "Erf Tanh"),
+    _pass(2, skip_layer_norm_fusion, "LayerNormalization ReduceMean"),
+    _pass(2, matmul_scale_fusion, "MatMul"),
+    _pass(2, matmul_transpose_fusion, "Transpose"),
+    _pass(2, matmul_activation_fusion, "Softmax"),
+    _pass(2, dml_operator_fusion),
 )
 """The passes that replace or fuse nodes. ONNX Runtime makes those of level 2 again until nothing changes; they are in
 an order in which once is enough."""
@@ -94,8 +100,9 @@ def run(passes: Iterable[Pass], graph: Graph, level: int) -> None:
     watch = _WATCH.get()
     if watch is not None:
         watch(None, graph, False)
+    operators = {node.op_type for node in graph.nodes}
     for each in passes:
-        if level >= each.level:
+        if level >= each.level and not (each.needs and operators.isdisjoint(each.needs)):
             each.change(graph)
         if watch is not None:
             watch(each, graph, level >= each.level)

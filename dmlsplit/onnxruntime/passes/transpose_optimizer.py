@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dmlsplit.descriptors.dims import is_static
 from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
 from dmlsplit.onnxruntime.operator_traits import row_of
 
@@ -49,17 +50,25 @@ def transpose_optimizer(graph: Graph) -> None:
         producers = [value.producer for value in inputs if value.producer is not None]
         moved = sum(_gives(producer, Doubt.TRANSPOSED in producer.doubts) for producer in producers)
         others = len(inputs) - moved + (node not in meeting)
-        # the cost of a Transpose is its rank; a Reshape may act as one, and two become one
+        # the cost of a Transpose is its rank; a Reshape may be one, and two become one
         ranks = {len(graph.facts.shape(value.name) or ()) for value in inputs}
         if len(ranks) > 1 or node.op_type in ("Reshape", "Transpose"):
             others = 0
-        if moved > others and _is_transposable(node):
+        if moved > others and _is_transposable(node) and (node.op_type != "Reshape" or _may_transpose(graph, node)):
             node.doubts.add(Doubt.TRANSPOSED)
 
 
 def _gives(node: Node, moved: bool) -> bool:
     """True for a Transpose, and for a node that one may be moved over."""
     return node.op_type == "Transpose" or (moved and _is_transposable(node))
+
+
+def _may_transpose(graph: Graph, reshape: Node) -> bool:
+    """True for a Reshape that may do what a Transpose of dimensions of 1 does."""
+    before, behind = (graph.facts.shape(value.name) for value in (reshape.inputs[0], reshape.outputs[0]))
+    if before is None or behind is None or not is_static((*before, *behind)):
+        return True
+    return len(before) == len(behind) and [n for n in before if n != 1] == [n for n in behind if n != 1]
 
 
 def _is_transposable(node: Node) -> bool:

@@ -39,6 +39,10 @@ def test_a_transpose_that_is_undone(body, expected):
     [
         ("a = Transpose(x) b = Relu(a) o = Transpose(b)", {"b", "o"}),
         ("a = Transpose(x) o = Relu(a)", set()),
+        ("n = Constant<value_ints=[4,6]>() a = Transpose(x) o = Reshape(a, n)", set()),
+        ("n = Constant<value_ints=[4,6,1]>() a = Transpose(x) o = Reshape(a, n)", set()),
+        ("n = Constant<value_ints=[4,3,2]>() a = Transpose(x) o = Reshape(a, n)", {"o"}),
+        ("n = Shape(y) a = Transpose(x) o = Reshape(a, n)", {"o"}),
         ("a = Transpose(x) b = Relu(a) c = Erf(b) o = Transpose(c)", {"b", "c", "o"}),
         ("a = Transpose(x) b = LpNormalization(a) c = Relu(b) o = Transpose(c)", set()),
         ("a = Transpose<perm=[1,2,0]>(x) o = Transpose<perm=[1,2,0]>(a)", {"o"}),
@@ -49,6 +53,10 @@ def test_a_transpose_that_is_undone(body, expected):
     ids=[
         "between two",
         "at the end",
+        "over a reshape of another rank",
+        "over a reshape of other sizes",
+        "over a reshape that moves nothing",
+        "over a reshape of computed sizes",
         "over several",
         "up to one that stops them",
         "one by another",
