@@ -269,6 +269,24 @@ def test_what_only_a_taken_branch_reads_the_sizes_of_stays():
     assert where(found)["a"] == "DML"
 
 
+def test_what_a_taken_branch_computes_for_a_folded_shape():
+    """It stays in the model's own graph, and fails the session; in a graph inside a node it is taken out."""
+    body = """{
+        a = If(c) <
+            then_branch = t () => (float[3] p) { p = Exp(s) },
+            else_branch = e () => (float[3] q) { q = Abs(s) }
+        >
+        z = Shape(a) k = ConstantOfShape<value = float[1] {2}>(z) r = Mul(s, k)
+    }"""
+    inside = placed(
+        f"(float[2,3] x) => (float[2,3] y) <bool c = {{1}}> {{ "
+        f"y = Scan<num_scan_inputs = 1, body = b (float[3] s) => (float[3] r) {body}>(x) }}"
+    )
+    assert (inside.created, where(inside)["Scan.body/If.then_branch/Exp"]) == (True, "folded")
+    own = placed(f"(float[3] s) => (float[3] r) <bool c = {{1}}> {body}")
+    assert (own.created, where(own)["If.then_branch/Exp"]) == (False, "DML")
+
+
 @pytest.mark.parametrize(
     ("text", "where_it_is"),
     [

@@ -38,13 +38,13 @@ def constant_folding(graph: Graph) -> None:
 def _fold_producers(graph: Graph, node: Node) -> None:
     """Removes the nodes in front of one that nothing else reads. What a branch folds, it folds before it takes its
     If's place: the nodes around the If stay. Those of the branch stay where a node around is folded: the If was in
-    their place as the order of nodes was made."""
+    their place as the order of nodes was made. In a graph inside a node it takes that place before."""
     inside = _branch_of(graph, node)
     waiting = list(node.producers)
     while waiting:
         each = waiting.pop()
         read = any(reader is not node for reader in each.readers)
-        read = read or inside != _branch_of(graph, each)
+        read = read or (graph.facts.is_main and inside != _branch_of(graph, each))
         if read or each.index in graph.folded or any(value.is_output for value in each.outputs):
             continue
         waiting += each.producers
