@@ -95,8 +95,6 @@ def slice_(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
             raise NotDescribedError("a negative step, or an empty result, is not derived")
         offsets[axis], strides[axis] = taken[0], step
         lengths[axis] = min(max(end + sizes[axis] if end < 0 else end, 0), sizes[axis]) - taken[0]
-    if lengths == list(sizes):
-        raise NotDescribedError("it takes everything, and may be taken out")
     members = {
         "InputTensor": f.tensor(f.value(0), least=1),
         "OutputTensor": f.tensor(f.node.outputs[0], least=1),

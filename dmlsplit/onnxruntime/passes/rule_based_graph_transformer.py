@@ -15,6 +15,7 @@ from dmlsplit.onnxruntime.passes.dropout_elimination import dropout_elimination
 from dmlsplit.onnxruntime.passes.expand_elimination import expand_elimination
 from dmlsplit.onnxruntime.passes.identity_elimination import identity_elimination
 from dmlsplit.onnxruntime.passes.noop_elimination import noop_elimination
+from dmlsplit.onnxruntime.passes.slice_elimination import slice_elimination
 from dmlsplit.onnxruntime.passes.transpose_optimizer import undone_transpose
 
 Rule: TypeAlias = Callable[[Graph, Node], Value | None]
@@ -25,6 +26,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "Dropout": dropout_elimination,
     "Expand": expand_elimination,
     "Identity": identity_elimination,
+    "Slice": slice_elimination,
     "Transpose": undone_transpose,
     **dict.fromkeys(("Add", "Div", "Mul", "Sub"), noop_elimination),
 }

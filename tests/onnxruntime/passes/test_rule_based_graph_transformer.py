@@ -8,6 +8,9 @@ from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import remove_noop
 from tests.onnxruntime.passes import after
 
 HEAD = "(float[2,6] x) => (float[2,6] o) <float one = {1}, float zero = {0}, float two = {2}, float[1] ones = {1}>"
+LIMITS = (
+    "s = Constant<value_ints=[0]>() e = Constant<value_ints=[9223372036854775807]>() d = Constant<value_ints=[1]>()"
+)
 LEFT = {
     "identity_elimination": ("a = Identity(x) b = Neg(a) o = Abs(b)", ["b = Neg(x)", "o = Abs(b)"]),
     "an Identity that gives an output": ("b = Neg(x) o = Identity(b)", ["o = Neg(x)"]),
@@ -37,6 +40,17 @@ LEFT = {
     "by 1": ("a = Div(x, one) o = Abs(a)", ["o = Abs(x)"]),
     "times 2": ("a = Mul(x, two) o = Abs(a)", ["a = Mul(x,two)", "o = Abs(a)"]),
     "times 1, which gives an output": ("o = Mul(x, one)", ["o = Mul(x,one)"]),
+    "a Slice of everything": (f"{LIMITS} a = Slice(x, s, e) o = Abs(a)", ["o = Abs(x)"]),
+    "a Slice of everything along an axis": (f"{LIMITS} a = Slice(x, s, e, d, d) o = Abs(a)", ["o = Abs(x)"]),
+    "a Slice that ends at the size": (
+        f"{LIMITS} n = Constant<value_ints=[6]>() a = Slice(x, s, n, d, d) o = Abs(a)",
+        ["a = Slice(x,s,n,d,d)", "o = Abs(a)"],
+    ),
+    "a Slice of each second element": (
+        f"{LIMITS} n = Constant<value_ints=[2]>() a = Slice(x, s, e, d, n) o = Abs(a)",
+        ["a = Slice(x,s,e,d,n)", "o = Abs(a)"],
+    ),
+    "a Slice from 1": (f"{LIMITS} a = Slice(x, d, e, d) o = Abs(a)", ["a = Slice(x,d,e,d)", "o = Abs(a)"]),
     "one after another": ("a = Mul(x, one) b = Add(a, zero) c = Identity(b) o = Abs(c)", ["o = Abs(x)"]),
 }
 
@@ -53,3 +67,9 @@ def test_a_shape_that_grows_is_no_noop():
         "a = Mul(x,one)",
         "o = Add(a,zero)",
     ]
+
+
+@pytest.mark.parametrize(("end", "count"), [(9223372036854775807, 1), (6, 2)])
+def test_an_old_slice_of_everything(end, count):
+    body = f"{HEAD} {{ a = Slice<starts=[0], ends=[{end}], axes=[1]>(x) o = Abs(a) }}"
+    assert len(after(remove_noops, body, 9)) == count
