@@ -10,6 +10,7 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.native import threads as _threads
 from dmlsplit.native.threads import AUTO_BYTES, thread_count
+from dmlsplit.system.errors import InputError
 
 ROWS = dml.SplitOperatorDesc.from_lengths(dml.BufferTensorDesc(dml.TensorDataType.UINT16, (3000, 301)), 1, (100, 201))
 
@@ -47,7 +48,7 @@ def test_what_is_no_number_of_threads(value):
 
 def test_the_environment_variable_is_named_where_it_is_wrong(monkeypatch):
     monkeypatch.setenv("DMLSPLIT_NUM_THREADS", "x")
-    with pytest.raises(ValueError, match="DMLSPLIT_NUM_THREADS: 'x'"):
+    with pytest.raises(InputError, match=r"^DMLSPLIT_NUM_THREADS: 'x' is neither"):
         dml.compile(ROWS)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from dmlsplit.conformance import recorded
 from dmlsplit.formats import graph_json
@@ -22,7 +22,7 @@ from dmlsplit.formats.json import to_json
 from dmlsplit.formats.limits import Limit
 from dmlsplit.system.atomic_files import atomic_files
 from dmlsplit.system.errors import DmlSplitError, InputError, naming
-from dmlsplit.system.input_files import input_size, open_input
+from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.release_names import find_release
 
@@ -243,9 +243,9 @@ class Suite:
 
     def _read(self, name: str) -> Iterator[Case]:
         path = os.path.join(self._folder or "", f"{name}.jsonl")
-        if input_size(path) > MOST_FILE_BYTES:
-            raise InputError(f"it is larger than {MOST_FILE_BYTES:,} bytes", file=path)
-        with open_input(path) as stream:
+        with _opened(path) as stream:
+            if os.fstat(stream.fileno()).st_size > MOST_FILE_BYTES:
+                raise InputError(f"it is larger than {MOST_FILE_BYTES:,} bytes", file=path)
             digest = hashlib.sha256()
             while piece := stream.read(MOST_BYTES):
                 digest.update(piece)
@@ -275,10 +275,19 @@ def read_json(text: bytes) -> Any:
     return value
 
 
+def _opened(path: str) -> BinaryIO:
+    """A file to read. InputError for what is no regular one; OSError."""
+    try:
+        with naming(path):
+            return open_input(path)
+    except InputError as error:
+        raise error.in_file(path) from None
+
+
 def _table(folder: str) -> dict[str, str]:
     """Names of files -> SHA-256."""
     path = os.path.join(folder, CONTENTS)
-    with naming(path), open_input(path) as stream:
+    with _opened(path) as stream:
         text = stream.read(MOST_BYTES)
     try:
         table = read_json(text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import math
 import struct
+import warnings
 from typing import Any, BinaryIO, Final, NamedTuple
 
 import numpy as np
@@ -37,7 +38,9 @@ class Header(NamedTuple):
 def read_header(stream: BinaryIO, file_size: int) -> Header:
     """Reads and checks the header at the start of a file against the file's size. Raises InputError, OSError."""
     try:
-        shape, fortran_order, dtype = _read(stream)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # numpy's, of Python 2's integers and of escapes
+            shape, fortran_order, dtype = _read(stream)
         if any(type(size) is not int or size < 0 for size in shape):
             raise ValueError
     except OSError:

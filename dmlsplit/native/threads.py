@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from typing import Final, Literal, TypeAlias
 
+from dmlsplit.system.errors import InputError
 from dmlsplit.system.integers import integer, parsed_integer
+from dmlsplit.system.printable import printable
 
 NumThreads: TypeAlias = int | Literal["auto"] | None
 
@@ -21,7 +23,8 @@ def thread_count(num_threads: NumThreads, copied_bytes: int) -> int:
     """The number of threads, 1 to MOST_THREADS, for a copy of `copied_bytes`.
 
     None takes the environment variable DMLSPLIT_NUM_THREADS, 1 where it is unset or empty. "auto" is one thread per CPU
-    available to the process for copies of AUTO_BYTES and more, else 1. ValueError for anything else.
+    available to the process for copies of AUTO_BYTES and more, else 1. ValueError for anything else; InputError for a
+    value of the variable.
     """
     value: int | str
     if num_threads is None:
@@ -36,7 +39,8 @@ def thread_count(num_threads: NumThreads, copied_bytes: int) -> int:
     except (TypeError, ValueError):
         count = 0
     if count < 1:
-        raise ValueError(f"{name}: {value!r} is neither a positive number nor 'auto'")
+        error = ValueError if num_threads is not None else InputError
+        raise error(f"{name}: {printable(repr(value))} is neither a positive number nor 'auto'")
     return min(count, MOST_THREADS)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -317,6 +318,15 @@ class TestFiles:
         assert said.count("\n") == 1
         assert "contents.json: " in said
         assert len(said) < 500
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs here")
+    @pytest.mark.parametrize("name", ["contents.json", "models.jsonl"])
+    def test_what_is_no_regular_file_is_named(self, name, tmp_path, capsys):
+        (tmp_path / "contents.json").write_text(json.dumps({"schema": 1, "files": []}))
+        (tmp_path / name).unlink(missing_ok=True)
+        os.mkfifo(tmp_path / name)
+        assert main(["conformance", "run", "--suite", str(tmp_path), "--only", "models", "--", *HERSELF]) == 2
+        assert capsys.readouterr().err == f"dmlsplit: {tmp_path / name}: it is not a regular file\n"
 
     @pytest.mark.parametrize(
         "line",

@@ -113,3 +113,18 @@ def test_hostile(data, message):
 
 def test_objects_are_told_and_not_unpickled():
     assert read(file(GOOD.replace("<f4", "|O"), 1, b"cos\nsystem\n")).dtype.hasobject
+
+
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_warned():
+    """Numpy warns of integers as Python 2 wrote them, and Python of escapes that there are not."""
+    for text, data in (
+        (b"{'descr': '<f4', 'fortran_order': False, 'shape': (2L, 3L)}\n", bytes(24)),
+        (b"{'descr': '\\d', 'fortran_order': False, 'shape': (2, 3)}\n", b""),
+    ):
+        file = npy.MAGIC + bytes((1, 0)) + struct.pack("<H", len(text)) + text + data
+        if data:
+            assert read(file).shape == (2, 3)
+        else:
+            with pytest.raises(InputError, match="the header is not that"):
+                read(file)
