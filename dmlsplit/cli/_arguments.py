@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import glob
 import itertools
+import math
 import os
 import re
 import sys
@@ -43,6 +44,16 @@ else:
 
         def __class_getitem__(cls, value_type: object) -> type[click.ParamType]:
             return cls
+
+
+class Real(click.FloatRange):
+    """An option's value: a number of a range. click takes nan for one of any range."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> float:
+        number = float(super().convert(value, parameter, context))
+        if math.isnan(number):
+            self.fail(f"'{value}' is not a number", parameter, context)
+        return number
 
 
 class Integer(ParamType[int]):

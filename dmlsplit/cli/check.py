@@ -17,6 +17,7 @@ from dmlsplit.checking.results import NotRead, Result, Verdict
 from dmlsplit.cli import _configuration, _streams
 from dmlsplit.cli._arguments import (
     Integer,
+    Real,
     complete_rule,
     expanded,
     model_options,
@@ -86,7 +87,7 @@ if TYPE_CHECKING:
 @click.option(
     "--require-dml",
     metavar="PART",
-    type=click.FloatRange(0, 1),
+    type=Real(0, 1),
     help="With --onnxruntime: exit with 1 where a smaller part of the nodes of a model that run is on DirectML: 0.95.",
 )
 @click.option(

@@ -12,7 +12,7 @@ import click
 
 from dmlsplit.checking.front_ends import Given, session_keywords, session_of
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import complete_rule, judging_of, known_rule_id, model_options, runtime_options
+from dmlsplit.cli._arguments import Real, complete_rule, judging_of, known_rule_id, model_options, runtime_options
 from dmlsplit.reducing.classes import SESSION_FAILS
 from dmlsplit.system.atomic_files import note_input
 from dmlsplit.system.errors import InputError
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Real(min=0, min_open=True),
     default=300,
     show_default=True,
     help="The most time that COMMAND gets for a model; later it cannot tell.",

@@ -186,3 +186,12 @@ def test_json_has_the_operators_that_kernels_submit(cli, model):
     submitted = {each["node"]: [one["Type"] for one in each["submitted"]] for each in answer["model"]["operators"]}
     assert submitted == {"a": ["DML_OPERATOR_ACTIVATION_RELU"], "y": ["DML_OPERATOR_CONVOLUTION"]}
     assert [each["not_judged"] for each in answer["model"]["operators"]] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "words", [["check", "--require-dml", "nan"], ["why", "--timeout", "nan"], ["check", "--require-dml", "NaN"]]
+)
+def test_what_is_no_number_is_no_bound(cli, words):
+    found = cli(*words, *NEW, "model.onnx")
+    assert (found.status, found.err.count("\n")) == (2, 1)
+    assert f"Invalid value for '{words[1]}': '{words[2]}' is not a number" in found.err
