@@ -2,6 +2,7 @@
 #include "check.h"
 #include "dms_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const uint64_t sizes[] = {2, 6, 4}, lengths[] = {1, 0, 5};
@@ -307,6 +308,30 @@ static void many_buffers(void)
     dmlsplit_plan_destroy(plan);
 }
 
+/* Parts of one length more each time: shapes beyond the eighth are counted. */
+static void describe_shapes_up_to_eight(void)
+{
+    static const uint64_t each[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    for (uint64_t count = 7; count <= 10; count++) {
+        const uint64_t whole[] = {2, count * (count + 1) / 2, 4};
+        dmlsplit_geometry g = legal();
+        char text[4000], more[40];
+        uint64_t shown = 0;
+        g.sizes = whole;
+        g.lengths = each;
+        g.part_count = count;
+        dmlsplit_plan *plan = create(&g);
+        check_case = "shapes that are described";
+        dmlsplit_plan_describe(plan, text, sizeof text);
+        for (const char *at = strstr(text, "1 part of length "); at != NULL; at = strstr(at + 1, "1 part of length "))
+            shown++;
+        CHECK_EQUAL(shown, count < 8 ? count : 8);
+        snprintf(more, sizeof more, "and %d more shapes of parts\n", (int)count - 8);
+        CHECK((strstr(text, more) != NULL) == (count > 8));
+        dmlsplit_plan_destroy(plan);
+    }
+}
+
 static void descriptions(void)
 {
     static const int64_t transposed[] = {4, 8, 48};
@@ -334,6 +359,7 @@ static void descriptions(void)
     CHECK(strstr(text, "not channels: ") != NULL);
     CHECK(strstr(text, "not strided: there is no loop of 16 steps or more\n") != NULL);
     dmlsplit_plan_destroy(plan);
+    describe_shapes_up_to_eight();
 }
 
 static void nulls(void)

@@ -282,6 +282,8 @@ static void texts(void)
         CHECK(memcmp(&p, &read, sizeof p) == 0);
     }
     CHECK_EQUAL(dmlsplit_parse_profile(NULL, &read, NULL), DMLSPLIT_NULL_POINTER);
+    p.struct_size = 0;
+    CHECK_EQUAL(dmlsplit_parse_profile("call 7", &p, NULL), DMLSPLIT_BAD_STRUCT_SIZE);
     CHECK_EQUAL(dmlsplit_format_profile(NULL, text, sizeof text), 0);
     read.cached_height = 3;
     CHECK_EQUAL(dmlsplit_set_profile(&read), DMLSPLIT_BAD_PROFILE);

@@ -102,20 +102,22 @@ C_TESTS = (
     "kernels",
 )
 LONG_OF_C = {"threads", "slices", "kernels", "tests/test_execution.py tests/test_threads.py"}
+PROOFS = "tests/proofs"
 PYTHON_TESTS_OF_C = (
     "tests/test_capture.py",
     "tests/test_c_verdict.py",
     "tests/test_native.py tests/test_geometry.py tests/test_recorded_executions.py",
     "tests/test_execution.py tests/test_threads.py",
+    PROOFS,
 )
 TESTS_OF = {
-    "csrc/dms_verdict*": {"verdict", "directml", "failures", "tests/test_c_verdict.py"},
-    "csrc/dms_targets.inc": {"verdict", "tests/test_c_verdict.py"},
+    "csrc/dms_verdict*": {"verdict", "directml", "failures", "tests/test_c_verdict.py", PROOFS},
+    "csrc/dms_targets.inc": {"verdict", "tests/test_c_verdict.py", PROOFS},
     "csrc/dms_directml.c": {"directml", "failures", "tests/test_c_verdict.py"},
     "csrc/dms_capture.c": {"capture", "tests/test_capture.py"},
     "csrc/dms_members.*": {"capture", "tests/test_capture.py"},
 }
-"""What nothing else of the core calls, and its tests. All else is for all tests."""
+"""What nothing else of the core calls, and its tests. All else is for all tests but the proofs, which verdicts have."""
 
 RULES_FIRST = {
     "any_operator": ["tests/rules/test_any_operator.py"],
@@ -325,7 +327,7 @@ class CoreOfC:
             raise Ended(SAME_CODE)
 
     def _failed(self, path: str, tests: tuple[str, ...]) -> str | None:
-        its = next((its for pattern, its in TESTS_OF.items() if fnmatch.fnmatch(path, pattern)), set(tests))
+        its = next((its for pattern, its in TESTS_OF.items() if fnmatch.fnmatch(path, pattern)), set(tests) - {PROOFS})
         return self.tests.fail([test for test in tests if test in its - self.left_out], self._run)
 
     def _run(self, name: str, seconds: float) -> None:

@@ -30,6 +30,10 @@ def changed(name, **members):
     return dml.AnyOperatorDesc(name, {**widened(bases()[name])[1], **members})
 
 
+def tensor_of(desc, name):
+    return widened(desc)[1][name].desc
+
+
 def x(*given, data_type=T.FLOAT32, **members):
     sizes = members.pop("sizes", given)
     return dml.BufferTensorDesc(data_type, sizes, **members)
@@ -40,6 +44,114 @@ def fused(name, **members):
 
 
 INTEGERS = x(1, 2, 3, 4, data_type=T.INT32)
+FAULTY = [
+    (changed("GEMM", BTensor=x(1, 1, 3, 4, data_type=T.FLOAT16)), {}, "data-type-mismatch", "BTensor.DataType"),
+    (changed("GEMM", CTensor=x(2, 4)), {}, "dimension-count-mismatch", "CTensor.DimensionCount"),
+    (
+        changed("CAST", OutputTensor=x(1, 2, 3, 4, data_type=14)),
+        {},
+        "data-type-not-supported",
+        "OutputTensor.DataType",
+    ),
+    (
+        changed("QUANTIZE", QuantizationTensors=[x(1, 1, 4, 1), x(1, 1, 4, 1)]),
+        {},
+        "data-type-not-supported",
+        "QuantizationTensors[1].DataType",
+    ),
+    (
+        changed("REDUCE", Function="L2", InputTensor=x(1, 2, 3, 4, data_type=T.INT32)),
+        {},
+        "data-type-not-supported",
+        "",
+    ),
+    (changed("ELEMENT_WISE_ADD", BTensor=x(1, 2, 1, 4)), {}, "sizes-differ", "BTensor.Sizes[2]"),
+    (changed("ELEMENT_WISE_ADD", ATensor=None), {}, "tensor-missing", "ATensor"),
+    (changed("QUANTIZE"), {"feature_level": "6_2"}, "not-in-target", "Type"),
+    (changed("DEPTH_TO_SPACE", BlockSize=2**31), {}, "ends-the-process", "BlockSize"),
+    (
+        changed("CONVOLUTION", FusedActivation=fused("ACTIVATION_PARAMETERIZED_RELU")),
+        {},
+        "ends-the-process",
+        "FusedActivation.Type",
+    ),
+    (
+        changed("GEMM", FusedActivation=fused("ACTIVATION_PARAMETERIZED_RELU")),
+        {"directml": "1.0.200610"},
+        "ends-the-process",
+        "FusedActivation.Type",
+    ),
+    (changed("GATHER", IndicesTensor=x(4, 1, 1, 2, data_type=T.UINT32)), {}, "ends-the-process", "IndexDimensions"),
+    (
+        changed("GATHER", IndicesTensor=x(1, 2, 1, 2, data_type=T.UINT32)),
+        {},
+        "indices-beyond-dimensions",
+        "IndicesTensor.Sizes[1]",
+    ),
+    (
+        changed("SCATTER_ND", IndicesTensor=x(1, 1, 2, 4, data_type=T.UINT32)),
+        {},
+        "ends-the-process",
+        "IndicesTensor.Sizes[3]",
+    ),
+    (
+        changed("GATHER_ND", IndicesTensor=x(1, 1, 2, 4, data_type=T.UINT32)),
+        {"feature_level": "2_1"},
+        "ends-the-process",
+        "IndicesTensor.Sizes[3]",
+    ),
+    (
+        changed(
+            "MAX_POOLING_GRAD",
+            InputTensor=x(1, 1, 2, 4, 4),
+            InputGradientTensor=x(1, 1, 2, 2, 2),
+            OutputGradientTensor=x(1, 1, 2, 4, 4),
+        ),
+        {},
+        "ends-the-process",
+        "InputTensor.DimensionCount",
+    ),
+    (
+        changed("PADDING", InputTensor=x(1, 2, 3, 4, 1), OutputTensor=x(1, 2, 5, 4, 1)),
+        {"directml": "1.7.0"},
+        "ends-the-process",
+        "DimensionCount",
+    ),
+    (changed("MULTIHEAD_ATTENTION", HeadCount=0), {}, "ends-the-process", "HeadCount"),
+    (changed("QUANTIZE", InputTensor=x(4, 8)), {}, "ends-the-process", "QuantizationTensors[0].DimensionCount"),
+    (changed("FOLD", OutputTensor=x(1, 4, 4)), {}, "ends-the-process", "OutputTensor.DimensionCount"),
+    (
+        changed("CONVOLUTION", FusedActivation=fused("ACTIVATION_SOFTMAX")),
+        {},
+        "value-not-supported",
+        "FusedActivation.Type",
+    ),
+    (changed("LSTM", Direction=3), {}, "value-unchecked", "Direction"),
+    (changed("CONVOLUTION", Direction=7), {}, "value-unknown", "Direction"),
+    (changed("AVERAGE_POOLING", OutputTensor=x(1, 2, 2, 3)), {}, "window-size", "OutputTensor.Sizes[3]"),
+    (
+        changed("GRU", ActivationDescs=[fused("ACTIVATION_SIGMOID"), fused("ACTIVATION_PARAMETERIZED_RELU")]),
+        {"directml": "1.0.200610"},
+        "ends-the-process",
+        "ActivationDescs[1].Type",
+    ),
+    (changed("REDUCE", Function=100), {"feature_level": "2_1"}, "value-unknown", "Function"),
+    (changed("REDUCE", Function=2**32 - 1), {"feature_level": "2_1"}, "value-unchecked", "Function"),
+    (
+        dml.AnyOperatorDesc.of_tensors("GEMM", [x(1, 1, 2, 3), x(1, 1, 3, 4, data_type=2), None], [x(1, 1, 2, 4)]),
+        {},
+        "data-type-mismatch",
+        "BTensor.DataType",
+    ),
+    (
+        dml.AnyOperatorDesc.of_tensors("REDUCE", [x(1, 1, 2, 3)], [x(1, 1, 2, 1, data_type=T.FLOAT16)]),
+        {},
+        "data-type-mismatch",
+        "OutputTensor.DataType",
+    ),
+    (changed("UNFOLD", InputTensor=x(1, 4, 4)), {}, "ends-the-process", "InputTensor.DimensionCount"),
+]
+"""A descriptor, the target, and one of its faults; test_values.py has what is said of each."""
 
 
 @pytest.mark.parametrize("rule", ANY_RULES, ids=lambda rule: rule.id)
@@ -90,95 +202,7 @@ def test_a_report_by_tables():
     assert (split.hresult, split.basis_of_verdict) == (0, "exact")
 
 
-@pytest.mark.parametrize(
-    ("desc", "target", "rule", "path"),
-    [
-        (changed("GEMM", BTensor=x(1, 1, 3, 4, data_type=T.FLOAT16)), {}, "data-type-mismatch", "BTensor.DataType"),
-        (changed("GEMM", CTensor=x(2, 4)), {}, "dimension-count-mismatch", "CTensor.DimensionCount"),
-        (
-            changed("CAST", OutputTensor=x(1, 2, 3, 4, data_type=14)),
-            {},
-            "data-type-not-supported",
-            "OutputTensor.DataType",
-        ),
-        (
-            changed("QUANTIZE", QuantizationTensors=[x(1, 1, 4, 1), x(1, 1, 4, 1)]),
-            {},
-            "data-type-not-supported",
-            "QuantizationTensors[1].DataType",
-        ),
-        (
-            changed("REDUCE", Function="L2", InputTensor=x(1, 2, 3, 4, data_type=T.INT32)),
-            {},
-            "data-type-not-supported",
-            "",
-        ),
-        (changed("ELEMENT_WISE_ADD", BTensor=x(1, 2, 1, 4)), {}, "sizes-differ", "BTensor.Sizes[2]"),
-        (changed("ELEMENT_WISE_ADD", ATensor=None), {}, "tensor-missing", "ATensor"),
-        (changed("QUANTIZE"), {"feature_level": "6_2"}, "not-in-target", "Type"),
-        (changed("DEPTH_TO_SPACE", BlockSize=2**31), {}, "ends-the-process", "BlockSize"),
-        (
-            changed("CONVOLUTION", FusedActivation=fused("ACTIVATION_PARAMETERIZED_RELU")),
-            {},
-            "ends-the-process",
-            "FusedActivation.Type",
-        ),
-        (
-            changed("GEMM", FusedActivation=fused("ACTIVATION_PARAMETERIZED_RELU")),
-            {"directml": "1.0.200610"},
-            "ends-the-process",
-            "FusedActivation.Type",
-        ),
-        (changed("GATHER", IndicesTensor=x(4, 1, 1, 2, data_type=T.UINT32)), {}, "ends-the-process", "IndexDimensions"),
-        (
-            changed("GATHER", IndicesTensor=x(1, 2, 1, 2, data_type=T.UINT32)),
-            {},
-            "indices-beyond-dimensions",
-            "IndicesTensor.Sizes[1]",
-        ),
-        (
-            changed("SCATTER_ND", IndicesTensor=x(1, 1, 2, 4, data_type=T.UINT32)),
-            {},
-            "ends-the-process",
-            "IndicesTensor.Sizes[3]",
-        ),
-        (
-            changed("GATHER_ND", IndicesTensor=x(1, 1, 2, 4, data_type=T.UINT32)),
-            {"feature_level": "2_1"},
-            "ends-the-process",
-            "IndicesTensor.Sizes[3]",
-        ),
-        (
-            changed(
-                "MAX_POOLING_GRAD",
-                InputTensor=x(1, 1, 2, 4, 4),
-                InputGradientTensor=x(1, 1, 2, 2, 2),
-                OutputGradientTensor=x(1, 1, 2, 4, 4),
-            ),
-            {},
-            "ends-the-process",
-            "InputTensor.DimensionCount",
-        ),
-        (
-            changed("PADDING", InputTensor=x(1, 2, 3, 4, 1), OutputTensor=x(1, 2, 5, 4, 1)),
-            {"directml": "1.7.0"},
-            "ends-the-process",
-            "DimensionCount",
-        ),
-        (changed("MULTIHEAD_ATTENTION", HeadCount=0), {}, "ends-the-process", "HeadCount"),
-        (changed("QUANTIZE", InputTensor=x(4, 8)), {}, "ends-the-process", "QuantizationTensors[0].DimensionCount"),
-        (changed("FOLD", OutputTensor=x(1, 4, 4)), {}, "ends-the-process", "OutputTensor.DimensionCount"),
-        (
-            changed("CONVOLUTION", FusedActivation=fused("ACTIVATION_SOFTMAX")),
-            {},
-            "value-not-supported",
-            "FusedActivation.Type",
-        ),
-        (changed("LSTM", Direction=3), {}, "value-unchecked", "Direction"),
-        (changed("CONVOLUTION", Direction=7), {}, "value-unknown", "Direction"),
-        (changed("AVERAGE_POOLING", OutputTensor=x(1, 2, 2, 3)), {}, "window-size", "OutputTensor.Sizes[3]"),
-    ],
-)
+@pytest.mark.parametrize(("desc", "target", "rule", "path"), FAULTY)
 def test_faults_and_their_places(desc, target, rule, path):
     report = dml.validate(desc, **target)
     found = [(d.rule, d.path) for d in report.diagnostics]
@@ -300,14 +324,22 @@ def test_what_ends_the_process_has_no_hresult():
         ("AVERAGE_POOLING", {"Strides": (1, 1)}, 3),
         ("AVERAGE_POOLING", {"StartPadding": (1, 1)}, 2),
         ("LP_POOLING1", {"Dilations": (3, 3), "Strides": (1, 1)}, 1),
+        ("AVERAGE_POOLING1", {"Strides": (3, 3)}, 1),
+        ("LP_POOLING", {"Strides": (3, 3)}, 1),
+        ("MAX_POOLING", {"Strides": (3, 3)}, 1),
+        ("QUANTIZED_LINEAR_AVERAGE_POOLING", {"Strides": (3, 3)}, 1),
+        ("CONVOLUTION_INTEGER", {"Strides": (3, 3)}, 1),
+        ("QUANTIZED_LINEAR_CONVOLUTION", {"Strides": (3, 3)}, 1),
     ],
 )
 def test_window_sizes(name, members, size):
     """The formula gives this size, no other one."""
-    channels = 3 if name == "CONVOLUTION" else 2
+    channels = 3 if "CONVOLUTION" in name else 2
+    of_type = tensor_of(bases()[name], "OutputTensor").data_type
     for other in (size - 1, size, size + 1):
         if other:
-            report = dml.validate(changed(name, OutputTensor=x(1, channels, other, other), **members))
+            output = x(1, channels, other, other, data_type=of_type)
+            report = dml.validate(changed(name, OutputTensor=output, **members))
             assert ids(report) == (set() if other == size else {"operator/window-size"})
 
 

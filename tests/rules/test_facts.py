@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from dmlsplit.descriptors.dims import interval
 from dmlsplit.rules import RULES, judge_node
 from tests.rules.judging import node_ids
 
@@ -21,6 +22,30 @@ def test_the_versions_of_an_operator_are_those_of_the_specification(op):
     versions = VERSIONS if op == "Split" else concat_facts.VERSIONS
     schemas = [s for s in onnx.defs.get_all_schemas_with_history() if s.name == op and s.domain == ""]
     assert sorted(s.since_version for s in schemas if s.since_version <= versions[-1]) == list(versions)
+
+
+def test_the_element_types_of_a_concat_are_those_of_the_specification():
+    from dmlsplit.rules.onnx.concat_facts import DATA_TYPES
+
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.name == "Concat" and schema.domain == "" and schema.since_version in DATA_TYPES:
+            [types] = [each.allowed_type_strs for each in schema.type_constraints if each.type_param_str == "T"]
+            named = {each.removeprefix("tensor(").removesuffix(")").upper() for each in types}
+            assert named == set(DATA_TYPES[schema.since_version]), schema.since_version
+    assert sorted(DATA_TYPES) == [1, 4, 11, 13]
+
+
+def test_the_sizes_of_parts_follow_from_those_of_the_whole():
+    split = replace(ONNX_SPLIT, input_shape=(4, 6), axis=1, outputs=3)
+    assert split.parts_shapes == ((4, 2),) * 3
+    assert [len(replace(split, input_shape=shape).parts_shapes) for shape in (("N", "M"), None)] == [3, 0]
+    assert replace(split, axis=99).parts_shapes == ()
+    assert replace(split, version=18, num_outputs=0).parts_shapes == ()
+    counted = RULES["openvino/num-splits-missing"].good
+    for size, part in ((12, 4), (13, None), ("6..11", "2..3"), ("6..", "2.."), ("..11", "..3"), (None, None)):
+        low, _, high = size.partition("..") if isinstance(size, str) else ("", "", "")
+        dim = interval(int(low or 0), int(high) if high else None) if isinstance(size, str) else size
+        assert replace(counted, data_shape=(6, dim, 10, 24)).lengths == (part,) * 3, size
 
 
 @pytest.mark.parametrize(

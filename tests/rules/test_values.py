@@ -1,4 +1,4 @@
-"""What each rule says of its own bad example, as was recorded: the place, what was expected and what was there.
+"""What each rule says of a bad example, as was recorded: the place, what was expected and what was there.
 
 python -m tests.rules.test_values          writes the record anew
 """
@@ -12,6 +12,7 @@ import dmlsplit as dml
 from dmlsplit.rules import RULES, NodeRule, judge_node
 from dmlsplit.rules.any_operator import AnyOperatorRule
 from tests.rules.judging import JUDGING
+from tests.rules.test_any_operator import FAULTY
 
 RECORD = Path(__file__).parents[1] / "data" / "rules" / "values.json"
 LIMITS = {
@@ -23,21 +24,33 @@ LIMITS = {
 WITH_EXAMPLES = [rule for rule in RULES.values() if rule in JUDGING or isinstance(rule, NodeRule | AnyOperatorRule)]
 
 
-def said(rule):
-    """Of each diagnostic: the rule where it is another one, and the values."""
-    if isinstance(rule, NodeRule):
-        found = judge_node(rule.bad, "n")
-    else:
-        found = dml.validate(rule.bad(), **rule.target_of_examples).diagnostics
+def said(found, id=None):
+    """Of each diagnostic: the rule, but for this one, and the values."""
     return [
-        [*([d.rule] if d.rule != rule.id else []), d.path, str(d.severity), str(d.basis), d.expected, d.actual]
+        [*([] if d.rule == id else [d.rule]), d.path, str(d.severity), str(d.basis), d.expected, d.actual]
         for d in found
     ]
 
 
+def of_example(rule):
+    if isinstance(rule, NodeRule):
+        return said(judge_node(rule.bad, "n"), rule.id)
+    return said(dml.validate(rule.bad(), **rule.target_of_examples).diagnostics, rule.id)
+
+
+def of_faulty(desc, target):
+    return said(dml.validate(desc, **target).diagnostics)
+
+
 @pytest.mark.parametrize("rule", WITH_EXAMPLES, ids=lambda rule: rule.id)
 def test_what_a_rule_says_of_its_example(rule):
-    assert said(rule) == json.loads(RECORD.read_text("utf-8"))[rule.id]
+    assert of_example(rule) == json.loads(RECORD.read_text("utf-8"))[rule.id]
+
+
+@pytest.mark.parametrize("number", range(len(FAULTY)))
+def test_what_is_said_of_any_operator(number):
+    desc, target, *_ = FAULTY[number]
+    assert of_faulty(desc, target) == json.loads(RECORD.read_text("utf-8"))["any operator"][number]
 
 
 def test_limits_of_levels_and_builds_are_these():
@@ -45,5 +58,7 @@ def test_limits_of_levels_and_builds_are_these():
 
 
 if __name__ == "__main__":
-    rows = [f"{json.dumps(rule.id)}: {json.dumps(said(rule))}" for rule in WITH_EXAMPLES]
+    rows = [f"{json.dumps(rule.id)}: {json.dumps(of_example(rule))}" for rule in WITH_EXAMPLES]
+    faulty = ",\n".join(json.dumps(of_faulty(desc, target)) for desc, target, *_ in FAULTY)
+    rows.append(f'"any operator": [\n{faulty}\n]')
     RECORD.write_text("{\n" + ",\n".join(rows) + "\n}\n", "utf-8")
