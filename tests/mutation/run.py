@@ -66,6 +66,7 @@ SPEED = (
     ("csrc/dms_measure.c", ".", "what the machine is measured by"),
     ("csrc/dms_kernels.inc", r"\d+\)\)?$", "costs of kernels"),
     ("csrc/*", r"PREFETCH|FETCH_PAGE|DMS_FETCH|CLAIM|\bahead\b|dms_ahead|dms_lines_ahead", "what is asked for early"),
+    ("csrc/kernels/stretch_template.h", r"\bpages = |\bis_source = ", "what is asked for early"),
 )
 """Files, what their lines have in common, and what such a line decides: the time that a copy takes."""
 
@@ -77,6 +78,12 @@ EXPLAINED = {
         "<=",
         "<",
     ): "where both are equal, their difference is the 0 that would be returned",
+    (
+        "dmlsplit/rules/total_size.py",
+        "if implied > UINT64_MAX and (t.target.release is None or t.desc.total_tensor_size_in_bytes is None):",
+        ">",
+        ">=",
+    ): "an implied size is a multiple of 4, which 2^64 - 1 is not",
     (
         "dmlsplit/rules/strides.py",
         "_UNDECIDED: Final = (8, 7, 8, 10, 10, 12), (71189247, 86866478, 130923340, 126580591, 107794138, 14629924)",
@@ -131,11 +138,15 @@ RULES_FIRST = {
     "device": ["tests/rules/test_device_rules.py", "tests/device"],
     "graph": ["tests/graphs/test_rules.py", "tests/rules/test_graph_faults.py", "tests/graphs"],
     "graph_faults": ["tests/rules/test_graph_faults.py", "tests/graphs/test_rules.py", "tests/graphs"],
-    "strides": ["tests/rules/test_strides.py"],
-    "total_size": ["tests/rules/test_total_size.py"],
-    "tensor": ["tests/rules/test_tensor.py"],
-    "operator": ["tests/rules/test_operator.py"],
-    "onnxruntime": ["tests/onnxruntime/test_model_findings.py", "tests/onnxruntime/test_placements.py"],
+    "strides": ["tests/rules/test_strides.py", PROOFS],
+    "total_size": ["tests/rules/test_total_size.py", PROOFS],
+    "tensor": ["tests/rules/test_tensor.py", PROOFS],
+    "operator": ["tests/rules/test_operator.py", PROOFS],
+    "onnxruntime": [
+        "tests/rules/test_graph_faults.py",
+        "tests/onnxruntime/test_model_findings.py",
+        "tests/onnxruntime/test_placements.py",
+    ],
     "placement": ["tests/onnxruntime/test_placements.py"],
     "whole_model": ["tests/onnxruntime/test_model_findings.py"],
     "onnx": [

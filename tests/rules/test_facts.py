@@ -6,6 +6,7 @@ import pytest
 
 from dmlsplit.descriptors.dims import interval
 from dmlsplit.rules import RULES, judge_node
+from dmlsplit.rules.onnx.form import GIVEN
 from tests.rules.judging import node_ids
 
 onnx = pytest.importorskip("onnx")
@@ -46,6 +47,22 @@ def test_the_sizes_of_parts_follow_from_those_of_the_whole():
         low, _, high = size.partition("..") if isinstance(size, str) else ("", "", "")
         dim = interval(int(low or 0), int(high) if high else None) if isinstance(size, str) else size
         assert replace(counted, data_shape=(6, dim, 10, 24)).lengths == (part,) * 3, size
+
+
+def test_given_lengths_that_are_not_numbers_are_open():
+    """By their names where each output has one; lengths that are known, or none at all, are not."""
+    known = GIVEN
+    open_ = replace(known, split_values=None)
+    for dims, names in (
+        (None, ["split[0]", "split[1]"]),
+        (("a", 4), ["a", 4]),
+        (("a", 4, 5), ["split[0]", "split[1]"]),
+    ):
+        lengths = replace(open_, split_dims=dims).open_lengths
+        assert [getattr(length, "name", length) for length in lengths] == names
+        assert replace(open_, split_dims=dims).parts == lengths
+    for node in (known, replace(open_, split_malformed="text"), replace(open_, split_input=False)):
+        assert node.open_lengths is None
 
 
 @pytest.mark.parametrize(

@@ -119,3 +119,12 @@ def test_every_rule_of_the_module_has_cases():
 @pytest.mark.parametrize("count", range(1, 9))
 def test_every_documented_number_of_dimensions(count):
     assert dml.validate(copied((1,) * (count - 1) + (3,))).ok
+
+
+def test_the_layout_of_a_tensor_without_elements_is_not_judged():
+    """Its last element would be the one before its first."""
+    empty = buf((2, 0), T.UINT8, strides=(1000, 1), total_tensor_size_in_bytes=4)
+    report = dml.validate(dml.SplitOperatorDesc(empty, [empty], 0))
+    assert [(d.rule, d.path) for d in report.diagnostics] == [
+        ("tensor/size-zero", f"{tensor}.Sizes[1]") for tensor in ("InputTensor", "OutputTensors[0]")
+    ]
