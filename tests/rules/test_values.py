@@ -11,8 +11,8 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.rules import RULES, NodeRule, judge_node
 from dmlsplit.rules.any_operator import AnyOperatorRule
+from tests.rules.any_operators import FAULTY
 from tests.rules.judging import JUDGING
-from tests.rules.test_any_operator import FAULTY
 
 RECORD = Path(__file__).parents[1] / "data" / "rules" / "values.json"
 LIMITS = {
