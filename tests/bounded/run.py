@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-LIMITS = ["--memlimit", "4g", "--unwind", "6"]
+LIMITS = ["--memlimit", "4g"]
 CHECKS = ["--overflow-check", "--ub-shift-check"]
 
 
@@ -36,6 +36,11 @@ class Case(NamedTuple):
     @property
     def name(self) -> str:
         return " ".join([self.program, *(f"{name}={value}" for name, value in self.bounds.items())])
+
+    @property
+    def rounds(self) -> int:
+        """Of each loop; that none has more is proved, too."""
+        return max(self.bounds["RANK"], self.bounds["PARTS"] + 1) + 1 if self.program == "fold" else 6
 
 
 def cases() -> list[Case]:
@@ -70,6 +75,7 @@ def ask(checker: str, case: Case, seconds: int, for_end: bool) -> str:
     include = ["-I", str(ROOT / "include"), "-I", str(ROOT / "csrc"), "-I", str(HERE)]
     defined = [f"-D{name}={value}" for name, value in case.bounds.items()]
     command = [checker, f"{case.program}.c", *include, *defined, "-DDMLSPLIT_NO_SSSE3", *LIMITS]
+    command += ["--unwind", str(case.rounds)]
 
     def bounded() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))

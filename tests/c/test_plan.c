@@ -356,6 +356,7 @@ static void descriptions(void)
     plan = create(&g);
     dmlsplit_plan_describe(plan, text, sizeof text);
     CHECK(strstr(text, "kernel scalar") != NULL);
+    CHECK(strstr(text, "runs of 4 bytes, 2 (to every 16, from every 4), 4 (to every 4, from every 48); kernel ") != NULL);
     CHECK(strstr(text, "not channels: ") != NULL);
     CHECK(strstr(text, "not strided: there is no loop of 16 steps or more\n") != NULL);
     dmlsplit_plan_destroy(plan);

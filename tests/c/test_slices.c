@@ -194,6 +194,10 @@ static uint32_t run_shape(const shape *s, bool split, uint32_t most, size_t skew
     CHECK(count >= 1 && count <= most);
     const dms_slices cut = dms_choose_slices(plan, most);       /* one that is not of rows has so many of the least steps at least */
     CHECK_EQUAL(cut.count, count);
+    if (plan->group != NULL && most > 0 && plan->rows % most == 0 && plan->bytes / dms_least_slice >= most) {
+        CHECK_EQUAL(count, most);                               /* as many rows each */
+        CHECK(cut.by_rows);
+    }
     CHECK(cut.by_rows || count == 1 || count * DMS_SLICE_STEPS * plan->unit <= plan->bytes);
     CHECK_EQUAL(dmlsplit_plan_slices(plan, count), count);
     for (int digit = 0; digit < paint_digits(read->size); digit++) {

@@ -67,11 +67,19 @@ SPEED = (
     ("csrc/dms_kernels.inc", r"\d+\)\)?$", "costs of kernels"),
     ("csrc/*", r"PREFETCH|FETCH_PAGE|DMS_FETCH|CLAIM|\bahead\b|dms_ahead|dms_lines_ahead", "what is asked for early"),
     ("csrc/kernels/stretch_template.h", r"\bpages = |\bis_source = ", "what is asked for early"),
+    ("csrc/kernels/transpose_template.h", r"; tile->(fetched|claimed) && ", "what is asked for early"),
+    ("csrc/kernels/channels_template.h", r"; i \+= DMS_LINE / VECTOR\) ", "what is asked for early"),
 )
 """Files, what their lines have in common, and what such a line decides: the time that a copy takes."""
 
 EXPLAINED = {
     ("csrc/dms_overlap.c", "if (!nonzero && low < 0)", "0", "(0 + 1)"): "low is a whole number, and 0 becomes 0",
+    (
+        "csrc/kernels/strided.c",
+        "return step < DMS_STRIDED_BLOCK / DMS_STRIDED_BLOCK_MOST ? DMS_STRIDED_BLOCK_MOST : DMS_STRIDED_BLOCK / step;",
+        "<",
+        "<=",
+    ): "where both are equal, so are the two blocks: the longest divides the block's bytes",
     (
         "csrc/kernels/channels_avx512vbmi.h",
         "return size <= before ? 0 : size - before < DMS_LINE ? size - before : DMS_LINE;",
