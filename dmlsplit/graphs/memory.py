@@ -72,10 +72,12 @@ def compile_program(program: Program, *, refuses: bool = True) -> CompiledGraph:
 
     Without `refuses`, also graphs whose tensors do not fit their memory get dispatches.
     """
+    nodes = dict.fromkeys(program.nodes)
     fuse(program)
     bypass_identities(program)
     if program.traits.splits_are_slices:
         cut_splits(program)
+        nodes |= dict.fromkeys(program.nodes)
     if program.traits.join_placement is JoinPlacement.ALL_OR_NONE:
         # Where one input of a Join would begin at an odd place, the Join copies all of them itself.
         for join in [node for node in program.nodes if node.family is Family.JOIN]:
@@ -101,7 +103,8 @@ def compile_program(program: Program, *, refuses: bool = True) -> CompiledGraph:
         for node, k, whole, part in program.stand_ins
     ]
     lost = [(node.output, _place_of(program, node, k, node.operands[k].sizes), k) for node, k in program.lost]
-    return CompiledGraph(dispatches, program.results, homes, program.parts, lost, stand_ins)
+    nodes |= dict.fromkeys(program.nodes)
+    return CompiledGraph(dispatches, program.results, homes, program.parts, lost, stand_ins, nodes)
 
 
 def _readers_first(program: Program, homes: Sequence[Tensor], *, deepest: bool) -> list[Node]:

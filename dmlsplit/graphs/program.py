@@ -353,6 +353,13 @@ class CompiledGraph:
     lost: list[tuple[Tensor, BufferView, int]] = field(default_factory=list)
     """Join outputs, with the place that is never written and the index of the input."""
     stand_ins: list[StandIn] = field(default_factory=list)
+    nodes: Iterable[Node] = ()
+    """All nodes that the passes had, removed ones among them."""
+
+    def release(self) -> None:
+        """Frees the nodes and tensors, whose links are cycles. The graph is not executed any more."""
+        for node in self.nodes:
+            node.operands, node.outputs = [], []
 
 
 def same_layout(sizes: Sequence[int], one: Sequence[int], other: Sequence[int]) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from itertools import accumulate
+from operator import itemgetter
+from typing import Final
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import BufferTensorDesc
@@ -161,14 +163,17 @@ class Program:
 
     def uses(self) -> Uses:
         uses: Uses = defaultdict(list)
-        found = [(operand.rank, node, k) for node in self.nodes for k, operand in enumerate(node.operands)]
-        found.sort(key=lambda use: use[0])
-        for _, node, k in found:
-            uses[node.operands[k].tensor].append((node, k))
+        found = [(operand.rank, operand.tensor, (node, k)) for node in self.nodes for k, operand in enumerate(node.operands)]
+        found.sort(key=_rank)
+        for _, tensor, use in found:
+            uses[tensor].append(use)
         return uses
 
     def topological(self) -> list[Node]:
         return depth_first(self.nodes)
+
+
+_rank: Final = itemgetter(0)
 
 
 def _as_read(numbers: tuple[int, ...] | None, desc: BufferTensorDesc) -> tuple[int, ...]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import onnx
@@ -211,10 +210,9 @@ class JudgedModel:
         return found
 
     def release(self) -> None:
-        """Frees the sessions, which are not asked again. They are large, and their cycles would keep them alive until
-        the next ones exist."""
+        """Frees the sessions, which are not asked again: they are large, and the next ones follow."""
+        self._sessions.release()
         del self._sessions
-        gc.collect()
 
     def changed(self, model: onnx.ModelProto) -> JudgedModel:
         """The judgement of a changed model by this target."""
@@ -263,7 +261,13 @@ def faults(view: View) -> Iterator[str]:
         return
     desc = submitted_descriptor(node, without_empty=view.is_left_empty)
     if desc is not None:
-        yield from (diagnostic.message for diagnostic in evaluate(desc, view.target).errors)
+        yield from _refusals(desc, view.target)
+
+
+@lru_cache(maxsize=1024)
+def _refusals(desc: OperatorDesc, target: Target) -> Sequence[str]:
+    """The reasons why the target refuses a descriptor. Cached: the nodes of a model have few different ones."""
+    return tuple([diagnostic.message for diagnostic in evaluate(desc, target).errors])
 
 
 def submitted_descriptor(node: SplitNode | JoinNode, *, without_empty: bool = False) -> OperatorDesc | None:

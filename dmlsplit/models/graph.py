@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from operator import attrgetter
+from typing import Final, Protocol
 
 import onnx
 
@@ -338,6 +339,12 @@ class Graph:
         self._nodes[made] = None
         return made
 
+    def release(self) -> None:
+        """Frees the nodes and tensors, whose links are cycles. The graph is empty then."""
+        cut(self._nodes)
+        self._nodes.clear()
+        self.values.clear()
+
     def new_number(self) -> tuple[int, int]:
         """The number of the next node that optimization adds."""
         self._made += 1
@@ -350,11 +357,15 @@ class Graph:
         last one first.
         """
 
-        def by_number(nodes: Iterable[Node]) -> list[Node]:
-            return sorted(nodes, key=lambda node: node.number)
+        def before(node: Node) -> Iterable[Node]:
+            found = set(node.producers)
+            return sorted(found, key=_number) if len(found) > 1 else found
 
-        leaves = by_number(node for node in self._nodes if not any(True for _ in node.readers))
-        return list(depth_first(leaves, lambda node: by_number(set(node.producers))))
+        leaves = [node for node in self._nodes if not any(value.readers for value in node.outputs)]
+        return list(depth_first(sorted(leaves, key=_number), before))
+
+
+_number: Final = attrgetter("number")
 
 
 def _ends(instead: Mapping[Value, Value]) -> dict[Value, Value]:
@@ -367,6 +378,12 @@ def _ends(instead: Mapping[Value, Value]) -> dict[Value, Value]:
             value = instead[value]
         found.update(dict.fromkeys(way, found.get(value, value)))
     return found
+
+
+def cut(nodes: Iterable[Node]) -> None:
+    """Takes their tensors from nodes that are not asked again, so that no cycle keeps either alive."""
+    for node in nodes:
+        node.inputs, node.outputs, node.captured = [], [], []
 
 
 def attribute(node: Node, name: str) -> onnx.AttributeProto | None:

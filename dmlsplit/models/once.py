@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 from google.protobuf.message import DecodeError, EncodeError
@@ -35,3 +35,7 @@ class Once:
             except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages
                 self._failed[key] = InputError("its graphs are nested too deeply")
         raise self._failed[key].with_traceback(None)
+
+    def values(self) -> Iterable[object]:
+        """The values that are kept."""
+        return self._made.values()

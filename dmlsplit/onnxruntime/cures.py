@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
@@ -550,17 +550,19 @@ def cures_of(fault: FaultKind, directml: ReleaseLike = None, *, onnxruntime: Run
     return tuple([cure for cure in CURES if cure.fault is fault and helps(cure)])
 
 
-def ways(fault: FaultKind, directml: ReleaseLike) -> list[tuple[Cure, range]]:
+@lru_cache(maxsize=1024)  # each fault of a graph asks
+def ways(fault: FaultKind, directml: ReleaseLike) -> Sequence[tuple[Cure, range]]:
     """The cures of a fault that a model is written back with, each with the places to make it at: all at the nearest
     one, the cheapest first, then all at the next one, and so on; at last all at the nearest two, three and more
     together, since what lies in one Concat may lie in several."""
-    return _at_places([cure for cure in cures_of(fault, directml) if cure.is_kept])
+    return tuple(_at_places([cure for cure in cures_of(fault, directml) if cure.is_kept]))
 
 
-def all_ways(fault: FaultKind, directml: ReleaseLike) -> list[tuple[Cure, range]]:
+@lru_cache(maxsize=1024)
+def all_ways(fault: FaultKind, directml: ReleaseLike) -> Sequence[tuple[Cure, range]]:
     """`ways`, and behind them the cures that change outputs or rounding."""
     cures = cures_of(fault, directml)
-    return [*ways(fault, directml), *_at_places([each for each in cures if each.places and not each.is_kept])]
+    return (*ways(fault, directml), *_at_places([each for each in cures if each.places and not each.is_kept]))
 
 
 def _at_places(cures: Sequence[Cure]) -> list[tuple[Cure, range]]:

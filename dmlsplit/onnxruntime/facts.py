@@ -73,6 +73,10 @@ class RuntimeFacts:
     prefers_cpu: bool = False
     """True where it computes with sizes: ONNX Runtime leaves such nodes on the CPU."""
 
+    def __hash__(self) -> int:
+        # They are in the keys of caches that every node asks; what else they have differs together with these.
+        return hash((self.opset, self.axis, self.outputs, self.shapes, self.lengths))
+
     @property
     def rank(self) -> int | None:
         return next((len(shape) for shape in self.shapes if shape is not None), None)

@@ -236,6 +236,9 @@ def hidden(graph: FusedGraph, traits: GraphTraits | None) -> tuple[GraphFault, .
 def forget_compiled(graph: FusedGraph, traits: GraphTraits | None) -> None:
     """Frees the compiled graphs, which are large, after the last question about a release with these traits."""
     compiles(graph, traits)
+    for each in graph.compiled.values():
+        if isinstance(each, CompiledGraph):
+            each.release()
     graph.compiled = Once()
 
 

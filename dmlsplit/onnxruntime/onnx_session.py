@@ -30,7 +30,7 @@ from dmlsplit.onnxruntime.imports import not_loaded
 from dmlsplit.onnxruntime.inlining import inlined, with_overloads_as_read
 from dmlsplit.onnxruntime.predict import INIT, diagnostic
 from dmlsplit.onnxruntime.scopes import ALL_KNOWN, Habits, SessionModel
-from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.onnxruntime.session_graph import SessionGraph, release
 from dmlsplit.system.errors import NotLoadedError
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.runtime_versions import Runtime
@@ -79,6 +79,13 @@ class OnnxSessions:
         read. It raises InputError when it is asked, for what contradicts the model, or does not exist in it."""
         key = "session", runtime, options, None if inputs is None else inputs.key
         return self._once(key, lambda: OnnxSession(self, runtime, options, inputs))
+
+    def release(self) -> None:
+        """Frees the sessions, which are large and are not asked again."""
+        for made in self._once.values():
+            if isinstance(made, SessionModel):
+                release(made)
+        self._once = Once()
 
     def model(self, inputs: Inputs | None, habits: Habits = ALL_KNOWN) -> SessionModel:
         """The model for sessions with these inputs and habits, None for the inputs that it was read with. InputError

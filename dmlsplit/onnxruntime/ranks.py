@@ -49,9 +49,15 @@ def beyond_rank(graph: SessionGraph, index: int, opset: int = 0) -> BeyondRank |
 
     A kernel with an open size, or with sizes that it reads from a computed tensor, is made as the model runs.
     """
+    if opset:
+        return _beyond_rank(graph, index, opset)
+    return graph.once(("beyond rank", graph.runtime.version, index), lambda: _beyond_rank(graph, index, graph.opset))
+
+
+def _beyond_rank(graph: SessionGraph, index: int, opset: int) -> BeyondRank | None:
     node = graph.nodes[index].proto
     names = [*node.input, *node.output]
-    operator = operator_of(node, opset or graph.opset, graph.runtime)
+    operator = operator_of(node, opset, graph.runtime)
     most = None if operator is None else operator.most_rank
     if most is None and all(len(graph.shape(name) or ()) <= MAX_RANK for name in names if name):
         return None

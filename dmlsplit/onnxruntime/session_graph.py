@@ -13,7 +13,7 @@ import onnx
 from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.formats.onnx.protobuf import first_output, has_graphs, reads
 from dmlsplit.formats.onnx.tensors import Array
-from dmlsplit.models.graph import Doubt, Graph, Node
+from dmlsplit.models.graph import Doubt, Graph, Node, cut
 from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import name_of
 from dmlsplit.models.scope import Scope
@@ -448,6 +448,19 @@ class SessionGraph:
     def is_initializer(self, name: str) -> bool:
         """True where the partitioner finds a constant of this name in this very graph."""
         return self.graph.is_given(name) or name in self.defaults
+
+
+def release(model: SessionModel) -> None:
+    """Frees the graphs of a model, which are not asked again: reference counts alone would keep them alive."""
+    graphs = [each for made in model.once.values() if isinstance(made, list) for each in made]
+    for graph in graphs:
+        cut(graph.nodes)
+        for made in (graph.graph, *graph.once.values()):
+            if isinstance(made, Graph):
+                made.release()
+    for graph in graphs:
+        vars(graph).clear()
+    model.once = Once()
 
 
 def _captured(node: onnx.NodeProto) -> Sequence[str]:
