@@ -170,10 +170,16 @@ def _judged_entries(file: str, question: Question, judged: set[int]) -> Iterator
     """The results of a file's entries; the numbers of those that are judged by every target are noted in `judged`."""
     from dmlsplit.checking.front_ends import read_entries
 
-    for number, entry in enumerate(read_entries(file, question.given)):
-        results = _judged_entry(entry, question)
-        yield from results if number else _of_model(entry, question, list(results))
-        judged.add(number)
+    sessions: Sessions | None = None
+    try:
+        for number, entry in enumerate(read_entries(file, question.given)):
+            sessions = entry.sessions
+            results = _judged_entry(entry, question)
+            yield from results if number else _of_model(entry, question, list(results))
+            judged.add(number)
+    finally:
+        if sessions is not None:
+            sessions.release()
 
 
 def _judged_entry(entry: Entry, question: Question) -> Iterator[tuple[Entry, Target, Result]]:

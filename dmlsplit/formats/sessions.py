@@ -63,6 +63,9 @@ class Sessions(Protocol):
     def of(self, runtime: Runtime, options: SessionOptions = ..., inputs: Inputs | None = None) -> Session:
         """The session of a version; `inputs` None uses the facts given when the model was read."""
 
+    def release(self) -> None:
+        """Frees the sessions, which are large and are not asked again."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeKey:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from itertools import accumulate
-from operator import itemgetter
-from typing import Final
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import BufferTensorDesc
@@ -97,21 +95,25 @@ class Program:
         for i, wire in enumerate(graph.intermediate_edges):
             source = self.nodes[wire.from_node_index].outputs[wire.from_node_output_index]
             operands[wire.to_node_index][wire.to_node_input_index] = Operand(source, (0, i))
+        read: dict[int, list[tuple[tuple[int, ...], int]]] = {}
+        """The sizes and the element's bytes of inputs, by the identity of descriptors that were checked: many nodes
+        share one."""
         for node, found, desc in zip(self.nodes, operands, graph.nodes, strict=True):
             node.operands = [found[i] for i in sorted(found)]
+            ends = [(operand.sizes, operand.tensor.element_bytes) for operand in node.operands]
             if node.family is Family.JOIN:
                 node.starts = list(accumulate((operand.sizes[node.axis] for operand in node.operands), initial=0))
-            for operand, tensor in zip(node.operands, node_tensors(desc)[0], strict=True):
+            for end, tensor in zip(ends, node_tensors(desc)[0], strict=True) if read.get(id(desc)) != ends else ():
                 if (
                     tensor is None
                     or tensor.desc is None
-                    or _as_read(tensor.desc.sizes, tensor.desc) != operand.sizes
-                    or self._element_bytes(tensor.data_type) != operand.tensor.element_bytes
+                    or (_as_read(tensor.desc.sizes, tensor.desc), self._element_bytes(tensor.data_type)) != end
                 ):
                     raise Unmodelled("edges whose ends differ in sizes or data type were not observed")
                 self._facts(tensor.desc)
-            differ = any(operand.sizes != node.output.sizes for operand in node.operands)
-            if node.family.computes and differ and self.assumed is None:
+            read[id(desc)] = ends
+            differ = self.assumed is None and any(operand.sizes != node.output.sizes for operand in node.operands)
+            if node.family.computes and differ:
                 raise Unmodelled(f"{short_name(node.type)} of tensors of different sizes was not observed")
         by_output = {edge.graph_output_index: edge for edge in graph.output_edges}
         self.outputs = [
@@ -163,17 +165,18 @@ class Program:
 
     def uses(self) -> Uses:
         uses: Uses = defaultdict(list)
-        found = [(operand.rank, operand.tensor, (node, k)) for node in self.nodes for k, operand in enumerate(node.operands)]
+        found = [(operand, (node, k)) for node in self.nodes for k, operand in enumerate(node.operands)]
         found.sort(key=_rank)
-        for _, tensor, use in found:
-            uses[tensor].append(use)
+        for operand, use in found:
+            uses[operand.tensor].append(use)
         return uses
 
     def topological(self) -> list[Node]:
         return depth_first(self.nodes)
 
 
-_rank: Final = itemgetter(0)
+def _rank(use: tuple[Operand, object]) -> tuple[int, int]:
+    return use[0].rank
 
 
 def _as_read(numbers: tuple[int, ...] | None, desc: BufferTensorDesc) -> tuple[int, ...]:

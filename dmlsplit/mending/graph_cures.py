@@ -15,7 +15,7 @@ import onnx
 from dmlsplit.descriptors.diagnostics import Severity
 from dmlsplit.formats.onnx.protobuf import Names
 from dmlsplit.mending.cures import change_of
-from dmlsplit.mending.editing import Replacement, names_of, node_text, outputs_of, replace_nodes, show_output
+from dmlsplit.mending.editing import Replacement, node_text, outputs_of, replace_nodes, show_output
 from dmlsplit.mending.judged import JudgedModel, wrong_graphs
 from dmlsplit.mending.sites import Bodies, Place, Site, Spot
 from dmlsplit.mending.source import SourceModel
@@ -113,7 +113,7 @@ class Work:
         self._options = options
         self._judged = judged
         self._spots = judged.spots
-        self._names = names_of(judged.model)
+        self._names = judged.names
         self._sites: dict[Place, dict[int, list[Site]]] = {}
         typed = judged.typed_sites
         self._scopes = typed.scopes

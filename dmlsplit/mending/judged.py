@@ -14,8 +14,10 @@ from dmlsplit.descriptors.dims import Dim
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.formats.onnx import loading
+from dmlsplit.formats.onnx.protobuf import Names
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Inputs
+from dmlsplit.mending.editing import names_of
 from dmlsplit.mending.sites import Site, Sites, Spot, numbered, sites_of
 from dmlsplit.mending.views import LEAST_RANK, View
 from dmlsplit.mending.words import invalid
@@ -115,6 +117,11 @@ class JudgedModel:
         return known if known.typed else sites_of(self._read, self.read_external, self._inference, typed=True)
 
     @cached_property
+    def names(self) -> Names:
+        """The names in use, to which those of changes are added: what is changed is judged again."""
+        return names_of(self.model)
+
+    @cached_property
     def views(self) -> Sequence[View]:
         """The Splits and Concats, each with the target's answer."""
         runtime, in_session = session_of(self.target)
@@ -167,19 +174,13 @@ class JudgedModel:
         return found
 
     @cached_property
-    def session(self) -> bool | None:
-        """Whether the target makes a session; None where that is not known, or the target makes none."""
-        runtime = self.target.runtime
-        return None if runtime is None else self._session(runtime).places.created
-
-    @cached_property
     def failure(self) -> str:
         """Why the target makes no session; "" where it makes one, or may make one."""
         runtime = self.target.runtime
-        if runtime is None or self.session is not False:
+        first = None if runtime is None else self._session(runtime).failure
+        if first is None:
             return ""
-        node, message = self._session(runtime).places.failure or ("", "")
-        return f"the session fails at {node}: {message}" if node else message
+        return f"the session fails at {first.node}: {first.why}" if first.node else first.why
 
     @cached_property
     def findings(self) -> Sequence[GraphFinding]:

@@ -13,7 +13,7 @@ from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.protobuf import Names
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.mending.assembling import assembled
-from dmlsplit.mending.editing import name_apart, names_of, node_text, replace_nodes
+from dmlsplit.mending.editing import name_apart, node_text, replace_nodes
 from dmlsplit.mending.fields import Part, size_of
 from dmlsplit.mending.forms import Form
 from dmlsplit.mending.graph_cures import cured
@@ -130,7 +130,7 @@ def _at_older_opset(found: Mending, source: SourceModel, judged: JudgedModel) ->
 def _rewritten(found: Mending, judged: JudgedModel) -> dict[Place, dict[int, list[onnx.NodeProto]]]:
     """The nodes that replace nodes that the target does not take."""
     model = judged.model
-    taken = names_of(model)
+    taken = judged.names
     calls: dict[tuple[Place, int], list[View]] = {}
     for view in judged.views:
         calls.setdefault((view.site.place, view.site.index), []).append(view)

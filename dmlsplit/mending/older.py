@@ -42,7 +42,7 @@ def at_older_opset(source: SourceModel, judged: JudgedModel) -> tuple[JudgedMode
         raise CannotMend(f"{reason}: {different}")
     changes += with_older_opset(source, model, older.opset, documentation)
     found = judged.changed(model)
-    if judged.session is not False and found.session is False:
+    if found.failure and not judged.failure:
         raise CannotMend(f"{reason}: the session fails there")
     return found, changes
 

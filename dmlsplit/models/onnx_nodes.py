@@ -114,14 +114,27 @@ def _lengths(name: str, scope: Scope) -> dict[str, Any]:
     return found
 
 
+class _Known(NamedTuple):
+    """What ONNX's rules make of facts. It does not name the node, so that nodes with equal facts share it."""
+
+    findings: tuple[Diagnostic, ...]
+    axis: int | None
+    lengths: Shape | None = None
+    shapes: tuple[Shape | None, ...] = ()
+    """The shapes of the outputs; none, and no lengths, where a finding is an error."""
+
+    def on(self, path: str) -> tuple[Diagnostic, ...]:
+        """The findings on a node."""
+        return tuple([replace(each, location=replace(each.location, node=path)) for each in self.findings])
+
+
 @lru_cache(maxsize=1024)
-def _findings(facts: OnnxSplit | OnnxConcat) -> tuple[Diagnostic, ...]:
-    """The findings of ONNX's rules. They do not name the node, so that nodes with equal facts share them."""
-    return judge_node(facts, "")
-
-
-def _judged(facts: OnnxSplit | OnnxConcat, path: str) -> tuple[Diagnostic, ...]:
-    return tuple([replace(each, location=replace(each.location, node=path)) for each in _findings(facts)])
+def _known(facts: OnnxSplit | OnnxConcat) -> _Known:
+    findings = judge_node(facts, "")
+    if not Report(findings, facts.specification, None, None).ok:
+        return _Known(findings, facts.axis_index)
+    shapes = facts.output_shapes if isinstance(facts, OnnxSplit) else (facts.output_shape,)
+    return _Known(findings, facts.axis_index, facts.lengths, tuple(shapes))
 
 
 def name_of(node: onnx.NodeProto, scope: Scope) -> str:
@@ -134,13 +147,13 @@ def split_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> SplitNode:
     """The judged node; `hint` says what the caller can pass where a shape is unknown."""
     facts, path = split_facts(node, scope), name_of(node, scope)
     scope.origin.budget.spend(Limit.ONNX_PARTS, _parts(facts))
-    found = _judged(facts, path)
-    report = Report((*found, *_unknown_of_split(node, facts, path, hint)), facts.specification, None, "Split")
+    known = _known(facts)
+    report = Report((*known.on(path), *_unknown_of_split(node, facts, path, hint)), facts.specification, None, "Split")
     shapes: tuple[Shape | None, ...] = (None,) * facts.outputs
     lengths: Shape | None = facts.given_lengths
     if report.ok:
-        shapes = tuple([_filled(*each, scope) for each in zip(facts.output_shapes, node.output, strict=False)])
-        axis, lengths = facts.axis_index, facts.lengths
+        shapes = tuple([_filled(*each, scope) for each in zip(known.shapes, node.output, strict=False)])
+        axis, lengths = known.axis, known.lengths
         if lengths is not None and axis is not None and None not in shapes:
             lengths = tuple([shape[axis] for shape in shapes if shape is not None])
     return SplitNode(
@@ -149,7 +162,7 @@ def split_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> SplitNode:
         version=facts.version,
         input_shape=facts.input_shape,
         data_type=facts.data_type,
-        axis=facts.axis_index if facts.rank is not None else facts.axis or 0,
+        axis=known.axis if facts.rank is not None else facts.axis or 0,
         lengths=lengths,
         output_shapes=shapes,
         report=report,
@@ -243,17 +256,19 @@ def concat_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> JoinNode:
     """The judged node; `hint` says what the caller can pass where a shape is unknown."""
     scope.origin.budget.spend(Limit.ONNX_PARTS, len(node.input))
     facts, path = _concat_facts(node, scope), name_of(node, scope)
-    found = _judged(facts, path)
-    report = Report((*found, *_unknown_of_concat(node, facts, path, hint)), facts.specification, None, "Concat")
+    known = _known(facts)
+    report = Report(
+        (*known.on(path), *_unknown_of_concat(node, facts, path, hint)), facts.specification, None, "Concat"
+    )
     return JoinNode(
         name=node.name,
         op="Concat",
         version=facts.version,
         input_shapes=facts.shapes,
         data_type=facts.data_type,
-        axis=facts.axis_index if facts.rank is not None else facts.given_axis,
-        lengths=facts.lengths,
-        output_shape=_filled(facts.output_shape, node.output[0], scope) if report.ok else None,
+        axis=known.axis if facts.rank is not None else facts.given_axis,
+        lengths=known.lengths if known.shapes else facts.lengths,
+        output_shape=_filled(known.shapes[0], node.output[0], scope) if report.ok else None,
         report=report,
         element=element_type(facts.data_type),
         graph=scope.label,

@@ -15,7 +15,7 @@ from typing import Final
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, SplitOperatorDesc
-from dmlsplit.descriptors.dims import is_static
+from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.descriptors.enums import TensorDataType
 from dmlsplit.formats.element_types import ElementType
 from dmlsplit.formats.onnx.tensors import element_type
@@ -223,6 +223,7 @@ class _Builder:
         self.exits = sorted(left, key=lambda value: value.name.encode("utf-8", "surrogatepass"))
         """The outputs of the graph, by name in byte order."""
         self._tensors: dict[Value, BufferTensorDesc] = {}
+        self._of_kind: dict[tuple[str | None, Shape | None], BufferTensorDesc] = {}
         self._descs: dict[object, BufferTensorDesc] = graph.model.once("tensors", dict)
         self._nodes: dict[object, GraphNode] = graph.model.once("nodes", dict)
         """Equal tensors and operators of a model have one descriptor, by which it is known that graphs are equal."""
@@ -442,9 +443,14 @@ class _Builder:
         """The descriptor of a tensor, or of one of its type and these sizes."""
         if sizes is not None:
             return self._described(value, tuple(sizes))
-        if value not in self._tensors:
-            self._tensors[value] = self._described(value, self._sizes(value))
-        return self._tensors[value]
+        found = self._tensors.get(value)
+        if found is None:
+            kind = self.graph.data_type(value.known), self.graph.shape(value.known)
+            found = self._of_kind.get(kind)
+            if found is None:
+                found = self._of_kind[kind] = self._described(value, self._sizes(value))
+            self._tensors[value] = found
+        return found
 
     def _described(self, value: Value, sizes: tuple[int, ...]) -> BufferTensorDesc:
         element = self._element(value)

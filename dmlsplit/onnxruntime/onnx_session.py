@@ -25,7 +25,7 @@ from dmlsplit.models.scope import opset_of
 from dmlsplit.onnxruntime.answers import Answers, NodeOnRuntime, answers
 from dmlsplit.onnxruntime.arity import check_arity
 from dmlsplit.onnxruntime.branches import Taken, without_branches
-from dmlsplit.onnxruntime.creation import LOADING, Failure
+from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.imports import not_loaded
 from dmlsplit.onnxruntime.inlining import inlined, with_overloads_as_read
 from dmlsplit.onnxruntime.predict import INIT, diagnostic
@@ -249,7 +249,16 @@ class OnnxSession:
         """Where every node of the model goes, without diagnostics and operators."""
         from dmlsplit.onnxruntime.placements import placement
 
-        return self._once("places", lambda: placement(self.graphs, [*self._not_loaded(), *self._answers.failures]))
+        return self._once("places", lambda: placement(self.graphs, self._failures))
+
+    @property
+    def failure(self) -> Failure | None:
+        """What keeps the session from being made; None where nothing certainly does."""
+        return self._once("failure", lambda: first_of(self._failures))
+
+    @property
+    def _failures(self) -> Sequence[Failure]:
+        return [*self._not_loaded(), *self._answers.failures]
 
     @property
     def _answers(self) -> Answers:
