@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from itertools import groupby
 from typing import Final
 
@@ -299,23 +300,39 @@ class _InModel(Around[Value]):
         return self._shape(tensor.name)
 
 
-def _affected(graph: FusedGraph, found: GraphFault) -> Iterator[Affected]:
+def _affected(graph: FusedGraph, found: GraphFault) -> Sequence[Affected]:
     """The DirectML versions with the same fault, in runs of successive ones."""
+    rules: dict[str, frozenset[tuple[str, int | None]]] = graph.once("rules", dict)
 
-    def is_affected(directml: str) -> bool:
-        release = next(runtime.release for runtime in runtimes() if runtime.directml == directml)
+    def is_affected(release: Release) -> bool:
         traits = traits_of(release)
         if found.rule == FaultKind.PRODUCT.rule and (traits is None or traits.fusion is Fusion.NONE):
             return False
-        return (found.rule, found.node) in graph.once(("rules", release), lambda: _rules(graph, release))
+        if release.directml not in rules:
+            rules[release.directml] = _rules(graph, release)
+        return (found.rule, found.node) in rules[release.directml]
 
-    shipped = sorted({runtime.directml for runtime in runtimes()}, key=version_key)
-    for affected, releases in groupby(shipped, is_affected):
-        if affected:
-            span = list(releases)
+    return _spans(tuple([is_affected(release) for release in _shipped().values()]))
+
+
+@cache
+def _shipped() -> Mapping[str, Release]:
+    """The DirectML versions that are shipped, in order, each with the release that stands for it."""
+    releases = {runtime.directml: runtime.release for runtime in reversed(runtimes())}
+    return {directml: releases[directml] for directml in sorted(releases, key=version_key)}
+
+
+@lru_cache(maxsize=256)
+def _spans(affected: tuple[bool, ...]) -> Sequence[Affected]:
+    """The runs of successive versions, of those that are shipped, that are affected."""
+    found = []
+    for is_affected, versions in groupby(zip(_shipped(), affected, strict=True), lambda each: each[1]):
+        if is_affected:
+            span = [directml for directml, _ in versions]
             of = [runtime for runtime in runtimes() if runtime.directml in span]
             assumed = [runtime.version for runtime in of if not runtime.observed]
-            yield Affected(span, [runtime.version for runtime in of], assumed)
+            found.append(Affected(span, [runtime.version for runtime in of], assumed))
+    return tuple(found)
 
 
 def _rules(graph: FusedGraph, release: Release) -> frozenset[tuple[str, int | None]]:

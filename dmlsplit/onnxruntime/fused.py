@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from dmlsplit.graphs.descriptors import GraphDesc
+from dmlsplit.graphs.program import CompiledGraph
 from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.operator_traits import Kind
 
@@ -51,6 +52,13 @@ class FusedGraph:
     """The judgements, shared by graphs that differ in names only: they contain indices and no names."""
     compiled: Once = field(default_factory=Once, repr=False)
     """The compiled graphs behind the judgements. They are large, and are freed while the judgements are kept."""
+
+    def forget_compiled(self) -> None:
+        """Frees the compiled graphs."""
+        for each in self.compiled.values():
+            if isinstance(each, CompiledGraph):
+                each.release()
+        self.compiled = Once()
 
     @cached_property
     def reads(self) -> Mapping[int, Sequence[Tensor]]:

@@ -16,7 +16,6 @@ from dmlsplit.graphs.operators import Family
 from dmlsplit.graphs.program import CompiledGraph, Crash, Refused, Tensor, Unmodelled
 from dmlsplit.graphs.traits import GraphTraits, traits_of
 from dmlsplit.models.functions import JUDGED
-from dmlsplit.models.once import Once
 from dmlsplit.onnxruntime.fused import FusedGraph, Part
 from dmlsplit.onnxruntime.operator_traits import FAMILIES, Kind
 from dmlsplit.onnxruntime.risks import is_without_risk, may_lose_branch
@@ -236,10 +235,7 @@ def hidden(graph: FusedGraph, traits: GraphTraits | None) -> tuple[GraphFault, .
 def forget_compiled(graph: FusedGraph, traits: GraphTraits | None) -> None:
     """Frees the compiled graphs, which are large, after the last question about a release with these traits."""
     compiles(graph, traits)
-    for each in graph.compiled.values():
-        if isinstance(each, CompiledGraph):
-            each.release()
-    graph.compiled = Once()
+    graph.forget_compiled()
 
 
 def _arising(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> dict[GraphFault, None]:

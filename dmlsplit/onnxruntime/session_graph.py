@@ -17,6 +17,7 @@ from dmlsplit.models.graph import Doubt, Graph, Node, cut
 from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import name_of
 from dmlsplit.models.scope import Scope
+from dmlsplit.onnxruntime.fused import SessionGraphs
 from dmlsplit.onnxruntime.node_shapes import merged
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import Cell, Operator, Types, asked, is_on_cpu_too, is_on_dml, operator_of
@@ -458,6 +459,9 @@ def release(model: SessionModel) -> None:
         for made in (graph.graph, *graph.once.values()):
             if isinstance(made, Graph):
                 made.release()
+            elif isinstance(made, SessionGraphs):
+                for variant in (each for part in made.parts for each in part.variants):
+                    variant.forget_compiled()
     for graph in graphs:
         vars(graph).clear()
     model.once = Once()
