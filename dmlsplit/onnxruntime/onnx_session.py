@@ -31,6 +31,7 @@ from dmlsplit.onnxruntime.inlining import inlined, with_overloads_as_read
 from dmlsplit.onnxruntime.predict import INIT, diagnostic
 from dmlsplit.onnxruntime.scopes import ALL_KNOWN, Habits, SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph, release
+from dmlsplit.rules import any_operator, whole_model
 from dmlsplit.system.errors import NotLoadedError
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.runtime_versions import Runtime
@@ -241,8 +242,12 @@ class OnnxSession:
 
         found, graphs = self.places, self.graphs
         operators = operators_of(graphs) if found.nodes else ()
-        said = (*refusals(operators, self.runtime), *model_findings(found, graphs, lambda: self.unoptimized.graphs))
-        return replace(found, diagnostics=said, operators=operators)
+        said = model_findings(found, graphs, lambda: self.unoptimized.graphs)
+        refused = list(refusals(operators, self.runtime))
+        if any(each.rule == whole_model.RANK.id for each in said):
+            # a kernel that refuses the rank of its tensors asks DirectML for nothing
+            refused = [each for each in refused if each.rule != any_operator.dimension_count_not_supported.id]
+        return replace(found, diagnostics=(*refused, *said), operators=operators)
 
     @property
     def places(self) -> SessionAnswer:

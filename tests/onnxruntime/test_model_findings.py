@@ -38,6 +38,17 @@ def test_the_rules_models(rule):
     assert findings(rule.good.graph, rule.good.opset, rule.examples_for) == ()
 
 
+@pytest.mark.parametrize("behind", ["y = Exp(h)", "y = Mul(h, half)"], ids=["read", "put into it"])
+def test_a_rank_that_fails_the_session_is_one_finding(behind):
+    """No operator is made of it, so what DirectML's tables say of the number of dimensions is the same fault."""
+    text = (
+        "(float[1,2,3,4,5] x, float[1,2,3,5,5] z) => (float[1,2,3,4,5] y) <float half = {0.5}> { h = MatMul(x, z) "
+        + behind
+        + " }"
+    )
+    assert [found.rule for found in findings(text, 17)] == ["model/rank"]
+
+
 CONV = "(float[1,4,8,8] x, float[4,4,1,1] w) => (float[1,4,8,8] y) { a = Relu(x) y = Conv(a, w) }"
 TRANSPOSE = "(float[2,3] x) => (float[3,2] y) { y = Transpose<perm=[1,0]>(x) }"
 POOL = "(float[1,1,8,8] x) => (float[?,?,?,?] y) { y = MaxPool<kernel_shape=[2,2],ceil_mode=CEIL>(x) }"

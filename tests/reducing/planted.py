@@ -206,8 +206,8 @@ FAULTS: Final = {
         "onnx/concat-axis-out-of-range",
         "(float[2,6] x, float[2,6] y) => (float[?,?] o) { o = Concat<axis=2>(x, y) }",
     ),
-    "refused operator": Fault(
-        "operator/dimension-count-not-supported",
+    "rank within": Fault(
+        "model/rank",
         """(float[1,2,3,4,5] x, float[1,2,3,5,5] z) => (float[1,2,3,4,5] y)
         { u = Abs(x)  w = Abs(z)  m = MatMul(u, w)  y = Abs(m) }""",
     ),
