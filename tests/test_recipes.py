@@ -142,8 +142,8 @@ def copy(tmp_path_factory):
     )
     changed(
         f"{passes}__init__.py",
-        "    Pass(1, relu_clip_fusion),",
-        "    Pass(1, relu_clip_fusion),\n    Pass(1, made_up_fusion),",
+        '    _pass(1, relu_clip_fusion, "Clip"),',
+        '    _pass(1, relu_clip_fusion, "Clip"),\n    _pass(1, made_up_fusion),',
     )
     with open(folder / "dmlsplit" / "rules" / "tensor.py", "a", encoding="utf-8") as stream:
         stream.write(RULE)

@@ -46,7 +46,7 @@ def kind_of(seed: int) -> str:
 
 def build(seed: int, folder: Path) -> Path:
     """Makes the model of a seed in folder/model, with files in and around it that it may and may not read."""
-    rng = random.Random(seed)
+    rng = random.Random(f"{seed}: content")  # not the numbers that chose the kind
     inside = folder / "model"
     for made in (inside / "sub", folder / "elsewhere", folder / "nowhere"):
         made.mkdir(parents=True)

@@ -29,11 +29,6 @@ from tests.formats.onnx_graphs import models, patterns
 
 DATA: Final = Path(__file__).parents[2] / "data" / "onnx_graphs" / "executions.jsonl.xz"
 
-NOT_FOLLOWED: Final = {
-    "GEGLU: a*gelu(b) (erf form)": "that an Erf and what is around it become one operator",
-}
-"""Models of which other operators are built than ONNX Runtime submits, and why: what is said of them holds for both."""
-
 
 class Execution(NamedTuple):
     onnxruntime: str
