@@ -86,7 +86,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
             DMS_FETCH_PAGE(whole + i * VECTOR, stores);
         }
         for (unsigned i = 0; i < count; i++)
-            v[i] = split ? load_lanes(whole + place[i] * BLOCK, step) : load(parts[i]);
+            v[i] = split ? load_lanes(whole + place[i] * BLOCK, (ptrdiff_t)step) : load(parts[i]);
         DMS_NAME(permute_block)(v, order, count, unit, split);
         for (unsigned i = 0; i < count; i++) {
             if (streamed)

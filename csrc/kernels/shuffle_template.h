@@ -34,9 +34,9 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave)(const dms_woven *v, con
         source[i] = from[step[i].source] + step[i].offset + first * size[i];
     }
     for (uint64_t block = 0; block < blocks; block += LANES) {
-        vector woven = shuffle_bytes(load_lanes(source[0] + at, size[0]), table[0], mask[0]);
+        vector woven = shuffle_bytes(load_lanes(source[0] + at, (ptrdiff_t)size[0]), table[0], mask[0]);
         for (size_t i = 1; i < held; i++)
-            woven = shuffle_into(woven, load_lanes(source[i] + at, size[one ? 0 : i]), table[i], mask[i]);
+            woven = shuffle_into(woven, load_lanes(source[i] + at, (ptrdiff_t)size[one ? 0 : i]), table[i], mask[i]);
         for (size_t i = held; i < steps; i++) {
             const char *bytes = from[step[i].source] + step[i].offset + (first + block) * step[i].block;
             woven = shuffle_into(woven, load_lanes(bytes, step[i].block), load_table(step[i].table), step[i].mask);
