@@ -131,6 +131,35 @@ def test_folders_that_others_use_stay(tmp_path):
     assert tree(tmp_path) == {"p": None, os.path.join("p", "theirs"): b""}
 
 
+@posix
+@pytest.mark.parametrize("made", ["gone", "there/below/gone"])
+def test_the_folder_that_a_link_leads_to_is_made(tmp_path, monkeypatch, made):
+    monkeypatch.chdir(tmp_path)
+    os.mkdir("there")
+    os.symlink(made, "link")
+    os.symlink("link", "again")
+    with suppress(ZeroDivisionError), atomic_files() as files:
+        files.make_folder("again")
+        assert os.path.isdir(made)
+        raise ZeroDivisionError
+    assert sorted(os.listdir()) == ["again", "link", "there"]
+    with atomic_files() as files:
+        files.make_folder(os.path.join("again", "in"))
+    assert os.path.isdir(os.path.join(made, "in"))
+
+
+@posix
+@pytest.mark.parametrize("folder", ["file", "to file", "one", "file/in"])
+def test_no_folder_is_made_of_a_file_or_a_loop(tmp_path, monkeypatch, folder):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_bytes(b"")
+    for name, target in (("to file", "file"), ("one", "two"), ("two", "one")):
+        os.symlink(target, name)
+    with pytest.raises(NotADirectoryError), atomic_files() as files:
+        files.make_folder(folder)
+    assert sorted(os.listdir()) == ["file", "one", "to file", "two"]
+
+
 def test_a_block_that_is_never_left_leaves_nothing(tmp_path):
     """What a signal does that comes when the block is about to end."""
     block = atomic_files()

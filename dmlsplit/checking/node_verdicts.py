@@ -130,7 +130,20 @@ def columns_of(
             answer = Compatibility(column, of_sizes.main, report, None, str(of_sizes))
         if answer is not None:
             found.append(_in_graph(answer, node))
-    return tuple(found)
+    return tuple(found) or _of_graph_alone(node, asked)
+
+
+def _of_graph_alone(node: SplitNode | JoinNode, asked: Columns) -> tuple[Compatibility, ...]:
+    """The answers about a node that is no operator, since too little is known of it: () unless a column's graph is
+    wrong, whatever the node is."""
+    obstacle = node.obstacle()
+    doubts = () if obstacle is None else (obstacle,)
+    unknown = [
+        Compatibility(column, Use.UNKNOWN, Report(doubts, column.target.name, None, node.report.operator), None)
+        for column in asked.columns
+    ]
+    found = tuple([_in_graph(each, node) for each in unknown])
+    return found if any(each.use is Use.REFUSED for each in found) else ()
 
 
 def _in_graph(answer: Compatibility, node: SplitNode | JoinNode) -> Compatibility:

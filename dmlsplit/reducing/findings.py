@@ -76,27 +76,33 @@ def findings_of(model: onnx.ModelProto, question: Question) -> list[Finding]:
     """
     sessions, nodes = read_sessions(model, question.inputs, require_known_names=False)
     runtime, options = question.runtime, question.options
-    found: list[Finding] = []
     try:
         placed = sessions.of(runtime, options).placement
         # it is taken to make the graphs of an observed one
         graphs = sessions.of(replace(runtime, observed=True), options).findings()
     except NotLoadedError as error:
-        return [*_of_items(nodes, None, at_fault=False), _failed(model, "", error.message)]
+        return _sorted([*_of_items(nodes, None, at_fault=False), _failed(model, "", error.message)])
     except InputError:
-        found = _of_items(nodes, None, at_fault=False)
-        if any(each.severity is Severity.ERROR for each in found):
+        found = _sorted(_of_items(nodes, None, at_fault=False))
+        if found and found[0].severity is Severity.ERROR:
             return found  # they say why there is no session to ask
         raise
     at_fault = any(each.diagnostic.severity is Severity.ERROR for each in graphs)
-    found += _of_items(nodes, question, at_fault=at_fault)
+    found = _of_items(nodes, question, at_fault=at_fault)
     found += [_of_diagnostic(each.diagnostic, each.node) for each in graphs]
     found += [_of_diagnostic(each) for each in placed.diagnostics]
     found += _of_session(model, placed, found)
     found += _of_placements(placed)
-    kept = {(each.identity, each.node): each for each in reversed(found) if each.rule not in _CONSEQUENCES}
-    found = [*kept.values()][::-1]
-    return sorted(found, key=lambda each: _ORDER.index(each.severity))
+    return _sorted(found)
+
+
+def _sorted(found: Sequence[Finding]) -> list[Finding]:
+    """The findings that are no consequences, the most serious first; each class and node once."""
+    kept: dict[tuple[tuple[str, str], str], Finding] = {}
+    for each in found:
+        if each.rule not in _CONSEQUENCES:
+            kept.setdefault((each.identity, each.node), each)
+    return sorted(kept.values(), key=lambda each: _ORDER.index(each.severity))
 
 
 def _of_items(nodes: ModelNodes, question: Question | None, *, at_fault: bool) -> list[Finding]:

@@ -22,7 +22,8 @@ def atomic_files(*, replace: bool = True) -> Iterator[AtomicFiles]:
     """A block that writes files: at its end all of them get their names; on an exception they are removed.
 
     Signals are held back while files get their names. If one of several cannot be renamed, the old files are restored.
-    `replace`: allows files of these names to exist. Links are replaced, not followed.
+    `replace`: allows files of these names to exist. A file that is a link is replaced, not followed: a command follows
+    what its user names, by resolving that first, and not what it finds in a folder. Links to folders are followed.
     """
     files = AtomicFiles(replace)
     try:
@@ -132,7 +133,7 @@ class AtomicFiles:
         return mode
 
     def make_folder(self, folder: str) -> None:
-        """Makes a folder and its parents."""
+        """Makes a folder and its parents; for a link that leads nowhere, the folder it leads to. Raises OSError."""
         missing = []
         while folder and not os.path.isdir(folder) and folder not in missing:  # a root is its own parent
             missing.append(folder)
@@ -143,8 +144,12 @@ class AtomicFiles:
                 os.mkdir(folder)
             except FileExistsError:
                 self._folders.pop()
-                if not os.path.isdir(folder):
-                    raise
+                if os.path.isdir(folder):
+                    continue
+                real = os.path.realpath(folder)
+                if not os.path.islink(folder) or os.path.islink(real):  # a file, or a loop of links
+                    raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder) from None
+                self.make_folder(real)
 
     def create(self, path: str) -> str:
         """Makes an empty temporary file in the folder of `path` and returns its name; its content will become `path`.

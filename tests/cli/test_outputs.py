@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from tests import models
 from tests.cli.conftest import BAD, GOOD, environment
 
 
@@ -188,6 +189,41 @@ def test_a_link_to_nothing_is_written_through(cli, folder):
     assert cli("check", "a.json", "-o", "new.json").status == 1
     assert "not ok" in (folder / "not_there_yet.json").read_text()
     assert os.path.islink("new.json")
+
+
+OUTPUTS = {
+    "a report": (["check", "a.json", "-o", "{}/x.txt"], 1, "x.txt"),
+    "pieces": (["split", "x.npy", "--axis", "0", "--sections", "2", "--force", "-o", "{}"], 0, "x.0.npy"),
+    "a model": (["legalize", "gate.onnx", "--onnxruntime", "1.24.4", "-o", "{}/x.onnx"], 0, "x.onnx"),
+    "a reduction": (["why", "gate.onnx", "--onnxruntime", "1.24.4", "-o", "{}"], 1, "why.json"),
+}
+GATE = "(float[1,8,4,4] x) => (float[1,4,4,4] o) { a, b = Split<axis=1>(x)  s = Sigmoid(b)  o = Mul(a, s) }"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links of POSIX")
+@pytest.mark.parametrize("leads", ["there", "nowhere"])
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_a_folder_that_is_a_link_is_followed(cli, folder, output, leads):
+    """By all commands alike, also where they make it; a link that is found in it is no name of the user's."""
+    if (output, leads) == ("a report", "nowhere"):
+        pytest.skip("a report's folder is not made")
+    onnx = pytest.importorskip("onnx")
+    onnx.save(models.text(GATE), "gate.onnx")
+    np.save("x.npy", np.arange(4))
+    (folder / "mine").write_bytes(b"mine")
+    os.symlink(leads, "to")
+    if leads == "there":
+        os.mkdir("there")
+    arguments, status, name = OUTPUTS[output]
+    assert cli(*(each.format("to") for each in arguments)).status == status
+    assert os.path.islink("to")
+    assert (folder / leads / name).is_file()
+    if arguments[-1] == "{}":  # the command's own names
+        (folder / leads / name).unlink()
+        (folder / leads / name).symlink_to("../mine")
+        assert cli(*(each.format("to") for each in arguments)).status == status
+        assert not (folder / leads / name).is_symlink()
+        assert (folder / "mine").read_bytes() == b"mine"
 
 
 def test_longest_name(cli, folder):

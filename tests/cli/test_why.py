@@ -90,6 +90,20 @@ def test_a_note_is_no_error(cli, tmp_path):
     assert (status, "1 of 2 nodes" in out) == (0, True)
 
 
+def test_a_model_that_is_not_loaded_fails_before_anything_is_unknown(cli, tmp_path):
+    """check, levels and why say the same of a name that is written twice, beside a node whose shape is not known."""
+    body = "(float[1,8,4,4] x, float[] a) => (float[] y) { y, b = Split<axis=2>(x)  y = Concat<axis=1>(a, b) }"
+    onnx.save(text(body), tmp_path / "m.onnx")
+    status, out, _ = cli("why", "m.onnx", "--format", "json")
+    said = json.loads(out)
+    assert (status, said["class"], said["severity"], said["others"]) == (1, "session-fails", "error", [])
+    for command in (("check",), ("check", "--onnxruntime", "1.24.4"), ("levels",), ("levels", "--runtimes")):
+        status, out, _ = cli(*command, "m.onnx", "--format", "json")
+        assert (status, "y is computed twice" in out) == (1, True)
+    refused = [operator["refused"] for operator in json.loads(cli("levels", "m.onnx", "--format", "json").out)]
+    assert [[each["diagnostics"][0]["rule"] for each in found] for found in refused] == [["graph/not-loaded"]] * 2
+
+
 def test_a_command_that_calls_something_else_wrong(cli, glu, tmp_path):
     command = program(tmp_path, "sys.exit('Softmax' in ops)")
     status, out, err = cli("why", "glu.onnx", "--check", command, "-o", "small")
