@@ -30,15 +30,16 @@ _BESIDE_MEMBERS: Final = frozenset({"Type", "type", "bindings", "executionFlags"
 
 
 def loads(text: str | bytes) -> AnyDesc:
-    """The descriptor of one operator in JSON: a SplitOperatorDesc, a JoinOperatorDesc or an AnyOperatorDesc.
+    """Parses one operator in JSON and returns its descriptor: a SplitOperatorDesc, a JoinOperatorDesc or, for any
+    other operator, an AnyOperatorDesc.
 
-    InputError, with line and column, where it is malformed.
+    Raises InputError, with line and column, if the text is malformed.
     """
     return read_any(JsonText(text)).descriptor
 
 
 def dumps(desc: AnyDesc, indent: int | None = None) -> str:
-    """A descriptor in JSON; `loads(dumps(desc)) == desc`."""
+    """Returns a descriptor as JSON text, on one line or indented by `indent` spaces; `loads(dumps(desc)) == desc`."""
     return json.dumps(to_json(desc), indent=indent)
 
 
@@ -50,7 +51,10 @@ class ParsedAny(NamedTuple):
 
 
 def read_any(text: JsonText, key_path: KeyPath = (), *, whole_model: bool = False) -> ParsedAny:
-    """The operator at `key_path` of a parsed text; `whole_model` as in read_operator."""
+    """Returns the descriptor of the operator at `key_path` of a parsed text, with notes on what the reader changed.
+
+    `whole_model` as in read_operator. Raises InputError if the operator is malformed.
+    """
     reader = _AnyReader(text, whole_model, key_path)
     descriptor = narrowed(reader.operator(key_path, "", fused=False))
     return ParsedAny(descriptor, tuple(reader.notes))
@@ -86,7 +90,8 @@ class _AnyReader(_OperatorReader):
             raise self.text.error((*path, *error.path), f"{place}: {error.said}" if place else error.said) from None
 
     def member(self, member: Member | None, value: object, path: KeyPath, words: str) -> object:
-        """Converts a JSON value to the form that AnyOperatorDesc takes; AnyOperatorDesc refuses unfit values."""
+        """Returns a JSON value in the form that AnyOperatorDesc takes: a tensor, a fused operator or an array of
+        either is parsed, any other value is returned unchanged (AnyOperatorDesc refuses unfit ones)."""
         if member is None or value is None:
             return value
         if member.type == "tensor" and isinstance(value, dict):
@@ -101,7 +106,7 @@ class _AnyReader(_OperatorReader):
 
 
 def to_json(desc: AnyDesc) -> dict[str, Any]:
-    """A descriptor as a JSON object."""
+    """Returns a descriptor as a dict that json.dumps accepts: {"Type": ..., "Desc": {...}}."""
     if not isinstance(desc, AnyOperatorDesc):
         return split_or_join_json(desc)
     named = desc.operator.whole or known_operator(desc.type)

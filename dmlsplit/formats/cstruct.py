@@ -31,7 +31,8 @@ UINT, UINT64, POINTER = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
 
 
 def struct_type(name: str, **members: type[object]) -> type[ctypes.Structure]:
-    """The struct of that name, its members in their order."""
+    """Returns a new ctypes.Structure subclass called `name`, whose members are `members` (name to ctypes type) in
+    their order."""
     return type(name, (ctypes.Structure,), {"_fields_": tuple(members.items())})
 
 
@@ -64,7 +65,8 @@ _ELEMENTS: Final[Mapping[str, type[Any]]] = {"uints": UINT, "ints": ctypes.c_int
 
 @cache
 def operator_struct(name: str | int) -> type[ctypes.Structure]:
-    """The struct of an operator: DML_GEMM_OPERATOR_DESC of "GEMM"."""
+    """Returns the ctypes struct of an operator, given by its name or DML_OPERATOR_TYPE number: DML_GEMM_OPERATOR_DESC
+    for "GEMM"."""
     schema = find_operator(name)
     return struct_type(schema.struct, **{member.name: _LAYOUTS.get(member.type, POINTER) for member in schema.members})
 
@@ -135,7 +137,9 @@ class _Writer:
         self.memory: list[object] = []
 
     def operator(self, schema: OperatorSchema, members: Mapping[str, Any], path: str) -> ctypes.Structure:
-        """A DML_OPERATOR_DESC and the struct it points to; `path` leads to the operator."""
+        """Returns a DML_OPERATOR_DESC that points to a new struct of operator `schema` filled from `members` (name to
+        value). `path` is the prefix of members' names in errors. Raises DescriptorError for a member without a form in
+        C."""
         made = operator_struct(schema.number)()
         for member in schema.members:
             count = members[member.count] if member.count else 0
@@ -146,7 +150,8 @@ class _Writer:
     def _member(
         self, schema: OperatorSchema, members: Mapping[str, Any], member: Member, count: int, path: str, count_path: str
     ) -> Any:
-        """A member as its struct holds it."""
+        """Returns the value that the struct stores for a member: a number, a small struct, an address, or None for a
+        null pointer. `path` and `count_path` name the member and its count in errors."""
         value = members[member.name]
         if member.type == "size-2d":
             return DML_SIZE_2D(*value)
@@ -226,7 +231,8 @@ class _Writer:
 
 
 def _checked(address: Address, alignment: int, path: str) -> int:
-    """The address, which is not null."""
+    """Returns `address`. Raises DescriptorError if it is null, has more than 64 bits, or is no multiple of `alignment`
+    bytes."""
     if not address:
         raise DescriptorError(f"{path}: the address is null")
     if not 0 < address < 1 << 64:
@@ -248,7 +254,8 @@ def _schema(number: int, path: str) -> OperatorSchema:
 
 
 def _read_operator(operator: ctypes.Structure, path: str, depth: int) -> AnyOperatorDesc:
-    """The descriptor of a DML_OPERATOR_DESC; `depth` counts the operators that it is fused into."""
+    """Returns the descriptor that a DML_OPERATOR_DESC points to. `path` is the prefix of members' names in errors;
+    `depth` is the number of operators that this one is fused into: DescriptorError if it is above MAX_FUSED."""
     if depth > MAX_FUSED:
         raise DescriptorError(f"{path.removesuffix('.')}: more than {MAX_FUSED} operators are fused into one another")
     schema = _schema(operator.Type, f"{path}Type")
@@ -256,7 +263,8 @@ def _read_operator(operator: ctypes.Structure, path: str, depth: int) -> AnyOper
 
 
 def _read_members(schema: OperatorSchema, address: int, name: str | None, path: str, depth: int) -> AnyOperatorDesc:
-    """The descriptor of an operator's own struct; `name` is the pointer's, `path` leads to the members."""
+    """Returns the descriptor that is read from the operator's struct at `address`. In errors, `name` names the pointer
+    (None: the struct's name is used) and `path` is the prefix of members' names."""
     found = _at(operator_struct(schema.number), address, name or schema.struct)
     members: dict[str, object] = {}
     for member in schema.members:
@@ -274,7 +282,8 @@ def _read_members(schema: OperatorSchema, address: int, name: str | None, path: 
 
 
 def _pointed_to(member: Member, address: int, count: int, path: str, count_path: str, depth: int) -> object:
-    """The value of a member that is a pointer, and not null."""
+    """Returns what a member's pointer, which is not null, points to: a tensor, an operator, a scale and bias, or a
+    list of `count` entries. Raises DescriptorError, naming `path` or `count_path`, if it cannot be read."""
     if member.type == "tensor":
         return _tensor(_at(DML_TENSOR_DESC, address, path), path)
     if member.type == "operator":
@@ -314,7 +323,8 @@ def _numbers(kind: type[Any], address: Address, count: int, path: str, count_pat
 def _array(
     kind: type[Any], address: Address, count: int, limit: int, path: str, count_path: str
 ) -> ctypes.Array[Any] | None:
-    """The array at an address; None for a null pointer."""
+    """Returns a view of the `count` entries of type `kind` at `address`, or None if the address is null. Raises
+    DescriptorError if `count` exceeds `limit` or the address is misaligned."""
     if address is None:
         return None
     _check_count(count, limit, count_path)

@@ -30,11 +30,12 @@ class ElementType:
 
     @property
     def is_native(self) -> bool:
-        """True where DirectML has this very type."""
+        """True if DirectML has this very type, rather than another of the same size that carries its bits."""
         return self.data_type is not None and self.data_type.name.lower() == self.name
 
     def dtype(self) -> np.dtype[Any]:
-        """numpy's type; InputError where there is none, or where it takes ml_dtypes, which is not installed."""
+        """Returns the numpy dtype of the type. Raises InputError if there is none, or if it needs ml_dtypes and that
+        is missing or lacks it."""
         if self.itemsize == 0:
             raise InputError(f"numpy has no fixed-size type for {self.name}")
         try:

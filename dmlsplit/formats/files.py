@@ -33,15 +33,18 @@ class AllowedFolders:
         self._roots = (self.folder, *(os.path.realpath(root) for root in more))
 
     def source(self, path: str) -> str:
-        """The path to read: beside the model, as DxDispatch does, else in the current folder."""
+        """Returns the path, links resolved, at which DxDispatch would find a file that a model names: beside the model
+        if it exists there, else in the current folder. Raises InputError if that is outside the allowed folders."""
         return self._resolved(self._source(path), path)
 
     def note_source(self, path: str, model: str) -> None:
-        """Notes that a DxDispatch model refers to a file."""
+        """Notes the file `path`, which a DxDispatch model refers to, as an input, so that no output of this command
+        replaces it. `model` names the model in that error."""
         note_reference(self._source(path), model)
 
     def beside(self, path: str) -> str:
-        """The path of a file in the model's folder, to read or to write; the file need not exist."""
+        """Returns the path, links resolved, of a file in the model's folder; the file need not exist. Raises
+        InputError if it is outside the allowed folders."""
         return self._resolved(os.path.join(self.folder, path), path)
 
     def _source(self, path: str) -> str:
@@ -50,9 +53,11 @@ class AllowedFolders:
         return path if not os.path.lexists(beside) and os.path.exists(path) else beside
 
     def read(self, location: str, offset: int, size: int) -> tuple[bytes, int]:
-        """Reads up to `size` bytes from `offset` of a regular file beside the model; also returns the file's size.
+        """Returns up to `size` bytes from byte `offset` of a regular file beside the model (b"" if the offset is not
+        in the file or `size` is not positive), and the file's size in bytes.
 
-        All data outside a model's own file is read here. Raises InputError, OSError.
+        All data outside a model's own file is read here. Raises InputError if the file is not allowed or not regular,
+        OSError if it cannot be read.
         """
         path = self.beside(location)
         note_reference(path, "a model")  # its reader knows the name
@@ -77,7 +82,8 @@ class AllowedFolders:
 
 
 def note_reference(path: str, model: str) -> None:
-    """Notes that a model refers to a file, read or not, so that no output of the command replaces it."""
+    """Notes the file `path`, which a model refers to, as an input, whether it is read or not, so that no output of
+    this command replaces it. `model` names the model in that error."""
     note_input(path, f"a file that {model} refers to")
 
 
@@ -89,7 +95,8 @@ def _contains(root: str, path: str) -> bool:
 
 
 def check_size(size: int, what: str) -> None:
-    """InputError where a buffer of `size` bytes cannot reasonably be allocated."""
+    """Raises InputError, which names the buffer `what`, if `size` bytes exceed MAX_BUFFER_BYTES or a quarter of the
+    physical memory."""
     memory = _physical_memory()
     limit = MAX_BUFFER_BYTES if memory is None else min(MAX_BUFFER_BYTES, memory // 4)
     if size > limit:
@@ -104,7 +111,8 @@ def _physical_memory() -> int | None:
 
 
 def read_raw(path: str) -> Bytes:
-    """All bytes of a regular file. Raises InputError, OSError."""
+    """Returns all bytes of a regular file as an array of uint8. Raises InputError if it is too large or not regular,
+    OSError if it cannot be read."""
     with open_input(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         check_size(size, "the file")
@@ -112,10 +120,11 @@ def read_raw(path: str) -> Bytes:
 
 
 def read_npy(path: str) -> np.ndarray:
-    """The array of an .npy file, C-contiguous and of native byte order. Raises InputError, OSError.
+    """Returns the array in an .npy file, C-contiguous and in native byte order.
 
-    The header is checked against the file's size before anything is allocated. DxDispatch pads too short a file with
-    zeros and refuses Fortran order; here both are refused.
+    The header is checked against the file's size before anything is allocated. Raises InputError for a malformed file,
+    a dtype without a DirectML type, Fortran order, and data of another size than the header says (DxDispatch would pad
+    with zeros); OSError if the file cannot be read.
     """
     with open_input(path) as stream:
         header = npy.read_header(stream, os.fstat(stream.fileno()).st_size)
@@ -130,5 +139,5 @@ def read_npy(path: str) -> np.ndarray:
 
 
 def reason(error: OSError | InputError) -> str:
-    """The reason why a file could not be opened, without its name."""
+    """Returns the message of the error without the file's name."""
     return error.message if isinstance(error, InputError) else error.strerror or str(error)

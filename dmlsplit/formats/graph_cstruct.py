@@ -75,10 +75,11 @@ class CGraph:
 
 
 def write(graph: GraphDesc, operators: Sequence[int]) -> CGraph:
-    """Writes a graph into fresh C memory, which the result owns; tensors of graph ends have no form in C and are
-    dropped.
+    """Returns a graph's C structs in fresh memory, which the result owns. The tensors of the graph's inputs and
+    outputs have no form in C and are dropped.
 
-    `operators`: the address of each node's IDMLOperator. ValueError where there are not as many as nodes.
+    `operators` are the addresses of the nodes' IDMLOperators, in the order of `graph.nodes`. Raises ValueError if
+    there are not as many as nodes.
     """
     if len(operators) != len(graph.nodes):
         raise ValueError(f"operators: {len(operators)} addresses are given for {len(graph.nodes)} nodes")
@@ -100,7 +101,8 @@ def _pointers(
     descs: Sequence[ctypes.Structure],
     memory: list[Any],
 ) -> int:
-    """The address of an array of structs with a type and a pointer to each desc."""
+    """Returns the address of a new array of `layout` structs, each with Type `kind` and a pointer to one of `descs`.
+    Appends the array and `descs` to `memory`, which keeps them alive."""
     array = (layout * max(len(descs), 1))()
     for entry, desc in zip(array, descs, strict=False):  # an array without entries is no null pointer
         entry.Type, entry.Desc = kind, ctypes.addressof(desc)

@@ -50,12 +50,12 @@ _Edge = TypeVar("_Edge", InputGraphEdgeDesc, OutputGraphEdgeDesc, IntermediateGr
 
 
 def loads(text: str | bytes) -> GraphDesc:
-    """The graph in a JSON text; InputError, with line and column, where it is malformed."""
+    """Returns the graph in a JSON text. Raises InputError, with line and column, if it is malformed."""
     return read_graph(JsonText(text))
 
 
 def dumps(graph: GraphDesc, indent: int | None = None) -> str:
-    """A graph in JSON; `loads(dumps(graph)) == graph`."""
+    """Returns a graph as JSON text, on one line or indented by `indent` spaces; `loads(dumps(graph)) == graph`."""
     desc = {
         "Inputs": [tensor_json(tensor) for tensor in graph.inputs],
         "Outputs": [tensor_json(tensor) for tensor in graph.outputs],
@@ -72,8 +72,8 @@ def _edges(edges: Sequence[Any]) -> list[dict[str, int]]:
 
 
 def read_graph(text: JsonText, key_path: KeyPath = ()) -> GraphDesc:
-    """The graph at `key_path` of a parsed text, which may be a dispatchable MODEL_GRAPH; InputError where it is
-    malformed."""
+    """Returns the graph at `key_path` of a parsed text: a DML_GRAPH or, in a DxDispatch model, a MODEL_GRAPH
+    dispatchable. Raises InputError if it is malformed."""
     value = text.get(key_path)
     if isinstance(value, dict) and MODEL_GRAPH in (value.get("Type"), value.get("type")):
         return _ModelReader(text, True, key_path).graph(key_path)
@@ -102,15 +102,17 @@ class _Reader(_AnyReader):
             raise self.text.error(path, f"Type: expected {self.type_name!r}, not {shown(value)}")
 
     def ends(self, members: dict[str, object], path: KeyPath, name: str) -> Sequence[TensorDesc | None]:
-        """The tensors of Inputs or Outputs."""
+        """Returns the tensors in the array `members[name]`, which is "Inputs" or "Outputs"; null entries give None.
+        Raises InputError if one is malformed."""
         return [self.end(place) for place in self.places(members, path, name)]
 
     def inside(self, members: dict[str, object], path: KeyPath) -> tuple[dict[str, object], KeyPath]:
-        """The object in the member Desc, and its path."""
+        """Returns the object in the member Desc, and its key path. Raises InputError if it is missing or no object."""
         return self.field(members, path, "Desc", lambda value, at: (self.members_of(value, at), at))
 
     def places(self, members: dict[str, object], path: KeyPath, name: str) -> list[KeyPath]:
-        """The key paths of an array's entries."""
+        """Returns the key path of each entry of the array `members[name]`. Raises InputError if it is missing or no
+        array."""
         return [(*path, name, i) for i in range(len(self.field(members, path, name, self.items_of)))]
 
     def end(self, path: KeyPath) -> TensorDesc | None:
@@ -121,7 +123,8 @@ class _Reader(_AnyReader):
         return kind(*[self.field(members, path, name, self.uint32) for name in kind.members()])
 
     def node(self, path: KeyPath, counts: tuple[int, int]) -> GraphNode:
-        """The node at `path`; `counts` are the numbers of inputs and outputs that edges lead to."""
+        """Returns the node at `path`; `counts` are the numbers of its inputs and outputs as the edges use them, for a
+        node whose Desc is null. Raises InputError if the node is malformed."""
         members = self.members_of(self.text.get(path), path)
         number = self.field(members, path, "Type", self.number)
         if number in (SPLIT, JOIN):
@@ -142,14 +145,16 @@ class _Reader(_AnyReader):
             return found
 
     def of_tensors(self, number: int, members: dict[str, object], path: KeyPath) -> AnyOperatorDesc:
-        """A node with Inputs and Outputs."""
+        """Returns the descriptor of operator `number` that is written with arrays Inputs and Outputs in place of named
+        tensors; the other members of Desc become its values. Raises InputError if it is malformed."""
         members, path = self.inside(members, path)
         inputs, outputs = ([self.end(at) for at in self.places(members, path, name)] for name in _SIDES)
         values = {name: self.value(value, (*path, name)) for name, value in members.items() if name not in _SIDES}
         return AnyOperatorDesc.of_tensors(number, inputs, outputs, values)
 
     def loosely(self, number: int, members: dict[str, object], path: KeyPath) -> AnyOperatorDesc | None:
-        """A node whose tensors are right, and whose other members are numbers; None for any other."""
+        """Returns the descriptor of a node whose tensors can be read and whose other members are numbers, without
+        checking these against the operator's schema; None if they are anything else."""
         members, path = self.inside(members, path)
         sides: dict[str, list[TensorDesc | None]] = {"input": [], "output": []}
         tensors = [member for member in find_operator(number).members if member.type == "tensor"]

@@ -32,7 +32,7 @@ class JoinNode(OperatorNode[JoinOperatorDesc]):
 
     @property
     def whole_shape(self) -> Shape | None:
-        """The shape of the output."""
+        """The shape of the output; None if its rank is not known."""
         return self.output_shape
 
     @property
@@ -40,11 +40,11 @@ class JoinNode(OperatorNode[JoinOperatorDesc]):
         return (self.output_name,)
 
     def execute(self, arrays: Sequence[npt.NDArray[np.generic]]) -> npt.NDArray[np.generic]:
-        """Computes the node's output, bit for bit as the framework defines it; the C core copies.
+        """Returns the node's output for the input arrays, bit for bit as the framework defines it; the C core copies.
 
         The arrays have the node's element type and shapes that agree with `input_shapes`; strings are arrays of str
-        (dtype object, U or T). If the first is a DLPack tensor of another library, so is the output. InputError for
-        arrays that do not fit, and for a node that its framework refuses.
+        (dtype object, U or T). If the first is a DLPack tensor of another library, so is the output. Raises InputError
+        for arrays that do not fit, and for a node that its framework refuses.
         """
         given = self._checked(arrays)
         axis = self._axis(tuple([array.shape for array in given]))
@@ -76,7 +76,8 @@ class JoinNode(OperatorNode[JoinOperatorDesc]):
         return given
 
     def _axis(self, shapes: tuple[tuple[int, ...], ...]) -> int:
-        """The axis for inputs of these shapes; where the model leaves it open, by the framework's rules."""
+        """Returns the axis (0..rank-1) for inputs of these shapes, by the framework's rules if the model leaves it
+        open. Raises InputError if the rules refuse the shapes or the axis is not known."""
         axis = self.axis
         if self.facts is not None and self.input_shapes != shapes:
             facts = self.facts.with_shapes(shapes)  # type: ignore[attr-defined]

@@ -59,26 +59,28 @@ class ParsedOperator(NamedTuple):
     key_path: KeyPath
 
     def locate(self, location: Location) -> Position:
-        """Line and column of a member, or of the nearest member around it that is present."""
+        """Returns line and column of a member of the operator, or of the nearest enclosing value that the text has."""
         return located(self.text, self.key_path, location)
 
 
 def loads(text: str | bytes) -> OperatorDesc:
-    """The descriptor of one operator in JSON; InputError, with line and column, where it is malformed.
+    """Returns the descriptor of one Split or Join in JSON.
 
-    Omitted members get DxDispatch's defaults, an omitted count the length of its array; given ones are taken unchanged,
-    so that `loads(dumps(desc)) == desc`.
+    Omitted members get DxDispatch's defaults, an omitted count the length of its array; given ones are taken
+    unchanged, so that `loads(dumps(desc)) == desc`. Raises InputError, with line and column, if the text is malformed
+    or has another operator.
     """
     return read_operator(JsonText(text)).descriptor
 
 
 def dumps(desc: OperatorDesc, indent: int | None = None) -> str:
-    """A descriptor in JSON. An unknown total size (None) is left out."""
+    """Returns a descriptor as JSON text, on one line or indented by `indent` spaces. An unknown total size (None) is
+    left out."""
     return json.dumps(to_json(desc), indent=indent)
 
 
 def to_json(desc: OperatorDesc) -> dict[str, Any]:
-    """A descriptor as a JSON object."""
+    """Returns a descriptor as a dict that json.dumps accepts: {"Type": ..., "Desc": {...}}."""
     members = members_of(desc)
     roles = members.roles
     array = None if members.array is None else [tensor_json(tensor) for tensor in members.array]
@@ -89,11 +91,12 @@ def to_json(desc: OperatorDesc) -> dict[str, Any]:
 
 
 def read_operator(text: JsonText, key_path: KeyPath = (), *, whole_model: bool = False) -> ParsedOperator:
-    """The operator at `key_path` of a parsed text.
+    """Returns the Split or Join at `key_path` of a parsed text, with its place in the text and notes on what the
+    reader changed.
 
-    `whole_model`: reads the operator as part of a DxDispatch model, in which a total size of 0 is computed and empty
-    strides are a null pointer. Raises OtherOperatorError for another operator than Split and Join, InputError where it
-    is malformed.
+    `whole_model`: reads the operator as part of a DxDispatch model, in which a total size of 0 is computed, empty
+    strides are a null pointer and the count is required. Raises OtherOperatorError for another operator than Split and
+    Join, InputError if it is malformed.
     """
     reader = _OperatorReader(text, whole_model, key_path)
     members, path = reader.members_of(text.get(key_path), key_path), key_path
@@ -116,12 +119,14 @@ def read_operator(text: JsonText, key_path: KeyPath = (), *, whole_model: bool =
 
 
 def located(text: JsonText, key_path: KeyPath, location: Location) -> Position:
-    """Line and column of a member of the value at `key_path`, or of the nearest one around it that is present."""
+    """Returns line and column of the member `location` of the value at `key_path`, or of the nearest enclosing value
+    that the text has."""
     return text.position(_key_path(text, key_path, location.steps))
 
 
 def _spelling(members: dict[str, object], name: str) -> str | None:
-    """The spelling of a member's key; None where it is absent."""
+    """Returns the key under which `members` has the member `name`: `name`, or its form in lower camel case; None if it
+    has neither."""
     if name in members:
         return name
     lower = _LOWER_CASE.get(name)
@@ -173,7 +178,8 @@ class FieldReader:
         return value
 
     def field(self, members: dict[str, object], path: KeyPath, name: str, read: Callable[[object, KeyPath], _T]) -> _T:
-        """A required member."""
+        """Returns `read(value, key path)` for the member `name` of the object at `path`. Raises InputError if the
+        member is missing."""
         key = _spelling(members, name)
         if key is None:
             raise self.text.error(path, f"Field '{name}' is required.")
@@ -207,13 +213,15 @@ class FieldReader:
         return items
 
     def array(self, value: object, path: KeyPath, words: str) -> list[Any] | None:
-        """An array, or None for null."""
+        """Returns the array `value`, or None for null. Raises InputError, with `words` for the expected entries, if it
+        is neither."""
         if value is not None and not isinstance(value, list):
             raise self.text.error(path, f"{path[-1]}: expected an array of {words} or null, not {shown(value)}")
         return value
 
     def enumerator(self, value: object, path: KeyPath, known: type[enum.IntEnum] | type[enum.IntFlag]) -> int:
-        """A member of `known` by name or number; numbers outside it are kept, names outside it are refused."""
+        """Returns the value of an enumerator given by name or number; a number need not be a member of `known`. Raises
+        InputError for an unknown name and for any other kind of value."""
         if not isinstance(value, str):
             if type(value) is int:
                 return self.uint32(value, path)
@@ -310,13 +318,14 @@ class _OperatorReader(FieldReader):
 
 
 def _suggestion(name: str, known: type[enum.IntEnum] | type[enum.IntFlag]) -> str:
-    """`; did you mean X?`, or nothing where no name is close."""
+    """Returns "; did you mean X?" with the member of `known` closest to `name`, or "" if none is close."""
     near = nearest(name.upper().removeprefix(_PREFIXES[known]), known.__members__, 0.75)
     return f"; did you mean {_PREFIXES[known]}{near}?" if near else ""
 
 
 def _name(value: int) -> str | int:
-    """An enumerator in DxDispatch's spelling, without the prefix; the number of a value without a name."""
+    """Returns an enumerator's name in DxDispatch's spelling, without the prefix; a value without a name is returned as
+    a number."""
     if isinstance(value, TensorFlags):
         return {0: "NONE", 1: "OWNED_BY_DML"}.get(value, int(value))
     return value.name if isinstance(value, enum.Enum) else value

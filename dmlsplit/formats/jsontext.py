@@ -84,7 +84,8 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_co
 
 
 def shown(value: object) -> str:
-    """A JSON value for messages: short, on one line, printable."""
+    """Returns a JSON value as text for messages: short, on one line and printable; objects and arrays only as "an
+    object", "an array"."""
     if isinstance(value, str):
         return f"'{printable(value, 60)}'"
     if isinstance(value, dict):
@@ -97,7 +98,8 @@ def shown(value: object) -> str:
 
 
 def read_bounded(stream: BinaryIO, file: str) -> bytes:
-    """All bytes of a stream of JSON text. InputError where it has no end, or is too long; OSError."""
+    """Returns all bytes of a stream of JSON text. Raises InputError if there are more than MAX_BYTES, OSError if
+    reading fails."""
     data = read_at_most(stream, MAX_BYTES)
     if data is None:
         raise InputError(f"the text is longer than {MAX_BYTES} bytes, the limit for JSON", file=file)
@@ -105,7 +107,8 @@ def read_bounded(stream: BinaryIO, file: str) -> bytes:
 
 
 def read_line(stream: BinaryIO, file: str, number: int) -> bytes:
-    """The next line of a stream, with its end; empty at the end. InputError for a line that is too long; OSError."""
+    """Returns the next line of a stream with its line end; b"" at the end of the stream. Raises InputError if the line
+    exceeds MAX_BYTES, OSError if reading fails."""
     line = stream.readline(MAX_BYTES + 1)
     if len(line) > MAX_BYTES:
         message = f"the line is longer than {MAX_BYTES} bytes, the limit for JSON; what follows is not read"
@@ -131,7 +134,8 @@ class JsonText:
 
     @classmethod
     def of_file(cls, file: str) -> JsonText:
-        """The document of a file. Raises InputError, OSError."""
+        """Returns the parsed JSON document of a file. Raises InputError if it is malformed or too long, OSError if it
+        cannot be read."""
         try:
             with open_input(file) as stream, naming(file):
                 return cls(read_bounded(stream, file), file=file)
@@ -139,19 +143,19 @@ class JsonText:
             raise error.in_file(file) from None
 
     def position(self, path: KeyPath) -> Position:
-        """Line and column (from 1, in code points) of the value at `path`, or of the nearest one around it that is
-        present."""
+        """Returns line and column (from 1, in code points) of the value at `path`, or of the nearest enclosing value
+        that the text has."""
         return self._position(self._offset(path))
 
     def get(self, path: KeyPath) -> object:
-        """The value at `path`, which must exist."""
+        """Returns the parsed value at `path`, which must exist."""
         value: Any = self.value
         for key in path:
             value = value[key]
         return value
 
     def error(self, path: KeyPath, message: str) -> InputError:
-        """An InputError that points at the value at `path`."""
+        """Returns, without raising it, an InputError with the line and column of the value at `path`."""
         return self._error(self._offset(path), message)
 
     def _error(self, offset: int, message: str) -> InputError:
@@ -222,7 +226,8 @@ class JsonText:
         return self._error(error.pos, f"not JSON: {error.msg[0].lower()}{error.msg[1:]}")
 
     def _find(self, pattern: _Pattern) -> int:
-        """The offset of the first match of a named group of `pattern` outside strings."""
+        """Returns the offset of the first match of `pattern` that has a named group, which matches only outside
+        strings; 0 if there is none."""
         for match in pattern.compiled.finditer(self._text):
             if match.lastgroup is not None:
                 return match.start(match.lastgroup)
@@ -249,11 +254,13 @@ class JsonText:
         return _COMMENT.compiled.sub(blank, self._text) if "/" in self._text else self._text
 
     def _without_extras(self) -> str:
-        """The text with comments and trailing commas blanked out; all other characters keep their offsets."""
+        """Returns the text with comments and trailing commas replaced by spaces; all other characters keep their
+        offsets."""
         return _TRAILING_COMMA.compiled.sub(lambda match: " " if match["comma"] else match[0], self._without_comments())
 
     def _duplicate_key(self) -> InputError:
-        """The error for the first duplicate key; the text before it must be well-formed."""
+        """Returns, without raising it, the error for the first duplicate key. The text before it must be
+        well-formed."""
         scopes: list[set[str]] = []
         for match in _KEY_OR_BRACKET.compiled.finditer(self._text):
             if match["string"] is None:
@@ -289,7 +296,7 @@ class JsonText:
         return offset
 
     def _child_offsets(self, offset: int) -> dict[str | int, int]:
-        """Maps keys or indices to the offsets of the values in the array or object that starts at `offset`."""
+        """Maps each key or index of the object or array that starts at `offset` to the offset of its value."""
         text = self._text
         is_object = text[offset] == "{"
         children: dict[str | int, int] = {}
@@ -304,7 +311,8 @@ class JsonText:
         return children
 
     def _next(self, value_offset: int) -> int:
-        """The offset behind a value: of the next key or item, or of the closing bracket."""
+        """Returns the offset of the next key or item after the value at `value_offset`, or that of the closing
+        bracket."""
         _, end = _DECODER.raw_decode(self._text, value_offset)
         end = self._skip_space(end)
         return self._skip_space(end + 1) if self._text[end] == "," else end

@@ -23,7 +23,7 @@ class Limit(Enum):
         self.a_byte = a_byte
 
     def of(self, size: int) -> int:
-        """The limit for a file of `size` bytes."""
+        """Returns the limit for a file of `size` bytes."""
         return self.most + int(self.a_byte * size)
 
     CONFIG_FILE = 256 << 10, "bytes", "dmlsplit.toml, or a pyproject.toml that names dmlsplit"
@@ -102,11 +102,12 @@ class Budget:
         self._spent: Counter[Limit] = Counter()
 
     def most(self, limit: Limit) -> int:
-        """The limit for this file."""
+        """Returns the limit's value for this file."""
         return limit.of(self._size)
 
     def spend(self, limit: Limit, amount: int = 1) -> None:
-        """Adds to the count of a limit; LimitError where the file exceeds it."""
+        """Adds `amount` to what the file has used of `limit`. Raises LimitError if the sum exceeds the limit for this
+        file."""
         self._spent[limit] += amount
         if self._spent[limit] > self.most(limit):
             raise LimitError(limit, self.most(limit))

@@ -74,7 +74,9 @@ class NodeLegalization(Legalization[Any]):
         super().dispatch(self._lowered(input, "input"), self._lowered(out, "output", copies=False))
 
     def _lowered(self, given: Any, side: Side, *, copies: bool = True) -> Any:
-        """The array or arrays of one side, viewed as DirectML elements."""
+        """Returns the framework's array or arrays of `side` ("input" or "output") as arrays of DirectML elements: one
+        array for a Split's input or a Concat's output, else a list. `copies`: an array may be copied to make it
+        contiguous."""
         if side == members_of(self.desc).roles.whole_side:
             return self._array(given, side, copies)
         return [self._array(array, f"{side}s[{i}]", copies) for i, array in enumerate(given)]
@@ -105,7 +107,8 @@ class NodeLegalization(Legalization[Any]):
 
 
 def legalized_node(node: LoweredNode, target: Target) -> Legalization[Any]:
-    """Implements SplitNode.legalize and JoinNode.legalize for one target."""
+    """Returns the legalization of a node for one target; it implements SplitNode.legalize and JoinNode.legalize. If
+    the node is no DirectML operator, the result is not ok and its report says why."""
     splits = node.operator_type is OperatorType.SPLIT
     obstacle = node.obstacle()
     if obstacle is not None:
@@ -126,17 +129,20 @@ def legalized_node(node: LoweredNode, target: Target) -> Legalization[Any]:
 
 
 def asked_descriptor(found: Legalization[Any]) -> OperatorDesc | None:
-    """The descriptor of the node that was legalized; None where it is no operator."""
+    """Returns the descriptor of the node that `found` legalizes, as it was before; None if the node is no DirectML
+    operator."""
     return None if found.desc in (NO_SPLIT, NO_JOIN) else found.desc
 
 
 def is_rewritten(node: LoweredNode, found: Legalization[Any]) -> bool:
-    """True where more than the axis numbering was changed."""
+    """True if the legalized operators differ from the node's own descriptor, or if another data type carries its
+    elements; a resolved negative axis alone does not count."""
     return found.operators != (found.desc,) or (node.element is not None and not node.element.is_native)
 
 
 def _steps(node: LoweredNode) -> Iterator[str]:
-    """The steps from the framework's node to its descriptor."""
+    """Yields one sentence for each change between the framework's node and its descriptor: the data type that carries
+    the elements, and a negative axis."""
     assert node.element is not None
     assert node.element.data_type is not None
     count, held = node.element.count, node.element.data_type

@@ -38,7 +38,7 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
 
     @property
     def whole_shape(self) -> Shape | None:
-        """The shape of the input."""
+        """The shape of the input; None if its rank is not known."""
         return self.input_shape
 
     @property
@@ -46,12 +46,12 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
         return self.output_names
 
     def execute(self, array: npt.NDArray[np.generic]) -> list[npt.NDArray[np.generic]]:
-        """Computes the node's outputs, bit for bit as the framework defines them; the C core copies.
+        """Returns the node's outputs for an input array, bit for bit as the framework defines them; the C core copies.
 
         The array has the node's element type and a shape that agrees with `input_shape`; strings are an array of str
         (dtype object, U or T). A DLPack tensor of another library gives tensors of that library. The list includes
-        outputs that the model omits. InputError for an array that does not fit, and for a node that its framework
-        refuses.
+        outputs that the model omits. Raises InputError for an array that does not fit, and for a node that its
+        framework refuses.
         """
         given, array = array, self._array(array, self._known_element(), "the input")
         if self.input_shape is not None and not agrees(array.shape, self.input_shape):
@@ -68,8 +68,8 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
         return [*map(tensor_maker(given), [piece.view(array.dtype) for piece in split(raw, axis, lengths)])]
 
     def _cut(self, shape: tuple[int, ...]) -> tuple[int, Sequence[int]]:
-        """The axis and lengths for an input of this shape; where the model leaves them open, by the framework's
-        rules."""
+        """Returns the axis and the outputs' lengths on it for an input of this shape, by the framework's rules if the
+        model leaves them open. Raises InputError if they are not known or do not fit the shape."""
         axis, lengths = self.axis, self.lengths
         if self.facts is not None and self.input_shape != shape:
             facts = self.facts.with_shape(shape)
@@ -109,12 +109,13 @@ class ModelNodes:
 
     @property
     def judged(self) -> tuple[SplitNode | JoinNode, ...]:
-        """The nodes that are judged."""
+        """The Split and Concat nodes without the OtherNodes, which are only listed."""
         return tuple([item for item in self.items if not isinstance(item, OtherNode)])
 
 
 def lengths_text(lengths: Sequence[Dim] | None, most: int = 8) -> str:
-    """The lengths as shape_text shows them, without the middle ones of many."""
+    """Returns lengths as shape_text shows them, "?" for None; of more than `most`, the middle ones are left out and
+    the number is added."""
     if lengths is None or len(lengths) <= most:
         return "?" if lengths is None else shape_text(lengths)
     head, tail = shape_text(lengths[: most - 2])[:-1], shape_text(lengths[-1:])[1:]
@@ -122,7 +123,8 @@ def lengths_text(lengths: Sequence[Dim] | None, most: int = 8) -> str:
 
 
 def given_size(value: object, what: str) -> int:
-    """Converts a size that the caller gives; InputError, naming it by `what`, where it is no size."""
+    """Returns a caller's size as an int. Raises InputError, which names it `what`, if it is no integer from 0 to 2**63
+    - 1."""
     try:
         size = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -133,6 +135,7 @@ def given_size(value: object, what: str) -> int:
 
 
 def listed(names: Collection[str]) -> str:
-    """The first eight names of a file as text for a message: "a, b, ..."; "none" where there are none."""
+    """Returns the first eight names, shortened and printable, as text for a message: "a, b, ..."; "none" if there are
+    none."""
     shown = [printable(name, 40) for name in islice(names, 8)]
     return ", ".join(shown) + (", ..." if len(names) > len(shown) else "") if shown else "none"

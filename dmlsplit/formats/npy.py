@@ -31,12 +31,13 @@ class Header(NamedTuple):
 
     @property
     def data_size(self) -> int:
-        """Bytes; exact in any magnitude."""
+        """The size of the data in bytes; a Python int, so that it never overflows."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
 def read_header(stream: BinaryIO, file_size: int) -> Header:
-    """Reads and checks the header at the start of a file against the file's size. Raises InputError, OSError."""
+    """Returns the header of an .npy file whose stream stands at its start. Raises InputError if it is malformed or
+    disagrees with `file_size` (bytes), OSError if reading fails."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numpy's, of Python 2's integers and of escapes
@@ -78,7 +79,8 @@ def _read(stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def header_bytes(shape: tuple[int, ...], fortran_order: bool, dtype: np.dtype[Any]) -> bytes:
-    """The start of an .npy file up to its data, in the lowest version that holds it."""
+    """Returns the bytes of an .npy file up to its data, in the lowest version of the format that can hold them. Raises
+    InputError if no version can."""
     members = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": fortran_order, "shape": shape}
     text = repr(members)
     for major, encoding, length in ((1, "latin-1", "<H"), (2, "latin-1", "<I"), (3, "utf-8", "<I")):

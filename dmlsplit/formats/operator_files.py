@@ -73,7 +73,8 @@ class Entry:
 def read_operators(
     source: str | os.PathLike[str] | bytes, *, name: str | None = None, kind: Kind | None = None
 ) -> Iterator[Entry]:
-    """Reads the operators of a file, of standard input ("-") or of bytes; a .jsonl file line by line.
+    """Yields one Entry for each operator or graph of a file, of standard input ("-") or of bytes; a .jsonl file is
+    read line by line. What cannot be read gives an Entry with an error: nothing is raised.
 
     `name` is the file's name in the entries (by default its path). `kind` defaults to the name's suffix; for other
     suffixes, a single JSON document is "json" and any other text "jsonl".
@@ -100,7 +101,7 @@ def read_operators(
 
 
 def folder_pattern(folder: str) -> str:
-    """A glob pattern for the models in a folder, quoted so that a shell does not expand it."""
+    """Returns a glob pattern for the .onnx files below a folder, quoted so that a shell does not expand it."""
     return f"'{printable(folder.replace(os.sep, '/').rstrip('/') or '/', 60)}/**/*.onnx'"
 
 
@@ -109,12 +110,14 @@ def _kind_of(name: str) -> Kind | None:
 
 
 def failed(file: str, index: int, error: InputError, name: str | None = None) -> Entry:
-    """The entry for an operator, or a file, that cannot be read."""
+    """Returns the entry for a file, or for operator number `index` in it, that cannot be read; its error is `error`
+    with the file's name."""
     return Entry(file, index, name, None, error.in_file(file), (), _everywhere(error))
 
 
 def _everywhere(error: InputError) -> Callable[[Location], Position | None]:
-    """A `locate` that returns one place for every location."""
+    """Returns a `locate` function that returns the error's line and column for every location; None if the error has
+    no position."""
     position = None if error.line is None or error.column is None else (error.line, error.column)
     return lambda location: position
 
@@ -147,8 +150,8 @@ def _read_bytes(data: bytes, file: str, kind: Kind | None) -> Iterator[Entry]:
 
 
 def _is_lines(data: bytes) -> bool:
-    """True where any line is a JSON object by itself; a document that is merely malformed gives one error, not one a
-    line."""
+    """True if any line is a JSON object by itself. A document that is merely malformed has no such line, so that it
+    gives one error, not one for each line."""
     for line in io.BytesIO(data):
         if line.lstrip().startswith(b"{"):
             try:
@@ -185,7 +188,8 @@ def _read_lines(stream: BinaryIO, file: str) -> Iterator[Entry]:
 
 
 def _is_record(value: object) -> bool:
-    """Whether a line is what `dmlsplit layer` writes of a call that is given no descriptor, or of a return."""
+    """True if a line's value is a record of `dmlsplit layer` without a descriptor: a return, or a call that takes
+    none."""
     return isinstance(value, dict) and "Type" not in value and ("Call" in value or "Return" in value)
 
 
@@ -204,7 +208,8 @@ def _read_text(text: JsonText, file: str, index: int) -> Iterator[Entry]:
 
 
 def _note_sources(model: dict[str, object], file: str) -> None:
-    """Notes the files of resources and operators, which are not read here."""
+    """Notes the files that a DxDispatch model's `sourcePath` members name, which are not read here, as inputs that no
+    output may replace."""
     sources: list[str] = []
     todo: list[object] = [model]
     while todo:
@@ -223,7 +228,8 @@ def _note_sources(model: dict[str, object], file: str) -> None:
 
 
 def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry:
-    """The entry of one operator or graph; in a model its key path ends in the dispatchable's name."""
+    """Returns the entry of the operator or graph at `key_path`, with an error or note if it is malformed or not
+    judged. In a DxDispatch model the last key is the dispatchable's name."""
     name = str(key_path[-1]) if key_path else None
     whole_model = name is not None
     by_schema = partial(_by_schema, text, key_path, whole_model)
@@ -263,7 +269,8 @@ def _is_known(type_name: str) -> bool:
 
 
 def _other(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry:
-    """The entry of an operator that is neither a Split nor a Join."""
+    """Returns the entry of the operator at `key_path`, which is neither a Split nor a Join, with an error if it is
+    malformed."""
     from dmlsplit.formats.any_operator_json import read_any  # most files have Splits and Joins
 
     name = str(key_path[-1]) if key_path else None

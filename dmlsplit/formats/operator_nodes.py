@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 def _packed(
     operator: OperatorType, data_type: TensorDataType, sizes: tuple[int, ...], axis: int, lengths: tuple[int, ...]
 ) -> Any:
-    """The operator of packed tensors, which equal nodes share."""
+    """Returns the Split or Join descriptor with packed tensors: `sizes` is the shape of the whole, `lengths` the
+    parts' sizes on `axis`. Equal arguments give the same object."""
     kind = SplitOperatorDesc if operator is OperatorType.SPLIT else JoinOperatorDesc
     return kind.from_lengths(BufferTensorDesc(data_type, sizes), axis, lengths)
 
@@ -73,24 +74,25 @@ class OperatorNode(Generic[DescT]):
     @property
     @abstractmethod
     def whole_shape(self) -> Shape | None:
-        """The shape of a Split's input or a Concat's output."""
+        """The shape of a Split's input or a Concat's output; None if its rank is not known."""
 
     @property
     @abstractmethod
     def named_outputs(self) -> Sequence[str]:
-        """Names of the outputs, "" for unnamed ones."""
+        """The names of the outputs in order, "" for unnamed ones."""
 
     @property
     def path(self) -> str:
-        """The node's name in diagnostics, safe to print: its graph's name, then its own or that of an output."""
+        """The node's name in diagnostics, printable: the name of its graph, then its own, that of an output, or its
+        operator's."""
         name = self.name or next(filter(None, self.named_outputs), "") or self.op
         return printable(f"{self.graph}/{name}" if self.graph else name)
 
     def descriptor(self) -> DescT:
-        """The node as one DirectML operator with packed tensors, before any level's limits: it may have nine
+        """Returns the node as one DirectML operator with packed tensors, before any level's limits: it may have nine
         dimensions or empty tensors. An element of 2 or 4 DirectML elements adds an innermost dimension.
 
-        InputError where there is no such operator: unknown sizes, faults, or elements that no data type carries.
+        Raises InputError if there is no such operator: unknown sizes, faults, or elements that no data type carries.
         """
         obstacle = self.obstacle()
         if obstacle is not None:
@@ -98,7 +100,7 @@ class OperatorNode(Generic[DescT]):
         return self._described()
 
     def descriptor_if_any(self) -> DescT | None:
-        """What `descriptor` returns; None where it raises."""
+        """Returns the result of `descriptor`, or None if that would raise."""
         return None if self.obstacle() is not None else self._described()
 
     def _described(self) -> DescT:
@@ -112,7 +114,7 @@ class OperatorNode(Generic[DescT]):
         return desc
 
     def obstacle(self) -> Diagnostic | None:
-        """Why the node is no DirectML operator; None where it is one."""
+        """Returns the diagnostic that says why the node is no DirectML operator; None if it is one."""
 
         def found(rule: str, message: str, **values: Any) -> Diagnostic:
             return RULES[rule].diagnostic(Location(node=self.path), message, **values)
@@ -147,10 +149,11 @@ class OperatorNode(Generic[DescT]):
         directml: Release | str | None = None,
         onnxruntime: Runtime | str | None = None,
     ) -> Legalization[DescT]:
-        """Rewrites the node into operators that a feature level or a release accepts, as `dmlsplit.legalize` does.
+        """Returns operators that a feature level or a release accepts and that do the same as the node, as
+        `dmlsplit.legalize` does.
 
-        Its `execute` and `dispatch` take arrays of the framework's type and shape. Where the node is no operator, `ok`
-        is False, and the report has the reason.
+        The result's `execute` and `dispatch` take arrays of the framework's type and shape. If the node is no
+        operator, `ok` is False, and the report has the reason.
         """
         return legalized_node(self, find_target(feature_level, directml, onnxruntime))
 
@@ -163,11 +166,11 @@ class OperatorNode(Generic[DescT]):
         free_dimensions: Mapping[str, int] | None = None,
         options: SessionOptions = DEFAULTS,
     ) -> RuntimeAnswer:
-        """The answer about the node in its model by a version of ONNX Runtime with its DirectML execution provider.
+        """Returns what a version of ONNX Runtime with its DirectML execution provider makes of the node in its model.
 
         `run_shapes` and `run_values` describe the model's inputs at the first Run: shapes, and the elements of integer
-        tensors that determine lengths; `free_dimensions` are ONNX Runtime's overrides of symbolic dimensions at session
-        creation. Where none of them is given, the facts given when the model was read apply to the first Run.
+        tensors that determine lengths; `free_dimensions` are ONNX Runtime's overrides of symbolic dimensions at
+        session creation. If none of them is given, the facts given when the model was read apply to the first Run.
 
         Raises ValueError for an unknown version; InputError for facts that contradict the model or name something it
         lacks, and for a node of another format than ONNX.
@@ -181,7 +184,8 @@ class OperatorNode(Generic[DescT]):
         return node.sessions.of(runtime, options, said).answer(node.place)
 
     def _known_element(self) -> ElementType:
-        """The element type of a node that can be executed. InputError for a type that its framework refuses."""
+        """Returns the element type of the node. Raises InputError if the framework's rules refuse the node or the type
+        is not known."""
         if not self.report.ok:
             raise InputError(f"{self.path}: {(self.report.errors or self.report.hidden)[0].message}")
         if self.element is None:
@@ -189,8 +193,8 @@ class OperatorNode(Generic[DescT]):
         return self.element
 
     def _array(self, given: Any, element: ElementType, what: str) -> np.ndarray:
-        """Converts a value to an array of the node's element type; tensors of other libraries are viewed. InputError
-        for others."""
+        """Returns a value as an array of type `element`, without copying; tensors of other libraries are viewed.
+        Raises InputError, which names the value `what`, if it is no plain array or has another type."""
         array = given
         if is_foreign(given):
             try:
@@ -206,7 +210,8 @@ class OperatorNode(Generic[DescT]):
         return array
 
     def _check_facts(self, facts: NodeFacts) -> None:
-        """InputError where the framework's rules refuse the node with the sizes of the arrays it is executed on."""
+        """Raises InputError if the framework's rules refuse the node with `facts`, which have the shapes of the arrays
+        that it is executed on."""
         errors = [d for d in judge_node(facts, self.path) if d.severity is Severity.ERROR]
         if errors:
             raise InputError(f"{errors[0].path}: {errors[0].message}")

@@ -26,7 +26,7 @@ class Inputs:
 
     @property
     def key(self) -> object:
-        """A hashable key, equal for equal inputs."""
+        """A hashable value that is equal for equal Inputs, whatever the order of their mappings."""
         return (
             tuple(sorted((name, tuple(shape)) for name, shape in self.shapes.items())),
             tuple(sorted(self.dims.items())),
@@ -44,27 +44,30 @@ class Session(Protocol):
     contradicts the model."""
 
     def answer(self, place: NodeKey) -> RuntimeAnswer:
-        """The answer for a node."""
+        """Returns what the version makes of the Split or Concat node at `place`."""
 
     def graph_diagnostics(self, place: NodeKey, advise: Advise | None = None) -> tuple[Diagnostic, ...]:
-        """The faults of the DirectML graphs around a node, with the advice of `advise`."""
+        """Returns the faults of the DirectML graphs that the node at `place` is compiled in; `advise` adds advice to
+        each."""
 
     def model_diagnostics(self, advise: Advise | None = None) -> tuple[Diagnostic, ...]:
-        """The faults of the DirectML graphs of a model without a Split or Concat, with the advice of `advise`."""
+        """Returns the faults of the DirectML graphs of a model without a Split or Concat; `advise` adds advice to
+        each."""
 
     @property
     def placement(self) -> SessionAnswer:
-        """Where every node of the model goes."""
+        """The execution provider of every node of the model."""
 
 
 class Sessions(Protocol):
     """A model, from which any version of ONNX Runtime makes a session."""
 
     def of(self, runtime: Runtime, options: SessionOptions = ..., inputs: Inputs | None = None) -> Session:
-        """The session of a version; `inputs` None uses the facts given when the model was read."""
+        """Returns the session of a version with these options; if `inputs` is None, with the facts given when the
+        model was read."""
 
     def release(self) -> None:
-        """Frees the sessions, which are large and are not asked again."""
+        """Frees all sessions made so far, which are large."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ _PIECE: Final = 1 << 20
 
 
 def read_at_most(stream: BinaryIO, most: int) -> bytes | None:
-    """All bytes of a stream; None where there are more than `most`. Raises OSError."""
+    """Returns all bytes of a stream; None if there are more than `most`. Raises OSError if reading fails."""
     pieces = []
     left = most + 1
     while left and (piece := stream.read(min(left, _PIECE))):

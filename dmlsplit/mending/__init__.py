@@ -42,11 +42,13 @@ def legalize(
     onnxruntime: RuntimeLike = None,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
 ) -> Written:
-    """The model as a feature level, a release or a version of ONNX Runtime takes it: its bytes and the changes.
+    """Returns the bytes of a model that a feature level, a release or a version of ONNX Runtime accepts, and the
+    changes that were made.
 
-    It computes the same, bit for bit, and differs only around the nodes that needed it; where none did, the bytes are
-    those of `source`. External data stays where it is. Raises NotLegalizedError where something cannot be legalized,
-    InputError for what is no model, ValueError for an unknown target, OSError.
+    The new model computes the same, bit for bit, and differs only around the nodes that needed it; if none did, the
+    bytes are those of `source`. External data stays where it is. Raises NotLegalizedError if something cannot be
+    legalized, InputError if the source is no model, ValueError for an unknown target, OSError if a file cannot be
+    read.
     """
     return legalize_model(source, find_target(feature_level, directml, onnxruntime), allow_paths=allow_paths)
 
@@ -57,10 +59,11 @@ def legalize_model(
     *,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
 ) -> Written:
-    """The model as the target takes it; the same bytes where nothing needs a change.
+    """Returns the bytes of a model that the target accepts, and the changes; the bytes of `source` if nothing needs a
+    change.
 
-    Raises NotLegalizedError, which says what cannot be legalized and why; InputError where the source is not a model;
-    OSError.
+    Raises NotLegalizedError, which says what cannot be legalized and why; InputError if the source is no model;
+    OSError if a file cannot be read.
     """
     with mended_model(source, target, allow_paths) as found:
         if found.refusals:
@@ -74,7 +77,9 @@ def mended_model(
     target: Target,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
 ) -> Iterator[Mending]:
-    """The mending of a model; its bytes can be had within the block, in which a file stays open."""
+    """Context manager that gives the Mending of a model: changes, refusals and the new bytes, which can be read only
+    inside the block, since the source file stays open there. Raises InputError if the source is no model, OSError if
+    it cannot be read."""
     try:
         import onnx
     except ModuleNotFoundError:

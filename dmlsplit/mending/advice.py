@@ -42,8 +42,9 @@ class Helps(NamedTuple):
 
 
 def advised(sessions: OnnxSessions, found: Sequence[GraphFinding], target: Target) -> list[GraphFinding]:
-    """The findings, each with the first cure that helps on the model: without one where none does, and as it was,
-    with a remark, where the model is too large to try."""
+    """Returns the findings in their order, each with the first cure that, tried on the model, helps. A finding that
+    none helps is left without one; if the model is too large to try cures, its findings stay as they are, with a
+    remark."""
     trials = _Trials(sessions, target)
     try:
         cures = trials.cures([each for each in found if _is_curable(each)])
@@ -54,7 +55,7 @@ def advised(sessions: OnnxSessions, found: Sequence[GraphFinding], target: Targe
 
 
 def _is_curable(finding: GraphFinding) -> bool:
-    """Whether changes of the model are known against an error."""
+    """True if the finding is an error of a kind that a change of the model can cure."""
     return _severe(finding) and bool(all_ways(_kind(finding), finding.directml))
 
 
@@ -98,7 +99,8 @@ class _Trials:
         self._sessions.spent_on_advice += self._count
 
     def cures(self, found: Sequence[GraphFinding]) -> dict[Key, Helps | None]:
-        """The cure of each finding, None where none of its fault helps; without those that are not tried."""
+        """Maps the key of each finding to the cure that helps, or to None if each was tried and none helps. Findings
+        for which the budget of trials did not suffice are missing."""
         if not found or self._left < 2:
             return {}
         proto = deepcopy(self._sessions.proto)
@@ -123,7 +125,8 @@ class _Trials:
         return cures
 
     def _together(self, curable: dict[Key, GraphFinding]) -> dict[Key, Helps | None] | None:
-        """The first cure of every finding where all of them together leave no fault that has a cure; else None."""
+        """Returns the first cure of every finding, by its key, if applying all of them at once removes these faults
+        and adds none; otherwise None."""
         chosen, asked = dict.fromkeys(curable, 0), dict(curable)
         self._spend()
         trial = self._work.tried(chosen, asked)
@@ -135,8 +138,9 @@ class _Trials:
         return {key: _helps(finding, chosen[key], trial.made_for[key]) for key, finding in curable.items()}
 
     def _alone(self, key: Key, finding: GraphFinding) -> tuple[bool, Helps | None]:
-        """Whether all cures of a finding were tried up to the first that helps, and that one; else the first that helps
-        and shows another fault of the model."""
+        """Tries the cures of one finding in order. Returns (True, the first that removes the fault and adds none), or
+        else (True, the first that replaces it by other faults, or None); (False, None) if the budget ran out before
+        all were tried."""
         chosen = {key: 0}
         partly: Helps | None = None
         while self._left > 0:
@@ -155,8 +159,8 @@ class _Trials:
         return partly is not None, partly
 
     def _shown(self, judged: JudgedModel) -> str:
-        """The faults that a changed model has in place of others; "" where a new node has one, where they are more, or
-        where something is not known."""
+        """Returns text that names the new faults of a changed model; "" if it has more faults than before, if one is
+        at a new node, or if less is known."""
         after = _kinds(judged.findings)
         new = [each for each in errors(judged) if (after - self._before)[_kind(each)]]
         if after.total() > self._before.total() or after[None] > self._before[None]:
@@ -173,7 +177,7 @@ def _helps(finding: GraphFinding, chosen: int, change: Change) -> Helps:
 
 
 def _kinds(found: Iterable[GraphFinding]) -> Counter[FaultKind | None]:
-    """The errors of each kind; None stands for what is not known."""
+    """Counts the errors of each kind of fault; key None counts the findings that say that something is not known."""
     return Counter(
         None if each.fault is None else each.fault.kind for each in found if each.fault is None or _severe(each)
     )

@@ -29,7 +29,8 @@ _IR_VERSION: Final = onnx.ModelProto.IR_VERSION_FIELD_NUMBER
 
 
 def assembled(source: SourceModel, model: onnx.ModelProto) -> list[Part]:
-    """The parts of a file with `model`, which differs from source.model in nodes, IR version and opsets only."""
+    """Returns the parts (new bytes and ranges of the source) of a file with `model`, which differs from source.model
+    in nodes, IR version and opsets only."""
     found: list[Part] = []
     functions, imports = iter(model.functions), iter(model.opset_import)
     for field in fields(source.data, 0, source.size):
@@ -78,9 +79,10 @@ def _content(
     number: int,
     others: Mapping[int, list[Part]] | None = None,
 ) -> list[Part] | None:
-    """The content of a graph or function with these nodes; None where nothing changed.
+    """Returns the content of the graph or function at field `graph` with the given nodes, as parts; None if nothing
+    changed. `number` is the field number of nodes in it.
 
-    `others` maps the start of another field to what replaces it.
+    `others` maps the start of another field to the parts that replace it.
     """
     others = others or {}
     written = _written(source, nodes, number)
@@ -106,7 +108,8 @@ def _content(
 
 
 def _written(source: SourceModel, nodes: Iterable[onnx.NodeProto], number: int) -> list[_Node]:
-    """Pairs each node with its place in the source; nodes out of order are taken as new."""
+    """Returns the nodes to write, each with its parts and its start in the source; a new node, or one that comes
+    earlier than in the source, has None for its start."""
     found = []
     last = -1
     for node in nodes:
@@ -124,7 +127,8 @@ def _written(source: SourceModel, nodes: Iterable[onnx.NodeProto], number: int) 
 
 
 def _attributes(source: SourceModel, node: onnx.NodeProto, place: Field) -> list[Part] | None:
-    """The content of an unchanged node whose graphs changed; None where they did not."""
+    """Returns the content of an unchanged node whose attributes hold changed graphs, as parts; None if no graph
+    changed."""
     edited = {
         field.start: message(field.number, content)
         for graph, field in source.graphs_in(node, place)

@@ -22,7 +22,8 @@ _CASTS_ARE_INFERRED: Final = 6
 
 
 def constant_nodes(name: str, values: Array, opset: int, taken: Names) -> list[onnx.NodeProto]:
-    """The nodes of a constant of integers; the last one outputs it. CannotMend where the opset has none."""
+    """Returns the nodes that make a constant tensor of integers at an opset; the last one writes `name`. Adds to
+    `taken` the names of the others. Raises CannotMend if the opset has no such constant."""
     if opset >= _OF_ANY_TYPE:
         return [_constant(name, values)]
     floats = taken.fresh(f"{name}/double")
@@ -35,7 +36,8 @@ _NOT_CAST: Final = frozenset({"COMPLEX64", "COMPLEX128"})
 
 
 def empty_nodes(name: str, data_type: str, sizes: Sequence[int], opset: int, taken: Names) -> list[onnx.NodeProto]:
-    """The nodes of a constant without elements; the last one outputs it. CannotMend where the opset has none."""
+    """Returns the nodes that make a constant of these sizes without elements at an opset; the last one writes `name`.
+    Adds to `taken` the names of the others. Raises CannotMend if the opset has no such constant."""
     kind = onnx.TensorProto.DataType.Value(data_type)
     if opset >= _OF_ANY_TYPE or data_type in _FLOATS:
         value = helper.make_tensor(name, kind, sizes, [])
@@ -51,7 +53,8 @@ def _constant(name: str, values: Array) -> onnx.NodeProto:
 
 
 def cast_node(read: str, output: str, data_type: int, opset: int) -> onnx.NodeProto:
-    """A Cast, named after its output. CannotMend for an opset through whose Casts no types are inferred."""
+    """Returns a Cast node, named after its output; `data_type` is a TensorProto.DataType. Raises CannotMend for an
+    opset through whose Casts onnx infers no types."""
     if opset < _CASTS_ARE_INFERRED:
         raise CannotMend(f"it takes a Cast, and onnx infers no types through those of opset {opset}")
     return helper.make_node("Cast", [read], [output], name=output, to=data_type)

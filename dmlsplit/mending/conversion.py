@@ -54,7 +54,8 @@ Original: TypeAlias = Callable[[onnx.NodeProto], onnx.NodeProto]
 
 
 def takes(operator: str, opset: int, data_type: str | None) -> bool:
-    """Whether an operator takes an element type as its first input at an opset; True for an unknown type."""
+    """True if an operator of the default domain accepts an element type as its first input at an opset, and also if
+    the type (None) or the operator is unknown."""
     schema = schema_of(operator, opset)
     if data_type is None or schema is None:
         return True
@@ -66,9 +67,12 @@ def takes(operator: str, opset: int, data_type: str | None) -> bool:
 def convert(
     model: onnx.ModelProto, opsets: Mapping[int, int], wanted: int, original: Original, documentation: str
 ) -> None:
-    """Converts the nodes of a model to opset `wanted`. CannotMend where the converter fails.
+    """Converts the nodes of `model` to opset `wanted`, in place; the opset imports are not changed. Raises CannotMend
+    if onnx's converter fails.
 
     `opsets` maps the model's graph (-1) and its functions, by index, to the opsets that they are converted from.
+    `original` returns a node as the file has it. Each new or changed node gets the line `documentation` in its
+    doc_string.
     """
     asked = []
     for index, own in opsets.items():
@@ -92,7 +96,8 @@ class _Asked:
 
 
 def _bodies(body: _Body, own: int, around: Mapping[str, onnx.TensorProto]) -> Iterator[_Asked]:
-    """Yields a graph or function after all graphs inside it."""
+    """Yields a graph or function after all graphs inside it; `around` are the constants, by name, of the graphs around
+    it."""
     known = {**around, **_constants(body)}
     for node in body.node:
         for graph in subgraphs(node):
@@ -111,8 +116,8 @@ def _constants(body: _Body) -> dict[str, onnx.TensorProto]:
 
 
 def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
-    """The tensor of a Constant, from whichever attribute holds it; None for another node, and for an attribute without
-    a type."""
+    """Returns the tensor of a Constant node, made from any attribute that can hold it; None for another node, and for
+    an attribute whose type is not read."""
     if node.op_type != "Constant" or domain_of(node) != "" or len(node.attribute) != 1:
         return None
     (given,) = node.attribute
@@ -127,13 +132,15 @@ def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
 
 
 def _is_unchanged(nodes: Iterable[onnx.NodeProto], own: int, wanted: int) -> bool:
-    """True where every operator but Split and Concat is equal at two opsets."""
+    """True if every operator among the nodes, Split and Concat aside, has the same version at opsets `own` and
+    `wanted`."""
     names = {text(node.op_type) for node in nodes if domain_of(node) == ""} - set(WRITTEN_HERE)
     return all((first := since(name, own)) is not None and first == since(name, wanted) for name in names)
 
 
 def _sent(asked: _Asked, wanted: int) -> onnx.ModelProto:
-    """A body as a model, without the graphs inside its nodes."""
+    """Returns a graph or function as a model of its own, as the converter gets it: nodes that it must not convert are
+    hidden in another domain. Raises CannotMend if one of these means something else at opset `wanted`."""
     body, graph = asked.body, onnx.GraphProto(name="body")
     if isinstance(body, onnx.GraphProto):
         graph.input.extend(body.input)
@@ -171,8 +178,9 @@ def _sent(asked: _Asked, wanted: int) -> onnx.ModelProto:
 
 
 def _is_kept(node: onnx.NodeProto, own: int, wanted: int) -> bool:
-    """True for a node that the converter is not given: of another domain, converted elsewhere, without an adapter but
-    equal, or with attributes that it does not see into."""
+    """True for a node that is hidden from the converter: of another domain, converted by this package, the same at
+    both opsets though the converter has no adapter, or with attributes (graphs, references) that it does not convert.
+    """
     if domain_of(node) != "" or node.op_type in WRITTEN_HERE:
         return True
     if node.op_type in _WITHOUT_ADAPTER and _is_alike(text(node.op_type), own, wanted):
@@ -185,7 +193,8 @@ def _holds_graphs(attribute: AttributeProto) -> bool:
 
 
 def _check(node: onnx.NodeProto, own: int, wanted: int) -> None:
-    """Raises CannotMend where a node that is not converted means something else at the other opset."""
+    """Raises CannotMend if a node of the default domain that is hidden from the converter may mean something else at
+    opset `wanted` than at opset `own`, by the operator's schemas."""
     operator = text(node.op_type)
     if not _is_kept(node, own, wanted) or domain_of(node) != "" or operator in WRITTEN_HERE:
         return
@@ -198,7 +207,7 @@ def _check(node: onnx.NodeProto, own: int, wanted: int) -> None:
 
 
 def _is_alike(operator: str, own: int, wanted: int) -> bool:
-    """True where an operator differs at two opsets in its element types only."""
+    """True if the schemas of an operator at two opsets differ at most in their element types."""
     schemas = schema_of(operator, own), schema_of(operator, wanted)
     if None in schemas:
         return False
@@ -206,14 +215,16 @@ def _is_alike(operator: str, own: int, wanted: int) -> bool:
 
 
 def _signature(operator: str, opset: int) -> tuple[object, ...]:
-    """The schema of an operator without its element types."""
+    """Returns the inputs, outputs and attributes of an operator's schema, without element types, as a tuple to
+    compare."""
     schema = schema_of(operator, opset)
     tensors = [(each.name, each.option) for values in (schema.inputs, schema.outputs) for each in values]
     return (*tensors, *sorted((name, each.required, each.type) for name, each in schema.attributes.items()))
 
 
 def _put(asked: _Asked, made: onnx.ModelProto, taken: Names, original: Original, documentation: str) -> None:
-    """Puts the converted nodes into a body."""
+    """Replaces the nodes of a body, in place, by those that the converter made. New tensors that clash get fresh
+    names, which are added to `taken`."""
     body = asked.body
     own = {text(name) for node in body.node for name in (*node.input, *node.output)}
     known = own | set(asked.around) | {text(name.name) for name in (*made.graph.input, *_initializers(body))}
@@ -240,7 +251,8 @@ def _initializers(body: _Body) -> Sequence[onnx.TensorProto]:
 def _changed(
     before: onnx.NodeProto, sent: onnx.NodeProto, made: onnx.NodeProto, original: Original, documentation: str
 ) -> onnx.NodeProto:
-    """The nodes that replace a node: the node itself where the converter did not change it."""
+    """Returns the node that replaces `before`: `before` itself if the converter returned what it was sent, else a copy
+    with the converter's operator, attributes, inputs and outputs."""
     parts = [(text(node.op_type), [*map(text, node.input)], [*map(text, node.output)]) for node in (sent, made)]
     same = {a.name: a.SerializeToString(deterministic=True) for a in sent.attribute}
     new = {a.name: a.SerializeToString(deterministic=True) for a in made.attribute}
@@ -258,7 +270,8 @@ def _changed(
 
 
 def _converted(models: Sequence[onnx.ModelProto], wanted: int) -> list[onnx.ModelProto]:
-    """The models that onnx's converter returns."""
+    """Returns the models as onnx's converter, run in a process of its own, returns them, in order. Raises CannotMend
+    if it fails or takes too long."""
     if not models:
         return []
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

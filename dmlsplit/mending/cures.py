@@ -34,8 +34,9 @@ Change: TypeAlias = Callable[[Surroundings, Place], "Replacement | None"]
 def change_of(
     cure: Cure, places: range, around: Surroundings, node: int, lost: str | None = None
 ) -> Replacement | None:
-    """The nodes that apply a cure to a node at the places with these numbers (0 is the nearest); None where it does not
-    apply at one of them, or changes a node twice. `lost` is the tensor that the fault loses."""
+    """Returns the nodes that replace others, by their index, when a cure is applied to node `node` at the places with
+    these numbers (0 is the nearest). None if the cure does not apply at one of them, or would change a node twice.
+    `lost` is the tensor that the fault loses."""
     changed: dict[int, Sequence[onnx.NodeProto]] = {}
     for way in places:
         place = cure.place(around, node, way, lost)
@@ -64,7 +65,8 @@ def _two_slices(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _one_slice(around: Surroundings, place: Place) -> Replacement | None:
-    """A Slice beside the Split in place of the part, for the node that reads it."""
+    """The change in which the reader of a Split's part reads a new Slice of the Split's input instead; None if the
+    range is unknown or the reader cannot be rewired."""
     part, reader = place.tensor, place.reader
     split = around.producer(part)
     known = around.cut(split, part) if split is not None and around.op(split) == "Split" else None
@@ -77,7 +79,7 @@ def _one_slice(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _sliced(around: Surroundings, place: Place) -> Replacement | None:
-    """A Slice in place of a Split."""
+    """The change that replaces a Split by one Slice; None if the node is no Split or its lengths are unknown."""
     known = around.cut(place.node, place.tensor) if around.op(place.node) == "Split" else None
     if known is None:
         return None
@@ -89,7 +91,8 @@ def _sliced(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _split_first(around: Surroundings, place: Place) -> Replacement | None:
-    """Moves the node that feeds a Split behind it, to each part that is read."""
+    """The change that moves the node in front of a Split behind it, one copy for each part that is read; None if that
+    node cannot be moved."""
     cut = place.node
     before = around.producer(text(around.nodes[cut].input[0]))
     if before is None or not _is_rewirable(around, before) or len(around.inputs_of(before)) != 1:
@@ -103,7 +106,8 @@ def _split_first(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _shown(around: Surroundings, place: Place) -> Replacement | None:
-    """Makes the tensor an output of the model."""
+    """The change that makes the tensor an output of the model, noted in `around.shown`; None if that is not allowed or
+    it is one already."""
     producer = around.producer(place.tensor)
     if producer is None or not around.may_show or place.tensor in around.exits or not around.can_be_rewired(producer):
         return None
@@ -112,7 +116,8 @@ def _shown(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _second_reader(around: Surroundings, place: Place) -> Replacement | None:
-    """Gives a Concat a ReduceSum as a second reader, which is an output of the model."""
+    """The change that adds a ReduceSum as a second reader of a Concat, whose result becomes an output of the model
+    (noted in `around.shown`); None if that is not allowed."""
     if not around.may_show or not around.can_be_rewired(place.node):
         return None
     total = around.fresh(place.tensor, "sum")
@@ -121,7 +126,8 @@ def _second_reader(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _renamed(around: Surroundings, place: Place) -> Replacement | None:
-    """Gives the node's output a name that comes behind that of the other use."""
+    """The change that gives the node's only output, an output of the model, a name that sorts after the other one
+    (noted in `around.shown`); None if that is not allowed."""
     (name, *more) = around.outputs_of(place.node)
     if more or not around.may_show or not around.can_be_rewired(place.node):
         return None
@@ -131,7 +137,8 @@ def _renamed(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _tanh_form(around: Surroundings, place: Place) -> Replacement | None:
-    """0.5 + 0.5 * tanh(0.5 * b) in place of a Sigmoid."""
+    """The change that replaces a Sigmoid of b by 0.5 + 0.5 * tanh(0.5 * b); None if there is no Sigmoid, its type is
+    unknown, or the opset does not broadcast."""
     gate, name = around.producer(place.tensor), around.data_type(place.tensor)
     if gate is None or around.op(gate) != "Sigmoid" or name is None or around.opset < _BROADCASTS:
         return None
@@ -149,7 +156,7 @@ def _tanh_form(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _regrouped(around: Surroundings, place: Place) -> Replacement | None:
-    """y * (x * sigmoid(x)) in place of (y * x) * sigmoid(x)."""
+    """The change that replaces (y * x) * sigmoid(x) by y * (x * sigmoid(x)); None if the nodes have another form."""
     gate, reader = place.tensor, place.reader
     sigmoid = around.producer(gate)
     others = [name for name in around.inputs_of(reader) if name != gate]
@@ -167,7 +174,8 @@ def _regrouped(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _without_empty_parts(around: Surroundings, place: Place) -> Replacement | None:
-    """A Split without the parts that have no elements, and constants in their place."""
+    """The change that removes the parts without elements from a Split and makes them constants; None if lengths or
+    shapes are unknown or such a constant cannot be made."""
     known, node = around.lengths(place.node), around.nodes[place.node]
     if known is None:
         return None
@@ -209,7 +217,8 @@ def _slice(around: Surroundings, whole: str, part: str, axis: int, start: int, e
 
 
 def _between(around: Surroundings, name: str, readers: Sequence[int], op: str) -> Replacement | None:
-    """Puts Max(t, t), or a Reshape to the same shape, between a tensor and some of its readers."""
+    """The change that puts Max(t, t), or a Reshape to the same shape, between tensor `name` and the nodes `readers`.
+    None if there are none, one cannot be rewired, or the Reshape cannot be written."""
     if not readers or not all(map(around.can_be_rewired, readers)):
         return None
     other = around.fresh(name, "apart")
@@ -225,12 +234,13 @@ def _between(around: Surroundings, name: str, readers: Sequence[int], op: str) -
 
 
 def _behind(op: str) -> Change:
-    """Puts Max(t, t), or a Reshape to the same shape, between the tensor and its reader."""
+    """Returns the change that puts Max(t, t), or a Reshape to the same shape (`op` says which), between the place's
+    tensor and its reader."""
     return lambda around, place: _between(around, place.tensor, [place.reader], op)
 
 
 def _max_branch(around: Surroundings, place: Place) -> Replacement:
-    """Puts Max(v, v) in front of all but the first of a Concat's equal inputs."""
+    """The change that puts Max(v, v) in front of all but the first of a Concat's equal inputs."""
     culprit = place.node
     names = list(map(text, around.nodes[culprit].input))
     changed, made = list(names), []
@@ -265,7 +275,8 @@ def _is_rewirable(around: Surroundings, index: int) -> bool:
 
 
 def _max_input(around: Surroundings, place: Place) -> Replacement | None:
-    """Puts Max(v, v) in front of the inputs of a Concat that something else reads, or else of all."""
+    """The change that puts Max(v, v) in front of those inputs of a Concat that other nodes read too or, if there are
+    none, of all computed inputs; None if no input is computed."""
     concat = place.node
     names = [name for name in dict.fromkeys(map(text, around.nodes[concat].input)) if name in around.producers]
     shared = [name for name in names if _is_shared(around, name)]
@@ -282,7 +293,7 @@ def _max_input(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _is_shared(around: Surroundings, name: str) -> bool:
-    """Whether something else reads a tensor, or one that it is a copy of."""
+    """True if a tensor, or one that it is only a copy of, has several readers or is an output of the graph."""
     while name not in around.exits and len(around.readers_of(name)) <= 1:
         producer = around.producer(name)
         if producer is None or row_of(around.op(producer)).kind is not Kind.COPIES:
@@ -318,7 +329,8 @@ def _gathered(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _padded(around: Surroundings, place: Place) -> Replacement | None:
-    """A Pad of negative pads in place of a Split, or of a Slice of one axis."""
+    """The change that replaces a Split, or a Slice of one axis, by a Pad of negative pads; None if its range or shape
+    is unknown or the opset has no such Pad."""
     cut, part, _ = place
     known = around.cut(cut, part)
     whole = text(around.nodes[cut].input[0])
@@ -344,7 +356,8 @@ def _padded(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _clipped(around: Surroundings, place: Place) -> Replacement | None:
-    """Puts Clip(0, 1) between a Sigmoid and the product."""
+    """The change that puts Clip(0, 1) between a Sigmoid and the product that reads it; None if the type is unknown,
+    the reader cannot be rewired, or the opset has no such Clip."""
     gate, reader = place.tensor, place.reader
     name = around.data_type(gate)
     if name is None or not around.can_be_rewired(reader) or around.opset < _CLIP:
@@ -360,7 +373,8 @@ def _clipped(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _cut_and_joined(around: Surroundings, place: Place) -> Replacement | None:
-    """Two Slices and a Concat between a Concat and the node that works in place on its output."""
+    """The change that puts two Slices and a Concat between a Concat and the node that works in place on its output;
+    None if the lengths are unknown or there is no place to cut."""
     concat, joined, reader = place
     known = around.lengths(concat)
     if known is None or not around.can_be_rewired(reader):
@@ -378,7 +392,8 @@ def _cut_and_joined(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _tiled(around: Surroundings, place: Place) -> Replacement | None:
-    """A Tile in place of a Concat of one tensor."""
+    """The change that replaces a Concat of one repeated tensor by a Tile; None if the rank is unknown or the opset has
+    no Tile for the type."""
     known, node = around.lengths(place.node), around.nodes[place.node]
     if known is None or around.opset < _TILE or not takes("Tile", around.opset, around.data_type(text(node.input[0]))):
         return None
@@ -389,7 +404,8 @@ def _tiled(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _max_between(around: Surroundings, place: Place) -> Replacement | None:
-    """Puts Max(t, t) between an output of the graph and the activation that it feeds."""
+    """The change that puts Max(t, t) between an output of the graph and all its readers; None if one cannot be
+    rewired."""
     return _between(around, place.tensor, around.readers[place.tensor], "Max")
 
 
@@ -410,7 +426,8 @@ _NO_CONSTANTS: Final = frozenset({"STRING", "COMPLEX64", "COMPLEX128"})
 
 
 def _empty_output(around: Surroundings, place: Place) -> Replacement | None:
-    """Constants in place of the outputs of a node that have no elements."""
+    """The change that replaces the outputs of a node that have no elements by constants; None if such a constant
+    cannot be made or the node cannot be rewired."""
     names = empty_outputs(around, place.node)
     made: list[onnx.NodeProto] = []
     for name in names:
@@ -426,7 +443,8 @@ def _empty_output(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _compressed(around: Surroundings, place: Place) -> Replacement | None:
-    """A Compress, which keeps nothing of nothing, behind the outputs of a node that have no elements."""
+    """The change that puts a Compress, which keeps nothing of nothing, behind each output of a node that has no
+    elements; None if there is none or the opset has no Compress."""
     names = empty_outputs(around, place.node)
     if not names or around.opset < _COMPRESS or not around.can_be_rewired(place.node):
         return None
@@ -441,7 +459,7 @@ def _compressed(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _without_dead(around: Surroundings, place: Place) -> Replacement:
-    """Removes a node that no output depends on, and all such nodes that are connected with it."""
+    """The change that removes a node that no output depends on, and all such nodes connected with it."""
     return {index: [] for index in around.dead[place.node]}
 
 

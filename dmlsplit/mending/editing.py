@@ -21,7 +21,7 @@ Replacement: TypeAlias = Mapping[int, Sequence[onnx.NodeProto]]
 
 
 def names_of(model: onnx.ModelProto) -> Names:
-    """All names of tensors and nodes of a model."""
+    """Returns the set of all names of tensors and nodes in a model, its subgraphs and functions."""
     bodies = [model.graph.node, *(function.node for function in model.functions)]
     nodes = [node for body in bodies for node in all_nodes(body)]
     found = Names(text(name) for node in nodes for name in (node.name, *node.input, *node.output))
@@ -35,8 +35,8 @@ def names_of(model: onnx.ModelProto) -> Names:
 
 
 def name_apart(model: onnx.ModelProto) -> None:
-    """Renames new nodes whose name another node has: ONNX Runtime loads no graph with two nodes of one name. A new
-    node has the name of its output."""
+    """Renames, in place, each new node whose name another node has too: ONNX Runtime loads no graph with two nodes of
+    one name. A new node has the name of its output."""
     nodes = [*all_nodes(model.graph.node), *(n for function in model.functions for n in all_nodes(function.node))]
     named: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in nodes:
@@ -50,7 +50,8 @@ def name_apart(model: onnx.ModelProto) -> None:
 
 
 def replace_nodes(model: onnx.ModelProto, replaced: Mapping[Place, Replacement]) -> None:
-    """Replaces nodes; nodes that only those read are removed."""
+    """Replaces nodes of `model` in place: each graph's mapping gives the nodes that take the place of a node, by its
+    index. Nodes whose outputs only replaced nodes read are removed."""
     bodies = Bodies(model)
     for place in sorted(replaced, key=lambda place: -len(place.steps)):  # the inner graphs first: indices stay right
         graph = bodies.at(place)
@@ -62,7 +63,7 @@ def replace_nodes(model: onnx.ModelProto, replaced: Mapping[Place, Replacement])
 
 
 def show_output(graph: onnx.GraphProto, old: str, new: str) -> None:
-    """Gives an output another name, or where `old` is "" the graph a further output."""
+    """Changes the outputs of `graph` in place: renames output `old` to `new`, or adds output `new` if `old` is ""."""
     for value in graph.output:
         if old and text(value.name) == old:
             value.name = new
@@ -79,14 +80,15 @@ def _with(nodes: Iterable[onnx.NodeProto], replaced: Replacement) -> Iterator[on
 
 
 def outputs_of(graph: onnx.GraphProto | onnx.FunctionProto) -> set[str]:
-    """The names of a graph's or function's outputs."""
+    """Returns the names of a graph's or function's outputs."""
     if isinstance(graph, onnx.FunctionProto):
         return set(map(text, graph.output))
     return {text(value.name) for value in graph.output}
 
 
 def _without_dead(nodes: list[onnx.NodeProto], outputs: set[str], unread: set[str]) -> list[onnx.NodeProto]:
-    """The nodes without those whose outputs are all in `unread` or read by removed nodes only."""
+    """Returns the nodes, in order, without those whose outputs nobody reads any more. The search starts at the
+    producers of the tensors in `unread` and goes on to the producers of what removed nodes read."""
     readers: dict[str, int] = defaultdict(int)
     producers = {text(name): i for i, node in enumerate(nodes) for name in node.output if name}
     for node in nodes:
@@ -109,7 +111,7 @@ def _without_dead(nodes: list[onnx.NodeProto], outputs: set[str], unread: set[st
 
 
 def node_text(node: onnx.NodeProto) -> str:
-    """A node in one line: `a, b = Split(x, l) axis=1`."""
+    """Returns a node as one printable line: `a, b = Split(x, l) axis=1`."""
     attributes = [f"{text(a.name)}={_value(a)}" for a in node.attribute]
     inputs, outputs = ", ".join(map(text, node.input)), ", ".join(map(text, node.output))
     return printable(" ".join([f"{outputs} = {text(node.op_type)}({inputs})", *attributes]))

@@ -33,7 +33,7 @@ class Field(NamedTuple):
     end: int
 
     def is_message(self, number: int) -> bool:
-        """True where it has this number and the wire type of a message."""
+        """True if the field has this number and the wire type of a message (length-delimited)."""
         return self.number == number and self.kind == LENGTH_DELIMITED
 
 
@@ -49,8 +49,8 @@ Part: TypeAlias = Span | bytes
 
 
 def fields(data: Buffer, start: int, end: int) -> Iterator[Field]:
-    """Yields the fields of a message between two offsets; a group is one field. InputError where the bytes are no
-    message."""
+    """Yields the fields of a message between two byte offsets; a group is one field. Raises InputError if the bytes
+    are no message."""
     place = start
     while place < end:
         found = _field(data, place, end)
@@ -63,13 +63,14 @@ def fields(data: Buffer, start: int, end: int) -> Iterator[Field]:
 
 
 def messages(data: Buffer, start: int, end: int, number: int) -> Iterator[Field]:
-    """Yields the fields of this number with the wire type of a message; a parser takes any other one for an unknown
-    field."""
+    """Yields the fields with this number and the wire type of a message, between two byte offsets; a parser treats the
+    number with another wire type as an unknown field."""
     return (field for field in fields(data, start, end) if field.is_message(number))
 
 
 def _field(data: Buffer, place: int, end: int) -> Field:
-    """The field at an offset; for a group only its key."""
+    """Returns the field at byte offset `place`; of a group only its key. Raises InputError if it is malformed or ends
+    after `end`."""
     key, content = varint(data, place, end)
     kind = key & 7
     if kind == LENGTH_DELIMITED:
@@ -89,7 +90,8 @@ def _field(data: Buffer, place: int, end: int) -> Field:
 
 
 def _end_of_group(data: Buffer, group: Field, end: int) -> int:
-    """The offset after the key that ends a group; it may contain groups of any number."""
+    """Returns the byte offset after the key that ends a group, which may contain other groups. Raises InputError if it
+    does not end before `end`."""
     open_groups = [group.number]
     place = group.end
     while open_groups:
@@ -105,7 +107,7 @@ def _end_of_group(data: Buffer, group: Field, end: int) -> int:
 
 
 def varint(data: Buffer, place: int, end: int) -> tuple[int, int]:
-    """The varint at an offset, and the offset after it. InputError where it does not end."""
+    """Returns the varint at a byte offset, and the offset after it. Raises InputError if it exceeds `end`."""
     number = 0
     for shift in range(_MOST_BYTES):
         if place >= end:
@@ -119,7 +121,7 @@ def varint(data: Buffer, place: int, end: int) -> tuple[int, int]:
 
 
 def encoded(number: int) -> bytes:
-    """A varint; a negative number takes 64 bits of two's complement."""
+    """Returns an integer as the bytes of a varint; a negative one takes 64 bits of two's complement."""
     number %= 1 << 64
     found = bytearray()
     while number > 127:
@@ -130,23 +132,23 @@ def encoded(number: int) -> bytes:
 
 
 def integer(number: int, value: int) -> bytes:
-    """A field with an integer."""
+    """Returns the bytes of field `number` with the integer `value`."""
     return encoded(number << 3 | VARINT) + encoded(value)
 
 
 def message(number: int, parts: Iterable[Part]) -> list[Part]:
-    """A field with a message made of `parts`."""
+    """Returns the parts of field `number` with a message whose content is `parts`."""
     inside = list(parts)
     return [encoded(number << 3 | LENGTH_DELIMITED) + encoded(size_of(inside)), *inside]
 
 
 def size_of(parts: Iterable[Part]) -> int:
-    """The total size of parts in bytes."""
+    """Returns the total size of the parts in bytes."""
     return sum(part.end - part.start if isinstance(part, Span) else len(part) for part in parts)
 
 
 def joined(parts: Iterable[Part]) -> list[Part]:
-    """Parts with the same bytes, adjacent ones merged."""
+    """Returns parts that give the same bytes, with adjacent ones merged and empty ones dropped."""
     found: list[Part] = []
     new: list[bytes] = []
     for part in parts:

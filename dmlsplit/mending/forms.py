@@ -60,8 +60,8 @@ class Form:
 
     @classmethod
     def of(cls, sites: Sequence[Site], taken: Names) -> Form:
-        """The Form of a node at all its calls; CannotMend where it is not valid, or where calls differ in a fact
-        that the Form needs."""
+        """Returns the Form of a node with what is known at all its calls (`sites`). Raises CannotMend if it is not
+        valid, or if the calls differ in the element type or the axis."""
         for site in sites:
             if not site.node.report.ok:
                 raise CannotMend(invalid(site.node))
@@ -93,17 +93,19 @@ class Form:
         return next((len(t.shape) for t in (self.whole, *self.parts) if t.shape is not None), None)
 
     def fresh(self, word: str) -> str:
-        """An unused name; the same each time the model is written."""
+        """Returns an unused name made from the node's output and `word`, and adds it to `taken`. It is the same each
+        time the model is written."""
         output = first_output(self.proto) or text(self.proto.op_type)
         return self.taken.fresh(f"{output}/{word}")
 
     def node(self, op: str, inputs: Iterable[str], outputs: Iterable[str], **attributes: Any) -> onnx.NodeProto:
-        """A new node, named after its first output."""
+        """Returns a new node, named after its first output; the Form is not changed."""
         names = list(outputs)
         return helper.make_node(op, list(inputs), names, name=names[0], **attributes)
 
     def integers(self, values: Sequence[int]) -> str:
-        """The name of a constant of integers, which is added in front of the node."""
+        """Returns the name of a constant of these integers; the nodes that make it are added in front of the node when
+        the name is first asked for."""
         key = tuple(values)
         if key not in self._integers:
             name = self._integers[key] = self.fresh("sizes")
@@ -111,8 +113,8 @@ class Form:
         return self._integers[key]
 
     def surround(self, word: str, there: Around, back: Around) -> None:
-        """Adds nodes in front of the inputs and behind the outputs. `there` and `back` make one from the names of
-        its input and its output."""
+        """Adds nodes in front of all inputs (`there`) and behind all outputs (`back`), and renames the Form's tensors.
+        Both functions return the nodes that lead from a tensor to a name."""
         for tensor in self.read:
             name = self.fresh(word)
             self.before += there(tensor, name)
@@ -123,7 +125,7 @@ class Form:
             tensor.name = name
 
     def nodes(self, original: onnx.NodeProto, document: str) -> list[onnx.NodeProto]:
-        """All nodes that replace `original`, each with `document`."""
+        """Returns all nodes that replace `original`, in order, each with `document` in its doc_string."""
         core = self._core(original)  # adds constants
         found = [*self._constants, *self.before, *core, *self.after]
         for node in found:
@@ -181,7 +183,8 @@ def _form(site: Site, taken: Names) -> Form:
 
 
 def _common(a: Sequence[Dim] | None, b: Sequence[Dim] | None) -> tuple[Dim, ...] | None:
-    """The shape with the sizes that two shapes share; symbols of different calls are different."""
+    """Returns a shape with the sizes in which two shapes agree, None for the others; None if their ranks differ or one
+    is unknown. Equal symbols of different calls do not agree."""
     if a is None or b is None or len(a) != len(b):
         return None
     return tuple([x if x == y and isinstance(x, int) else None for x, y in zip(a, b, strict=True)])

@@ -50,9 +50,10 @@ class Cured:
 
 
 def cured(source: SourceModel, model: JudgedModel) -> Cured:
-    """The model with the cures that make its graphs right in a session of the target's runtime.
+    """Returns the model after cures that make its graphs right in a session of the target's runtime or, in `refusals`,
+    the reason why none do.
 
-    The session's own answers about Splits and Concats are asked for once no fault is left in the known graphs.
+    The session's own answers about Splits and Concats are asked for only once no fault is left in the known graphs.
     """
     chosen: dict[Key, int] = {}
     asked: dict[Key, GraphFinding] = {}
@@ -79,12 +80,13 @@ def cured(source: SourceModel, model: JudgedModel) -> Cured:
 
 
 def errors(judged: JudgedModel) -> list[GraphFinding]:
-    """The findings about the graphs that are errors."""
+    """Returns the graph findings of severity error."""
     return [each for each in judged.findings if each.diagnostic.severity is Severity.ERROR]
 
 
 def keyed(found: Iterable[GraphFinding]) -> dict[Key, GraphFinding]:
-    """The findings of known faults, in order."""
+    """Maps a key (fault, node, number among equal ones) to each finding, in order; findings without a known fault are
+    left out."""
     alike: Counter[tuple[FaultKind, str]] = Counter()
     keys: dict[Key, GraphFinding] = {}
     for finding in found:
@@ -108,7 +110,8 @@ class Work:
         judged: JudgedModel,
         options: Options,
     ) -> None:
-        """`original` returns a node as the file has it, `options` the cures of a fault."""
+        """`original` returns a node as the file has it; `options` returns the cures of a kind of fault in a release,
+        in the order to try them."""
         self._original = original
         self._options = options
         self._judged = judged
@@ -125,9 +128,11 @@ class Work:
         self._around: dict[Place, Surroundings | None] = {}
 
     def tried(self, chosen: dict[Key, int], asked: dict[Key, GraphFinding]) -> Cured:
-        """The model with the chosen cure of each fault, or the next cure that applies; `chosen` is updated.
+        """Returns the model with the chosen cure of each fault in `asked`, or with the next one that applies. `chosen`
+        maps each fault to the number of its cure and is updated in place.
 
-        Where every cure of a fault would change nodes that another cure changes, that other fault gets its next cure.
+        If every cure of a fault would change nodes that another fault's cure changes, that other fault gets its next
+        cure, and the first is dropped from `chosen` and `asked`.
         """
         while True:
             trial, left, blocking = self._once(chosen, asked)
@@ -137,7 +142,8 @@ class Work:
             chosen[blocking] += 1
 
     def _once(self, chosen: dict[Key, int], asked: Mapping[Key, GraphFinding]) -> tuple[Cured, Key | None, Key | None]:
-        """The model, the fault that no cure is left for, and the fault whose cure changes the same nodes."""
+        """Returns the model with the chosen cures, the fault that no cure is left for (None if there is none), and the
+        fault whose cure changes the same nodes (None if none does). Updates `chosen`."""
         taken = Names(self._names)
         edits: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
         owners: dict[Spot, Key] = {}
@@ -188,15 +194,16 @@ class Work:
         return trial, None, None
 
     def _fault_behind(self, path: str) -> Key | None:
-        """The fault whose cure made a node; one of a function has the path of the call in front of its name."""
+        """Returns the fault whose cure made the node at `path`, None if none did; the name of a node in a function
+        follows the path of the call."""
         parts = path.split("/")
         return next((key for i in range(len(parts)) if (key := self._made_for.get("/".join(parts[i:])))), None)
 
     def _made(
         self, key: Key, finding: GraphFinding, cure: Cure, places: range, taken: Names
     ) -> Iterator[tuple[Place, Replacement]]:
-        """Yields the nodes that a cure adds at each node that the finding may mean; of several of one name, the key's
-        first."""
+        """Yields, for each node that the finding's name may stand for, its graph and the nodes that the cure puts
+        there; a node to which the cure does not apply is skipped. The node with the key's number comes first."""
         spots, first = self._spots.get(finding.node, ()), key[-1]
         lost = lost_tensor(key[0])
         for place, index in (*spots[first:], *spots[:first]):
@@ -235,7 +242,7 @@ class Work:
         return Change(finding.path, (cure.name,), finding.what, before, tuple(map(node_text, nodes)))
 
     def _constants_of(self, place: Place, made: Replacement) -> list[onnx.NodeProto]:
-        """The constants that changes of a graph read."""
+        """Returns the nodes of the constants that the new nodes `made` in the graph at `place` read."""
         around = self._around[place]
         assert around is not None
         return around.constants_of(chain.from_iterable(made.values()))

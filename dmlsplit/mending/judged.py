@@ -44,7 +44,8 @@ _FAILING: Final = (Outcome.SESSION_FAILS, Outcome.RUN_FAILS)
 
 
 def session_of(target: Target) -> tuple[Runtime, bool]:
-    """The version of ONNX Runtime that stands for a target, and whether a model for the target has to run in it.
+    """Returns the version of ONNX Runtime that stands for a target, and whether a model for the target has to run in
+    it.
 
     For a release it is the newest version that ships it. A level, and a release that no version ships, judge
     descriptors only; the newest version stands for them.
@@ -56,7 +57,8 @@ def session_of(target: Target) -> tuple[Runtime, bool]:
 
 
 def observed(runtime: Runtime) -> Runtime:
-    """The version itself where it was observed, or else the closest one that was."""
+    """Returns the version itself if its behaviour was recorded from its library, else the newest version whose
+    behaviour was."""
     return runtime if runtime.observed else next(other for other in runtimes() if other.observed)
 
 
@@ -74,8 +76,8 @@ class JudgedModel:
         inference: Inference | None = None,
         inputs: Inputs | None = None,
     ) -> None:
-        """`inference` is the file's; all its models share its time. `inputs` are facts about the model's inputs, which
-        it need not have."""
+        """`inference` is the file's; all its models share its time. `inputs` are facts about inputs, which the model
+        may lack."""
         self.model = model
         self.target = target
         self.read_external = read_external
@@ -88,12 +90,13 @@ class JudgedModel:
         )
 
     def _session(self, runtime: Runtime) -> OnnxSession:
-        """The session of a version with the target's options."""
+        """Returns the session of a version with the target's options."""
         return self._sessions.of(runtime, options_of(self.target))
 
     @property
     def _closest(self) -> OnnxSession:
-        """The session of the observed version that is closest to the one that stands for the target."""
+        """The session of the version that stands for the target or, if that was not observed, of the one that stands
+        for it."""
         return self._session(observed(session_of(self.target)[0]))
 
     def _without_weights(self) -> tuple[onnx.ModelProto, Sequence[Spot]]:
@@ -103,7 +106,7 @@ class JudgedModel:
 
     @property
     def sites(self) -> Sequence[Site]:
-        """The Splits and Concats."""
+        """The Split and Concat nodes of the model, each at every call of the functions around it."""
         return self._sites.found
 
     @property
@@ -112,18 +115,20 @@ class JudgedModel:
 
     @property
     def typed_sites(self) -> Sites:
-        """The Splits and Concats, and all graphs, in scopes that know the types of all tensors."""
+        """All Split and Concat nodes, with scopes for all graphs; in contrast to `sites`, types are inferred for all
+        tensors even if no node needs it."""
         known = self._sites
         return known if known.typed else sites_of(self._read, self.read_external, self._inference, typed=True)
 
     @cached_property
     def names(self) -> Names:
-        """The names in use, to which those of changes are added: what is changed is judged again."""
+        """The names of tensors and nodes in use. Changes of the model add theirs: a changed model is judged anew."""
         return names_of(self.model)
 
     @cached_property
     def views(self) -> Sequence[View]:
-        """The Splits and Concats, each with the target's answer."""
+        """The Split and Concat nodes of `sites`, in order, each with the target's answer; without one if the session
+        lacks the node."""
         runtime, in_session = session_of(self.target)
         session = self._closest
         answers: dict[tuple[str, str], list[NodeOnRuntime]] = {}
@@ -144,8 +149,8 @@ class JudgedModel:
 
     @cached_property
     def older_opset(self) -> OlderOpset | None:
-        """The older opset at which more nodes are on DirectML; None where there is none, and for a target that is no
-        version of ONNX Runtime."""
+        """The older opset at which more nodes run on DirectML; None if there is none, or if the target is no version
+        of ONNX Runtime whose behaviour was recorded."""
         runtime = self.target.runtime
         if runtime is None or not runtime.observed:
             return None
@@ -153,17 +158,20 @@ class JudgedModel:
         return older_opset(session.graphs, lambda: session.unoptimized.graphs)
 
     def different_at(self, opset: int) -> str:
-        """The first node that is something else at an older opset, and why; "" where every node means the same."""
+        """Returns the first node that means something else at an older opset, and why, as text; "" if every node means
+        the same."""
         return different_at(self._closest.unoptimized.graphs, opset)
 
     def types_not_taken_at(self, opset: int) -> str:
-        """The first node with graphs inside whose types are not taken at another opset, and why; "" for none."""
+        """Returns the first node with graphs inside that does not accept its types at another opset, and why, as text;
+        "" if there is none."""
         return types_not_taken_at(self._closest.unoptimized.graphs, opset)
 
     @cached_property
     def beyond_rank(self) -> Sequence[tuple[Spot | None, BeyondRank]]:
-        """The nodes, other than Splits and Concats, whose ranks fail the session, each with its place in the model;
-        none for a target that is no version of ONNX Runtime."""
+        """The nodes, other than Split and Concat, whose rank makes the session fail, each with its place in the model
+        (None if it is not known). Empty for a target that is no version of ONNX Runtime whose behaviour was recorded.
+        """
         runtime = self.target.runtime
         if runtime is None or not runtime.observed:
             return ()
@@ -175,7 +183,8 @@ class JudgedModel:
 
     @cached_property
     def failure(self) -> str:
-        """Why the target makes no session; "" where it makes one, or may make one."""
+        """The reason why the target creates no session of the model; "" if it creates one, may create one, or is no
+        version of ONNX Runtime."""
         runtime = self.target.runtime
         first = None if runtime is None else self._session(runtime).failure
         if first is None:
@@ -184,21 +193,22 @@ class JudgedModel:
 
     @cached_property
     def findings(self) -> Sequence[GraphFinding]:
-        """The findings about the graphs; none for a target that no runtime ships."""
+        """The findings about the DirectML graphs of the session; none for a target that has no runtime with such
+        graphs."""
         runtime = runtime_of_graphs(self.target)
         return () if runtime is None else self._session(runtime).findings(complete=True)
 
     @property
     def not_loaded(self) -> Sequence[str]:
-        """The reasons why the runtime loads the model in no session, whatever its nodes are; none for a target whose
-        models need not run in one."""
+        """The reasons why the runtime does not load the model, whatever its nodes are; none for a target whose models
+        need not run in a runtime."""
         refused = self._closest.model.refused
         return refused if session_of(self.target)[1] else ()
 
     @cached_property
     def spots(self) -> Mapping[str, Sequence[Spot]]:
-        """The nodes of the model that a finding's path may stand for; findings are about a model whose functions are
-        inlined."""
+        """Maps the path of a node in a finding to the model's nodes that it may stand for: findings are about a model
+        whose functions are inlined."""
         runtime = runtime_of_graphs(self.target)
         assert runtime is not None
         found: dict[str, list[Spot]] = {}
@@ -211,17 +221,18 @@ class JudgedModel:
         return found
 
     def release(self) -> None:
-        """Frees the sessions, which are not asked again: they are large, and the next ones follow."""
+        """Frees the sessions, which are large; the model cannot be asked again."""
         self._sessions.release()
         del self._sessions
 
     def changed(self, model: onnx.ModelProto) -> JudgedModel:
-        """The judgement of a changed model by this target."""
+        """Returns the JudgedModel of a changed model for the same target."""
         return JudgedModel(model, self.target, self.read_external, self._inference, self._inputs)
 
 
 def failing_elsewhere(views: Sequence[View]) -> str:
-    """The reason why the session fails though every node of `views` is taken; "" where it is made."""
+    """Returns the reason why the session fails although it accepts every node of `views`; "" if it does not fail or
+    refuses one of them."""
     if any(view.found(rule) for view in views for rule in _passed_over(view) - {ELSEWHERE}):
         return ""
     for view in views:
@@ -231,13 +242,13 @@ def failing_elsewhere(views: Sequence[View]) -> str:
 
 
 def _passed_over(view: View) -> set[str]:
-    """The rules of diagnostics that are not about the node itself: another node fails, or for a release the
-    runtime's graphs, which `findings` judge."""
+    """Returns the rules whose diagnostics are not about the node itself: another node fails or, for a release, the
+    runtime's graph, which `findings` judge."""
     return {ELSEWHERE} if view.target.runtime is not None else {ELSEWHERE, "onnxruntime/graph-refused"}
 
 
 def wrong_graphs(views: Sequence[View]) -> list[GraphFinding]:
-    """A finding for each node whose own answer reports a fault of its graph."""
+    """Returns a finding for each fault of a DirectML graph that a node's own answer reports."""
     found = []
     for view in views:
         if not view.in_session or view.answer is None:
@@ -250,7 +261,7 @@ def wrong_graphs(views: Sequence[View]) -> list[GraphFinding]:
 
 
 def faults(view: View) -> Iterator[str]:
-    """Yields the reasons why the target refuses a node; none where it takes it, or where too little is known."""
+    """Yields the reasons why the target refuses a node; none if it accepts the node, or if too little is known."""
     node = view.node
     if not node.report.ok:
         yield invalid(node)
@@ -267,15 +278,16 @@ def faults(view: View) -> Iterator[str]:
 
 @lru_cache(maxsize=1024)
 def _refusals(desc: OperatorDesc, target: Target) -> Sequence[str]:
-    """The reasons why the target refuses a descriptor. Cached: the nodes of a model have few different ones."""
+    """Returns the messages with which the target refuses a descriptor, none if it accepts it. Cached: a model's nodes
+    have few different descriptors."""
     return tuple([diagnostic.message for diagnostic in evaluate(desc, target).errors])
 
 
 def submitted_descriptor(node: SplitNode | JoinNode, *, without_empty: bool = False) -> OperatorDesc | None:
-    """The descriptor that ONNX Runtime submits for a node, with at least four dimensions; None where too little is
-    known.
+    """Returns the descriptor, of at least four dimensions, that ONNX Runtime submits for a node; None if shapes or
+    types are unknown.
 
-    `without_empty`: without parts that have no elements; None where no part is left.
+    `without_empty`: parts that have no elements are left out; None if no part is left.
     """
     if node.obstacle() is not None or node.element is None or node.axis is None:
         return None

@@ -47,7 +47,7 @@ class Mending:
 
     @property
     def outcome(self) -> str:
-        """The outcome in a few words."""
+        """A few words for the outcome: "2 nodes changed", "nothing to legalize" or "cannot be legalized"."""
         if self.refusals:
             return "cannot be legalized"
         count = len(self.changes)
@@ -58,13 +58,15 @@ class Mending:
         return size_of(self.parts or ())
 
     def copied(self) -> Iterator[bytes | memoryview]:
-        """Yields the bytes of the new model in pieces; a piece is invalid once the next one is asked for."""
+        """Yields the bytes of the new model in pieces, nothing if it cannot be legalized. Each piece must be used
+        before the next one is requested."""
         for part in self.parts or ():
             yield from self.source.copy(part)
 
 
 def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> Mending:
-    """The result of mending a source for a target. InputError where the source is not a model."""
+    """Returns the changes that make a target accept the source's model, with the new bytes, or the reasons why nothing
+    does. Raises InputError if the source is no model."""
     found = Mending(source)
     model = deepcopy(source.model)
     aligned = align_functions(model)
@@ -116,7 +118,9 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
 
 
 def _at_older_opset(found: Mending, source: SourceModel, judged: JudgedModel) -> JudgedModel:
-    """The model at the opset at which more nodes are on DirectML; where it cannot be moved, `found` says why."""
+    """Returns the model, judged again, at the opset at which more nodes run on DirectML, and adds the changes to
+    `found`. Returns `judged` itself if there is no such opset, or if the model cannot be moved: `found.left` then says
+    why."""
     try:
         judged, changes = at_older_opset(source, judged)
     except CannotMend as refused:
@@ -128,7 +132,8 @@ def _at_older_opset(found: Mending, source: SourceModel, judged: JudgedModel) ->
 
 
 def _rewritten(found: Mending, judged: JudgedModel) -> dict[Place, dict[int, list[onnx.NodeProto]]]:
-    """The nodes that replace nodes that the target does not take."""
+    """Returns the nodes that replace nodes that the target does not accept, by graph and index. Nodes that cannot be
+    replaced are added to `found.refusals`."""
     model = judged.model
     taken = judged.names
     calls: dict[tuple[Place, int], list[View]] = {}
@@ -149,7 +154,8 @@ def _rewritten(found: Mending, judged: JudgedModel) -> dict[Place, dict[int, lis
 
 
 def _node(found: Mending, graph: Body | None, group: Sequence[View], taken: Names) -> list[onnx.NodeProto] | None:
-    """The nodes that replace one node at all its calls; None where it stays."""
+    """Returns the nodes that replace the node of the views in `group`, which are its calls, and adds the change to
+    `found`; None if it stays. Raises CannotMend if it cannot be replaced."""
     site = group[0].site
     for view in group:
         if not view.site.node.report.ok:

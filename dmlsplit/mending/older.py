@@ -27,8 +27,9 @@ _NAME: Final = "older-opset"
 
 
 def at_older_opset(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel, list[Change]]:
-    """The model at the opset at which more nodes are on DirectML, judged again, and the changes; unchanged where there
-    is none. CannotMend where the model is something else there."""
+    """Returns the model, judged again, at the opset at which more nodes run on DirectML, and the changes; `judged`
+    itself and no changes if there is no such opset. Raises CannotMend if a node means something else there, or if the
+    session fails there."""
     older = judged.older_opset
     if older is None:
         return judged, []
@@ -48,8 +49,8 @@ def at_older_opset(source: SourceModel, judged: JudgedModel) -> tuple[JudgedMode
 
 
 def different_bodies(model: onnx.ModelProto, opset: int) -> str:
-    """The first node of a model and its functions, whether they are called or not, that is something else at an older
-    opset whatever its types; "" for none."""
+    """Returns the first node of a model and its functions (called or not) that means something else at an older opset,
+    and why, as text; "" if there is none."""
     for nodes, entries in _bodies(model):
         for node in nodes if (version := _version(entries)) > opset else ():
             found = at_older(node, None, None, version, opset)
@@ -59,7 +60,8 @@ def different_bodies(model: onnx.ModelProto, opset: int) -> str:
 
 
 def with_older_opset(source: SourceModel, model: onnx.ModelProto, opset: int, documentation: str) -> list[Change]:
-    """Writes an older opset into a model and its functions; the changes of nodes that lose an attribute."""
+    """Writes an older opset into `model` and its functions, in place. Returns the changes of nodes that lose an
+    attribute."""
     changes: list[Change] = []
     for nodes, entries in _bodies(model):
         version = _version(entries)
@@ -77,7 +79,8 @@ def _version(entries: list[onnx.OperatorSetIdProto]) -> int:
 def _bodies(
     model: onnx.ModelProto,
 ) -> Iterator[tuple[list[onnx.NodeProto], list[onnx.OperatorSetIdProto]]]:
-    """Yields the nodes of the model and of its functions, each with the imports of the default domain."""
+    """Yields, for the model and each function, all its nodes (subgraphs included) and its imports of the default
+    domain."""
     for body, imports in (
         (model.graph.node, model.opset_import),
         *((function.node, function.opset_import) for function in model.functions),
@@ -88,7 +91,8 @@ def _bodies(
 def _without_attributes(
     source: SourceModel, nodes: list[onnx.NodeProto], own: int, wanted: int, documentation: str
 ) -> Iterator[Change]:
-    """Takes attributes away that the older opset lacks; yields the changes."""
+    """Removes, in place, the attributes that opset `wanted` lacks from nodes of opset `own`, and yields a change for
+    each node that had one."""
     for node in nodes:
         found = at_older(node, None, None, own, wanted)
         if not found.dropped:

@@ -29,8 +29,8 @@ _SHAPE_IS_INPUT: Final = 5
 
 
 def within_ranks(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel, list[Change], list[Refusal]]:
-    """The model with Reshapes around nodes whose ranks fail the session, judged again; the changes, and the nodes for
-    which there are none."""
+    """Returns the model, judged again, with Reshapes around the nodes whose ranks make the session fail; the changes;
+    and the nodes for which Reshapes are no remedy. The given model is not changed."""
     calls: dict[Spot, list[BeyondRank]] = {}
     changes: list[Change] = []
     refusals: list[Refusal] = []
@@ -66,7 +66,9 @@ def within_ranks(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel,
 def _with_reshapes(
     original: onnx.NodeProto, node: BeyondRank, given: Sequence[Sizes | None], result: Sizes, taken: Names, said: str
 ) -> list[onnx.NodeProto]:
-    """The node between Reshapes of its first inputs and its output."""
+    """Returns a copy of `original` and the Reshapes around it: its first inputs get the sizes `given` (None: as they
+    are), its output has the sizes `result` and is reshaped back. Adds new names to `taken`; each node gets `said` in
+    its doc_string."""
     made: list[onnx.NodeProto] = []
     changed = deepcopy(original)
     names, output = [text(name) for name in original.input], text(original.output[0])

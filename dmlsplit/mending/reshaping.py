@@ -18,8 +18,8 @@ Group: TypeAlias = tuple[int, int]
 
 
 def groups_of(shapes: Sequence[Shape], axis: int, most: int) -> tuple[Group, ...] | None:
-    """Groups of dimensions, at most `most`, with the axis in a group of its own, for tensors that are equal except
-    on the axis. None where some tensor's grouping cannot be written as a Reshape."""
+    """Returns groups of neighbouring dimensions, at most `most` groups, with the axis in a group of its own, for
+    shapes that are equal except on the axis. None if no grouping can be written as a Reshape of every shape."""
     for groups in _groupings(len(shapes[0]), axis, most):
         if all(merged(shape, groups) is not None and restored(shape, groups) is not None for shape in shapes):
             return groups
@@ -27,18 +27,19 @@ def groups_of(shapes: Sequence[Shape], axis: int, most: int) -> tuple[Group, ...
 
 
 def merged(shape: Shape, groups: Sequence[Group]) -> tuple[int, ...] | None:
-    """The shape argument of the Reshape that merges; None where there is none."""
+    """Returns the shape argument of the Reshape that merges each group into one dimension; None if it cannot be
+    written."""
     return _written([_product(shape[start:end]) for start, end in groups], _copies(groups))
 
 
 def restored(shape: Shape, groups: Sequence[Group]) -> tuple[int, ...] | None:
-    """The shape argument of the Reshape that restores `shape`; None where there is none."""
+    """Returns the shape argument of the Reshape that restores `shape` after `merged`; None if it cannot be written."""
     kept = {start for start, index in _copies(groups) if start == index}
     return _written(list(shape), [(index, index) for index in kept])
 
 
 def _copies(groups: Sequence[Group]) -> list[tuple[int, int]]:
-    """The dimensions that keep their index, as pairs (before, after)."""
+    """Returns the dimensions that are a group alone and keep their index, as pairs (before, after)."""
     return [(start, index) for index, (start, end) in enumerate(groups) if start == index and end == start + 1]
 
 
@@ -58,7 +59,8 @@ def _product(sizes: Sequence[Dim]) -> Dim:
 
 
 def _groupings(rank: int, axis: int, most: int) -> Iterator[tuple[Group, ...]]:
-    """Yields groupings, those with the fewest groups first."""
+    """Yields all groupings of `rank` dimensions into at most `most` groups with the axis in a group of its own; those
+    with the fewest groups come first."""
     needed = {edge for edge in (axis, axis + 1) if 0 < edge < rank}
     others = [edge for edge in range(1, rank) if edge not in needed]
     for more in range(min(most - 1, rank - 1) - len(needed) + 1):

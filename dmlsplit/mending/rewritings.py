@@ -117,8 +117,8 @@ def _cut_empty(form: Form, view: View) -> None:
 
 
 def _empty_part(form: Form, part: NamedTensor, lengths: Sequence[Dim]) -> list[onnx.NodeProto]:
-    """An empty part: a constant, which is exact, or where its other sizes are not known a Slice. `lengths` are those up
-    to and including it."""
+    """Returns the nodes that make a part without elements: a constant if its shape is known, else a Slice of the
+    whole. `lengths` are those of the parts up to and including it. Raises CannotMend if they are not known."""
     if form.data_type is not None and part.shape is not None and is_static(part.shape):
         return _empty_constant(form, part.name, part.shape)
     known = [length for length in lengths if isinstance(length, int)]
@@ -137,7 +137,8 @@ def _empty_constant(form: Form, name: str, shape: Shape) -> list[onnx.NodeProto]
 
 
 def _joined_empty(form: Form) -> list[onnx.NodeProto]:
-    """A Concat without elements: a constant, or the first input with the whole's size on the axis."""
+    """Returns the nodes that replace a Concat whose output has no elements: a constant if its shape is known, else a
+    Reshape of the first input to the output's size on the axis. Raises CannotMend if that size is not known."""
     assert form.whole.shape is not None
     if form.data_type is not None and is_static(form.whole.shape):
         return _empty_constant(form, form.whole.name, form.whole.shape)

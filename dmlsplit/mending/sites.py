@@ -64,9 +64,10 @@ class Sites(NamedTuple):
 def sites_of(
     model: onnx.ModelProto, read_external: ReadExternal, inference: Inference, *, typed: bool = False
 ) -> Sites:
-    """The Splits and Concats of a model without weights, in order. InputError for what is no model.
+    """Returns the Split and Concat nodes of a model without weights, in order. Raises InputError if it is no valid
+    model.
 
-    `typed`: their scopes know the types of all tensors, even where none of the nodes needs inference.
+    `typed`: types are inferred for all tensors, even if none of the nodes needs inference.
     """
     reader = _SiteReader(model, read_external, inference, typed=typed)
     for _ in reader.items(model, {}):
@@ -75,7 +76,8 @@ def sites_of(
 
 
 def numbered(model: onnx.ModelProto) -> Iterator[Spot]:
-    """Yields all nodes; the doc_string of each becomes its number."""
+    """Yields the place of every node of the model, and writes into each node's doc_string, in place, its number in
+    this order."""
     number = 0
     todo = [(Place(None), model.graph.node)]
     todo += [(Place(key_of(function, text(function.name))), function.node) for function in model.functions]
@@ -100,7 +102,8 @@ class Bodies:
         self._inner: dict[Spot, dict[tuple[str, int], onnx.GraphProto]] = {}
 
     def at(self, place: Place) -> Body | None:
-        """The graph or function at a place; None for a graph that a call of a function has as its attribute."""
+        """Returns the graph or function at a place; None for a graph that the caller of a function passes as an
+        attribute."""
         found: Body = self._graph if place.key is None else self._functions[place.key]
         for depth, (index, name, number) in enumerate(place.steps):
             spot = Place(place.key, place.steps[:depth]), index

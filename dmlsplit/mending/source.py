@@ -70,7 +70,7 @@ class SourceModel:
     """A serialized model; `origin` gives the range of bytes of a node."""
 
     def __init__(self, data: Buffer) -> None:
-        """Raises InputError where the bytes are not a model."""
+        """Raises InputError if the bytes are not a model."""
         self.data = data
         self.size = len(data)
         self._left_out: list[str] = []
@@ -85,7 +85,8 @@ class SourceModel:
         return part if isinstance(part, bytes) else self.data[part.start : part.end]
 
     def original(self, node: onnx.NodeProto) -> onnx.NodeProto:
-        """The node as the source has it, with its doc_string; the node itself where it is new."""
+        """Returns a new copy of a node as the source has it, with its doc_string; a node that is not from the source
+        is returned itself."""
         place = origin(node)
         if place is None:
             return node
@@ -95,7 +96,7 @@ class SourceModel:
         return found
 
     def copy(self, part: Part) -> Iterator[bytes | memoryview]:
-        """Yields the bytes of a part in pieces; a piece is invalid once the next one is asked for."""
+        """Yields the bytes of a part in pieces; each piece must be used before the next one is requested."""
         if isinstance(part, bytes):
             yield part
             return
@@ -108,7 +109,8 @@ class SourceModel:
                 self.data.madvise(mmap.MADV_DONTNEED, page, min(_COPIED_AT_ONCE, self.size - page))
 
     def _reduced(self, kind: str, start: int, end: int) -> list[Part]:
-        """A message without the data of large tensors."""
+        """Returns the parts of the message between two byte offsets, without the data of large tensors and without
+        training information. Appends to `self._left_out` the external files that the left out parts name."""
         if end - start <= Limit.ONNX_VALUE.most:
             return [Span(start, end)]
         found: list[Part] = []
@@ -127,7 +129,7 @@ class SourceModel:
         return found
 
     def _locations_in(self, kind: str, start: int, end: int) -> Iterator[str]:
-        """The files of external data that tensors of a message name, read from its bytes."""
+        """Yields the external data files that tensors in the message between two offsets name, as spelled there."""
         todo = [(kind, start, end)]
         while todo:
             kind, start, end = todo.pop()
@@ -154,7 +156,8 @@ class SourceModel:
             node.doc_string = f"{place.start}-{place.end}"
 
     def graphs_in(self, node: onnx.NodeProto, place: Field) -> Iterator[tuple[onnx.GraphProto, Field]]:
-        """The graphs inside a node, each with its field; `place` is the node's range."""
+        """Yields the graphs in a node's attributes, each with its field in the source; `place` is the node's field.
+        Raises InputError for a graph that is written in several pieces."""
         for attribute, field in self.attributes_in(node, place):
             single = list(messages(self.data, field.content, field.end, GRAPH_OF_ATTRIBUTE))
             if single:
@@ -163,7 +166,8 @@ class SourceModel:
             yield from zip(attribute.graphs, several, strict=True)
 
     def attributes_in(self, node: onnx.NodeProto, place: Field) -> Iterator[tuple[onnx.AttributeProto, Field]]:
-        """The attributes of a node that contain graphs, each with its field."""
+        """Yields the attributes of a node that contain graphs, each with its field in the source; `place` is the
+        node's field."""
         if not any(True for attribute in node.attribute for _ in graphs_of(attribute)):
             return
         found = messages(self.data, place.content, place.end, ATTRIBUTE)
@@ -173,13 +177,14 @@ class SourceModel:
 
 
 def origin(node: onnx.NodeProto) -> Span | None:
-    """The range of a node of SourceModel.model in the source, with its key; None for a new node."""
+    """Returns the byte range, key included, that a node of SourceModel.model has in the source; None for a new node."""
     start, dash, end = text(node.doc_string).partition("-")
     return Span(int(start), int(end)) if dash and start.isdecimal() and end.isdecimal() else None
 
 
 def _only(found: list[Field], what: str) -> Field:
-    """The one field found. InputError where a message occurs twice, or not at all: a parser would merge the two."""
+    """Returns the only field in `found`. Raises InputError, which names it `what`, if there are several or none: a
+    parser would merge several."""
     if len(found) != 1:
         raise InputError(f"{what} is written in {len(found)} pieces, which is not written back")
     return found[0]
@@ -187,7 +192,8 @@ def _only(found: list[Field], what: str) -> Field:
 
 @contextmanager
 def mapped(path: str | os.PathLike[str]) -> Iterator[Buffer]:
-    """The bytes of a file, mapped. InputError where it is no regular file, or larger than a model can be; OSError."""
+    """Context manager that gives the bytes of a file, mapped into memory. Raises InputError if it is no regular file
+    or larger than a model can be, OSError if it cannot be opened."""
     with open_input(path) as stream:
         status = os.fstat(stream.fileno())
         if status.st_size > Limit.ONNX_FILE.most:

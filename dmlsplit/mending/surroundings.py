@@ -57,7 +57,7 @@ class Surroundings(Around[str]):
         return self.scopes[0].origin.opset
 
     def rank(self, name: str) -> int | None:
-        """The rank of a tensor, None where it is unknown or differs between calls."""
+        """Returns the rank of a tensor; None if it is unknown or differs between calls."""
         ranks = {None if shape is None else len(shape) for shape in (s.type_of(name)[1] for s in self.scopes)}
         return ranks.pop() if len(ranks) == 1 else None
 
@@ -66,12 +66,13 @@ class Surroundings(Around[str]):
         return shapes.pop() if len(shapes) == 1 else None
 
     def data_type(self, name: str) -> str | None:
-        """ONNX's name of the element type; None where it is unknown or differs between calls."""
+        """Returns ONNX's name of a tensor's element type; None if it is unknown or differs between calls."""
         kinds = {scope.type_of(name)[0] for scope in self.scopes}
         return kinds.pop() if len(kinds) == 1 else None
 
     def lengths(self, index: int) -> tuple[int, int, tuple[int, ...]] | None:
-        """Axis, rank and lengths of a Split; None where one is unknown or differs between calls."""
+        """Returns axis, rank and lengths of the Split or Concat with this index; None if one is unknown or differs
+        between calls."""
         found = {
             (site.node.axis, site.node.whole_shape and len(site.node.whole_shape), site.node.lengths)
             for site in self.sites.get(index, ())
@@ -84,8 +85,8 @@ class Surroundings(Around[str]):
         return axis, rank, tuple([size for size in lengths if isinstance(size, int)])
 
     def cut(self, index: int, part: str) -> tuple[int, range] | None:
-        """The axis of a Split, or of a Slice of one axis, and the range of it that a part takes; None where it is
-        unknown or differs between calls."""
+        """Returns the axis on which a Split, or a Slice of one axis, cuts, and the range of it that output `part`
+        takes; None if it is unknown or differs between calls."""
         if self.op(index) == "Slice":
             found = {_window(scope, self.nodes[index]) for scope in self.scopes}
             return found.pop() if len(found) == 1 else None
@@ -99,7 +100,8 @@ class Surroundings(Around[str]):
 
     @cached_property
     def dead(self) -> Mapping[int, Sequence[int]]:
-        """Maps each node that no output depends on to its connected group."""
+        """Maps the index of each node that no output depends on to the indices of all such nodes connected with it,
+        itself included."""
         found: dict[int, list[int]] = {}
         for index in range(len(self.nodes)):
             if index in self.leading or index in found:
@@ -115,16 +117,17 @@ class Surroundings(Around[str]):
         return found
 
     def op(self, index: int | None) -> str:
-        """The operator of a node, "" outside the default domain."""
+        """Returns the operator of the node with this index; "" for None and for a node outside the default domain."""
         return "" if index is None or domain_of(self.nodes[index]) else text(self.nodes[index].op_type)
 
     def is_valid(self, node: onnx.NodeProto) -> bool:
-        """True where a new node takes the element type of its tensor at all calls: Max took floats only at first."""
+        """True if a new node's operator accepts the element type of its first input at all calls: Max, for one, took
+        only floats at first."""
         kinds = {scope.type_of(text(node.input[0]))[0] for scope in self.scopes if node.input}
         return all(takes(text(node.op_type), self.opset, kind) for kind in kinds)
 
     def inputs_of(self, node: int) -> Sequence[str]:
-        """The tensors that a node, or a graph in it, reads."""
+        """Returns the names of the tensors that a node, or a graph in it, reads."""
         return list(map(text, reads(self.nodes[node])))
 
     def outputs_of(self, node: int) -> Sequence[str]:
@@ -140,7 +143,7 @@ class Surroundings(Around[str]):
         return name in self.exits or bool(self.readers.get(name))
 
     def fresh(self, name: str, word: str) -> str:
-        """An unused name made from another name."""
+        """Returns an unused name made from `name` and `word`, and adds it to those in use."""
         return self.taken.fresh(f"{name}/{word}")
 
     def node(self, op: str, inputs: Sequence[str], output: str, **attributes: object) -> onnx.NodeProto:
@@ -149,7 +152,8 @@ class Surroundings(Around[str]):
         return made
 
     def inheriting(self, index: int, made: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
-        """The new nodes; those with outputs of the replaced node get its doc_string and metadata."""
+        """Returns `made`; in place, its nodes that write outputs of the replaced node get that node's doc_string and
+        metadata."""
         replaced = self.original(self.nodes[index])
         for node in made:
             if not set(node.output).isdisjoint(replaced.output):
@@ -159,11 +163,12 @@ class Surroundings(Around[str]):
         return made
 
     def integers(self, name: str, values: Iterable[int]) -> str:
-        """The name of a constant of 64-bit integers; see `constant`."""
+        """Returns the name of a constant of 64-bit integers, as `constant` does."""
         return self.constant(name, np.array(tuple(values), np.int64))
 
     def constant(self, name: str, values: Array) -> str:
-        """The name of a constant, which all changes share that need one of these elements; see `constants_of`."""
+        """Returns the name of a constant with these elements, which all changes share; `name` is used to make up a
+        name if it is new. `constants_of` returns its nodes."""
         key = values.dtype.str, values.shape, values.tobytes()
         if key not in self._shared:
             made = constant_nodes(self.fresh(name, "numbers"), values, self.opset, self.taken)
@@ -174,12 +179,12 @@ class Surroundings(Around[str]):
         return self._shared[key]
 
     def constants_of(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
-        """The nodes that make the constants that new nodes read."""
+        """Returns the nodes that make those constants of `constant` that the given nodes read."""
         read = dict.fromkeys(text(name) for node in nodes for name in node.input)
         return [node for name in read if name in self._constants for node in self._constants[name]]
 
     def begin(self, taken: Names) -> None:
-        """Forgets the changes so far: `taken` are the names in use."""
+        """Forgets new outputs and constants of earlier changes; `taken` are the names in use from now on."""
         self.taken = taken
         self.shown = {}
         self._shared, self._constants = {}, {}
@@ -187,7 +192,7 @@ class Surroundings(Around[str]):
     def rewired(
         self, index: int, inputs: Mapping[str, str], outputs: Mapping[str, str] | None = None
     ) -> onnx.NodeProto:
-        """A copy of a node with some inputs and outputs renamed."""
+        """Returns a copy of a node in which inputs and outputs are renamed by these mappings (old name to new)."""
         changed = deepcopy(self.original(self.nodes[index]))
         for names, other in ((changed.input, inputs), (changed.output, outputs or {})):
             refill(names, [other.get(text(name), text(name)) for name in names])
@@ -199,8 +204,8 @@ class Surroundings(Around[str]):
 
 
 def _window(scope: Scope, node: onnx.NodeProto) -> tuple[int, range] | None:
-    """The axis of a Slice and the range that it takes; None where they are unknown, or the elements are not
-    adjacent."""
+    """Returns the axis of a Slice and the range that it takes; None if they are unknown, if it has several axes, or if
+    its step is not 1."""
     if scope.origin.opset < 10:
         given = {text(a.name): tuple(a.ints) for a in node.attribute}
         numbers = [given.get("starts"), given.get("ends"), given.get("axes"), (1,)]

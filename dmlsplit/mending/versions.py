@@ -37,7 +37,8 @@ _OVERLOADS: Final = 10
 
 
 def converted(source: SourceModel, judged: JudgedModel, runtime: Runtime) -> list[Change]:
-    """Changes a judged model so that a runtime loads it, and returns the changes. CannotMend where it cannot."""
+    """Changes the judged model, in place, so that a runtime loads it, and returns the changes. Raises CannotMend if
+    that is not possible."""
     model, sites, target = judged.model, judged.sites, judged.target.name
     changes = _with_ir_version(model, runtime)
     own = opset_of(model)
@@ -71,8 +72,8 @@ def converted(source: SourceModel, judged: JudgedModel, runtime: Runtime) -> lis
 
 
 def align_functions(model: onnx.ModelProto) -> dict[int, int]:
-    """Gives functions of another opset the model's opset, where their operators are equal at both; returns their own
-    opsets.
+    """Gives functions of another opset, in place, the model's opset if their operators are equal at both. Maps the
+    index of each changed function to its own opset.
 
     A model is not valid if an operator of a function differs between the two opsets, and Constant, which is inserted
     into functions, differs between most.
@@ -87,7 +88,8 @@ def align_functions(model: onnx.ModelProto) -> dict[int, int]:
 
 
 def restore_untouched(model: onnx.ModelProto, source: onnx.ModelProto, old: Mapping[int, int]) -> None:
-    """Restores the opsets of functions without changed nodes that the runtime loads."""
+    """Gives functions whose nodes did not change their own opset back, in place, unless it is newer than the one that
+    they have now; `old` maps their indices to these opsets."""
     for index, version in old.items():
         function = model.functions[index]
         if function.node == source.functions[index].node:
@@ -115,7 +117,8 @@ def _with_ir_version(model: onnx.ModelProto, runtime: Runtime) -> list[Change]:
 def _rewrite_judged(
     source: SourceModel, model: onnx.ModelProto, sites: Sequence[Site], wanted: int, text_of_change: str
 ) -> None:
-    """Converts the Splits and Concats to another opset."""
+    """Converts the Split and Concat nodes of `model` to opset `wanted`, in place. Raises CannotMend if one cannot be
+    converted."""
     taken = names_of(model)
     calls: dict[tuple[Place, int], list[Site]] = {}
     for site in sites:

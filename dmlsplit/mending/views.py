@@ -44,7 +44,7 @@ class View:
 
     @property
     def shapes(self) -> tuple[Shape | None, ...]:
-        """The shapes of the whole and the parts."""
+        """The shape of the whole, then those of the parts; None for an unknown rank."""
         node = self.node
         if isinstance(node, JoinNode):
             return (node.output_shape, *node.input_shapes)
@@ -56,18 +56,18 @@ class View:
 
     @property
     def computed(self) -> bool:
-        """True where ONNX Runtime knows the lengths only as the model runs."""
+        """True if ONNX Runtime knows the lengths of the parts only while the model runs."""
         return self.facts is not None and self.facts.given is LengthsFrom.COMPUTED
 
     @property
     def dimension_counts(self) -> set[int]:
-        """The dimension counts that the target takes for all tensors of the operator."""
+        """The dimension counts that the target accepts for all tensors of the operator."""
         rows = self.target.support[self.node.operator_type]
         return set.intersection(*(set(row.dimension_counts) for row in rows))
 
     @property
     def data_types(self) -> set[int]:
-        """The data types that the target takes for all tensors of the operator."""
+        """The DML_TENSOR_DATA_TYPE numbers that the target accepts for all tensors of the operator."""
         rows = self.target.support[self.node.operator_type]
         return set.intersection(*({int(kind) for kind in row.data_types} for row in rows))
 
@@ -77,10 +77,11 @@ class View:
 
     @property
     def is_left_empty(self) -> bool:
-        """True where a runtime skips tensors without elements: inputs of a Concat, or the whole node."""
+        """True if the target is a runtime that skips tensors without elements: inputs of a Concat, or a Split whose
+        input has none."""
         whole = self.shapes[0]
         return self.target.runtime is not None and (not self.is_split or (whole is not None and 0 in whole))
 
     def found(self, rule: str) -> bool:
-        """True where the runtime's answer has a diagnostic of this rule."""
+        """True if the runtime's answer has a diagnostic of this rule."""
         return self.answer is not None and any(d.rule == rule for d in self.answer.diagnostics)

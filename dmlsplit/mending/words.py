@@ -37,11 +37,11 @@ class Refusal:
 
 
 def invalid(node: SplitNode | JoinNode) -> str:
-    """The first reason why a node is not valid ONNX."""
+    """Returns the first reason why a node, whose report has errors, is not valid ONNX, as text."""
     error = node.report.errors[0]
     return f"it is not valid by ONNX: {steps_text(error.location.steps)}: {error.message}"
 
 
 def document(names: Sequence[str], path: str, target: str, reason: str) -> str:
-    """The doc_string of the nodes that are written for one change."""
+    """Returns the doc_string line of the nodes that are written for one change."""
     return f"dmlsplit: {', '.join(names)} at {path} for {target}: {reason}"

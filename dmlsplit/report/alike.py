@@ -44,7 +44,8 @@ class Alike:
         self._of_rule: dict[str, _Alike] = {}
 
     def add(self, diagnostic: Diagnostic, name: str, by: tuple[str, ...] = ()) -> None:
-        """Adds a diagnostic about the operator `name`; diagnostics about one operator must come consecutively."""
+        """Adds a diagnostic about the operator `name`; `by` are the targets it comes from, empty for all. Diagnostics
+        about one operator must come consecutively."""
         found = self._of_rule.setdefault(diagnostic.rule, _Alike(diagnostic))
         found.count += 1
         found.by.update(dict.fromkeys(by))
@@ -57,7 +58,7 @@ class Alike:
         found.last = name
 
     def lines(self) -> Iterator[Line]:
-        """One line for each rule."""
+        """Yields one line for each rule: its only diagnostic, or one that stands for all of them."""
         for found in self._of_rule.values():
             yield Line(found.first if found.count == 1 else self._merged(found), tuple(found.by))
 
@@ -76,5 +77,5 @@ class Alike:
 
 
 def is_grouped(diagnostic: Diagnostic) -> bool:
-    """True for diagnostics that share a line: all but errors."""
+    """True for a diagnostic that shares a line with others of its rule: any but an error."""
     return diagnostic.severity is not Severity.ERROR

@@ -38,7 +38,7 @@ class Answered:
     answer: LibraryAnswer
 
     def lines(self) -> list[str]:
-        """The answer as text, the reason on a line of its own."""
+        """Returns the answer as one line of text; a reason, if there is one, follows on a second line."""
         place = f"{printable(self.file, None)}[{self.index}]" if self.index else printable(self.file, None)
         name = f" {printable(self.name)}" if self.name else ""
         found = [f"{place}: {self.type}{name}: {self.answer.build} {_said(self.answer)}"]
@@ -47,7 +47,7 @@ class Answered:
         return found
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form of the answer."""
+        """Returns the answer as a dict that json.dumps accepts."""
         answer = self.answer
         return {
             "file": self.file,
@@ -109,7 +109,7 @@ class ModelAnswered:
 
 
 def type_of(question: Question) -> str:
-    """The name of a question's operator in reports."""
+    """Returns the name of a question's operator in reports: "DML_OPERATOR_GEMM", or "DML_GRAPH" for a graph."""
     from dmlsplit.descriptors.any_operator import widened
     from dmlsplit.graphs import GraphDesc
 

@@ -43,26 +43,30 @@ class Baseline:
 
     @classmethod
     def read(cls, path: str) -> Baseline:
-        """Reads a baseline. Raises OSError, and InputError where the file is no baseline."""
+        """Returns the baseline in a file. Raises InputError if the file is no baseline, OSError if it cannot be
+        read."""
         baseline = cls(path)
         baseline.counts = _Reader(JsonText.of_file(path)).counts()
         return baseline
 
     def document(self) -> str:
-        """The text of the file, sorted, so that it changes only where findings do."""
+        """Returns the text of the baseline's file; its entries are sorted, so that it changes only if the findings
+        do."""
         entries = [{**known._asdict(), "count": count} for known, count in self.counts.items()]
         entries.sort(key=lambda entry: json.dumps(list(entry.values())))
         lines = ",\n".join("  " + json.dumps(entry) for entry in entries)
         return f'{{"schema": {SCHEMA}, "diagnostics": [\n{lines}\n]}}\n' if lines else _EMPTY
 
     def watch(self, results: Iterable[Result]) -> Iterator[Result]:
-        """Passes results through and adds their errors and warnings, except those about unreadable input."""
+        """Yields the results unchanged and, as each passes, adds its errors and warnings to the baseline, except those
+        about unreadable input."""
         for result in results:
             self.counts.update(self._known(result, d) for d in result.report.diagnostics if _lasts(d))
             yield result
 
     def without_known(self, results: Iterable[Result]) -> Iterator[Result]:
-        """The results with known diagnostics hidden, each as often as the baseline counts it."""
+        """Yields the results in order, with known diagnostics moved to the hidden ones; each is hidden as often as the
+        baseline counts it. The baseline is not changed."""
         left = self.counts.copy()
         for result in results:
             report = result.report

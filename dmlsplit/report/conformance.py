@@ -44,25 +44,25 @@ class Summary:
         self.files: dict[str, Counts] = {}
 
     def counted(self, results: Iterable[Result]) -> Iterator[Result]:
-        """The results themselves."""
+        """Yields the results unchanged and, as each passes, adds it to the counts of its file."""
         for result in results:
             name = result.id.split("/")[0]
             self.files.setdefault(name, Counts(name)).add(result)
             yield result
 
     def total(self, outcome: Outcome) -> int:
-        """The number of cases with an outcome."""
+        """Returns the number of cases with an outcome among those counted so far."""
         return sum(counts.outcomes[outcome] for counts in self.files.values())
 
     @property
     def heading(self) -> str:
-        """What was asked, and as what it is judged."""
+        """The command that was asked, and the levels or releases that it is judged as, as one line of text."""
         judged = " and ".join(f"{by} {version}" for by, version in self.targets.items())
         return f"{printable(self.command, 200)} as {judged}"
 
     @property
     def line(self) -> str:
-        """The totals."""
+        """The number of cases with each outcome, as text: "12 passed, 1 failed, 0 skipped"."""
         return ", ".join(f"{self.total(outcome):,} {outcome}" for outcome in Outcome)
 
 
@@ -84,7 +84,7 @@ def text(results: Iterable[Result], summary: Summary) -> Iterator[str]:
 
 
 def document(results: Iterable[Result], summary: Summary) -> Iterator[str]:
-    """One JSON object."""
+    """Yields the pieces of one JSON object with all results and the counts, and counts the results in `summary`."""
     head = {"schema": SCHEMA, "suite": VERSION, "command": summary.command, "targets": dict(summary.targets)}
     yield json.dumps(head)[:-1] + ', "results": ['
     separator = "\n"
@@ -95,7 +95,8 @@ def document(results: Iterable[Result], summary: Summary) -> Iterator[str]:
 
 
 def junit(results: Iterable[Result], summary: Summary) -> Iterator[str]:
-    """A test case each, of the class of its file."""
+    """Yields the pieces of a JUnit XML document, a test case for each result with its file as the class, and counts the
+    results in `summary`."""
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n<testsuite name="dmlsplit conformance">\n'
     for result in summary.counted(results):
         file = result.id.split("/")[0]

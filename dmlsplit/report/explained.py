@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def heading(found: Explanation) -> str:
-    """The node and the session."""
+    """Returns one line of text with the node and the version of ONNX Runtime."""
     kind = f"{printable(found.operator)} " if found.operator else ""
     return f"{kind}{printable(found.path)} in ONNX Runtime {found.runtime.version}"
 
 
 def rows(found: Explanation) -> Iterator[tuple[str, str]]:
-    """Pairs of a subject and what there is to say of it: each pass, then the placement of the node, its part, what is
-    submitted, the answer and the findings."""
+    """Yields pairs of a subject and text on it: each pass, then, as far as they are known, the node's placement, its
+    part, what is compiled and submitted, the answer and the findings."""
     for step in found.steps:
         yield step.name, _said(step)
     if found.placement is not None:
@@ -52,7 +52,7 @@ def rows(found: Explanation) -> Iterator[tuple[str, str]]:
 
 
 def text(found: Explanation) -> str:
-    """The rows below the heading, in two columns."""
+    """Returns the heading and the rows as text, in two columns."""
     pairs = list(rows(found))
     width = max((len(word) for word, _ in pairs), default=0)
     return "\n".join([heading(found), *(f"  {word:{width}}  {said}" for word, said in pairs)]) + "\n"

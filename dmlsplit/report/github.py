@@ -18,7 +18,7 @@ _COMMANDS: Final = {Severity.ERROR: "error", Severity.WARNING: "warning", Severi
 
 
 def chunks(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
-    """Yields an annotation for each diagnostic, then the summary line of the text report."""
+    """Yields the text in pieces: an annotation line for each diagnostic, then the summary line of the text report."""
     tally = text.Tally(targets)
     for result in tally.watch(results):
         for diagnostic in result.report.diagnostics:
@@ -39,5 +39,5 @@ def _annotation(diagnostic: Diagnostic, result: Result) -> str:
 
 
 def _escaped(value: str, more: str = "") -> str:
-    """Percent-encodes line ends, which end a workflow command, and commas, which end a property."""
+    """Returns `value` with %, line ends (which end a workflow command) and the characters of `more` percent-encoded."""
     return "".join(f"%{ord(c):02X}" if c in f"%\r\n{more}" else c for c in value)

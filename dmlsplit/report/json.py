@@ -11,25 +11,26 @@ from dmlsplit.report.shown import AS_USUAL, Shown
 
 
 def answer(report: Report) -> str:
-    """The JSON of one report, on one line."""
+    """Returns one report as JSON on one line, without a line end."""
     return json.dumps(report.to_dict())
 
 
 def _shown(results: Iterable[Result]) -> Iterator[Result]:
-    """The answers, and the notes that have the placement of a model without operators, or what is wrong with it."""
+    """Yields the results that are written: all answers, and the notes that have a finding or the placement of a model
+    without operators."""
     for result in results:
         if not isinstance(result, Note) or "model" in result.report.to_dict() or is_finding(result):
             yield result
 
 
 def lines(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
-    """One answer a line, piece by piece."""
+    """Yields each result that is written as one line of JSON."""
     for result in _shown(results):
         yield answer(result.report) + "\n"
 
 
 def document(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
-    """One JSON array of all answers, piece by piece."""
+    """Yields the pieces of one JSON array of all results that are written."""
     separator = "[\n"
     for result in _shown(results):
         yield separator + answer(result.report)

@@ -20,8 +20,8 @@ _NO_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 def document(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
-    """Renders one suite with a case for each answer: a failure for errors, an error for unreadable input, skipped where
-    nothing is judged or known."""
+    """Yields the pieces of a JUnit XML document with one suite and a case for each answer: a failure for errors, an
+    error for unreadable input, skipped if nothing is judged or known."""
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n<testsuite name="dmlsplit">\n'
     for result in results:
         if not isinstance(result, Note) or result.report.diagnostics:
@@ -55,7 +55,7 @@ def _quoted(value: str) -> str:
 
 
 def xml_text(value: str) -> str:
-    """A text as printable characters that XML has."""
+    """Returns a text made printable, with characters that XML cannot have replaced."""
     return _NO_XML.sub("\ufffd", printable(value, None))
 
 

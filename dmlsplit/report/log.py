@@ -23,7 +23,8 @@ UNKNOWN_SHOWN: Final = 50
 
 
 def text(file: str, log: Log, command: tuple[str, str], facts: ModelFacts | None) -> Iterator[str]:
-    """The findings, known ones with their meaning. `command`: the model and the version in what to run next."""
+    """Yields lines of text: each known finding with its meaning, the first unknown ones, and the counts. `command` are
+    the model and the version that commands to run next name; `facts`, if given, is what the model says of a finding."""
     name = "standard input" if file == "-" else printable(file, None)
     known = [finding for finding in log.findings if finding.message is not None]
     unknown = [finding for finding in log.findings if finding.message is None]
@@ -88,7 +89,8 @@ def _of_model(finding: Finding, facts: ModelFacts) -> Iterator[str]:
 
 
 def document(file: str, log: Log, command: tuple[str, str], facts: ModelFacts | None) -> Iterator[str]:
-    """One JSON object."""
+    """Yields one JSON object with the findings of a log. `command` are the model and the version that commands to run
+    next name; `facts`, if given, is what the model says of a finding."""
     model, version = command
     findings = []
     for finding in log.findings:

@@ -63,7 +63,7 @@ class _Row(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """The verdict of all targets together."""
+        """The verdict of all targets together; "depends" if they differ, "ok, warned" if all accept and one warns."""
         verdicts = {judged.verdict for judged, _ in self.answers}
         if len(verdicts) > 1:
             return "depends"
@@ -87,7 +87,8 @@ class NodeTable:
         self._verbose = shown.verbose
 
     def table(self, file: str) -> Table:
-        """The table: each node's description, verdict, lowest level, and each target's answer."""
+        """Returns a table with a row for each node: its description, verdict, lowest level, and each target's
+        answer."""
         remarks: dict[str, int] = {}
         rows = []
         for row in self._rows:
@@ -98,7 +99,7 @@ class NodeTable:
         return Table(f"{file}: {self._heading()}", (*_COLUMNS, *self._targets), rows, below, len(_COLUMNS))
 
     def _heading(self) -> str:
-        """The number of judged nodes and of all nodes."""
+        """Returns the table's heading: the numbers of judged nodes, of all nodes, and of those left out."""
         count = len(self._rows) + self._left_out
         # Nodes of functions are judged where they are called, and may be more than the model has.
         of = max(self._of_nodes, count)
@@ -107,7 +108,8 @@ class NodeTable:
         return f"{nodes} judged (Split and Concat){left_out}"
 
     def changes(self) -> Iterator[NodeChange]:
-        """The changes from one target to the next, with the nodes concerned."""
+        """Yields the changes of answers from each target to the next, each with the names of the first nodes concerned;
+        nodes with the same change are one item."""
         for i, (old, new) in enumerate(pairwise(self._targets)):
             changed: dict[tuple[str, str, bool], list[str]] = {}
             for row in self._rows:
@@ -122,7 +124,8 @@ class NodeTable:
                 yield NodeChange(breaks, f"{count} from {text} with {old} to {next_text} with {new}: {names}")
 
     def lines(self) -> Iterator[Line]:
-        """The diagnostics, merged where several targets agree: errors, then notes and warnings grouped by rule."""
+        """Yields the nodes' diagnostics: errors (with `verbose` all) node by node, then notes and warnings grouped by
+        rule. What several targets say alike comes once."""
         alike = Alike("node")
         for row in self._rows:
             said: dict[Diagnostic, list[str]] = {}
@@ -139,7 +142,7 @@ class NodeTable:
 
 
 def _rest(diagnostic: Diagnostic) -> Diagnostic:
-    """The diagnostic without the answer about open sizes, which the table shows, in its message."""
+    """Returns the diagnostic; the message of "node/sizes-open" without the answer, which the table shows."""
     if diagnostic.rule != "node/sizes-open":
         return diagnostic
     rest = diagnostic.message.removeprefix(str(diagnostic.actual)).removeprefix("; ")
@@ -148,7 +151,8 @@ def _rest(diagnostic: Diagnostic) -> Diagnostic:
 
 
 def _answer(node: NodeSummary, remarks: dict[str, int]) -> str:
-    """A target's answer in a few words; conditions and long texts become numbered remarks."""
+    """Returns a target's answer in a few words. A condition, or an answer too long for a cell, is added to `remarks`
+    (text to number) and referred to by its number."""
     text = _use_text(node._replace(condition=""))
     long = text if len(text) > _ANSWER else ""
     remark = "; ".join(filter(None, [long, node.condition]))

@@ -32,7 +32,8 @@ class Supported(NamedTuple):
 
 
 def supported(schema: OperatorSchema, targets: Iterable[By]) -> list[Supported]:
-    """The tables of an operator; successive targets with the same one share it."""
+    """Returns the tables of an operator for the targets, in order; consecutive targets with the same content share
+    one."""
     found = []
     for _, run in groupby([_of(schema, by) for by in targets], _same):
         alike = list(run)
@@ -48,7 +49,7 @@ def _of(schema: OperatorSchema, by: By) -> Supported:
 
 
 def _sources(sources: Iterable[str]) -> Iterable[str]:
-    """The sources, with the builds of all of them in one."""
+    """Yields the distinct sources, each with the builds that several of them name merged."""
     builds: dict[str, list[str]] = {}
     for source in sources:
         kind, _, names = source.partition(_BUILDS)
@@ -58,7 +59,7 @@ def _sources(sources: Iterable[str]) -> Iterable[str]:
 
 
 def _same(table: Supported) -> object:
-    """A key that is equal for tables that say the same, whichever builds say it."""
+    """Returns a key that is equal for tables that differ only in the builds they come from."""
     rows = [replace(row, source="") for row in table.tensors]
     basis = {row.source.partition(":")[0] for row in table.tensors}
     settings = {name: [(row.tensor, row.data_types) for row in rows] for name, rows in table.settings.items()}
@@ -70,7 +71,7 @@ def name_of(by: By) -> str:
 
 
 def as_json(tables: Sequence[Supported]) -> dict[str, Any]:
-    """The tables of one operator as a JSON object."""
+    """Returns the tables of one operator as a dict that json.dumps accepts."""
     schema = tables[0].schema
     return {
         "schema": SCHEMA,
@@ -109,7 +110,7 @@ def _types(data_types: Iterable[Any]) -> list[str]:
 
 
 def as_tables(tables: Sequence[Supported]) -> list[Table]:
-    """The tables of one operator as text has them."""
+    """Returns the tables of one operator as Tables to print."""
     return [_table(table) for table in tables]
 
 
@@ -145,7 +146,7 @@ def _span(targets: Sequence[By]) -> str:
 
 
 def ranks_text(numbers: Sequence[int]) -> str:
-    """1-8, or 1, 2, 4 where they are not consecutive."""
+    """Returns dimension counts as text: "1-8", "1, 2, 4" if they are not consecutive, "none" if there are none."""
     if len(numbers) > 1 and numbers[-1] - numbers[0] == len(numbers) - 1:
         return f"{numbers[0]}-{numbers[-1]}"
     return ", ".join(map(str, numbers)) or "none"
@@ -351,9 +352,9 @@ _ENDS: Final = {"input": "InputTensor", "constant": "InputTensor", "output": "Ou
 
 
 def op_support_limits(by: By, operator: str | None = None) -> dict[str, Any]:
-    """The limits of an operator, or of all and of a graph's ends, by the names of WebNN's MLOpSupportLimits: for each
-    operand the data types and the range of ranks that DirectML takes. Operations that the target lacks are left out,
-    and maxTensorByteLength, which is the device's."""
+    """Returns the limits of all operators and of a graph's ends, or of `operator` only, in the form and by the names of
+    WebNN's MLOpSupportLimits: for each operand the data types and the range of ranks that DirectML accepts. Left out
+    are operations that the target lacks, and maxTensorByteLength, which depends on the device."""
     found: dict[str, Any] = {}
     if operator is None:
         rows = _rows("ELEMENT_WISE_IDENTITY", by, None)

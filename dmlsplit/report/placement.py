@@ -33,14 +33,14 @@ _STYLES: Final = {True: "bold green", False: "bold red", None: "bold yellow"}
 
 
 def reason(why: Why) -> str:
-    """The reason why a node is not on DirectML, as a part of a sentence."""
+    """Returns the reason why a node is not on DirectML as a part of a sentence, without a full stop."""
     summary = RULES[why].summary.removesuffix(".")
     return summary if summary.startswith("DirectML") else summary[0].lower() + summary[1:]
 
 
 def lines(placements: Sequence[SessionAnswer]) -> Iterator[list[Part]]:
-    """A line for each version: whether there is a session, and where its nodes are; then what is not on DirectML, by
-    reason, and what differs between the versions."""
+    """Yields styled lines: for each version whether it creates a session and where the nodes are; then the nodes that
+    are not on DirectML, by reason, and what differs between the versions."""
     for each in placements:
         head = [(f"{each.runtime.judged_by}: ", ""), (_session(each), _STYLES[each.created])]
         yield [*head, (f"; {counts(each.counts)}", "")] if each.nodes else head
@@ -68,7 +68,7 @@ def _session(placement: SessionAnswer) -> str:
 
 
 def counts(found: Mapping[Provider, int]) -> str:
-    """ "7 nodes: 5 on DirectML, 1 on the CPU, 1 folded"."""
+    """Returns the numbers as text: "7 nodes: 5 on DirectML, 1 on the CPU, 1 folded"."""
     total = sum(found.values())
     said = [f"{count:,} {_PLACES[provider]}" for provider, count in sorted(found.items(), key=_order) if count]
     return f"{total:,} node{'s' * (total != 1)}{': ' if said else ''}{', '.join(said)}"
@@ -94,7 +94,8 @@ def _graphs(placement: SessionAnswer) -> str:
 
 
 def _outcomes(placement: SessionAnswer) -> str:
-    """ ", right", ", 2 right, 1 unknown (Einsum)"; "" for no graphs."""
+    """Returns the outcomes of a session's graphs as the end of a sentence: ", right", ", 2 right, 1 unknown (Einsum)";
+    "" if there are no graphs."""
     found = placement.outcomes
     said = str(next(iter(found))) if len(found) == 1 else outcomes(found)
     undecided = dict.fromkeys(op for graph in placement.graphs for op in graph.undecided)
@@ -103,7 +104,7 @@ def _outcomes(placement: SessionAnswer) -> str:
 
 
 def outcomes(found: Mapping[GraphOutcome, int]) -> str:
-    """ "2 right, 1 unknown"; "" for no graphs."""
+    """Returns the numbers of graphs as text: "2 right, 1 unknown"; "" if there are none."""
     return ", ".join([f"{found[outcome]:,} {outcome}" for outcome in GraphOutcome if found.get(outcome)])
 
 
@@ -113,8 +114,8 @@ def _capture(placement: SessionAnswer) -> str:
 
 
 def _elsewhere(placement: SessionAnswer) -> Iterator[str]:
-    """Yields a line for each operator and reason; one for all nodes that compute with sizes, of which nothing has to be
-    mended."""
+    """Yields a line for each operator and reason for which nodes are not on DirectML; nodes of several operators that
+    compute with sizes, where nothing needs mending, share one line."""
     sizes = [nodes for nodes in placement.elsewhere() if nodes[0].why is Why.SIZES]
     for nodes in placement.elsewhere():
         if nodes[0].why is Why.SIZES and len(sizes) > 1:
@@ -137,7 +138,7 @@ def _why(node: NodePlacement) -> str:
 
 
 def _changes(placements: Sequence[SessionAnswer]) -> Iterator[list[Part]]:
-    """The nodes that go elsewhere from one version to the next."""
+    """Yields a line for each kind of move of nodes between providers from one version to the next."""
     for before, after in pairwise(placements):
         was = {node.path: node.provider for node in before.nodes.values()}
         moved: dict[str, list[str]] = {}

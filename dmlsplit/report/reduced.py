@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 
 def text(file: str, found: Reduction | None, machine: Comparison | None = None) -> str:
-    """The class, the nodes that are left, and what is known of the outputs; before them where the machine differs. None
-    is a model with nothing wrong."""
+    """Returns the text on a reduced model: its class of fault, the nodes that are left, and what is known of its
+    outputs; that nothing is wrong if `found` is None. If `machine` is given, lines on where the machine differs come
+    first."""
     name = printable(file, None)
     lines = [] if machine is None else list(_of_machine(name, machine))
     lines += [f"{name}: nothing is known to be wrong with it"] if found is None else list(_lines(name, found))
@@ -24,7 +25,7 @@ def text(file: str, found: Reduction | None, machine: Comparison | None = None) 
 
 
 def _of_machine(name: str, machine: Comparison) -> Iterator[str]:
-    """The nodes that ran elsewhere than predicted."""
+    """Yields lines on the nodes that ran elsewhere on the machine than predicted."""
     beside = f", {_counted(machine.unpredicted, 'node')} not found by name" if machine.unpredicted else ""
     yield f"{name}: on the machine {_counted(machine.alike, 'node')} ran where predicted{beside}"
     for each in machine.differences:
@@ -63,7 +64,7 @@ def _node(node: onnx.NodeProto) -> str:
 
 
 def _differing(found: Reduction) -> list[str]:
-    """The outputs that DirectML computes otherwise than ONNX, beyond rounding."""
+    """Returns the names of outputs whose values predicted for DirectML differ from ONNX's by more than a thousandth."""
     import numpy as np
 
     pairs = ((name, array, found.expected.arrays[name]) for name, array in found.predicted.arrays.items())

@@ -26,7 +26,7 @@ class Example(NamedTuple):
 
 
 def examples(rule: Rule) -> Iterator[Example]:
-    """The bad and the good example of a rule; empty for a rule without examples."""
+    """Yields the bad and the good example of a rule; none for a rule without examples."""
     if isinstance(rule, DescriptorRule):
         for name, make in (("bad", rule.bad), ("good", rule.good)):
             yield Example(name, find_target(**rule.target_of_examples).name, dumps(make()))

@@ -25,7 +25,8 @@ _INDEX: Final = {id: i for i, id in enumerate(RULES)}
 
 
 def document(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
-    """One log with one run, piece by piece; a result for each diagnostic, a place in the file or a node's name."""
+    """Yields the pieces of one SARIF log with one run: a result for each diagnostic, with its place in the file or the
+    node's name."""
     driver = {
         "name": "dmlsplit",
         "informationUri": INFORMATION,
@@ -77,13 +78,14 @@ def _result(diagnostic: Diagnostic, result: Result) -> dict[str, Any]:
 
 
 def _runtime(report: Report) -> dict[str, Any]:
-    """The outcome in ONNX Runtime, where the target is one."""
+    """Returns the outcome in ONNX Runtime as a dict to merge into a result's properties; empty if the target is no
+    version of it."""
     answer = report.answer if isinstance(report, RuntimeReport) else None
     return {} if answer is None else {"onnxruntime": answer_json(answer)}
 
 
 def _without_links(text: str) -> str:
-    """Escapes a message so that viewers, which turn [text](destination) into links, show it unchanged.
+    """Returns a message escaped so that viewers, which render [text](destination) as links, show it unchanged.
 
     The parenthesis is escaped as well, for viewers that search for "](" only. Section 3.11.6.
     """
@@ -118,7 +120,7 @@ def _physical(diagnostic: Diagnostic, report: Report) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    """A file's URI, percent-encoded; relative where the path is."""
+    """Returns a file's URI, percent-encoded; relative if the path is."""
     path = PurePath(file)
     name = quote(os.fsencode(path.as_posix()))
     if path.is_absolute():

@@ -26,7 +26,8 @@ class Table(NamedTuple):
     answers: int = 0
 
     def plain(self, width: int | None = WIDTH) -> str:
-        """The table as text of at most `width` columns, if words and the narrowest columns allow; None: unlimited."""
+        """Returns the table as text of at most `width` columns, if words and the narrowest columns allow; None:
+        unlimited."""
         lines = [self.title] if self.title else []
         tables = [self] if width is None else self.parts(width)
         for table in tables:
@@ -36,8 +37,8 @@ class Table(NamedTuple):
         return "\n".join(lines) + "\n"
 
     def parts(self, width: int) -> list[Table]:
-        """Splits the table so that the answer columns of each piece fit; every piece but the first repeats the first
-        column."""
+        """Returns tables that together have all columns and of which each fits `width`; every one but the first repeats
+        the first column. [self] if it need not be cut."""
         if not self.answers:
             return [self]
         widths = [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
@@ -84,7 +85,8 @@ class Table(NamedTuple):
 
 
 def wrapped(line: str, width: int, start: str = "", rest: str = "") -> list[str]:
-    """Lines of at most `width` columns; the first begins with `start`, others with `rest`. Words stay whole."""
+    """Returns the lines of a text, wrapped to `width` columns; the first begins with `start`, others with `rest`. Words
+    are not broken."""
     import textwrap  # few commands print prose
 
     return textwrap.wrap(

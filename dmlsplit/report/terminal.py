@@ -32,8 +32,8 @@ MAX_FILE: Final = Limit.EXCERPT_FILE.most
 
 
 def console(stream: TextIO) -> Console:
-    """A console that prints text verbatim: no markup, no emoji codes, no highlighting; no style either with
-    NO_COLOR."""
+    """Returns a console that prints text verbatim: no markup, no emoji codes, no highlighting; no styles either if
+    NO_COLOR is set."""
     plain = bool(os.environ.get("NO_COLOR"))  # no-color.org; rich leaves out colours, but not bold and dim
     colors: Literal["auto"] | None = None if plain else "auto"
     return Console(file=cast(TextIO, _Inert(stream)), markup=False, emoji=False, highlight=False, color_system=colors)
@@ -53,7 +53,7 @@ class _Inert:
 
 
 def show(results: Iterable[Result], console: Console, targets: int = 1, shown: Shown = AS_USUAL) -> None:
-    """Prints the reports on many operators and a summary, the blocks of `text`."""
+    """Prints on the console the reports on many operators and a summary, as `text.blocks` arranges them."""
     for block in blocks(results, targets, shown, partial(_excerpt_of, width=console.width)):
         if isinstance(block, Table):
             show_table(block, console)
@@ -84,7 +84,7 @@ def _show_part(table: Table, console: Console) -> None:
 
 
 def print_parts(console: Console, parts: Sequence[Part]) -> None:
-    """Prints a line with its styles."""
+    """Prints one line of styled parts, unwrapped."""
     # Lines are not wrapped at the terminal's width: a place broken across lines cannot be clicked or copied.
     console.print(Text.assemble(*parts), soft_wrap=True)
 
@@ -105,7 +105,8 @@ def _excerpt_of(diagnostic: Diagnostic, file: str | None, width: int) -> list[li
 
 
 def excerpt(line: str, column: int, width: int = EXCERPT_WIDTH) -> tuple[str, int]:
-    """The part of a line around a column (from 1) in `width` cells, and the number of its cells before that column."""
+    """Returns the part of a line around a column (from 1) that fits `width` cells, and the number of its cells before
+    that column."""
     width = max(24, min(width, EXCERPT_WIDTH))
     count = len(line) if len(line) <= width else width - 2 * len("...")
     while True:
@@ -125,8 +126,8 @@ def _visible(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _source_lines(file: str) -> list[str]:
-    """The lines of a regular file of moderate length, empty for anything else; an invalid UTF-8 byte counts as a
-    character."""
+    """Returns the lines of a regular file; [] if it cannot be read or exceeds MAX_FILE bytes. An invalid UTF-8 byte
+    counts as a character."""
     try:
         with open_input(file) as stream:
             data = read_at_most(stream, MAX_FILE)

@@ -42,13 +42,13 @@ _VERDICT_STYLES: Final = {
 
 
 def place(file: str | None, position: Position | None) -> str:
-    """file:line:column, or the known part of it."""
+    """Returns "file:line:column", or the part of it that is known."""
     known = [] if file is None else [printable(file, None)]
     return ":".join([*known, *map(str, position or ())])
 
 
 def verdict_parts(answer: Answer) -> list[Part]:
-    """The line with an operator's verdict."""
+    """Returns the styled line with an operator's verdict."""
     report = answer.report
     parts = [*_place_parts(report.file, answer.position), (str(answer.verdict), _VERDICT_STYLES[answer.verdict])]
     subject = _subject(answer)
@@ -75,7 +75,7 @@ def _code(hresult: HResult | int | None) -> str:
 
 
 def subject_parts(answer: Answer) -> list[Part]:
-    """The place, name and type of an operator, for lines without its verdict."""
+    """Returns the place, name and type of an operator, styled, for lines without its verdict."""
     return [*_place_parts(answer.report.file, answer.position), (_subject(answer) or "operator", "bold")]
 
 
@@ -85,7 +85,7 @@ def _subject(answer: Answer) -> str:
 
 
 def diagnostic_parts(diagnostic: Diagnostic, file: str | None) -> list[Part]:
-    """The line of a diagnostic: `file:line:column: error[rule] path: message`."""
+    """Returns the styled line of a diagnostic: `file:line:column: error[rule] path: message`."""
     line, column = diagnostic.line, diagnostic.column
     parts = _place_parts(file, None if line is None or column is None else (line, column))
     parts += [(str(diagnostic.severity), SEVERITY_STYLES[diagnostic.severity]), (f"[{diagnostic.rule}] ", "")]
@@ -101,12 +101,12 @@ def _place_parts(file: str | None, position: Position | None) -> list[Part]:
 
 
 def plain(parts: Iterable[Part]) -> str:
-    """The line without its styles."""
+    """Returns a styled line as text without its styles."""
     return "".join([text for text, _ in parts])
 
 
 def lines(result: Result) -> list[str]:
-    """The lines of a result: an operator's verdict and diagnostics, or the diagnostics of a note."""
+    """Returns the lines of a result: an operator's verdict, diagnostics and fix, or the diagnostics of a note."""
     head = [] if isinstance(result, Note) else [plain(verdict_parts(result))]
     found = [plain(diagnostic_parts(d, result.report.file)) for d in result.report.diagnostics]
     return [*head, *found, *map(plain, _fix_parts(result))]
@@ -139,7 +139,7 @@ class Tally:
         self._said: set[Diagnostic] = set()
 
     def watch(self, results: Iterable[Result]) -> Iterator[Result]:
-        """Passes results through and counts them."""
+        """Yields the results unchanged and, as each passes, counts it."""
         for result in results:
             if not isinstance(result, Note):
                 if len(self._oks) % self._targets == 0:
@@ -177,7 +177,7 @@ class Tally:
         self._oks.append(report.ok)
 
     def summary(self) -> str:
-        """One line: `3 operators: 2 ok, 1 not ok; 1 error, 2 warnings`."""
+        """Returns the counts as one line: `3 operators: 2 ok, 1 not ok; 1 error, 2 warnings`."""
         verdicts = [f"{count} {verdict}" for verdict in Verdict if (count := self.verdicts[verdict])]
         severities = [_counted(count, str(severity)) for severity in Severity if (count := self.severities[severity])]
         each = [set(self._oks[i : i + self._targets]) for i in range(0, len(self._oks), self._targets)]
@@ -208,13 +208,14 @@ Block: TypeAlias = Table | list[Part]
 
 
 def chunks(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
-    """The text of many operators piece by piece, with a summary at the end."""
+    """Yields the text report on many operators in pieces, with a summary at the end."""
     for block in blocks(results, targets, shown, lambda diagnostic, file: ()):
         yield block.plain(None if shown.verbose else TABLE_WIDTH) if isinstance(block, Table) else plain(block) + "\n"
 
 
 def blocks(results: Iterable[Result], targets: int, shown: Shown, below: Below) -> Iterator[Block]:
-    """The tables and lines of many operators, with a summary at the end; `below` makes the lines below a diagnostic."""
+    """Yields the tables and lines of the report on many operators, with a summary at the end; `below` returns the lines
+    to put below a diagnostic."""
     tally = Tally(targets)
     for (file, _), of_file in groupby(tally.watch(results), _Files()):
         nodes: list[Judged] = []
@@ -269,8 +270,8 @@ def _is_ok(result: Result) -> bool:
 
 
 def _of_result(result: Result, shown: Shown, alike: Alike, below: Below) -> Iterator[Block]:
-    """The blocks of one result: its verdict, errors, and with `verbose` its notes and warnings; others are added to
-    `alike`."""
+    """Yields the blocks of one result: its verdict and errors, and its notes and warnings if `verbose` is set or it is
+    a note; otherwise these are added to `alike`."""
     file = result.report.file
     alone: list[Line] = []
     for diagnostic in result.report.diagnostics:
@@ -285,7 +286,7 @@ def _of_result(result: Result, shown: Shown, alike: Alike, below: Below) -> Iter
 
 
 def _name(answer: Answer) -> str:
-    """The operator's name, or its position in the file."""
+    """Returns the operator's name or, if it has none, its line and column or index in the file."""
     return answer.name or ":".join(map(str, answer.position or (answer.report.index,)))
 
 

@@ -86,7 +86,7 @@ class Model:
     commands: tuple[Command, ...]
 
     def error(self, position: Position, message: str) -> InputError:
-        """An error at a position of the model."""
+        """Returns, without raising it, an InputError with `message` at a position (line, column) of the file."""
         return InputError(message, file=self.file, line=position[0], column=position[1])
 
 
@@ -163,7 +163,8 @@ class _ModelReader(ResourceReader):
         return WriteFileCommand(resource, target, file, tuple(dimensions or ()), position)
 
     def _known(self, members: dict[str, object], path: KeyPath, key: str, known: Mapping[str, object]) -> str:
-        """Reads the name of a resource or dispatchable, which must exist."""
+        """Returns the string `members[key]`, the name of a resource or dispatchable. Raises InputError, with a
+        suggestion if one is close, if `known` (by name) lacks it."""
         name = self.field(members, path, key, self.string)
         if name not in known:
             near = nearest(name, known, 0.75)

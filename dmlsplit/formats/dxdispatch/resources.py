@@ -104,7 +104,9 @@ class ResourceReader(FieldReader):
         return TensorDataType(declared), self._generated(values, dtype, path)
 
     def _generated(self, values: dict[str, object], dtype: np.dtype, path: KeyPath) -> np.ndarray:
-        """The bytes of valueCount times `value`, or of a sequence from valueStart in steps of valueDelta."""
+        """Returns `valueCount` elements of `dtype`: all equal to `value`, or a sequence from valueStart in steps of
+        valueDelta. Raises InputError if the object `values` gives neither or both of these forms, or too many
+        elements."""
         if ("value" in values) == ("valueStart" in values):
             raise self.text.error(path, "expected exactly one of 'value', 'valueStart' and 'sourcePath'")
         count = self.field(values, path, "valueCount", self.uint32)
@@ -154,7 +156,8 @@ class ResourceReader(FieldReader):
         return found, data.reshape(-1)
 
     def _typed_list(self, values: list[object], path: KeyPath) -> np.ndarray:
-        """[{"type": "UINT32", "value": 42}, ...]: the bytes one after another."""
+        """Returns, as an array of uint8, the bytes of typed values such as [{"type": "UINT32", "value": 42}, ...], one
+        after another. Raises InputError for a type that DxDispatch does not accept here."""
         data = bytearray()
         for i, item in enumerate(values):
             members = self.members_of(item, (*path, i))
@@ -179,7 +182,8 @@ class ResourceReader(FieldReader):
         return np.array([self._number(dtype, value, (*path, i)) for i, value in enumerate(values)], dtype)
 
     def _number(self, dtype: np.dtype, value: Any, path: KeyPath) -> Any:
-        """A JSON value as a numpy scalar of `dtype`; floats also as "nan", "inf" and "-inf"."""
+        """Returns a JSON value as a numpy scalar of `dtype`; for floats "nan", "inf" and "-inf" are accepted too.
+        Raises InputError for a value of another kind or out of range."""
         name = f"{path[-2]}[{path[-1]}]" if isinstance(path[-1], int) else path[-1]
         if dtype.kind != "f":
             limits = np.iinfo(dtype)
@@ -199,6 +203,6 @@ class ResourceReader(FieldReader):
 
 
 def _rounded(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Converts doubles to the resource's type. DxDispatch makes a half from a float, so a FLOAT16 is rounded twice."""
+    """Returns doubles converted to `dtype`. A FLOAT16 is rounded twice, first to float32: so does DxDispatch."""
     with np.errstate(all="ignore"):
         return (numbers.astype(np.float32) if dtype == np.float16 else numbers).astype(dtype)

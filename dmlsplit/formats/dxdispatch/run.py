@@ -65,7 +65,7 @@ class RunResult:
 
     @property
     def exit_status(self) -> int:
-        """The exit status of `dmlsplit run`: 2 where a write failed, 1 where a descriptor is refused, else 0."""
+        """The exit status of `dmlsplit run`: 2 if a file could not be written, 1 if a descriptor is refused, else 0."""
         return 2 if self.failures else 1 if self.reports else 0
 
 
@@ -123,7 +123,7 @@ BindPoint: TypeAlias = tuple[str, int]
 
 
 def _bind_points(operator: Geometry) -> tuple[BindPoint, BindPoint]:
-    """The bind points of the inputs and of the outputs."""
+    """Returns two bind points (name, number of tensors): that of the operator's inputs and that of its outputs."""
     roles = operator.roles
     return roles.sides((roles.whole, 1), (roles.parts, len(operator.parts)))
 
@@ -145,7 +145,8 @@ class _Runner:
     warnings: list[Diagnostic] = field(default_factory=list)
 
     def initialize(self) -> None:
-        """Uploads the resources, then initializes the dispatchables."""
+        """Allocates and fills `self.buffers` with the resources' initial values, then initializes all dispatchables.
+        Raises InputError if memory is short or a binding is refused."""
         for name, resource in self.model.resources.items():
             if resource.initial_values is None:
                 continue
@@ -159,7 +160,9 @@ class _Runner:
             self._initialize(name, dispatchable)
 
     def _initialize(self, name: str, dispatchable: Dispatchable) -> None:
-        """Initializes an operator, which copies: later changes to the resource do not affect it."""
+        """Initializes the operator of a dispatchable. Its tensors OWNED_BY_DML are copied into a buffer in
+        `self.persistent`, so that later changes to the resources do not affect it. Raises InputError for bindings that
+        do not fit."""
         operator = self.operators[name]
         inputs, _ = _bind_points(operator.geometry)
         name_of_inputs, bindings = inputs[0], dispatchable.bindings
@@ -211,8 +214,12 @@ class _Runner:
         position: Position,
         places: Mapping[tuple[Step, ...], ResourceBinding],
     ) -> None:
-        """Dispatches, and reports the device's diagnostics at positions of the model. `places`: the resource that each
-        bind call used."""
+        """Executes an operator or initializer with its bindings, and appends the device's warnings to `self.warnings`
+        with line and column. Raises InputError if the device refuses or is removed.
+
+        `places` maps the steps of a bind call's location to the resource bound there; `position` is used for all other
+        faults.
+        """
 
         def told(d: Diagnostic) -> tuple[Position, str]:
             steps = d.location.steps
@@ -240,7 +247,8 @@ class _Runner:
         self.found.clear()
 
     def _ranges(self, point: BindPoint, bindings: Bindings, position: Position) -> list[BufferBinding]:
-        """The ranges bound to a bind point's tensors."""
+        """Returns the buffer ranges bound to the tensors of bind point `point`, in order. Raises InputError at
+        `position` if nothing, or the wrong number of resources, is bound."""
         name, count = point
         bound = bindings.get(name)
         if bound is None:
@@ -251,7 +259,8 @@ class _Runner:
         return [self._range(binding) for binding in bound]
 
     def _range(self, binding: ResourceBinding) -> BufferBinding:
-        """The range from the offset to the end of the resource, in 64-bit arithmetic, as DxDispatch computes it."""
+        """Returns the bytes of a resource from the binding's offset to its end. Sizes wrap at 64 bits, as in
+        DxDispatch. Raises InputError if the resource was never made, or if the offset exceeds 64 bits."""
         name = printable(binding.resource)
         resource = self.model.resources[binding.resource]
         buffer = self.buffers.get(binding.resource)
@@ -273,7 +282,8 @@ class _Runner:
         return 0 if dtype is None else dtype.itemsize
 
     def print(self, command: PrintCommand) -> None:
-        """Prints the resource's elements up to the end of its initial values."""
+        """Passes to `self.write` one line with the resource's elements, up to the end of its initial values. Raises
+        InputError if the resource has no elements that can be printed."""
         resource = self.model.resources[command.resource]
         try:
             values = self._elements(resource, None if resource.initial_values is None else resource.initial_values.size)
@@ -285,8 +295,9 @@ class _Runner:
         self.write(f"Resource '{printable(command.resource, None)}': {text}\n")
 
     def _elements(self, resource: Resource, size: int | None) -> np.ndarray:
-        """A resource's first `size` bytes (None: all) as elements of its type; a remainder smaller than one is
-        dropped."""
+        """Returns the first `size` bytes of a resource (None: all) as an array of its data type; bytes at the end that
+        fill no element are dropped. Raises InputError for a resource without data or type, and for too many elements.
+        """
         name = printable(resource.name)
         if resource.initial_values is None:
             raise InputError(f"resource '{name}' is deferred and was never made")
@@ -300,7 +311,8 @@ class _Runner:
         return buffer[: count * dtype.itemsize].view(dtype)
 
     def write_file(self, command: WriteFileCommand) -> None:
-        """Writes the whole resource; a failure is recorded, and the run continues."""
+        """Writes all bytes of a resource to a file and reports it by `self.write`. A failure is not raised: it is
+        appended to `self.failures` and passed to `self.on_failure`."""
         names = f"'{printable(command.resource)}' to '{printable(command.target_path)}'"
         try:
             self._write_file(command)
@@ -334,7 +346,7 @@ class _Runner:
 
 
 def _spelled(values: np.ndarray) -> list[str]:
-    """Formats numbers as a C++ stream of libstdc++ does."""
+    """Returns each number as text, as a C++ stream of libstdc++ prints it."""
     if values.dtype.kind != "f":
         return [str(value) for value in values.tolist()]
     # A FLOAT16 is printed by way of float, a float by way of double: neither changes the value.

@@ -23,7 +23,9 @@ _BYTES: Final = TensorDataType.INT8
 
 
 def new_model(legalizations: Iterable[tuple[str | None, Legalization]]) -> Members:
-    """A model that runs operators one after another, in resources of their own, and prints the outputs.
+    """Returns a DxDispatch model, as a JSON object, that runs legalized operators one after another, each with
+    resources of its own, and prints the outputs. `legalizations` are pairs of a name (None: "operator") and a
+    legalization.
 
     Inputs hold 1, 2, 3, ...
     """
@@ -49,9 +51,10 @@ def new_model(legalizations: Iterable[tuple[str | None, Legalization]]) -> Membe
 
 
 def rewritten_model(text: JsonText, legalizations: Mapping[str, Legalization]) -> Members:
-    """A given model with the named dispatchables replaced by their legalizations and their dispatches rebound.
+    """Returns the JSON object of a DxDispatch model in which the dispatchables named in `legalizations` are replaced
+    by their legalized operators, and the commands that dispatch them by dispatches of those.
 
-    InputError, with the place, where its resources or commands are malformed.
+    Raises InputError, with the place, if the resources or commands of `text` are malformed.
     """
     return _Rewriter(text).model(legalizations)
 
@@ -98,7 +101,8 @@ class _Rewriter(FieldReader):
         return found
 
     def _source(self, value: object, path: KeyPath) -> tuple[str, int]:
-        """The resource of a binding and the byte offset in it."""
+        """Returns the name of a binding's resource and the binding's offset in bytes. Raises InputError if the size of
+        an element, hence the offset, is not known."""
         if isinstance(value, str):
             return value, 0
         members = self.members_of(value, path)
@@ -127,7 +131,8 @@ class _Rewriter(FieldReader):
 
 
 def _add(model: Members, name: str, found: Legalization, buffers: Sources) -> list[str]:
-    """Adds the operators and their temporary buffer; returns their names, the buffer's last."""
+    """Adds to `model`, in place, the operators of a legalization as dispatchables and, if they need one, a temporary
+    buffer as a resource. Returns the dispatchables' names, followed by the buffer's name if there is one."""
     names = []
     for i, (operator, regions) in enumerate(zip(found.operators, found.bindings, strict=True)):
         own_name = _free(name if len(found.operators) == 1 else f"{name} {i}", model["dispatchables"])
@@ -144,7 +149,8 @@ def _add(model: Members, name: str, found: Legalization, buffers: Sources) -> li
 
 
 def _commands(names: Sequence[str], found: Legalization, buffers: Sources) -> list[Members]:
-    """The dispatches of the operators that `_add` named."""
+    """Returns the dispatch commands of a legalization's operators; `names` is the result of `_add`, and `buffers` maps
+    "input" and "output" to their resources."""
     if found.temporary_bytes:
         buffers = {**buffers, "temporary": [(names[-1], 0)]}
     commands: list[Members] = []
@@ -156,7 +162,9 @@ def _commands(names: Sequence[str], found: Legalization, buffers: Sources) -> li
 
 
 def _bindings(operator: OperatorDesc, regions: Sequence[Region], buffers: Sources) -> tuple[Members, Members]:
-    """The bindings of an operator's inputs and of its outputs; a tensor without a buffer so far has none."""
+    """Returns two JSON objects, the bindings of an operator's inputs and those of its outputs. `regions` are its
+    tensors' places in `buffers`, which maps a kind of buffer to (resource, byte offset) pairs; a kind that is missing
+    is bound to the resource ""."""
     bound = []
     for region in regions:
         name, start = buffers[region.buffer][region.index] if region.buffer in buffers else ("", 0)
@@ -173,7 +181,8 @@ def _is_owned(operator: OperatorDesc) -> bool:
 
 
 def _resource(tensor: TensorLayout) -> Members:
-    """A buffer of the tensor's total size; its elements have values, 0 for an output."""
+    """Returns the JSON object of a buffer of the tensor's total size, rounded up to 4 bytes. An input holds 1, 2, 3,
+    ..., an output zeros."""
     data_type = TensorDataType(tensor.data_type)
     count = tensor.extent
     if data_type not in NUMPY_DTYPE:
@@ -190,7 +199,7 @@ def _zeros(data_type: TensorDataType, count: int) -> Members:
 
 
 def _free(name: str, taken: Container[str]) -> str:
-    """The name, with a number appended where it is taken."""
+    """Returns `name`, or "name 2", "name 3", ...: the first that is not in `taken`."""
     free, number = name, 1
     while free in taken:
         number += 1

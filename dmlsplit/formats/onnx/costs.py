@@ -35,11 +35,12 @@ Callee: TypeAlias = Callable[[onnx.NodeProto], Cost | None]
 
 
 def not_followed(node: onnx.NodeProto) -> None:
-    """The Callee that expands no calls."""
+    """Returns None for every node: the Callee to use when calls of functions are not expanded."""
 
 
 def cost_of(nodes: Iterable[onnx.NodeProto], callee: Callee = not_followed) -> Cost:
-    """The memory that copies of nodes take, including their graphs."""
+    """Returns the memory, in bytes, that copies of the nodes take, graphs included. `callee` returns the cost of the
+    function that a node calls, or None."""
     own, copies = 0, Counter[str]()
     for node in nodes:
         called = callee(node) or Cost(0)
@@ -57,7 +58,8 @@ def cost_of(nodes: Iterable[onnx.NodeProto], callee: Callee = not_followed) -> C
 
 
 def cost_of_attribute(attribute: onnx.AttributeProto, callee: Callee = not_followed) -> Cost:
-    """The memory that copies of an attribute take; a reference costs a copy of its value."""
+    """Returns the memory, in bytes, that a copy of an attribute takes. A reference to an attribute of the enclosing
+    function costs a copy of that attribute's value."""
     if attribute.ref_attr_name:
         return Cost(MESSAGE, {attribute.ref_attr_name: 1})
     own, copies = MESSAGE + A_BYTE * attribute.ByteSize(), Counter[str]()

@@ -13,7 +13,7 @@ from dmlsplit.system.printable import printable
 
 
 def check_cycles(model: onnx.ModelProto) -> None:
-    """InputError where nodes of a graph, of a subgraph or of a function depend on each other in a cycle.
+    """Raises InputError if nodes of a graph, a subgraph or a function depend on each other in a cycle.
 
     Nodes listed before their inputs' producers are no fault: ONNX Runtime sorts them.
     """
@@ -23,7 +23,8 @@ def check_cycles(model: onnx.ModelProto) -> None:
 
 
 def _names_read(nodes: Sequence[onnx.NodeProto]) -> set[str]:
-    """The names that nodes and their subgraphs read, without names that are defined only within these subgraphs."""
+    """Returns the tensor names that nodes and their subgraphs read, except those defined inside these subgraphs.
+    Raises InputError if the nodes depend on each other in a cycle."""
     found: set[str] = set()
     needs: list[set[str]] = []
     producers: dict[str, int] = {}
@@ -43,7 +44,7 @@ def _names_read(nodes: Sequence[onnx.NodeProto]) -> set[str]:
 
 
 def _names_from_outside(graph: onnx.GraphProto) -> set[str]:
-    """The names that a node's subgraph takes from the graphs around it."""
+    """Returns the tensor names that a subgraph reads from the graphs around it."""
     read = _names_read(graph.node) | {value.name for value in graph.output}
     read.difference_update(
         (value.name for value in (*graph.input, *graph.initializer)),

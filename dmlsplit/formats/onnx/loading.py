@@ -42,8 +42,12 @@ _WITH_TENSORS: Final = frozenset(
 def of_source(
     source: str | os.PathLike[str] | bytes | onnx.ModelProto, allow_paths: Iterable[str | os.PathLike[str]]
 ) -> tuple[onnx.ModelProto, ReadExternal]:
-    """Loads the model of a file, of its bytes or a ModelProto, with a reader for its external data, which only a file
-    has: in its folder and `allow_paths`. InputError where it is no model; OSError."""
+    """Returns a model (of a file, of serialized bytes, or the given ModelProto itself) and the function that reads its
+    external data. Only a file has such data: in its folder and `allow_paths`; for others the function raises
+    InputError.
+
+    Raises InputError if the source is no model, OSError if the file cannot be read.
+    """
     if isinstance(source, onnx.ModelProto):
         return source, no_external_data
     if isinstance(source, bytes):
@@ -53,8 +57,8 @@ def of_source(
 
 
 def load(path: str | os.PathLike[str]) -> onnx.ModelProto:
-    """Loads the model of a file without its external data, whose files are noted as inputs. InputError where it is no
-    model; OSError."""
+    """Returns the model in a file without its external data; the files of that data are noted as inputs, which no
+    output may replace. Raises InputError if the file is no model or too large, OSError if it cannot be read."""
     with open_input(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         if size > MAX_FILE_BYTES:
@@ -69,7 +73,7 @@ def load(path: str | os.PathLike[str]) -> onnx.ModelProto:
 
 
 def parse(data: bytes) -> onnx.ModelProto:
-    """Parses a serialized model. InputError where it is none, or has too many parts."""
+    """Returns the model that `data` serializes. Raises InputError if it is no ONNX model, or has too many messages."""
     check_messages(data)
     model = onnx.ModelProto()
     try:
@@ -82,14 +86,15 @@ def parse(data: bytes) -> onnx.ModelProto:
 
 
 def note_references(locations: Iterable[str], path: str | os.PathLike[str]) -> None:
-    """Notes the external data files that a model names, which no output may replace."""
+    """Notes external data files, named relative to the model at `path`, as inputs, so that no output of this command
+    replaces them."""
     folder = os.path.dirname(os.path.abspath(path))
     for location in locations:
         note_reference(os.path.join(folder, location), os.fspath(path))
 
 
 def external_locations(model: onnx.ModelProto) -> list[str]:
-    """The distinct external data files of all tensors, as the model names them."""
+    """Returns the distinct external data files of all tensors, as the model spells them, in order of appearance."""
     return list(dict.fromkeys(filter(None, _locations(model))))
 
 
@@ -104,9 +109,10 @@ def _locations(message: Message) -> Iterator[str]:
 
 
 def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy without documentation in which large tensors keep only type and dimensions.
+    """Returns a copy of the model without documentation, in which large tensors keep only type and dimensions.
 
-    LimitError for excessive names and ranks; InputError for nodes that need their own outputs.
+    Raises LimitError for names, ranks or numbers of graphs beyond the limits, InputError for nodes that depend on
+    themselves.
     """
     copy = onnx.ModelProto()
     _copy(model, copy)
@@ -116,7 +122,8 @@ def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _copy(message: Message, copy: Message) -> None:
-    """Copies a message without unused fields and the data of large tensors."""
+    """Fills the empty message `copy` with the fields of `message` that judging needs; of a large tensor all but the
+    data."""
     kind = message.DESCRIPTOR.name
     sized = message.attribute if isinstance(message, onnx.NodeProto) else [message]
     if kind not in _CONTAINERS and all(each.ByteSize() <= MAX_VALUE_BYTES for each in sized):
@@ -138,8 +145,8 @@ def _copy(message: Message, copy: Message) -> None:
 
 
 def _check_names(model: onnx.ModelProto) -> None:
-    """Checks names, ranks and the number of graphs, and escapes invalid UTF-8 with backslashes: protobuf reads such
-    strings, as bytes, but refuses them in assignments."""
+    """Raises LimitError if names, ranks or the number of graphs exceed their limits. Changes `model` in place: strings
+    of invalid UTF-8, which protobuf refuses in assignments, get backslash escapes, and unused fields are cleared."""
     todo: list[Message] = [model]
     graphs = -1  # the model's own
     while todo:
@@ -169,7 +176,7 @@ def _check_names(model: onnx.ModelProto) -> None:
 
 
 def _put(message: Message, field: FieldDescriptor, value: Any) -> None:
-    """Sets a scalar field, repeated or not."""
+    """Sets a scalar field of `message`, repeated or not, to `value`."""
     put: Callable[[Any], Any] = text if field.type == FieldDescriptor.TYPE_STRING else lambda each: each
     if isinstance(value, (str, bytes, int, float)):
         setattr(message, field.name, put(value))

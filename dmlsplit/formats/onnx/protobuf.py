@@ -16,25 +16,26 @@ DEFAULT_DOMAINS: Final = ("", "ai.onnx")
 
 
 def domain_of(message: onnx.NodeProto | onnx.FunctionProto | onnx.OperatorSetIdProto) -> str:
-    """ "" for ai.onnx as well."""
+    """Returns the domain of a node, function or opset import; "" for the default domain, which "ai.onnx" names as
+    well."""
     domain = message.domain
     return "" if domain in DEFAULT_DOMAINS else text(domain)
 
 
 def operator_of(node: onnx.NodeProto) -> str:
-    """The name of a node's operator in the default domain; "" for another domain."""
+    """Returns the name of a node's operator if it is of the default domain, else ""."""
     return text(node.op_type) if domain_of(node) == "" else ""
 
 
 def graphs_of(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
-    """The graphs in an attribute, in order."""
+    """Yields the graphs in an attribute, in order."""
     if attribute.HasField("g"):
         yield attribute.g
     yield from attribute.graphs
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """The graphs in a node's attributes, in order."""
+    """Yields the graphs in a node's attributes, in order; graphs nested in these are not included."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
             yield attribute.g
@@ -43,7 +44,7 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def has_graphs(node: onnx.NodeProto) -> bool:
-    """True where an attribute of a node holds a graph."""
+    """True if an attribute of the node holds a graph."""
     for attribute in node.attribute:  # noqa: SIM110 - a generator takes twice as long, and each node is asked often
         if attribute.HasField("g") or attribute.graphs:
             return True
@@ -51,7 +52,7 @@ def has_graphs(node: onnx.NodeProto) -> bool:
 
 
 def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """A graph and the graphs in its nodes, outermost first."""
+    """Yields a graph and all graphs nested in its nodes; a graph comes before those in it."""
     yield graph
     for node in graph.node:
         for subgraph in subgraphs(node) if has_graphs(node) else ():
@@ -59,7 +60,7 @@ def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 
 def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Nodes, and the nodes of their subgraphs."""
+    """Yields the nodes and all nodes in their subgraphs, at any depth; a node comes before those in it."""
     todo = [iter(nodes)]
     while todo:
         for node in todo[-1]:
@@ -74,19 +75,20 @@ def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 
 
 def values_of(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
-    """Yields the declarations of a graph; the last one of a name counts, since an input is given by the caller."""
+    """Yields the declarations of outputs, then of other values, then of inputs. For a name declared twice the last one
+    counts: the caller gives an input."""
     yield from graph.output
     yield from graph.value_info
     yield from graph.input
 
 
 def computed(nodes: Iterable[onnx.NodeProto]) -> set[str]:
-    """The names that nodes write."""
+    """Returns the names of the tensors that the nodes write; subgraphs are not looked into."""
     return {text(name) for node in nodes for name in node.output if name}
 
 
 def first_output(node: onnx.NodeProto) -> str:
-    """The first name that a node writes, "" for none."""
+    """Returns the first name that a node writes, "" if it writes none."""
     for name in node.output:
         if name:
             return text(name)
@@ -94,7 +96,8 @@ def first_output(node: onnx.NodeProto) -> str:
 
 
 def reads(node: onnx.NodeProto) -> Iterator[str]:
-    """The names that a node and its subgraphs read."""
+    """Yields the names of the tensors that a node and its subgraphs read, the subgraphs' outputs included; a name may
+    come several times."""
     for each in all_nodes([node]) if has_graphs(node) else [node]:
         yield from map(text, filter(None, each.input))
         for graph in subgraphs(each) if has_graphs(each) else ():
@@ -102,20 +105,21 @@ def reads(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def refill(field: Any, entries: Iterable[Any]) -> None:
-    """Replaces all entries of a repeated field; the new ones may come from the field itself."""
+    """Replaces all entries of a repeated protobuf field, in place; `entries` may be read from the field itself."""
     kept = list(entries)
     del field[:]
     field.extend(kept)
 
 
 def rename_tensors(node: onnx.NodeProto, new_name: Callable[[str], str]) -> None:
-    """Renames the tensors that a node reads and writes."""
+    """Replaces, in place, each name that the node reads or writes by `new_name(name)`; "" for an omitted tensor is
+    passed too."""
     for field in (node.input, node.output):
         refill(field, [new_name(text(name)) for name in field])
 
 
 def add_document(node: onnx.NodeProto, document: str) -> None:
-    """Appends a line to a node's documentation."""
+    """Appends a line to the node's documentation, in place."""
     node.doc_string = "\n".join(filter(None, [text(node.doc_string), document]))
 
 
@@ -128,7 +132,7 @@ class Names(set[str]):
         """The last number appended to a name."""
 
     def fresh(self, base: str) -> str:
-        """Returns and reserves an unused name: `base`, or `base` with a number."""
+        """Returns a name that is not in the set, `base` or `base` with a number, and adds it to the set."""
         name = base
         while name in self:
             number = self._numbers[base] = self._numbers.get(base, 1) + 1
@@ -138,7 +142,7 @@ class Names(set[str]):
 
     @classmethod
     def of(cls, graph: onnx.GraphProto) -> Names:
-        """The names of tensors in a graph and its subgraphs."""
+        """Returns the set of all tensor names in a graph and its subgraphs."""
         found = cls()
         for each in all_graphs(graph):
             for value in (*each.input, *each.output, *each.initializer, *each.value_info):

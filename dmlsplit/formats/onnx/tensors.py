@@ -41,17 +41,17 @@ _NAMES: Final[Mapping[str, str]] = {
 
 
 def text(name: str | bytes) -> str:
-    """A string of a model; invalid UTF-8, which protobuf returns as bytes, in backslash escapes."""
+    """Returns a string of a model as str. protobuf returns invalid UTF-8 as bytes: these get backslash escapes."""
     return name if isinstance(name, str) else name.decode("utf-8", "backslashreplace")
 
 
 def element_type(name: str | None) -> ElementType | None:
-    """The field that holds elements of an ONNX type."""
+    """Returns the ElementType for an ONNX type's name ("FLOAT16"); None for None and for a name without one."""
     return None if name is None else ELEMENT_TYPES.get(_NAMES.get(name, name.lower()))
 
 
 def type_name(data_type: int) -> str | None:
-    """FLOAT for 1; None for UNDEFINED."""
+    """Returns the name of a TensorProto.DataType: "FLOAT" for 1, "type N" for an unknown N; None for UNDEFINED."""
     if data_type == TensorProto.UNDEFINED:
         return None
     try:
@@ -61,13 +61,14 @@ def type_name(data_type: int) -> str | None:
 
 
 def check_rank(rank: int) -> None:
-    """LimitError for too many dimensions."""
+    """Raises LimitError if a tensor of `rank` dimensions exceeds MAX_RANK."""
     if rank > MAX_RANK:
         raise LimitError(Limit.ONNX_RANK, MAX_RANK)
 
 
 def type_of(proto: onnx.TypeProto) -> tuple[str | None, Shape | None]:
-    """Element type and shape of a tensor type; for other types their kind, in capitals."""
+    """Returns the element type's name and the shape of a tensor type, each None if it is not declared. For another
+    type, such as a sequence, returns its kind in capitals ("SEQUENCE") and None."""
     kind = proto.WhichOneof("value")
     if kind != "tensor_type":
         return (None if kind is None else kind.removesuffix("_type").upper()), None
@@ -86,7 +87,8 @@ def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
 
 
 def value_of(tensor: onnx.TensorProto, read_external: ReadExternal) -> Array | None:
-    """The elements of a small tensor; None for a larger one. InputError where its data and dimensions disagree."""
+    """Returns the elements of a tensor as a numpy array; None if there are more than MAX_ELEMENTS. `read_external`
+    fetches external data. Raises InputError if data and dimensions disagree or the data cannot be read."""
     dims = tuple(tensor.dims)
     if any(dim < 0 for dim in dims):
         raise InputError(f"has negative dimensions {list(dims)}")
@@ -126,7 +128,8 @@ def _with_external_data(tensor: onnx.TensorProto, count: int, read_external: Rea
 
 
 def external_reader(folders: AllowedFolders) -> ReadExternal:
-    """A reader of external data in the allowed folders, links resolved first."""
+    """Returns a function (location, offset, length) that returns bytes of an external data file in the allowed
+    folders, links resolved, and raises InputError if it cannot."""
 
     def read(location: str, offset: int, length: int) -> bytes:
         shown = printable(location)
@@ -142,5 +145,5 @@ def external_reader(folders: AllowedFolders) -> ReadExternal:
 
 
 def no_external_data(location: str, offset: int, length: int) -> bytes:
-    """The reader for a model in memory, which has no files: always raises InputError."""
+    """Always raises InputError: the external data reader of a model in memory, which has no files."""
     raise InputError(f"has external data in '{printable(location)}', and the model is not from a file")

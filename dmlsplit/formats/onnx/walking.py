@@ -9,8 +9,8 @@ Node = TypeVar("Node", bound=Hashable)
 
 
 def depth_first(roots: Iterable[Node], before: Callable[[Node], Iterable[Node]]) -> Iterator[Node]:
-    """Yields all nodes reachable from the roots, each behind those `before` it; the last root comes first, and of
-    several nodes before one the last."""
+    """Yields each node reachable from the roots once, after all nodes that `before` returns for it. The last root is
+    visited first, and so is the last of the nodes that `before` returns."""
     todo: list[Node | None] = list(roots)
     visited: set[Node] = set()
     while todo:

@@ -20,7 +20,8 @@ _SKIPPED: Final = {1: 8, 5: 4}
 
 
 def check_messages(data: bytes) -> None:
-    """LimitError where there are more messages than a model of that size may have. Data that is no protobuf passes."""
+    """Raises LimitError if `data` has more protobuf messages than a model of that size may have. Data that is no
+    protobuf passes."""
     most = Limit.ONNX_MESSAGES.of(len(data))
     if len(data) // 2 <= most:  # A message takes 2 bytes at least.
         return
@@ -61,7 +62,8 @@ def _count(data: bytes, most: int) -> None:
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """The number at an offset, and the offset behind it."""
+    """Returns the number encoded at offset `place`, and the offset of the byte after it. Raises IndexError at the end
+    of the data."""
     byte = data[place]
     if byte < 128:
         return byte, place + 1
@@ -76,7 +78,8 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
 
 @cache
 def _fields() -> Fields:
-    """The Fields of ModelProto; messages that contain themselves, as graphs do, refer to the same mapping."""
+    """Maps each field number of ModelProto that holds messages to the same kind of mapping for these messages; a
+    message that contains itself, as graphs do, refers to the same mapping."""
     made: dict[str, Fields] = {}
     todo = [onnx.ModelProto.DESCRIPTOR]
     while todo:

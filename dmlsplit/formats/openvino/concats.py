@@ -20,7 +20,8 @@ class Concat(JudgedLayer[OpenVinoConcat]):
 
     @classmethod
     def of(cls, graph: Graph, layer: Layer, tensors: Mapping[PortId, PortTensor]) -> Concat:
-        """Makes the concat of a layer, once all its producers are known. Raises InputError."""
+        """Returns the Concat of a layer, with the facts of its inputs from `tensors`, which must hold all its
+        producers. Raises InputError for a malformed attribute."""
         sources = [graph.sources.get((layer.id, port.id)) for port in layer.inputs]
         inputs, differing = [], []
         for i, (port, source) in enumerate(zip(layer.inputs, sources, strict=True)):
@@ -45,7 +46,7 @@ class Concat(JudgedLayer[OpenVinoConcat]):
         return cls(graph, layer, facts, tuple(inputs))
 
     def node(self, names: Names) -> JoinNode:
-        """The judged node; InputError where it has too many long names."""
+        """Returns the node with its report. Raises InputError if the model's tensor names exceed their limit."""
         facts, layer = self.facts, self.layer
         unknown = [(tensor, ("inputs", i)) for i, tensor in enumerate(self.inputs) if i not in facts.missing]
         return JoinNode(
@@ -66,7 +67,8 @@ class Concat(JudgedLayer[OpenVinoConcat]):
         )
 
     def put_out(self, given: GivenShapes) -> dict[PortId, PortTensor]:
-        """The output as its readers see it."""
+        """Maps each output port to the facts that its readers get: type, and shape with the caller's sizes filled in.
+        Raises InputError if these contradict the model."""
         open_ = next((tensor.origin for tensor in self.inputs if not is_static(tensor.shape)), None)
         tensors = {}
         for port in self.layer.outputs:

@@ -53,7 +53,8 @@ class Weights:
         self._left = MAX_VALUES
 
     def read(self, layer: Layer, offset: int, size: int) -> bytes:
-        """Reads `size` bytes from `offset`. Raises InputError where the file is shorter."""
+        """Returns `size` bytes from byte `offset` of the .bin. Raises InputError, at the layer, if the file is shorter
+        or cannot be read."""
         try:
             data, held = self._folders.read(self.name, offset, size)
         except (OSError, InputError) as error:
@@ -64,7 +65,8 @@ class Weights:
         return data
 
     def constant(self, layer: Layer) -> Value:
-        """The value of a Const layer."""
+        """Returns the value of a Const layer, or the reason why it is unknown (too many elements, a type that is not
+        read). Raises InputError if its attributes or data are malformed."""
         type = type_name(layer.attribute("element_type"))
         try:
             shape = read_shape(layer.attribute("shape"))
@@ -93,7 +95,8 @@ class Weights:
 
 
 def resolve(graph: Graph, source: PortId, weights: Weights, shape_of: Callable[[PortId], Shape | None]) -> Value:
-    """The value of the output `source`, as far as constants determine it."""
+    """Returns the value of the output `source` as far as constants, and layers that only move or convert them,
+    determine it; else a Value whose `unknown` has the reason. `shape_of` returns the shape of an output."""
     chain: list[Layer] = []
     while True:
         layer = graph.layers[source[0]]
@@ -135,7 +138,8 @@ def _converted(layer: Layer, value: Value, numbers: tuple[Number, ...]) -> Value
 
 
 def _reshaped(layer: Layer, value: Value, numbers: tuple[Number, ...]) -> Value:
-    """The value in the shape that the layer declares; the numbers keep their order."""
+    """Returns `numbers`, in the same order, as a Value of the shape that the layer declares; unknown if it declares no
+    fitting shape."""
     shape = layer.outputs[0].shape if len(layer.outputs) == 1 else None
     if shape is None and len(numbers) == 1:
         shape = ()
@@ -152,6 +156,6 @@ _STEPS: Final[Mapping[str, Callable[[Layer, Value, tuple[Number, ...]], Value]]]
 
 
 def _unpacked(pairs: npt.NDArray[np.uint8], signed: bool) -> npt.NDArray[np.int64]:
-    """Elements of 4 bits; the low half of a byte comes first."""
+    """Returns the 4-bit elements of bytes as int64, two for each byte, the low half first."""
     halves = np.stack((pairs & 15, pairs >> 4), axis=-1).reshape(-1).astype(np.int64)
     return np.where(halves > 7, halves - 16, halves) if signed else halves

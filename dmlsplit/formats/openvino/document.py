@@ -30,7 +30,8 @@ _CHUNK: Final = 16 << 20
 
 
 def read_document(stream: BinaryIO) -> Graph:
-    """The model's graph. Raises InputError with the line, OSError."""
+    """Returns the graph in the XML of an IR. Raises InputError, with the line, if it is malformed or too large,
+    OSError if reading fails, MemoryError if the parser runs out of memory."""
     try:
         from defusedxml.common import DefusedXmlException
         from defusedxml.expatreader import DefusedExpatParser
@@ -131,7 +132,8 @@ class _Handler(ContentHandler):
         return self.graph
 
     def _part(self, built: Any, name: str, attributes: Mapping[str, str]) -> Any:
-        """Registers an element that its parent may have only once."""
+        """Returns `built`, an element that its parent may have only once, and records it. Raises InputError if the
+        parent has one already."""
         seen = self._stack[-1][2]
         if name in seen:
             layer = self._layer()
@@ -217,7 +219,7 @@ class _Handler(ContentHandler):
 
 
 def _place(locator: Locator | SAXParseException) -> tuple[int, int]:
-    """Line and column, both from 1."""
+    """Returns line and column of the parser's position, both from 1."""
     return locator.getLineNumber() or 1, (locator.getColumnNumber() or 0) + 1
 
 

@@ -72,13 +72,13 @@ class Layer:
         return InputError(f"{self}: {message}", line=self.line, column=self.column)
 
     def attribute(self, name: str) -> str:
-        """An attribute of <data>; InputError where it is absent."""
+        """Returns the text of an attribute of <data>. Raises InputError if it is missing."""
         if name not in self.data:
             raise self.error(f"<data> has no {name}")
         return self.data[name]
 
     def integer(self, name: str) -> int:
-        """An integer attribute of <data>; InputError for anything else."""
+        """Returns an attribute of <data> as an int. Raises InputError if it is missing or no integer."""
         number = integer(self.attribute(name))
         if number is None:
             raise self.error(f"{name} is '{printable(self.data[name], 60)}', not an integer")
@@ -104,10 +104,8 @@ class Graph:
     """Maps input ports to the output ports that feed them."""
 
     def in_order(self) -> Iterator[Layer]:
-        """Yields the layers, each after its producers. Raises InputError for edges that lead nowhere, and for cycles.
-
-        Fills `sources`.
-        """
+        """Yields the layers, each after its producers, and fills `sources`, which maps an input port to the output
+        port that feeds it. Raises InputError for an edge from or to a port that does not exist, and for a cycle."""
         outputs = {(layer.id, port.id) for layer in self.layers.values() for port in layer.outputs}
         inputs = {(layer.id, port.id) for layer in self.layers.values() for port in layer.inputs}
         waiting = dict.fromkeys(self.layers, 0)
@@ -144,13 +142,14 @@ class Graph:
 
 
 def integer(text: str) -> int | None:
-    """A decimal number of at most 20 digits; None for any other text."""
+    """Returns the value of a decimal number of at most 20 digits; None for any other text."""
     match = _INTEGER.fullmatch(text)
     return int(match[1]) if match is not None else None
 
 
 def read_dim(text: str) -> Dim:
-    """Parses a size in OpenVINO's notation: 6, -1, ?, 2..10, 2.., ..10. Raises InputError."""
+    """Returns a size in OpenVINO's notation (6, -1, ?, 2..10, 2.., ..10): an int, an interval, or None for any size.
+    Raises InputError for other text."""
     text = text.strip()
     number = integer(text)
     if number is not None and -1 <= number <= MAX_SIZE:
@@ -166,7 +165,8 @@ def read_dim(text: str) -> Dim:
 
 
 def read_shape(text: str) -> Shape | None:
-    """Parses the shape of a Parameter: "2,?,3..", "" for a scalar, None for "..." (unknown rank). Raises InputError."""
+    """Returns the shape that a Parameter's text gives: (2, None, interval from 3) for "2,?,3..", () for "", None for
+    "..." (unknown rank). Raises InputError for other text and for too many dimensions."""
     text = text.strip()
     if text.startswith("[") and text.endswith("]"):
         text = text[1:-1].strip()

@@ -39,12 +39,12 @@ def read(
     dims: Mapping[str, int] | None = None,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
 ) -> list[SplitNode | JoinNode]:
-    """Reads the Split, VariadicSplit and Concat layers of an IR of version 10 or 11, in the order of the file,
+    """Returns the Split, VariadicSplit and Concat layers of an IR of version 10 or 11, in the order of the file,
     including bodies of If, Loop and TensorIterator.
 
     `path` is the XML; axis and lengths are read from the .bin of the same name, which must be, links resolved, in the
-    XML's folder or in one of `allow_paths`. `shapes` gives sizes that the model leaves open, by the name of a tensor or
-    layer, mostly a Parameter (None for a size that stays unknown). An IR has no named sizes for `dims`.
+    XML's folder or in one of `allow_paths`. `shapes` gives sizes that the model leaves open, by the name of a tensor
+    or layer, mostly a Parameter (None for a size that stays unknown). An IR has no named sizes for `dims`.
 
     Raises InputError, with file and line, for files that are no IR, and for names of tensors that it lacks; faults of
     layers are in their reports.
@@ -60,9 +60,12 @@ def read_model(
     require_known_names: bool = True,
     free_dimensions: Mapping[str, int] | None = None,
 ) -> ModelNodes:
-    """Reads like `read`, and also returns the layers with these names that are not judged: those of extensions.
+    """Returns what `read` returns and, as OtherNodes, the layers called Split, VariadicSplit or Concat that are not of
+    OpenVINO's opsets but of extensions, which are not judged.
 
-    `require_known_names`: a tensor or symbol that this model lacks is an error.
+    `shapes` and `allow_paths` as in `read`. An IR has no symbolic dimensions, which `dims` and `free_dimensions` would
+    size. With `require_known_names`, a tensor or symbol that the model lacks raises InputError; without, it is
+    ignored. Raises InputError also for a file that cannot be read as an IR.
     """
     name = os.fspath(path)
     try:
@@ -85,7 +88,8 @@ def read_model(
 
 
 def _items(model: Graph, weights: Weights, given: GivenShapes) -> Iterator[tuple[Position, Item]]:
-    """The nodes of the model and its bodies, each with its position."""
+    """Yields the judged and the listed layers of the model and its bodies, each with its (line, column); the order is
+    not that of the file."""
     graphs, names = [model], Names()
     while graphs:
         graph = graphs.pop()
@@ -108,7 +112,7 @@ def _items(model: Graph, weights: Weights, given: GivenShapes) -> Iterator[tuple
 
 
 def _layer_count(model: Graph) -> int:
-    """The number of layers in the model and its bodies."""
+    """Returns the number of layers in the model and its bodies."""
     graphs, count = [model], 0
     while graphs:
         layers = graphs.pop().layers.values()

@@ -31,14 +31,16 @@ class JudgedLayer(Generic[F]):
     facts: F
 
     def _report(self, op: str, unknown: Iterable[tuple[PortTensor, tuple[Step, ...]]]) -> Report:
-        """The layer's report; `unknown`: the inputs whose shapes may be unknown, with their locations."""
+        """Returns the layer's report by OpenVINO's rules for operator `op`, with a diagnostic for each input in
+        `unknown` whose shape is not fully known. `unknown` pairs an input with its location."""
         path = path_of(self.graph, self.layer)
         shapes = [_shape_unknown(tensor, place, path) for tensor, place in unknown if not is_static(tensor.shape)]
         found = (*judge_node(self.facts, path), *shapes)
         return Report(found, self.facts.specification, None, op).located(lambda _: self.layer.place)
 
     def _declared(self, shape: Shape | None, declared: Shape | None) -> Shape | None:
-        """The specification's shape; its open sizes are filled in from the port's declaration."""
+        """Returns the computed shape with its unknown sizes filled in from the port's declaration; the computed shape
+        alone if the two contradict."""
         return merged(shape, declared) if compatible(shape, declared) else shape
 
 
@@ -48,7 +50,8 @@ class Split(JudgedLayer[OpenVinoSplit]):
 
     @classmethod
     def of(cls, graph: Graph, layer: Layer, op: str, tensors: Mapping[PortId, PortTensor], weights: Weights) -> Split:
-        """Makes the split of a layer, once all its producers are known. Raises InputError."""
+        """Returns the Split of a layer, with the facts of its inputs from `tensors`, which must hold all its
+        producers, and constants from `weights`. Raises InputError for a malformed attribute or constant."""
         ports = dict(zip(INPUTS[op], layer.inputs, strict=False))
         sources = {name: graph.sources.get((layer.id, port.id)) for name, port in ports.items()}
         fed = {name: source for name, source in sources.items() if source is not None}
@@ -82,7 +85,7 @@ class Split(JudgedLayer[OpenVinoSplit]):
         return cls(graph, layer, facts, data)
 
     def node(self, names: Names) -> SplitNode:
-        """The judged node; InputError where it has too many long names."""
+        """Returns the node with its report. Raises InputError if the model's tensor names exceed their limit."""
         facts, layer = self.facts, self.layer
         return SplitNode(
             name=layer.name,
@@ -102,7 +105,8 @@ class Split(JudgedLayer[OpenVinoSplit]):
         )
 
     def put_out(self, given: GivenShapes) -> dict[PortId, PortTensor]:
-        """The outputs as their readers see them."""
+        """Maps each output port to the facts that its readers get: type, and shape with the caller's sizes filled in.
+        Raises InputError if these contradict the model."""
         tensors = {}
         for port, computed in zip(self.layer.outputs, self._output_shapes(), strict=True):
             output = Output(self.graph, self.layer, port)
@@ -122,7 +126,8 @@ class Split(JudgedLayer[OpenVinoSplit]):
 
 
 def _shape_unknown(tensor: PortTensor, place: tuple[Step, ...], path: str) -> Diagnostic:
-    """The diagnostic for an input of unknown shape of the layer at `path`, with a hint how to give the shape."""
+    """Returns the diagnostic for an input of unknown shape of the layer at `path`, with a hint at the tensor whose
+    shape the caller can give."""
     shape = shape_text(tensor.shape)
     origin = "" if tensor.origin is None else printable(tensor.origin.name, 60)
     hint = f"--shape gives that of '{origin}', on which it depends"
@@ -131,13 +136,15 @@ def _shape_unknown(tensor: PortTensor, place: tuple[Step, ...], path: str) -> Di
 
 
 def path_of(graph: Graph, layer: Layer) -> str:
-    """The name of a layer in the paths of diagnostics."""
+    """Returns the name of a layer in diagnostics, printable: the body's path if it is in one, then its own name or its
+    type and id."""
     name = layer.name or f"{layer.type}_{layer.id}"
     return printable(f"{graph.name}/{name}" if graph.name else name)
 
 
 def _value(graph: Graph, source: PortId | None, tensors: Mapping[PortId, PortTensor], weights: Weights) -> Value:
-    """An input's value; its type and shape also where the value is unknown."""
+    """Returns the value of an input that output `source` feeds; type and shape are filled in from `tensors` even if
+    the value is unknown. All members are None if `source` is None."""
     if source is None:
         return Value(None, None, None)
     value = resolve(graph, source, weights, lambda id: tensors[id].shape)
@@ -149,7 +156,8 @@ def _value(graph: Graph, source: PortId | None, tensors: Mapping[PortId, PortTen
 
 
 def _integers(value: Value) -> tuple[int, ...] | None:
-    """The numbers of an integer tensor, None for any other; a rank above 1 is reported elsewhere, whatever it holds."""
+    """Returns the elements of an integer tensor in order; None if the value is unknown or of another type. The rank is
+    not checked here."""
     if value.numbers is None or value.type not in INTEGER_TYPES:
         return None
     return tuple(map(int, value.numbers))

@@ -39,15 +39,15 @@ class Output(NamedTuple):
     port: Port
 
     def names(self) -> Iterator[str]:
-        """The port's names, then the layer's, with the port's number if there are several; in a body they follow the
-        body's path."""
+        """Returns an iterator over the port's own names, then the layer's name (with ":port id" if it has several
+        outputs), each prefixed with the path of the body that the layer is in."""
         own = self.layer.name if len(self.layer.outputs) == 1 else f"{self.layer.name}:{self.port.id}"
         way = f"{self.graph.name}/" if self.graph.name else ""
         return (f"{way}{name}" for name in chain(self.port.names, (own,)))
 
     @property
     def name(self) -> str:
-        """The output's name in messages."""
+        """The output's first name, which messages use."""
         return next(self.names())
 
 
@@ -68,7 +68,8 @@ class Names:
         self._left = MAX_NAMES
 
     def of(self, output: Output | None) -> str:
-        """The name of an output, "" for none. Raises InputError where the total exceeds the limit."""
+        """Returns the name of an output, "" for None, and adds its length to the total. Raises InputError if all names
+        returned so far exceed MAX_NAMES characters."""
         name = "" if output is None else output.name
         self._left -= len(name)
         if output is not None and self._left < 0:
@@ -84,7 +85,8 @@ class GivenShapes:
         self._used: set[str] = set()
 
     def fill(self, output: Output, shape: Shape | None) -> Shape | None:
-        """The shape of an output, with the sizes that the caller gives for it. InputError where the two contradict."""
+        """Returns the shape of an output with unknown sizes filled in from those that the caller gives for one of its
+        names. Raises InputError if the two contradict."""
         for name in output.names() if self._shapes else ():
             if name in self._shapes:
                 self._used.add(name)
@@ -95,7 +97,8 @@ class GivenShapes:
         return shape
 
     def check_used(self, graph: Graph) -> None:
-        """InputError for a name that the model lacks."""
+        """Raises InputError if the caller gave a shape for a name that no call of `fill` has met, hence that the model
+        lacks; the message lists the graph's inputs."""
         for name in self._shapes:
             if name not in self._used:
                 parameters = [layer.name for layer in graph.layers.values() if layer.type == "Parameter"]
@@ -103,7 +106,9 @@ class GivenShapes:
 
 
 def put_out(graph: Graph, layer: Layer, first: PortTensor | None, given: GivenShapes) -> dict[PortId, PortTensor]:
-    """The outputs of a layer other than a split; `first` is its first input."""
+    """Maps each output port of a layer other than a split or concat to its facts: declared type, and declared shape
+    with the caller's sizes. `first` has the facts of the layer's first input, whose shape passes through elementwise
+    layers."""
     tensors = {}
     for port in layer.outputs:
         shape, type = _declared(layer, port)
@@ -115,7 +120,8 @@ def put_out(graph: Graph, layer: Layer, first: PortTensor | None, given: GivenSh
 
 
 def _declared(layer: Layer, port: Port) -> tuple[Shape | None, str | None]:
-    """The output's facts from the attributes of a Parameter or Const, else from the port."""
+    """Returns shape and type name of an output, each None if unknown: from the attributes of a Parameter or Const,
+    else from the port. Raises InputError for a malformed shape."""
     if layer.type not in ("Parameter", "Const"):
         return port.shape, type_name(port.precision)
     type = type_name(layer.data.get("element_type", port.precision))

@@ -32,8 +32,8 @@ _NUMPY_NAMES: Final[Mapping[str, str]] = {
 
 
 def type_name(text: str | None) -> str | None:
-    """The element type that an IR names, in lower case: "f32" for FP32. A name that is not recognized is made
-    printable; None for an empty name and for one that says that the type is not known."""
+    """Returns the element type that an IR names, in lower case: "f32" for "FP32". An unrecognized name is returned
+    shortened and printable; None if the name is missing, empty, or says that the type is unknown."""
     if text is None:
         return None
     name = text.strip().lower()
@@ -44,5 +44,5 @@ def type_name(text: str | None) -> str | None:
 
 
 def element_type(name: str | None) -> ElementType | None:
-    """The ElementType of a type name; None for an unknown type."""
+    """Returns the ElementType of an OpenVINO type name in lower case; None for a name without one, or None."""
     return ELEMENT_TYPES.get(_NUMPY_NAMES.get(name or "", ""))

@@ -39,10 +39,11 @@ class MissingPackageError(DmlSplitError):
 
 
 def chunks(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
-    """The page in pieces; the answers of several targets to one operator must be consecutive.
+    """Returns an iterator over the pieces of an HTML page on the results; those of several targets for one operator
+    must be consecutive.
 
-    MissingPackageError where jinja2 is missing, before the first result is read; all results are read before the first
-    piece.
+    All results are read before the first piece. Raises MissingPackageError, before a result is read, if jinja2 is
+    missing.
     """
     template = _environment().get_template("page.html.j2")
     builder = Builder(shown.runtimes)
@@ -69,9 +70,10 @@ def chunks(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL)
 
 
 def mended(file: str, found: Mending, target: str) -> Iterator[str]:
-    """The page on the changed model in `file`, in pieces: each change with the nodes before and after, side by side.
+    """Returns an iterator over the pieces of an HTML page on the model that was written to `file`: each change, with
+    the nodes before and after side by side.
 
-    MissingPackageError where jinja2 is missing, before the first piece is asked for.
+    Raises MissingPackageError if jinja2 is missing.
     """
     style = _text("style.css")
     template = _environment().get_template("mended.html.j2")
@@ -79,9 +81,10 @@ def mended(file: str, found: Mending, target: str) -> Iterator[str]:
 
 
 def explained(file: str, found: Explanation) -> Iterator[str]:
-    """The page on what became of a node of the model in `file`, in pieces: a table with a row for each step.
+    """Returns an iterator over the pieces of an HTML page on a node of the model in `file`: a table with a row for each
+    step of its way through a session.
 
-    MissingPackageError where jinja2 is missing, before the first piece is asked for.
+    Raises MissingPackageError if jinja2 is missing.
     """
     style = _text("style.css")
     template = _environment().get_template("explained.html.j2")
@@ -90,9 +93,10 @@ def explained(file: str, found: Explanation) -> Iterator[str]:
 
 
 def conformance(summary: Summary) -> Iterator[str]:
-    """The page on a conformance run, in pieces: a row for each file, and its failures.
+    """Returns an iterator over the pieces of an HTML page on a conformance run: a row for each file of cases, and its
+    failures.
 
-    MissingPackageError where jinja2 is missing, before the first piece is asked for.
+    Raises MissingPackageError if jinja2 is missing.
     """
     style = _text("style.css")
     template = _environment().get_template("conformance.html.j2")
@@ -100,7 +104,7 @@ def conformance(summary: Summary) -> Iterator[str]:
 
 
 def notebook(report: Report) -> str | None:
-    """A report as HTML for notebooks: the verdict and a table of its diagnostics; None where jinja2 is missing."""
+    """Returns a report as HTML for notebooks: the verdict and a table of its diagnostics; None if jinja2 is missing."""
     try:
         template = _environment().get_template("notebook.html.j2")
     except MissingPackageError:
@@ -133,13 +137,14 @@ def _text(name: str) -> str:
 
 
 def _policy(**inline: str) -> str:
-    """A content security policy that allows these inline parts and nothing else."""
+    """Returns a content security policy that allows inline parts with exactly these contents (`style`, `script`) and
+    nothing else."""
     allowed = "".join(f"{kind}-src '{_hash(text)}'; " for kind, text in inline.items())
     return f"default-src 'none'; {allowed}base-uri 'none'; form-action 'none'"
 
 
 def _hash(text: str) -> str:
-    """The hash of an inline part in the notation of content security policies."""
+    """Returns the SHA-256 of an inline part in the notation of content security policies."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 

@@ -42,7 +42,8 @@ _NUMBERS_SHOWN: Final = 8
 
 
 def page_columns(targets: Iterable[Target]) -> tuple[Columns, ...]:
-    """The columns of a page's matrix: levels, releases, and the versions of ONNX Runtime among the targets."""
+    """Returns the groups of columns of a page's matrix: levels, releases and, if there are any among the targets,
+    versions of ONNX Runtime."""
     runtimes = runtime_columns(targets)
     return (LEVELS, RELEASES, runtimes) if runtimes.columns else (LEVELS, RELEASES)
 
@@ -58,7 +59,7 @@ class Builder:
         self._used: set[str] = set()
 
     def note(self, note: Note) -> None:
-        """Adds a note on a file."""
+        """Adds the lines of a note to its file."""
         notes = self._file(note.report.file).notes
         notes += ["".join(text for text, _ in parts) for parts in placement.lines(note.placements)]
         if note.placements:
@@ -68,7 +69,8 @@ class Builder:
             notes += [d.message for d in note.report.diagnostics]
 
     def add(self, answers: Sequence[Answer]) -> None:
-        """Adds an operator, with the answers of several targets, to the table of its file."""
+        """Adds one operator, with the answers of several targets about it, to the table of its file; operators that are
+        equal share one detailed view."""
         reports = [answer.report for answer in answers]
         first = answers[0]
         descriptor, node = (first.descriptor, first.node) if isinstance(first, Judged) else (None, None)
@@ -106,7 +108,7 @@ class Builder:
         return file
 
     def finish(self) -> Page:
-        """The page of all added operators."""
+        """Returns the page of all added operators."""
         self.page.rules = [rule for id, rule in RULES.items() if id in self._used]
         taken = [d for d in self.page.details if any(cell.use in RUNS for cell in d.cells)]
         self.page.left_out = self.page.count - sum(len(d.occurrences) for d in taken)
@@ -224,13 +226,13 @@ class Builder:
 
 
 def _graphs(answer: Answer) -> object:
-    """A key that separates nodes with equal descriptors by the outcome of their graphs."""
+    """Returns a key that differs for nodes with equal descriptors whose graphs have different outcomes."""
     columns = answer.columns if isinstance(answer, Judged) else ()
     return tuple([(each.column.label, each.use, _lines(each)) for found in columns for each in found])
 
 
 def _kind(operator: str | None) -> str:
-    """Split for DML_OPERATOR_SPLIT, Graph for DML_GRAPH."""
+    """Returns an operator's name for display: "Split" for "DML_OPERATOR_SPLIT", "Graph" for "DML_GRAPH"."""
     return (operator or NOTHING).removeprefix("DML_").removeprefix("OPERATOR_").capitalize()
 
 
@@ -242,7 +244,7 @@ def _common(asked: Columns, outcomes: Sequence[Sequence[Use]]) -> tuple[str, str
 
 
 def _distinct(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """The diagnostics of several judges, without duplicates."""
+    """Returns the diagnostics in order, without duplicates."""
     return list(dict.fromkeys(diagnostics))
 
 
@@ -263,8 +265,8 @@ def _numbers(desc: BufferTensorDesc | None) -> str:
 
 
 def _tensors(desc: OperatorDesc, original: OperatorDesc | None = None) -> Tensors:
-    """The rows of an operator's tensors; cells that differ from `original` are marked, where the number of tensors
-    agrees."""
+    """Returns the table rows of an operator's first tensors, and the number of those left out. Cells that differ from
+    the tensor of the same name in `original` are marked."""
     named = _named(desc)
     before = dict(_named(original)) if original is not None else {}
     rows = []
@@ -277,7 +279,7 @@ def _tensors(desc: OperatorDesc, original: OperatorDesc | None = None) -> Tensor
 
 
 def _named(desc: OperatorDesc) -> list[tuple[str, TensorDesc | None]]:
-    """All tensors in the descriptor, inputs first, including those beyond the count."""
+    """Returns (path, tensor) pairs of all tensors in the descriptor, inputs first, including those beyond the count."""
     members = members_of(desc)
     roles = members.roles
     parts = [(f"{roles.parts}[{i}]", tensor) for i, tensor in enumerate(members.array or ())]
@@ -300,7 +302,7 @@ def _members(tensor: TensorDesc | None) -> tuple[str, ...]:
 
 
 def _lines(answer: Compatibility) -> tuple[str, ...]:
-    """The reasons for the outcome, shortened."""
+    """Returns the reasons for an answer as lines of text, shortened, only the first rules of many."""
     if answer.said and not answer.report.errors:
         return (answer.said,)
     errors = Counter(d.rule for d in answer.report.errors)
@@ -329,14 +331,16 @@ def _sentence(diagnostic: Diagnostic) -> str:
 
 
 def _chosen(report: Report, found: Sequence[Compatibility]) -> Compatibility | None:
-    """The rewriting to show: the target's, else that of the lowest level or the oldest release with one."""
+    """Returns the answer whose rewriting is shown: that for the report's own target, else that of the first column that
+    has one; None if there is none."""
     helped = [answer for answer in found if answer.use is Use.REWRITTEN]
     asked = [answer for answer in helped if report.judged_by in answer.column.speaks_for]
     return next(iter(asked + helped), None)
 
 
 def _targets(chosen: Compatibility, found: Sequence[Compatibility], asked: Columns) -> str:
-    """The levels or releases that accept the rewriting of `chosen`, in words; "" where its own is not among them."""
+    """Returns, as text, the levels or releases whose rewriting equals that of `chosen`; "" if the column of `chosen` is
+    not among them."""
     assert chosen.legalization is not None
     wanted = chosen.legalization.operators
     helped = [a for a in found if a.legalization is not None and a.legalization.ok]

@@ -23,7 +23,7 @@ class TargetVerdict(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The class of its badge."""
+        """The CSS class of the verdict's badge."""
         return {"ok": "good", "not ok": "bad", "unknown": "warn", "not read": "bad"}.get(self.word, "plain")
 
 
@@ -106,8 +106,8 @@ class Detail:
     occurrences: list[Row] = field(default_factory=list)
 
     def add(self, asked: Columns, found: Sequence[tuple[str, Use, tuple[str, ...]]]) -> None:
-        """Adds columns to the matrix, given as label, use and lines; consecutive columns with equal answers share a
-        reason."""
+        """Adds columns to the matrix, given as label, use and lines; consecutive columns with equal use and lines share
+        a reason."""
         for (use, lines), run in groupby(found, key=lambda answer: answer[1:]):
             labels = [label for label, *_ in run]
             self.cells += [Cell(label, use, len(self.reasons)) for label in labels]
@@ -146,7 +146,7 @@ class File:
 
     @property
     def details(self) -> list[Detail]:
-        """The different operators in it, each once."""
+        """The distinct operators of the file in order, each once."""
         return list({row.detail.id: row.detail for row in self.rows}.values())
 
     @property

@@ -34,16 +34,17 @@ class Drawing(NamedTuple):
 
 
 def picture(desc: OperatorDesc, report: Report | None = None, *, name: str | None = None) -> str:
-    """An SVG document, light or dark as the reader prefers.
+    """Returns an SVG document with the picture of an operator, light or dark as the reader prefers.
 
-    `report` (by default the newest release's) has the faults to mark. `name` is the operator's name in its file.
+    `report` (by default the newest release's) has the faults to mark. `name` is the operator's name in its file. Raises
     TypeError for anything but a descriptor of a Split or Join.
     """
     return document([Drawing(desc, report if report is not None else validate(desc), name)])
 
 
 def document(drawings: Sequence[Drawing]) -> str:
-    """One SVG document of several operators, one below the other; OPERATORS_SHOWN of them at most."""
+    """Returns one SVG document with the pictures of several operators, one below the other; of more than
+    OPERATORS_SHOWN the rest is only counted."""
     parts = [_draw(drawing) for drawing in drawings[:OPERATORS_SHOWN]]
     # Ids are unique where several documents share a page, and equal for equal operators.
     content = "".join(ET.tostring(part.root, "unicode") for part in parts)
@@ -70,7 +71,8 @@ def document(drawings: Sequence[Drawing]) -> str:
 
 
 def fragment(desc: OperatorDesc, report: Report, prefix: str) -> str:
-    """The picture as an element for a page that already has `canvas.style()` and `canvas.definitions(prefix)`."""
+    """Returns the picture as an SVG element, as text, for a page that already has `canvas.style()` and
+    `canvas.definitions(prefix)`."""
     part = _draw(Drawing(desc, report), prefix)
     root = canvas.root(part.height, **{"aria-label": f"{part.title}. {part.description}"})
     root.append(part.root)

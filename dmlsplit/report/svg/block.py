@@ -45,8 +45,8 @@ class BlockEdge(NamedTuple):
 
 
 def edges(subject: Subject) -> tuple[BlockEdge, BlockEdge, BlockEdge]:
-    """The edges along the axis, upwards and away; dimensions of size 1 are left out, several dimensions share an
-    edge."""
+    """Returns three edges of the block, along the axis, upwards and into the depth. Dimensions of size 1 are left out;
+    several dimensions share an edge."""
     sizes = subject.sizes
     along = subject.axis if subject.axis is not None else len(sizes) - 1
     rest = [i for i, size in enumerate(sizes) if i != along and size != 1]
@@ -69,7 +69,8 @@ class Piece(NamedTuple):
 
 
 def pieces(subject: Subject) -> list[Piece]:
-    """The parts in order: the first ones, the middle ones as one piece, the last."""
+    """Returns the pieces to draw along the axis, in order; of more than PARTS_SHOWN parts, the middle ones become one
+    piece."""
     lengths = subject.lengths
     shown = [Piece(i, length or 0, "?" if length is None else str(length)) for i, length in enumerate(lengths)]
     if len(shown) <= PARTS_SHOWN:
@@ -80,7 +81,8 @@ def pieces(subject: Subject) -> list[Piece]:
 
 
 def widths(lengths: Sequence[int], room: float) -> tuple[list[float], bool]:
-    """Divides `room` by lengths, no share below NARROWEST; also returns whether the shares are to scale."""
+    """Returns `room` divided in proportion to `lengths`, no share below NARROWEST, and whether the shares are to
+    scale."""
     wide = max(room, NARROWEST * len(lengths))
     total = sum(lengths)
     small = [total == 0 or length * wide < NARROWEST * total for length in lengths]
@@ -94,7 +96,7 @@ def widths(lengths: Sequence[int], room: float) -> tuple[list[float], bool]:
 
 
 def draw(parent: ET.Element, subject: Subject, top: float, prefix: str) -> float:
-    """Draws the block below `top`; returns where it ends."""
+    """Draws the block below `top` into `parent`, and returns the y coordinate of its end."""
     along, up, away = edges(subject)
     cut = pieces(subject) if subject.axis is not None else []
     extra = along.length - subject.total_length
@@ -147,7 +149,7 @@ class Box(NamedTuple):
 
     @property
     def faces(self) -> tuple[tuple[tuple[float, float], ...], ...]:
-        """The corners of the front, top and right faces."""
+        """The corners, as (x, y), of the front, top and right faces."""
         x, base, width, height, depth = self
         top, end = base - height, x + width
         front = ((x, top), (end, top), (end, base), (x, base))
@@ -169,7 +171,7 @@ def _piece(parent: ET.Element, subject: Subject, piece: Piece, box: Box, prefix:
 
 
 def _rise(subject: Subject, piece: Piece, up: BlockEdge) -> float:
-    """The height of a part relative to the whole, limited to a range that can be drawn."""
+    """Returns the height of a part relative to the whole, limited to a range that can be drawn; 1 if it is unknown."""
     sizes = subject.parts[piece.part].sizes if piece.part is not None else None
     if sizes is None or len(sizes) != len(subject.sizes) or not up.length:
         return 1.0
@@ -192,7 +194,8 @@ def _outline(parent: ET.Element, box: Box) -> None:
 
 
 def _lines(parent: ET.Element, kind: str, box: Box, texts: Sequence[str]) -> None:
-    """Draws centred lines on the front, rotated by a quarter turn or left out where they are too long."""
+    """Draws centred lines of text on the box's front: upright, else rotated by a quarter turn, else only the last or
+    none, as they fit."""
     x, base, width, height, _ = box
     longest = max(map(len, texts)) * 7 + 4
     middle = (x + width / 2, base - height / 2)
@@ -219,7 +222,8 @@ def _measure(
     cuts: tuple[Sequence[float], Sequence[float]],
     rows: tuple[float, float, float],
 ) -> None:
-    """Draws the measure above the block with the whole tensor's length on the axis."""
+    """Draws the measure above the block, with the whole tensor's length on the axis or what is wrong with it. `rows`
+    are the y coordinates of measure and base, and the depth."""
     (starts, shares), (y, base, depth) = cuts, rows
     end, whole_end = starts[-1] + shares[-1], _end_of_whole(subject, along, starts, shares)
     left, right = starts[0] + depth, whole_end + depth
@@ -243,7 +247,8 @@ def _measure(
 
 
 def _end_of_whole(subject: Subject, along: BlockEdge, starts: Sequence[float], shares: Sequence[float]) -> float:
-    """Where the whole tensor ends: before the last part's end if the parts are too long together."""
+    """Returns the x coordinate at which the whole tensor ends: before the last part's end if the parts are too long
+    together."""
     end = starts[-1] + shares[-1]
     if subject.whole.sizes is None or subject.axis is None or subject.total_length <= along.length:
         return end
@@ -275,7 +280,7 @@ def _names(
 
 
 def _legend(parent: ET.Element, subject: Subject, skewed: Sequence[str], y: float) -> float:
-    """Draws the note that the picture is not to scale; returns where it ends."""
+    """Draws the note on what is not to scale, and returns the y coordinate of its end."""
     if not skewed:
         return y - 8
     label(parent, "soft tiny", LEFT, y - 2, f"not to scale: {', '.join(skewed)}")
@@ -284,7 +289,7 @@ def _legend(parent: ET.Element, subject: Subject, skewed: Sequence[str], y: floa
 
 
 def placeholder(parent: ET.Element, top: float, text: str) -> float:
-    """Draws a box for an operator without any sizes; returns where it ends."""
+    """Draws a box with `text` for an operator without any sizes, and returns the y coordinate of its end."""
     rectangle(parent, "ghost", LEFT, top + 8, LONGEST, 60)
     label(parent, "fault small mid", LEFT + LONGEST / 2, top + 42, text)
     return top + 84

@@ -67,7 +67,7 @@ _FIXED: Final[dict[str, str]] = {
 
 
 def style(scope: str = ".dms") -> str:
-    """The style sheet of a picture whose outermost element matches `scope`; print is light."""
+    """Returns the style sheet of a picture whose outermost element matches `scope`; it is light in print."""
     light = {**{name: both[0] for name, both in LIGHT_AND_DARK.items()}, **_FIXED}
     dark = {name: both[1] for name, both in LIGHT_AND_DARK.items()}
     return (
@@ -82,7 +82,7 @@ def _sheet(scope: str, declarations: dict[str, str]) -> str:
 
 
 def root(height: float, **attributes: str) -> ET.Element:
-    """The element that holds a picture."""
+    """Returns a new svg element, `height` units high, that holds a picture."""
     size = {"width": str(WIDTH), "height": number(height)}
     return ET.Element(
         "svg", {"class": "dms", "viewBox": f"0 0 {WIDTH} {number(height)}", "role": "img", **size, **attributes}
@@ -90,12 +90,13 @@ def root(height: float, **attributes: str) -> ET.Element:
 
 
 def document_root(height: float, labelled_by: str) -> ET.Element:
-    """The root element of a standalone document, labelled by the elements with these ids."""
+    """Returns a new root element of a standalone document, labelled by the elements with these ids."""
     return root(height, **{"xmlns": "http://www.w3.org/2000/svg", "aria-labelledby": labelled_by})
 
 
 def definitions(prefix: str) -> ET.Element:
-    """The patterns that pieces and padding are filled with; their ids begin with `prefix`."""
+    """Returns a new defs element with the patterns that parts and padding are filled with; their ids begin with
+    `prefix`."""
     defs = ET.Element("defs")
     for i, path in enumerate(TEXTURES):
         if path:
@@ -111,7 +112,8 @@ def _pattern(defs: ET.Element, id: str, size: int, path: str, kind: str) -> None
 
 
 def add(parent: ET.Element, tag: str, kind: str = "", text: str | None = None, **attributes: str) -> ET.Element:
-    """Adds a child with classes, text (escaped, whatever its source) and attributes, and returns it."""
+    """Adds a child with CSS classes `kind`, text (made printable and escaped) and attributes to `parent`, and returns
+    it."""
     child = ET.SubElement(parent, tag, {"class": kind, **attributes} if kind else attributes)
     if text is not None:
         child.text = printable(text, None)
@@ -119,14 +121,14 @@ def add(parent: ET.Element, tag: str, kind: str = "", text: str | None = None, *
 
 
 def number(value: float) -> str:
-    """Formats a number with at most one decimal, none where it is 0."""
+    """Returns a number as text with at most one decimal, without a trailing ".0"."""
     return f"{value:.1f}".removesuffix(".0").replace("-0.", "-.") if value else "0"
 
 
 def rectangle(
     parent: ET.Element, kind: str, x: float, y: float, width: float, height: float, texture: str | None = None
 ) -> None:
-    """A filled rectangle, and the texture over it."""
+    """Adds to `parent` a rectangle of CSS class `kind` and, if given, another one filled with the texture over it."""
     place = {"x": number(x), "y": number(y), "width": number(width), "height": number(height)}
     add(parent, "rect", kind, **place)
     if texture:
@@ -143,7 +145,7 @@ def line(parent: ET.Element, kind: str, *points: tuple[float, float]) -> None:
 
 
 def label(parent: ET.Element, kind: str, x: float, y: float, text: str, turned: bool = False) -> ET.Element:
-    """Adds a line of text; `turned`: rotated upwards about its anchor."""
+    """Adds a line of text to `parent` and returns its element; `turned`: rotated upwards about its anchor."""
     child = add(parent, "text", kind, text, x=number(x), y=number(y))
     if turned:
         child.set("transform", f"rotate(-90 {number(x)} {number(y)})")
@@ -151,22 +153,22 @@ def label(parent: ET.Element, kind: str, x: float, y: float, text: str, turned: 
 
 
 def piece_class(index: int) -> str:
-    """The class for the fill of a part."""
+    """Returns the CSS class for the fill of a part."""
     return f"p{index % len(PIECES)}"
 
 
 def texture(index: int, prefix: str) -> str | None:
-    """The fill for the texture of a part, None for a plain one."""
+    """Returns the fill value for the texture of a part; None if it has none."""
     i = index % len(TEXTURES)
     return f"url(#{prefix}t{i})" if TEXTURES[i] else None
 
 
 def shortened(text: str, limit: int) -> str:
-    """The text, or its beginning with an ellipsis."""
+    """Returns the text or, if it has more than `limit` characters, its beginning with an ellipsis."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def counted(count: int, noun: str) -> str:
-    """1 output, 1,018 outputs."""
+    """Returns a number with its noun: "1 output", "1,018 outputs"."""
     number = f"{count:,}" if count < 10**18 else f"about 10^{len(str(count)) - 1}"
     return f"{number} {noun if count == 1 else noun + 's'}"

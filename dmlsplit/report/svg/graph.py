@@ -27,11 +27,12 @@ _STRIP: Final = 24.0
 
 
 def picture(graph: GraphDesc, directml: Release | str, title: str) -> str:
-    """An SVG document, light or dark as the reader prefers: a row for each dispatch, a column for each buffer.
+    """Returns an SVG document, light or dark as the reader prefers, with a row for each dispatch of a graph and a
+    column for each buffer.
 
     A piece of memory has the fill and the number of the dispatch that wrote it last; a dispatch's inputs are outlined.
-    Wrong values, and tensors that do not fit, have a dashed frame. ValueError for a release that was not observed
-    compiling graphs; Unmodelled or Crash where the model cannot predict the graph.
+    Wrong values, and tensors that do not fit, have a dashed frame. Raises ValueError for a release whose graph compiler
+    was never observed; Unmodelled or Crash if the graph cannot be predicted.
     """
     release = find_release(directml)
     traits = traits_of(release)

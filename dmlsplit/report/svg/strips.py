@@ -46,7 +46,8 @@ class Strip(NamedTuple):
 
 
 def strip(subject: Subject, tensor: DrawnTensor, part: int | None) -> Strip:
-    """The first cells of a tensor that can be drawn; only the layout for any other."""
+    """Returns the first cells of a tensor's memory; for a tensor that cannot be drawn, a strip without cells. `part` is
+    the tensor's index among the parts, None for the whole."""
     if not tensor.drawable:
         return Strip(tensor, part, 0, {}, 1)
     assert tensor.sizes is not None
@@ -110,7 +111,7 @@ def _both(a: tuple[int, tuple[int, int], int], b: tuple[int, tuple[int, int], in
 
 
 def strips(subject: Subject) -> tuple[list[Strip], int]:
-    """The strips to draw, inputs first, and the number of parts left out."""
+    """Returns the strips to draw, inputs first, and the number of parts left out."""
     shown = [strip(subject, part, i) for i, part in enumerate(subject.parts[:PARTS_SHOWN])]
     whole = strip(subject, subject.whole, None)
     hidden = len(subject.parts) - len(shown)
@@ -118,7 +119,7 @@ def strips(subject: Subject) -> tuple[list[Strip], int]:
 
 
 def draw(parent: ET.Element, subject: Subject, top: float, prefix: str) -> float:
-    """Draws the strips below `top`; returns where they end."""
+    """Draws the strips below `top` into `parent`, and returns the y coordinate of their end."""
     shown, hidden = strips(subject)
     numbers = [cell.number for s in shown for cell in s.cells.values()]
     digits = len(str(max(numbers, default=0)))
@@ -211,7 +212,7 @@ def _cell_text(cell: MemoryCell, numbered: bool, width: float) -> str:
 
 
 def _look(cell: MemoryCell | None, prefix: str) -> tuple[str, str | None]:
-    """The class of a cell's fill, and the texture over it."""
+    """Returns the CSS class of a cell's fill, and the texture over it or None; a cell None is padding."""
     if cell is None:
         return "gap", f"url(#{prefix}hatch)"
     if cell.part is None or cell.part == SEVERAL:
@@ -234,7 +235,7 @@ def _layout_text(tensor: DrawnTensor) -> str:
 
 
 def _legend(parent: ET.Element, subject: Subject, shown: Sequence[Strip], y: float, prefix: str) -> float:
-    """Draws a legend for the kinds of cells that occur."""
+    """Draws a legend for the kinds of cells that occur, and returns the y coordinate of its end."""
     cells = [cell for s in shown for cell in s.cells.values()]
     entries: list[tuple[str, str | None, str, str]] = []
     if any(len(s.cells) < min(s.places, max(s.cells, default=0) + 1) for s in shown if s.cells):

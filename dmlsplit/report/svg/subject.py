@@ -85,7 +85,7 @@ class Subject:
 
     @property
     def tensors(self) -> Sequence[DrawnTensor]:
-        """Inputs first."""
+        """The tensors to draw, inputs first."""
         return ROLES[self.type].in_order(self.whole, self.parts)
 
     @property
@@ -97,16 +97,17 @@ class Subject:
         return self._ends[-1] if self._ends else 0
 
     def part_at(self, index: int) -> int | None:
-        """The part that holds an index along the axis of the whole; None where there is none."""
+        """Returns the index of the part that holds an index along the whole's axis; None if no part does."""
         found = bisect_right(self._ends, index)
         return found if found < len(self._ends) else None
 
     def start_of(self, part: int) -> int:
-        """Where a part begins along the whole's axis."""
+        """Returns the index along the whole's axis at which a part begins."""
         return self._ends[part - 1] if part else 0
 
     def numbering(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """The stride of each dimension in element numbers; the whole tensor's, where `sizes` fit it."""
+        """Returns, for each dimension, by how much an element's number grows with its index: in the whole tensor if
+        `sizes` fit it, else in a packed tensor of `sizes`."""
         fits = len(sizes) == len(self.sizes) and all(
             own == whole or i == self.axis for i, (own, whole) in enumerate(zip(sizes, self.sizes, strict=True))
         )
@@ -114,7 +115,8 @@ class Subject:
 
 
 def subject(desc: OperatorDesc, report: Report) -> Subject:
-    """The drawable parts of a descriptor, and the faults that `report` finds in them."""
+    """Returns what a picture shows of a descriptor: its tensors, as far as their sizes make a layout, the parts'
+    lengths, and the tensors that `report` has errors about."""
     members = members_of(desc)
     roles = members.roles
     whole = _tensor(roles.whole, members.whole)
@@ -140,7 +142,8 @@ def subject(desc: OperatorDesc, report: Report) -> Subject:
 
 
 def type_text(tensor: DrawnTensor) -> str:
-    """FLOAT32; the number of a data type without a name."""
+    """Returns the name of a tensor's data type, such as "FLOAT32", or "DataType N" for a number without a name; "" if
+    the tensor has no descriptor."""
     if tensor.desc is None:
         return ""
     data_type = tensor.desc.data_type
@@ -148,7 +151,7 @@ def type_text(tensor: DrawnTensor) -> str:
 
 
 def element_text(tensor: DrawnTensor) -> str:
-    """4 bytes, 4 bits; empty where the type has no size."""
+    """Returns the size of a tensor's element, such as "4 bytes" or "4 bits"; "" if the type has no known size."""
     bits = ELEMENT_BITS.get(tensor.desc.data_type, 0) if tensor.desc is not None else 0
     if not bits:
         return ""
@@ -156,7 +159,8 @@ def element_text(tensor: DrawnTensor) -> str:
 
 
 def numbers_text(values: Sequence[int] | None, limit: int = RANK_SHOWN) -> str:
-    """[1, 1, 6, 2]; only the first ones of many."""
+    """Returns numbers as text: "[1, 1, 6, 2]", the first `limit` of many with the count of the rest; "null" for
+    None."""
     if values is None:
         return "null"
     more = f", … {len(values) - limit:,} more" if len(values) > limit else ""
