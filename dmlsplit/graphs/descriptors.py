@@ -28,13 +28,13 @@ class _Edge:
 
     @classmethod
     def members(cls) -> tuple[str, ...]:
-        """The indices by their C names: ToNodeIndex."""
+        """Returns the C names of the edge's indices, such as "ToNodeIndex", in the struct's order."""
         return tuple([member for _, member in cls._named()])
 
     @classmethod
     @cache
     def _named(cls) -> tuple[tuple[str, str], ...]:
-        """The indices, each with its C name."""
+        """Returns (field name, C name) pairs of the edge's indices, in the struct's order."""
         return tuple([(index.name, index.name.title().replace("_", "")) for index in fields(cls)])
 
     def __post_init__(self) -> None:
@@ -121,7 +121,7 @@ def _instances(values: Iterable[object], types: tuple[type, ...], path: str) -> 
 
 
 def node_tensors(node: GraphNode) -> tuple[Tensors, Tensors]:
-    """The inputs and the outputs of a node that its arrays and counts cover."""
+    """Returns the inputs and the outputs of a node; of a Split or Join only as many as its count says."""
     if isinstance(node, SplitOperatorDesc):
         return (node.input_tensor,), (node.output_tensors or ())[: node.output_count]
     if isinstance(node, JoinOperatorDesc):
@@ -130,8 +130,8 @@ def node_tensors(node: GraphNode) -> tuple[Tensors, Tensors]:
 
 
 def described(graph: GraphDesc) -> GraphDesc:
-    """A copy of the graph whose graph ends that are None are filled in from the tensors at the other ends of their
-    edges."""
+    """Returns the graph with those of its inputs and outputs that are None filled in from the node tensor at the other
+    end of their edge; without such an edge they stay None."""
     if None not in graph.inputs and None not in graph.outputs:
         return graph
     inputs, outputs = list(graph.inputs), list(graph.outputs)
@@ -156,8 +156,8 @@ def edge_counts(
     outputs: Iterable[OutputGraphEdgeDesc],
     wires: Sequence[IntermediateGraphEdgeDesc],
 ) -> dict[int, tuple[int, int]]:
-    """The least number of inputs and outputs of each node that its edges imply. An index far beyond the rest is a
-    fault."""
+    """Maps the index of each node that an edge names to the least numbers of inputs and outputs that its edges imply.
+    An index far beyond the others counts as a fault and implies nothing."""
     reached: dict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     to: Iterable[InputGraphEdgeDesc | IntermediateGraphEdgeDesc] = chain(inputs, wires)
     of: Iterable[OutputGraphEdgeDesc | IntermediateGraphEdgeDesc] = chain(outputs, wires)
@@ -173,7 +173,7 @@ def _count(indices: list[int]) -> int:
 
 
 def node_type(node: GraphNode) -> int:
-    """The DML_OPERATOR_TYPE."""
+    """Returns the DML_OPERATOR_TYPE of a node."""
     if isinstance(node, AnyOperatorDesc):
         return node.type
     return SPLIT if isinstance(node, SplitOperatorDesc) else JOIN

@@ -21,8 +21,9 @@ from dmlsplit.rules.graph_faults import Fault, FaultKind
 
 
 def break_splits(program: Program) -> None:
-    """Marks Splits of five dimensions, which builds compile as four: all elements behind the first index are read from
-    wrong places."""
+    """Marks, in place, the Splits of five dimensions that builds compile as four: these read all elements behind the
+    first index from wrong places. Raises Refused for a Split or Join that CompileGraph refuses, Unmodelled if that is
+    not known."""
     broken = []
     for node in program.nodes:
         outer = len(node.output.sizes) - INNER
@@ -45,7 +46,8 @@ def break_splits(program: Program) -> None:
 def too_narrow(
     program: Program, node: Node, sizes: Sequence[int], strides: Sequence[int], *, leaves: bool = False
 ) -> bool:
-    """True where an operator limited to four dimensions would have to read or write five that do not fold.
+    """True if a node's operator, limited to four dimensions, would have to read or write a tensor of these sizes and
+    strides (in elements) that does not fold into four.
 
     Determined by experiment. With four sizes above 1 and a gap behind the first, the innermost size decides: it has to
     equal the first stride divided by the number of elements behind the first index. `leaves`: the operator writes a

@@ -60,7 +60,8 @@ class Sketch:
         return self._neighbour("SLICE1", [source], sizes, members)
 
     def __call__(self, operator: str, *sources: End, sizes: Sequence[int] | None = None, **members: object) -> End:
-        """An operator of one output, which has the sizes of the first input if no others are given."""
+        """Adds an operator with one output, which has the sizes of the first input unless others are given, and returns
+        that output."""
         own = self.tensors[sources[0]].sizes or ()
         return self._neighbour(operator, sources, own if sizes is None else sizes, members)
 
@@ -83,7 +84,7 @@ class Sketch:
         return ends
 
     def graph(self, *outputs: End) -> GraphDesc:
-        """The finished graph with these outputs, in order."""
+        """Returns the graph built so far with these outputs, in order."""
         inputs, wires = [], []
         for node, sources in enumerate(self.sources):
             for k, (start, index) in enumerate(sources):
@@ -97,7 +98,7 @@ class Sketch:
 
 
 def gated(cured: bool) -> GraphDesc:
-    """a * sigmoid(b), the halves of a Split; cured: of two Slices."""
+    """Returns the graph of a * sigmoid(b), where a and b are the halves of a Split; if `cured`, of two Slices."""
     g = Sketch()
     x = g.input(1, 8, 1, 16)
     a, b = (g.slice(x, 1, 0, 4), g.slice(x, 1, 4, 4)) if cured else g.split(x, 1, (4, 4))
@@ -105,7 +106,8 @@ def gated(cured: bool) -> GraphDesc:
 
 
 def joined(cured: bool) -> GraphDesc:
-    """relu of a Join of tanh(x), which is a graph output, too; cured: the Join's output is one as well."""
+    """Returns the graph of relu(Join(tanh(x), y)), in which tanh(x) is a graph output too; if `cured`, so is the Join's
+    output."""
     g = Sketch()
     v, y = g("ACTIVATION_TANH", g.input(1, 4, 1, 16)), g.input(1, 4, 1, 16)
     j = g.join((v, y), 1)
@@ -113,7 +115,7 @@ def joined(cured: bool) -> GraphDesc:
 
 
 def repeated(cured: bool) -> GraphDesc:
-    """A Join that takes tanh(x) twice; cured: computed twice."""
+    """Returns the graph of a Join that takes tanh(x) twice; if `cured`, the second is computed by a node of its own."""
     g = Sketch()
     x = g.input(1, 4, 1, 16)
     v = g("ACTIVATION_TANH", x)
@@ -121,21 +123,22 @@ def repeated(cured: bool) -> GraphDesc:
 
 
 def half(cured: bool) -> GraphDesc:
-    """tanh of the first half of sigmoid(x); cured: of both halves."""
+    """Returns the graph of tanh of the first half of sigmoid(x); if `cured`, the second half is a graph output."""
     g = Sketch()
     a, b = g.split(g("ACTIVATION_SIGMOID", g.input(1, 8, 1, 16)), 1, (4, 4))
     return g.graph(g("ACTIVATION_TANH", a), *([b] if cured else []))
 
 
 def five_dimensions(cured: bool) -> GraphDesc:
-    """A Split of five dimensions; cured: of four."""
+    """Returns the graph of a Split of five dimensions; if `cured`, of four."""
     g = Sketch()
     x = g.input(6, 4, 2, 2) if cured else g.input(2, 3, 4, 2, 2)
     return g.graph(*g.split(x, 1 if cured else 2, (2, 2)))
 
 
 def joined_in_rows(cured: bool) -> GraphDesc:
-    """Rows of b and y, joined, and relu(b), b being a half of x; cured: the Join takes a Slice of x."""
+    """Returns the graph of the Join of b and y in rows, and of relu(b), where b is a half of x; if `cured`, the Join
+    takes a Slice of x instead of b."""
     g = Sketch()
     x, y = g.input(2, 8, 1, 16), g.input(2, 4, 1, 16)
     _, b = g.split(x, 1, (4, 4))
@@ -144,7 +147,8 @@ def joined_in_rows(cured: bool) -> GraphDesc:
 
 
 def chained(cured: bool) -> GraphDesc:
-    """(b * v) * sigmoid(v) of a half and tanh(y); cured: b * (v * sigmoid(v))."""
+    """Returns the graph of (b * v) * sigmoid(v), where b is a half of x and v is tanh(y); if `cured`, of b * (v *
+    sigmoid(v))."""
     g = Sketch()
     _, b = g.split(g.input(1, 8, 1, 16), 1, (4, 4))
     v = g("ACTIVATION_TANH", g.input(1, 4, 1, 16))
@@ -159,7 +163,8 @@ _WITH_ONE_STRIDE: Final = replace(_T, strides=(1,))
 
 
 def broken_relu(**members: object) -> Callable[[bool], GraphDesc]:
-    """Returns a maker of relu(x): with these members replaced, or sound where `cured`."""
+    """Returns a function that makes the graph of relu(x): with these members of GraphDesc replaced, or unchanged if its
+    argument `cured` is true."""
 
     def made(cured: bool) -> GraphDesc:
         changes: Any = {} if cured else members
@@ -169,7 +174,8 @@ def broken_relu(**members: object) -> Callable[[bool], GraphDesc]:
 
 
 def chain(*operators: GraphNode) -> GraphDesc:
-    """Operators of one input, one after another."""
+    """Returns the graph of operators with one input, each of which reads the first output of the one before. The first
+    one's inputs and the last one's outputs are the graph's."""
     ends = [node_tensors(node) for node in operators]
     last = len(operators) - 1
     wires = [IntermediateGraphEdgeDesc(i, 0, i + 1, 0) for i in range(last)]
@@ -179,31 +185,33 @@ def chain(*operators: GraphNode) -> GraphDesc:
 
 
 def unary(operator: str, *sizes: int, data_type: TensorDataType = TensorDataType.FLOAT32) -> AnyOperatorDesc:
-    """An operator with one packed input and an output of equal size and type."""
+    """Returns the descriptor of an operator with one packed input and an output of equal size and type."""
     tensor = BufferTensorDesc(data_type, sizes)
     return AnyOperatorDesc.of_tensors(operator, [tensor], [tensor])
 
 
 def resized(cured: bool) -> GraphDesc:
-    """tanh of relu(x); not cured: tanh takes half of it."""
+    """Returns the graph of tanh(relu(x)), in which tanh declares half the size of relu's output; if `cured`, the whole
+    size."""
     return chain(unary("ACTIVATION_RELU", 1, 8, 1, 16), unary("ACTIVATION_TANH", 1, 8 if cured else 4, 1, 16))
 
 
 def retyped(cured: bool) -> GraphDesc:
-    """tanh of relu(x); not cured: tanh takes its bytes for twice as many FLOAT16."""
+    """Returns the graph of tanh(relu(x)), in which tanh reads the bytes of FLOAT32 elements as twice as many FLOAT16;
+    if `cured`, as FLOAT32."""
     half = unary("ACTIVATION_TANH", 1, 16, 1, 16, data_type=TensorDataType.FLOAT16)
     return chain(unary("ACTIVATION_RELU", 1, 8, 1, 16), unary("ACTIVATION_TANH", 1, 8, 1, 16) if cured else half)
 
 
 def lacking(cured: bool) -> GraphDesc:
-    """x + y; not cured: nothing feeds the second operand."""
+    """Returns the graph of x + y in which nothing feeds the second operand; if `cured`, y does."""
     g = Sketch()
     desc = g.graph(g("ELEMENT_WISE_ADD", g.input(1, 8, 1, 16), g.input(1, 8, 1, 16)))
     return desc if cured else replace(desc, inputs=desc.inputs[:1], input_edges=desc.input_edges[:1])
 
 
 def unused(cured: bool) -> GraphDesc:
-    """relu(x) and tanh(x); not cured: tanh(x) is no graph output."""
+    """Returns the graph of relu(x) and tanh(x) in which tanh(x) is no graph output; if `cured`, it is one."""
     g = Sketch()
     x = g.input(1, 8, 1, 16)
     ends = [g("ACTIVATION_RELU", x), g("ACTIVATION_TANH", x)]
@@ -211,7 +219,7 @@ def unused(cured: bool) -> GraphDesc:
 
 
 def circular(cured: bool) -> GraphDesc:
-    """tanh(x + y); not cured: y is the result of the tanh."""
+    """Returns the graph of tanh(x + y) in which y is the output of the tanh; if `cured`, a graph input."""
     g = Sketch()
     desc = g.graph(g("ACTIVATION_TANH", g("ELEMENT_WISE_ADD", g.input(1, 8, 1, 16), g.input(1, 8, 1, 16))))
     if cured:
@@ -221,7 +229,8 @@ def circular(cured: bool) -> GraphDesc:
 
 
 def unobserved(cured: bool) -> GraphDesc:
-    """The halves of relu(x), computed by an operator that was not observed in graphs; cured: by relu."""
+    """Returns the graph of a Split behind an operator whose compilation was never recorded; if `cured`, behind a
+    relu."""
     operator = AnyOperatorDesc.of_tensors("ACTIVATION_RELU" if cured else 53, [_T], [_T])
     return chain(operator, SplitOperatorDesc.from_lengths(_T, 1, (8,)))
 

@@ -51,16 +51,18 @@ class WrongOutput:
 
     @property
     def mild(self) -> bool:
-        """True where an operator that reads the wrong tensor may still compute the right result."""
+        """True if only negative values or only signs are wrong, so that an operator that reads the tensor may still
+        compute the right result."""
         return self.negatives_only or self.signs_only
 
     def or_milder(self, other: WrongOutput | None) -> WrongOutput:
-        """The fault of a tensor whose two parts have these faults: mild where both are mild in the same way."""
+        """Returns the fault of a tensor of which one part has this fault and another part `other` (None: none): this
+        one, and limited to negatives or signs only if both are limited in the same way."""
         alike = other is None or (self.negatives_only, self.signs_only) == (other.negatives_only, other.signs_only)
         return self if alike else replace(self, negatives_only=False, signs_only=False)
 
     def beside(self, other: WrongOutput | None) -> WrongOutput:
-        """This fault, its extent merged with that of another fault of the same tensor."""
+        """Returns this fault with an extent that covers `other`, another fault of the same tensor or None, as well."""
         if other is None or other.extent is self.extent:
             return self
         either = Extent.ALL in (self.extent, other.extent)
@@ -68,7 +70,8 @@ class WrongOutput:
 
 
 def _undoes(dispatch: Dispatch, fault: WrongOutput) -> bool:
-    """Whether a dispatch computes the right values of a tensor with a mild fault."""
+    """True if a dispatch that reads a tensor with this mild fault still computes right values: a ReLU of wrong
+    negatives, an absolute value or square of wrong signs."""
     if fault.negatives_only:
         return dispatch.name == "RELU"
     squares = dispatch.name in ("MULTIPLY", "DIVIDE") and dispatch.reads[0] == dispatch.reads[-1]
@@ -118,7 +121,7 @@ class _Shelf:
         self._writes[place].append(write)
 
     def since(self, first: int, last: int, time: int) -> Iterator[_Write]:
-        """The writes later than `time` in blocks `first` to `last`."""
+        """Yields the writes later than `time` that touch blocks `first` to `last`; a write may come twice."""
         for i in range(bisect.bisect_left(self._places, first), bisect.bisect_right(self._places, last)):
             for write in reversed(self._writes[self._places[i]]):
                 if write.time <= time:
@@ -142,7 +145,7 @@ class _Memory:
         self.of_tensor[write.tensor].append(write)
 
     def since(self, region: BufferView, time: int) -> list[_Write]:
-        """The writes later than `time` that may overlap a region, in order."""
+        """Returns the writes later than `time` that may overlap a region, in the order of time."""
         found: dict[int, _Write] = {}
         for bits, shelf in self.shelves[region.buffer].items():
             writes = shelf.since(region.offset >> bits, region.end - 1 >> bits, time)
@@ -188,7 +191,7 @@ class Execution:
                     self.arisen.setdefault(held, home)
 
     def _by_tensor(self, outputs: Iterable[tuple[Tensor, T]]) -> Mapping[Tensor, Sequence[T]]:
-        """Maps each of these Join outputs, and every tensor that contains it, to the attached values."""
+        """Maps each Join output in the pairs, and every tensor that contains it, to the values paired with it."""
         found: dict[Tensor, list[T]] = defaultdict(list)
         for output, said in outputs:
             for tensor in (output, *output.outer()):
@@ -197,7 +200,8 @@ class Execution:
         return found
 
     def _faults(self, dispatch: Dispatch) -> Iterator[WrongOutput]:
-        """Yields the faults of a dispatch's output: its own, then those of its inputs."""
+        """Yields the faults of a dispatch's output: its own, then those of its inputs. Raises Unmodelled if less is
+        known."""
         if dispatch.unseen:
             raise Unmodelled(dispatch.unseen)
         if dispatch.constant:
@@ -216,8 +220,8 @@ class Execution:
                 yield found if alike or found.extent is Extent.ALL else replace(found, extent=Extent.SOME)
 
     def _are_equal(self, wrong: Wrong) -> bool:
-        """True where the tensors that are read have the values of the tensors that should be read, or the products are
-        equal: x * relu(x) is relu(x) * relu(x)."""
+        """True if a wrong dispatch computes the right values all the same: the tensors that it reads have the values of
+        those that it should read, or the products are equal, as x * relu(x) is relu(x) * relu(x)."""
         pairs = [(self._value(one), self._value(other)) for one, other in wrong.instead]
         differing = [(one, other) for one, other in pairs if one is not other]
         if wrong.fault.kind is not FaultKind.PRODUCT or len(differing) != 1:
@@ -230,14 +234,15 @@ class Execution:
         return self._read(home, home.region)
 
     def _value(self, tensor: Tensor) -> Tensor:
-        """The first tensor that had this tensor's value."""
+        """Returns the first tensor that is known to have this tensor's value, possibly the tensor itself."""
         parts = self.plan.parts.get(tensor)
         if parts is not None and len(parts) == 1 and parts[0].sizes == tensor.sizes:
             tensor = parts[0]
         return self.same.get(tensor, tensor)
 
     def _note_value(self, dispatch: Dispatch) -> None:
-        """Records outputs that equal their input, and outputs that are never negative."""
+        """Records of a dispatch's output, in `same`, `rectified` and `never_negative`, whether it equals an input, is
+        an input's ReLU, or is never negative."""
         values = [self._value(tensor) for tensor, _ in dispatch.reads]
         output, name = dispatch.output, dispatch.name
         positive = [self._never_negative(value) for value in values]
@@ -258,8 +263,8 @@ class Execution:
         return all(self._value(source) in self.never_negative for source, _ in self._sources(tensor))
 
     def _unchanged(self, write: _Write, earlier: _Write) -> bool:
-        """True where the later write stored the value that was already there, so that the earlier bytes are
-        unchanged."""
+        """True if the later write stores, where both overlap, the value that the earlier one stored, so that the bytes
+        stay as they are."""
         if write.dispatch.rectifies and self._never_negative(earlier.tensor):
             return True
         value = self._value(write.tensor)
@@ -268,7 +273,8 @@ class Execution:
         return value in earlier.tensor.outer() and value.region is not None and value.region.begins_as(write.region)
 
     def _sources(self, tensor: Tensor) -> Iterator[tuple[Tensor, BufferView | None]]:
-        """Yields the tensors whose writes make up this one; for a tensor larger than its place, also the place."""
+        """Yields the tensors whose writes make up `tensor`. With a Split's whole input that stands for a part comes the
+        region of the part, with others None."""
         stack: list[tuple[Tensor, BufferView | None]] = [(tensor, None)]
         while stack:
             self._spend()
@@ -282,8 +288,8 @@ class Execution:
                     stack.append((part, larger.place if larger else place))
 
     def _read(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
-        """The fault of a read: what is wrong with the bytes of `region`, which should hold the tensor or a part of
-        it."""
+        """Returns the fault of a read: what is wrong with the bytes of `region`, which should hold the tensor or a part
+        of it; None if they are right. Raises Unmodelled if that is not known."""
         if tensor.producer is None:
             return None
         fault = self._never_written(tensor, region) or self._displaced(tensor, region)
@@ -303,7 +309,7 @@ class Execution:
         return fault.or_milder(mild) if fault is not None else mild
 
     def _never_written(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
-        """The fault where the region covers the place of a Join's input that is never written."""
+        """Returns the fault if the region overlaps the place of a Join's input that is never written, else None."""
         for output, place, k in self.lost.get(tensor, ()):
             if self._overlap(place, region):
                 number = output.producer.number if output.producer else None
@@ -311,7 +317,8 @@ class Execution:
         return None
 
     def _pieces(self, tensor: Tensor, region: BufferView) -> Iterator[_Piece]:
-        """Yields the writes of each tensor that this one consists of, limited to the region."""
+        """Yields, for each tensor that `tensor` consists of, its writes that overlap the region. Raises Unmodelled for
+        a tensor that was not written yet."""
         sources = list(self._sources(tensor))
         for source, place in sources:
             found = self.memory.of_tensor.get(source)
@@ -322,7 +329,8 @@ class Execution:
             yield _Piece(needed, alone, {w.time for w in found} if place else set())
 
     def _overwritten(self, tensor: Tensor, region: BufferView, pieces: Sequence[_Piece]) -> WrongOutput | None:
-        """The first fault of a tensor that was overwritten; a mild one only where there is no other."""
+        """Returns the fault if a later write changed what `pieces` wrote of the tensor; a mild one only if there is no
+        other, None if there is none."""
         written = [each for piece in pieces for each in piece.needed]
         if not written:
             return None
@@ -344,7 +352,7 @@ class Execution:
         return mild
 
     def _written_over(self, tensor: Tensor, write: _Write, earlier: _Write) -> WrongOutput:
-        """The fault caused by a write that changes what an earlier one stored of a tensor."""
+        """Returns the fault of a tensor of which a write changes the bytes that an earlier one stored."""
         stand_in = self.stand_ins.get(write.tensor)
         if stand_in is not None:
             if write.copied is not None and write.copied is earlier.copied:
@@ -355,7 +363,8 @@ class Execution:
         return WrongOutput(fault, write.dispatch.rectifies, write.dispatch.turns_signs)
 
     def _reaching(self, write: _Write, region: BufferView, *, alone: bool) -> WrongOutput | None:
-        """The fault that a read of `region` inherits from a write; `alone`: no other write made the tensor."""
+        """Returns the fault that a read of `region` inherits from a write, None if the region has right values;
+        `alone`: no other write made the tensor. Raises Unmodelled if that is not known."""
         fault = write.fault
         if fault is None or fault.extent is Extent.ALL:
             return fault
@@ -373,7 +382,8 @@ class Execution:
         return fault if apart else replace(fault, extent=Extent.SOME)
 
     def _displaced(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
-        """The fault where a Join got the whole input of a Split in the place of a part that begins elsewhere."""
+        """Returns the fault if a Join got a Split's whole input in the place, within the region, of a part that begins
+        elsewhere; None otherwise. Raises Unmodelled if it may hold the right values."""
         for stand_in in self.displaced.get(tensor, ()):
             if not self._overlap(stand_in.place, region):
                 continue

@@ -19,9 +19,10 @@ from dmlsplit.rules.graph_faults import Fault, FaultKind
 
 
 def fuse(program: Program) -> None:
-    """Turns p * sigmoid(q) into q * sigmoid(q), since CompileGraph compares only the nodes that p and q come from.
+    """Replaces, in place, each p * sigmoid(q) by the fused q * sigmoid(q) if p and q come from the same node, since
+    CompileGraph compares only the nodes. Marks the product as wrong if p is not q.
 
-    So p may be another output of the same Split.
+    So p may be another output of the same Split. Raises Crash for a product that ends CompileGraph's process.
     """
     if program.traits.fusion is Fusion.NONE:
         return
@@ -56,7 +57,8 @@ def _check_sizes(program: Program, product: Node) -> None:
 
 
 def _only_maker(program: Program, tensor: Tensor, type: int, uses: Uses) -> Node | None:
-    """The producer of a tensor if it has this type, is not fused, and the tensor is used once; else None."""
+    """Returns the node that produces a tensor, if it has this type and is not fused and the tensor has one reader and
+    is no graph output; else None."""
     node = tensor.producer
     if node is None or node.type != type or node.removed or node.fused:
         return None
@@ -64,9 +66,10 @@ def _only_maker(program: Program, tensor: Tensor, type: int, uses: Uses) -> Node
 
 
 def _fuse_chain(program: Program, product: Node, k: int, sigmoid: Node, uses: Uses) -> bool:
-    """Turns (p * q) * sigmoid(r) into (r * sigmoid(r)) * rest, where rest keeps its output index but gets r's node.
+    """Replaces (p * q) * sigmoid(r), in place, by (r * sigmoid(r)) * rest, in which rest keeps its output index but is
+    taken from r's node, and returns True.
 
-    False where the product is of another form; nothing is changed then.
+    Returns False, and changes nothing, if the product has another form. Raises Crash if r's node has no such output.
     """
     gate, other = product.operands[k], product.operands[1 - k]
     inner = _only_maker(program, other.tensor, MULTIPLY, uses)
@@ -96,7 +99,8 @@ def _fuse_chain(program: Program, product: Node, k: int, sigmoid: Node, uses: Us
 
 
 def _fuse_products(program: Program) -> None:
-    """Fuses ((x * sigmoid(x)) * y) * z, whose first product is fused already, into one dispatch of x, y and z."""
+    """Fuses, in place, each ((x * sigmoid(x)) * y) * z, whose first product is fused already, into one node that reads
+    x, y and z."""
     uses = program.uses()
     for outer in program.nodes:
         for k in (0, 1) if outer.type == MULTIPLY and len(outer.operands) == 2 else ():
@@ -115,13 +119,15 @@ def _fuse_products(program: Program) -> None:
 
 
 def _swish(program: Program, tensor: Tensor, uses: Uses) -> Node | None:
-    """The producer of a tensor if it is a fused x * sigmoid(x) and the tensor is used once; else None."""
+    """Returns the node that produces a tensor, if it is a fused x * sigmoid(x) and the tensor has one reader and is no
+    graph output; else None."""
     node = tensor.producer
     return node if node and node.fused and len(uses[tensor]) == 1 and tensor not in program.output_set else None
 
 
 def _value_of(tensor: Tensor) -> Tensor:
-    """Follows identities back to the tensor that they copy."""
+    """Returns the tensor that a chain of identities copies to this one; the tensor itself if no identity produces
+    it."""
     while tensor.producer is not None and tensor.producer.family is Family.IDENTITY:
         tensor = tensor.producer.operands[0].tensor
     return tensor

@@ -56,9 +56,12 @@ def compile_graph(
     never_negative: Iterable[int] = (),
     constant: Iterable[int] = (),
 ) -> CompiledGraph:
-    """Compiles a sound graph to dispatches. Raises Refused, Crash or Unmodelled. `assumed`: as for Program;
-    `never_negative` are nodes whose results are not, since a Relu is fused into them, `constant` those whose results
-    are equal whatever they read."""
+    """Returns the dispatches that a structurally valid graph compiles to.
+
+    `assumed` as for Program. `never_negative` are the nodes that compute no negative values because a Relu is fused
+    into them, `constant` those whose results do not depend on what they read. Raises Refused if CompileGraph refuses
+    the graph, Crash if it ends the process, Unmodelled if the outcome is not known.
+    """
     program = Program(graph, traits, assumed)
     for number in never_negative:
         program.nodes[number].never_negative = True
@@ -68,9 +71,9 @@ def compile_graph(
 
 
 def compile_program(program: Program, *, refuses: bool = True) -> CompiledGraph:
-    """Compiles a Program to dispatches and fills in its `buffers`.
+    """Returns the dispatches of a Program, and fills in its `buffers`. Raises as `compile_graph` does.
 
-    Without `refuses`, also graphs whose tensors do not fit their memory get dispatches.
+    Without `refuses`, graphs whose tensors do not fit their memory get dispatches too.
     """
     nodes = dict.fromkeys(program.nodes)
     fuse(program)
@@ -108,7 +111,8 @@ def compile_program(program: Program, *, refuses: bool = True) -> CompiledGraph:
 
 
 def _readers_first(program: Program, homes: Sequence[Tensor], *, deepest: bool) -> list[Node]:
-    """The nodes from the graph outputs backwards, last output first; each node follows all readers of its outputs.
+    """Returns the nodes from the graph outputs backwards, last output first; each node follows all readers of its
+    outputs.
 
     Breadth first, or with `deepest` depth first: the node whose readers were finished last comes next.
     """
@@ -136,10 +140,10 @@ def _readers_first(program: Program, homes: Sequence[Tensor], *, deepest: bool) 
 
 
 def _share(program: Program, homes: Sequence[Tensor]) -> None:
-    """Lets an element-by-element operator take the memory of an input that nothing else uses.
+    """Marks, in place, inputs that an element-by-element operator overwrites: those that no other node reads.
 
     Only uses of the tensor itself count, as in CompileGraph: views of it, and a Join's output that it lives in, are
-    ignored. Where both inputs qualify, the order of their producers decides.
+    ignored. If both inputs qualify, the order of their producers decides.
     """
     uses = program.uses()
     claimed: set[Node] = set()
@@ -204,9 +208,9 @@ def _dispatches(program: Program, order: Iterable[Node]) -> Iterator[Dispatch]:
 
 
 def _without_idle(program: Program, dispatches: Sequence[Dispatch], homes: list[Tensor]) -> list[Dispatch]:
-    """The dispatches without inserted copies that would copy a tensor onto itself.
+    """Returns the dispatches without the copies that the compiler inserted and that would copy a tensor onto itself.
 
-    In the program and in `homes`, the inputs of these copies replace their outputs.
+    In `program` and `homes`, the outputs of these copies are replaced, in place, by their inputs.
     """
     source = {d.output: d.reads[0][0] for d in dispatches if d.node is None and d.reads[0][1] == d.writes}
     if not source:
@@ -229,7 +233,7 @@ def _read_region(program: Program, operand: Operand) -> tuple[Tensor, BufferView
 
 
 def _region(program: Program, tensor: Tensor) -> BufferView:
-    """Resolves the memory region of a tensor."""
+    """Returns the memory region of a tensor, and sets it for the tensor and all tensors that it is placed in."""
     chain = [tensor]
     while chain[-1].region is None:
         last = chain[-1]
@@ -246,12 +250,13 @@ def _region(program: Program, tensor: Tensor) -> BufferView:
 
 
 def _place_of(program: Program, node: Node, k: int, sizes: tuple[int, ...]) -> BufferView:
-    """The region where input k of a Join belongs."""
+    """Returns the region of these sizes at which input k of a Join belongs."""
     return _region(program, node.output).part(node.place(node.output.strides, k), sizes)
 
 
 def _settle(program: Program, tensor: Tensor) -> None:
-    """Gives a tensor a buffer of its own, or the graph's input or output buffer."""
+    """Sets the region of a tensor to a new buffer of its own, or to the buffer of the graph input or output that it
+    is."""
     size = tensor.bytes
     if tensor.graph_output is not None:
         buffer = f"output {tensor.graph_output}"
@@ -265,8 +270,7 @@ def _settle(program: Program, tensor: Tensor) -> None:
 
 
 def _check_memory(program: Program, dispatches: Iterable[Dispatch]) -> None:
-    """Raises Refused for the first buffer beyond whose end a dispatch reads or writes; its `others` are those for the
-    other buffers."""
+    """Raises Refused if a dispatch reads or writes beyond the end of a buffer, with a fault for each such buffer."""
     refused: dict[str, Fault] = {}
     for dispatch in dispatches:
         for region in map(dispatch.compiled_region, (*(region for _, region in dispatch.reads), dispatch.writes)):
@@ -282,7 +286,8 @@ def _check_memory(program: Program, dispatches: Iterable[Dispatch]) -> None:
 
 
 def _too_small_for(program: Program, dispatch: Dispatch) -> tuple[FaultKind, int]:
-    """The kind and the node of the fault where a dispatch goes beyond the end of a buffer."""
+    """Returns the kind and the node index of the fault of a dispatch that reads or writes beyond the end of a
+    buffer."""
     for _, _, whole, part in program.stand_ins:
         if dispatch.output is whole:
             return FaultKind.WHOLE_TOO_LARGE, part.split
@@ -290,6 +295,6 @@ def _too_small_for(program: Program, dispatch: Dispatch) -> tuple[FaultKind, int
 
 
 def _steps(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
-    """The size and the stride of each dimension of more than one element: two tensors of different ranks lie alike
-    where these are equal."""
+    """Returns the size and the stride of each dimension of more than one element: two tensors of different ranks have
+    the same layout if these are equal."""
     return [(size, stride) for size, stride in zip(sizes, strides, strict=True) if size > 1]

@@ -34,7 +34,7 @@ class Family(enum.Enum):
 
     @property
     def computes(self) -> bool:
-        """True where each output element depends only on the input elements at the same index."""
+        """True if each output element depends only on the input elements at the same index."""
         return self in (Family.ACTIVATION, Family.UNARY, Family.BINARY, Family.IDENTITY)
 
 
@@ -106,12 +106,14 @@ JOIN: Final = BY_NAME["JOIN"].number
 
 
 def operator_name(number: int) -> str:
-    """DML_OPERATOR_...; of an operator without a row its number."""
+    """Returns the C name of an operator, "DML_OPERATOR_RELU"-like; "DML_OPERATOR_TYPE(53)" for a number without a row
+    in this table."""
     row = BY_NUMBER.get(number)
     return PREFIX + row.name if row else f"{PREFIX}TYPE({number})"
 
 
 def short_name(number: int) -> str:
-    """The name in messages: SIGMOID, MULTIPLY."""
+    """Returns the name in messages, such as SIGMOID or MULTIPLY; "operator 53" for a number without a row in this
+    table."""
     row = BY_NUMBER.get(number)
     return re.sub("^(ELEMENT_WISE|ACTIVATION)_", "", row.name) if row else f"operator {number}"

@@ -25,7 +25,8 @@ from dmlsplit.rules.graph_faults import Fault, FaultKind
 
 
 def copies_inputs(program: Program, join: Node, strides: Sequence[int]) -> bool:
-    """True where an input cannot be computed directly into a Join's output with these strides."""
+    """True if an input of a Join cannot be computed directly into an output with these strides (in elements). Raises
+    Unmodelled if that is not known."""
     for operand, place in zip(join.operands, join.places(strides), strict=True):
         tensor, producer = operand.tensor, operand.tensor.producer
         if place % VECTOR:
@@ -44,7 +45,8 @@ def copies_inputs(program: Program, join: Node, strides: Sequence[int]) -> bool:
 
 
 def place_in_joins(program: Program) -> None:
-    """Places the inputs of a Join in its output: their producers write there, or copies do where they cannot.
+    """Places the inputs of each Join in its output, by changing the program: their producers write there or, if they
+    cannot, inserted copies do. Raises Unmodelled or Refused.
 
     Goes from the last Join to the first, so that each output's place is known. A tensor that several Joins read lives
     in the first Join that has it as a contiguous block, else in the last. A graph output is placed only as a contiguous
@@ -101,7 +103,8 @@ def _place_tensor(program: Program, tensor: Tensor, uses: Uses) -> None:
 
 
 def _fill(program: Program, node: Node) -> None:
-    """Inserts copies to the places of a Join in which no tensor lives."""
+    """Inserts into the program a copy for each input of a Join that is not placed in its output, and records the parts
+    of the output."""
     output = node.output
     program.parts[output] = []
     places = node.places(output.strides)
@@ -131,8 +134,8 @@ def _copy(program: Program, operand: Operand) -> Tensor:
 
 
 def home_outputs(program: Program) -> list[Tensor]:
-    """Gives each graph output's tensor the output's buffer as its home, or inserts a copy where its home is
-    elsewhere."""
+    """Returns, for each graph output, the tensor that lives in its buffer: its own, or that of an inserted copy if it
+    lives elsewhere."""
     homes = []
     for i, tensor in enumerate(program.outputs):
         elsewhere = (
@@ -150,7 +153,8 @@ def home_outputs(program: Program) -> list[Tensor]:
 
 
 def _refuse_narrow(operand: Operand, part: Part, output: Tensor) -> None:
-    """Raises Refused where a whole that stands in for a part has fewer bytes in the output's rows than in memory."""
+    """Raises Refused if a Split's whole input, which is joined in place of a part, has fewer bytes in the output's rows
+    than in memory."""
     extent = 1 + sum((size - 1) * stride for size, stride in zip(operand.sizes, output.strides, strict=True))
     thin = part.sizes[part.axis] == 1 < operand.sizes[part.axis]
     if thin or extent < math.prod(operand.sizes):

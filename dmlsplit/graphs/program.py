@@ -53,7 +53,7 @@ class Crash(Exception):
 
 
 def bytes_of(sizes: Sequence[int], element_bytes: int) -> int:
-    """The bytes of a packed tensor, in whole words of 4."""
+    """Returns the size of a packed tensor in bytes, rounded up to a multiple of 4."""
     return -(-math.prod(sizes) * element_bytes // 4) * 4
 
 
@@ -108,12 +108,12 @@ class Tensor:
 
     @property
     def name(self) -> TensorName:
-        """The name in faults."""
+        """The node and the output index that faults name the tensor by; the node is None for a graph input."""
         return TensorName(None if self.producer is None else self.producer.number, self.index)
 
     @property
     def original(self) -> Tensor:
-        """The tensor that inserted copies lead to; itself where a node of the graph computes it."""
+        """The tensor that inserted copies copy; the tensor itself if no inserted copy produces it."""
         tensor = self
         while tensor.producer is not None and tensor.producer.number is None:
             tensor = tensor.producer.operands[0].tensor
@@ -121,26 +121,29 @@ class Tensor:
 
     @property
     def origin(self) -> object:
-        """The key that the fusion compares: the producer, regardless of the output index."""
+        """The key that the fusion compares: the node that produces the tensor, whichever output it is; for a graph
+        input the tensor itself."""
         return self if self.producer is None else self.producer
 
     def outer(self) -> Iterator[Tensor]:
-        """The Join outputs that contain it, innermost first."""
+        """Yields the Join outputs that the tensor is placed in, innermost first."""
         tensor = self
         while tensor.joined is not None:
             tensor = tensor.joined[0]
             yield tensor
 
     def block_bytes(self, axis: int) -> int:
-        """The bytes that it contributes to one row of the dimensions before the axis."""
+        """Returns the bytes of one block of the tensor: the elements from `axis` inwards at one index of the dimensions
+        before it."""
         return math.prod(self.sizes[axis:]) * self.element_bytes
 
     def is_block_of(self, output: Tensor) -> bool:
-        """True where it is a contiguous block of a Join's output."""
+        """True if the tensor is a contiguous block of a Join's output."""
         return is_packed(self.sizes, output.strides)
 
     def is_vectors_in(self, strides: Sequence[int]) -> bool:
-        """True where, with these strides, contiguous runs and the steps between them are multiples of 16 bytes."""
+        """True if, with these strides (in elements), contiguous runs and the steps between them are multiples of 16
+        bytes."""
         run = 1
         steps: list[int] = []
         for size, stride in zip(reversed(self.sizes), reversed(strides), strict=True):
@@ -151,7 +154,7 @@ class Tensor:
         return all(step * self.element_bytes % VECTOR == 0 for step in (run, *steps))
 
     def view(self, buffer: str, offset: int) -> BufferView:
-        """The view of this tensor at a byte offset of a buffer."""
+        """Returns the view of this tensor at a byte offset of a buffer."""
         steps = tuple([stride * self.element_bytes for stride in self.strides])
         return BufferView(buffer, offset, self.sizes, steps, self.element_bytes)
 
@@ -234,11 +237,11 @@ class Node:
 
     @property
     def copies_anywhere(self) -> bool:
-        """True where it can write to any address, not only to whole vectors."""
+        """True if the node can write to any address, not only to multiples of 16 bytes."""
         return self.family in (Family.SPLIT, Family.JOIN) or self.from_split
 
     def output_offsets(self) -> list[tuple[int, ...]]:
-        """The element offset of each output in the input."""
+        """Returns, for each output of a Split or Slice, its first element's index in each dimension of the input."""
         if self.family is not Family.SPLIT:
             return [self.offsets or (0,) * len(tensor.sizes) for tensor in self.outputs]
         starts = accumulate((tensor.sizes[self.axis] for tensor in self.outputs[:-1]), initial=0)
@@ -246,11 +249,11 @@ class Node:
         return [tuple(start if d == self.axis else 0 for d in dimensions) for start in starts]
 
     def places(self, strides: Sequence[int]) -> list[int]:
-        """The byte offset of each input of a Join in an output with these strides."""
+        """Returns the byte offset of each input of a Join in an output with these strides (in elements)."""
         return [self.place(strides, k) for k in range(len(self.operands))]
 
     def place(self, strides: Sequence[int], k: int) -> int:
-        """The byte offset of input k of a Join in an output with these strides."""
+        """Returns the byte offset of input k of a Join in an output with these strides (in elements)."""
         return self.starts[k] * strides[self.axis] * self.output.element_bytes
 
 
@@ -271,16 +274,17 @@ class BufferView:
         object.__setattr__(self, "end", self.offset + last + self.element_bytes)
 
     def part(self, offset: int, sizes: tuple[int, ...]) -> BufferView:
-        """A view of these sizes with the same steps, `offset` bytes further on."""
+        """Returns a view of these sizes with the same steps, `offset` bytes further on."""
         return BufferView(self.buffer, self.offset + offset, sizes, self.steps, self.element_bytes)
 
     def window(self, sizes: tuple[int, ...], offsets: Sequence[int], steps: Sequence[int]) -> BufferView:
-        """The view of every steps-th element from the offsets on; no steps: every element."""
+        """Returns the view of these sizes that starts at element index `offsets` and, in each dimension, takes every
+        `steps`-th element; every element if `steps` is empty."""
         part = self.part(sum(a * b for a, b in zip(offsets, self.steps, strict=True)), sizes)
         return replace(part, steps=tuple(a * b for a, b in zip(part.steps, steps, strict=True))) if steps else part
 
     def begins_as(self, other: BufferView) -> bool:
-        """True where another view has the same buffer, offset and steps."""
+        """True if another view has the same buffer, offset and steps; the sizes may differ."""
         return (self.buffer, self.offset, self.steps) == (other.buffer, other.offset, other.steps)
 
 
@@ -314,15 +318,15 @@ class Dispatch:
     """Why it is not known what it computes; "" where it is."""
 
     def compiled_region(self, region: BufferView) -> BufferView:
-        """The region that the shader is compiled for: of a Split of five dimensions and more that is compiled as one of
-        four, that of the first index."""
+        """Returns the region that the shader was compiled to access in place of `region`: of a Split of five or more
+        dimensions that is compiled as four, only the first index; else `region` itself."""
         if self.wrong is None or not self.wrong.behind_first:
             return region
         outer = len(region.sizes) - INNER
         return region.part(0, (1,) * outer + region.sizes[outer:])
 
     def binding_of(self, region: BufferView) -> int:
-        """The byte offset in the buffer at which an input is bound."""
+        """Returns the byte offset in the buffer at which an input is bound."""
         return region.offset if self.binding is None else self.binding
 
 
@@ -357,7 +361,8 @@ class CompiledGraph:
     """All nodes that the passes had, removed ones among them."""
 
     def release(self) -> None:
-        """Frees the nodes and tensors, whose links are cycles. The graph is not executed any more."""
+        """Frees the nodes and tensors, whose links are cycles, by removing these. The graph cannot be executed any
+        more."""
         for node in self.nodes:
             node.operands, node.outputs = [], []
 
@@ -373,7 +378,7 @@ Readers: TypeAlias = Sequence[tuple[Node, int]]
 
 
 def depth_first(roots: Iterable[Node]) -> list[Node]:
-    """The nodes that the roots depend on, and the roots, each behind its dependencies; operands in order.
+    """Returns the roots and all nodes that they depend on, each behind its dependencies; operands in order.
 
     Nodes in a cycle also come once each.
     """

@@ -122,7 +122,7 @@ class Program:
         ]
 
     def _of_build(self, family: Family, kind: int) -> Family:
-        """The family of an operator in this build, where it differs from that in others."""
+        """Returns the family by which this build compiles operator number `kind`, which in most builds is `family`."""
         if family is Family.BLOCK and self.traits.normalizations_take_rows:
             return Family.WHOLE
         if kind == ACTIVATION_IDENTITY and self.traits.drops_activation_identities:
@@ -138,7 +138,8 @@ class Program:
         return Tensor(*self._facts(desc), producer, index)
 
     def _facts(self, desc: BufferTensorDesc) -> tuple[tuple[int, ...], int]:
-        """The sizes and the bytes of an element of a tensor as it was observed in graphs, or may be one."""
+        """Returns a tensor's sizes and the bytes of an element. Raises Unmodelled for a tensor unlike those whose
+        compilation was recorded."""
         if id(desc) not in self._checked:
             self._checked[id(desc)] = self._checked_facts(desc)
         return self._checked[id(desc)]
@@ -180,5 +181,6 @@ def _rank(use: tuple[Operand, object]) -> tuple[int, int]:
 
 
 def _as_read(numbers: tuple[int, ...] | None, desc: BufferTensorDesc) -> tuple[int, ...]:
-    """The entries of Sizes or Strides that DirectML reads, DimensionCount of them."""
+    """Returns the first DimensionCount entries of Sizes or Strides, which are those that DirectML reads; () for
+    None."""
     return (numbers or ())[: desc.dimension_count]

@@ -14,7 +14,8 @@ MOST_RUNS: Final = 4096
 
 
 def at_first_index(region: BufferView) -> tuple[BufferView, BufferView]:
-    """Splits a region behind the first index of its first dimension; a region of one index only is returned twice."""
+    """Returns the region at the first index of its first dimension, and the region of all other indices; if there are
+    no others, the same region twice."""
     count = region.sizes[0]
     first = replace(region, sizes=(1, *region.sizes[1:]))
     if count == 1:
@@ -23,7 +24,7 @@ def at_first_index(region: BufferView) -> tuple[BufferView, BufferView]:
 
 
 def overlap(one: BufferView, other: BufferView) -> bool:
-    """True where two regions share an element; Unmodelled where the answer would take too long."""
+    """True if two regions have a byte in common, False if not. Raises Unmodelled if finding out would take too long."""
     if one.buffer != other.buffer or one.end <= other.offset or other.end <= one.offset:
         return False
     first, second = _rows(one), _rows(other)
@@ -68,7 +69,7 @@ def _rows(region: BufferView) -> _Rows:
 
 
 def _rows_meet(one: _Rows, other: _Rows) -> bool:
-    """True where a byte belongs to rows of both; each has at most one step between its rows."""
+    """True if a byte belongs to rows of both regions, each of which has at most one step between its rows."""
     (count, step), (count2, step2) = (*one.outer, (1, 0))[0], (*other.outer, (1, 0))[0]
     if count > count2:
         return _rows_meet(other, one)

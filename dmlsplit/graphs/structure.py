@@ -15,7 +15,7 @@ from dmlsplit.rules.graph import GRAPH_RULES
 
 
 def faults(graph: GraphDesc) -> tuple[Diagnostic, ...]:
-    """All structural faults in the order of the members; takes time linear in the size of the graph."""
+    """Returns all structural faults of a graph, in the order of its members, in time linear in its size."""
     return tuple(_Structure(graph).found)
 
 
@@ -102,7 +102,9 @@ class _Structure:
         return index < count
 
     def _connect(self, place: Location, source: _End | None, target: _End | None) -> None:
-        """Compares the ends: CompileGraph compares data types and total sizes, not the sizes themselves."""
+        """Records an edge between two ends (None: an index is out of range), and adds a fault if they differ in data
+        type or total size, or if another edge reaches the same target. CompileGraph does not compare the sizes
+        themselves."""
         if source is None or target is None:
             return
         first, second = _buffer(source.tensor), _buffer(target.tensor)
@@ -145,7 +147,7 @@ def _buffer(tensor: TensorDesc | None) -> BufferTensorDesc | None:
 
 
 def _cycle(graph: GraphDesc) -> int | None:
-    """A node that depends on itself."""
+    """Returns the lowest index of the nodes in a cycle; None if there is no cycle."""
     order: TopologicalSorter[int] = TopologicalSorter()
     for edge in graph.intermediate_edges:
         order.add(edge.to_node_index, edge.from_node_index)

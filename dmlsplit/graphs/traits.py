@@ -135,5 +135,5 @@ TRAITS: Final[dict[str, GraphTraits]] = {
 
 
 def traits_of(release: Release) -> GraphTraits | None:
-    """The row of a release; None where no build of its version was observed."""
+    """Returns how builds of a release's version compile graphs; None if no such build was ever observed."""
     return TRAITS.get(release.directml)

@@ -44,7 +44,7 @@ class GraphReport(Report):
     """True where the target is a version of ONNX Runtime; the report is of the release that it ships."""
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form: an operator report's keys and "graph"; for a runtime also "onnxruntime", null."""
+        """Returns the JSON form: an operator report's keys and "graph"; for a runtime also "onnxruntime", null."""
         graph = {"compiles": self.compiles, "outputs": list(self.outputs)}
         runtime = {"onnxruntime": None} if self.by_runtime else {}
         return {**Report.to_dict(self), "graph": graph, **runtime}
@@ -55,22 +55,22 @@ class GraphReport(Report):
 
     @property
     def cure(self) -> str:
-        """The cure where the graph itself is right and CompileGraph compiles it wrongly."""
+        """What to change about a valid graph that CompileGraph compiles wrongly, as text; "" if it does not."""
         rules = [GRAPH_RULES[d.rule] for d in self.errors if d.rule in GRAPH_RULES]
         return "; ".join(dict.fromkeys(rule.cure for rule in rules if rule.sound))
 
     @property
     def remark(self) -> str:
-        """Counts the outputs by correctness: outputs: 2 right, 1 wrong."""
+        """The number of outputs of each correctness, as text: "outputs: 2 right, 1 wrong"."""
         counts = Counter(self.outputs)
         return "outputs: " + (", ".join(f"{counts[word]} {word}" for word in _CORRECTNESS if counts[word]) or "none")
 
 
 def evaluate_graph(graph: GraphDesc, target: Target) -> GraphReport:
-    """The report of one target on a graph.
+    """Returns the report of one target on a graph.
 
     A release is judged by the model of its CompileGraph. A feature level is judged by its tables for the nodes, and by
-    the outcome of CompileGraph that all observed builds of the level share; where they differ, the outcome is unknown.
+    the outcome of CompileGraph that all observed builds of the level share; if they differ, the outcome is unknown.
     """
     if target.release is not None:
         return judge(graph, target, [traits_of(target.release)])
@@ -89,7 +89,8 @@ class _Compiled(NamedTuple):
 
 
 def judge(graph: GraphDesc, target: Target, traits: Sequence[GraphTraits | None]) -> GraphReport:
-    """The report of a target whose builds have these traits; None stands for a build that was not observed."""
+    """Returns the report of a target whose builds have these traits; None stands for a build whose graph compiler was
+    never observed."""
     graph = described(graph)
     created, failure = _created(graph, target)
     compiled = failure or _by_builds(graph, faults(graph), traits)
@@ -110,7 +111,8 @@ def judge(graph: GraphDesc, target: Target, traits: Sequence[GraphTraits | None]
 
 
 def _by_builds(graph: GraphDesc, found: tuple[Diagnostic, ...], traits: Sequence[GraphTraits | None]) -> _Compiled:
-    """The outcome shared by all builds with these traits; `found` are the faults of the graph itself."""
+    """Returns the outcome that all builds with these traits share, unknown if they differ; `found` are the structural
+    faults of the graph."""
     if any(GRAPH_RULES[d.rule].refuses for d in found):
         return _Compiled(found, False)
     if not traits:
@@ -126,7 +128,8 @@ def _unknown(found: tuple[Diagnostic, ...], reason: str) -> _Compiled:
 
 
 def _unsound(found: tuple[Diagnostic, ...], traits: GraphTraits | None) -> _Compiled:
-    """The outcome for a faulty graph that CompileGraph accepts: binding or executing it is undefined."""
+    """Returns the outcome for a graph with structural faults that CompileGraph does not refuse: it compiles, but
+    binding or executing it is undefined; or the process ends, or it is not known."""
     rules = {d.rule for d in found}
     if traits is None or not rules.isdisjoint(_UNREADABLE):
         return _Compiled(found, None)
@@ -135,7 +138,7 @@ def _unsound(found: tuple[Diagnostic, ...], traits: GraphTraits | None) -> _Comp
 
 
 def _compiled(graph: GraphDesc, traits: GraphTraits | None) -> _Compiled:
-    """The outcome according to the model of CompileGraph."""
+    """Returns the outcome that the model of CompileGraph predicts for builds with these traits; unknown for None."""
     if traits is None:
         return _unknown((), "this build was not observed compiling graphs")
     try:
@@ -156,8 +159,8 @@ def _compiled(graph: GraphDesc, traits: GraphTraits | None) -> _Compiled:
 
 
 def _created(graph: GraphDesc, target: Target) -> tuple[list[Diagnostic], _Compiled | None]:
-    """The faults of each node by itself, and what becomes of the graph at the first that CreateOperator does not
-    make; None where it makes all."""
+    """Returns the faults of each node by itself and, if CreateOperator fails for a node, what becomes of the graph at
+    the first one; None if it fails for none."""
     known: dict[object, tuple[Sequence[Diagnostic], _Compiled | None]] = {}
     found: list[Diagnostic] = []
     failure: _Compiled | None = None
@@ -177,8 +180,8 @@ _UNDEFINED: Final = _Compiled((), None)
 
 
 def _of_node(node: GraphNode, target: Target) -> tuple[Sequence[Diagnostic], _Compiled | None]:
-    """The faults of a node, and what becomes of the graph where CreateOperator does not make it. Tensors that are
-    missing are the graph's to report."""
+    """Returns the faults of a node and, if CreateOperator fails for it, what becomes of the graph, else None. A missing
+    tensor is not reported here: it is a fault of the graph."""
     if isinstance(node, AnyOperatorDesc):
         report: Report = evaluate_any(node, target)
         said = [d for d in report.diagnostics if d.rule != "operator/tensor-missing"]

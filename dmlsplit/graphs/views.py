@@ -25,9 +25,10 @@ _FIVE: Final = 5
 
 
 def bypass_identities(program: Program) -> None:
-    """Makes readers of an identity's output read its input. For a graph output only the home remains.
+    """Makes readers of an identity's output read its input, and removes the identity from the program. For a graph
+    output only the home remains.
 
-    The order in which several identities of one tensor are removed is unknown. It matters, and raises Unmodelled, where
+    The order in which several identities of one tensor are removed is unknown. It matters, and raises Unmodelled, if
     Joins or graph outputs read the tensor behind more than one of them while it has other uses.
     """
     uses = program.uses()
@@ -55,7 +56,7 @@ def bypass_identities(program: Program) -> None:
 
 
 def cut_splits(program: Program) -> None:
-    """Replaces a Split by a Slice for each used output."""
+    """Replaces each Split in the program by a Slice for each output that is used."""
     uses = program.uses()
     before, program.nodes = program.nodes, []
     for node in before:
@@ -72,7 +73,7 @@ def cut_splits(program: Program) -> None:
 
 
 def elide_splits(program: Program) -> None:
-    """Removes Splits and Slices whose parts are all read by operators that can read with strides.
+    """Removes from the program the Splits and Slices whose parts are all read by operators that can read with strides.
 
     Keeps those with a part that is a graph output, is read by a Join in place, or has views itself. A view begins at a
     multiple of 16 bytes. Readers of the part then read the Split's input, which its other views do not know. A Join
@@ -126,7 +127,7 @@ def elide_splits(program: Program) -> None:
 
 
 def _lay_in_rows(program: Program, output: Tensor, readers: Readers) -> None:
-    """Gives a Join's output the strides of the rows of another Join, if that is its only reader."""
+    """Sets the strides of a Join's output to those of another Join's output, if that Join is its only reader."""
     if len(readers) != 1 or output in program.output_set:
         return
     ((reader, k),) = readers
@@ -141,7 +142,8 @@ def _elidable(
     strides: Sequence[int],
     uses: Sequence[Readers],
 ) -> bool:
-    """True where all readers of all parts can read the input instead. `uses`: the readers of each part."""
+    """True if all readers of all parts of a Split or Slice can read its input instead. `uses` has the readers of each
+    part, `parts` each part with its byte offset in the input."""
     if any(step != 1 for step in node.steps):
         return False
     if node.family is Family.SLICE and not program.traits.splits_are_slices:
@@ -159,7 +161,7 @@ def _elidable(
 
 
 def _part_is_elidable(program: Program, node: Node, tensor: Tensor, offset: int, readers: Readers) -> bool:
-    """True where a part, `offset` bytes into the input, may be a view, regardless of its readers' operators."""
+    """True if a part that begins `offset` bytes into the input may become a view of it, whatever operators read it."""
     traits = program.traits
     if tensor in program.output_set:
         return False
@@ -174,8 +176,8 @@ def _part_is_elidable(program: Program, node: Node, tensor: Tensor, offset: int,
 def _reads_as_view(
     program: Program, tensor: Tensor, strides: Sequence[int], use: tuple[Node, int], in_rows: bool
 ) -> bool:
-    """True where a reader of a part can read the Split's input with these strides. `in_rows`: the part can lie in rows
-    of a Join."""
+    """True if a reader of a part can read the Split's input with these strides (in elements) instead. `in_rows`: the
+    part can lie in rows of a Join."""
     reader, k = use
     operand = reader.operands[k]
     if operand.stands_for is not None:
@@ -193,8 +195,8 @@ def _reads_as_view(
 
 
 def join_for_rows(program: Program, tensor: Tensor, readers: Readers) -> tuple[Node, int] | None:
-    """The Join whose rows a tensor with these readers can lie in, and the index of the input that is the tensor; None
-    where there is none."""
+    """Returns the Join in whose rows a tensor with these readers can lie, and the index of the Join's input that is the
+    tensor; None if there is none."""
     joins = [(node, k) for node, k in readers if node.family is Family.JOIN and not node.kept]
     viewed = any(node.operands[k].view for node, k in readers)  # views are packed
     if not joins or viewed or not (program.traits.joins_reuse_rows or len(readers) == 1):
@@ -207,13 +209,13 @@ def join_for_rows(program: Program, tensor: Tensor, readers: Readers) -> tuple[N
 
 
 def _reads_packed(reader: Node, tensor: Tensor) -> bool:
-    """True where an operator reads a tensor only where it is packed; normalizations of five dimensions read others."""
+    """True if an operator can read a tensor only if it is packed; normalizations of five dimensions can read others."""
     return reader.family is Family.PACKED or (reader.family is Family.BLOCK and len(tensor.sizes) < _FIVE)
 
 
 def _reads_apart(reader: Node, sizes: Sequence[int], strides: Sequence[int]) -> bool:
-    """True for a normalization of elements of which no two are neighbours in memory: a part of size 1, with sizes of 1
-    behind it."""
+    """True for a normalization of a tensor in which no two elements are neighbours in memory, by these sizes and
+    strides."""
     return reader.family is Family.BLOCK and _lie_apart(sizes, strides)
 
 

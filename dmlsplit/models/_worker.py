@@ -14,9 +14,10 @@ from collections.abc import Callable
 
 
 def memory_limits() -> Callable[[int], None]:
-    """A function that limits the memory of this process to a number of bytes, where the system has such a limit.
+    """Returns a function that limits the memory of this process to a number of bytes, or does nothing on a system
+    without such limits. A lower limit that the process was started with stays.
 
-    A lower limit that the process was started with stays. The process leaves no core file from now on.
+    From now on the process leaves no core file.
     """
     try:
         import resource

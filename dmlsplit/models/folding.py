@@ -32,11 +32,11 @@ class Constant(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """Whether all elements are known."""
+        """True if all elements are known."""
         return bool((self.known == 1).all())
 
     def without_symbols(self) -> Constant:
-        """This constant with every symbol taken for unknown."""
+        """Returns a Constant in which the elements that stand for symbols are unknown."""
         return Constant(self.array, self.known * (self.known == 1))
 
 
@@ -55,9 +55,10 @@ FOLDED: Final = MOVING | ELEMENTWISE | WHOLE
 
 
 def attributes_of(node: onnx.NodeProto, opset: int) -> dict[str, onnx.AttributeProto] | None:
-    """The operator's attributes by name; None where one has another type, or the operator is unknown.
+    """Returns the attributes of a node that its operator has, by name; None if one has another type than its schema
+    says, or if the operator is unknown.
 
-    Other attributes are dropped: onnx's evaluator would decode them and read the files that tensors in them name.
+    Other attributes are left out: onnx's evaluator would decode them and read the files that tensors in them name.
     """
     types = _attribute_types(node.op_type, opset)
     if types is None:
@@ -76,7 +77,8 @@ def _attribute_types(operator: str, opset: int) -> Mapping[str, int] | None:
 
 
 def of_shape(node: onnx.NodeProto, shape: Shape, symbols: Mapping[str, int], opset: int) -> Constant | None:
-    """The result of Shape or Size for a shape; `symbols` numbers the names of sizes from 1."""
+    """Returns the result of a Shape or Size node whose input has this shape, with unknown sizes as unknown elements;
+    None if it cannot be told. `symbols` maps the names of sizes to their numbers, from 1."""
     if node.op_type == "Size":
         sizes = [dim for dim in shape if isinstance(dim, int)]
         known = len(sizes) == len(shape)
@@ -94,9 +96,10 @@ def of_shape(node: onnx.NodeProto, shape: Shape, symbols: Mapping[str, int], ops
 def fold(
     node: onnx.NodeProto, inputs: Sequence[Constant | None], opset: int, read_external: ReadExternal
 ) -> Constant | None:
-    """The first output of a node of FOLDED; None where it is unknown, too large or wrong.
+    """Returns the first output of a node whose operator is in FOLDED, computed from its inputs; None if it is unknown,
+    too large, or the node is faulty.
 
-    InputError where a tensor among its attributes is malformed.
+    Raises InputError if a tensor among its attributes is malformed.
     """
     given = [constant for constant in inputs if constant is not None]
     # an operator that moves elements moves its first inputs; the others say where to
@@ -122,8 +125,7 @@ def fold(
 
 
 def _is_small(node: onnx.NodeProto, given: Sequence[Constant]) -> bool:
-    """True where no output can have more than MAX_ELEMENTS elements, although inputs may be broadcast and shapes
-    filled."""
+    """True if no output can have more than MAX_ELEMENTS elements, even if inputs are broadcast or a shape is filled."""
     combinations = 1
     for constant in given:
         combinations *= max(constant.array.size, 1)
@@ -140,16 +142,17 @@ def _is_small(node: onnx.NodeProto, given: Sequence[Constant]) -> bool:
 
 
 def _is_known_enough(node: onnx.NodeProto, given: Sequence[Constant], moved: int) -> bool:
-    """False where an unknown element of an input could be any element of the result.
+    """False if an unknown element of an input could become any element of the result.
 
-    That is so for operators of WHOLE, and for operators of MOVING if an input from number `moved` on has one.
+    That is so for operators in WHOLE, and for operators in MOVING if an input from number `moved` on has an unknown
+    element.
     """
     partly = [not constant.whole for constant in given]
     return not any(partly) or not (node.op_type in WHOLE or (node.op_type in MOVING and any(partly[moved:])))
 
 
 def _is_short_range(arrays: Sequence[Array]) -> bool:
-    """True where a Range of integers has few enough elements to be computed."""
+    """True if a Range of these start, end and step is of integers and has at most MAX_ELEMENTS elements."""
     if len(arrays) != 3 or any(array.dtype.kind not in "iu" or array.size != 1 for array in arrays):
         return False
     start, end, step = (int(array.item()) for array in arrays)
@@ -157,10 +160,9 @@ def _is_short_range(arrays: Sequence[Array]) -> bool:
 
 
 def _alone(node: onnx.NodeProto, opset: int, read_external: ReadExternal) -> onnx.NodeProto | None:
-    """The operator with its own attributes only, and the tensors in them read.
-
-    The evaluator would look for external data in the current folder.
-    """
+    """Returns a node with the operator and its own attributes only, tensors in them read, for onnx's evaluator, which
+    would look for external data in the current folder. None if an attribute does not fit its schema, or its tensor is
+    large or not of numbers."""
     attributes = attributes_of(node, opset)
     types = _attribute_types(node.op_type, opset)
     if attributes is None or types is None:

@@ -25,7 +25,7 @@ in another domain."""
 
 
 def key_of(message: onnx.NodeProto | onnx.FunctionProto, name: str) -> Key:
-    """The key of a function, or the key under which a node calls one."""
+    """Returns the key (domain, name, overload) of a function, or that under which a node calls one."""
     return domain_of(message), name, text(message.overload)
 
 
@@ -50,7 +50,7 @@ class Functions:
         self._splitting.update(depth_first(splitting, lambda key: callers.get(key, ())))
 
     def key_of(self, node: onnx.NodeProto) -> Key | None:
-        """The key of the function that a node calls, None for an operator."""
+        """Returns the key of the function that a node calls; None if the node is an operator."""
         if node.op_type not in self._names:
             return None
         key = key_of(node, node.op_type)
@@ -60,8 +60,8 @@ class Functions:
         return self._functions[key]
 
     def splits(self, nodes: Iterable[onnx.NodeProto]) -> bool:
-        """True where nodes, the graphs in them, or the functions they call contain an operator of LOOKED_FOR, in any
-        domain."""
+        """True if the nodes, the graphs in them, or the functions they call contain an operator in LOOKED_FOR, whatever
+        its domain."""
 
         def splits(node: onnx.NodeProto) -> bool:
             key = self.key_of(node)
@@ -70,18 +70,18 @@ class Functions:
         return any(map(splits, all_nodes(nodes)))
 
     def count(self, nodes: Iterable[onnx.NodeProto]) -> int:
-        """The number of nodes including those of graphs and, at each call, of functions; at most ENDLESS. A
-        recursive call counts as one node."""
+        """Returns the number of nodes, with those of graphs in them and, for each call, of the function; at most
+        ENDLESS. A recursive call counts as one node."""
         if not self._functions:
             return min(sum(1 for _ in all_nodes(nodes)), ENDLESS)
         keys = map(self.key_of, all_nodes(nodes))
         return min(sum(1 if key is None else self._counts.get(key, 1) for key in keys), ENDLESS)
 
     def called_by(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.FunctionProto]:
-        """The functions that nodes, the graphs in them, and these functions call. None where a function calls itself,
-        or where following the calls would copy more than ONNX_EXPANDED.
+        """Returns the functions that the nodes, the graphs in them, and these functions call, each after those that it
+        calls. Returns [] if a function calls itself, or if following the calls would copy more than ONNX_EXPANDED.
 
-        LimitError where the answers so far are too large together.
+        Raises LimitError if the functions returned so far are too large together.
         """
         calls = self._called(nodes)
         if not calls or cost_of(nodes, self._cost).own > self._budget.most(Limit.ONNX_EXPANDED):
@@ -92,9 +92,10 @@ class Functions:
         return [self._functions[key] for key in found]
 
     def body(self, key: Key, call: onnx.NodeProto) -> onnx.GraphProto:
-        """The body that a call stands for, with the call's attributes, or their defaults, in place of references.
+        """Returns the nodes of a function as a graph, in which references to attributes are replaced by the call's
+        attributes or their defaults.
 
-        LimitError where the bodies of all calls so far are too large together.
+        Raises LimitError if the graphs returned so far are too large together.
         """
         function = self._functions[key]
         self._budget.spend(Limit.ONNX_COPIED, self._sizes[key])
@@ -106,12 +107,14 @@ class Functions:
         return graph
 
     def _cost(self, node: onnx.NodeProto) -> Cost | None:
-        """The cost of following a call and the calls in its body; None where the node is no call."""
+        """Returns the cost, in bytes, of expanding the function that a node calls and the calls in its body; None if
+        the node is no call."""
         key = self.key_of(node)
         return None if key is None else self._costs.get(key, Cost(ENDLESS))
 
     def _add_costs(self, callers: Mapping[Key, Sequence[Key]]) -> None:
-        """The cost of a call, for each function that does not call itself in the end."""
+        """Computes and records, for each function that does not call itself, the cost of expanding a call of it and its
+        number of nodes. `callers` maps a function to those that call it."""
         left = {key: set(called) for key, called in self._calls.items()}
         done = [key for key, called in left.items() if not called]
         while done:
@@ -138,7 +141,7 @@ class Functions:
 
 
 def check_references(model: onnx.ModelProto) -> None:
-    """Raises InputError where an attribute outside of functions refers to an attribute of a function."""
+    """Raises InputError if an attribute outside of functions refers to an attribute of a function."""
     found = [attribute for node in all_nodes(model.graph.node) for attribute in node.attribute]
     for function in model.functions:
         for default in function.attribute_proto:
@@ -152,7 +155,8 @@ def check_references(model: onnx.ModelProto) -> None:
 def _replace_references(
     nodes: Iterable[onnx.NodeProto], given: Mapping[str, onnx.AttributeProto], budget: Budget
 ) -> None:
-    """Replaces references to attributes by values from the call."""
+    """Replaces, in place, references to attributes by the values in `given`; a reference without a value is removed.
+    Raises LimitError if the copies exceed the budget."""
     for node in nodes:
         for index in range(len(node.attribute) - 1, -1, -1):
             attribute = node.attribute[index]

@@ -22,11 +22,11 @@ Dims: TypeAlias = Mapping[str, int]
 
 
 def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, require_known_names: bool = True) -> None:
-    """Gives tensors their shapes, and symbols their sizes wherever they occur.
+    """Writes the caller's shapes of tensors, and sizes of symbols wherever they occur, into the model, in place.
 
-    A name that several graphs have stands for the outermost tensor. A size given for a symbolic dimension binds the
-    symbol. InputError for a contradiction to the model, and for a name that is not in it unless `require_known_names`
-    is False.
+    A name that several graphs have stands for the outermost tensor. A size given for a symbolic dimension replaces the
+    symbol everywhere. Raises InputError for a contradiction to the model, and for a name that is not in it unless
+    `require_known_names` is False.
     """
     if not shapes and not dims:
         return
@@ -60,7 +60,8 @@ def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, require_known_na
 
 
 def constants(model: onnx.ModelProto, values: Mapping[str, Sequence[int]]) -> dict[str, Constant | None]:
-    """The given elements of tensors of the main graph, as constants. InputError for values that make no tensor."""
+    """Maps each name in `values`, a tensor of the main graph, to its elements as a Constant. Raises InputError for a
+    name that the model lacks, and for values that make no tensor of numbers."""
     values_and_weights = (*values_of(model.graph), *model.graph.initializer)
     known = {value.name for value in values_and_weights} | computed(model.graph.node)
     found: dict[str, Constant | None] = {}
@@ -106,7 +107,7 @@ def _give(value: onnx.ValueInfoProto, given: Sequence[Dim], sizes: dict[str, int
 
 
 def symbols_of(graph: onnx.GraphProto) -> dict[str, None]:
-    """The symbolic dimensions of a graph, in order."""
+    """Returns the names of a graph's symbolic dimensions, as the keys of a dict, in order."""
     shapes = (type_of(value.type)[1] or () for value in _all_values(graph))
     return {dim: None for shape in shapes for dim in shape if isinstance(dim, str)}
 

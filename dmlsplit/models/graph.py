@@ -47,7 +47,8 @@ class Value:
 
     @property
     def known(self) -> str:
-        """The name under which its shape and type are recorded."""
+        """The name under which the value's shape and type are recorded: its own, or that of the value that it is
+        like."""
         return self.name if self.like is None else self.like.name
 
 
@@ -73,28 +74,28 @@ class Node:
 
     @property
     def origins(self) -> tuple[int, ...]:
-        """The indices of all nodes of the model's graph that it stands for."""
+        """The indices of all nodes of the model's graph that this node stands for: its own and those fused into it."""
         return self.index, *self.absorbed
 
     @property
     def producers(self) -> Iterator[Node]:
-        """The nodes that compute its inputs."""
+        """Yields the nodes that compute the tensors that this node, or a graph in it, reads."""
         return (value.producer for value in (*self.inputs, *self.captured) if value.producer is not None)
 
     @property
     def readers(self) -> Iterator[Node]:
-        """The nodes that read its outputs."""
+        """Yields the nodes that read this node's outputs."""
         return (reader for value in self.outputs for reader in value.readers)
 
     @property
     def is_used(self) -> bool:
-        """Whether a node reads what it computes, or the graph gives it."""
+        """True if a node reads an output of this node, or an output is an output of the graph."""
         return any(value.is_output or value.readers for value in self.outputs)
 
     @property
     def only_reader(self) -> Node | None:
-        """The one node that reads the first output, exactly once; None where there are others, or the graph outputs
-        it."""
+        """The node that reads the first output, if it does so exactly once, no other node does, and it is no output of
+        the graph; else None."""
         value = self.outputs[0] if self.outputs else None
         if value is None or len(value.readers) != 1 or value.is_output:
             return None
@@ -111,25 +112,26 @@ class Facts(Protocol):
 
     @property
     def given_constants(self) -> Iterable[str]:
-        """The names of the constants in the graph, in order."""
+        """The names of the constants that the graph contains, in order."""
 
     def shape(self, name: str) -> Shape | None:
-        """The shape, None where it is unknown."""
+        """Returns the shape of a tensor; None if its rank is unknown."""
 
     def data_type(self, name: str) -> str | None:
-        """ONNX's name of the element type: FLOAT."""
+        """Returns ONNX's name of a tensor's element type, such as "FLOAT"; None if it is unknown."""
 
     def is_constant(self, name: str) -> bool:
-        """True for a constant of the file, and for a tensor that is computed before the session is made."""
+        """True for a constant in the file, and for a tensor that is computed before the session is created."""
 
     def elements(self, name: str) -> Array | None:
-        """The elements of a small constant; None where they are unknown, and for any other tensor."""
+        """Returns the elements of a small constant; None for any other tensor, and if they are unknown."""
 
     def on_dml(self, index: int) -> bool | None:
-        """Whether DirectML runs the node of an index; None where it is not known."""
+        """True if DirectML runs the node with this index, False if not; None if it is not known."""
 
     def branch_of(self, name: str) -> int | None:
-        """The number of the branch that a tensor is of, where that stands in place of its If; None for any other."""
+        """Returns the number of the branch that a tensor was computed in, if ONNX Runtime has put that branch in place
+        of its If; None for any other tensor."""
 
     @property
     def is_main(self) -> bool:
@@ -137,42 +139,42 @@ class Facts(Protocol):
 
     @property
     def reshapes_products(self) -> bool:
-        """Whether a MatMul of more than two dimensions becomes a Gemm between two Reshapes."""
+        """True if the version replaces a MatMul of more than two dimensions by a Gemm between two Reshapes."""
 
     @property
     def keeps_attentions(self) -> bool:
-        """Whether those around an attention do not."""
+        """True if the version leaves the MatMuls around an attention as they are, even if `reshapes_products`."""
 
     @property
     def fuses_convs(self) -> bool:
-        """Whether the scales and shifts behind a Conv are fused into its weights."""
+        """True if the version fuses scales and shifts behind a Conv into its weights."""
 
     @property
     def makes_gelus(self) -> bool:
-        """Whether an operator Gelu replaces the nodes that compute one."""
+        """True if the version replaces nodes that compute a Gelu by one Gelu."""
 
     @property
     def makes_layer_norms(self) -> bool:
-        """Whether a LayerNormalization replaces the nodes that compute one before they are placed."""
+        """True if the version replaces nodes that compute a LayerNormalization by one, before nodes are placed."""
 
     @property
     def reads_half_epsilons(self) -> bool:
-        """Whether that LayerNormalization has the epsilon of a constant of FLOAT16, too."""
+        """True if that replacement also accepts an epsilon that is a constant of FLOAT16."""
 
     @property
     def fuses_reshapes(self) -> bool:
-        """Whether the shape that a Concat computes for a Reshape becomes a constant."""
+        """True if the version makes the shape that a Concat computes for a Reshape a constant."""
 
     @property
     def merges_shapes(self) -> bool:
-        """Whether Shapes of equal sizes read one tensor."""
+        """True if the version lets Shape nodes of tensors with equal sizes read one tensor."""
 
     @property
     def folds_known_sizes(self) -> bool:
-        """Whether a node is folded only if the sizes of its results are inferred."""
+        """True if the version folds a node only if the sizes of its results are inferred."""
 
     def has_cpu_kernel(self, index: int) -> bool:
-        """Whether the CPU has a kernel for the node of an index."""
+        """True if the CPU provider has a kernel for the node with this index."""
 
 
 class Graph:
@@ -197,11 +199,11 @@ class Graph:
 
     @property
     def nodes(self) -> list[Node]:
-        """The nodes in the order of the file."""
+        """A new list of the nodes, in the order of the file."""
         return list(self._nodes)
 
     def value(self, name: str) -> Value:
-        """The value of a name; a new one the first time."""
+        """Returns the value of a name, which is added if the graph lacks it; for "" a new value that is not added."""
         if not name:
             return Value("")
         found = self.values.get(name)
@@ -210,8 +212,8 @@ class Graph:
         return found
 
     def copy(self, facts: Facts | None = None) -> Graph:
-        """A graph with copies of these nodes, which can be changed independently; `facts` are those of another
-        session."""
+        """Returns a graph with copies of the nodes as they are now, which can be changed independently; `facts`
+        replaces the graph's facts."""
         made = Graph(facts or self.facts, (), self.constants)
         made.values = {name: Value(name, is_output=True) for name, value in self.values.items() if value.is_output}
         for node in self._nodes:
@@ -228,7 +230,8 @@ class Graph:
         outputs: Iterable[str],
         captured: Iterable[str] = (),
     ) -> Node:
-        """Appends a node of the model's graph and returns it."""
+        """Appends a node that reads and writes these names to the graph and returns it; `captured` are the names that
+        graphs inside it read."""
         op_type = proto.op_type if domain_of(proto) == "" else ""
         node = Node(index, proto, op_type, [], [self.value(name) for name in outputs], number)
         self._nodes[node] = None
@@ -239,7 +242,8 @@ class Graph:
         return node
 
     def read(self, node: Node, values: Sequence[Value], captured: Sequence[Value] | None = None) -> None:
-        """Replaces the inputs of a node, and with `captured` the tensors that graphs inside it read."""
+        """Replaces the inputs of a node by `values` and, if given, the tensors that graphs inside it read by
+        `captured`; both keep their readers up to date."""
         for value in (*node.inputs, *node.captured):
             value.readers.pop(node, None)
         node.inputs = list(values)
@@ -249,13 +253,15 @@ class Graph:
                 value.readers[node] = None
 
     def redirect(self, node: Node, instead: Mapping[Value, Value]) -> None:
-        """Replaces some inputs of a node by others."""
+        """Replaces those inputs of a node, and tensors that graphs in it read, that are keys of `instead` by their
+        values there."""
         if any(value in instead for value in (*node.inputs, *node.captured)):
             inputs, captured = ([instead.get(v, v) for v in values] for values in (node.inputs, node.captured))
             self.read(node, inputs, captured)
 
     def redirect_all(self, instead: Mapping[Value, Value]) -> None:
-        """Replaces some values by others in all nodes; `source` follows the replacements."""
+        """Replaces, in all nodes, the values that are keys of `instead` by those that it maps them to; `source` follows
+        the replacements."""
         if not instead:
             return
         ends = _ends(instead)
@@ -264,30 +270,32 @@ class Graph:
             self.redirect(node, ends)
 
     def source(self, name: str) -> str:
-        """The name that is read instead of this one; the name itself where nothing replaced it."""
+        """Returns the name of the value that `redirect_all` put in place of this one; the name itself if it was not
+        replaced."""
         while name in self._instead:
             name = self._instead[name]
         return name
 
     def is_given(self, name: str) -> bool:
-        """True where the name, after replacements, is a constant of this graph."""
+        """True if the value that nodes read for this name, after replacements, is a constant of this graph."""
         return self.source(name) in self.constants
 
     def kept(self, node: Node) -> Node:
-        """The node itself, or where it was removed the node that computes its outputs now."""
+        """Returns the node itself if it is in the graph, else the node that computes the values that replaced its
+        outputs; the node itself if there is none."""
         if node in self._nodes:
             return node
         found = (self.values[self.source(value.name)].producer for value in node.outputs if value.name)
         return next((other for other in found if other is not None), node)
 
     def fold(self, node: Node) -> None:
-        """Replaces a node by constants."""
+        """Removes a node; its outputs are constants from now on."""
         self.constants.update(value.name for value in node.outputs if value.name)
         self.folded.add(node.index)
         self.remove(node)
 
     def remove(self, node: Node) -> None:
-        """Removes a node."""
+        """Removes a node, its uses of tensors, and its place as a producer."""
         self.read(node, [], [])
         for value in node.outputs:
             if value.producer is node:
@@ -295,7 +303,7 @@ class Graph:
         del self._nodes[node]
 
     def write(self, node: Node, outputs: Sequence[Value]) -> None:
-        """Replaces the outputs of a node."""
+        """Replaces the outputs of a node; it becomes their producer."""
         for value in node.outputs:
             if value.producer is node:
                 value.producer = None
@@ -304,7 +312,7 @@ class Graph:
             value.producer = node if value.name else None
 
     def join(self, node: Node, after: Node) -> None:
-        """Fuses the node `after` into `node`, which computes its outputs from now on."""
+        """Removes the node `after` and lets `node`, which stands for both from now on, compute its outputs."""
         outputs = after.outputs
         self.remove(after)
         self.write(node, outputs)
@@ -316,7 +324,8 @@ class Graph:
     def fuse(
         self, nodes: Sequence[Node], op_type: str, inputs: Sequence[Value], proto: onnx.NodeProto | None = None
     ) -> None:
-        """Fuses nodes into the last one, which becomes an operator of these inputs; `proto` has its attributes."""
+        """Removes all `nodes` but the last, which stands for all of them from now on and becomes operator `op_type`
+        with these inputs; its attributes are those of `proto`, if that is given."""
         last = nodes[-1]
         for each in nodes[:-1]:
             self.remove(each)
@@ -330,8 +339,8 @@ class Graph:
         self.read(last, inputs)
 
     def insert(self, node: Node, op_type: str, inputs: Sequence[Value]) -> Node:
-        """Inserts a node of another operator before `node`, and returns it. It stands for the same node of the
-        model, and its output has the shape and type of `node`'s. The caller rewires `node`."""
+        """Adds a node of operator `op_type` with these inputs, and returns it. It stands for the same node of the model
+        as `node`, and its output has the shape and type of `node`'s. The caller rewires `node` to read it."""
         made = Node(node.index, node.proto, op_type, [], [], self.new_number())
         value = Value(f"{node.outputs[0].name}/{op_type}", like=node.outputs[0])
         self.write(made, [value])
@@ -340,18 +349,18 @@ class Graph:
         return made
 
     def release(self) -> None:
-        """Frees the nodes and tensors, whose links are cycles. The graph is empty then."""
+        """Removes all nodes and tensors, whose links are cycles, to free their memory."""
         cut(self._nodes)
         self._nodes.clear()
         self.values.clear()
 
     def new_number(self) -> tuple[int, int]:
-        """The number of the next node that optimization adds."""
+        """Returns the number, for ordering, of the next node that a pass adds."""
         self._made += 1
         return 2, self._made
 
     def walk(self) -> list[Node]:
-        """The nodes in the order in which ONNX Runtime visits them.
+        """Returns the nodes in the order in which ONNX Runtime visits them.
 
         Depth first from the nodes without readers, the last one first, and from each node to its inputs' producers, the
         last one first.
@@ -369,7 +378,7 @@ _number: Final = attrgetter("number")
 
 
 def _ends(instead: Mapping[Value, Value]) -> dict[Value, Value]:
-    """Maps each value to the end of its chain of replacements."""
+    """Maps each value in the mapping to the end of its chain of replacements."""
     found: dict[Value, Value] = {}
     for value in instead:
         way: dict[Value, None] = {}
@@ -381,13 +390,14 @@ def _ends(instead: Mapping[Value, Value]) -> dict[Value, Value]:
 
 
 def cut(nodes: Iterable[Node]) -> None:
-    """Takes their tensors from nodes that are not asked again, so that no cycle keeps either alive."""
+    """Removes the inputs and outputs of nodes that are not used any more, so that no cycle keeps nodes or tensors
+    alive."""
     for node in nodes:
         node.inputs, node.outputs, node.captured = [], [], []
 
 
 def attribute(node: Node, name: str) -> onnx.AttributeProto | None:
-    """An attribute of a node by name; None where it has no such attribute."""
+    """Returns an attribute of a node by name; None if the node lacks it."""
     found: onnx.AttributeProto
     for found in node.proto.attribute:
         if found.name == name:

@@ -53,15 +53,16 @@ class _Worker:
         """The time, by the monotonic clock, at which the process has to have answered."""
 
     def known(self, request: bytes) -> bytes | None:
-        """The answer to the last model that was asked about, where this is that; None for another one."""
+        """Returns the kept answer if it is the answer to this request, else None."""
         return self.last[1] if self.last is not None and self.last[0] == request else None
 
     def keep(self, request: bytes, answer: bytes) -> None:
-        """Keeps an answer for the next question, unless it is large."""
+        """Keeps the answer to a request for `known`, in place of the last one, unless the two are large."""
         self.last = (request, answer) if len(request) + len(answer) <= KEPT_BYTES else None
 
     def infer(self, request: bytes, seconds: float) -> bytes:
-        """The inferred model; InferenceError. One thread at a time: see `lock`."""
+        """Returns the serialized model with inferred shapes. Raises InferenceError if inference fails or takes more
+        than `seconds`. One thread at a time: see `lock`."""
         process = self._running()
         self._end = end = time.monotonic() + seconds
         try:
@@ -124,15 +125,16 @@ class _Worker:
         return self._process
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
-        """Ends the process when its time is up. Polling every _TICK costs less than one thread for each question."""
+        """Kills the process when the time of a request is up; runs in a thread until the process ends. Polling every
+        _TICK seconds costs less than one thread for each request."""
         while process.poll() is None:
             if time.monotonic() >= self._end:
                 process.kill()
             time.sleep(_TICK)
 
     def close(self) -> int:
-        """Ends the process and returns its exit status: 0 where there is none, or where it belongs to the parent of
-        a fork."""
+        """Ends the process and returns its exit status; returns 0 if there is none, or if it belongs to the parent of a
+        fork."""
         process, self._process = self._process, None
         if process is None or self._owner != os.getpid():
             return 0
@@ -151,8 +153,8 @@ atexit.register(_worker.close)
 
 
 def make_harmless(model: onnx.ModelProto, functions: Functions) -> None:
-    """Removes from a model what makes onnx crash or fail: a Split with more outputs than num_outputs, an unknown
-    domain."""
+    """Changes, in place, what makes onnx crash or fail: a Split with more outputs than num_outputs moves to another
+    domain, and domains without an opset import get one."""
     everywhere: dict[str, None] = {}
     for importing, nodes in [*((function, function.node) for function in model.functions), (model, model.graph.node)]:
         domains: dict[str, None] = {}
@@ -170,11 +172,8 @@ def make_harmless(model: onnx.ModelProto, functions: Functions) -> None:
 
 
 def _names_copied(graph: onnx.GraphProto, around: int = 0) -> int:
-    """The number of names that onnx copies for the graphs in a graph's nodes: for each graph all names known before its
-    node.
-
-    `around`: the names around the graph.
-    """
+    """Returns the number of names that onnx copies for the graphs in a graph's nodes: for each of them all names known
+    before its node. `around` is the number of names around the graph."""
     known = around + len(graph.input) + len(graph.output) + len(graph.value_info) + len(graph.initializer)
     copied = 0
     for node in graph.node:
@@ -191,9 +190,10 @@ class Inference:
         self._seconds = TIMEOUT
 
     def infer_shapes(self, model: onnx.ModelProto, *, data_propagation: bool = True) -> onnx.ModelProto:
-        """The model with the types and shapes that onnx infers; InferenceError where it fails.
+        """Returns the model with the types and shapes that onnx infers. Raises InferenceError if it fails or the time
+        of the file is used up.
 
-        `data_propagation`: sizes follow computed values, too.
+        `data_propagation`: sizes that the model computes are followed too.
         """
         copied = _names_copied(model.graph)
         if copied and copied > (most := Limit.ONNX_INFERENCE_NAMES.of(model.ByteSize())):
@@ -218,7 +218,8 @@ class Inference:
         return inferred
 
     def _in_parts(self, model: onnx.ModelProto, parts: Sequence[Part], way: bytes) -> bytes:
-        """The answer for a model, put together from those for its parts."""
+        """Returns the worker's answer for a model, put together from those for its parts; `way` is the first byte of
+        requests. Raises InferenceError."""
         answers = (self._ask(way + part.model.SerializeToString()) for part in parts)
         inferred = [onnx.ModelProto.FromString(answer).graph for answer in answers]
         if any(len(each.node) != len(part.indices) for part, each in zip(parts, inferred, strict=True)):
@@ -227,7 +228,8 @@ class Inference:
         return answer
 
     def _ask(self, request: bytes) -> bytes:
-        """The worker's answer, in what is left of the time. The caller has the worker's lock."""
+        """Returns the worker's answer, and subtracts the time it took from the file's. Raises InferenceError if it
+        fails or no time is left. The caller has the worker's lock."""
         if self._seconds <= 0:
             raise InferenceError(_LATE)
         began = time.monotonic()

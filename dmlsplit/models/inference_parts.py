@@ -25,8 +25,8 @@ class Part(NamedTuple):
 
 
 def parts_of(model: onnx.ModelProto) -> list[Part]:
-    """The parts of a model without functions. Nodes are in one part where one reads what the other computes, and where
-    both compute one name."""
+    """Returns the nodes of a model without functions as several models. Nodes are in one part if one reads what the
+    other computes, or if both compute one name."""
     graph = model.graph
     read = [set(reads(node)) for node in graph.node]
     groups = list(_packed(_connected(graph, read)))
@@ -55,7 +55,8 @@ def parts_of(model: onnx.ModelProto) -> list[Part]:
 
 
 def joined(model: onnx.ModelProto, parts: Sequence[Part], inferred: Sequence[onnx.GraphProto]) -> onnx.ModelProto:
-    """The model with what was inferred of its parts; `inferred` has the graph of each."""
+    """Returns a copy of the model with the types inferred for its parts; `inferred` has the graph of each part, in
+    order."""
     found = onnx.ModelProto()
     found.CopyFrom(model)
     graph = found.graph
@@ -78,7 +79,8 @@ def joined(model: onnx.ModelProto, parts: Sequence[Part], inferred: Sequence[onn
 
 
 def _connected(graph: onnx.GraphProto, read: Sequence[set[str]]) -> Iterator[list[int]]:
-    """Yields the nodes that computed tensors connect; `read` has the names that each node reads."""
+    """Yields groups of node indices: nodes that computed tensors connect, directly or not, are in one group. `read` has
+    the names that each node reads."""
     towards = list(range(len(graph.node)))
 
     def end(i: int) -> int:
@@ -102,7 +104,7 @@ def _connected(graph: onnx.GraphProto, read: Sequence[set[str]]) -> Iterator[lis
 
 
 def _packed(groups: Iterator[list[int]]) -> Iterator[list[int]]:
-    """Yields the nodes of groups, in order, with small groups put together."""
+    """Yields the indices in all groups, in order; small groups are put together until there are MOST_NODES."""
     found: list[int] = []
     for group in groups:
         found += group

@@ -35,7 +35,8 @@ _Review: TypeAlias = Callable[[_Attributes], str]
 
 
 def _unless(attribute: str, *values: object) -> _Review:
-    """A review by which nodes mean the same whose attribute is left out, or has one of these values."""
+    """Returns a review that accepts a node ("") if its attribute is left out or has one of these values, and otherwise
+    returns why not. The first value is the default."""
 
     def review(attributes: _Attributes) -> str:
         found = attributes.get(attribute, values[0])
@@ -84,7 +85,8 @@ element types."""
 
 
 def at_older(node: onnx.NodeProto, inputs: Types | None, outputs: Types | None, own: int, wanted: int) -> AtOlder:
-    """A node of opset `own` at an older one. `inputs` and `outputs` are the types of its tensors; None does not ask.
+    """Returns whether a node of opset `own` means the same at opset `wanted`, which is older, and the attributes that
+    it would lose. `inputs` and `outputs` are the types of its tensors; if they are None, types are not compared.
 
     The graphs in its attributes are not looked at.
     """
@@ -114,7 +116,8 @@ def at_older(node: onnx.NodeProto, inputs: Types | None, outputs: Types | None, 
 def _differences(
     node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto], newer: Any, older: Any, dropped: set[str]
 ) -> Iterator[str]:
-    """Yields what a node has and an older schema lacks; attributes that mean nothing are noted in `dropped`."""
+    """Yields, as text, what a node has that an older schema lacks or defines otherwise. Attributes that the older
+    schema lacks, and that can be dropped, are added to `dropped`."""
     for word, names, new, old in (
         ("input", node.input, newer.inputs, older.inputs),
         ("output", node.output, newer.outputs, older.outputs),
@@ -146,7 +149,7 @@ def _differences(
 
 
 def _parameter(parameters: Sequence[Any], index: int) -> Any:
-    """The formal parameter of a place; None where there is none."""
+    """Returns the formal parameter for input or output number `index`; None if there is none."""
     if index < len(parameters):
         return parameters[index]
     last = parameters[-1] if parameters else None
@@ -159,7 +162,7 @@ def _default(attribute: Any) -> tuple[bool, bytes]:
 
 
 def _is_neutral(newer: Any, name: str, attribute: onnx.AttributeProto) -> bool:
-    """Whether an attribute means the same as none."""
+    """True if an attribute has its default value, so that the node means the same without it."""
     value = helper.get_attribute_value(attribute)
     declared = newer.attributes.get(name)
     default = None if declared is None else declared.default_value
@@ -167,7 +170,7 @@ def _is_neutral(newer: Any, name: str, attribute: onnx.AttributeProto) -> bool:
 
 
 def _is_same_text(newer: Any, older: Any) -> bool:
-    """Whether two schemas differ in their element types only."""
+    """True if two schemas differ at most in their element types."""
     if newer.doc != older.doc or newer.attributes.keys() != older.attributes.keys():
         return False
     described = all(each.description == older.attributes[name].description for name, each in newer.attributes.items())
@@ -179,14 +182,16 @@ def _form(schema: Any) -> list[tuple[str, object, str]]:
 
 
 def types_at(operator: str, opset: int, inputs: Types, outputs: Types) -> str:
-    """Which tensor of a node is of a type that its operator does not take at an opset; "" where none is known to be."""
+    """Returns, as text, the first tensor of a node whose type its operator does not accept at an opset; "" if all are
+    accepted or unknown."""
     schema = schema_of(operator, opset)
     known = [[each or "" for each in types] for types in (inputs, outputs)]
     return "" if schema is None else next(_types(schema, known[0], known[1]), "")
 
 
 def _types(older: Any, inputs: Types, outputs: Types) -> Iterator[str]:
-    """Yields the tensors whose types an older schema does not take."""
+    """Yields, as text, the tensors whose types an older schema does not accept; ends at the first type that is not
+    known."""
     allowed = {each.type_param_str: set(each.allowed_type_strs) for each in older.type_constraints}
     bound: dict[str, str] = {}
     for types, parameters in ((inputs, older.inputs), (outputs, older.outputs)):

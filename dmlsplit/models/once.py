@@ -21,8 +21,8 @@ class Once:
         self._failed: dict[object, InputError] = {}
 
     def __call__(self, key: object, make: Callable[[], T]) -> T:
-        """The value of `make()`, called the first time only. Raises the InputError that it raised, and InputError
-        for graphs nested too deeply."""
+        """Returns the value for `key`, which `make()` computes the first time only. Raises the InputError that it
+        raised then, and InputError for graphs nested too deeply."""
         found: T = self._made.get(key, _NOT_MADE)  # hashed once: that takes longer than all else here
         if found is not _NOT_MADE:
             return found
@@ -37,5 +37,5 @@ class Once:
         raise self._failed[key].with_traceback(None)
 
     def values(self) -> Iterable[object]:
-        """The values that are kept."""
+        """The values that were computed so far."""
         return self._made.values()

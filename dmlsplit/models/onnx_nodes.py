@@ -37,7 +37,7 @@ _UNKNOWN: Final = RULES["node/shape-unknown"]
 
 
 def split_facts(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
-    """The facts of a Split in the model."""
+    """Returns what the model says of a Split: its tensors' types and shapes, its attributes and lengths."""
     version = scope.origin.version
     known, others, mistyped = _attributes(node, ATTRIBUTES.get(version, tuple(_NUMBERS)))
     inputs, outputs = list(node.input), list(node.output)
@@ -70,8 +70,8 @@ def split_facts(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
 def _attributes(
     node: onnx.NodeProto, names: Collection[str]
 ) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
-    """Attribute values by name, the names that the version does not have, and the names with a value of the wrong
-    type."""
+    """Returns the values of a node's attributes that are in `names`, by name; the names of other attributes; and the
+    names of those with a value of the wrong type."""
     known: dict[str, Any] = {}
     others, mistyped = [], []
     for attribute in node.attribute:
@@ -124,7 +124,7 @@ class _Known(NamedTuple):
     """The shapes of the outputs; none, and no lengths, where a finding is an error."""
 
     def on(self, path: str) -> tuple[Diagnostic, ...]:
-        """The findings on a node."""
+        """Returns the findings with `path` as the name of the node."""
         return tuple([replace(each, location=replace(each.location, node=path)) for each in self.findings])
 
 
@@ -138,13 +138,15 @@ def _known(facts: OnnxSplit | OnnxConcat) -> _Known:
 
 
 def name_of(node: onnx.NodeProto, scope: Scope) -> str:
-    """The name of a node in paths: its own, or that of its first output, or its operator."""
+    """Returns the name of a node in paths: the label of its graph, then its own name, that of its first output, or its
+    operator."""
     name = node.name or first_output(node) or node.op_type
     return printable(f"{scope.label}/{name}" if scope.label else name)
 
 
 def split_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> SplitNode:
-    """The judged node; `hint` says what the caller can pass where a shape is unknown."""
+    """Returns the judged Split; `hint` says what the caller can pass if a shape is unknown. Raises LimitError if the
+    file has too many parts."""
     facts, path = split_facts(node, scope), name_of(node, scope)
     scope.origin.budget.spend(Limit.ONNX_PARTS, _parts(facts))
     known = _known(facts)
@@ -175,14 +177,16 @@ def split_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> SplitNode:
 
 
 def _parts(facts: OnnxSplit) -> int:
-    """The number of parts that are reported on, right or wrong."""
+    """Returns the number of parts that a Split declares in any way; lengths and counts beyond MAX_PARTS are not
+    counted."""
     lengths = [facts.split, facts.split_values, facts.split_dims]
     counted = facts.num_outputs or 0
     return max(facts.outputs, counted if counted <= MAX_PARTS else 0, *(len(given or ()) for given in lengths))
 
 
 def _filled(shape: Shape | None, name: str, scope: Scope) -> Shape | None:
-    """The shape of an output by the rules; sizes that these leave open are taken from the model's declaration."""
+    """Returns the shape of an output by ONNX's rules, with the sizes that these leave open taken from the model's
+    declaration; None if the rules give none."""
     declared = printable_shape(scope.type_of(name)[1])
     if shape is None or declared is None or len(shape) != len(declared):
         return shape
@@ -200,7 +204,8 @@ class Hint(NamedTuple):
     by_name: bool
 
     def text(self, name: str, shape: Shape | None) -> str:
-        """The advice for one tensor: its own shape where the shapes of all inputs are known."""
+        """Returns the advice for one tensor: the options that give the inputs their shapes or, if all inputs have
+        shapes, that for this tensor; "" if there is none."""
         options = self.inputs
         if not options and self.by_name and name:
             sizes = "..." if shape is None else ",".join(str(dim) if isinstance(dim, int) else "?" for dim in shape)
@@ -209,7 +214,7 @@ class Hint(NamedTuple):
 
 
 def _shape_unknown(shape: Shape | None, name: str, place: Location, hint: Hint) -> Iterator[Diagnostic]:
-    """The diagnostic of the tensor `name`, None where its shape is known."""
+    """Yields a diagnostic at `place` if the shape of tensor `name` is not fully known, else nothing."""
     if not is_static(shape):
         said = f"the shape {shape_text(shape) + ' ' if shape is not None else ''}is not known"
         expected = hint.text(name, shape)
@@ -218,7 +223,8 @@ def _shape_unknown(shape: Shape | None, name: str, place: Location, hint: Hint) 
 
 
 def _unknown_of_split(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: Hint) -> Iterator[Diagnostic]:
-    """The diagnostics of facts that DirectML needs and the model lacks."""
+    """Yields a diagnostic for each fact that DirectML needs and the model leaves open: input shape, element type,
+    lengths."""
     yield from _shape_unknown(facts.input_shape, node.input[0] if node.input else "", Location(("input",), path), hint)
     if facts.data_type is None:
         yield _UNKNOWN.diagnostic(Location(("input",), path), "the element type is not known")
@@ -229,7 +235,7 @@ def _unknown_of_split(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: H
 
 
 def _concat_facts(node: onnx.NodeProto, scope: Scope) -> OnnxConcat:
-    """The facts of a Concat in the model."""
+    """Returns what the model says of a Concat: its tensors' types and shapes, and its attributes."""
     inputs, outputs = list(node.input), list(node.output)
     types = [scope.type_of(name) for name in inputs]
     declared_type, declared_shape = scope.declared(outputs[0] if outputs else "")
@@ -253,7 +259,8 @@ def _concat_facts(node: onnx.NodeProto, scope: Scope) -> OnnxConcat:
 
 
 def concat_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> JoinNode:
-    """The judged node; `hint` says what the caller can pass where a shape is unknown."""
+    """Returns the judged Concat; `hint` says what the caller can pass if a shape is unknown. Raises LimitError if the
+    file has too many parts."""
     scope.origin.budget.spend(Limit.ONNX_PARTS, len(node.input))
     facts, path = _concat_facts(node, scope), name_of(node, scope)
     known = _known(facts)
@@ -279,7 +286,7 @@ def concat_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> JoinNode:
 
 
 def _unknown_of_concat(node: onnx.NodeProto, facts: OnnxConcat, path: str, hint: Hint) -> Iterator[Diagnostic]:
-    """The diagnostics of facts that DirectML needs and the model lacks."""
+    """Yields a diagnostic for each fact that DirectML needs and the model leaves open: input shapes, element type."""
     for i, shape in enumerate(facts.shapes):
         if i not in facts.omitted:
             yield from _shape_unknown(shape, node.input[i], Location(("inputs", i), path), hint)

@@ -48,8 +48,8 @@ class Reader:
         budget: Budget,
         inference: Inference,
     ) -> None:
-        """`given` are the tensors with shapes from the caller; `resized`: the caller gave any size. `budget` and
-        `inference` are the file's."""
+        """`given` are the names of the tensors whose shapes the caller gives; `resized`: the caller gives any size, so
+        that declared shapes may be wrong. `budget` and `inference` are the file's."""
         self._budget = budget
         self._functions = Functions(model.functions, budget)
         self._inference = inference
@@ -69,7 +69,8 @@ class Reader:
         calls: tuple[Key, ...] = (),
         depth: int = 0,
     ) -> Iterator[SplitNode | JoinNode | OtherNode]:
-        """The nodes of a model in order, or those of a function's body inside `depth` graphs."""
+        """Yields the Split and Concat nodes of a model in order, or those of a function's body, a model of its own,
+        inside `depth` graphs. `constants` are known elements of tensors, by name."""
         if not self._reads(model.graph.node):
             return
         origin = Origin.of(model, self._functions, self._read_external, self._budget)
@@ -78,7 +79,7 @@ class Reader:
         yield from self._graph(scope, model, calls, failure)
 
     def _reads(self, nodes: Sequence[onnx.NodeProto]) -> bool:
-        """Whether a graph of these nodes is read: it has a Split or Concat in it."""
+        """True if a graph of these nodes has to be read: it, or what it calls, has a Split or Concat."""
         return self._functions.splits(nodes)
 
     def _graph(
@@ -101,7 +102,8 @@ class Reader:
     def _judged(
         self, index: int, node: onnx.NodeProto, scope: Scope, calls: tuple[Key, ...], hint: Hint
     ) -> SplitNode | JoinNode:
-        """The judged node of this index of a graph. `calls` are the functions around it, the innermost last."""
+        """Returns the judged Split or Concat with this index in its graph. `calls` are the functions around it, the
+        innermost last."""
         return _JUDGED[node.op_type](node, scope, hint)
 
     def _call(
@@ -129,7 +131,8 @@ class Reader:
         yield from self.items(called, constants, label, (*calls, key), scope.depth + 1)
 
     def _body(self, key: Key, node: onnx.NodeProto, scope: Scope) -> tuple[onnx.GraphProto, dict[str, Constant | None]]:
-        """The body of a call as a graph, with the types and constants of the call's inputs."""
+        """Returns the body of the function that a node calls as a graph, whose inputs have the types of the call's, and
+        the known elements of these inputs, by name."""
         function, graph = self._functions[key], self._functions.body(key, node)
         constants: dict[str, Constant | None] = {}
         for formal, actual in zip(function.input, node.input, strict=False):
@@ -152,7 +155,7 @@ class Reader:
     def _inferred(
         self, model: onnx.ModelProto, origin: Origin, constants: Mapping[str, Constant | None]
     ) -> tuple[onnx.GraphProto, str]:
-        """The graph with inferred types, and a message where inference failed."""
+        """Returns the model's graph with inferred types, and a message if inference failed, else ""."""
         if origin.opset == 0 or self._needs_none(model.graph):
             return model.graph, ""
         harmless = deepcopy(model)
@@ -178,7 +181,8 @@ class Reader:
         return graph, failure
 
     def _feed(self, scope: Scope, graph: onnx.GraphProto) -> bool:
-        """Adds to `graph` the shapes that Splits of version 1 give. Returns True where some were not known before."""
+        """Adds to `graph`, in place, the shapes of the outputs of Splits of version 1, which onnx does not infer.
+        Returns True if one was not known before."""
         fed = False
         for index, node in enumerate(scope.graph.node):
             if node.op_type == "Split" and domain_of(node) == "" and self._functions.key_of(node) is None:
@@ -190,7 +194,7 @@ class Reader:
         return fed
 
     def _needs_none(self, graph: onnx.GraphProto) -> bool:
-        """Whether all nodes are of inputs and initializers, so that there is nothing to infer."""
+        """True if every Split and Concat reads only inputs and initializers, so that nothing needs to be inferred."""
         given = {v.name for v in (*graph.input, *graph.initializer)}
         constants = given | {name for node in graph.node if node.op_type == "Constant" for name in node.output}
         for node in graph.node:
@@ -203,7 +207,8 @@ class Reader:
 
 
 def _is_given(node: onnx.NodeProto, given: Collection[str], constants: Collection[str]) -> bool:
-    """Whether the node can be judged by what the graph says of these names: no more is to be inferred."""
+    """True if a Split or Concat can be judged without inference: its tensors are in `given` and a Split's lengths in
+    `constants`."""
     names = list(node.input)
     if node.op_type == "Concat":
         return set(names) <= set(given)
@@ -240,8 +245,9 @@ def _other(node: onnx.NodeProto, scope: Scope) -> OtherNode:
 
 
 def _update(model: onnx.ModelProto, given: Collection[str], inference: Inference) -> None:
-    """Replaces declared shapes of computed tensors that contradict the caller's sizes by the inferred ones: onnx's
-    inference keeps the declared ones."""
+    """Replaces, in the model in place, those declared shapes of computed tensors that contradict the shapes inferred
+    without them; tensors in `given`, whose shapes the caller gives, stay. Needed since onnx's inference keeps declared
+    shapes."""
     computed = {name for node in model.graph.node for name in node.output} - set(given)
     bare = deepcopy(model)
     refill(bare.graph.value_info, [value for value in model.graph.value_info if value.name not in computed])
@@ -262,7 +268,8 @@ def _update(model: onnx.ModelProto, given: Collection[str], inference: Inference
 
 
 def _options(graph: onnx.GraphProto) -> str:
-    """The arguments that a caller can pass where a shape is not known; "" where the shapes of all inputs are."""
+    """Returns the command-line options that would give the inputs their unknown shapes, as text; "" if all are
+    known."""
     given = {tensor.name for tensor in graph.initializer}
     advice = []
     symbols: dict[str, None] = {}

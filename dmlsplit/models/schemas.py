@@ -11,7 +11,8 @@ _NEWEST: Final = 2**31 - 1
 
 
 def schema_of(operator: str, opset: int) -> Any:
-    """The onnx.defs.OpSchema of an operator of the default domain at an opset; None where there is none."""
+    """Returns the onnx.defs.OpSchema of an operator of the default domain at an opset; None if it does not exist
+    there."""
     try:
         return defs.get_schema(operator, min(opset, _NEWEST), "")
     except (defs.SchemaError, TypeError):  # the latter of a negative opset beyond an int of C
@@ -19,6 +20,7 @@ def schema_of(operator: str, opset: int) -> Any:
 
 
 def since(operator: str, opset: int) -> int | None:
-    """The version of an operator that an opset has; None where there is no such operator."""
+    """Returns the opset that introduced the version of an operator that `opset` has; None if there is no such
+    operator."""
     schema = schema_of(operator, opset)
     return None if schema is None else int(schema.since_version)

@@ -66,17 +66,18 @@ class Origin:
 
     @cached_property
     def names(self) -> Mapping[int, str]:
-        """Symbols by their numbers, negative as in a Constant."""
+        """Maps the number of each symbol, negative as in a Constant, to its name."""
         return {-number: name for name, number in self.symbols.items()}
 
     @property
     def version(self) -> int:
-        """The version of Split in this opset."""
+        """The version of Split that this opset has; 0 if the opset is unknown."""
         return max((version for version in VERSIONS if version <= self.opset), default=0)
 
 
 def opset_of(model: onnx.ModelProto) -> int:
-    """The one import of the default domain; 1 before IR version 3, which had none; 0 where it is missing or not one."""
+    """Returns the version that the model imports of the default domain; 1 for a model of IR version below 3 without
+    imports; 0 if there is none, or several that differ."""
     opsets = {entry.version for entry in model.opset_import if domain_of(entry) == ""}
     if not opsets and not model.opset_import and model.ir_version < 3:
         return 1
@@ -97,8 +98,8 @@ class Scope:
         depth: int = 0,
         steps: tuple[Step, ...] = (),
     ) -> None:
-        """`depth` is the number of graphs around this one, `steps` the way to it from the model's or function's
-        graph."""
+        """`inferred` is the graph with inferred types, `constants` are known elements of tensors, `depth` is the number
+        of graphs around this one, and `steps` leads to it from the model's or function's graph."""
         self.graph = graph
         self.inferred = inferred
         self.origin = origin
@@ -128,11 +129,12 @@ class Scope:
         return {value.name: value.type for value in (*self.graph.value_info, *self.graph.output) if value.name}
 
     def asked_anew(self) -> Scope:
-        """This outermost graph with an empty cache of constants."""
+        """Returns a scope of the same outermost graph with an empty cache of constants."""
         return Scope(self.graph, self.inferred, self.origin, self.label, None, self._given, self.depth, self.steps)
 
     def type_of(self, name: str) -> tuple[str | None, Shape | None]:
-        """Element type and shape, each None where it is unknown; (None, None) for the name ""."""
+        """Returns the element type and the shape of a tensor, each None if it is unknown; (None, None) for the name
+        ""."""
         if name in self._types:
             if name not in self._read_types:
                 proto = self._types[name]
@@ -150,11 +152,11 @@ class Scope:
         return self._parent.type_of(name)
 
     def inferred_type(self, name: str) -> onnx.TypeProto | None:
-        """The type of one of the graph's names, whatever it is a type of; None where it is not known."""
+        """Returns the type of one of this graph's own names, tensor or not; None if it is not known."""
         return self._types.get(name)
 
     def element_type(self, name: str) -> str | None:
-        """The type of elements, of a sequence those of its tensors; None where it is not known."""
+        """Returns the name of a tensor's element type, for a sequence that of its tensors; None if it is not known."""
         if name not in self._types and self._parent is not None and name not in self._producers:
             return self._parent.element_type(name) if name not in self._initializers else self.type_of(name)[0]
         data_type = self.type_of(name)[0]
@@ -163,16 +165,17 @@ class Scope:
         return data_type
 
     def set_type(self, name: str, data_type: int, shape: Shape) -> None:
-        """Records a type that inference did not find."""
+        """Records a tensor's type (a TensorProto.DataType) and shape, which inference did not find."""
         self._types[name] = helper.make_tensor_type_proto(data_type, shape)
         self._read_types.pop(name, None)
 
     def declared(self, name: str) -> tuple[str | None, Shape | None]:
-        """The model's own declaration of one of the graph's names."""
+        """Returns the element type and the shape that the model declares for one of this graph's own names, each None
+        if it does not."""
         return type_of(self._declared[name]) if name in self._declared else (None, None)
 
     def _named(self, shape: Shape | None) -> Shape | None:
-        """The shape without the symbols that inference made up."""
+        """Returns the shape with the symbols that inference made up replaced by None."""
         if shape is None:
             return None
         # Some models hold what an inference made up for their exporter.
@@ -180,26 +183,27 @@ class Scope:
         return tuple([None if d in made_up else d for d in shape])
 
     def producer(self, name: str) -> onnx.NodeProto | None:
-        """The node that computes a name, in this graph or one around it."""
+        """Returns the node that computes a name, in this graph or one around it; None if no node does."""
         if name in self._producers or self._parent is None:
             return self._producers.get(name)
         return self._parent.producer(name)
 
     def constant(self, name: str, depth: int = 0) -> Constant | None:
-        """The elements of a small constant; None where they are unknown. InputError where a tensor is malformed."""
+        """Returns the elements of a small constant; None if the name is no constant or they are unknown. Raises
+        InputError if a tensor is malformed."""
         if name not in self._constants:
             self._constants[name] = None  # marked while it is computed: a graph may have cycles
             self._constants[name] = self._find(name, depth)
         return self._constants[name]
 
     def set_constant(self, name: str, constant: Constant | None) -> None:
-        """Records a constant that no folded node computes."""
+        """Records the elements of a tensor that no folded node computes; None records nothing."""
         if constant is not None:
             self._constants[name] = constant
 
     def known(self, name: str) -> Constant | None:
-        """The elements of a small constant; None where they are unknown or its tensor is malformed, which is
-        reported where lengths are read."""
+        """Returns what `constant` returns, and None for a malformed tensor too, which is reported where lengths are
+        read. Raises LimitError."""
         try:
             return self.constant(name)
         except LimitError:
@@ -208,12 +212,13 @@ class Scope:
             return None
 
     def elements(self, name: str) -> Array | None:
-        """The elements of a constant; None where they are not known."""
+        """Returns the elements of a constant as an array; None if not all are known."""
         constant = self.known(name)
         return constant.array if constant is not None and constant.whole else None
 
     def integers(self, name: str) -> tuple[int, ...] | None:
-        """The elements of a constant of integers; None where they are not known."""
+        """Returns the elements of a constant of integers, flattened; None if not all are known or the type is another
+        one."""
         array = self.elements(name)
         return tuple(array.ravel().tolist()) if array is not None and array.dtype.kind in "iu" else None
 
@@ -262,7 +267,7 @@ class Scope:
         return None
 
     def children(self, index: int) -> Iterator[tuple[str, Scope]]:
-        """The graphs in the attributes of a node, each with the attribute's name."""
+        """Yields the graphs in the attributes of the node with this index, each as (attribute name, scope)."""
         node = self.graph.node[index]
         if not has_graphs(node):
             return
@@ -286,6 +291,6 @@ class Scope:
 
 
 def label_of(outer: str, name: str) -> str:
-    """The path of a graph in a graph of path `outer`; a long path loses its middle."""
+    """Returns the path of graph `name` inside a graph of path `outer`; a long path loses its middle."""
     path = f"{outer}/{name}" if outer else name
     return path if len(path) <= MAX_PATH else f"{path[: MAX_PATH // 2]}...{path[-MAX_PATH // 4 :]}"

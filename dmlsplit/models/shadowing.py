@@ -19,8 +19,8 @@ from dmlsplit.system.printable import printable
 
 
 def without(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, str]]:
-    """The model with such inner names renamed, and the old names by the new ones; the model itself where nothing is
-    renamed."""
+    """Returns a copy of the model in which inner names that shadow outer ones are renamed, and a mapping of new names
+    to old ones. If there are none, the model itself and {}."""
     if not _shadows(model.graph, _Known()):
         return model, {}
     copy = deepcopy(model)
@@ -31,8 +31,8 @@ def without(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, str]]
 
 
 def computed_again(graph: onnx.GraphProto) -> Iterator[str]:
-    """The names that graphs inside nodes compute although they are known before the node; ONNX Runtime does not load
-    such a model. The node's own outputs are not known yet."""
+    """Yields the names that graphs inside nodes compute although they are known before the node: ONNX Runtime does not
+    load such a model. The node's own outputs are not known yet."""
     return _computed_again(graph, _Known())
 
 
@@ -46,13 +46,13 @@ def _computed_again(graph: onnx.GraphProto, known: _Known) -> Iterator[str]:
 
 
 def is_constant(node: onnx.NodeProto) -> bool:
-    """Whether a node is a Constant of ONNX."""
+    """True if a node is a Constant of the default domain."""
     return node.op_type == "Constant" and domain_of(node) == ""
 
 
 def check_names(graph: onnx.GraphProto, outer: tuple[Set[str], ...] = ()) -> None:
     """Raises NotLoadedError for a name that two inputs have, that is computed twice in a graph and the graphs inside
-    its nodes, or that is read and never computed.
+    its nodes, or that is read and never computed. `outer` has the names known in the graphs around.
 
     ONNX Runtime loads a Constant as an initializer, which may replace another one, or an input.
     """
@@ -78,7 +78,7 @@ def check_names(graph: onnx.GraphProto, outer: tuple[Set[str], ...] = ()) -> Non
 
 
 def put_back(graph: onnx.GraphProto, old: Mapping[str, str]) -> None:
-    """Replaces the new names by the old ones."""
+    """Replaces, in the graph and the graphs inside it in place, the names that are keys of `old` by their values."""
     if not old:
         return
     for node in graph.node:
@@ -100,7 +100,8 @@ class _Known:
 
     @contextmanager
     def inside(self, names: Iterable[str]) -> Iterator[Callable[[Iterable[str]], None]]:
-        """Within the block the names of a graph are known, and the new names of its tensors."""
+        """Context manager: inside the block `names` count as known too, and so do those that are passed to the function
+        that it gives."""
         new: set[str] = set()
 
         def add(names: Iterable[str]) -> None:
@@ -119,7 +120,7 @@ def _known(graph: onnx.GraphProto) -> set[str]:
 
 
 def _shadows(graph: onnx.GraphProto, outer: _Known) -> bool:
-    """True where a graph inside a node, however deep, computes a name that is known around it."""
+    """True if a graph inside a node, at any depth, computes a name that is known around it."""
     inner = [each for node in graph.node if node.attribute for each in subgraphs(node)]
     with outer.inside(_known(graph) if inner else ()):
         return any(any(name in outer for name in computed(each.node)) or _shadows(each, outer) for each in inner)
@@ -128,8 +129,8 @@ def _shadows(graph: onnx.GraphProto, outer: _Known) -> bool:
 def _rename(
     graph: onnx.GraphProto, outer: _Known, names: ChainMap[str, str], taken: Names, old: dict[str, str]
 ) -> None:
-    """Renames the names in `outer` that the graph and the graphs inside its nodes compute. `names` maps names of
-    outer graphs to their new names."""
+    """Renames, in place, those names in `outer` that the graph and the graphs inside its nodes compute. `names` maps
+    names of outer graphs to their new names; new names are added to `taken` and, with the old ones, to `old`."""
     own, written = _known(graph), computed(graph.node)
     again = {name for name in written if name in outer}
     names = names.new_child({name: name for name in own - written})
@@ -148,7 +149,7 @@ def _rename(
 
 
 def _free(name: str, taken: Names, old: dict[str, str]) -> str:
-    """An unused name."""
+    """Returns an unused name for `name`, and records it in `taken` and `old`."""
     found = taken.fresh(f"{name}/inner{len(old)}")
     old[found] = name
     return found
