@@ -94,9 +94,9 @@ def cli(context: click.Context, show_version: bool) -> int:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Runs a command line (None: that of the process) and returns the exit status; a user's mistake raises nothing.
+    """Runs a command line (None: the process's) and returns its exit status; a user's mistake raises nothing.
 
-    A signal that asks the process to end does so when what the command has begun is undone.
+    A signal that asks the process to end does so once the command has undone what it began.
     """
     try:
         return _status(args)

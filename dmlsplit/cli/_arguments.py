@@ -88,8 +88,8 @@ _assume_option: Final = click.option(
 
 
 def target_options(*, several: bool = False) -> Callable[[Command], Command]:
-    """Adds --feature-level, --directml, --onnxruntime and --assume; the command gets `target`, or at least one of
-    `targets`."""
+    """Returns a decorator that adds --feature-level, --directml, --onnxruntime, --windows, --windows-ml and --assume.
+    The command gets the Target as `target` or, if `several`, at least one as `targets`."""
 
     def add(command: Command) -> Command:
         @click.option(
@@ -151,8 +151,8 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
 
 
 def runtime_options(command: Command) -> Command:
-    """Adds --onnxruntime and --windows, once, and --assume; the command gets `target`, which is a version of ONNX
-    Runtime."""
+    """Returns the command with --onnxruntime, --windows and --assume added; it gets `target`, the Target of a version
+    of ONNX Runtime."""
 
     @click.option(
         "--onnxruntime",
@@ -178,8 +178,8 @@ def runtime_options(command: Command) -> Command:
 
 
 def output_options(*formats: str, json_help: str) -> Callable[[Command], Command]:
-    """Adds --format and -o: the command gets `format_`; its standard output goes to the file. --json, the former name
-    of --format json, is hidden."""
+    """Returns a decorator that adds --format, whose value the command gets as `format_`, and -o, the file that its
+    standard output is written to. --json, the former name of --format json, is hidden."""
 
     def add(command: Command) -> Command:
         @click.option("--format", "format_", type=click.Choice(formats), default=formats[0], help=json_help)
@@ -203,8 +203,9 @@ def _is_on_command_line(name: str) -> bool:
 
 
 def _targets(assume: tuple[str, ...], **given: tuple[str, ...]) -> tuple[Target, ...]:
-    """The targets that the options name: one level, or releases, versions of ONNX Runtime, Windows and Windows ML; each
-    version of ONNX Runtime is over each Windows. UsageError for others."""
+    """Returns the targets that the options name: one level, or releases, versions of ONNX Runtime, Windows and Windows
+    ML; each version of ONNX Runtime is combined with each Windows. Raises UsageError for unknown names and for options
+    that exclude each other."""
     feature_level, runtimes_, windows = (given.get(name, ()) for name in ("feature_level", "onnxruntime", "windows"))
     try:
         for name in TARGETS[1:]:
@@ -228,13 +229,14 @@ def _target(names: Mapping[str, str], assume: tuple[str, ...]) -> Target:
 
 
 def allow_path_option(said: str) -> Callable[[Command], Command]:
-    """Adds --allow-path with this help text; the command gets `allow_path`."""
+    """Returns a decorator that adds --allow-path with this help text; the command gets `allow_path`."""
     folder = click.Path(exists=True, file_okay=False)
     return click.option("--allow-path", metavar="DIR", multiple=True, type=folder, help=said)
 
 
 def model_options(command: Command) -> Command:
-    """Adds --shape, --dim, --free-dimension and --allow-path; the command gets `given`."""
+    """Returns the command with --shape, --dim, --free-dimension and --allow-path added; it gets their values as
+    `given`."""
 
     @click.option(
         "--shape",
@@ -295,7 +297,8 @@ def _size(text: str) -> int:
 
 
 def expanded(files: Iterable[str]) -> list[str]:
-    """The file names with patterns expanded, since not every shell expands them."""
+    """Returns the file names with patterns replaced by the sorted names that match, since not every shell does so; a
+    pattern without a match, or that is the name of a file, is kept."""
     found: list[str] = []
     for file in files:
         matches = [] if os.path.lexists(file) or not glob.has_magic(file) else sorted(set(_matching(file)))
@@ -307,7 +310,8 @@ _ANY_DEPTH: Final = re.compile(r"(?:^|(?<=[{0}]))\*\*(?:[{0}]|$)".format(re.esca
 
 
 def _matching(pattern: str) -> Iterator[str]:
-    """The names that match a pattern, as glob.glob has them, except that ** follows no links: they may lead back."""
+    """Yields the names that match a pattern, as glob.glob has them, except that ** follows no links, which may lead
+    back."""
     deep = _ANY_DEPTH.search(pattern)
     if deep is None:
         yield from glob.glob(pattern)
@@ -321,19 +325,22 @@ def _matching(pattern: str) -> Iterator[str]:
 
 
 def read_entries(file: str, given: Given | None = None) -> Iterator[Entry]:
-    """Yields the operators of a file (standard input for "-"); a node of a model as the descriptor that it becomes."""
+    """Yields the operators of a file (standard input for "-"); a node of a model comes as the descriptor that it
+    becomes. Raises InputError if standard input is closed."""
     return map(without_nodes, read_with_nodes(file, given))
 
 
 def read_with_nodes(file: str, given: Given | None = None) -> Iterator[Entry]:
-    """Yields the operators of a file (standard input for "-"); an entry of a model has its node."""
+    """Yields the operators of a file (standard input for "-"); an entry of a model has its node. Raises InputError if
+    standard input is closed."""
     refuse_closed_input([file])
     return front_ends.read_entries(file, given)
 
 
 @contextmanager
 def judging_of(file: str) -> Iterator[None]:
-    """Turns any unexpected exception in the block into an InputError that names the file, as `check` does."""
+    """Context manager that raises an InputError with the file's name in place of any unexpected exception in the block,
+    as `check` does; usage errors, DmlSplitError and OSError pass."""
     try:
         yield
     except (click.ClickException, click.Abort, click.exceptions.Exit, DmlSplitError, OSError):
@@ -349,8 +356,8 @@ def refuse_closed_input(files: Iterable[str]) -> None:
 
 
 def rule_filter(select: Iterable[str], ignore: Iterable[str]) -> Keep:
-    """A function that tells whether --select and --ignore keep a rule id. Both are ids, old ones included, or scopes
-    such as `tensor/`; UsageError for an unknown one."""
+    """Returns a function that is true for the rule ids that --select and --ignore keep. Both hold ids, old ones
+    included, or scopes such as `tensor/`. Raises UsageError for an unknown one."""
     selected, ignored = _rule_ids(select, "--select"), _rule_ids(ignore, "--ignore")
     if not (selected or ignored):
         return keep_all
@@ -368,7 +375,7 @@ def _rule_ids(names: Iterable[str], option: str) -> frozenset[str]:
 
 
 def completing(names: Callable[[], Iterable[str]]) -> Complete:
-    """A shell completion that offers the names with the typed prefix."""
+    """Returns a shell completion that offers those of the names that begin with the typed text."""
     return lambda context, parameter, start: [name for name in dict.fromkeys(names()) if name.startswith(start)]
 
 
@@ -391,7 +398,8 @@ complete_release: Final = completing(lambda: [name for each in releases() for na
 
 
 def known_rule_id(name: str, option: str = "") -> str:
-    """The current id of a rule; UsageError with the nearest id where there is none of that name."""
+    """Returns the current id of a rule, given that or an old one. Raises UsageError, which suggests the nearest ids, if
+    there is no such rule; `option` names the option in it."""
     id = REDIRECTS.get(name, name)
     if id in RULES:
         return id

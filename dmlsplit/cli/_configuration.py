@@ -19,7 +19,8 @@ from dmlsplit.targets.target import find_target
 
 
 def take(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    """The callback of --config: reads the file and makes its values the defaults of the later options."""
+    """The callback of --config: reads the file (None: the nearest one) and makes its values the defaults of the options
+    parsed later. Raises InputError for a malformed file."""
     if context.resilient_parsing:
         return
     found = configuration.find(os.getcwd()) if value is None else configuration.read(value)
@@ -30,7 +31,7 @@ def take(context: click.Context, parameter: click.Parameter, value: str | None) 
 
 
 def _refuse_unknown(found: Configuration, defaults: dict[str, Any]) -> None:
-    """Raises InputError, which names the file, for an unknown rule or target."""
+    """Raises InputError, which names the configuration's file, for a rule or target in it that does not exist."""
     try:
         rule_filter(defaults.get("select", ()), defaults.get("ignore", ()))
         for rules in found.table.get("per-file-ignores", {}).values():
@@ -44,7 +45,8 @@ def _refuse_unknown(found: Configuration, defaults: dict[str, Any]) -> None:
 
 
 def questions(question: Question) -> Callable[[str], Question]:
-    """A function from a file name to the question about that file: the command line's, with per-file settings added."""
+    """Returns a function from a file name to the question about that file: `question` with the configuration's settings
+    for the file added."""
     found = click.get_current_context().obj
     if not isinstance(found, Configuration) or not found.path:
         return lambda file: question
@@ -76,5 +78,5 @@ def questions(question: Question) -> Callable[[str], Question]:
 
 
 def _both(first: Callable[[str], bool], second: Callable[[str], bool], rule: str) -> bool:
-    """Whether both functions keep a rule id. A partial of this function can be pickled."""
+    """True if both functions keep a rule id. A partial of this function can be pickled."""
     return first(rule) and second(rule)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def is_written_back(file: str, out: str | None) -> bool:
-    """Whether `file` and `out` are both ONNX models by name."""
+    """True if both `file` and `out` are names of ONNX models."""
     return all(path is not None and path.lower().endswith(".onnx") for path in (file, out))
 
 
@@ -34,12 +34,13 @@ class WriteBackOptions:
 
     @property
     def asks(self) -> bool:
-        """Whether an option asks for a report, so that no model has to be written."""
+        """True if an option asks for a report, so that no model needs to be written."""
         return self.dry_run or self.diff or self.page is not None
 
 
 def write_back(file: str, out: str | None, target: Target, given: Given, options: WriteBackOptions) -> int:
-    """Writes the model of `file`, legalized for a target, to `out`, and prints the changes, or why there are none."""
+    """Writes the model of `file`, legalized for a target, to `out`, prints the changes, or why there are none, and
+    returns the exit status: 1 if it cannot be legalized, else 0. Raises UsageError for options that do not fit."""
     from dmlsplit.formats.files import AllowedFolders
     from dmlsplit.mending import mended_model
 

@@ -27,19 +27,19 @@ _STANDARD_OUTPUT: Final = "standard output"
 
 
 def prepare() -> None:
-    """Makes standard output and error escape characters that the terminal's encoding lacks."""
+    """Makes standard output and error write backslash escapes for characters that their encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def person_reads(stream: TextIO | None) -> bool:
-    """True where a person reads the stream: it is a terminal, and TERM is not "dumb"."""
+    """True if the stream is a terminal and TERM is not "dumb"; False for None."""
     return stream is not None and os.environ.get("TERM") != "dumb" and stream.isatty()
 
 
 def width() -> int:
-    """Columns of what is written to standard output: those of the terminal, 80 elsewhere."""
+    """Returns the width of standard output in columns: the terminal's, 80 if it is none."""
     if not person_reads(sys.stdout):
         return WIDTH
     import shutil  # with it come all compressors
@@ -48,24 +48,25 @@ def width() -> int:
 
 
 def write(text: str, *, colons_meant: bool = False) -> None:
-    """Writes to standard output, which may be the log of a server that takes commands from it: see `inert`. An OSError
-    names it."""
+    """Writes text to standard output, made harmless by `inert` for servers that take commands from their logs. Raises
+    OSError, which names standard output, if it cannot be written."""
     with naming(_STANDARD_OUTPUT):
         _stdout().write(inert(text, colons_meant=colons_meant))
 
 
 def complain(message: object) -> None:
-    """One line on standard error. Where that is closed or full, nothing can be done about it."""
+    """Writes one line to standard error; if that is closed or full, nothing happens."""
     with suppress(OSError, AttributeError):
         sys.stderr.write(inert(f"dmlsplit: {printable(str(message), None)}\n"))
 
 
 @contextmanager
 def output(path: str | None, *, colons_meant: bool = False) -> Iterator[Write]:
-    """A function that writes to `path`, or as `write` does to standard output where that is None or "-".
+    """Context manager that gives a function that writes text to the file `path` or, as `write` does, to standard output
+    if `path` is None or "-".
 
-    A regular file is replaced when all is written, links followed: on any failure the old one stays, and nothing else.
-    A device or a pipe is written as it is. An OSError names the path.
+    A regular file is replaced when the block ends, links followed: on any failure the old one stays, and nothing else.
+    A device or a pipe is written as it is. Raises OSError, which names the path, if it cannot be written.
     """
     if path in (None, "-"):
         yield partial(write, colons_meant=colons_meant)
@@ -92,8 +93,8 @@ def output(path: str | None, *, colons_meant: bool = False) -> Iterator[Write]:
 
 @contextmanager
 def redirected(path: str | None) -> Iterator[None]:
-    """Collects standard output in the block, and writes it to `path` at the end as `output` does; None and "-" are
-    standard output itself."""
+    """Context manager that collects standard output in the block, and writes it to `path` at the end as `output` does;
+    for None and "-" it does nothing."""
     if path in (None, "-"):
         yield
         return
@@ -104,14 +105,14 @@ def redirected(path: str | None) -> Iterator[None]:
 
 
 def _drop(stream: TextIO) -> None:
-    """Closes a file that is going to be dropped; errors are ignored."""
+    """Closes a file that is about to be deleted, ignoring errors."""
     with suppress(OSError):
         stream.close()
 
 
 def _is_replaced(path: str) -> bool:
-    """Whether `path` is a regular file or does not exist yet. OSError for a loop of links, and for the name of a folder
-    that does not exist."""
+    """True if `path` is a regular file or does not exist yet. Raises OSError for a loop of links, and for the name of a
+    folder that does not exist."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except FileNotFoundError:
@@ -121,7 +122,8 @@ def _is_replaced(path: str) -> bool:
 
 
 def refuse_to_replace(path: str | None, files: Iterable[str | None], what: str = "an input file") -> None:
-    """Raises UsageError if `path` and one of `files` are the same file, under whatever names."""
+    """Raises UsageError if `path`, to which output goes, and one of `files` are the same file, under whatever names;
+    `what` names these in it. The .bin beside an .xml counts as one of the files."""
     if path in (None, "-"):
         return
     for file in files:
@@ -141,14 +143,15 @@ def _is_standard_input(path: str) -> bool:
 
 
 def flush() -> None:
-    """Flushes standard output; an OSError names it."""
+    """Flushes standard output. Raises OSError, which names it, if that fails."""
     if sys.stdout is not None:
         with naming(_STANDARD_OUTPUT):
             sys.stdout.flush()
 
 
 def leave() -> None:
-    """Flushes for the last time. Drops what cannot be written, so that the interpreter does not complain at exit."""
+    """Flushes standard output for the last time; drops what cannot be written, so that the interpreter does not
+    complain at exit."""
     try:
         flush()
     except (OSError, KeyboardInterrupt):

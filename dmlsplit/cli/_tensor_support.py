@@ -40,7 +40,7 @@ def _support(operator: OperatorType) -> list[Support]:
 
 
 def print_levels(as_json: bool) -> None:
-    """Prints the documented tables of both operators."""
+    """Prints the documented tensor support of both operators by feature level, as tables or as JSON."""
     if as_json:
         operators = [
             {"operator": operator.c_name, "source": page, "tables": [_support_json(s) for s in _support(operator)]}
@@ -52,7 +52,7 @@ def print_levels(as_json: bool) -> None:
 
 
 def print_releases(as_json: bool) -> None:
-    """Prints the observed builds and the tensors they take."""
+    """Prints the recorded builds and the tensors they accept, as a table or as JSON."""
     if as_json:
         found = [_release_json(release) for release in releases()]
         _streams.write(json.dumps({"schema": SCHEMA, "releases": found}, indent=2) + "\n")
@@ -63,7 +63,8 @@ def print_releases(as_json: bool) -> None:
 
 
 def print_runtimes(as_json: bool) -> None:
-    """Prints the versions of ONNX Runtime, their DirectML, and the newest opset and IR version they load."""
+    """Prints the versions of ONNX Runtime, their DirectML, and the newest opset and IR version they load, as a table or
+    as JSON."""
     if as_json:
         members = ("version", "directml", "newest_opset", "newest_ir_version", "packages", "observed")
         found = [{name: getattr(runtime, name) for name in members} for runtime in runtimes()]
@@ -85,7 +86,7 @@ def print_runtimes(as_json: bool) -> None:
 
 
 def _version_row(version: str, builds: Sequence[Release]) -> tuple[str, ...]:
-    """A row for the builds of one DirectML version, which take the same tensors."""
+    """Returns the table row for one DirectML version, whose builds accept the same tensors."""
     traits = builds[0].traits
     return (
         version,
@@ -98,7 +99,7 @@ def _version_row(version: str, builds: Sequence[Release]) -> tuple[str, ...]:
 
 
 def _packages(builds: Iterable[Release]) -> dict[str, str]:
-    """The packages that ship builds of one version, and their systems."""
+    """Maps the packages that ship builds of one version, as text, to their systems, as text."""
     systems: dict[str, str] = {}
     for build in builds:
         packages = ", ".join(f"{package} {' '.join(versions)}" for package, versions in build.shipped)
@@ -166,5 +167,5 @@ def _support_table(operator: OperatorType) -> Table:
 
 
 def _range(values: Sequence[object]) -> str:
-    """3_0-4_0 for consecutive values."""
+    """Returns consecutive values as text: "3_0-4_0", or the value if there is only one."""
     return str(values[0]) if len(values) == 1 else f"{values[0]}-{values[-1]}"

@@ -165,7 +165,8 @@ class CheckOptions(NamedTuple):
         _streams.refuse_to_replace(self.out, [self.write_baseline], "what --write-baseline writes")
 
     def known(self) -> Baseline | None:
-        """The baseline that --baseline names. InputError if the file does not exist, unless this run writes it."""
+        """Returns the baseline that --baseline names; None without the option. Raises InputError if the file does not
+        exist, unless this run writes it."""
         if self.baseline is None:
             return None
         from dmlsplit.report.baseline import Baseline
@@ -178,7 +179,7 @@ class CheckOptions(NamedTuple):
             return Baseline(self.baseline)
 
     def begun(self) -> Baseline | None:
-        """An empty baseline for the file that --write-baseline names."""
+        """Returns an empty baseline for the file that --write-baseline names; None without the option."""
         if self.write_baseline is None:
             return None
         from dmlsplit.report.baseline import Baseline
@@ -186,7 +187,7 @@ class CheckOptions(NamedTuple):
         return Baseline(self.write_baseline)
 
     def columns(self, targets: Sequence[Target]) -> tuple[Columns, ...]:
-        """The columns of a page of HTML; none for other formats."""
+        """Returns the columns of an HTML page; () for other formats."""
         if self.format_ != "html":
             return ()
         from dmlsplit.report.html.build import page_columns
@@ -194,7 +195,8 @@ class CheckOptions(NamedTuple):
         return page_columns(targets)
 
     def builds(self, targets: Sequence[Target]) -> Mapping[Target, str]:
-        """The names of the builds that --ask asks; none without it."""
+        """Maps each target to the name of the build that --ask asks for it; {} without the option. Raises UsageError if
+        a target has no build here."""
         if not self.ask:
             return {}
         from dmlsplit.checking.asking import builds_for
@@ -208,7 +210,7 @@ class CheckOptions(NamedTuple):
             raise click.UsageError(str(error)) from None
 
     def console(self) -> Console | None:
-        """The terminal that shows the report; None if it goes elsewhere."""
+        """Returns the terminal that shows the report; None if the report is not text or goes elsewhere."""
         if self.format_ != "text" or self.out is not None or not _streams.person_reads(sys.stdout):
             return None
         from dmlsplit.report import terminal
@@ -216,7 +218,7 @@ class CheckOptions(NamedTuple):
         return terminal.console(sys.stdout)
 
     def show(self, results: Iterable[Result], targets: tuple[Target, ...], console: Console | None) -> None:
-        """Writes the report."""
+        """Writes the report on the results to the console or, if that is None, to the output in the chosen format."""
         runtimes = tuple([target for target in targets if target.runtime is not None])
         shown = Shown(self.verbose, self.only_problems, runtimes)
         if console is not None:
@@ -231,7 +233,8 @@ class CheckOptions(NamedTuple):
                 refuse_input(self.write_baseline)  # before the report gets its name
 
     def status(self, tally: Tally) -> int:
-        """The exit status: 2 for an unread file, 1 for errors and what --fail-on names, else 0."""
+        """Returns the exit status: 2 for an unreadable file, else 0 if a baseline is written, else 1 for errors, missed
+        requirements and what --fail-on names, else 0."""
         if tally.verdicts[Verdict.NOT_READ]:
             return 2
         if self.write_baseline is not None:
@@ -241,7 +244,8 @@ class CheckOptions(NamedTuple):
         return int(tally.severities[Severity.ERROR] + missed + sum(counts[what] for what in self.fail_on) > 0)
 
     def missed(self, tally: Tally) -> Iterator[str]:
-        """What a model is required to be in ONNX Runtime, and is not."""
+        """Yields one line for each requirement (--require-dml, --require-capture) that a model does not meet in a
+        version of ONNX Runtime."""
         for file, found in tally.placements:
             by = f"{text.place(file, None)}: with {found.runtime.judged_by}"
             if self.require_dml is not None and found.on_dml < self.require_dml:
@@ -286,7 +290,8 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
 
 
 def _executor(jobs: int) -> AbstractContextManager[Executor | None]:
-    """A process pool for several jobs; None for one, which runs in this process."""
+    """Returns a context manager that gives a process pool for several jobs; None for one, which runs in this
+    process."""
     if jobs < 2:
         return nullcontext()
     from dmlsplit.system.processes import Processes
@@ -297,8 +302,8 @@ def _executor(jobs: int) -> AbstractContextManager[Executor | None]:
 def _in_order(
     files: Iterable[Iterable[Result]], step: Callable[[], object], *, repeat_errors: bool
 ) -> Iterator[Result]:
-    """Yields the results in the order of the files. `repeat_errors`: prints the first failure of each file on standard
-    error, too."""
+    """Yields the results in the order of the files, and calls `step` after each file. `repeat_errors`: the first
+    failure of each file is printed on standard error too."""
     for results in files:
         failed = False
         for result in results:
@@ -312,7 +317,8 @@ def _in_order(
 
 @contextmanager
 def _progress(files: int, console: Console | None) -> Iterator[Callable[[], object]]:
-    """Shows a progress bar below the report for several files; yields a function that advances it by one file."""
+    """Context manager that shows a progress bar below the report for several files, and gives a function that advances
+    it by one file."""
     if files < 2 or (console is None and not _streams.person_reads(sys.stderr)):
         yield lambda: None
         return

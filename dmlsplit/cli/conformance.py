@@ -132,7 +132,8 @@ def _by(name: str) -> str:
 
 
 def _targets(directml: str | None, onnxruntime: str | None) -> dict[str, str]:
-    """The versions that are judged by."""
+    """Maps "directml" and "onnxruntime" to the versions that answers are judged as, by default the newest. Raises
+    UsageError for an unknown one."""
     from dmlsplit.targets.release_names import find_release
     from dmlsplit.targets.releases import NEWEST
     from dmlsplit.targets.runtime_versions import NEWEST as NEWEST_RUNTIME

@@ -56,7 +56,7 @@ def _numpy() -> tuple[str, bool]:
 
 
 def _extension() -> tuple[list[str], bool]:
-    """The lines about the C extension, and True if it is missing or broken."""
+    """Returns the lines about the C extension, and True if it is missing, broken, or passes over a profile."""
     from dmlsplit.native import core
 
     if core.IMPORT_ERROR is not None:
@@ -85,7 +85,8 @@ def _extension() -> tuple[list[str], bool]:
 
 
 def _unread_profile(parse: Callable[[str], object]) -> str | None:
-    """Why the core passes over the file that DMLSPLIT_PROFILE names; None: it does not, or there is none."""
+    """Returns why the core passes over the file that DMLSPLIT_PROFILE names, as text; None if it reads it, or if there
+    is none."""
     path = os.environ.get("DMLSPLIT_PROFILE")
     if not path:
         return None

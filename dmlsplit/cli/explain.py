@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def _completed(context: click.Context, parameter: click.Parameter, start: str) -> list[str]:
-    """The paths of the model's Splits and Concats, for the shell; none where the model cannot be read."""
+    """Returns the paths of the model's Split and Concat nodes that begin with `start`; [] if the model cannot be
+    read."""
     from dmlsplit.onnxruntime import model_nodes
 
     try:

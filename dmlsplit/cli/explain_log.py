@@ -61,7 +61,8 @@ def explain_log(file: str, model: str | None, target: Target, given: Given, form
 
 @contextmanager
 def _opened(file: str) -> Iterator[BinaryIO]:
-    """The stream of a file, or standard input. InputError for anything else than a regular file; OSError."""
+    """Context manager that gives the stream of a regular file, or standard input for "-". Raises InputError for any
+    other kind of file, OSError if it cannot be opened."""
     from dmlsplit.system.input_files import open_input
 
     if file == "-":

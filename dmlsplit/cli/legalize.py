@@ -92,8 +92,8 @@ def legalize(file: str, out: str | None, format_: str, target: Target, given: Gi
 
 
 def _rewrite(file: str, out: str | None, target: Target, given: Given) -> int:
-    """Shows the operators before and after, and writes a DxDispatch model where there is an output. Returns the exit
-    status."""
+    """Prints the operators before and after, writes a DxDispatch model if `out` is given, and returns the exit status:
+    2 if an operator cannot be read, 1 if one cannot be legalized, else 0."""
     status = 0
     done: list[tuple[Entry, Legalization]] = []
     for read in read_with_nodes(file, given):
@@ -126,9 +126,9 @@ def _rewrite(file: str, out: str | None, target: Target, given: Given) -> int:
 def _without_operator(
     entry: Entry, node: SplitNode | JoinNode | None, target: Target, *, is_written: bool
 ) -> tuple[str, bool]:
-    """The text on an entry without a descriptor, and whether it is a failure: a node that is invalid or too little
-    known; an operator other than Split and Join that is refused; if a model is written, a node whose sizes are open,
-    and another operator that is in no model."""
+    """Returns the text on an entry without a descriptor, and True if it is a failure: a node that is invalid or of
+    which too little is known; an operator other than Split and Join that is refused; and, if a model is written, a node
+    whose sizes are open, or another operator that is in no model."""
     item = judge_entry(entry, target)
     answer = None if node is None else answer_by(node, target)
     if answer is None or not answer.cases:
@@ -158,7 +158,8 @@ def _lines(entry: Entry, found: Legalization, target: Target) -> list[str]:
 
 
 def _model(file: str, done: Sequence[tuple[Entry, Legalization]]) -> dict[str, Any]:
-    """The DxDispatch model to write: FILE itself with its operators replaced, or a new one if FILE is none."""
+    """Returns the DxDispatch model to write: that of `file` with its operators replaced or, if `file` is none, a new
+    one."""
     from dmlsplit.formats.dxdispatch.write import new_model, rewritten_model
     from dmlsplit.formats.jsontext import JsonText
 

@@ -130,12 +130,12 @@ class Answered(NamedTuple):
 
     @property
     def is_unknown(self) -> bool:
-        """Whether a valid node lacks the facts for a descriptor."""
+        """True for a valid node of which too little is known for a descriptor."""
         return isinstance(self.answer, Judged) and not self.is_asked and self.answer.report.ok
 
 
 def _answered(read: Entry, asked: Columns) -> Answered | None:
-    """The answer about an entry; None for a note on the whole file."""
+    """Returns the answer of all columns about an entry; None for a note on the whole file."""
     in_sessions = asked is RUNTIMES and read.node is not None and read.node.in_session is not None
     entry = read if in_sessions else without_nodes(read)
     newest = judge_entry(entry, asked.columns[-1].target)
@@ -176,7 +176,7 @@ def _refusals(found: Iterable[Compatibility], entry: Entry) -> Iterator[ColumnRe
 
 
 def _doubts(found: Iterable[Compatibility]) -> Iterator[ColumnReasons]:
-    """The columns with an unknown answer, grouped by reason."""
+    """Yields the columns whose answer is unknown, grouped by reason."""
     labels: dict[tuple[Diagnostic, ...], list[str]] = {}
     for answer in found:
         column = answer.column
@@ -188,7 +188,8 @@ def _doubts(found: Iterable[Compatibility]) -> Iterator[ColumnReasons]:
 
 
 def _answers(file: str, given: Given, asked: Columns) -> tuple[list[Answered], int]:
-    """The answers about all operators of a file, and the exit status."""
+    """Returns the answers about all operators of a file, and the exit status: 2 if one cannot be read, 1 if one is
+    accepted by no column, else 0."""
     status = 0
     answers = []
     for read in read_with_nodes(file, given):
@@ -206,7 +207,7 @@ def _answers(file: str, given: Given, asked: Columns) -> tuple[list[Answered], i
 
 
 def _print_text(answers: Sequence[Answered], asked: Columns, shown: Shown) -> None:
-    """Prints the answer about each operator, then a matrix of all. Equal answers about nodes of a model are printed
+    """Prints the answer about each operator, then a matrix of all; equal answers about nodes of a model are printed
     once."""
     kept = [found for found in answers if not isinstance(found.answer, NotRead)]
     if shown.only_problems:
@@ -252,7 +253,7 @@ def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
 
 
 def _group_text(group: Sequence[Answered], asked: Columns, verbose: bool) -> str:
-    """The text on operators with equal answers."""
+    """Returns the text on operators with equal answers; reasons that differ are shown of the first one."""
     first = group[0].answer
     if len(group) == 1:
         subject = text.plain(text.subject_parts(first))
@@ -268,7 +269,7 @@ def _group_text(group: Sequence[Answered], asked: Columns, verbose: bool) -> str
 
 
 def _answer_lines(answered: Answered, asked: Columns, verbose: bool) -> list[str]:
-    """The answer about an operator, and its reasons."""
+    """Returns the lines on an operator: its answer, then the reasons."""
     if isinstance(answered.answer, NotJudged):
         return ["not judged"]
     lines = [_headline(answered, asked)]
@@ -289,7 +290,7 @@ def _headline(answered: Answered, asked: Columns) -> str:
 
 
 def _details(answered: Answered, asked: Columns, verbose: bool) -> Iterator[str]:
-    """Lines on the columns that do not take the operator as it is: reasons, rewritings, the CPU."""
+    """Yields lines on the columns that do not accept the operator as it is: reasons, rewritings, the CPU."""
     if not answered.is_asked:
         yield from _reasons(answered.answer.report.diagnostics, verbose)
     for refusal in answered.refusals:
@@ -306,12 +307,13 @@ def _details(answered: Answered, asked: Columns, verbose: bool) -> Iterator[str]
 
 
 def _alike(said: Mapping[str, str]) -> dict[str, list[str]]:
-    """The labels of operators with equal answers."""
+    """Maps each distinct text in `said` to the labels that have it."""
     return {answer: [label for label in said if said[label] == answer] for answer in dict.fromkeys(said.values())}
 
 
 def _reasons(diagnostics: Sequence[Diagnostic], verbose: bool) -> Iterator[str]:
-    """A line for each diagnostic; or, for each rule, the first and the number of others."""
+    """Yields a line for each diagnostic if `verbose`, else for each rule: its first diagnostic and the number of
+    others."""
     counts = Counter(diagnostic.rule for diagnostic in diagnostics)
     firsts = list({diagnostic.rule: diagnostic for diagnostic in reversed(diagnostics)}.values())[::-1]
     for diagnostic in diagnostics if verbose else firsts:
@@ -327,8 +329,8 @@ def _wrapped(line: str, indent: int) -> list[str]:
 
 
 def _matrix(groups: Sequence[Sequence[Answered]], asked: Columns, columns: int) -> Iterator[str]:
-    """A table with a row for each level or release, and a column for each group of equal operators; split into blocks
-    that fit the terminal."""
+    """Yields the text of a table with a row for each column of `asked` (a level, release or version) and a column for
+    each group of equal operators, in blocks that are at most `columns` characters wide."""
     width = max(len(column.label) for column in asked.columns) + 2
     per_block = max(1, (columns - width) // 6)
     answers = [group[0] for group in groups]

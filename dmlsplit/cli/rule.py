@@ -72,7 +72,7 @@ def rule(id: str | None, format_: str) -> int:
 
 
 def _show_list(console: Console) -> None:
-    """Prints all rules: a table, or on a narrow terminal a heading and a summary for each."""
+    """Prints all rules: as a table or, on a narrow terminal, as a heading and a summary for each."""
     from dmlsplit.report import terminal
 
     if console.width >= TABLE_WIDTH:
@@ -94,7 +94,8 @@ def _heading(rule: Rule) -> list[Part]:
 
 
 def _page(rule: Rule, width: int, *, wrap_examples: bool = False) -> Iterator[list[Part]]:
-    """The lines of a rule's page. An example is one line of JSON; `wrap_examples` breaks it between members."""
+    """Yields the styled lines of a rule's page, filled to `width`. An example is one line of JSON; `wrap_examples`
+    breaks it between members."""
     yield _heading(rule)
     runtimes = f"Runtimes: {rule.runtimes}." if isinstance(rule, NodeRule) and rule.runtimes else ""
     releases = f"Releases: {rule.releases}." if isinstance(rule, GraphRule) else ""
@@ -134,7 +135,8 @@ def _page(rule: Rule, width: int, *, wrap_examples: bool = False) -> Iterator[li
 
 
 def _steps(rule: Rule) -> tuple[str, str] | None:
-    """The bad and the good program of a device's rule; None for other rules."""
+    """Returns the bad and the good example program of a rule about the device, as text; None for other rules and if
+    there are none."""
     if rule.scope not in ("binding", "device"):
         return None
     from dmlsplit.device import examples as programs
@@ -144,7 +146,7 @@ def _steps(rule: Rule) -> tuple[str, str] | None:
 
 
 def _found(rule: Rule) -> Sequence[Diagnostic]:
-    """The diagnostics of the rule's bad example."""
+    """Returns the diagnostics of the rule's bad example; () for a kind of rule without a descriptor."""
     if isinstance(rule, DescriptorRule):
         return evaluate(rule.bad(), find_target(**rule.target_of_examples)).diagnostics
     if isinstance(rule, AnyOperatorRule):

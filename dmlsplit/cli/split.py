@@ -136,7 +136,9 @@ def split(
 def _npy_pieces(
     file: str, folder: str, axis: int | None, lengths: Shape | None, sections: int | None
 ) -> tuple[FileTensor, list[NewFile], int, int, list[str]]:
-    """Reads the header of an .npy file; returns input, outputs, element size, axis, and a line on each output."""
+    """Returns, for an .npy file whose header is read: the input, the outputs, the element size in bytes, the axis from
+    0, and a line of text on each output. Raises UsageError for options that do not fit, InputError for a file that
+    cannot be split."""
     if axis is None:
         raise click.UsageError("--axis is needed, or --descriptor")
     if (lengths is None) == (sections is None):
@@ -182,7 +184,8 @@ def _strides(shape: Shape, fortran_order: bool, itemsize: int) -> Shape:
 
 
 def _descriptor(file: str) -> SplitOperatorDesc | None:
-    """The only Split of a file; None if it is refused, whose faults are printed."""
+    """Returns the only operator of a file, which must be a Split; if it is refused, prints its faults and returns None.
+    Raises InputError for any other file."""
     entries = list(read_entries(file))
     for entry in entries:
         if entry.error is not None:
@@ -227,14 +230,16 @@ def _piece(file: str, folder: str, index: int) -> str:
 
 
 def _surplus(file: str, folder: str, count: int) -> list[str]:
-    """Existing files numbered above `count`: left in place, they would look like pieces of this split."""
+    """Returns the existing files for pieces number `count` and on: left in place, they would look like pieces of this
+    split."""
     names = (_piece(file, folder, i) for i in itertools.count(count))
     return list(itertools.takewhile(os.path.lexists, names))
 
 
 @contextmanager
 def _progress(total: int) -> Iterator[Advance]:
-    """Shows a progress bar on a terminal, and removes it at the end; yields a function that advances it."""
+    """Context manager that shows a progress bar on a terminal and gives a function that advances it by a number of
+    bytes."""
     if not _streams.person_reads(sys.stderr):
         yield lambda count: None
         return

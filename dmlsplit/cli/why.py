@@ -118,7 +118,8 @@ def why(
 
 
 def _reduced(file: str, target: Target, given: Given, may_be_right: bool, **asked: Any) -> Reduction | None:
-    """The reduction of a file; None for one with nothing wrong, where it `may_be_right`."""
+    """Returns the reduction of a file; None if nothing is wrong with it and it `may_be_right`. Raises InputError
+    otherwise, and if it cannot be read."""
     from dmlsplit.reducing import reduce
     from dmlsplit.reducing.reduction import NothingWrongError
 
@@ -144,7 +145,8 @@ def _reduced(file: str, target: Target, given: Given, may_be_right: bool, **aske
 
 
 def _compared(file: str, target: Target, given: Given, runtime_json: str) -> Comparison:
-    """The prediction for a model beside what a machine said of it."""
+    """Returns the prediction for a model beside the placement that a machine reported in `runtime_json`. Raises
+    InputError if either cannot be read."""
     from dmlsplit.reducing import assignments
 
     machine = assignments.read(runtime_json)
@@ -157,7 +159,8 @@ def _compared(file: str, target: Target, given: Given, runtime_json: str) -> Com
 
 
 def _words(command: str) -> list[str]:
-    """The words of a command line, as a shell without variables splits it."""
+    """Returns the words of a command line, as a shell without variables splits it. Raises UsageError if it is malformed
+    or empty."""
     try:
         words = shlex.split(command, posix=os.name == "posix")
     except ValueError as error:
