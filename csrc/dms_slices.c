@@ -65,19 +65,20 @@ static void order_loops(const dms_nest *nest, uint32_t *order)
     memcpy(order + count, last, sizeof last);
 }
 
-/* Returns the bytes between places where slices of `slice` bytes may begin in a part. */
+/* Returns the bytes between places where slices of `slice` bytes may begin in a part. A slice has DMS_SLICE_STEPS of the part's least unit at least
+ * (dms_choose_slices), so one line of a matrix always fits. */
 static uint64_t unit_of(const dms_shape *shape, uint64_t slice)
 {
     const dms_nest *nest = &shape->nest;
     const bool transposes = nest->kind == DMS_TRANSPOSE;
     uint32_t order[DMLSPLIT_MAX_RANK];
-    uint64_t step = shape->bytes, lines = DMS_LINE;   /* rows of a matrix that are transposed together */
+    uint64_t step = shape->bytes, lines = DMS_LINE;   /* of a matrix, that are transposed together */
     order_loops(nest, order);
     for (uint32_t i = 0; i + transposes < nest->rank && step > slice / DMS_SLICE_STEPS; i++)
         step /= nest->loops[order[i]].size;
     if (!transposes)
         return step > slice / DMS_SLICE_STEPS ? DMS_LINE : step;
-    while (lines > 1 && lines * step > slice / DMS_SLICE_STEPS)
+    while (lines * step > slice / DMS_SLICE_STEPS)
         lines /= 2;
     return lines * step;
 }
@@ -195,6 +196,7 @@ static uint64_t cut_at(const dms_shape *shape, uint64_t byte, uint64_t slice)
     if (byte >= shape->bytes)
         return shape->bytes;
     const uint64_t unit = unit_of(shape, slice);
+    DMS_ASSERT(unit > 0);
     DMS_ASSERT(shape->nest.kind != DMS_TRANSPOSE || unit % dms_least_unit(shape) == 0);   /* the shorter side of a matrix stays whole */
     return byte / unit * unit;
 }

@@ -1,4 +1,4 @@
-/* test_slices.c - slices: equal within a tenth, of the kernel that was chosen, and together they write every byte once */
+/* test_slices.c - slices: equal within a tenth, of the kernel that was chosen, met where it wants, and together they write every byte once */
 #include "check.h"
 #include "paint.h"
 #include "dms_internal.h"
@@ -295,6 +295,41 @@ static void many_parts(void)
     free(block);
 }
 
+/* Slices of a transposed matrix meet at a multiple of as many of its longer side's lines as are transposed together: 64, or the largest power of two of
+ * which a slice has 16. At 64 slices of 1,024 lines this is one line, and the next smaller would be none. */
+static void matrices(void)
+{
+    enum { SHORT = 100, MOST_LONG = 5000, BYTES = 4 };
+    static const uint64_t longs[] = {1024, 1100, MOST_LONG};
+    static const uint32_t counts[] = {2, 3, 16, 62, 64};
+    static uint32_t source[SHORT * MOST_LONG], target[SHORT * MOST_LONG];
+    check_case = "matrices";
+    for (size_t i = 0; i < SHORT * MOST_LONG; i++)
+        source[i] = (uint32_t)i + 1;
+    for (size_t k = 0; k < 2 * (sizeof longs / sizeof longs[0]); k++) {
+        const uint64_t lines = longs[k / 2], step = SHORT * BYTES, total = lines * step;
+        const bool by_rows = k % 2 == 0;        /* the part's rows are the longer side, or its columns */
+        const shape s = {"", BYTES, 0, {by_rows ? lines : SHORT, by_rows ? SHORT : lines, 1},
+                         {1, (int64_t)(by_rows ? lines : SHORT), 1}, {0}, by_rows ? lines : SHORT};
+        void *part = target;
+        dmlsplit_plan *plan = create(&s, true);
+        for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+            const uint32_t count = counts[c];
+            uint64_t together = 64;
+            while (together * 16 * step > total / count)
+                together /= 2;
+            CHECK_EQUAL(dmlsplit_plan_slices(plan, count), count);
+            for (uint32_t i = 0; i < count; i++) {
+                const uint64_t first = total * i / count / (together * step) * together * (by_rows ? SHORT : 1);
+                memset(target, 0, sizeof target);
+                CHECK_EQUAL(dmlsplit_split_slice(plan, source, &part, i, count), DMLSPLIT_OK);
+                CHECK(target[first] != 0 && (first == 0 || target[first - 1] == 0));
+            }
+        }
+        dmlsplit_plan_destroy(plan);
+    }
+}
+
 int main(void)
 {
     static const size_t skews[] = {0, 16, 21, 63};
@@ -303,6 +338,7 @@ int main(void)
     small();
     many_parts();
     dms_least_slice = 2048;
+    matrices();
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (uint32_t count = 1; count <= 64; count++)
             for (size_t k = 0; k < SKEWS; k++) {
