@@ -44,23 +44,24 @@ def window_sizes(
     """
     count = members["DimensionCount"]
     whole, output = (_spatial(tensors.get(name), count) for name in (window.input, window.output))
+    if whole is None or output is None:  # a count beyond all dimensions, 2^32 - 1 as well, ends here
+        return
     sizes = _spatial(tensors.get(window.filter), count) if window.filter else _entries(members["WindowSize"], count)
-    named = ("Strides", "StartPadding", "EndPadding")
-    strides, before, behind = (_entries(members[name], count) for name in named)
+    strides, before, behind = (_entries(members[name], count) for name in ("Strides", "StartPadding", "EndPadding"))
     dilations = _entries(members.get("Dilations", (1,) * count), count)
-    if None in (whole, output, sizes, strides, before, behind, dilations) or 0 in (strides or ()):
+    if sizes is None or before is None or behind is None or dilations is None or strides is None or 0 in strides:
         return
     extra = _entries(members.get("OutputPadding", (0,) * count), count) or (0,) * count
     backward = members.get("Direction", _FORWARD) != _FORWARD
     for i in range(count):
-        reach = dilations[i] * (sizes[i] - 1) + 1  # type: ignore[index]
-        padding = before[i] + behind[i]  # type: ignore[index]
+        reach = dilations[i] * (sizes[i] - 1) + 1
+        padding = before[i] + behind[i]
         if backward:
-            expected = strides[i] * (whole[i] - 1) + reach - padding + extra[i]  # type: ignore[index]
+            expected = strides[i] * (whole[i] - 1) + reach - padding + extra[i]
         else:
-            expected = (whole[i] + padding - reach) // strides[i] + 1  # type: ignore[index]
-        if expected != output[i]:  # type: ignore[index]
-            yield window.output, len(tensors[window.output].sizes or ()) - count + i, expected, output[i]  # type: ignore[index]
+            expected = (whole[i] + padding - reach) // strides[i] + 1
+        if expected != output[i]:
+            yield window.output, len(tensors[window.output].sizes or ()) - count + i, expected, output[i]
 
 
 def _spatial(tensor: BufferTensorDesc | None, count: int) -> tuple[int, ...] | None:

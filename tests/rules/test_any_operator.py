@@ -205,6 +205,12 @@ def test_window_sizes(name, members, size):
             assert ids(report) == (set() if other == size else {"operator/window-size"})
 
 
+@pytest.mark.parametrize("name", ["CONVOLUTION", "MAX_POOLING", "AVERAGE_POOLING_GRAD"])
+def test_a_window_of_more_dimensions_than_there_are_is_not_laid_out(name):
+    """The count is the file's: nothing of its length is made."""
+    assert ids(dml.validate(changed(name, DimensionCount=2**32 - 1))) == {"operator/count-exceeds-array"}
+
+
 def test_transposed_convolutions():
     """Backward, the output is what would be convolved to the input."""
     for height, warned in ((9, False), (10, True), (8, True)):

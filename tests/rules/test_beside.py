@@ -1,0 +1,154 @@
+"""What rules say of nodes, descriptors and bindings that are one change beside an example, as was recorded: some
+40,000, on both sides of what each rule bounds.
+
+python -m tests.rules.test_beside          writes the record anew, and says where it differs from the one before
+"""
+
+import itertools
+import json
+import lzma
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import dmlsplit as dml
+from dmlsplit.descriptors.location import Location
+from dmlsplit.rules import RULES, BindingSlot, BindingView, BufferRange, SlotKind, judge_node, valid_where
+from dmlsplit.rules._model import findings_of
+from dmlsplit.rules._windows import WINDOWS
+from dmlsplit.rules.any_operator import AnyOperatorRule
+from dmlsplit.rules.binding import BINDING_RULES
+from tests.rules.any_operators import FAULTY, bases
+from tests.rules.beside import nodes_beside, operators_beside, pool_of
+from tests.rules.judging import JUDGING, NODES_JUDGING
+
+RECORD = Path(__file__).parents[1] / "data" / "rules" / "beside.json.xz"
+TARGETS = ({}, {"directml": "1.15.4"}, {"feature_level": "3_0"}, {"directml": "1.0.200610"})
+EVERY = 6
+"""So many operators are one of them here, as most are judged by the same few rules."""
+OF_NODES = ("axis_index", "rank", "lengths", "output_shapes", "output_shape", "whole", "parts", "least_rank", "count")
+"""What follows from a node's facts."""
+
+
+def said(diagnostics):
+    """Of each finding the rule, the place and the values; its words are tested beside the rule."""
+    return [[d.rule, d.path, str(d.severity), d.expected, d.actual] for d in diagnostics]
+
+
+def of_nodes(framework):
+    """What is judged of each node, the sizes for which it is right, and what its facts give."""
+    rules = [rule for rule in NODES_JUDGING if type(rule.bad).__name__ == framework]
+    pool, seen = pool_of([example for rule in rules for example in (rule.good, rule.bad)]), set()
+    for rule in rules:
+        for example in (rule.good, rule.bad):
+            for name, node in nodes_beside(example, pool):
+                if repr(node) not in seen:
+                    seen.add(repr(node))
+                    facts = [str(getattr(node, of, "")) for of in OF_NODES]
+                    yield f"{rule.id} {name}", [said(judge_node(node, "n")), [*map(str, valid_where(node))], facts]
+
+
+def of_descriptors(examples):
+    """What is judged of each descriptor, by the target of its example."""
+    seen = set()
+    for label, desc, target in examples:
+        for name, other in operators_beside(desc):
+            if (repr(other), str(target)) not in seen:
+                seen.add((repr(other), str(target)))
+                report = dml.validate(other, **target)
+                yield f"{label} {name}", [said(report.diagnostics), report.ok, report.hresult]
+
+
+def of_rules(rules):
+    return of_descriptors(
+        (rule.id, example(), rule.target_of_examples) for rule in rules for example in (rule.good, rule.bad)
+    )
+
+
+def of_bases():
+    made = bases()
+    chosen = dict.fromkeys([*sorted(WINDOWS), *sorted(made)[::EVERY]])
+    return of_descriptors((name, made[name], TARGETS[i % len(TARGETS)]) for i, name in enumerate(chosen))
+
+
+def of_bindings():
+    """Every kind of place, every type of binding, and ranges around what a tensor of 48 bytes needs."""
+    of_tensor = {"size": 48, "alignment": 16}
+    sizes = [
+        (64, 0, 48),
+        (64, 16, 48),
+        (64, 16, 49),
+        (64, 0, 47),
+        (64, 8, 48),
+        (64, 2**64 - 16, 48),
+        (64, 32, 2**64 - 16),
+    ]
+    sizes += [(64, 2**64 - 64, 64), (64, 2**64 - 16, 96), (None, 0, 0), (None, 16, 0), (None, 0, 16)]
+    bound = [(), *[(BufferRange(*size),) for size in sizes], (BufferRange(64, 0, 48), BufferRange(None, 0, 0))]
+    for kind, misreads, type, is_null in itertools.product(SlotKind, (False, True), range(4), (False, True)):
+        slot = BindingSlot("it", kind, **of_tensor, why="why", misreads_array=misreads)
+        for entries, ranges in itertools.product(((), (slot._replace(kind=SlotKind.BUFFER),)), bound):
+            if type != 1 or len(ranges) == 1 or is_null:
+                view = BindingView(Location(), slot._replace(entries=entries), type, is_null, ranges)
+                found = findings_of(BINDING_RULES, view)
+                yield (
+                    f"{kind.name} {misreads} {type} {is_null} {len(entries)}",
+                    [
+                        [rule.id, finding.steps, finding.expected, finding.actual]
+                        for rule, all in found
+                        for finding in all
+                    ],
+                )
+
+
+GROUPS = {
+    **{name: lambda name=name: of_nodes(name) for name in {type(rule.bad).__name__: None for rule in NODES_JUDGING}},
+    "tensors": lambda: of_rules([rule for rule in JUDGING if rule.scope == "tensor"]),
+    "operators": lambda: of_rules([rule for rule in JUDGING if rule.scope != "tensor"]),
+    "any operator": lambda: of_rules([rule for rule in RULES.values() if isinstance(rule, AnyOperatorRule)]),
+    "faults of any operator": lambda: of_descriptors(
+        (f"{i} {rule}", desc, target) for i, (desc, target, rule, _) in enumerate(FAULTY)
+    ),
+    "operators without a fault": of_bases,
+    "bindings": of_bindings,
+}
+
+
+def judged(name):
+    """By example and what is changed there: the answers, in order."""
+    found = defaultdict(list)
+    for key, answer in GROUPS[name]():
+        found[key].append(answer)
+    return json.loads(json.dumps(found))
+
+
+@cache
+def recorded():
+    with lzma.open(RECORD, "rt", encoding="utf-8") as file:
+        return json.load(file)
+
+
+def differing(now, before):
+    """Where two records differ: the key, the number among its answers, and the two answers."""
+    for key in dict.fromkeys([*before, *now]):
+        pairs = itertools.zip_longest(now.get(key, ()), before.get(key, ()))
+        yield from ((key, i, *pair) for i, pair in enumerate(pairs) if pair[0] != pair[1])
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_what_is_said_beside_examples(name):
+    now = judged(name)
+    assert sum(map(len, now.values())) > 500
+    differences = list(itertools.islice(differing(now, recorded()[name]), 3))
+    assert not differences
+
+
+if __name__ == "__main__":
+    record = {name: judged(name) for name in GROUPS}
+    for name, now in record.items():
+        for key, i, after, before in differing(now, recorded().get(name, {}) if RECORD.exists() else {}):
+            print(f"{name}: {key} {i}: {json.dumps(before)} -> {json.dumps(after)}")
+    with lzma.open(RECORD, "wt", encoding="utf-8", preset=9) as file:
+        json.dump(record, file)
