@@ -111,6 +111,7 @@ C_TESTS = (
     "profile",
     "failures",
     "kernels-few",
+    "slices-few",
     "execute",
     "threads",
     "slices",
