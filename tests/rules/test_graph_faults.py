@@ -11,6 +11,7 @@ from dmlsplit.rules.graph_faults import (
     TensorName,
     happens,
     in_model,
+    listed,
     of_output,
     unknown,
 )
@@ -143,3 +144,7 @@ def test_the_faults_that_a_nodes_own_answer_stands_for():
         "onnxruntime/empty-part": (FaultKind.EMPTY_PART,),
         "onnxruntime/second-output-empty": (FaultKind.EMPTY_SECOND_PART,),
     }
+
+
+def test_of_names_the_first_four_are_listed():
+    assert [listed(list("abcdef"[:count])) for count in (1, 4, 5, 6)] == ["a", "a, b, c, d", *["a, b, c, d, ..."] * 2]
