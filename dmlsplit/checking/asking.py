@@ -26,10 +26,11 @@ BATCH: Final = 500
 
 
 def builds_for(targets: Iterable[Target]) -> dict[Target, str]:
-    """The name of the build to ask for each target: the release's own, or one of the feature level that is here.
+    """Maps each target to the name of the build to ask for it: the release's own or, for a feature level, one on this
+    machine that has it.
 
-    ValueError where no build has the level, NotAdded where the build has not been fetched, Unavailable where it cannot
-    be asked here.
+    Raises ValueError if no build has the level, NotAdded if the build was not fetched, Unavailable if it cannot be
+    asked here.
     """
     return {target: _build(target).name for target in targets}
 
@@ -46,8 +47,8 @@ def _build(target: Target) -> Build:
 def with_answers(
     results: Iterable[tuple[Entry, Target, Result]], builds: Mapping[Target, str], keep: Callable[[str], bool]
 ) -> Iterator[Result]:
-    """The results in their order; of operators and graphs with what the target's build answers. `keep` returns True for
-    the rules that are wanted."""
+    """Yields the results in order; those about operators and graphs have the answer of the target's build, named in
+    `builds`. `keep` is true for the rules that are wanted."""
     found = iter(results)
     while batch := list(islice(found, BATCH * len(builds))):
         answered = [result for _, _, result in batch]
@@ -78,14 +79,15 @@ def _of_build(batch: Sequence[tuple[Entry, Target, Result]], build: Build, keep:
 
 
 def _question(entry: Entry) -> Question | None:
-    """The operator or graph of an entry; None for a node of a model, and for what could not be read."""
+    """Returns the operator or graph of an entry; None for a node of a model, and for what could not be read."""
     if entry.node is not None:
         return None
     return entry.graph or entry.other or entry.descriptor
 
 
 def _otherwise(report: Report, answer: LibraryAnswer) -> tuple[str, str]:
-    """The rule and the message where the library says otherwise than the report; two empty texts where it agrees."""
+    """Returns the id of a rule under "library/" and a message if the library disagrees with the report or gives no
+    answer; ("", "") if they agree or the report does not know."""
     reason = f": {answer.reason}" if answer.reason else ""
     node = "" if answer.node is None else f" of node {answer.node}"
     accepts = _accepts(report)
@@ -101,7 +103,8 @@ def _otherwise(report: Report, answer: LibraryAnswer) -> tuple[str, str]:
 
 
 def _accepts(report: Report) -> bool | None:
-    """Whether the target creates the operator, or compiles the graph, as the report says; None where it does not."""
+    """Returns whether, by the report, the target creates the operator or compiles the graph; None if the report does
+    not say."""
     from dmlsplit.graphs import GraphReport
 
     if isinstance(report, GraphReport):
@@ -113,7 +116,8 @@ def _accepts(report: Report) -> bool | None:
 
 
 def _marked(result: Judged, answer: LibraryAnswer | None, said: tuple[str, str], keep: Callable[[str], bool]) -> Judged:
-    """The result with the answer, and with the diagnostic of a rule, if one is given."""
+    """Returns the result with the library's answer and, if `said` has a rule, a diagnostic of it; it is hidden unless
+    `keep` wants the rule."""
     rule, message = said
     report = replace(result.report, library=None if answer is None else answer.to_dict())
     if rule:

@@ -54,11 +54,11 @@ class Columns(NamedTuple):
         return [column.label for column in self.columns]
 
     def spans(self, labels: Iterable[str]) -> str:
-        """The runs of consecutive columns, by their labels: 1_0-2_0, 4_1."""
+        """Returns the labels as text, consecutive columns as a range: "1_0-2_0, 4_1"."""
         return spans(labels, self.labels)
 
     def named(self, labels: Sequence[str]) -> str:
-        """The ranges with the noun: feature levels 1_0-2_0."""
+        """Returns the labels as text with the columns' noun: "feature levels 1_0-2_0"."""
         return f"{self.noun}{'' if len(labels) == 1 else 's'} {self.spans(labels)}"
 
 
@@ -100,7 +100,8 @@ def _runtimes() -> Columns:
 
 
 def __getattr__(name: str) -> Columns:
-    """LEVELS, RELEASES and RUNTIMES, made when they are first asked for: most commands judge by one target."""
+    """Returns LEVELS, RELEASES or RUNTIMES, made on first use: most commands judge by one target. Raises AttributeError
+    for any other name."""
     makers = {"LEVELS": _levels, "RELEASES": _releases, "RUNTIMES": _runtimes}
     if name not in makers:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -109,7 +110,7 @@ def __getattr__(name: str) -> Columns:
 
 
 def runtime_columns(targets: Iterable[Target]) -> Columns:
-    """The versions of ONNX Runtime among these targets."""
+    """Returns columns for those targets that are versions of ONNX Runtime, in order."""
     found = [(target, target.runtime) for target in targets if target.runtime is not None]
     columns = [Column(target.short_name, target, runtime.observed, (target.name,)) for target, runtime in found]
     return _runtimes()._replace(noun="ONNX Runtime version", columns=tuple(columns))
@@ -128,7 +129,7 @@ class Compatibility(NamedTuple):
 
 @lru_cache(256)
 def compatibility(desc: OperatorDesc | AnyOperatorDesc | GraphDesc, asked: Columns) -> tuple[Compatibility, ...]:
-    """The answer of each level, or each release, about an operator or a graph."""
+    """Returns the answer of each column, in order, about an operator or a graph."""
     if isinstance(desc, AnyOperatorDesc):
         return tuple([_of_other(desc, column) for column in asked.columns])
     if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
@@ -138,7 +139,7 @@ def compatibility(desc: OperatorDesc | AnyOperatorDesc | GraphDesc, asked: Colum
 
 
 def _of_other(desc: AnyOperatorDesc, column: Column) -> Compatibility:
-    """Judges an operator other than Split and Join, which has no rewriting."""
+    """Returns the answer of a column about an operator other than Split and Join, which has no rewriting."""
     from dmlsplit.verdicts.any_operator import evaluate_any  # most files have Splits and Joins
 
     report = evaluate_any(desc, column.target)
@@ -146,7 +147,8 @@ def _of_other(desc: AnyOperatorDesc, column: Column) -> Compatibility:
 
 
 def _of_graph(graph: GraphDesc, column: Column) -> Compatibility:
-    """Judges a graph: it runs where all its outputs are right."""
+    """Returns the answer of a column about a graph: accepted if all its outputs are right, unknown if one is unknown,
+    else refused."""
     from dmlsplit import graphs
 
     report = graphs.evaluate_graph(graph, column.target)
@@ -164,7 +166,7 @@ class _Known(NamedTuple):
 
 
 def _shared(kind: OperatorType, target: Target) -> object:
-    """A key that is equal for targets that judge such an operator alike."""
+    """Returns a key that is equal for targets that judge operators of this kind alike."""
     return (
         target.support[kind],
         None if target.release is None else target.release.traits,
@@ -174,7 +176,7 @@ def _shared(kind: OperatorType, target: Target) -> object:
 
 
 def _report(desc: OperatorDesc, target: Target, known: _Known) -> Report:
-    """`evaluate`, once for all targets with equal keys."""
+    """Returns what `evaluate` returns; it is computed once for all targets with equal keys."""
     alike = _shared(members_of(desc).kind, target)
     if alike not in known.reports:
         known.reports[alike] = target, evaluate(desc, target)
@@ -212,9 +214,10 @@ def _asked(desc: OperatorDesc, column: Column, known: _Known) -> Compatibility:
 
 
 def spans(labels: Iterable[str], order: Sequence[str]) -> str:
-    """The labels as text, those that follow each other in `order` as a range: "1_0-2_1, 4_0".
+    """Returns the labels, which must be in `order`, as text in their order; labels that are consecutive in `order`, two
+    or more, become a range: "1_0-2_1, 4_0".
 
-    A range has the word "to" where a label of the order has a hyphen, as names of packages do.
+    If any label of `order` has a hyphen, as names of packages do, ranges are written with " to ".
     """
     to = " to " if any("-" in label for label in order) else "-"
     # For consecutive labels, positions in the order and among these grow alike.

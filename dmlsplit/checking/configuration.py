@@ -131,7 +131,8 @@ class Configuration(NamedTuple):
     table: Table = {}
 
     def defaults(self) -> dict[str, Any]:
-        """The default options that it sets for `dmlsplit check`, as click takes them."""
+        """Returns the defaults that the file sets for options of `dmlsplit check`, by parameter name, as click's
+        default_map takes them."""
         found: dict[str, Any] = {}
         for name in _OPTIONS:
             if name in self.table:
@@ -142,13 +143,13 @@ class Configuration(NamedTuple):
         return found
 
     def ignored(self, file: str) -> tuple[str, ...]:
-        """The rules and scopes that per-file-ignores lists for a file."""
+        """Returns the rules and scopes that per-file-ignores lists for a file."""
         entries = self.table.get("per-file-ignores", {})
         return tuple(rule for pattern, rules in entries.items() if self._matches(file, pattern) for rule in rules)
 
     def of_models(self, file: str, key: str) -> dict[str, Any]:
-        """`shapes`, `dims` or `free-dimensions` for a model: the general entries, overridden by those of matching
-        patterns."""
+        """Returns the table `key` ("shapes", "dims" or "free-dimensions") for a model: the general entries, overridden
+        by those of matching patterns."""
         found: dict[str, Any] = dict(self.table.get(key, {}))
         for pattern, table in self.table.get("models", {}).items():
             if self._matches(file, pattern):
@@ -156,13 +157,15 @@ class Configuration(NamedTuple):
         return found
 
     def _matches(self, file: str, pattern: str) -> bool:
-        """True where a pattern matches; one without a slash matches names in any folder."""
+        """True if a pattern matches the file's path relative to the configuration; one without a slash is matched with
+        the file's name only."""
         path = os.path.relpath(os.path.abspath(file), os.path.dirname(self.path)).replace(os.sep, "/")
         return fnmatch.fnmatchcase(path if "/" in pattern else path.rpartition("/")[2], pattern)
 
 
 def find(folder: str) -> Configuration:
-    """The configuration of a folder or of the nearest one above; InputError for an invalid file."""
+    """Returns the configuration in a folder or in the nearest one above that has one; an empty one if there is none.
+    Raises InputError for an invalid file."""
     current = os.path.abspath(folder)
     while True:
         for name in (OWN, SHARED):
@@ -176,7 +179,8 @@ def find(folder: str) -> Configuration:
 
 
 def read(path: str) -> Configuration:
-    """The configuration in a file; InputError where there is none, OSError where it cannot be read."""
+    """Returns the configuration in a file. Raises InputError if it is invalid or has none, OSError if it cannot be
+    read."""
     found = _read(os.path.abspath(path))
     if found is None:
         raise InputError("has no table [tool.dmlsplit]", file=path)
@@ -184,7 +188,8 @@ def read(path: str) -> Configuration:
 
 
 def _read(path: str) -> Configuration | None:
-    """The table of a file; None for a pyproject.toml without a table for dmlsplit."""
+    """Returns the configuration in a file; None for a pyproject.toml without a table for dmlsplit. Raises InputError if
+    it is invalid, OSError if it cannot be read."""
     table = _table(path)
     if not _is_own(path):
         tools = table.get("tool", {})
@@ -202,7 +207,8 @@ def _read(path: str) -> Configuration | None:
 
 
 def _table(path: str) -> Any:
-    """The table in a file; empty for a pyproject.toml that does not mention dmlsplit."""
+    """Returns the TOML table in a file; {} for a pyproject.toml that does not mention dmlsplit. Raises InputError if it
+    is malformed or too large, OSError if it cannot be read."""
     import tomllib  # most projects have no such file
 
     most = Limit.CONFIG_FILE.most

@@ -87,17 +87,16 @@ def check_files(
     allow_paths: Iterable[str | os.PathLike[str]] = (),
     executor: Executor | None = None,
 ) -> Iterator[Report]:
-    """Judges all operators of files and yields their reports in the order of the files, as `dmlsplit check` does.
+    """Yields a report on each operator of the files, in the order of the files, as `dmlsplit check` judges them.
 
-    A file is .json, .jsonl, .onnx or .xml (OpenVINO IR). A node of a model is ok where its framework's specification
-    allows it and the feature level or release accepts it, rewritten if need be; for a version of ONNX Runtime, where
+    A file is .json, .jsonl, .onnx or .xml (OpenVINO IR). A node of a model is ok if its framework's specification
+    allows it and the feature level or release accepts it, rewritten if need be; for a version of ONNX Runtime, if
     neither session creation nor the first Run fails, and the report, a RuntimeReport, has the `answer`. Unreadable
     input gives a report with the rule input/malformed, and the rest goes on. `shapes` and `dims` apply to models with
     such tensors and symbols, for ONNX Runtime to the first Run; `free_dimensions` are its overrides at session
-    creation. A model without operators has one report where something is wrong with it, or may be. `assume` names
-    properties of the device (dmlsplit.targets.target.ASSUMPTIONS). `allow_paths` are folders
-    of files that models refer to. `executor` reads several files at once: any concurrent.futures.Executor, of processes
-    where it is to be faster.
+    creation. A model without operators has one report if something is wrong with it, or may be. `assume` names
+    properties of the device (dmlsplit.targets.target.ASSUMPTIONS). `allow_paths` are folders of files that models refer
+    to. `executor` reads several files at once: any concurrent.futures.Executor; one of processes, to be faster.
 
     `windows` and `windows_ml` are targets as find_target has them.
 
@@ -119,7 +118,8 @@ def check_files(
 def judge_files(
     files: Iterable[str], question: Question | Callable[[str], Question], executor: Executor | None = None
 ) -> Iterator[Iterable[Result]]:
-    """Yields the results of each file, in order. `question` may be one for each file."""
+    """Yields an iterable of the results of each file, in the order of the files. `question` may be a function that
+    returns one for each file."""
     of_file = question if callable(question) else lambda file: question
     if executor is None:
         for file in files:
@@ -147,7 +147,7 @@ def _judged_file(file: str, question: Question) -> FileResults:
 
 
 def judge_file(file: str, question: Question) -> Iterator[Result]:
-    """Judges every operator of a file by every target; the answers to one operator are consecutive.
+    """Yields the results on every operator of a file by every target; the answers to one operator are consecutive.
 
     Any failure becomes the last answer, so that one file never ends the judging of others.
     """
@@ -167,7 +167,8 @@ def judge_file(file: str, question: Question) -> Iterator[Result]:
 
 
 def _judged_entries(file: str, question: Question, judged: set[int]) -> Iterator[tuple[Entry, Target, Result]]:
-    """The results of a file's entries; the numbers of those that are judged by every target are noted in `judged`."""
+    """Yields (entry, target, result) for each entry of a file and each target; the number of each entry that every
+    target has judged is added to `judged`."""
     from dmlsplit.checking.front_ends import read_entries
 
     sessions: Sessions | None = None
@@ -183,7 +184,7 @@ def _judged_entries(file: str, question: Question, judged: set[int]) -> Iterator
 
 
 def _judged_entry(entry: Entry, question: Question) -> Iterator[tuple[Entry, Target, Result]]:
-    """The results of an entry, one for each target."""
+    """Yields (entry, target, result) for one entry and each target, in order."""
     for target in question.targets:
         result = judge_entry(entry, target, question.keep)
         if isinstance(result, Judged):
@@ -196,8 +197,8 @@ def _judged_entry(entry: Entry, question: Question) -> Iterator[tuple[Entry, Tar
 def _of_model(
     entry: Entry, question: Question, results: Sequence[tuple[Entry, Target, Result]]
 ) -> Iterator[tuple[Entry, Target, Result]]:
-    """The results of the first entry of a file; before them, for an ONNX model, a note that has the placement of all
-    nodes by each target that is a version of ONNX Runtime."""
+    """Yields the results of the first entry of a file; before them, for an ONNX model, a note that has the placement of
+    all nodes by each target that is a version of ONNX Runtime."""
     placements = {}
     for i, target in enumerate(question.targets):
         if entry.sessions is not None and target.runtime is not None:
@@ -220,8 +221,8 @@ def _of_model(
 
 
 def _of_models(placements: Sequence[SessionAnswer]) -> Iterator[Diagnostic]:
-    """Yields the findings about a model as a whole, the most serious first, each once, with the versions where not all
-    of several have it."""
+    """Yields the findings about a model as a whole, the most serious first, each once; one that not all versions have
+    names those that do."""
     versions: dict[Diagnostic, list[str]] = {}
     for each in placements:
         for found in each.diagnostics:
@@ -232,7 +233,7 @@ def _of_models(placements: Sequence[SessionAnswer]) -> Iterator[Diagnostic]:
 
 
 def columns_of(entry: Entry, asked: Columns) -> tuple[Compatibility, ...]:
-    """The answers of levels, releases or versions of ONNX Runtime about an entry; none where they cannot judge it."""
+    """Returns the answer of each level, release or version in `asked` about an entry; () if they cannot judge it."""
     if entry.node is not None:
         from dmlsplit.checking import node_verdicts
 
@@ -244,13 +245,15 @@ def columns_of(entry: Entry, asked: Columns) -> tuple[Compatibility, ...]:
 
 
 def _failed(file: str, index: int, fault: InputError, question: Question) -> list[Result]:
-    """The answers for an operator, or a file, that could not be judged."""
+    """Returns, for each target, the answer about an operator, or a file, that could not be judged because of
+    `fault`."""
     entry = failed(file, index, fault)
     return [judge_entry(entry, target) for target in question.targets]
 
 
 def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
-    """The result of one entry, with its places; unreadable entries are reported regardless of `keep`."""
+    """Returns the result of a target on one entry, with places in the file; what cannot be read is reported regardless
+    of `keep`."""
     # Every diagnostic of a report repeats the name.
     name = None if entry.name is None else shortened(entry.name, MAX_NAME)
     position = entry.locate(Location())
@@ -278,7 +281,7 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
 
 
 def _node_verdict(entry: Entry, target: Target) -> NodeVerdict | None:
-    """The verdict on a node of a framework's model; None for any other entry."""
+    """Returns the verdict on a node of a framework's model; None for any other entry."""
     if entry.node is None:
         return None
     from dmlsplit.checking.node_verdicts import judge_node
@@ -293,7 +296,7 @@ def _model_diagnostics(sessions: Sessions, target: Target) -> tuple[Diagnostic, 
 
 
 def _judged(entry: Entry, target: Target) -> Report:
-    """The report on an entry that could be read: a graph, an operator, or anything else."""
+    """Returns the report on an entry that could be read and is no node: a graph, an operator, or what is not judged."""
     if entry.graph is not None:
         from dmlsplit import graphs
 
@@ -314,7 +317,8 @@ def _judged(entry: Entry, target: Target) -> Report:
 
 
 def _by(target: Target, report: Report) -> Report:
-    """The report marked as a runtime's, where the target is one."""
+    """Returns the report as a RuntimeReport if the target is a runtime and it is not about a graph; else the report
+    itself."""
     if target.runtime is None or report.operator == GRAPH:
         return report
     from dmlsplit.onnxruntime.reports import RuntimeReport
@@ -323,7 +327,7 @@ def _by(target: Target, report: Report) -> Report:
 
 
 def _fix(entry: Entry, target: Target, report: Report) -> str | None:
-    """The rewriting of a refused operator, or the cure of a graph, in words; None where there is none."""
+    """Returns the rewriting of a refused operator, or the cure of a graph, in words; None if there is none."""
     if entry.graph is not None:
         return report.cure or None
     if entry.descriptor is None or entry.node is not None or report.ok:

@@ -38,11 +38,11 @@ class FrontEnd(Protocol):
         allow_paths: Sequence[str],
         require_known_names: bool,
     ) -> ModelNodes:
-        """The nodes in the model of a file, in its order.
+        """Returns the nodes in the model of a file, in its order.
 
         `shapes`, `dims`, `allow_paths` and `require_known_names` are Given's; its free_dimensions are passed, by that
-        name, where there are any. InputError, with line and column where known, for an unreadable model, and for given
-        facts that contradict it; OSError.
+        name, if there are any. Raises InputError, with line and column if known, for an unreadable model, and for given
+        facts that contradict it; OSError if it cannot be opened.
         """
 
 
@@ -61,12 +61,12 @@ class Given(NamedTuple):
 
 
 def is_model(file: str) -> bool:
-    """True for a framework's model, by its suffix."""
+    """True if the file's suffix is that of a framework's model."""
     return os.path.splitext(file)[1].lower() in FRONT_ENDS
 
 
 def read_entries(file: str, given: Given | None = None) -> Iterator[Entry]:
-    """The entries of a file, of standard input ("-"), or of a model.
+    """Yields the entries of a file, of standard input ("-"), or of a model.
 
     Every fault, even an unexpected exception, becomes an Entry, so that one file never ends the reading of others.
     """
@@ -83,7 +83,7 @@ def read_entries(file: str, given: Given | None = None) -> Iterator[Entry]:
 
 
 def entries_of(file: str, model: ModelNodes) -> Iterator[Entry]:
-    """The entries of a model that was read from `file`."""
+    """Yields an entry for each node of a model that was read from `file`; for a model without any, one that says so."""
     for index, item in enumerate(model.items):
         yield _entry(file, index, item, model)
     if not model.items:
@@ -117,13 +117,15 @@ def _entry(file: str, index: int, node: SplitNode | JoinNode | OtherNode, model:
 
 
 def _place_of(diagnostics: Sequence[Diagnostic]) -> Any:
-    """A `locate` for the node itself, the first known place of its diagnostics; those have places of their own."""
+    """Returns a `locate` function that returns the first known place of these diagnostics for the node itself, and None
+    for places inside it."""
     places: list[Position] = [(d.line, d.column) for d in diagnostics if d.line is not None and d.column is not None]
     return lambda location: min(places) if places and not location else None
 
 
 def without_nodes(entry: Entry) -> Entry:
-    """The entry with the node replaced by its descriptor, for commands that judge descriptors alone."""
+    """Returns the entry with its node replaced by the node's descriptor, or by the reason why it has none, for commands
+    that judge descriptors only; an entry without a node is returned itself."""
     if entry.node is None:
         return entry
     obstacle = entry.node.obstacle()
@@ -135,7 +137,8 @@ def without_nodes(entry: Entry) -> Entry:
 
 
 def session_of(path: str, target: Target, given: Given) -> SessionAnswer:
-    """What the target's ONNX Runtime makes of a model. InputError where it is no model that can be read; OSError."""
+    """Returns what the target's ONNX Runtime makes of a model. Raises InputError if it is no readable model, OSError if
+    it cannot be opened."""
     from dmlsplit.onnxruntime.prediction import session  # needs onnx
 
     assert target.runtime is not None
@@ -143,7 +146,8 @@ def session_of(path: str, target: Target, given: Given) -> SessionAnswer:
 
 
 def session_keywords(target: Target, given: Given) -> dict[str, Any]:
-    """The keywords of a session as the user asks for it, beside the shapes of a run."""
+    """Returns the keyword arguments for a session that follow from the target and the given facts, other than shapes
+    and sizes of a run."""
     from dmlsplit.targets.session_options import options_of
 
     return {

@@ -44,15 +44,15 @@ def validate(
     windows: WindowsLike = None,
     windows_ml: WindowsMLLike = None,
 ) -> Report:
-    """Judges a descriptor, of an operator or of a graph, by a feature level or by a DirectML release (the newest known
-    where nothing is given).
+    """Returns the report of a feature level, or of a DirectML release (the newest known if nothing is given), on the
+    descriptor of an operator or of a graph.
 
     A feature level is judged by the documented tables and rules, and refuses what every observed build refuses. For a
-    release, `hresult` is that build's answer (None where the call ends the process). A version of ONNX Runtime is
-    judged as the release that it ships, a Windows ("10-22H2") as the DirectML.dll in its System32, a Windows ML
-    ("2.1.71") as the DirectML that it brings. Operators other than Split and Join are judged by recorded tables
-    (`basis_of_verdict` is "tables"): ok says that nothing recorded refuses them. The report holds every fault, in
-    descriptor order; a graph's GraphReport also has the correctness of each graph output.
+    release, `hresult` is that build's answer (None if the call ends the process). A version of ONNX Runtime is judged
+    as the release that it ships, a Windows ("10-22H2") as the DirectML.dll in its System32, a Windows ML ("2.1.71") as
+    the DirectML that it brings. Operators other than Split and Join are judged by recorded tables (`basis_of_verdict`
+    is "tables"): ok says that nothing recorded refuses them. The report holds every fault, in descriptor order; a
+    graph's GraphReport also has the correctness of each graph output.
 
     Raises ValueError for an unknown level, release or version or for several at once, TypeError for anything but a
     descriptor of an operator or a graph.

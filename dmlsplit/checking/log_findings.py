@@ -37,7 +37,8 @@ class ModelFacts:
 
     @classmethod
     def of(cls, path: str, target: Target, given: Given) -> ModelFacts:
-        """The facts of a file. InputError where it is no model that can be read; OSError."""
+        """Returns the facts about the model in a file. Raises InputError if it is no readable model, OSError if it
+        cannot be opened."""
         found = session_of(path, target, given)
         results = [result for each in judge_files([path], Question((target,), given)) for result in each]
         diagnostics = [d for result in results for d in result.report.diagnostics if d.severity is Severity.ERROR]
@@ -45,12 +46,13 @@ class ModelFacts:
         return cls(found, tuple(dict.fromkeys(diagnostics)), unknown)
 
     def explains(self, finding: Finding) -> Explained | None:
-        """Whether the model explains a finding; None where its message says nothing about a model."""
+        """Returns whether the model explains a finding or rules it out; None if the finding's message has nothing to do
+        with a model."""
         asks = None if finding.message is None else finding.message.asks
         return None if asks is None else _ANSWERS[asks](self)
 
     def node(self, finding: Finding) -> NodePlacement | None:
-        """The node that a finding names; None where it names none, or one that the file does not have."""
+        """Returns the node that a finding names; None if it names none, or one that the model lacks."""
         if not finding.node:
             return None
         nodes = self.session.nodes

@@ -48,9 +48,9 @@ class NodeVerdict(NamedTuple):
 
 
 def judge_node(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target) -> NodeVerdict:
-    """Judges a node: ok where its framework allows it and it runs on the target, rewritten if need be.
+    """Returns the verdict on a node: ok if its framework allows it and it runs on the target, rewritten if need be.
 
-    `descriptor` is the node's operator, None where it has none.
+    `descriptor` is the node's operator, None if it has none.
     """
     return _with_graphs(_judged(node, descriptor, target), node, target, advises=True)
 
@@ -84,8 +84,8 @@ def _judged(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target:
 def _with_graphs(
     verdict: NodeVerdict, node: SplitNode | JoinNode, target: Target, *, advises: bool = False
 ) -> NodeVerdict:
-    """The verdict with the faults of the DirectML graphs around a model's node, each in place of the runtime's
-    diagnostic of it."""
+    """Returns the verdict with the faults of the DirectML graphs that the node is part of; each replaces the runtime's
+    own diagnostic of the same fault. `advises`: advice is tried on the model."""
     if not node.report.ok or node.in_session is None:
         return verdict
     found = graph_diagnostics(node, target, advises=advises)
@@ -101,7 +101,7 @@ def _with_graphs(
 
 
 def _correctness(found: Iterable[Diagnostic]) -> Correctness:
-    """The correctness of a graph with these findings."""
+    """Returns the correctness of a graph that has these findings."""
     if any(each.severity is Severity.ERROR for each in found):
         return "wrong"
     return "unknown" if any(each.rule == "graph/unknown" for each in found) else "right"
@@ -110,9 +110,9 @@ def _correctness(found: Iterable[Diagnostic]) -> Correctness:
 def columns_of(
     node: SplitNode | JoinNode, descriptor: OperatorDesc | None, asked: Columns
 ) -> tuple[Compatibility, ...]:
-    """The answer of each level, release or version of ONNX Runtime about a node, including its graph.
+    """Returns the answer of each level, release or version in `asked` about a node, including its graph.
 
-    Levels and releases are left out where the node is no operator for any sizes.
+    Levels and releases are left out if the node is no operator for any sizes.
     """
     answers = {} if descriptor is None else {each.column: each for each in compatibility(descriptor, asked)}
     open_node = None if descriptor is not None else OpenNode.of(node)
@@ -134,8 +134,8 @@ def columns_of(
 
 
 def _of_graph_alone(node: SplitNode | JoinNode, asked: Columns) -> tuple[Compatibility, ...]:
-    """The answers about a node that is no operator, since too little is known of it: () unless a column's graph is
-    wrong, whatever the node is."""
+    """Returns an answer of each column about a node of which too little is known to be an operator: unknown, or refused
+    if its graph is wrong whatever the node is. () if no column's graph is wrong."""
     obstacle = node.obstacle()
     doubts = () if obstacle is None else (obstacle,)
     unknown = [
@@ -147,7 +147,7 @@ def _of_graph_alone(node: SplitNode | JoinNode, asked: Columns) -> tuple[Compati
 
 
 def _in_graph(answer: Compatibility, node: SplitNode | JoinNode) -> Compatibility:
-    """The answer combined with the outcome of the graph that the node becomes part of."""
+    """Returns the answer combined with the outcome of the DirectML graph that the node becomes part of."""
     if not node.report.ok or node.in_session is None:
         return answer
     found = graph_diagnostics(node, answer.column.target)
@@ -158,7 +158,7 @@ def _in_graph(answer: Compatibility, node: SplitNode | JoinNode) -> Compatibilit
 
 
 def _judge_open(node: SplitNode | JoinNode, target: Target, open_node: OpenNode) -> NodeVerdict:
-    """Judges a node for all sizes that the model leaves open, for which there is no single operator."""
+    """Returns the verdict on a node for all sizes that the model leaves open, for which there is no single operator."""
     own, answer = node.report, open_node.answer(target)
     unknown = [d for d in own.diagnostics if d.rule == "node/shape-unknown"]
     kept = tuple([d for d in own.diagnostics if d not in unknown])
@@ -177,12 +177,13 @@ def _judge_open(node: SplitNode | JoinNode, target: Target, open_node: OpenNode)
 
 @lru_cache(maxsize=256)
 def _minimum_level(descriptor: OperatorDesc) -> FeatureLevel | None:
-    """Cached, since targets and equal nodes ask repeatedly."""
+    """Returns the lowest feature level that accepts the operator as it is, None if none does. Cached, since targets and
+    equal nodes ask repeatedly."""
     return minimum_feature_level(descriptor)
 
 
 def _judge_in_session(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target) -> NodeVerdict:
-    """Judges a node by a version of ONNX Runtime: ok where ONNX allows it and nothing fails."""
+    """Returns the verdict of a version of ONNX Runtime on a node: ok if ONNX allows it and nothing fails."""
     report, answer = judged_in_session(node, target)
     use = Use.NOT_ASKED if not node.report.ok else Use.UNKNOWN if descriptor is None else Use.AS_IT_IS
     summary = _summary(node, use)._replace(runtime=str(answer.outcome))
@@ -194,9 +195,9 @@ def _judge_in_session(node: SplitNode | JoinNode, descriptor: OperatorDesc | Non
 
 
 def judged_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[RuntimeReport, RuntimeAnswer]:
-    """The report of a runtime on a node of an ONNX model, and the answer behind it.
+    """Returns the report of a version of ONNX Runtime on a node of an ONNX model, and the answer behind it.
 
-    `hresult` is that of the last CreateOperator, None where there is none.
+    `hresult` is that of the last CreateOperator, None if there is none.
     """
     assert target.runtime is not None
     assert node.in_session is not None
@@ -213,12 +214,12 @@ def judged_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[Runti
 
 
 def graph_diagnostics(node: SplitNode | JoinNode, target: Target, *, advises: bool = False) -> tuple[Diagnostic, ...]:
-    """The faults of the DirectML graphs around a node, by the ONNX Runtime that a target is or stands for.
+    """Returns the faults of the DirectML graphs that a node is part of, by the ONNX Runtime that the target is or that
+    stands for it.
 
-    Of a level that no ONNX Runtime ships as the highest one, graph/unknown where the newest ONNX Runtime, whose
-    DirectML also has the level, makes a faulty graph. What keeps every ONNX Runtime from loading the model is
-    graph/not-loaded; of a runtime that is asked for its answer says so. `advises`: what is advised is tried on the
-    model before.
+    For a level that is the highest of no ONNX Runtime's DirectML, the faults that the newest one makes become
+    graph/unknown. What keeps every ONNX Runtime from loading the model is graph/not-loaded; if the target is a runtime,
+    its answer says so instead. `advises`: advice is tried on the model.
     """
     if node.in_session is None:
         return ()
@@ -231,7 +232,8 @@ def graph_diagnostics(node: SplitNode | JoinNode, target: Target, *, advises: bo
 
 
 def model_diagnostics(sessions: Sessions, target: Target) -> tuple[Diagnostic, ...]:
-    """The faults of the DirectML graphs of a model without a Split or Concat, as `graph_diagnostics` has them."""
+    """Returns the faults of the DirectML graphs of a model without a Split or Concat, as `graph_diagnostics` has
+    them."""
     return _found(sessions, target, Location(), lambda session, advise: session.model_diagnostics(advise), True)
 
 
@@ -242,8 +244,8 @@ def _found(
     ask: Callable[[Session, Advise | None], tuple[Diagnostic, ...]],
     advises: bool,
 ) -> tuple[Diagnostic, ...]:
-    """What `ask` finds about the graphs of the target's session; what keeps it from being found is reported at
-    `here`."""
+    """Returns what `ask` finds about the graphs of the target's session; if the session cannot be asked, the reason as
+    a diagnostic at `here`."""
     runtime = runtime_of_graphs(target)
     if runtime is None and target.release is not None:
         return ()
@@ -267,14 +269,15 @@ def _found(
 
 
 def _tried(sessions: Sessions, target: Target, found: Sequence[GraphFinding]) -> Sequence[GraphFinding]:
-    """The findings with advice that was tried on the model."""
+    """Returns the findings with advice that was tried on the model."""
     from dmlsplit.mending.advice import advised  # few models have a fault
 
     return advised(cast("OnnxSessions", sessions), found, target)
 
 
 def _of_newest(found: Diagnostic) -> Diagnostic:
-    """A finding about the graphs of the newest ONNX Runtime as a finding for a level that no version stands for."""
+    """Returns a finding about the graphs of the newest ONNX Runtime as a finding for a level that no version stands
+    for: an error becomes graph/unknown."""
     if found.severity is not Severity.ERROR:
         return found
     message = (

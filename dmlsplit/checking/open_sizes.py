@@ -66,19 +66,19 @@ class OpenAnswer:
     cases: tuple[Case, ...]
 
     def use(self, values: Values) -> Use:
-        """The node's use for these sizes, given by names of symbols."""
+        """Returns the node's use for these sizes, given by the names of symbols; unknown if no case covers them."""
         if not all_hold(self.valid, values):
             return Use.NOT_ASKED
         return next((case.use for case in self.cases if all_hold(case.conditions, values)), Use.UNKNOWN)
 
     @property
     def main(self) -> Use:
-        """The usual use: the first case's."""
+        """The usual use, that of the first case; unknown if there is none."""
         return self.cases[0].use if self.cases else Use.UNKNOWN
 
     @property
     def condition(self) -> str:
-        """The conditions of the usual use as text; "" for always."""
+        """The conditions of the usual use as text; "" if it always holds."""
         return conditions_text(self._solved)
 
     @property
@@ -90,14 +90,14 @@ class OpenAnswer:
 
     @property
     def head(self) -> str:
-        """The usual use with its conditions: as it is (sizes at least 1)."""
+        """The usual use with its conditions, as text: "as it is (sizes at least 1)"."""
         if not self.cases:
             return "not known" if solved(self.valid) is not None else "no sizes are right by the framework's own rules"
         return f"{self.main.value} ({self.condition})" if self.condition else self.main.value
 
     @property
     def rest(self) -> str:
-        """The use otherwise: "; no otherwise"."""
+        """The uses otherwise, as text to append to `head`: "; no otherwise", "" if there are none."""
         if not self.cases:
             return ""
         said, others = [""], self.cases[1:]
@@ -120,17 +120,17 @@ def open_answer(
     directml: ReleaseLike = None,
     onnxruntime: RuntimeLike = None,
 ) -> OpenAnswer | None:
-    """Judges a node by a feature level or a release for all of its open sizes. A version of ONNX Runtime is judged as
-    the release that it ships.
+    """Returns the answer of a feature level or a release about a node for all of its open sizes. A version of ONNX
+    Runtime is judged as the release that it ships.
 
-    None where no size is open, where more than sizes is open (the rank, the axis, the element type), and where the node
-    is wrong for all sizes. Raises ValueError for an unknown level, release or version or for several at once.
+    None if no size is open, if more than sizes is open (the rank, the axis, the element type), and if the node is wrong
+    for all sizes. Raises ValueError for an unknown level, release or version or for several at once.
     """
     return answer_by(node, find_target(feature_level, directml, onnxruntime))
 
 
 def answer_by(node: SplitNode | JoinNode, target: Target) -> OpenAnswer | None:
-    """`open_answer` for one target."""
+    """Returns what `open_answer` returns, for one target."""
     found = OpenNode.of(node)
     return None if found is None else found.answer(target)
 
@@ -149,25 +149,26 @@ class OpenNode:
 
     @classmethod
     def of(cls, node: SplitNode | JoinNode) -> OpenNode | None:
-        """The OpenNode of a node; None where all sizes are known, where more than sizes is unknown, and for a node with
-        errors or without a data type in DirectML."""
+        """Returns the OpenNode of a node; None if all sizes are known, if more than sizes is unknown, and for a node
+        with errors or without a data type in DirectML."""
         facts, element = node.facts, node.element
         if facts is None or element is None or element.data_type is None or not node.report.ok:
             return None
         return _open_node(node.operator_type, element, facts)
 
     def answer(self, target: Target) -> OpenAnswer:
-        """A target's answer for all sizes."""
+        """Returns a target's answer for all sizes; cases that no sizes satisfy are left out."""
         cases = [case for case in self.cases(target) if solved((*self.valid, *case.conditions)) is not None]
         return OpenAnswer(self.valid, tuple(cases))
 
     @property
     def lowest_level(self) -> FeatureLevel | None:
-        """The lowest feature level that accepts it as it is under the conditions of that level's answer."""
+        """The lowest feature level that accepts the node as it is, under the conditions of that level's answer; None if
+        none does."""
         return _lowest_level(self)
 
     def cases(self, target: Target) -> Iterator[Case]:
-        """A target's cases, given that the framework allows the node."""
+        """Yields a target's cases, the first that holds applies, given that the framework allows the node."""
         held, count = self.element.data_type, self.element.count
         assert held is not None
         bits = ELEMENT_BITS[held]
@@ -202,7 +203,8 @@ class OpenNode:
             yield Case(Use.REWRITTEN, depending((*limits, *bounded, *together)))
 
     def _ranks(self, ranks: list[int]) -> Iterator[Condition]:
-        """The conditions that an open rank is in `ranks`, which are consecutive."""
+        """Yields the conditions that the rank, if it is open, is in `ranks`, which are consecutive; nothing if it is
+        known."""
         if self.whole is not None:
             return
         if len(ranks) == 1:
@@ -212,8 +214,8 @@ class OpenNode:
             yield Condition(DIMENSIONS, "at most", ranks[-1])
 
     def _bounded(self, bits: int, factor: int, target: Target) -> Iterator[Condition]:
-        """The conditions that no tensor exceeds the limit on elements of `bits` bits; each holds 1/`factor` of the
-        node's element."""
+        """Yields the conditions that no tensor exceeds the target's limit, counted in elements of `bits` bits, each
+        1/`factor` of the node's element."""
         elements = ELEMENTS if self.whole is None else product(self.whole)
         yield Condition(elements, "at most", _most_elements(bits, target) // factor, "elements")
         if self.kind is OperatorType.JOIN and self.whole is not None:
@@ -222,7 +224,7 @@ class OpenNode:
                 yield Condition(product(sizes), "at most", INPUT_ELEMENTS_MAX // factor, "elements in an input")
 
     def _together(self, whole: tuple[Expression, ...], number: int) -> Iterator[Condition]:
-        """The conditions that elements are contiguous in each tensor in groups of `number`."""
+        """Yields the conditions that elements are contiguous in each tensor in groups of `number`."""
         inner = (*whole[self.axis + 1 :], self.element.count)
         for part in self.parts:
             sizes = (*(whole[: self.axis] if len(self.parts) == 1 else ()), part, *inner)
@@ -231,7 +233,8 @@ class OpenNode:
 
 @lru_cache(maxsize=256)
 def _open_node(kind: OperatorType, element: ElementType, facts: NodeFacts) -> OpenNode | None:
-    """Cached, since targets and equal nodes ask repeatedly."""
+    """Returns the OpenNode of facts, None if no size is open or more than sizes is. Cached, since targets and equal
+    nodes ask repeatedly."""
     whole, parts, axis, valid = facts.whole, facts.parts, facts.axis_index, valid_where(facts)
     if not parts or len(parts) > MOST_PARTS:
         return None
@@ -251,7 +254,8 @@ def _lowest_level(node: OpenNode) -> FeatureLevel | None:
 
 @cache
 def _most_elements(bits: int, target: Target) -> int:
-    """The most elements of a packed tensor whose total size, a multiple of 4 bytes, is accepted."""
+    """Returns the most elements of `bits` bits that a packed tensor can have so that its total size, a multiple of 4
+    bytes, is accepted."""
     limit = UINT_MAX * bits // 8
     if target.total_counts_whole_elements:
         limit += (bits - 1) // 8

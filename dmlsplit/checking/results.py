@@ -33,14 +33,14 @@ class Verdict(enum.StrEnum):
 
 
 def verdict_of(report: Report) -> Verdict:
-    """The verdict of a report alone, without the facts about its node."""
+    """Returns the verdict that follows from a report alone, without the facts about its node."""
     if report.hresult is None and report.operator is None:
         return Verdict.NOT_JUDGED if report.ok else Verdict.NOT_READ
     return Verdict.OK if report.ok else Verdict.NOT_OK
 
 
 def in_graph(use: Use, graph: Correctness) -> Use:
-    """The use of a node combined with the correctness of the graph that it becomes part of."""
+    """Returns the use of a node combined with the correctness of the graph that it becomes part of."""
     if graph == "wrong" and use is not Use.NOT_ASKED:
         return Use.REFUSED
     return Use.UNKNOWN if graph == "unknown" and use in RUNS else use
@@ -71,7 +71,8 @@ class NodeSummary(NamedTuple):
 
     @property
     def outcome(self) -> Use:
-        """The node's use in its model: the target's use of the node and the outcome of the graph around it."""
+        """The node's use in its model: the target's use of the node combined with the outcome of the graph around
+        it."""
         return in_graph(_OUTCOMES[self.runtime] if self.runtime else self.use, self.graph)
 
 
@@ -143,7 +144,7 @@ class Note(NamedTuple):
 
 
 def is_finding(note: Note) -> bool:
-    """True for a note in place of a model's operators that tells more than that there are none."""
+    """True for a note, other than one with placements, that tells more than that the model has no Split or Concat."""
     return not note.placements and any(each.rule != "input/no-split" for each in note.report.diagnostics)
 
 

@@ -83,7 +83,7 @@ class MemberError(DescriptorError):
 
 
 def written(path: Path) -> str:
-    """The text of a path in messages: ActivationDescs[0].Alpha."""
+    """Returns the text of a path in messages: "ActivationDescs[0].Alpha"."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
@@ -111,7 +111,7 @@ class AnyOperatorDesc:
 
     @property
     def type(self) -> int:
-        """The DML_OPERATOR_TYPE."""
+        """The operator's DML_OPERATOR_TYPE."""
         return self.operator.number
 
     def __hash__(self) -> int:
@@ -133,10 +133,10 @@ class AnyOperatorDesc:
         outputs: Iterable[TensorLike],
         members: Mapping[str, object] = MappingProxyType({}),
     ) -> AnyOperatorDesc:
-        """Describes an operator by its tensors in member order and by its other members.
+        """Returns the descriptor of an operator, given its tensors in member order and its other members.
 
-        Where these are not all of its struct, or where the number is no operator, the result has the members Inputs and
-        Outputs, and its schema is not `whole`. ValueError for an unknown name.
+        If these are not all of its struct, or if the number is no operator, the result has the members Inputs and
+        Outputs, and its schema is not `whole`. Raises ValueError for an unknown name.
         """
         schema = find_operator(operator) if isinstance(operator, str) else known_operator(operator)
         sides = {"input": _tensors(tuple(inputs), "Inputs") or (), "output": _tensors(tuple(outputs), "Outputs") or ()}
@@ -149,7 +149,8 @@ class AnyOperatorDesc:
         return cls(tensors_only(number), {"Inputs": sides["input"], "Outputs": sides["output"]})
 
     def tensors(self, role: str) -> tuple[TensorDesc | None, ...]:
-        """The input or the output tensors in member order, including the entries of arrays."""
+        """Returns the tensors whose role is `role` ("input" or "output") in member order, including the entries of
+        arrays; None for a null pointer."""
         found: list[TensorDesc | None] = []
         for member in self.operator.members:
             value = self.members[member.name]
@@ -174,7 +175,8 @@ def _again(operator: int | OperatorSchema, members: dict[str, Value]) -> AnyOper
 
 
 def _by_member(schema: OperatorSchema, sides: Mapping[str, Tensors]) -> dict[str, object]:
-    """The tensors by the members that hold them; MemberError where there are more or fewer than members."""
+    """Maps the name of each tensor member to its tensor, or to the tuple of all if it is an array. Raises MemberError
+    if there are more or fewer tensors than members."""
     found: dict[str, object] = {}
     for role, tensors in sides.items():
         members = [member for member in schema.members if member.role == role]
@@ -188,7 +190,8 @@ def _by_member(schema: OperatorSchema, sides: Mapping[str, Tensors]) -> dict[str
 
 
 def _normalized(schema: OperatorSchema, given: Mapping[str, object], fused: bool) -> dict[str, Value]:
-    """The members in the order of the struct, each as C holds it."""
+    """Maps the name of each member, in the struct's order, to its value as C holds it; members that `given` lacks get
+    their defaults. Raises MemberError for an unknown member and for a value that does not fit."""
     known = {member.name: member for member in schema.members}
     for name in given:
         if name not in known:
@@ -221,13 +224,14 @@ def _left_out(member: Member, lengths: Mapping[str, int], fused: bool) -> Value:
 
 
 def data_type_of(schema: OperatorSchema, members: Mapping[str, object]) -> int | None:
-    """The data type of the scalar members; None where the descriptor does not give it."""
+    """Returns the data type (a DML_TENSOR_DATA_TYPE) of an operator's scalar members; None if `members` lacks it."""
     name = next(member.name for member in schema.members if member.enum == DATA_TYPE)
     return _enumerator(members[name], DATA_TYPE, (name,)) if name in members else None
 
 
 def _given_type(schema: OperatorSchema, members: Mapping[str, object]) -> int:
-    """The data type of the scalar members. MemberError where the descriptor does not give it."""
+    """Returns the data type (a DML_TENSOR_DATA_TYPE) of an operator's scalar members. Raises MemberError if `members`
+    lacks it."""
     found = data_type_of(schema, members)
     if found is None:
         raise MemberError((next(member.name for member in schema.members if member.enum == DATA_TYPE),), "is missing")
@@ -235,7 +239,7 @@ def _given_type(schema: OperatorSchema, members: Mapping[str, object]) -> int:
 
 
 def scalar_format(data_type: int | None) -> str:
-    """The `struct` format of a scalar."""
+    """Returns the `struct` format character of a scalar of this data type; "Q" for an unknown one."""
     name = next((name for name, number in enumerators(DATA_TYPE).items() if number == data_type), "")
     return SCALARS.get(name, "Q")
 
@@ -347,12 +351,12 @@ def _pair(
 
 
 def _name(value: object) -> str:
-    """A name from a file as messages show it."""
+    """Returns a name from a file, shortened and printable, for messages."""
     return printable(str(value), 60)
 
 
 def _shown(value: object) -> str:
-    """A value as messages show it."""
+    """Returns a value as short text for messages."""
     if value is None or isinstance(value, bool):
         return {None: "null", False: "false", True: "true"}[value]
     if isinstance(value, str):
@@ -363,9 +367,10 @@ def _shown(value: object) -> str:
 
 
 def widened(desc: AnyOperatorDesc | OperatorDesc) -> tuple[OperatorSchema, Mapping[str, Value]]:
-    """The schema and the members of any descriptor, Split and Join included, that has all of its struct.
+    """Returns the schema and the members (name to value) of any descriptor, Split and Join included.
 
-    MemberError, which names what is missing, where only the tensors are known.
+    Raises MemberError, which names what is missing, if only the tensors of the operator are known; TypeError for
+    anything but a descriptor.
     """
     if isinstance(desc, AnyOperatorDesc):
         desc = desc if desc.operator.whole else _whole(desc)
@@ -380,7 +385,8 @@ def widened(desc: AnyOperatorDesc | OperatorDesc) -> tuple[OperatorSchema, Mappi
 
 
 def _whole(desc: AnyOperatorDesc) -> AnyOperatorDesc:
-    """The descriptor of an operator that is described by its tensors only, if there is nothing else in its struct."""
+    """Returns the descriptor with the operator's own schema in place of one with tensors only. Raises MemberError if
+    its struct has other members than tensors, or the number is no operator."""
     try:
         schema = find_operator(desc.type)
     except ValueError as unknown:
@@ -392,7 +398,8 @@ def _whole(desc: AnyOperatorDesc) -> AnyOperatorDesc:
 
 
 def narrowed(desc: AnyOperatorDesc) -> AnyOperatorDesc | OperatorDesc:
-    """A Split as a SplitOperatorDesc, a Join as a JoinOperatorDesc, any other operator as it is."""
+    """Returns a SplitOperatorDesc for a Split, a JoinOperatorDesc for a Join, and `desc` itself for any other operator,
+    and if only the tensors are known."""
     members: Mapping[str, Any] = desc.members
     if not desc.operator.whole:
         return desc

@@ -51,24 +51,25 @@ GREATEST_SIZE: Final = Symbol("greatest size", Bounds(0, None))
 
 
 def expression(dim: Dim, place: str) -> Expression:
-    """The expression for the dimension at a place: a number, or a symbol."""
+    """Returns the expression for a dimension: its number, or a symbol that is named as in the model or, without a name,
+    after `place`."""
     if isinstance(dim, int):
         return dim
     return Symbol(dim if is_name(dim) else place, bounds(dim))
 
 
 def expressions(shape: Shape, place: str) -> tuple[Expression, ...]:
-    """The expressions for the dimensions of a shape; `place` is the shape's name."""
+    """Returns the expressions for the dimensions of a shape; `place` is the shape's name."""
     return tuple([expression(dim, f"{place}[{i}]") for i, dim in enumerate(shape)])
 
 
 def total(sizes: Iterable[Expression]) -> Expression:
-    """The sum."""
+    """Returns the expression for the sum of sizes."""
     return _folded("sum", tuple(sizes))
 
 
 def product(sizes: Iterable[Expression]) -> Expression:
-    """The product."""
+    """Returns the expression for the product of sizes."""
     return _folded("product", tuple(sizes))
 
 
@@ -85,13 +86,13 @@ def _folded(operation: Operation, sizes: tuple[Expression, ...]) -> Expression:
 
 
 def quotient(operation: Operation, size: Expression, count: int) -> Expression:
-    """The Term of a size and a number of parts."""
+    """Returns the expression for an operation on a size and a number of parts; a number if the size is one."""
     made = Term(operation, (size, count))
     return value_of(made, {}) if isinstance(size, int) else size if count == 1 else made
 
 
 def symbols_of(size: Expression) -> Iterator[Symbol]:
-    """The symbols of an expression."""
+    """Yields the symbols of an expression; one that occurs several times comes as often."""
     if isinstance(size, Symbol):
         yield size
     elif isinstance(size, Term):
@@ -100,7 +101,8 @@ def symbols_of(size: Expression) -> Iterator[Symbol]:
 
 
 def value_of(size: Expression, values: Values) -> int:
-    """The value of an expression. KeyError for a symbol without a size in `values`."""
+    """Returns the value of an expression; `values` maps the names of symbols to sizes. Raises KeyError for a symbol
+    that it lacks."""
     if isinstance(size, int):
         return size
     if isinstance(size, Symbol):
@@ -118,7 +120,7 @@ def value_of(size: Expression, values: Values) -> int:
 
 
 def bounds_of(size: Expression) -> Bounds:
-    """Bounds of an expression by interval arithmetic, which treats its symbols as independent."""
+    """Returns the bounds of an expression by interval arithmetic, which treats its symbols as independent."""
     if isinstance(size, int):
         return Bounds(size, size)
     if isinstance(size, Symbol):
@@ -150,7 +152,7 @@ class Condition:
     """The unit counted, if not sizes: "elements"."""
 
     def holds(self, values: Values) -> bool:
-        """True where the relation holds for these sizes."""
+        """True if the relation holds for these sizes, given by the names of symbols."""
         return self._related(value_of(self.size, values), value_of(self.to, values))
 
     def _related(self, size: int, to: int) -> bool:
@@ -161,13 +163,14 @@ class Condition:
         return size >= to if self.relation == "at least" else size <= to
 
     def with_sizes(self, sizes: Mapping[Symbol, Expression]) -> Condition:
-        """This condition with symbols replaced by the given sizes."""
+        """Returns this condition with symbols replaced by the given expressions."""
         size, to = substituted(self.size, sizes), substituted(self.to, sizes)
         return is_one(size, to) if self.relation == "is" else Condition(size, self.relation, to, self.of)
 
     @property
     def certain(self) -> bool | None:
-        """True or False where the sizes do not matter, None where they do."""
+        """True if the relation holds for all sizes, False if for none; None if it depends on them or that is not
+        determined."""
         (low, high), (to_low, to_high) = bounds_of(self.size), bounds_of(self.to)
         if self.size == self.to and self.relation != "divisible by":
             return True
@@ -216,8 +219,8 @@ MOST_SAID: Final = 16
 
 
 def depending(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
-    """The conditions that depend on the sizes, without duplicates and without lower bounds that another condition
-    implies."""
+    """Returns the conditions that are not certain to hold, in order, without duplicates and without lower bounds that
+    another condition implies."""
     left = list(dict.fromkeys(condition for condition in conditions if condition.certain is not True))
     least: dict[Expression, int] = {}
     for condition in left:
@@ -235,8 +238,8 @@ def depending(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
 
 
 def solved(conditions: Iterable[Condition]) -> tuple[Condition, ...] | None:
-    """Substitutes the sizes that equalities fix and returns the simplified conditions; None where no sizes satisfy them
-    all."""
+    """Returns the conditions with the sizes that equalities fix substituted, and these equalities; None if no sizes
+    satisfy them all."""
     left = depending(conditions)
     known: dict[Symbol, Expression] = {}
     while True:
@@ -252,7 +255,8 @@ def solved(conditions: Iterable[Condition]) -> tuple[Condition, ...] | None:
 
 
 def _same_sizes(conditions: Iterable[Condition]) -> tuple[dict[Symbol, Expression], list[Condition]]:
-    """Splits conditions into symbols with the size that an equality gives each (free of such symbols), and the rest."""
+    """Returns the symbols that an equality fixes, with expressions that are free of such symbols, and the other
+    conditions."""
     found: dict[Symbol, Expression] = {}
     others = []
     for condition in conditions:
@@ -267,10 +271,8 @@ def _same_sizes(conditions: Iterable[Condition]) -> tuple[dict[Symbol, Expressio
 
 
 def _resolved(size: Expression, by: dict[Symbol, Expression]) -> Expression:
-    """The size with no symbol of `by` left: each is replaced by its entry, again and again.
-
-    Chains of symbols in `by` are shortened on the way.
-    """
+    """Returns the expression with all symbols in `by` replaced, repeatedly, until none is left. Shortens chains of
+    symbols in `by`, in place."""
     way = []
     while isinstance(size, Symbol) and size in by:
         way.append(size)
@@ -285,7 +287,7 @@ def _resolved(size: Expression, by: dict[Symbol, Expression]) -> Expression:
 
 
 def substituted(size: Expression, by: Mapping[Symbol, Expression]) -> Expression:
-    """The expression with the symbols in `by` replaced."""
+    """Returns the expression with the symbols in `by` replaced once."""
     if isinstance(size, Symbol):
         return by.get(size, size)
     if isinstance(size, int):
@@ -300,7 +302,7 @@ def substituted(size: Expression, by: Mapping[Symbol, Expression]) -> Expression
 
 def alike(shapes: Sequence[Sequence[Expression] | None], axis: int | None) -> Iterator[Condition]:
     """Yields the conditions under which shapes of equal rank differ at most in dimension `axis`; none for an unknown
-    axis."""
+    axis. Unknown shapes are left out."""
     known = [shape for shape in shapes if shape is not None]
     if axis is None:
         return
@@ -311,12 +313,12 @@ def alike(shapes: Sequence[Sequence[Expression] | None], axis: int | None) -> It
 
 
 def best_known(sizes: Sequence[Expression]) -> Expression:
-    """The number among sizes that must be equal; the first size where none is a number."""
+    """Returns the number among sizes that have to be equal; the first size if none is a number."""
     return next((size for size in sizes if isinstance(size, int)), sizes[0])
 
 
 def is_one(a: Expression, b: Expression) -> Condition:
-    """The condition that two sizes are equal, solved for a symbol where it can be."""
+    """Returns the condition that two sizes are equal, solved for a symbol if possible."""
     if isinstance(a, int) or (isinstance(a, Term) and isinstance(b, Symbol)):
         a, b = b, a
     if isinstance(a, Term) and isinstance(b, int):
@@ -328,7 +330,7 @@ def is_one(a: Expression, b: Expression) -> Condition:
 
 
 def divides(number: int, size: Expression) -> Condition:
-    """The condition that a number divides a size; constant factors of the size are divided out."""
+    """Returns the condition that a number divides a size; constant factors of the size are divided out."""
     if isinstance(size, Term) and size.operation == "product":
         factor = math.prod(part for part in size.of if isinstance(part, int))
         rest = product(part for part in size.of if not isinstance(part, int))
@@ -337,7 +339,7 @@ def divides(number: int, size: Expression) -> Condition:
 
 
 def at_least(size: Expression, least: int) -> Condition:
-    """The condition that a size is at least a number, solved for a symbol where it can be."""
+    """Returns the condition that a size is at least a number, solved for a symbol if possible."""
     if isinstance(size, Term):
         numbers = [part for part in size.of if isinstance(part, int)]
         others = [part for part in size.of if not isinstance(part, int)]
@@ -351,7 +353,8 @@ def at_least(size: Expression, least: int) -> Condition:
 
 
 def fits(declared: Shape | None, sizes: Sequence[Expression] | None) -> Iterator[Condition]:
-    """Yields the conditions under which sizes match a declared shape; a declared name matches any size."""
+    """Yields the conditions under which sizes match a declared shape; a declared name matches any size, an unknown
+    shape too."""
     for dim, size in zip(declared or (), sizes or (), strict=False):
         if isinstance(dim, int):
             yield is_one(size, dim)
@@ -362,12 +365,13 @@ def fits(declared: Shape | None, sizes: Sequence[Expression] | None) -> Iterator
 
 
 def all_hold(conditions: Iterable[Condition], values: Values) -> bool:
-    """True where every condition holds for these sizes."""
+    """True if every condition holds for these sizes, given by the names of symbols."""
     return all(condition.holds(values) for condition in conditions)
 
 
 def conditions_text(conditions: Sequence[Condition]) -> str:
-    """The text of the conditions: sizes at least 1, at most 4,294,967,295 elements."""
+    """Returns the text of the conditions, such as "sizes at least 1, at most 4,294,967,295 elements"; of many only the
+    first."""
     said: dict[str, None] = {}
     for condition in conditions:
         of_all = not condition.of and (condition.relation, condition.to) in _OF_ALL and condition.size != DIMENSIONS

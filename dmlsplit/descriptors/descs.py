@@ -46,7 +46,8 @@ def _uint(value: object, path: str, bits: int = 32) -> int:
 
 
 def _data_type(value: object) -> TensorDataType | int:
-    """Converts the number of a known data type to TensorDataType; returns any other number unchanged."""
+    """Returns a data type's number as a TensorDataType if it is a known one, else unchanged. Raises TypeError for a
+    value that is no integer."""
     if type(value) is TensorDataType:
         return value
     try:
@@ -127,12 +128,12 @@ class BufferTensorDesc:
 
     @classmethod
     def from_array(cls, array: npt.NDArray[np.generic]) -> BufferTensorDesc:
-        """Describes an ndarray, or an object that exports one (DLPack, `__array_interface__`), by dtype, shape and
-        strides (None where the array is packed).
+        """Returns the descriptor of an ndarray, or of an object that exports one (DLPack, `__array_interface__`): its
+        dtype, shape and strides (None if the array is packed).
 
-        DescriptorError for arrays that DirectML cannot describe: a dtype without a DirectML type (bool and bfloat16
-        among them: view them as an integer type of the same width), byte-swapped data, negative strides, strides that
-        are no multiple of the element size.
+        Raises DescriptorError for arrays that DirectML cannot describe: a dtype without a DirectML type (bool and
+        bfloat16 among them: view them as an integer type of the same width), byte-swapped data, negative strides,
+        strides that are no multiple of the element size. Raises TypeError for anything but an array.
         """
         import numpy as np
 
@@ -276,7 +277,7 @@ class SplitOperatorDesc:
     def from_lengths(
         cls, input_tensor: TensorDesc | BufferTensorDesc, axis: int, lengths: Sequence[int]
     ) -> SplitOperatorDesc:
-        """A split of `input_tensor` into packed outputs of the given lengths along `axis`.
+        """Returns the descriptor of a split of `input_tensor` into packed outputs of the given lengths along `axis`.
 
         A negative axis counts from the end. Flags and alignment are not inherited. Lengths that do not sum up to the
         input's size are representable like every other fault.
@@ -316,7 +317,7 @@ class JoinOperatorDesc:
     def from_lengths(
         cls, output_tensor: TensorDesc | BufferTensorDesc, axis: int, lengths: Sequence[int]
     ) -> JoinOperatorDesc:
-        """A join of packed inputs of the given lengths along `axis` into `output_tensor`.
+        """Returns the descriptor of a join of packed inputs of the given lengths along `axis` into `output_tensor`.
 
         As SplitOperatorDesc.from_lengths, with the roles exchanged.
         """

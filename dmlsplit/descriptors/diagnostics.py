@@ -57,7 +57,7 @@ class Diagnostic:
 
     @property
     def path(self) -> str:
-        """The location in DirectML's names, e.g. OutputTensors[1].Sizes[2]; "" is the operator itself."""
+        """The location in DirectML's names, such as "OutputTensors[1].Sizes[2]"; "" for the operator itself."""
         return str(self.location)
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class Diagnostic:
         return f"{self.severity}[{self.rule}] {place}{self.message}"
 
     def to_dict(self) -> dict[str, Value]:
-        """The keys of the JSON form, in order; every key is always there."""
+        """Returns the JSON form as a dict; every key is always there, in the same order."""
         return {
             "rule": self.rule,
             "severity": str(self.severity),
@@ -107,12 +107,13 @@ class Report:
 
     @property
     def is_unknown(self) -> bool:
-        """True where too little is known for a verdict."""
+        """True if too little is known for a verdict."""
         return False
 
     @property
     def basis_of_verdict(self) -> str:
-        """ "exact" where every check of the build is known; "tables" where ok says that nothing recorded refuses it."""
+        """ "exact" if every check of the build is known; "tables" if ok says only that nothing recorded refuses the
+        operator."""
         return "exact"
 
     @property
@@ -121,12 +122,12 @@ class Report:
 
     @property
     def remark(self) -> str:
-        """A remark printed beside the verdict, "" for none."""
+        """A remark printed beside the verdict; "" if there is none."""
         return ""
 
     @property
     def cure(self) -> str:
-        """Describes the cure, "" where none is known."""
+        """What to change so that the fault goes away, as text; "" if that is not known."""
         return ""
 
     def raise_if_errors(self) -> None:
@@ -135,7 +136,8 @@ class Report:
             raise ValidationError(self)
 
     def located(self, locate: Callable[[Location], Position | None]) -> Report:
-        """A copy of this report whose diagnostics have the line and column that `locate` finds for them."""
+        """Returns a copy of this report whose diagnostics have the line and column that `locate` returns for their
+        locations; those for which it returns None stay as they are."""
         found = []
         for diagnostic in self.diagnostics:
             position = locate(diagnostic.location)
@@ -145,7 +147,7 @@ class Report:
         return replace(self, diagnostics=tuple(found))
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form; every key is always there."""
+        """Returns the JSON form as a dict; every key is always there, "library" only if a library was asked."""
         return {
             "schema": SCHEMA,
             "file": self.file,

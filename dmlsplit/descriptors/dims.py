@@ -36,32 +36,34 @@ Shape: TypeAlias = tuple[Dim, ...]
 
 
 def bounds(dim: Dim) -> Bounds:
-    """The sizes that a dimension may have."""
+    """Returns the least and the greatest size that a dimension may have; a name or None allows any size from 0."""
     if isinstance(dim, Interval):
         return dim.bounds
     return Bounds(dim, dim) if isinstance(dim, int) else Bounds(0, None)
 
 
 def interval(low: int, high: int | None) -> Dim:
-    """The dimension between two bounds, in its simplest form."""
+    """Returns the dimension between two bounds (`high` None: no upper bound) in its simplest form: an int if they are
+    equal, None if any size is allowed."""
     if low == high:
         return low
     return None if low == 0 and high is None else Interval(low, high)
 
 
 def overlap(a: Dim, b: Dim) -> bool:
-    """True where some size satisfies both dimensions; a name allows any size."""
+    """True if some size satisfies both dimensions; a name allows any size."""
     (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
     return (b_high is None or a_low <= b_high) and (a_high is None or b_low <= a_high)
 
 
 def compatible(a: Shape | None, b: Shape | None) -> bool:
-    """True where some shape satisfies both; an unknown rank allows any."""
+    """True if some shape satisfies both; an unknown rank (None) allows any."""
     return a is None or b is None or (len(a) == len(b) and all(map(overlap, a, b)))
 
 
 def both(a: Dim, b: Dim) -> Dim:
-    """The dimension that satisfies both, of dimensions that overlap; a name is kept where the other one is unknown."""
+    """Returns the dimension that satisfies both `a` and `b`, which must overlap; a name is kept if the other one is
+    unknown."""
     if isinstance(a, int) or b is None:
         return a
     if isinstance(b, int) or a is None:
@@ -72,7 +74,7 @@ def both(a: Dim, b: Dim) -> Dim:
 
 
 def merged(a: Shape | None, b: Shape | None) -> Shape | None:
-    """The shape that two compatible shapes describe together."""
+    """Returns the shape that satisfies both `a` and `b`, which must be compatible; None if both are."""
     if a is None or b is None:
         return b if a is None else a
     return tuple(map(both, a, b))
@@ -83,23 +85,23 @@ _is_number: Final = partial(type.__instancecheck__, int)
 
 
 def is_static(shape: Shape | None) -> TypeGuard[tuple[int, ...]]:
-    """True for a known rank with numbers for all sizes."""
+    """True for a shape of known rank whose sizes are all numbers."""
     return shape is not None and all(map(_is_number, shape))
 
 
 def numbers(shape: Shape | None) -> tuple[int, ...]:
-    """The sizes of a static shape."""
+    """Returns the sizes of a static shape; any other one is a fault of the caller."""
     assert is_static(shape)
     return shape
 
 
 def braced(numbers: Sequence[int]) -> str:
-    """{1,1,6,2}: sizes as Microsoft's pages write them."""
+    """Returns sizes as Microsoft's pages write them: "{1,1,6,2}"."""
     return "{" + ",".join(map(str, numbers)) + "}"
 
 
 def printable_shape(shape: Shape | None) -> Shape | None:
-    """The shape with the names of symbols escaped for printing."""
+    """Returns the shape with the names of symbols shortened and escaped for printing; None for None."""
     return None if shape is None else tuple([printable(dim, 60) if isinstance(dim, str) else dim for dim in shape])
 
 
@@ -109,7 +111,7 @@ def is_name(dim: Dim) -> TypeGuard[str]:
 
 
 def agrees(sizes: Sequence[int], declared: Shape) -> bool:
-    """True where sizes match a declared shape; equal names must have equal sizes."""
+    """True if sizes match a declared shape; equal names must have equal sizes."""
     named: dict[str, int] = {}
     return len(sizes) == len(declared) and all(
         overlap(size, dim) and (not is_name(dim) or named.setdefault(dim, size) == size)
@@ -118,10 +120,10 @@ def agrees(sizes: Sequence[int], declared: Shape) -> bool:
 
 
 def dim_text(dim: Dim | float) -> str:
-    """6, batch, ?, 2..10; safe to print."""
+    """Returns a dimension as printable text: "6", "batch", "2..10", "?" for None."""
     return "?" if dim is None else printable(str(dim), 60)
 
 
 def shape_text(shape: Iterable[Dim | float] | None) -> str:
-    """[1, batch, ?, 2..10]; "unknown" for an unknown rank."""
+    """Returns a shape as printable text: "[1, batch, ?, 2..10]", "unknown" for an unknown rank."""
     return "unknown" if shape is None else f"[{', '.join(map(dim_text, shape))}]"

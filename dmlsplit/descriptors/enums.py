@@ -88,7 +88,7 @@ class OperatorType(enum.IntEnum):
 
     @property
     def c_name(self) -> str:
-        """DML_OPERATOR_SPLIT, DML_OPERATOR_JOIN."""
+        """The C name: "DML_OPERATOR_SPLIT" or "DML_OPERATOR_JOIN"."""
         return f"DML_OPERATOR_{self.name}"
 
 
@@ -112,12 +112,13 @@ class FeatureLevel(enum.IntEnum):
     FL_6_4 = 0x6400
 
     def __str__(self) -> str:
-        """The short form that users type: 3_0."""
+        """Returns the short form that users type: "3_0"."""
         return self.name.removeprefix("FL_")
 
     @classmethod
     def parse(cls, value: FeatureLevel | int | str) -> FeatureLevel:
-        """The level named "3_0", "3.0", "FL_3_0", "DML_FEATURE_LEVEL_3_0" or 0x3000; ValueError for any other."""
+        """Returns the level named "3_0", "3.0", "FL_3_0", "DML_FEATURE_LEVEL_3_0" or 0x3000. Raises ValueError for any
+        other, TypeError for anything but text and integers."""
         if isinstance(value, str):
             text = value.strip().upper().removeprefix("DML_FEATURE_LEVEL_").removeprefix("FL_").replace(".", "_")
             named = cls.__members__.get(f"FL_{text}")

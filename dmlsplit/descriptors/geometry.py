@@ -35,15 +35,17 @@ class Roles(NamedTuple):
     part_side: Side
 
     def sides(self, whole: T, parts: T) -> tuple[T, T]:
-        """Orders (whole, parts) as (inputs, outputs), and back."""
+        """Returns (whole, parts) for a Split and (parts, whole) for a Join: (inputs, outputs) from (whole, parts), and
+        (whole, parts) from (inputs, outputs)."""
         return (whole, parts) if self.whole_side == "input" else (parts, whole)
 
     def in_order(self, whole: T, parts: Sequence[T]) -> list[T]:
-        """One value for each tensor, inputs before outputs."""
+        """Returns a list of the value for the whole tensor and those for the parts, inputs before outputs."""
         return [whole, *parts] if self.whole_side == "input" else [*parts, whole]
 
     def whole_and_parts(self, tensors: Sequence[T]) -> tuple[T, Sequence[T]]:
-        """The inverse of `in_order`."""
+        """Returns the value for the whole and those for the parts, given the values of all tensors with inputs before
+        outputs; the inverse of `in_order`."""
         return (tensors[0], tensors[1:]) if self.whole_side == "input" else (tensors[-1], tensors[:-1])
 
 
@@ -69,12 +71,12 @@ class Members(NamedTuple):
 
     @property
     def parts(self) -> tuple[TensorDesc | None, ...]:
-        """The parts that the count covers; fewer where the array is shorter."""
+        """The tensors of the array that the count covers; fewer if the array is shorter."""
         return (self.array or ())[: self.part_count]
 
 
 def members_of(desc: OperatorDesc) -> Members:
-    """The members of a Split or Join by role; TypeError for anything else."""
+    """Returns the members of a Split or Join by role. Raises TypeError for anything else."""
     if isinstance(desc, SplitOperatorDesc):
         return Members(OperatorType.SPLIT, desc.input_tensor, desc.output_tensors, desc.output_count, desc.axis)
     if isinstance(desc, JoinOperatorDesc):
@@ -85,7 +87,7 @@ def members_of(desc: OperatorDesc) -> Members:
 def descriptor_of(
     kind: OperatorType, whole: TensorLike, array: Iterable[TensorLike] | None, part_count: int | None, axis: int
 ) -> OperatorDesc:
-    """The descriptor of Members; a count of None is the length of the array."""
+    """Returns the Split or Join descriptor with these members; a count of None is the length of the array."""
     if kind is OperatorType.SPLIT:
         return SplitOperatorDesc(whole, array, axis, part_count)
     return JoinOperatorDesc(array, whole, axis, part_count)
@@ -95,7 +97,7 @@ Dimensions: TypeAlias = tuple[int, ...]
 
 
 def dimensions_read(desc: BufferTensorDesc) -> tuple[Dimensions | None, Dimensions | None]:
-    """The sizes and strides that DimensionCount covers; None for a null pointer."""
+    """Returns the first DimensionCount sizes and strides of a tensor, each None for a null pointer."""
     count = desc.dimension_count
     return (None if desc.sizes is None else desc.sizes[:count], None if desc.strides is None else desc.strides[:count])
 
@@ -118,7 +120,7 @@ class TensorLayout(NamedTuple):
 
     @classmethod
     def of(cls, steps: tuple[Step, ...], desc: BufferTensorDesc, is_output: bool) -> TensorLayout:
-        """The layout of a tensor that has sizes."""
+        """Returns the layout of a tensor, whose sizes must not be null; `steps` lead to it from the operator."""
         sizes, strides = dimensions_read(desc)
         assert sizes is not None
         total, alignment = desc.total_tensor_size_in_bytes or 0, desc.guaranteed_base_offset_alignment
@@ -126,12 +128,12 @@ class TensorLayout(NamedTuple):
 
     @property
     def name(self) -> str:
-        """OutputTensors[1]"""
+        """The tensor's name in messages, such as "OutputTensors[1]"."""
         return steps_text(self.steps)
 
     @property
     def bits(self) -> int:
-        """The bits of an element."""
+        """The size of an element in bits."""
         return ELEMENT_BITS[self.data_type]
 
     @property
@@ -140,9 +142,9 @@ class TensorLayout(NamedTuple):
 
     @property
     def byte_strides(self) -> Dimensions:
-        """Strides in bytes, of elements of whole bytes.
+        """The strides in bytes; an element must have whole bytes.
 
-        The stride of a size-1 dimension is never used: the packed stride replaces it, which compares equal to numpy's.
+        The stride of a dimension of size 1 is never used: it is the packed stride, which compares equal to numpy's.
         """
         size = self.bits // 8
         strides = packed = packed_strides(self.sizes)
@@ -152,7 +154,7 @@ class TensorLayout(NamedTuple):
 
     @property
     def extent(self) -> int:
-        """The number of elements from the first to the last address, both included."""
+        """The number of elements from the first address to the last, both included."""
         return extent(self.sizes, self.strides)
 
 
@@ -166,7 +168,7 @@ class Geometry(NamedTuple):
 
     @classmethod
     def of(cls, desc: OperatorDesc) -> Geometry:
-        """The geometry of a descriptor in which no pointer to a tensor or to sizes is null."""
+        """Returns the geometry of a descriptor in which no pointer to a tensor or to sizes is null."""
         members = members_of(desc)
         roles = members.roles
         whole = TensorLayout.of((roles.whole,), _present(members.whole), roles.whole_side == "output")
@@ -188,16 +190,17 @@ class Geometry(NamedTuple):
 
     @property
     def tensors(self) -> list[TensorLayout]:
-        """Inputs before outputs."""
+        """The layouts of all tensors, inputs before outputs."""
         return self.roles.in_order(self.whole, self.parts)
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """The sizes of the parts on the axis."""
+        """The sizes of the parts on the axis, in order."""
         return tuple([part.sizes[self.axis] for part in self.parts])
 
     def of_part(self, i: int) -> Geometry:
-        """The geometry of copying one part alone: the whole shrinks to the part's range and keeps its strides."""
+        """Returns the geometry of copying part number `i` (from 0) alone: the whole has the part's sizes and keeps the
+        whole's strides."""
         whole, part = self.whole, self.parts[i]
         strides = packed_strides(whole.sizes) if whole.strides is None else whole.strides
         return Geometry(self.kind, self.axis, whole._replace(sizes=part.sizes, strides=strides), (part,))

@@ -23,7 +23,7 @@ _HUGE: Final = 2**512
 
 
 def packed_strides(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Strides of a tensor without gaps, the last dimension innermost."""
+    """Returns the strides, in elements, of a tensor without gaps, the last dimension innermost."""
     strides = [1] * len(sizes)
     for i in range(len(sizes) - 2, -1, -1):
         strides[i] = strides[i + 1] * sizes[i + 1]
@@ -31,7 +31,8 @@ def packed_strides(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def is_packed(sizes: Sequence[int], strides: Sequence[int] | None) -> bool:
-    """True where `strides` places every element as packed strides do (the strides of size-1 dimensions are free)."""
+    """True if `strides` places every element as packed strides do, or is None; the strides of dimensions of size 1 do
+    not matter."""
     if strides is None:
         return True
     return all(
@@ -41,7 +42,8 @@ def is_packed(sizes: Sequence[int], strides: Sequence[int] | None) -> bool:
 
 
 def extent(sizes: Sequence[int], strides: Sequence[int] | None) -> int:
-    """Elements from the first to the last address, both included; every size must be at least 1."""
+    """Returns the number of elements from the first address to the last, both included; every size must be at least 1.
+    None for `strides` means packed."""
     if strides is None:
         return _product(sizes)
     last = 0
@@ -51,7 +53,8 @@ def extent(sizes: Sequence[int], strides: Sequence[int] | None) -> int:
 
 
 def _product(sizes: Sequence[int]) -> int:
-    """The product of sizes; of more than 8, which no valid tensor has, a lower bound of it where it is huge."""
+    """Returns the product of sizes; for more than 8 sizes, which no valid tensor has, and a huge product, only a lower
+    bound of it."""
     if len(sizes) <= 8:
         return math.prod(sizes)
     product = 1
@@ -63,10 +66,10 @@ def _product(sizes: Sequence[int]) -> int:
 
 
 def implied_size(data_type: int, sizes: Sequence[int] | None, strides: Sequence[int] | None = None) -> int | None:
-    """DMLCalcBufferTensorSize in exact arithmetic: bytes, rounded up to a multiple of 4.
+    """Returns the result of DMLCalcBufferTensorSize in exact arithmetic: bytes, rounded up to a multiple of 4.
 
-    None where the helper's result has no meaning: a data type without a size, no sizes, a size of 0 (the helper
-    subtracts 1 from it), or strides of another length than the sizes.
+    None if the helper's result has no meaning: a data type without a size, no sizes, a size of 0 (the helper subtracts
+    1 from it), or strides of another length than the sizes.
     """
     bits = ELEMENT_BITS.get(data_type)
     if bits is None or not sizes or 0 in sizes or (strides is not None and len(strides) != len(sizes)):
@@ -75,12 +78,13 @@ def implied_size(data_type: int, sizes: Sequence[int] | None, strides: Sequence[
 
 
 def calc_buffer_tensor_size(data_type: int, sizes: Iterable[int], strides: Iterable[int] | None = None) -> int:
-    """The minimum TotalTensorSizeInBytes of a tensor: DirectML's helper DMLCalcBufferTensorSize without its overflows.
+    """Returns the minimum TotalTensorSizeInBytes of a tensor: DirectML's helper DMLCalcBufferTensorSize without its
+    overflows.
 
     `sizes` and `strides` count elements; the result is in bytes, rounded up to a multiple of 4. Like the helper it
-    answers 0 for a data type without a size; it also returns 0 where the helper's result has no meaning (no dimensions,
-    a size of 0). ValueError where `strides` and `sizes` differ in length or a number is negative, TypeError for values
-    that are no integers.
+    returns 0 for a data type without a size; it also returns 0 if the helper's result has no meaning (no dimensions, a
+    size of 0). Raises ValueError if `strides` and `sizes` differ in length or a number is negative, TypeError for
+    values that are no integers.
 
     Source: DirectML helper functions, DirectMLX.h (which counts bits, for the 4-bit types).
     """
@@ -95,13 +99,14 @@ def calc_buffer_tensor_size(data_type: int, sizes: Iterable[int], strides: Itera
 
 
 def elements_overlap(sizes: Sequence[int], strides: Sequence[int] | None) -> bool | None:
-    """True where two different elements share an address; None where a bounded search did not decide.
+    """Returns True if two different elements share an address, False if none do; None if a bounded search did not
+    decide.
 
     Nested strides (each larger than everything inside it spans) are decided at once, and so is a tensor with more
     elements than places. Otherwise two elements coincide exactly if some difference vector d, not all zero and with
-    abs(d[i]) < sizes[i], gives sum(d * strides) == 0; the search runs from the largest stride to the smallest and
-    drops a branch as soon as the inner dimensions cannot bring the sum back to 0 (too far, or not a multiple of
-    their greatest common divisor).
+    abs(d[i]) < sizes[i], gives sum(d * strides) == 0; the search runs from the largest stride to the smallest and drops
+    a branch as soon as the inner dimensions cannot bring the sum back to 0 (too far, or not a multiple of their
+    greatest common divisor).
     """
     return False if strides is None else _overlap(tuple(sizes), tuple(strides))
 
@@ -152,7 +157,8 @@ def _difference_vector_exists(dims: list[tuple[int, int]], reach: list[int], div
 
 
 def _outward(low: int, high: int) -> Iterator[int]:
-    """The integers of low..high, those nearest to 0 first: short difference vectors are the likely ones."""
+    """Yields the integers from `low` to `high`, those nearest to 0 first: short difference vectors are the likely
+    ones."""
     start = min(max(low, 0), high)
     below = start - 1
     for above in range(start, high + 1):

@@ -36,28 +36,29 @@ class Location:
 
     @classmethod
     def of(cls, *steps: Step) -> Location:
-        """The location of a member, relative to the operator or whatever else the report judges."""
+        """Returns the location that these steps lead to from the operator, or whatever else the report judges."""
         return cls(steps)
 
     def member(self, *steps: Step) -> Location:
-        """A place further inside."""
+        """Returns the location that further steps lead to from this one."""
         return Location(self.steps + steps, self.node)
 
     @property
     def tensor(self) -> tuple[Step, ...]:
-        """The steps to the tensor (or to the operator's own member) that contains this location."""
+        """The steps to the tensor, or the operator's own member, that contains this location."""
         return self.steps[:2] if len(self.steps) > 1 and isinstance(self.steps[1], int) else self.steps[:1]
 
     @property
     def descriptor_order(self) -> tuple[int, ...]:
-        """Sorts locations as the members stand in the C structs; a member comes before its own entries."""
+        """A key that sorts locations as the members stand in the C structs; a member comes before its own entries."""
         return tuple([step if isinstance(step, int) else _ORDER[step] for step in self.steps])
 
     def __bool__(self) -> bool:
         return bool(self.steps or self.node)
 
     def __str__(self) -> str:
-        """OutputTensors[1].Sizes[2]; after a node's name a colon leads to DirectML's members, a dot to its own."""
+        """Returns the location as text: "OutputTensors[1].Sizes[2]". A node's name comes first, followed by a colon
+        before DirectML's members and by a dot before its own."""
         inside = steps_text(self.steps)
         if not (self.node and inside):
             return self.node or inside
@@ -65,7 +66,7 @@ class Location:
 
 
 def steps_text(steps: Iterable[Step]) -> str:
-    """OutputTensors[1].Sizes[2]"""
+    """Returns steps as text: "OutputTensors[1].Sizes[2]"."""
     text = ""
     for step in steps:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def _plain_text(shown: object) -> None:
-    """No rendering: notebooks take the plain text."""
+    """Returns None, so that notebooks show the plain text."""
 
 
 picture: Callable[[Any], str | None] = _plain_text

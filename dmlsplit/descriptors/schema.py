@@ -55,12 +55,12 @@ class OperatorSchema:
 
     @property
     def c_name(self) -> str:
-        """DML_OPERATOR_GEMM."""
+        """The C name of the operator: "DML_OPERATOR_GEMM"."""
         return f"{PREFIX}{self.name}"
 
     @property
     def struct(self) -> str:
-        """DML_GEMM_OPERATOR_DESC."""
+        """The name of the operator's struct: "DML_GEMM_OPERATOR_DESC"."""
         return f"DML_{self.name}_OPERATOR_DESC"
 
     def member(self, name: str) -> Member | None:
@@ -69,7 +69,7 @@ class OperatorSchema:
 
 @cache
 def _table() -> dict[str, Any]:
-    """The file's content."""
+    """Returns the content of operators.json.xz."""
     import lzma  # few ask for other operators than Split and Join
 
     with open(os.path.join(os.path.dirname(__file__), "operators.json.xz"), "rb") as stream:
@@ -79,7 +79,7 @@ def _table() -> dict[str, Any]:
 
 @cache
 def operators() -> tuple[OperatorSchema, ...]:
-    """Every operator, in the order of their numbers."""
+    """Returns the schemas of all operators, sorted by number."""
     return tuple(
         [
             OperatorSchema(
@@ -105,15 +105,14 @@ def _by_number() -> Mapping[int, OperatorSchema]:
 
 
 def known_operator(name: str | int) -> OperatorSchema | None:
-    """Looks an operator up by name, with or without DML_OPERATOR_, or by number; None where none matches."""
+    """Returns the schema of an operator, given its name (with or without DML_OPERATOR_) or number; None if there is
+    none."""
     return _by_name().get(name.removeprefix(PREFIX)) if isinstance(name, str) else _by_number().get(name)
 
 
 def find_operator(name: str | int) -> OperatorSchema:
-    """The operator of a name ("GEMM", "DML_OPERATOR_GEMM") or of a DML_OPERATOR_TYPE.
-
-    ValueError for any other: it names the nearest.
-    """
+    """Returns the schema of an operator, given its name ("GEMM", "DML_OPERATOR_GEMM") or DML_OPERATOR_TYPE. Raises
+    ValueError, which suggests the nearest name, for any other."""
     found = known_operator(name)
     if found is None:
         short = str(name).removeprefix(PREFIX)
@@ -127,9 +126,9 @@ _TENSORS: Final = (Member("Inputs", "input", "tensors"), Member("Outputs", "outp
 
 
 def tensors_only(number: int) -> OperatorSchema:
-    """A schema of two arrays of tensors, Inputs and Outputs, for an operator whose other members are not known.
+    """Returns a schema of two arrays of tensors, Inputs and Outputs, for an operator whose other members are not known.
 
-    The DML_OPERATOR_TYPE may be any number: TYPE(9999) is the name of one that DirectML does not have.
+    `number` may be any DML_OPERATOR_TYPE: "TYPE(9999)" is the name of one that DirectML does not have.
     """
     known = known_operator(number)
     since = known.since if known else FeatureLevel.FL_1_0
@@ -137,17 +136,17 @@ def tensors_only(number: int) -> OperatorSchema:
 
 
 def enumerators(enum: str) -> Mapping[str, int]:
-    """The values of an enum by their names, without the enum's own."""
+    """Maps the names of an enum's values, without the enum's own name, to the values."""
     values: Mapping[str, int] = _table()["enums"][enum]
     return values
 
 
 def enums() -> tuple[str, ...]:
-    """The names of the enums that members have."""
+    """Returns the names of the enums that members have."""
     return tuple(_table()["enums"])
 
 
 def suggestion(name: str, known: Mapping[str, object]) -> str:
-    """ "; did you mean X?", or nothing where no name is near."""
+    """Returns "; did you mean X?" with the key of `known` that is nearest to `name`, or "" if none is near."""
     near = nearest(name, known) or nearest(name.upper(), known)
     return f"; did you mean {near}?" if near else ""
