@@ -41,21 +41,21 @@ __all__ = [
 
 
 def builds() -> tuple[Build, ...]:
-    """The builds on this machine; `known_builds()` lists all that can be added."""
+    """Returns the builds on this machine; `known_builds()` returns all that can be added."""
     return tuple([build for build in known_builds() if fetching.is_added(build)])
 
 
 def add(version: str) -> Path:
-    """Fetches a build with pip, where it is not there yet, and returns the folder that it lies in with its licences.
+    """Returns the folder of a build's libraries and licences, which are fetched with pip if they are not there yet.
 
     `version` is a DirectML release ("1.15.4", "torch-directml-0.2.5.dev240914"), a version of ONNX Runtime
     ("onnxruntime-1.24.4"), or "debug-layer", which says why DirectML refuses an operator. Who calls this accepts the
-    terms of the package. ValueError for an unknown version, Unavailable where it cannot be fetched, BuildError where
-    its files have other SHA-256 than those that were observed.
+    terms of the package. Raises ValueError for an unknown version, Unavailable if it cannot be fetched, BuildError if
+    the SHA-256 of a file is not the recorded one.
     """
     return fetching.add(find_build(version))
 
 
 def remove(version: str) -> bool:
-    """Deletes a build from this machine; returns whether it was there. ValueError for an unknown version."""
+    """Deletes a build from this machine, and returns True if it was there. Raises ValueError for an unknown version."""
     return fetching.remove(find_build(version))

@@ -60,11 +60,11 @@ class LibraryAnswer:
 
     @property
     def accepted(self) -> bool:
-        """Whether every call succeeded."""
+        """True if every call succeeded."""
         return self.hresult == 0
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form of what was asked of CreateOperator, or of the call that failed."""
+        """Returns the JSON form of the answer of CreateOperator, or of the call that failed, as a dict."""
         return {
             "build": self.build,
             "accepted": self.accepted,
@@ -77,9 +77,11 @@ class LibraryAnswer:
 
 
 def build_of(directml: DirectMLLike = None) -> Build:
-    """The build of a name; without a name, the newest build that is here and can be asked.
+    """Returns the DirectML build with this name or release; for None the newest build on this machine that can be
+    asked.
 
-    ValueError for an unknown name, NotAdded where it has not been fetched, Unavailable where it cannot be asked.
+    Raises ValueError for an unknown name and for ONNX Runtime, NotAdded if the build was not fetched, Unavailable if it
+    cannot be asked.
     """
     if isinstance(directml, Build):
         build = directml
@@ -95,7 +97,8 @@ def build_of(directml: DirectMLLike = None) -> Build:
 
 
 def _newest() -> Build:
-    """The newest build that is here and can be run; of one level, a Linux build before all others."""
+    """Returns the build of the highest feature level on this machine that can be run; of one level, a Linux build
+    before all others. Raises Unavailable if none can be run, NotAdded if none was fetched."""
     newest_first = [build for build in reversed(directml_builds()) if is_added(build)]
     reason: Unavailable | None = None
     for build in sorted(newest_first, key=lambda build: (-build.feature_level, build.platform is not LINUX)):
@@ -113,14 +116,14 @@ def _newest() -> Build:
 
 
 def ask(desc: Question, directml: DirectMLLike = None, *, compile: bool = False, explain: bool = True) -> LibraryAnswer:
-    """What a DirectML build answers to CreateOperator, or of a graph to CompileGraph.
+    """Returns what a DirectML build answers to CreateOperator or, for a graph, to CompileGraph.
 
-    `directml` names the build (dmlsplit.library.builds() has those that are here), the newest one here is asked without
-    it. `compile`: CompileOperator, too, and a dispatch is recorded. `explain`: where the build refuses, the debug layer
-    is asked for its reason if it has been added ("debug-layer").
+    `directml` names the build (dmlsplit.library.builds() has those that are here); without it, the newest one here is
+    asked. `compile`: CompileOperator is called too, and a dispatch is recorded. `explain`: if the build refuses, the
+    debug layer is asked for its reason, if it was added ("debug-layer").
 
-    NotAdded where the build has not been fetched, Unavailable where it cannot be asked here, ValueError for what no C
-    struct holds.
+    Raises NotAdded if the build was not fetched, Unavailable if it cannot be asked here, ValueError for a descriptor
+    that no C struct can hold.
     """
     (answer,) = ask_all([desc], directml, compile=compile, explain=explain)
     return answer
@@ -129,18 +132,18 @@ def ask(desc: Question, directml: DirectMLLike = None, *, compile: bool = False,
 def ask_all(
     descs: Iterable[Question], directml: DirectMLLike = None, *, compile: bool = False, explain: bool = True
 ) -> list[LibraryAnswer]:
-    """The answers to several descriptors, as `ask` gives them, from one process."""
+    """Returns the answers to several descriptors, in order, as `ask` gives them, from one process."""
     return ask_prepared([prepared(desc, compile=compile) for desc in descs], build_of(directml), explain=explain)
 
 
 def prepared(desc: Question, *, compile: bool = False) -> Prepared:
-    """A question that can be put to several builds. ValueError, with a path and a reason, for a descriptor that no C
-    struct holds."""
+    """Returns the question as it can be put to several builds. Raises ValueError, with a path and a reason, for a
+    descriptor that no C struct can hold."""
     return Prepared(desc, compile)
 
 
 def ask_prepared(asked: Sequence[Prepared], build: Build, *, explain: bool = True) -> list[LibraryAnswer]:
-    """A build's answers to prepared questions, by one process."""
+    """Returns a build's answers to prepared questions, in order, from one process."""
     with opened(build) as library:
         replies = library.replies([each.command for each in asked])
         ended = [i for i, reply in enumerate(replies) if _is_no_answer(reply) and asked[i].compiles]
@@ -159,8 +162,8 @@ def _is_no_answer(reply: str) -> bool:
 
 
 def _explain(asked: Sequence[Prepared], answers: list[LibraryAnswer], build: Build) -> None:
-    """Adds reasons to refusals: that the operator is newer than the build's level, or else what the debug layer
-    says, if it knows the operators and refuses the same call."""
+    """Adds reasons, in place, to the answers that are refusals: that the operator is newer than the build's level, or
+    else what the debug layer says, if it knows the operators and refuses the same call."""
     refused = []
     for i, answer in enumerate(answers):
         if not answer.hresult:
@@ -210,12 +213,12 @@ class Prepared:
 
     @property
     def creation(self) -> str:
-        """The part of the question that creates operators."""
+        """The part of the question that only creates operators, as a command of the harness."""
         return f"session {' ; '.join(step for step in self._steps if step.startswith('operator'))}"
 
     @property
     def explanation(self) -> str:
-        """The question to the debug layer."""
+        """The question as a command for the debug layer."""
         return self._words("messages", "explain")
 
     def _words(self, of_session: str, of_operator: str) -> str:
@@ -224,7 +227,7 @@ class Prepared:
         return f"{of_operator}{self._steps[0].removeprefix('operator')}"
 
     def answer(self, reply: str, build: str) -> LibraryAnswer:
-        """The answer in a reply of the harness."""
+        """Returns the answer that a reply of the harness means; `build` is the name of the build that replied."""
         if reply == TIMEOUT:
             return LibraryAnswer(None, False, f"no answer within {COMMAND_SECONDS} seconds", build=build)
         if reply.startswith(CRASH):
@@ -247,7 +250,8 @@ class Prepared:
 
 
 def ended_by(word: str) -> str:
-    """The end of a process: by a signal, or on Windows by an exception."""
+    """Returns how a process ended, as text: by a signal (`word` is its number) or, on Windows, by an exception (its
+    code in hexadecimal digits)."""
     if word.isdigit() and len(word) < 4:
         try:
             return f"the process ended by {signal.Signals(int(word)).name}"
@@ -258,8 +262,8 @@ def ended_by(word: str) -> str:
 
 
 def _operator_steps(desc: AnyOperatorDesc | OperatorDesc) -> list[str]:
-    """The steps of a session: the operator is created and compiled, and a dispatch is recorded on buffers as large
-    as its tensors."""
+    """Returns the harness's steps that create and compile an operator and record a dispatch on buffers as large as its
+    tensors."""
     schema, members = widened(desc)
     sides: dict[str, list[TensorDesc | None]] = {"input": [], "output": [], "attribute": []}
     for member in schema.members:
@@ -286,7 +290,8 @@ class _Ends:
         self.buffers = [f"buffer {size}" for size in (*sizes, SCRATCH_BYTES)]
 
     def run(self, dispatchable: int) -> str:
-        """The step that records a dispatch. Inputs that DirectML owns and absent tensors are not bound."""
+        """Returns the harness's step that records a dispatch of object number `dispatchable`. Inputs that DirectML owns
+        and absent tensors are not bound."""
         words: list[str] = []
         number = 0
         for side in self._sides:
@@ -304,7 +309,8 @@ def _size(tensor: TensorDesc | None) -> int | None:
 
 
 def node_desc(node: GraphNode, index: int) -> AnyOperatorDesc | OperatorDesc:
-    """A node's descriptor with its whole struct; MemberError, with the node's index, where less of it is known."""
+    """Returns the node, if it has all members of its struct. Raises MemberError, with the node's index, if only its
+    tensors are known."""
     try:
         widened(node)
     except MemberError as error:
@@ -313,7 +319,7 @@ def node_desc(node: GraphNode, index: int) -> AnyOperatorDesc | OperatorDesc:
 
 
 def graph_steps(desc: GraphDesc) -> list[str]:
-    """The steps of a session (harness/session.h): buffers for the graph's inputs and outputs, its operators,
+    """Returns the harness's steps (harness/session.h) for a graph: buffers for its inputs and outputs, its operators,
     CompileGraph, a recorded dispatch.
 
     Buffers are numbered like the inputs and then the outputs; the last one is for temporary memory.
@@ -332,5 +338,5 @@ def graph_steps(desc: GraphDesc) -> list[str]:
 
 
 def _list(entries: Sequence[tuple[int, ...]]) -> str:
-    """A count and the entries, in the form of harness/graph.h."""
+    """Returns the number of entries and their numbers as text, in the form of harness/graph.h."""
     return " ".join(map(str, [len(entries), *(number for entry in entries for number in entry)]))

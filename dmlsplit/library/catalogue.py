@@ -68,17 +68,17 @@ class Build:
 
     @property
     def terms(self) -> str:
-        """The terms of the package."""
+        """The address of the licence terms of the package."""
         return TERMS[self.package]
 
     @property
     def release(self) -> Release:
-        """The DirectML release in it."""
+        """The DirectML release in the package."""
         return find_runtime(self.version).release if self.kind == ONNXRUNTIME else find_release(self.name)
 
     @property
     def feature_level(self) -> FeatureLevel:
-        """The highest feature level of its DirectML."""
+        """The highest feature level of the package's DirectML."""
         return self.release.max_feature_level
 
     def __str__(self) -> str:
@@ -98,7 +98,8 @@ def _build(name: str, kind: str, package: str, version: str, platform: Platform)
 
 @cache
 def directml_builds() -> tuple[Build, ...]:
-    """One build for each known release, the oldest first; of one version the Linux build before the Windows build."""
+    """Returns one build for each known release, the oldest first; of one version the Linux build before the Windows
+    build."""
     return tuple(
         [
             _build(release.name, DIRECTML, release.package, release.package_version, PLATFORMS[release.platform])
@@ -109,7 +110,7 @@ def directml_builds() -> tuple[Build, ...]:
 
 @cache
 def onnxruntime_builds() -> tuple[Build, ...]:
-    """The versions of ONNX Runtime that can be asked, the oldest first."""
+    """Returns the builds of ONNX Runtime that can be asked, the oldest first."""
     return tuple(
         [
             _build(name, ONNXRUNTIME, row["package"], name.removeprefix(f"{ONNXRUNTIME}-"), WINDOWS)
@@ -121,13 +122,13 @@ def onnxruntime_builds() -> tuple[Build, ...]:
 
 @cache
 def debug_layer() -> Build:
-    """The package of DirectML 1.9.0 with DirectML.Debug.dll, which gives reasons for refusals."""
+    """Returns the build of DirectML 1.9.0 that comes with DirectML.Debug.dll, which gives reasons for refusals."""
     package, version = "experimental-torch-directml", "0.1.13.dev23122022014639"
     return _build(f"{package}-{version}", DIRECTML, package, version, WINDOWS)
 
 
 def known_builds() -> tuple[Build, ...]:
-    """Every build that can be added."""
+    """Returns every build that can be added."""
     return (*directml_builds(), debug_layer(), *onnxruntime_builds())
 
 
@@ -136,8 +137,8 @@ DEBUG_LAYER: Final = "debug-layer"
 
 
 def find_build(name: str) -> Build:
-    """The build of a name: a DirectML release ("1.15.4", "torch-directml-0.2.5.dev240914"), a version of ONNX
-    Runtime ("onnxruntime-1.24.4"), or "debug-layer". ValueError for any other."""
+    """Returns the build with this name: a DirectML release ("1.15.4", "torch-directml-0.2.5.dev240914"), a version of
+    ONNX Runtime ("onnxruntime-1.24.4"), or "debug-layer". Raises ValueError for any other."""
     asked = name.strip().lower()
     if asked in (DEBUG_LAYER, debug_layer().name):
         return debug_layer()

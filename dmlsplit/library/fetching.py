@@ -29,9 +29,9 @@ LICENCES: Final = {"LICENSE", "NOTICE", "ThirdPartyNotices.txt", "DirectML_LICEN
 
 
 def add(build: Build) -> Path:
-    """The directory of a build's libraries, which are fetched if need be.
+    """Returns the directory of a build's libraries, which are fetched if they are not there.
 
-    Unavailable where they cannot be fetched, BuildError where the files differ from those that were observed.
+    Raises Unavailable if they cannot be fetched, BuildError if the files differ from the recorded ones.
     """
     require_platform()
     directory = directory_of(build)
@@ -47,7 +47,7 @@ def add(build: Build) -> Path:
 
 
 def remove(build: Build) -> bool:
-    """Deletes a build's directory; returns whether it was there."""
+    """Deletes a build's directory, and returns True if it was there."""
     directory = directory_of(build)
     if not directory.exists():
         return False
@@ -60,22 +60,24 @@ def is_added(build: Build) -> bool:
 
 
 def added(build: Build) -> Path:
-    """The directory of a build's libraries; NotAdded, with the command that fetches it, where it is not there."""
+    """Returns the directory of a build's libraries, whose hashes are checked. Raises NotAdded, with the command that
+    fetches it, if it is not there, BuildError if a file differs."""
     require_added(build)
     _check(build, directory_of(build))
     return directory_of(build)
 
 
 def require_added(build: Build) -> None:
-    """Raises NotAdded, with the command that fetches a build, where none is here; Unavailable where none can be
-    asked."""
+    """Raises NotAdded, with the command that fetches it, if a build is not on this machine; Unavailable if none can be
+    asked here."""
     require_platform()
     if not is_added(build):
         raise not_added(build)
 
 
 def not_added(build: Build) -> NotAdded:
-    """The error for a build that is not here: the command that fetches it, its size and its terms."""
+    """Returns, without raising it, the error for a build that is not on this machine: the command that fetches it, its
+    size and its terms."""
     name = DEBUG_LAYER if build == debug_layer() else build.name
     size = f", {megabytes(build.size)}" if build.size else ""
     return NotAdded(f"{build} is not here; 'dmlsplit library add {name}' fetches it{size} (terms: {build.terms})")
@@ -86,12 +88,13 @@ def megabytes(size: int) -> str:
 
 
 def library(build: Build) -> Path:
-    """DirectML's shared object or DLL, fetched if need be."""
+    """Returns the path of a build's DirectML shared object or DLL, which is fetched if it is not there."""
     return add(build) / build.platform.library
 
 
 def _packaged(build: Build, directory: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """The files to keep of a package, libraries and licences, each with its name in the cache."""
+    """Yields the files of a package to keep, libraries and licences, each as (name to keep it under, stream);
+    `directory` takes the download."""
     if not build.python:
         yield from _of_npm(build, directory)
         return
@@ -143,7 +146,7 @@ def _run(build: Build, command: list[str], directory: Path) -> None:
 
 
 def kept_name(build: Build, path: PurePosixPath) -> str | None:
-    """The name under which a file of a wheel is kept; None for a file that is dropped."""
+    """Returns the name under which a file of a wheel is kept; None for a file that is not kept."""
     if path.name == DEBUG_LAYER_DLL and build.kind == DIRECTML:
         return path.name
     for library in build.files:

@@ -46,7 +46,8 @@ class Toolchain:
     programs: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
 
     def found(self) -> list[str]:
-        """The words of the compiler's command; Unavailable where there is no compiler."""
+        """Returns the words of the compiler's command, the first an absolute path. Raises Unavailable if there is no
+        compiler."""
         words = command_words(os.environ.get(self.variable) or self.compiler, self.variable)
         path = shutil.which(words[0])
         if path is None:
@@ -54,7 +55,7 @@ class Toolchain:
         return [path, *words[1:]]
 
     def commands(self, compiler: Sequence[str], root: Path, output: Path) -> list[tuple[str, list[str]]]:
-        """Each program with the command that builds it in the folder `output`."""
+        """Returns each program's name with the words of the command that builds it in the folder `output`."""
         found = []
         for program, (sources, flags) in self.programs.items():
             files = [str(_source(name, root)) for name in sources]
@@ -65,7 +66,8 @@ class Toolchain:
 
 
 def command_words(command: str, variable: str) -> list[str]:
-    """The words of a compiler's command; Unavailable, which names the variable, where it is none."""
+    """Returns the words of a compiler's command. Raises Unavailable, which names the environment variable, if it is
+    malformed or empty."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -130,7 +132,8 @@ class Harness:
 
 @functools.cache
 def harness(platform: Platform = LINUX, program: str = "harness") -> Harness:
-    """The harness of a platform, compiled anew where its sources have changed; Unavailable where it cannot be run.
+    """Returns the harness of a platform, compiled anew if its sources have changed. Raises Unavailable if it cannot be
+    run.
 
     `program` is "harness", which asks DirectML, or for Windows "sessions", which asks ONNX Runtime.
     """
@@ -144,7 +147,8 @@ def harness(platform: Platform = LINUX, program: str = "harness") -> Harness:
 
 
 def programs(platform: Platform) -> Path:
-    """The folder with a platform's programs and stand-in libraries."""
+    """Returns the folder with a platform's programs and stand-in libraries, which are compiled if need be. Raises
+    Unavailable without a compiler."""
     prebuilt = PREBUILT / platform.name
     if prebuilt.is_dir():
         return prebuilt
@@ -159,7 +163,8 @@ def programs(platform: Platform) -> Path:
 
 
 def compile_programs(tools: Toolchain, root: Path, folder: Path, seconds: float = COMPILE_SECONDS) -> None:
-    """Makes a platform's programs in a folder. Unavailable without a compiler, BuildError where it fails."""
+    """Compiles a platform's programs into a folder. Raises Unavailable without a compiler, BuildError if it fails or
+    takes more than `seconds`."""
     for program, command in tools.commands(tools.found(), root, folder):
         _compile(program, command, seconds)
 
@@ -174,7 +179,7 @@ def _compile(program: str, command: Sequence[str], seconds: float) -> None:
 
 
 def c_library() -> Path:
-    """The folder with the C library's include and csrc; Unavailable where there is none."""
+    """Returns the folder with the C library's include and csrc. Raises Unavailable if there is none."""
     root = next((path for path in ROOTS if (path / "include" / "dmlsplit_directml.h").is_file()), None)
     if root is None:
         raise Unavailable("this installation has no headers: they come with the wheel and the checkout")
@@ -182,7 +187,7 @@ def c_library() -> Path:
 
 
 def fingerprint(compiler: Sequence[str], root: Path) -> str:
-    """A hash over all sources and headers, the compiler and this module."""
+    """Returns a hash, as text, of all sources and headers, the compiler's command and this module."""
     digest = hashlib.sha256("\0".join(compiler).encode())
     of_c = [*root.glob("include/*.h"), *root.glob("csrc/dms_capture.c"), *root.glob("csrc/dms_members.*")]
     for path in sorted([*SOURCES.iterdir(), *of_c, Path(__file__)]):

@@ -26,7 +26,7 @@ class Image:
         self._operators([desc])
 
     def words(self) -> str:
-        """The image in the form of harness/wire.h."""
+        """Returns the image as text in the form of harness/wire.h."""
         found = [str(len(self._blocks))]
         for data, links in self._blocks:
             found += (data.hex() or "-", str(len(links)))
@@ -43,7 +43,7 @@ class Image:
         return len(self._blocks) - 1
 
     def _operators(self, descs: Iterable[AnyOperatorDesc | OperatorDesc]) -> int:
-        """An array of DML_OPERATOR_DESC."""
+        """Adds an array of DML_OPERATOR_DESC to the image, and returns its block's number."""
         block, array = self._new()
         for desc in descs:
             schema, members = widened(desc)
@@ -52,7 +52,7 @@ class Image:
         return block
 
     def _operator_desc(self, schema: OperatorSchema, members: Mapping[str, Any]) -> int:
-        """The operator's own struct."""
+        """Adds an operator's own struct to the image, and returns its block's number."""
         block, out = self._new()
         scalar = ""
         for member in schema.members:
@@ -83,7 +83,8 @@ class Image:
         return self._tensors({f"{member.name}[{i}]": tensor for i, tensor in enumerate(value)})
 
     def _tensors(self, tensors: Mapping[str, TensorDesc | None]) -> int:
-        """An array of DML_TENSOR_DESC, by their names in messages."""
+        """Adds an array of DML_TENSOR_DESC to the image, and returns its block's number; the keys name the tensors in
+        errors. Raises ValueError for a null entry."""
         block, array = self._new()
         for name, tensor in tensors.items():
             if tensor is None:
@@ -130,6 +131,6 @@ class _Struct:
 
 
 def image(desc: AnyOperatorDesc | OperatorDesc) -> str:
-    """A descriptor in the form of harness/wire.h. ValueError for a descriptor without an image: a null entry in an
-    array of tensors, a total size beyond 64 bits."""
+    """Returns a descriptor as text in the form of harness/wire.h. Raises ValueError for a descriptor without an image:
+    a null entry in an array of tensors, a total size beyond 64 bits."""
     return Image(desc).words()

@@ -105,12 +105,12 @@ class Place:
 
 
 def install(folder: Path, layer: Path | None = None) -> list[Place]:
-    """Puts the layer in the place of the DirectML libraries of a folder; returns their places.
+    """Puts the layer in the place of the DirectML libraries of a folder, which get other names beside it, and returns
+    their places.
 
-    `layer` is the layer's file, where it is not the one of this package.
-
-    LayerError where there is none, where the layer is there already, or where it does not suit the library;
-    Unavailable without a compiler. Nothing is changed then.
+    `layer` is the file to use instead of this package's own layer. Raises LayerError if the folder has no such library,
+    if the layer is there already, or if it does not suit the library; Unavailable without a compiler. Nothing is
+    changed then.
     """
     places = list(_places(folder))
     if not places:
@@ -130,8 +130,8 @@ def install(folder: Path, layer: Path | None = None) -> list[Place]:
 
 
 def remove(folder: Path) -> list[Place]:
-    """Gives the DirectML libraries of a folder their names back; returns their places. LayerError where there is no
-    layer."""
+    """Gives the DirectML libraries of a folder their names back, and returns their places. Raises LayerError if there
+    is no layer."""
     places = [place for place in _places(folder) if place.real.exists()]
     if not places:
         raise LayerError(f"{folder}: there is no layer in this folder")
@@ -150,7 +150,8 @@ def remove(folder: Path) -> list[Place]:
 
 
 def _places(folder: Path) -> Iterator[Place]:
-    """The libraries of a folder, in place or beneath a layer."""
+    """Yields the DirectML libraries of a folder, with or without a layer before them. Raises LayerError if it is no
+    folder, or if one platform has several."""
     if not folder.is_dir():
         raise LayerError(f"{folder}: {'it is no folder' if folder.exists() else 'there is no such folder'}")
     for platform in (WINDOWS, LINUX):
@@ -168,7 +169,8 @@ def _is_layer(path: Path) -> bool:
 
 
 def _bytes(path: Path, most: int | None = None) -> bytes:
-    """The contents of a file; none where they are more than `most`. LayerError for what is no regular file."""
+    """Returns the content of a file; b"" if it has more than `most` bytes. Raises LayerError for what is no regular
+    file or too large for a library."""
     try:
         with naming(str(path)):
             size = input_size(path)
@@ -183,12 +185,13 @@ def _bytes(path: Path, most: int | None = None) -> bytes:
 
 
 def _is_begun(place: Place) -> bool:
-    """Whether both names have the real library: an installation was interrupted between its two steps."""
+    """True if both names have the real library: an installation was interrupted between its two steps."""
     return place.library.samefile(place.real) or _bytes(place.library) == _bytes(place.real)
 
 
 def _suited(place: Place, layer: Path | None) -> bytes:
-    """The layer's bytes for a library; LayerError where the library is not as it has to be."""
+    """Returns the bytes of the layer to put before a library: those of `layer`, or the package's own. Raises LayerError
+    if library or layer is not as it has to be."""
     if not place.library.exists():
         raise LayerError(f"{place.library}: it is missing beside {place.real.name}")
     if place.library.is_symlink():
@@ -214,8 +217,8 @@ def _suited(place: Place, layer: Path | None) -> bytes:
 
 
 def _put(place: Place, layer: bytes) -> None:
-    """The library gets its second name first, and then the layer gets the first one: a program finds one of them
-    whenever it looks."""
+    """Gives the library its second name, and then the layer the first one, so that a program finds one of them whenever
+    it looks."""
     with naming(str(place.library)):
         if not place.real.exists():
             try:
@@ -232,7 +235,8 @@ def _put(place: Place, layer: bytes) -> None:
 
 
 def exports(image: bytes, name: str) -> frozenset[str]:
-    """The names that a DLL for x86-64 exports; LayerError, which names it, where they are not found."""
+    """Returns the names that a DLL for x86-64 exports. Raises LayerError, which names it `name`, if they cannot be
+    read."""
     try:
         return frozenset(_exports(image))
     except (IndexError, StopIteration, ValueError):
@@ -272,7 +276,8 @@ def _exports(image: bytes) -> Iterator[str]:
 
 
 def built(platform: Platform) -> Path:
-    """The layer of a platform: from the wheel, or compiled anew where its sources have changed."""
+    """Returns the path of the layer for a platform: that in the wheel, or one compiled anew if its sources have
+    changed. Raises Unavailable without sources or compiler."""
     prebuilt = PREBUILT / "layer" / platform.library
     if prebuilt.is_file():
         return prebuilt
@@ -293,7 +298,8 @@ def built(platform: Platform) -> Path:
 
 
 def compile_layer(platform: Platform, root: Path, folder: Path, compiler: Sequence[str] = ()) -> None:
-    """Makes a platform's layer in a folder. Unavailable without a compiler, BuildError where it fails."""
+    """Compiles a platform's layer from the sources in `root` into a folder. Raises Unavailable without a compiler,
+    BuildError if it fails."""
     kind = KINDS[platform.name]
     command = [*(compiler or _compiler(kind)), "-shared"]
     definitions = [f'-DLAYER_REAL="{kind.real}"', f"-I{root / 'include'}", f"-I{root / 'csrc'}"]
@@ -314,7 +320,8 @@ def compile_layer(platform: Platform, root: Path, folder: Path, compiler: Sequen
 
 
 def compile_layers(root: Path, folder: Path) -> None:
-    """Makes the layers of all platforms in a folder, for a wheel."""
+    """Compiles the layers of all platforms into a folder, for a wheel. Raises Unavailable without a compiler,
+    BuildError if it fails."""
     for platform in (LINUX, WINDOWS):
         made = folder / platform.name
         made.mkdir()
@@ -324,7 +331,7 @@ def compile_layers(root: Path, folder: Path) -> None:
 
 
 def _compiler(kind: Kind) -> list[str]:
-    """The words of a compiler's command; Unavailable where there is none."""
+    """Returns the words of a compiler's command. Raises Unavailable if there is none."""
     named = os.environ.get(kind.variable)
     for command in [named] if named else kind.compilers:
         words = command_words(command, kind.variable)

@@ -76,7 +76,7 @@ class ModelAnswer:
     submitted: tuple[SubmittedOperator, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form."""
+        """Returns the JSON form as a dict."""
         return {
             "onnxruntime": self.version,
             "created": self.created,
@@ -102,10 +102,11 @@ class ModelAnswer:
 
 
 def ask_models(files: Iterable[str], version: str) -> Iterator[tuple[str, ModelAnswer | DmlSplitError]]:
-    """The answers of a version ("1.24.4") about the models of files, in order.
+    """Yields, for each file in order, its name and the answer of a version ("1.24.4") about the model in it; for an
+    unreadable file the error stands in the place of the answer.
 
-    ValueError for a version that cannot be asked, NotAdded where it has not been fetched, Unavailable where it cannot
-    be asked here. For an unreadable file the error stands in the place of its answer.
+    Raises ValueError for a version that cannot be asked, NotAdded if it was not fetched, Unavailable if it cannot be
+    asked here.
     """
     build = find_version(version)
     with OnnxRuntime(added(build)) as runtime:
@@ -121,7 +122,8 @@ def ask_models(files: Iterable[str], version: str) -> Iterator[tuple[str, ModelA
 
 
 def ask_model(file: str, version: str) -> ModelAnswer:
-    """The answer about one model. Raises InputError where it cannot be read."""
+    """Returns the answer of a version about one model. Raises as ask_models does, and InputError if the file cannot be
+    read."""
     ((_, answer),) = ask_models([file], version)
     if isinstance(answer, DmlSplitError):
         raise answer
@@ -129,7 +131,8 @@ def ask_model(file: str, version: str) -> ModelAnswer:
 
 
 def find_version(version: str) -> Build:
-    """The build of a version, as ask_models takes it."""
+    """Returns the build of a version of ONNX Runtime, given as "1.24.4" or "onnxruntime-1.24.4". Raises ValueError if
+    it is unknown."""
     name = version if version.startswith(ONNXRUNTIME) else f"{ONNXRUNTIME}-{version}"
     build = find_build(name)
     if build.kind != ONNXRUNTIME:
@@ -173,7 +176,7 @@ def _asked(runtime: OnnxRuntime, build: Build, file: str) -> ModelAnswer:
 
 
 def _submitted(created: Iterable[Mapping[str, Any]]) -> tuple[SubmittedOperator, ...]:
-    """Each descriptor once, in the order of the first calls."""
+    """Returns each pair of descriptor and HRESULT once, with its count, in the order of the first calls."""
     counts = Counter((json.dumps(event["desc"]), int(event["hr"], 16)) for event in created)
     return tuple([SubmittedOperator(json.loads(text), hresult, count) for (text, hresult), count in counts.items()])
 
@@ -189,7 +192,7 @@ def _operator(event: Mapping[str, Any]) -> str:
 
 
 def providers(log: Sequence[str]) -> dict[str, str]:
-    """The provider of each node, from the log of a session."""
+    """Maps the name of each node to its provider, by the lines of a session's log."""
     found: dict[str, str] = {}
     provider = ""
     for line in log:
@@ -202,7 +205,8 @@ def providers(log: Sequence[str]) -> dict[str, str]:
 
 
 def _named(path: Path) -> tuple[bytes, list[str]]:
-    """A copy of a model with a unique name for every node and one more node that runs on the CPU; and the names."""
+    """Returns the bytes of a copy of the model in which every node has a unique name and one more node runs on the CPU;
+    and the names."""
     model = _loaded(path)
     names: list[str] = []
     _name_nodes(model.graph, "", names)
@@ -233,7 +237,8 @@ def _loaded(path: Path) -> onnx.ModelProto:
 
 
 def _name_nodes(graph: onnx.GraphProto, path: str, names: list[str]) -> None:
-    """Gives each node of a graph and of the graphs inside its nodes a unique name, and records it."""
+    """Gives each node of a graph, and of the graphs inside its nodes, a unique name that begins with `path`, in place,
+    and appends the names to `names`."""
     taken = Counter(node.name for node in graph.node)
     for index, node in enumerate(graph.node):
         own = node.name if node.name and taken[node.name] == 1 else f"{node.op_type}@{index}"

@@ -34,14 +34,15 @@ class Pipes:
         self._read = b""
 
     def write(self, text: str) -> None:
-        """Writes text to the program; if it has ended, reading its answer reports that."""
+        """Writes text to the program; if the program has ended, nothing happens here: `line` tells."""
         data = memoryview(text.encode())
         with contextlib.suppress(BrokenPipeError):
             while data:
                 data = data[self._input.write(data) :]
 
     def line(self, seconds: float) -> str | None:
-        """The next line; None where the program has ended. TimeoutError where no line comes in time."""
+        """Returns the program's next line, without its line end; None if the program has ended. Raises TimeoutError if
+        no line comes within `seconds`."""
         end = time.monotonic() + seconds
         with selectors.DefaultSelector() as selector:
             selector.register(self._output, selectors.EVENT_READ)
@@ -56,7 +57,7 @@ class Pipes:
         return line.decode().removesuffix("\r")
 
     def end(self) -> tuple[int, str]:
-        """Ends the program; returns its exit status and its standard error."""
+        """Ends the program, by closing its input or else by force, and returns its exit status and standard error."""
         with contextlib.suppress(BrokenPipeError):
             self._input.close()
         self._output.close()

@@ -15,7 +15,7 @@ from dmlsplit.library.errors import Unavailable
 
 
 def cache_directory() -> Path:
-    """$DMLSPLIT_CACHE, or else the user's cache directory."""
+    """Returns $DMLSPLIT_CACHE if it is set, else "dmlsplit" in the user's cache directory; it need not exist."""
     own = os.environ.get("DMLSPLIT_CACHE")
     if own:
         return Path(own)
@@ -24,13 +24,13 @@ def cache_directory() -> Path:
 
 
 def require_platform() -> None:
-    """Raises Unavailable where neither Linux nor Windows builds can run."""
+    """Raises Unavailable on a system on which neither Linux nor Windows builds can run."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         raise Unavailable(f"the harness is for Linux on x86-64, this is {sys.platform} {platform.machine()}")
 
 
 def directory_of(build: Build) -> Path:
-    """The directory of a build's libraries, whether it exists or not."""
+    """Returns the directory of a build's libraries; it need not exist."""
     if build.kind == ONNXRUNTIME:
         return cache_directory() / "onnxruntime" / build.version
     return cache_directory() / "directml" / build.name
@@ -38,8 +38,8 @@ def directory_of(build: Build) -> Path:
 
 @contextmanager
 def made_whole(directory: Path) -> Iterator[Path]:
-    """A new directory to fill in the block; it gets its name when the block ends, and is deleted where the block
-    fails."""
+    """Context manager that gives a new directory to fill in the block; it gets the name `directory` when the block
+    ends, and is deleted if the block fails or the name is taken."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     made = directory.with_name(f".making-{os.urandom(8).hex()}")
     try:

@@ -56,7 +56,7 @@ class Library:
         self.close()
 
     def close(self) -> None:
-        """Ends the process, if any."""
+        """Ends the process, if one runs."""
         if self._pipes is not None:
             self._end()
 
@@ -66,23 +66,24 @@ class Library:
         return pipes.end()
 
     def replies(self, commands: Sequence[str]) -> list[str]:
-        """The harness's replies to commands, in order: "crash ..." where the build ended the process, "timeout"
-        where it did not answer in time."""
+        """Returns the harness's replies to commands, in order: "crash ..." if the build ended the process, "timeout" if
+        it did not answer in time."""
         answers: list[str] = []
         while len(answers) < len(commands):
             answers += self._ask(commands[len(answers) :])
         return answers
 
     def answers(self, commands: Sequence[str]) -> list[str | None]:
-        """The replies to commands, with None where the build ended the process. HarnessError where it did not answer
-        in time."""
+        """Returns the replies to commands, in order, None if the build ended the process. Raises HarnessError if it did
+        not answer in time."""
         found = self.replies(commands)
         if TIMEOUT in found:
             raise HarnessError(f"no answer within {COMMAND_SECONDS} seconds")
         return [None if answer.startswith(CRASH) else answer for answer in found]
 
     def _ask(self, commands: Sequence[str]) -> list[str]:
-        """The replies to all commands, or up to the one that ended the process; then a new process is started."""
+        """Returns the replies to all commands or, if one ends the process, to those up to it; the next call starts a
+        new process."""
         if self._pipes is None:
             self._pipes = Pipes(self._command, self._harness.environment)
             self._starts += 1
@@ -122,22 +123,25 @@ class Library:
         raise HarnessError(message)
 
     def judge(self, descs: Iterable[AnyOperatorDesc | OperatorDesc]) -> list[Answer]:
-        """CreateOperator's answers, in order."""
+        """Returns, for each descriptor in order, the HRESULT of CreateOperator; None if it ended the process."""
         answers = self.answers([f"create {image(desc)}" for desc in descs])
         return [None if answer is None else int(answer, 16) for answer in answers]
 
     def explain(self, descs: Iterable[AnyOperatorDesc | OperatorDesc]) -> list[tuple[Answer, str]]:
-        """CreateOperator's answers with the messages of the debug layer; the option debug-layer=1 turns it on."""
+        """Returns, for each descriptor in order, the HRESULT of CreateOperator (None if it ended the process) and the
+        messages of the debug layer, which needs the option debug-layer=1."""
         answers = self.answers([f"explain {image(desc)}" for desc in descs])
         words = [(None, "", "") if answer is None else answer.partition(SAID) for answer in answers]
         return [(None if code is None else int(code, 16), message) for code, _, message in words]
 
     def sessions(self, programs: Iterable[Sequence[str]]) -> list[list[str] | None]:
-        """The answers to the steps of sessions (harness/session.h); each session has a device of its own."""
+        """Returns, for each session in order, the harness's answers to its steps (harness/session.h); None if it ended
+        the process. Each session has a device of its own."""
         answers = self.answers(["session " + " ; ".join(steps) for steps in programs])
         return [None if answer is None else answer.split(" ") for answer in answers]
 
 
 def opened(build: Build, options: Mapping[str, int] | None = None) -> Library:
-    """The library of a DirectML build that has been added. Unavailable where it cannot be run here."""
+    """Returns the library of a DirectML build that was added. Raises NotAdded if it was not, Unavailable if it cannot
+    be run here."""
     return Library(harness(build.platform), added(build) / build.platform.library, options)

@@ -74,7 +74,8 @@ class OnnxRuntime:
         self._folder.cleanup()
 
     def ask(self, query: Query, seconds: float = SECONDS) -> dict[str, Any]:
-        """The record of a query (harness/sessions.cpp); "crash" where the query ended the process or did not return."""
+        """Returns the record of a query as a dict (its form is in harness/sessions.cpp); it has the key "crash" if the
+        query ended the process or did not return within `seconds`. Raises HarnessError if the harness fails."""
         if self._asked >= RENEW:
             self._end()
         if self._pipes is None:
@@ -97,7 +98,7 @@ class OnnxRuntime:
         return record
 
     def _lines(self, query: Query) -> Iterator[str]:
-        """The query in the form of harness/sessions.cpp."""
+        """Yields the query's lines in the form of harness/sessions.cpp."""
         if isinstance(query.model, Path):
             yield f"file {_word(f'Z:{query.model.absolute()}')}"
         else:

@@ -16,9 +16,9 @@ IDLE_SECONDS = 120
 
 
 def environment(prefix: Path) -> dict[str, str]:
-    """The environment variables for a Windows program. Creates wine's prefix the first time.
+    """Returns the environment variables for a Windows program, and creates wine's prefix if it does not exist.
 
-    Unavailable where wine is not installed, BuildError where the prefix cannot be created.
+    Raises Unavailable if wine is not installed, BuildError if the prefix cannot be created.
     """
     for program in ("wine", "wineboot", "wineserver"):
         if shutil.which(program) is None:
@@ -50,7 +50,8 @@ def _make(prefix: Path) -> None:
 
 
 def _run(command: list[str], variables: dict[str, str]) -> None:
-    """Its outcome is judged by the files that it leaves."""
+    """Runs a command and ignores its exit status: its outcome is judged by the files that it leaves. Raises BuildError
+    if it does not end in time."""
     nothing = subprocess.DEVNULL
     try:
         subprocess.run(

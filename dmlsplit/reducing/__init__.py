@@ -40,16 +40,16 @@ def reduce(
     allow_paths: Iterable[str | os.PathLike[str]] = (),
     progress: Callable[[str], None] = lambda line: None,
 ) -> Reduction:
-    """The smallest part of a model that one version of ONNX Runtime still refuses, or still computes wrong.
+    """Returns the smallest part of a model that one version of ONNX Runtime still refuses, or still computes wrong.
 
     What is wrong is a finding of this package: the most serious one, or one of `rule`. With `check` it is what that
     says: the words of a command that gets the path of a model (in place of {}, or as its last argument) and ends with
-    status 1 where that is still wrong, 0 where it is right, anything else where neither can be said, within `timeout`
-    seconds each time; or a function of a model that returns True where it is still wrong. Weights of the result are
-    random numbers of `seed`, where it is still wrong with them. The other arguments are those of `explain`.
+    status 1 if that is still wrong, 0 if it is right, anything else if neither can be said, within `timeout` seconds
+    each time; or a function of a model that returns True if it is still wrong. Large weights of the result are replaced
+    by random numbers of `seed`, if it is still wrong with them. The other arguments are those of `explain`.
 
-    Raises InputError for what is no model, and where nothing is wrong with it; ValueError for an unknown version or
-    rule; OSError.
+    Raises InputError for what is no model, and if nothing is wrong with it; ValueError for an unknown version or rule;
+    OSError if the file cannot be read.
     """
     try:
         import onnx  # noqa: F401

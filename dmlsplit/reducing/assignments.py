@@ -64,11 +64,11 @@ class Comparison:
 
     @property
     def differs(self) -> bool:
-        """True where any node ran elsewhere than predicted."""
+        """True if any node ran elsewhere than predicted."""
         return bool(self.differences or self.counts)
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form."""
+        """Returns the JSON form as a dict."""
         return {
             "alike": self.alike,
             "differences": [each._asdict() for each in self.differences],
@@ -78,7 +78,8 @@ class Comparison:
 
 
 def read(file: str) -> list[Assigned]:
-    """The nodes of a file. Raises InputError, with line and column, for what has another form; OSError."""
+    """Returns the nodes that the file lists, with the providers that ran them. Raises InputError, with line and column,
+    for a file of another form, OSError if it cannot be read."""
     text = JsonText.of_file(file)
     return list(_subgraphs(text))
 
@@ -113,7 +114,8 @@ def _string(text: JsonText, holder: object, name: str, path: KeyPath, default: s
 
 
 def compared(predicted: SessionAnswer, machine: list[Assigned]) -> Comparison:
-    """Compares a prediction with a machine: nodes by their names, those without by the counts of operators."""
+    """Returns the differences between a prediction and a machine: nodes are compared by name, those without a unique
+    name by the counts of operators."""
     by_name = Counter(node.name for node in machine if node.name)
     known: dict[str, NodePlacement] = {path: node for path, node in predicted.nodes.items() if _runs(node)}
     differences: list[Difference] = []
@@ -139,7 +141,8 @@ def _runs(node: NodePlacement) -> bool:
 
 
 def _counts(predicted: list[NodePlacement], machine: list[Assigned]) -> Iterator[Count]:
-    """Yields the differing counts of operators of which nothing was optimized away, and all placements are known."""
+    """Yields the counts of nodes by operator and provider that differ, for operators with equally many nodes in both
+    and no unknown placement."""
     all_of = Counter(node.op for node in predicted)
     there = Counter(node.op for node in machine)
     known = Counter((node.op, str(node.provider)) for node in predicted)

@@ -40,14 +40,16 @@ class CommandCheck:
     @classmethod
     @contextmanager
     def of(cls, words: Sequence[str], original: Original, seed: int, timeout: float) -> Iterator[CommandCheck]:
-        """A check in whose block there is a folder for models."""
+        """Context manager that gives the check by the command `words`; its temporary folder for models exists inside
+        the block. Raises InputError if there are no words."""
         if not words:
             raise InputError("the check is an empty command")
         with tempfile.TemporaryDirectory(prefix="dmlsplit-why-", ignore_cleanup_errors=True) as folder:
             yield cls(words, timeout, folder, original, References(folder, original), seed)
 
     def begin(self, source: str | os.PathLike[str] | bytes | onnx.ModelProto) -> None:
-        """Asks about the original itself, then about it with random weights. InputError where it is not wrong."""
+        """Runs the command for the original model, then for it with random weights, and sets `random` if it is still
+        wrong with these. Raises InputError if the original is not wrong."""
         path = os.path.abspath(source) if isinstance(source, str | os.PathLike) else self._written(source)
         status = self._status(path)
         if status != _WRONG:
@@ -56,7 +58,8 @@ class CommandCheck:
         self.random = self(self.original.model, {})
 
     def seeds(self, model: onnx.ModelProto) -> dict[int, Seed]:
-        """The seeds of a model's weights, as the command got them."""
+        """Returns the seeds of the random weights that the command gets a model with, by the tensors' numbers; {} if it
+        gets the original ones."""
         return seeds_for(model, self.seed) if self.random else {}
 
     def __call__(self, model: onnx.ModelProto, shapes: Mapping[str, Shape], /) -> bool:
@@ -76,7 +79,8 @@ class CommandCheck:
         return path
 
     def _status(self, path: str) -> int | None:
-        """The status of the command for a model; None where it did not end in time."""
+        """Returns the exit status of the command for the model at `path`; None if it did not end in time. Raises
+        InputError if it cannot be run."""
         command = [word.replace(PLACE, path) for word in self.words]
         if not any(PLACE in word for word in self.words):
             command.append(path)
@@ -100,7 +104,7 @@ class CommandCheck:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a command with all that it has started."""
+    """Kills a command with all processes that it has started, and waits for it."""
     with suppress(OSError):
         if os.name == "posix":
             import signal

@@ -46,7 +46,8 @@ class Computed(NamedTuple):
 
 
 def inputs_of(model: onnx.ModelProto, question: Question, seed: int) -> Computed:
-    """Inputs for a model, of a seed each: its own sizes, those given for the first Run, else OPEN_SIZE."""
+    """Returns inputs for a model, random numbers with a seed for each: of the model's own sizes, those given for the
+    first Run, else OPEN_SIZE. If they cannot be made, the result says why."""
     constant = {tensor.name for tensor in model.graph.initializer}
     found: dict[str, Array] = {}
     total = 0
@@ -70,7 +71,8 @@ def inputs_of(model: onnx.ModelProto, question: Question, seed: int) -> Computed
 
 
 def by_onnx(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> Computed:
-    """What ONNX computes, by its reference evaluator in a process of its own."""
+    """Returns what onnx's reference evaluator, in a process of its own, computes from the inputs, or why it computes
+    nothing."""
     data = model.SerializeToString()
     packed = io.BytesIO()
     places = {value.name: str(i) for i, value in enumerate(model.graph.input)}
@@ -93,11 +95,11 @@ def by_onnx(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> Computed:
 def by_directml(
     model: onnx.ModelProto, question: Question, inputs: Mapping[str, Array], expected: Mapping[str, Array]
 ) -> Computed:
-    """What DirectML computes, where the model is one fused graph whose dispatches are modelled: elements that no
-    dispatch writes are NaN.
+    """Returns what DirectML computes, if the model is one fused graph whose dispatches can be predicted, or else why it
+    is not known. Elements that no dispatch writes are NaN.
 
-    `expected` is what ONNX computes. The nodes of the graph, one by one, have to compute it, too: else they are not
-    what the model says, and nothing is predicted.
+    `expected` is what ONNX computes. If the nodes of the graph, emulated one by one, do not compute the same, they are
+    not what the model says, and nothing is predicted.
     """
     traits = traits_of(question.runtime.release)
     try:
@@ -140,7 +142,7 @@ def by_directml(
 
 
 def _is_close(array: Array, expected: Array) -> bool:
-    """Whether a tensor has the elements of another one, up to rounding."""
+    """True if a tensor has the type and, up to rounding, the elements of another one."""
     if array.dtype != expected.dtype or array.size != expected.size:
         return False
     room = 1e-2 if array.dtype == np.float16 else 1e-4
@@ -148,7 +150,8 @@ def _is_close(array: Array, expected: Array) -> bool:
 
 
 def _run(graph: GraphDesc, shaders: Shaders, inputs: Sequence[Array]) -> list[Array]:
-    """The outputs of the dispatches; elements that none writes are NaN."""
+    """Returns the graph's outputs as the dispatches compute them, flattened; elements that none writes are NaN. Raises
+    Unmodelled for an output without sizes."""
     bound = {f"input {i}": _memory(array) for i, array in enumerate(inputs)}
     outputs: list[Array] = []
     for i, tensor in enumerate(graph.outputs):
@@ -163,7 +166,7 @@ def _run(graph: GraphDesc, shaders: Shaders, inputs: Sequence[Array]) -> list[Ar
 
 
 def _memory(array: Array) -> Array:
-    """The bytes of an array, in whole words of 4, which dispatches read."""
+    """Returns a copy of an array's bytes, padded with zeros to a multiple of 4, which is what dispatches read."""
     memory = np.zeros(-(-array.nbytes // 4) * 4, np.uint8)
     memory[: array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return memory

@@ -50,18 +50,20 @@ class Cut:
         self._constants: dict[str, onnx.TensorProto | None] = {}
 
     def path(self, index: int) -> str:
-        """The path of a node in findings."""
+        """Returns the path by which findings name the node with this index."""
         return name_of(self.nodes[index], self.scope)
 
     def holding(self, path: str) -> int | None:
-        """The index of the node with this path, or around it."""
+        """Returns the index of the node with this path, or that has the node with this path in a graph inside it; None
+        if there is none."""
         for i, node in enumerate(self.nodes):
             if self.path(i) == path or (has_graphs(node) and path.startswith(f"{node.name or node.op_type}.")):
                 return i
         return None
 
     def around(self, start: int) -> list[int]:
-        """All nodes, by the number of edges from `start`; nodes that are not connected come last."""
+        """Returns the indices of all nodes, sorted by the number of edges from node `start`; nodes that are not
+        connected with it come last."""
         found, todo = {start: None}, deque([start])
         while todo:
             node = todo.popleft()
@@ -75,18 +77,19 @@ class Cut:
         return [*found, *(i for i in range(len(self.nodes)) if i not in found)]
 
     def run_shapes(self, model: onnx.ModelProto) -> Mapping[str, Shape]:
-        """The shapes at the first Run of the inputs of a model that was cut out, as far as they were given."""
+        """Returns the shapes at the first Run, by name, of those inputs of a cut out model that were computed before,
+        as far as the given shapes determine them."""
         if self._run is None:
             return {}
         shapes = {value.name: self._run.type_of(value.name)[1] for value in model.graph.input}
         return {name: shape for name, shape in shapes.items() if shape is not None and name not in self._inputs}
 
     def of_nodes(self, wanted: Iterable[int], *, shown: bool = False, guessed: bool = False) -> onnx.ModelProto | None:
-        """The model of these nodes, and of the producers of every input whose type is not known; None where nothing is
-        computed that could be an output.
+        """Returns the model of these nodes and of the producers of every input whose type is not known; None if it
+        would have no output.
 
-        `shown`: what nodes outside read is an output also where a node inside reads it. `guessed`: what has no known
-        type is an input of FLOAT.
+        `shown`: a tensor that nodes outside read is an output even if a node inside reads it. `guessed`: an input of
+        unknown type becomes FLOAT, and its producer is not added.
         """
         kept = set(wanted) if guessed else self._closed(wanted)
         order = sorted(kept)
@@ -130,7 +133,7 @@ class Cut:
         return made
 
     def _closed(self, wanted: Iterable[int]) -> set[int]:
-        """The nodes, and the producers of every input whose type is not known."""
+        """Returns the nodes and, repeatedly, the producers of every input whose type is not known."""
         kept: set[int] = set()
         todo = list(wanted)
         while todo:
@@ -164,7 +167,8 @@ class Cut:
             graph.input.append(self._inputs[name])
 
     def _given(self, name: str) -> onnx.ValueInfoProto:
-        """The declaration of a computed value that becomes an input: FLOAT where its type is not known."""
+        """Returns the declaration of a computed value that becomes an input: its type as far as it is known, else
+        FLOAT."""
         if is_typed(self.scope, name):
             return declaration(self.scope, name)
         return helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
@@ -176,7 +180,7 @@ class Cut:
 
 
 def keep_used_domains(model: onnx.ModelProto) -> None:
-    """Removes the functions that no node calls, and the imports of domains without nodes."""
+    """Removes, in place, the functions that no node calls, and the imports of domains without nodes."""
     called: set[tuple[str, str]] = set()
     todo: list[Sequence[onnx.NodeProto]] = [model.graph.node]
     bodies = {(function.domain, function.name): function for function in model.functions}
@@ -195,7 +199,8 @@ def keep_used_domains(model: onnx.ModelProto) -> None:
 
 
 def constants_as_initializers(model: onnx.ModelProto) -> onnx.ModelProto | None:
-    """The model with initializers in place of the Constants of the main graph that hold a tensor; None without any."""
+    """Returns a copy of the model with initializers in place of the Constant nodes of the main graph that hold a
+    tensor; None if there are none."""
     taken = {value.name for value in model.graph.output}
     found: dict[int, onnx.TensorProto] = {}
     for i, node in enumerate(model.graph.node):
@@ -217,11 +222,11 @@ def constants_as_initializers(model: onnx.ModelProto) -> onnx.ModelProto | None:
 
 
 def node_count(model: onnx.ModelProto) -> int:
-    """The nodes of a model, with those of graphs in nodes and of functions."""
+    """Returns the number of nodes of a model, with those of graphs in nodes and of functions."""
     bodies: Iterator[Sequence[onnx.NodeProto]] = iter([model.graph.node, *(each.node for each in model.functions)])
     return sum(1 for body in bodies for _ in all_nodes(body))
 
 
 def with_shapes(inputs: Inputs, shapes: Mapping[str, Shape]) -> Inputs:
-    """The facts with the shapes of further inputs."""
+    """Returns the facts with `shapes`, of further inputs, added."""
     return Inputs({**inputs.shapes, **shapes}, inputs.dims, inputs.values, inputs.free_dimensions) if shapes else inputs

@@ -61,18 +61,19 @@ class Finding:
 
     @property
     def identity(self) -> tuple[str, str]:
-        """Equal for findings of one class."""
+        """A key that is equal for findings of one class: the rule and the kind of failed session."""
         return self.rule, self.kind
 
     def is_like(self, identity: tuple[str, str]) -> bool:
-        """True for a finding of this class, and for one that names the graph's fault that the class speaks of."""
+        """True for a finding of the class `identity`, and for one that names the graph's fault more exactly than that
+        class does."""
         return self.identity == identity or self.rule in _SAID_MORE_EXACTLY.get(identity[0], ())
 
 
 def findings_of(model: onnx.ModelProto, question: Question) -> list[Finding]:
-    """The findings about a model without weights, the most serious first; each class and node once.
+    """Returns the findings about a model without weights, the most serious first; each class comes once for a node.
 
-    Raises InputError where the model cannot be judged.
+    Raises InputError if the model cannot be judged.
     """
     sessions, nodes = read_sessions(model, question.inputs, require_known_names=False)
     runtime, options = question.runtime, question.options
@@ -97,7 +98,8 @@ def findings_of(model: onnx.ModelProto, question: Question) -> list[Finding]:
 
 
 def _sorted(found: Sequence[Finding]) -> list[Finding]:
-    """The findings that are no consequences, the most serious first; each class and node once."""
+    """Returns the findings, without those that only follow from others, the most serious first; each class comes once
+    for a node."""
     kept: dict[tuple[tuple[str, str], str], Finding] = {}
     for each in found:
         if each.rule not in _CONSEQUENCES:
@@ -106,8 +108,8 @@ def _sorted(found: Sequence[Finding]) -> list[Finding]:
 
 
 def _of_items(nodes: ModelNodes, question: Question | None, *, at_fault: bool) -> list[Finding]:
-    """The findings about Splits and Concats; those about how a session runs them where it is asked for. `at_fault`: the
-    findings about graphs say what FAULTS do."""
+    """Returns the findings about Split and Concat nodes; with `question` also those about how a session runs them.
+    `at_fault`: errors about graphs are reported apart, and not repeated here."""
     found: list[Finding] = []
     for item in nodes.items:
         if isinstance(item, OtherNode):
@@ -120,7 +122,7 @@ def _of_items(nodes: ModelNodes, question: Question | None, *, at_fault: bool) -
 
 
 def _answered(item: SplitNode | JoinNode, question: Question) -> Sequence[Diagnostic]:
-    """The diagnostics of ONNX Runtime's answer about a node."""
+    """Returns the diagnostics of ONNX Runtime's answer about a node; () if it cannot be asked."""
     try:
         return item.on_onnxruntime(question.runtime, options=question.options).diagnostics
     except InputError:
@@ -128,12 +130,12 @@ def _answered(item: SplitNode | JoinNode, question: Question) -> Sequence[Diagno
 
 
 def _of_diagnostic(found: Diagnostic, node: str = "") -> Finding:
-    """The finding of a diagnostic, about `node` where that is not ""."""
+    """Returns the finding that a diagnostic is, about `node` or, if that is "", about the node that it names."""
     return Finding(found.rule, found.severity, node or str(found.location.node or ""), found.message)
 
 
 def _of_session(model: onnx.ModelProto, placed: SessionAnswer, found: Sequence[Finding]) -> Iterator[Finding]:
-    """The failure of a session, where no error that has a rule says why it fails."""
+    """Yields the failure of a session, if no error that has a rule says why it fails."""
     failure = placed.failure
     if placed.created is not False or failure is None:
         return
@@ -150,7 +152,7 @@ def _failed(model: onnx.ModelProto, node: str, message: str) -> Finding:
 
 
 def _of_placements(placed: SessionAnswer) -> Iterator[Finding]:
-    """The nodes that are not on DirectML, by the reason; nothing of that is wrong by itself."""
+    """Yields a finding of severity note for each node that is not on DirectML, with the reason as its rule."""
     for node in placed.nodes.values():
         if node.why is not None:
             rule = RULES[str(node.why)]

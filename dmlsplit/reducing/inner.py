@@ -12,7 +12,7 @@ from dmlsplit.reducing.known import declaration, known_constant, remove_unread
 
 
 def inner_scopes(scope: Scope) -> Iterator[Scope]:
-    """The graphs inside nodes, each before those inside its own nodes."""
+    """Yields the scopes of the graphs inside nodes; a graph comes before those inside its own nodes."""
     for index, node in enumerate(scope.graph.node):
         if has_graphs(node):
             for _, child in scope.children(index):
@@ -21,7 +21,8 @@ def inner_scopes(scope: Scope) -> Iterator[Scope]:
 
 
 def alone(model: onnx.ModelProto, scope: Scope) -> onnx.ModelProto:
-    """The model of a graph inside a node: its inputs, and what it reads of the graphs around it, are inputs."""
+    """Returns a model of a graph inside a node; its inputs, and what it reads of the graphs around it, become inputs,
+    or initializers if their elements are known."""
     made = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions)
     graph, body = made.graph, scope.graph
     graph.CopyFrom(body)
@@ -44,8 +45,9 @@ def alone(model: onnx.ModelProto, scope: Scope) -> onnx.ModelProto:
 
 
 def with_nodes(model: onnx.ModelProto, scope: Scope, kept: Sequence[int]) -> onnx.ModelProto | None:
-    """The model with these nodes alone in a graph inside a node. What they read of others becomes an input of the
-    model, what the graph has to give of others is handed through by an Identity; None where a type is not known."""
+    """Returns a copy of the model in which a graph inside a node has only the nodes with indices `kept`. What they read
+    of removed ones becomes an input of the model, and outputs of the graph that removed ones computed are copied from
+    such inputs by an Identity. None if a type is not known."""
     made = onnx.ModelProto()
     made.CopyFrom(model)
     body = graph_at(made, scope.steps)
@@ -80,7 +82,8 @@ def with_nodes(model: onnx.ModelProto, scope: Scope, kept: Sequence[int]) -> onn
 
 
 def without_output(model: onnx.ModelProto, steps: Sequence[Step], place: int) -> Iterator[onnx.ModelProto]:
-    """Yields the model without each output of an If that nothing reads; `place` is the node in the graph of `steps`."""
+    """Yields a copy of the model without one output of an If that nothing reads, for each such output; `place` is the
+    node's index in the graph that `steps` lead to. Nothing for another node."""
     graph = graph_at(model, steps)
     node = graph.node[place]
     if node.op_type != "If" or domain_of(node) != "" or len(node.output) < 2:
@@ -102,7 +105,7 @@ def without_output(model: onnx.ModelProto, steps: Sequence[Step], place: int) ->
 
 
 def graph_at(model: onnx.ModelProto, steps: Sequence[Step]) -> onnx.GraphProto:
-    """The graph that the steps lead to from the model's own."""
+    """Returns the graph that the steps lead to from the model's own."""
     graph = model.graph
     for index, name, number in steps:
         attribute = next(each for each in graph.node[index].attribute if each.name == name)
@@ -111,7 +114,8 @@ def graph_at(model: onnx.ModelProto, steps: Sequence[Step]) -> onnx.GraphProto:
 
 
 def _new_input(model: onnx.ModelProto, scope: Scope, name: str, taken: Names) -> str | None:
-    """Adds an input of the type of an inner value to the model, and returns its name."""
+    """Adds an input with the type that `name` has in `scope` to the model, in place, and returns its name, a new one in
+    `taken`; None, and no change, if the type is not known."""
     value = declaration(scope, name)
     if not value.HasField("type"):
         return None
@@ -121,7 +125,8 @@ def _new_input(model: onnx.ModelProto, scope: Scope, name: str, taken: Names) ->
 
 
 def _rename_reads(node: onnx.NodeProto, instead: dict[str, str]) -> None:
-    """Puts other names in place of what a node, and the graphs inside it, read."""
+    """Renames, in place, the tensors that a node, and the graphs inside it, read: `instead` maps old names to new
+    ones."""
     refill(node.input, [instead.get(name, name) for name in node.input])
     for graph in subgraphs(node):
         for inner in graph.node:

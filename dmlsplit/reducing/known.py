@@ -11,7 +11,7 @@ from dmlsplit.models.scope import Scope
 
 
 def declaration(scope: Scope, name: str) -> onnx.ValueInfoProto:
-    """The declaration of a value, as far as its type is known."""
+    """Returns the declaration of a value, with its type and shape as far as they are known."""
     element, shape = scope.type_of(name)
     if element in onnx.TensorProto.DataType.keys():  # noqa: SIM118 - it is no mapping
         return helper.make_tensor_value_info(name, onnx.TensorProto.DataType.Value(element), shape)
@@ -23,7 +23,7 @@ def declaration(scope: Scope, name: str) -> onnx.ValueInfoProto:
 
 
 def is_typed(scope: Scope, name: str) -> bool:
-    """True where the type of a value is known, without its sizes at least."""
+    """True if the type of a value is known, even if its sizes are not."""
     kind = declaration(scope, name).type
     return kind.WhichOneof("value") is not None and not (
         kind.HasField("tensor_type") and kind.tensor_type.elem_type == onnx.TensorProto.UNDEFINED
@@ -31,7 +31,7 @@ def is_typed(scope: Scope, name: str) -> bool:
 
 
 def remove_unread(model: onnx.ModelProto) -> None:
-    """Removes the inputs and initializers of the main graph that nothing reads."""
+    """Removes, in place, the inputs and initializers of the main graph that nothing reads."""
     graph = model.graph
     used = {name for node in graph.node for name in reads(node)} | {value.name for value in graph.output}
     refill(graph.input, [each for each in graph.input if each.name in used])
@@ -39,7 +39,8 @@ def remove_unread(model: onnx.ModelProto) -> None:
 
 
 def known_constant(scope: Scope, name: str) -> onnx.TensorProto | None:
-    """The elements of a computed value that are the same for all inputs; None where they are not known."""
+    """Returns, as a tensor, the elements of a value that are the same for all inputs of the model; None if they are not
+    known."""
     array = scope.elements(name)
     if array is None or array.dtype.kind not in "biuf":
         return None

@@ -31,7 +31,8 @@ class Check(Protocol):
     """A question whether a model without weights is still wrong."""
 
     def __call__(self, model: onnx.ModelProto, shapes: Mapping[str, Shape], /) -> bool:
-        """`shapes` are those of further inputs at the first Run."""
+        """Returns True if the model is still wrong. `shapes` are those, at the first Run, of inputs that were values
+        before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class SameClass:
         return any(each.is_like(self.identity) for each in self.findings(model, shapes))
 
     def findings(self, model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> Sequence[Finding]:
-        """The findings about a model; none where it cannot be judged."""
+        """Returns the findings about a model; () if it cannot be judged."""
         try:
             return findings_of(model, replace(self.question, inputs=with_shapes(self.question.inputs, shapes)))
         except InputError:
@@ -58,7 +59,7 @@ class Reducer:
     def __init__(
         self, model: onnx.ModelProto, question: Question, check: Check, progress: Callable[[str], None]
     ) -> None:
-        """`progress` is called with a line for each step."""
+        """`progress` is called with a line of text for each step."""
         self.model = model
         self.shapes: dict[str, Shape] = {}
         """The shapes at the first Run of inputs that were values of the model before."""
@@ -69,7 +70,7 @@ class Reducer:
         self._known: dict[bytes, bool] = {}
 
     def is_wrong(self, model: onnx.ModelProto | None) -> bool:
-        """The check's answer, asked once for equal models; False for none."""
+        """Returns the check's answer about a model, which is asked once for equal models; False for None."""
         if model is None:
             return False
         try:
@@ -82,7 +83,8 @@ class Reducer:
         return self._known[key]
 
     def reduce(self, place: str | None) -> None:
-        """Makes the model as small as it gets. `place`: the path of the node at fault, where that is known."""
+        """Makes `self.model` as small as possible while the check says that it is wrong. `place` is the path of the
+        node at fault, if that is known."""
         self._take(self._inlined())
         self._take(constants_as_initializers(self.model))
         for round_ in range(_ROUNDS):
@@ -96,7 +98,8 @@ class Reducer:
         self._tidy()
 
     def _take(self, candidate: onnx.ModelProto | None) -> bool:
-        """Keeps a smaller model where it is still wrong, and returns whether it is."""
+        """Makes the candidate `self.model` if the check says that it is still wrong, and returns whether it does; False
+        for None."""
         taken = self.is_wrong(candidate)
         if taken and candidate is not None:
             self.model = candidate
@@ -153,7 +156,8 @@ class Reducer:
             self._progress(f"{len(nodes)} nodes, after {self.checks} checks")
 
     def _open_graphs(self) -> None:
-        """Puts a graph inside a node in place of the model, or else removes nodes from it."""
+        """Replaces the model by a graph inside one of its nodes, as often as that is still wrong, and then removes
+        nodes from the graphs inside nodes that are left."""
         while any(has_graphs(node) for node in self.model.graph.node):
             if not any(self._take(alone(self.model, scope)) for scope in inner_scopes(self._cut().scope)):
                 break
@@ -162,7 +166,7 @@ class Reducer:
         self._drop_outputs()
 
     def _remove_inner(self, number: int) -> None:
-        """Removes nodes from the graph inside a node of this number."""
+        """Removes nodes from graph `number` of those inside nodes, as far as the model is still wrong."""
         scope = next((each for i, each in enumerate(inner_scopes(self._cut().scope)) if i == number), None)
         if scope is None:
             return
@@ -184,7 +188,7 @@ class Reducer:
         return self._take(candidate)
 
     def _drop_outputs(self) -> None:
-        """Removes outputs of Ifs that nothing reads."""
+        """Removes outputs of If nodes that nothing reads, as far as the model is still wrong."""
 
         def candidates() -> Iterator[onnx.ModelProto]:
             for place in range(len(self.model.graph.node)):
@@ -194,7 +198,8 @@ class Reducer:
             pass
 
     def _pass_by(self) -> None:
-        """Removes nodes whose readers can read what the node reads: it has the same type."""
+        """Removes nodes whose readers can read one of the node's inputs, of the same type and shape, instead, as far as
+        the model is still wrong."""
         place = 0
         while place < len(self.model.graph.node):
             scope = self._cut().scope
@@ -211,7 +216,8 @@ class Reducer:
             place += not taken
 
     def _hide_outputs(self) -> None:
-        """Removes outputs of the model that nodes of it read, or whose node computes another one that is needed."""
+        """Removes outputs of the model that its nodes read, or whose node computes another one that is needed, as far
+        as it is still wrong."""
         for name in [value.name for value in self.model.graph.output]:
             graph = self.model.graph
             needed = {each for node in graph.node for each in reads(node)} | {
@@ -226,7 +232,7 @@ class Reducer:
             self._take(made)
 
     def _tidy(self) -> None:
-        """Removes declarations of inner values, which inference finds again."""
+        """Removes declarations of inner values, which inference finds again, if the model is still wrong."""
         if self.model.graph.value_info:
             made = onnx.ModelProto()
             made.CopyFrom(self.model)
@@ -235,7 +241,8 @@ class Reducer:
 
 
 def _without(model: onnx.ModelProto, place: int, instead: str) -> onnx.ModelProto:
-    """The model without a node, whose readers read another value in place of its first output."""
+    """Returns a copy of the model without node `place`; its readers read the value `instead` in place of its first
+    output."""
     made = onnx.ModelProto()
     made.CopyFrom(model)
     name = made.graph.node[place].output[0]

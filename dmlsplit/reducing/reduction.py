@@ -65,11 +65,11 @@ class Reduction:
 
     @property
     def is_error(self) -> bool:
-        """True where the model is refused, or comes out wrong."""
+        """True if the model is refused or computed wrong, by a finding of severity error or by the caller's check."""
         return self.finding is None or self.finding.severity is Severity.ERROR
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form; every key is always there."""
+        """Returns the JSON form as a dict; every key is always there."""
         found = self.finding
         return {
             "schema": SCHEMA,
@@ -100,7 +100,7 @@ def reduced(
     allow_paths: Iterable[str | os.PathLike[str]],
     progress: Callable[[str], None],
 ) -> Reduction:
-    """The reduction of a model; see dmlsplit.reducing.reduce."""
+    """Returns the reduction of a model; arguments and errors are those of dmlsplit.reducing.reduce."""
     with opened(source, tuple(allow_paths)) as original, _check_of(check, original, seed, timeout) as asked:
         model = original.model
         found = _findings(model, question, {}, needed=asked is None)
@@ -150,7 +150,7 @@ def reduced(
 def _check_of(
     check: Sequence[str] | Callable[[onnx.ModelProto], bool] | None, original: Original, seed: int, timeout: float
 ) -> Iterator[Check | None]:
-    """The caller's check; None where there is none."""
+    """Context manager that gives the caller's check as a Check; None if there is none."""
     if check is None:
         yield None
     elif callable(check):
@@ -163,7 +163,8 @@ def _check_of(
 def _findings(
     model: onnx.ModelProto, question: Question, shapes: Mapping[str, Shape], *, needed: bool
 ) -> Sequence[Finding]:
-    """The findings about a model; none where it cannot be judged, unless they are `needed`."""
+    """Returns the findings about a model. If it cannot be judged, raises InputError if they are `needed`, else returns
+    ()."""
     try:
         return findings_of(model, question)
     except InputError:
@@ -173,9 +174,10 @@ def _findings(
 
 
 def _chosen(found: Sequence[Finding], rule: str | None, *, needed: bool) -> Finding | None:
-    """The finding to reduce for: the first of the rule, or without a rule the first one that is no note.
+    """Returns the finding to reduce for: the first of the rule or, without a rule, the first one that is no note.
 
-    None where there is no such finding; where it is `needed`, NothingWrongError. ValueError for an unknown rule.
+    If there is none, raises NothingWrongError if it is `needed`, else returns None. Raises ValueError for an unknown
+    rule.
     """
     if rule is not None:
         if rule not in RULES and rule not in (SESSION_FAILS, NEW):
@@ -192,8 +194,9 @@ def _chosen(found: Sequence[Finding], rule: str | None, *, needed: bool) -> Find
 
 
 def _class_of(left: Sequence[Finding], chosen: Finding, *, by_rule: bool) -> Finding | None:
-    """What the chosen finding has become in the reduced model. In place of a failed inference, where it was not chosen
-    `by_rule`: the first error of its node, which says what the shapes that are known now break."""
+    """Returns what the chosen finding has become among `left`, the findings about the reduced model; None if it is
+    gone. A failed inference that was not chosen `by_rule` is replaced by the first error of its node, which says what
+    its shapes break."""
     alike = next((each for each in left if each.is_like(chosen.identity)), None)
     if alike is None or by_rule or alike.rule != INFERENCE_FAILS.id:
         return alike
@@ -211,7 +214,8 @@ def _named(chosen: Finding) -> str:
 
 
 def _seeds(reducer: Reducer, original: Original, seed: int, asked: Check | None) -> dict[int, Seed]:
-    """The weights that may be random: the model is still wrong with them."""
+    """Returns the seeds, by the tensors' numbers, of those weights that may be random numbers: the model is still wrong
+    with them."""
     wanted = seeds_for(reducer.model, seed)
     if not wanted or isinstance(asked, CommandCheck):
         return asked.seeds(reducer.model) if isinstance(asked, CommandCheck) else wanted
@@ -226,7 +230,8 @@ def _seeds(reducer: Reducer, original: Original, seed: int, asked: Check | None)
 
 
 def _explained(model: onnx.ModelProto, found: Finding | None, question: Question) -> Explanation | None:
-    """The explanation of the node at fault, or of the first one that can be explained."""
+    """Returns the explanation of the node at fault or, if that cannot be explained, of the first one that can; None if
+    none can."""
     names = [] if found is None or not found.node else [found.node]
     names += [name for node in model.graph.node for name in (node.name, *node.output) if name]
     inputs, symbols = question.inputs, symbols_of(model.graph)

@@ -38,21 +38,24 @@ class References:
         """The file and the offset of an original tensor, by its name."""
 
     def with_weights(self, model: onnx.ModelProto, seeds: Mapping[int, Seed]) -> onnx.ModelProto:
-        """The model with its weights, as `filled` has them; large initializers are references to files in the folder.
+        """Returns the model with its weights, as `filled` does; large initializers refer to files in the folder, which
+        are written if need be.
 
-        InputError where a tensor of the original cannot be read.
+        Raises InputError if a tensor of the original cannot be read.
         """
         return filled(model, self._original, seeds, self._put)
 
     def _put(self, tensor: TensorProto, seed: Seed | None) -> bool:
-        """Puts a reference in place of the data of a large tensor, and returns whether it is one."""
+        """Replaces the data of a large tensor, in place, by a reference to a file, and returns True; returns False for
+        a small one, which is not changed. The numbers are those of `seed`, or the original's if it is None."""
         if bytes_of(tensor) <= _INLINE:
             return False
         _refer(tensor, *(self._kept_at(tensor) if seed is None else self._drawn_at(tensor, seed)))
         return True
 
     def _drawn_at(self, tensor: TensorProto, seed: Seed) -> tuple[str, int]:
-        """The place of random numbers of a tensor, in a file of all that are drawn from one range."""
+        """Returns the file and the byte offset of a tensor's random numbers; one file holds all that are drawn from one
+        range."""
         count = math.prod(tensor.dims) + FURTHEST
         key = seed.low, seed.high, tensor.data_type
         size = bytes_of(tensor) // max(math.prod(tensor.dims), 1)
@@ -65,7 +68,8 @@ class References:
         return name, seed.skip * size
 
     def _kept_at(self, tensor: TensorProto) -> tuple[str, int]:
-        """The place of the original's numbers of a tensor."""
+        """Returns the file and the byte offset of the original's numbers of a tensor. Raises InputError if they cannot
+        be read."""
         name = tensor.name
         if name not in self._kept:
             file = f"weights-{len(self._kept)}.bin"
@@ -78,14 +82,15 @@ class References:
 
 
 def _raw(tensor: TensorProto) -> bytes:
-    """The bytes of a tensor whose elements are in a field of their type."""
+    """Returns the bytes of a tensor whose elements are in the field for their type. Raises InputError if it is
+    malformed."""
     with suppress(Exception):  # onnx raises any of numpy's exceptions where data and dimensions disagree
         return np.ascontiguousarray(onnx.numpy_helper.to_array(tensor)).tobytes()
     raise InputError("a tensor of the original is malformed")
 
 
 def _refer(tensor: TensorProto, file: str, offset: int) -> None:
-    """Puts a reference to a file in place of a tensor's data."""
+    """Replaces a tensor's data, in place, by a reference to a file at a byte offset."""
     size = bytes_of(tensor)
     made = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
     made.data_location = TensorProto.EXTERNAL

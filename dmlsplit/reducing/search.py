@@ -11,9 +11,10 @@ IsWrong: TypeAlias = Callable[[Sequence[T]], bool]
 
 
 def first_part(items: Sequence[T], is_wrong: IsWrong[T], first: int = 0) -> Sequence[T]:
-    """A head of `items` that is wrong, and right without its last item. `items` itself is wrong.
+    """Returns the shortest found head of `items` that is wrong and, without its last item, right. `items` itself must
+    be wrong.
 
-    The part is looked for from `first` items on, at double that size while it is right, then by bisection.
+    The head is looked for from `first` items on, at double that size while it is right, then by bisection.
     """
     right, wrong = 0, len(items)
     size = first
@@ -32,14 +33,15 @@ def first_part(items: Sequence[T], is_wrong: IsWrong[T], first: int = 0) -> Sequ
 
 
 def last_part(items: Sequence[T], is_wrong: IsWrong[T]) -> Sequence[T]:
-    """A tail of `items` that is wrong, and right without its first item. `items` itself is wrong."""
+    """Returns the shortest found tail of `items` that is wrong and, without its first item, right. `items` itself must
+    be wrong."""
     found = first_part(items[::-1], lambda part: is_wrong(part[::-1]))
     return found[::-1]
 
 
 def without_needless(items: Sequence[T], is_wrong: IsWrong[T]) -> Sequence[T]:
-    """The items without any that can be removed: first runs of half of them, at last single ones. `items` is wrong, and
-    so is the result; without any one of its items it is right."""
+    """Returns the items, in order, without those that can be removed: first runs of half of them are tried, at last
+    single ones. `items` must be wrong; the result is wrong too and, without any one of its items, right."""
     size = max(len(items) // 2, 1)
     while True:
         start, removed = 0, False

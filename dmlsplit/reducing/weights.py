@@ -55,7 +55,8 @@ class Seed(NamedTuple):
 
 
 def drawn_in_pieces(seed: Seed, count: int, data_type: int) -> Iterator[Array]:
-    """Yields the first `count` numbers of a seed, in pieces; none is skipped."""
+    """Yields the first `count` numbers of a seed, from its start (`seed.skip` is not applied), as arrays of the
+    TensorProto type `data_type`, piece by piece."""
     dtype = helper.tensor_dtype_to_np_dtype(data_type)
     generator = np.random.default_rng(seed.seed)
     for start in range(0, count, _DRAWN_AT_ONCE):
@@ -64,7 +65,7 @@ def drawn_in_pieces(seed: Seed, count: int, data_type: int) -> Iterator[Array]:
 
 
 def _drawn(seed: Seed, sizes: tuple[int, ...], data_type: int) -> Array:
-    """The numbers of a tensor."""
+    """Returns the random numbers of a tensor of these sizes and TensorProto type."""
     pieces = list(drawn_in_pieces(seed, seed.skip + math.prod(sizes), data_type))
     return np.concatenate(pieces)[seed.skip :].reshape(sizes) if pieces else np.zeros(sizes, np.float32)
 
@@ -80,7 +81,8 @@ class Original:
     _constants: Mapping[str, onnx.NodeProto]
 
     def tensor(self, tensor: TensorProto) -> TensorProto:
-        """The tensor of the original with its data in it. InputError where they cannot be read."""
+        """Returns the original's tensor of the same name with its data in it. Raises InputError if these cannot be
+        read."""
         if tensor.external_data:
             sizes = tuple(tensor.dims)
             keys = {text(entry.key): text(entry.value) for entry in tensor.external_data}
@@ -97,7 +99,8 @@ class Original:
         return self.tensor(found) if found.external_data else found
 
     def _inside(self, name: str) -> TensorProto | None:
-        """The tensor of this name in the bytes of the original."""
+        """Returns the tensor of this name in the bytes of the original, an initializer or a Constant's; None if there
+        is none."""
         if name in self._constants:
             node = self._source.original(self._constants[name])
             made = TensorProto()
@@ -126,7 +129,8 @@ _not_read: ReadExternal = no_external_data
 
 @contextmanager
 def opened(source: Source, allow_paths: Iterable[str | os.PathLike[str]]) -> Iterator[Original]:
-    """A model whose weights stay where they are; the file is open within the block. Raises InputError, OSError."""
+    """Context manager that gives a model without its weights, which can be read inside the block, in which the file
+    stays open. Raises InputError if it is no model, OSError if it cannot be read."""
     with ExitStack() as stack:
         if isinstance(source, onnx.ModelProto):
             source = source.SerializeToString()
@@ -154,12 +158,12 @@ def opened(source: Source, allow_paths: Iterable[str | os.PathLike[str]]) -> Ite
 
 
 def tensors_of(message: Message) -> Iterator[TensorProto]:
-    """Yields all tensors in a message, in the order of its fields."""
+    """Yields all tensors in a message, at any depth, in the order of its fields."""
     return (tensor for tensor, _ in _placed(message, False))
 
 
 def _placed(message: Message, in_graph: bool) -> Iterator[tuple[TensorProto, bool]]:
-    """Yields all tensors, and whether each is an initializer of a graph."""
+    """Yields all tensors in a message, each with True if it is an initializer of a graph."""
     if isinstance(message, TensorProto):
         yield message, in_graph
         return
@@ -170,13 +174,13 @@ def _placed(message: Message, in_graph: bool) -> Iterator[tuple[TensorProto, boo
 
 
 def is_missing(tensor: TensorProto) -> bool:
-    """True for a tensor whose data are elsewhere."""
+    """True for a tensor whose data are not in the model."""
     return bool(tensor.data_location == TensorProto.EXTERNAL)
 
 
 def seeds_for(model: onnx.ModelProto, seed: int) -> dict[int, Seed]:
-    """Seeds for the weights of a model, by their numbers among its tensors: those of more than SMALL elements that are
-    floating-point numbers, and all whose data are elsewhere."""
+    """Maps the numbers of tensors in a model (their order in `tensors_of`) to seeds for their elements: the tensors of
+    floating-point numbers with more than SMALL elements, and all whose data are missing."""
     never_negative = {
         node.input[place]
         for node in all_nodes(model.graph.node)
@@ -197,10 +201,11 @@ def seeds_for(model: onnx.ModelProto, seed: int) -> dict[int, Seed]:
 def filled(
     model: onnx.ModelProto, original: Original, seeds: Mapping[int, Seed], elsewhere: PutElsewhere | None = None
 ) -> onnx.ModelProto:
-    """The model with its weights: of the seeds where there is one, else those of the original.
+    """Returns a copy of the model with its weights: random numbers for the tensors with a seed, the original's for
+    others that lack their data.
 
-    `elsewhere` gets each initializer without weights, and its seed, and returns True where it has put them elsewhere.
-    InputError where they are too large, of a type that cannot be made, or not found.
+    `elsewhere` gets each such initializer and its seed, and returns True if it has put the data elsewhere. Raises
+    InputError if they are too large, of a type that cannot be made, or not found.
     """
     made = onnx.ModelProto()
     made.CopyFrom(model)
@@ -222,7 +227,8 @@ def filled(
 
 
 def bytes_of(tensor: TensorProto) -> int:
-    """The bytes of a tensor's elements. InputError for a type, or dimensions, that are not written."""
+    """Returns the size of a tensor's elements in bytes. Raises InputError for a type, or dimensions, that cannot be
+    written."""
     if any(size < 0 for size in tensor.dims):
         raise InputError(f"'{printable(tensor.name)}' has negative dimensions")
     try:

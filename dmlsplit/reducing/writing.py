@@ -24,9 +24,11 @@ _OURS: Final = re.compile(r"(inputs|onnx|directml)\.[0-9]+\.npy|explain\.(json|t
 
 
 def write(found: Reduction, folder: str, explained: str) -> list[str]:
-    """Writes the model, its inputs and outputs as .npy files, a summary that names them, and what `explain` says of the
-    node at fault, in words (`explained`) and in JSON; returns the names of the files. Those of another reduction there
-    are removed. Raises OSError."""
+    """Writes into the folder the model, its inputs and outputs as .npy files, a summary that names them, and what
+    `explain` says of the node at fault, as text (`explained`) and as JSON; returns the names of the files.
+
+    All files are written, or none. Those of another reduction there are removed. Raises OSError if writing fails.
+    """
     contents = dict(_contents(found, explained))
     with atomic_files() as files, naming(folder):
         files.make_folder(folder)
@@ -42,7 +44,8 @@ def write(found: Reduction, folder: str, explained: str) -> list[str]:
 
 
 def _contents(found: Reduction, explained: str) -> Iterator[tuple[str, tuple[bytes, ...]]]:
-    """The files' names and contents; where the model, the last one, is written, all others are."""
+    """Yields the name and the content, in pieces, of each file; the model comes last, so that all others are there once
+    it is."""
     summary = found.to_dict()
     for kind, arrays in (
         ("inputs", found.inputs.arrays),
