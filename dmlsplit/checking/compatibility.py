@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from dmlsplit.checking.judging import judged
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.descriptors.diagnostics import Report
@@ -130,36 +131,25 @@ class Compatibility(NamedTuple):
 @lru_cache(256)
 def compatibility(desc: OperatorDesc | AnyOperatorDesc | GraphDesc, asked: Columns) -> tuple[Compatibility, ...]:
     """Returns the answer of each column, in order, about an operator or a graph."""
-    if isinstance(desc, AnyOperatorDesc):
-        return tuple([_of_other(desc, column) for column in asked.columns])
-    if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
-        return tuple([_of_graph(desc, column) for column in asked.columns])
-    known = _Known([], {}, {})
-    return tuple([_asked(desc, column, known) for column in asked.columns])
+    if isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
+        known = _Known(members_of(desc).kind, [], {}, {})
+        return tuple([_asked(desc, column, known) for column in asked.columns])
+    reports = [judged(desc, column.target) for column in asked.columns]
+    return tuple([Compatibility(*each, None) for each in zip(asked.columns, map(_use, reports), reports, strict=True)])
 
 
-def _of_other(desc: AnyOperatorDesc, column: Column) -> Compatibility:
-    """Returns the answer of a column about an operator other than Split and Join, which has no rewriting."""
-    from dmlsplit.verdicts.any_operator import evaluate_any  # most files have Splits and Joins
-
-    report = evaluate_any(desc, column.target)
-    return Compatibility(column, Use.AS_IT_IS if report.ok else Use.REFUSED, report, None)
-
-
-def _of_graph(graph: GraphDesc, column: Column) -> Compatibility:
-    """Returns the answer of a column about a graph: accepted if all its outputs are right, unknown if one is unknown,
-    else refused."""
-    from dmlsplit import graphs
-
-    report = graphs.evaluate_graph(graph, column.target)
-    use = Use.REFUSED if not report.ok else Use.UNKNOWN if "unknown" in report.outputs else Use.AS_IT_IS
-    return Compatibility(column, use, report, None)
+def _use(report: Report) -> Use:
+    """Returns the use of a graph, or of an operator that has no rewriting, by its report."""
+    if not report.ok:
+        return Use.REFUSED
+    return Use.UNKNOWN if report.is_unknown else Use.AS_IT_IS
 
 
 class _Known(NamedTuple):
     """Caches rewritings with the tensor support of their targets and whether others accept their operators; failed
     rewritings; and reports with their targets. Targets are compared by the properties that decide."""
 
+    kind: OperatorType
     made: list[tuple[object, Legalization, dict[object, bool]]]
     refused: dict[object, Legalization]
     reports: dict[object, tuple[Target, Report]]
@@ -177,7 +167,7 @@ def _shared(kind: OperatorType, target: Target) -> object:
 
 def _report(desc: OperatorDesc, target: Target, known: _Known) -> Report:
     """Returns what `evaluate` returns; it is computed once for all targets with equal keys."""
-    alike = _shared(members_of(desc).kind, target)
+    alike = _shared(known.kind, target)
     if alike not in known.reports:
         known.reports[alike] = target, evaluate(desc, target)
     asked, report = known.reports[alike]
@@ -191,9 +181,8 @@ def _asked(desc: OperatorDesc, column: Column, known: _Known) -> Compatibility:
     if report.ok:
         return Compatibility(column, Use.AS_IT_IS, report, None)
     # Targets with equal tensor support share a rewriting; its operators are judged for the other differences.
-    kind = members_of(desc).kind
-    tensors = [(row.dimension_counts, row.data_types) for row in target.support[kind]]
-    judge = _shared(kind, target)
+    tensors = [(row.dimension_counts, row.data_types) for row in target.support[known.kind]]
+    judge = _shared(known.kind, target)
     for others, found, taken in known.made:
         if others != tensors:
             continue

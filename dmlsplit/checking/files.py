@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from dmlsplit.checking.judging import judged
 from dmlsplit.checking.results import Judged, Note, NotJudged, NotRead, Result, is_finding
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.descriptors.enums import GRAPH
@@ -26,7 +27,6 @@ from dmlsplit.system.errors import InputError, fault_of
 from dmlsplit.system.input_files import refuse_single_path
 from dmlsplit.system.printable import shortened
 from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, find_target
-from dmlsplit.verdicts.validation import evaluate
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -202,10 +202,8 @@ def _of_model(
     placements = {}
     for i, target in enumerate(question.targets):
         if entry.sessions is not None and target.runtime is not None:
-            from dmlsplit.targets.session_options import options_of
-
             with suppress(InputError):  # facts that were given contradict the model: its nodes tell
-                placements[i] = entry.sessions.of(target.runtime, options_of(target)).placement
+                placements[i] = entry.sessions.of(target.runtime, target.session_options).placement
     if placements:
         target = question.targets[0]
         found = tuple([d for d in _of_models(tuple(placements.values())) if question.keep(d.rule)])
@@ -262,10 +260,12 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
         found = RULES["input/malformed"].diagnostic(Location(), error.message, line=error.line, column=error.column)
         report = Report((found,), target.name, None, None, entry.file, entry.index)
         return NotRead(_by(target, report), name, position)
-    verdict = _node_verdict(entry, target)
+    verdict: NodeVerdict | None = None
+    if entry.node is not None:
+        from dmlsplit.checking.node_verdicts import judge_node  # many files are no models
+
+        verdict = judge_node(entry.node, entry.descriptor, target)
     report = _judged(entry, target) if verdict is None else verdict.report
-    if entry.index < 0 and entry.sessions is not None:
-        report = replace(report, diagnostics=(*_model_diagnostics(entry.sessions, target), *report.diagnostics))
     if report.operator is None and not report.ok:
         keep = keep_all
     kept = tuple([d for d in report.diagnostics if keep(d.rule)])
@@ -280,35 +280,18 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
     return Judged(report, name, position, verdict.descriptor, node=verdict.summary, of_nodes=entry.of_nodes)
 
 
-def _node_verdict(entry: Entry, target: Target) -> NodeVerdict | None:
-    """Returns the verdict on a node of a framework's model; None for any other entry."""
-    if entry.node is None:
-        return None
-    from dmlsplit.checking.node_verdicts import judge_node
-
-    return judge_node(entry.node, entry.descriptor, target)
-
-
-def _model_diagnostics(sessions: Sessions, target: Target) -> tuple[Diagnostic, ...]:
-    from dmlsplit.checking.node_verdicts import model_diagnostics  # most files have operators
-
-    return model_diagnostics(sessions, target)
-
-
 def _judged(entry: Entry, target: Target) -> Report:
-    """Returns the report on an entry that could be read and is no node: a graph, an operator, or what is not judged."""
-    if entry.graph is not None:
-        from dmlsplit import graphs
+    """Returns the report on an entry that could be read and is no node: a graph, an operator, or the remarks on what is
+    not judged."""
+    desc = entry.graph or entry.other or entry.descriptor
+    if desc is None:
+        notes = entry.notes
+        if entry.index < 0 and entry.sessions is not None:
+            from dmlsplit.checking.node_verdicts import graph_diagnostics  # most files have operators
 
-        return graphs.evaluate_graph(entry.graph, target).located(entry.locate)
-    if entry.other is not None:
-        from dmlsplit.verdicts.any_operator import evaluate_any
-
-        report: Report = evaluate_any(entry.other, target)
-    elif entry.descriptor is None:
-        return Report(entry.notes, target.name, None, entry.operator)
-    else:
-        report = evaluate(entry.descriptor, target)
+            notes = (*graph_diagnostics(entry.sessions, None, target, advises=True), *notes)
+        return Report(notes, target.name, None, entry.operator)
+    report = judged(desc, target)
     if report.diagnostics:
         report = report.located(entry.locate)
     if entry.notes:

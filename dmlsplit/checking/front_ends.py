@@ -148,10 +148,8 @@ def session_of(path: str, target: Target, given: Given) -> SessionAnswer:
 def session_keywords(target: Target, given: Given) -> dict[str, Any]:
     """Returns the keyword arguments for a session that follow from the target and the given facts, other than shapes
     and sizes of a run."""
-    from dmlsplit.targets.session_options import options_of
-
     return {
         "free_dimensions": given.free_dimensions,
-        "options": options_of(target),
+        "options": target.session_options,
         "allow_paths": given.allow_paths,
     }

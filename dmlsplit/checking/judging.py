@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, overload
 
 from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.descriptors.diagnostics import Report
-from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, find_target
+from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, find_target
 from dmlsplit.verdicts.validation import evaluate
 
 if TYPE_CHECKING:
@@ -59,17 +59,26 @@ def validate(
     """
     target = find_target(feature_level, directml, onnxruntime, windows=windows, windows_ml=windows_ml)
     if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
-        from dmlsplit import graphs  # large, and most programs have operators only
-
-        if isinstance(desc, graphs.GraphDesc):
-            return graphs.evaluate_graph(desc, target)
         from dmlsplit.descriptors.any_operator import AnyOperatorDesc, narrowed
 
         if isinstance(desc, AnyOperatorDesc):
-            operator = narrowed(desc)
-            if isinstance(operator, AnyOperatorDesc):
-                from dmlsplit.verdicts.any_operator import evaluate_any  # few programs judge others
+            desc = narrowed(desc)
+    return judged(desc, target)
 
-                return evaluate_any(operator, target)
-            desc = operator
+
+def judged(desc: OperatorDesc | AnyOperatorDesc | GraphDesc, target: Target) -> Report:
+    """The report of one target on a descriptor of an operator or a graph; a Split or a Join is judged exactly where it
+    has its own class. TypeError for anything else."""
+    if isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
+        return evaluate(desc, target)
+    from dmlsplit import graphs  # large, and most programs have Splits and Joins only
+
+    if isinstance(desc, graphs.GraphDesc):
+        return graphs.evaluate_graph(desc, target)
+    from dmlsplit.descriptors.any_operator import AnyOperatorDesc
+
+    if isinstance(desc, AnyOperatorDesc):
+        from dmlsplit.verdicts.any_operator import evaluate_any
+
+        return evaluate_any(desc, target)
     return evaluate(desc, target)

@@ -4,36 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from dmlsplit.checking.compatibility import Columns, Compatibility, compatibility
-from dmlsplit.checking.open_sizes import OpenNode
+from dmlsplit.checking.open_sizes import OpenAnswer, OpenNode
 from dmlsplit.checking.results import NodeSummary, in_graph
 from dmlsplit.descriptors.descs import OperatorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
-from dmlsplit.descriptors.enums import FeatureLevel
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.joins import JoinNode
-from dmlsplit.formats.lowering import asked_descriptor, is_rewritten, legalized_node
+from dmlsplit.formats.lowering import is_rewritten, legalized_node
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.legalize import in_words
 from dmlsplit.onnxruntime.predict import diagnostic
-from dmlsplit.onnxruntime.reports import RuntimeReport, runtime_of_graphs
+from dmlsplit.onnxruntime.reports import RuntimeReport
 from dmlsplit.rules import RULES
 from dmlsplit.rules.graph import GRAPH_RULES
 from dmlsplit.rules.onnxruntime import FAULTS
 from dmlsplit.system.errors import InputError, NotLoadedError
 from dmlsplit.targets.runtime_versions import NEWEST
-from dmlsplit.targets.session_options import options_of
 from dmlsplit.targets.target import Target, Use, level_targets, target_of
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 from dmlsplit.verdicts.validation import minimum_feature_level
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dmlsplit.formats.sessions import Advise, Session, Sessions
+    from dmlsplit.formats.sessions import InSession, NodeKey, Sessions
     from dmlsplit.graphs.execution import Correctness
     from dmlsplit.onnxruntime.findings import GraphFinding
     from dmlsplit.onnxruntime.onnx_session import OnnxSessions
@@ -47,57 +43,76 @@ class NodeVerdict(NamedTuple):
     descriptor: OperatorDesc | None = None
 
 
-def judge_node(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target) -> NodeVerdict:
+def judge_node(
+    node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target, *, advises: bool = True
+) -> NodeVerdict:
     """Returns the verdict on a node: ok if its framework allows it and it runs on the target, rewritten if need be.
 
-    `descriptor` is the node's operator, None if it has none.
+    `descriptor` is the node's operator, None if it has none. `advises`: advice against a wrong graph is tried on the
+    model.
     """
-    return _with_graphs(_judged(node, descriptor, target), node, target, advises=True)
-
-
-def _judged(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target) -> NodeVerdict:
+    operator = f"{node.op} {node.version}" if node.version else node.op
+    row = NodeSummary(node.path, operator, node.data_type, node.whole_shape, node.axis, node.lengths, Use.NOT_ASKED)
+    of_session = None
     if target.runtime is not None and node.in_session is not None:
-        return _judge_in_session(node, descriptor, target)
-    own = node.report
-    if not own.ok:
-        return NodeVerdict(replace(own, judged_by=target.name), _summary(node, Use.NOT_ASKED))
-    open_node = None if descriptor is not None else OpenNode.of(node)
-    if open_node is not None:
-        return _judge_open(node, target, open_node)
-    found = legalized_node(node, target)
+        of_session = judged_in_session(node, target)
+    elif not node.report.ok:
+        return NodeVerdict(replace(node.report, judged_by=target.name), row)
+    open_node = None
+    if descriptor is not None:
+        row = row._replace(minimum_level=minimum_feature_level(descriptor))
+    elif open_node := OpenNode.of(node):
+        row = row._replace(minimum_level=open_node.lowest_level)
+    if of_session is not None:
+        assert of_session.answer is not None
+        use = Use.NOT_ASKED if not node.report.ok else Use.UNKNOWN if descriptor is None else Use.AS_IT_IS
+        row = row._replace(use=use, runtime=str(of_session.answer.outcome))
+        verdict = NodeVerdict(of_session, row, descriptor)
+    elif open_node is not None:
+        verdict = _of_open_sizes(node, row, open_node.answer(target), target)
+    else:
+        verdict = _of_descriptor(node, row, descriptor, target)
+    if not node.report.ok or node.in_session is None:
+        return verdict
+    return _in_graph(verdict, node.in_session, target, advises=advises)
+
+
+def _of_descriptor(
+    node: SplitNode | JoinNode, row: NodeSummary, descriptor: OperatorDesc | None, target: Target
+) -> NodeVerdict:
+    """Returns the verdict on a node by its descriptor on the target, as it is or rewritten."""
+    own, found = node.report, legalized_node(node, target)
     new = [d for d in found.report.diagnostics if d not in own.diagnostics]
-    of_node = [d if d.location.node else replace(d, location=replace(d.location, node=node.path)) for d in new]
-    diagnostics = tuple(of_node)
-    summary = _summary(node, Use.REFUSED if diagnostics else Use.UNKNOWN)
-    descriptor = asked_descriptor(found)
+    diagnostics = tuple(
+        [d if d.location.node else replace(d, location=replace(d.location, node=node.path)) for d in new]
+    )
+    use = Use.REFUSED if diagnostics else Use.UNKNOWN
     if descriptor is not None:
         use = Use.AS_IT_IS if found.ok else Use.REFUSED
-        summary = summary._replace(use=use, minimum_level=_minimum_level(descriptor))
+    row = row._replace(use=use)
     if found.ok and is_rewritten(node, found):
         message = f"{target.name} takes it rewritten: {'; '.join(found.steps)}"
         diagnostics += (RULES["node/rewritten"].diagnostic(Location(node=node.path), message),)
-        summary = summary._replace(use=Use.REWRITTEN, rewriting=in_words.summary(found))
+        row = row._replace(use=Use.REWRITTEN, rewriting=in_words.summary(found))
     report = Report((*own.diagnostics, *diagnostics), target.name, found.report.hresult, own.operator)
-    return NodeVerdict(report, summary, descriptor)
+    return NodeVerdict(report, row, descriptor)
 
 
-def _with_graphs(
-    verdict: NodeVerdict, node: SplitNode | JoinNode, target: Target, *, advises: bool = False
-) -> NodeVerdict:
+def _in_graph(verdict: NodeVerdict, node: InSession, target: Target, *, advises: bool) -> NodeVerdict:
     """Returns the verdict with the faults of the DirectML graphs that the node is part of; each replaces the runtime's
     own diagnostic of the same fault. `advises`: advice is tried on the model."""
-    if not node.report.ok or node.in_session is None:
-        return verdict
-    found = graph_diagnostics(node, target, advises=advises)
-    rules = {each.rule for each in found}
-    kept = [d for d in verdict.report.diagnostics if rules.isdisjoint(kind.rule for kind in FAULTS.get(d.rule, ()))]
-    report = replace(verdict.report, diagnostics=(*kept, *found)) if found else verdict.report
-    summary = verdict.summary._replace(graph=_correctness(found))
-    if summary.minimum_level is not None:
-        levels = [each for each in level_targets() if each.feature_level >= summary.minimum_level]
-        right = (level.feature_level for level in levels if _correctness(graph_diagnostics(node, level)) == "right")
-        summary = summary._replace(minimum_level=next(right, None))
-    return verdict._replace(report=report, summary=summary)
+    report, row = verdict.report, verdict.summary
+    sessions, place = node.sessions, node.place
+    found = graph_diagnostics(sessions, place, target, advises=advises)
+    if found:
+        rules = {each.rule for each in found}
+        kept = [d for d in report.diagnostics if rules.isdisjoint(kind.rule for kind in FAULTS.get(d.rule, ()))]
+        report = replace(report, diagnostics=(*kept, *found))
+    if row.minimum_level is not None:
+        levels = [each for each in level_targets() if each.feature_level >= row.minimum_level]
+        right = (each for each in levels if _correctness(graph_diagnostics(sessions, place, each)) == "right")
+        row = row._replace(minimum_level=next((each.feature_level for each in right), None))
+    return verdict._replace(report=report, summary=row._replace(graph=_correctness(found)))
 
 
 def _correctness(found: Iterable[Diagnostic]) -> Correctness:
@@ -118,18 +133,19 @@ def columns_of(
     open_node = None if descriptor is not None else OpenNode.of(node)
     found = []
     for column in asked.columns:
-        if column.target.runtime is not None and node.in_session is not None:
-            verdict = _with_graphs(_judged(node, descriptor, column.target), node, column.target)
+        target = column.target
+        if target.runtime is not None and node.in_session is not None:
+            verdict = judge_node(node, descriptor, target, advises=False)
             use = verdict.summary.outcome if verdict.report.ok else Use.REFUSED
             found.append(Compatibility(column, use, verdict.report, None))
             continue
         answer = answers.get(column)
         if open_node is not None:
-            of_sizes = open_node.answer(column.target)
-            report = Report((), column.target.name, None, node.report.operator)
+            of_sizes = open_node.answer(target)
+            report = Report((), target.name, None, node.report.operator)
             answer = Compatibility(column, of_sizes.main, report, None, str(of_sizes))
         if answer is not None:
-            found.append(_in_graph(answer, node))
+            found.append(_column_in_graph(answer, node))
     return tuple(found) or _of_graph_alone(node, asked)
 
 
@@ -142,67 +158,45 @@ def _of_graph_alone(node: SplitNode | JoinNode, asked: Columns) -> tuple[Compati
         Compatibility(column, Use.UNKNOWN, Report(doubts, column.target.name, None, node.report.operator), None)
         for column in asked.columns
     ]
-    found = tuple([_in_graph(each, node) for each in unknown])
+    found = tuple([_column_in_graph(each, node) for each in unknown])
     return found if any(each.use is Use.REFUSED for each in found) else ()
 
 
-def _in_graph(answer: Compatibility, node: SplitNode | JoinNode) -> Compatibility:
-    """Returns the answer combined with the outcome of the DirectML graph that the node becomes part of."""
+def _column_in_graph(answer: Compatibility, node: SplitNode | JoinNode) -> Compatibility:
+    """Returns the answer combined with the outcome of the graph that the node becomes part of."""
     if not node.report.ok or node.in_session is None:
         return answer
-    found = graph_diagnostics(node, answer.column.target)
+    found = graph_diagnostics(node.in_session.sessions, node.in_session.place, answer.column.target)
     if not found:
         return answer
     report = replace(answer.report, diagnostics=(*answer.report.diagnostics, *found))
     return answer._replace(use=in_graph(answer.use, _correctness(found)), report=report)
 
 
-def _judge_open(node: SplitNode | JoinNode, target: Target, open_node: OpenNode) -> NodeVerdict:
+def _of_open_sizes(node: SplitNode | JoinNode, row: NodeSummary, answer: OpenAnswer, target: Target) -> NodeVerdict:
     """Returns the verdict on a node for all sizes that the model leaves open, for which there is no single operator."""
-    own, answer = node.report, open_node.answer(target)
+    own = node.report
     unknown = [d for d in own.diagnostics if d.rule == "node/shape-unknown"]
     kept = tuple([d for d in own.diagnostics if d not in unknown])
     hints = "; ".join(dict.fromkeys(str(d.expected) for d in unknown if d.expected))
-    here = Location(node=node.path)
-    place = next(((d.line, d.column) for d in unknown if d.line is not None), (None, None))
+    line, column = next(((d.line, d.column) for d in unknown if d.line is not None), (None, None))
     said = RULES["node/sizes-open"].diagnostic(
-        here, f"{answer.head}{answer.rest}", expected=hints, actual=answer.head, line=place[0], column=place[1]
+        Location(node=node.path), str(answer), expected=hints, actual=answer.head, line=line, column=column
     )
-    summary = _summary(node, answer.main)._replace(
-        minimum_level=open_node.lowest_level,
-        condition=answer.condition,
-    )
-    return NodeVerdict(Report((*kept, said), target.name, None, own.operator), summary)
+    report = Report((*kept, said), target.name, None, own.operator)
+    return NodeVerdict(report, row._replace(use=answer.main, condition=answer.condition))
 
 
-@lru_cache(maxsize=256)
-def _minimum_level(descriptor: OperatorDesc) -> FeatureLevel | None:
-    """Returns the lowest feature level that accepts the operator as it is, None if none does. Cached, since targets and
-    equal nodes ask repeatedly."""
-    return minimum_feature_level(descriptor)
-
-
-def _judge_in_session(node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target) -> NodeVerdict:
-    """Returns the verdict of a version of ONNX Runtime on a node: ok if ONNX allows it and nothing fails."""
-    report, answer = judged_in_session(node, target)
-    use = Use.NOT_ASKED if not node.report.ok else Use.UNKNOWN if descriptor is None else Use.AS_IT_IS
-    summary = _summary(node, use)._replace(runtime=str(answer.outcome))
-    if descriptor is not None:
-        summary = summary._replace(minimum_level=_minimum_level(descriptor))
-    elif open_node := OpenNode.of(node):
-        summary = summary._replace(minimum_level=open_node.lowest_level)
-    return NodeVerdict(report, summary, descriptor)
-
-
-def judged_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[RuntimeReport, RuntimeAnswer]:
-    """Returns the report of a version of ONNX Runtime on a node of an ONNX model, and the answer behind it.
+def judged_in_session(node: SplitNode | JoinNode, target: Target) -> RuntimeReport:
+    """Returns the report of a version of ONNX Runtime on a node of an ONNX model, with the answer behind it: ok if ONNX
+    allows the node and nothing fails.
 
     `hresult` is that of the last CreateOperator, None if there is none.
     """
     assert target.runtime is not None
     assert node.in_session is not None
     try:
-        answer = node.in_session.sessions.of(target.runtime, options_of(target)).answer(node.in_session.place)
+        answer = node.in_session.sessions.of(target.runtime, target.session_options).answer(node.in_session.place)
     except InputError as error:
         note = diagnostic("onnxruntime/context-unknown", node.path, error.message)
         answer = RuntimeAnswer(target.runtime, Outcome.UNKNOWN, diagnostics=(note,))
@@ -210,50 +204,27 @@ def judged_in_session(node: SplitNode | JoinNode, target: Target) -> tuple[Runti
     own = tuple([d for d in node.report.diagnostics if d.rule != "node/shape-unknown"])
     found = tuple(dict.fromkeys((*own, *answer.diagnostics)))
     hresult = answer.hresults[-1] if answer.hresults else None
-    return RuntimeReport(found, target.name, hresult, node.report.operator, answer=answer), answer
+    return RuntimeReport(found, target.name, hresult, node.report.operator, answer=answer)
 
 
-def graph_diagnostics(node: SplitNode | JoinNode, target: Target, *, advises: bool = False) -> tuple[Diagnostic, ...]:
-    """Returns the faults of the DirectML graphs that a node is part of, by the ONNX Runtime that the target is or that
-    stands for it.
+def graph_diagnostics(
+    sessions: Sessions, place: NodeKey | None, target: Target, *, advises: bool = False
+) -> tuple[Diagnostic, ...]:
+    """Returns the faults of the DirectML graphs that the node at `place` is part of, by the ONNX Runtime that the
+    target is or that stands for it; without a place, those of a model without a Split or Concat.
 
     For a level that is the highest of no ONNX Runtime's DirectML, the faults that the newest one makes become
     graph/unknown. What keeps every ONNX Runtime from loading the model is graph/not-loaded; if the target is a runtime,
     its answer says so instead. `advises`: advice is tried on the model.
     """
-    if node.in_session is None:
-        return ()
-    place = node.in_session.place
-
-    def ask(session: Session, advise: Advise | None) -> tuple[Diagnostic, ...]:
-        return session.graph_diagnostics(place, advise)
-
-    return _found(node.in_session.sessions, target, Location(node=node.path), ask, advises)
-
-
-def model_diagnostics(sessions: Sessions, target: Target) -> tuple[Diagnostic, ...]:
-    """Returns the faults of the DirectML graphs of a model without a Split or Concat, as `graph_diagnostics` has
-    them."""
-    return _found(sessions, target, Location(), lambda session, advise: session.model_diagnostics(advise), True)
-
-
-def _found(
-    sessions: Sessions,
-    target: Target,
-    here: Location,
-    ask: Callable[[Session, Advise | None], tuple[Diagnostic, ...]],
-    advises: bool,
-) -> tuple[Diagnostic, ...]:
-    """Returns what `ask` finds about the graphs of the target's session; if the session cannot be asked, the reason as
-    a diagnostic at `here`."""
-    runtime = runtime_of_graphs(target)
+    runtime = target.graph_runtime
     if runtime is None and target.release is not None:
         return ()
+    here = Location() if place is None else Location(node=place.path)
+    by = target if runtime is not None else target_of(NEWEST)
     try:
-        by = target if runtime is not None else target_of(NEWEST)
-        found = ask(
-            sessions.of(runtime or NEWEST, options_of(target)), partial(_tried, sessions, by) if advises else None
-        )
+        session = sessions.of(runtime or NEWEST, target.session_options)
+        found = session.graph_diagnostics(place, partial(_tried, sessions, by) if advises else None)
     except NotLoadedError as error:
         if target.runtime is not None:
             return ()
@@ -263,9 +234,7 @@ def _found(
             return ()
         message = f"what comes of its graph is not known: {error.message}"
         return (GRAPH_RULES["graph/unknown"].diagnostic(here, message),)
-    if runtime is not None:
-        return found
-    return tuple([_of_newest(each) for each in found])
+    return found if runtime is not None else tuple([_of_newest(each) for each in found])
 
 
 def _tried(sessions: Sessions, target: Target, found: Sequence[GraphFinding]) -> Sequence[GraphFinding]:
@@ -285,9 +254,3 @@ def _of_newest(found: Diagnostic) -> Diagnostic:
         f"{found.message} [{found.rule}]"
     )
     return GRAPH_RULES["graph/unknown"].diagnostic(found.location, message)
-
-
-def _summary(node: SplitNode | JoinNode, use: Use) -> NodeSummary:
-    operator = f"{node.op} {node.version}" if node.version else node.op
-    shape, lengths = node.whole_shape, node.lengths
-    return NodeSummary(node.path, operator, node.data_type, shape, node.axis, lengths, use)

@@ -113,7 +113,8 @@ def legalized_node(node: LoweredNode, target: Target) -> Legalization[Any]:
     obstacle = node.obstacle()
     if obstacle is not None:
         report = Report((obstacle,), target.name, None, node.report.operator)
-        return Legalization.refused(NO_SPLIT if splits else NO_JOIN, report)
+        return Legalization(NO_SPLIT if splits else NO_JOIN, False, report)
+    steps = tuple(_steps(node))
     found = legalized(node.descriptor(), target)
     report = found.report
     # ONNX Runtime drops a Concat's empty inputs as the rewriting does: nothing is lost.
@@ -124,14 +125,8 @@ def legalized_node(node: LoweredNode, target: Target) -> Legalization[Any]:
         )
         report = replace(report, diagnostics=(*report.diagnostics, skipped))
     given = {f.name: getattr(found, f.name) for f in fields(found)}
-    changed: dict[str, Any] = {**given, "report": report, "steps": (*_steps(node), *found.steps)}
+    changed: dict[str, Any] = {**given, "report": report, "steps": (*steps, *found.steps)}
     return NodeLegalization(**changed, element=node.element, path=node.path)
-
-
-def asked_descriptor(found: Legalization[Any]) -> OperatorDesc | None:
-    """Returns the descriptor of the node that `found` legalizes, as it was before; None if the node is no DirectML
-    operator."""
-    return None if found.desc in (NO_SPLIT, NO_JOIN) else found.desc
 
 
 def is_rewritten(node: LoweredNode, found: Legalization[Any]) -> bool:

@@ -46,13 +46,9 @@ class Session(Protocol):
     def answer(self, place: NodeKey) -> RuntimeAnswer:
         """Returns what the version makes of the Split or Concat node at `place`."""
 
-    def graph_diagnostics(self, place: NodeKey, advise: Advise | None = None) -> tuple[Diagnostic, ...]:
-        """Returns the faults of the DirectML graphs that the node at `place` is compiled in; `advise` adds advice to
-        each."""
-
-    def model_diagnostics(self, advise: Advise | None = None) -> tuple[Diagnostic, ...]:
-        """Returns the faults of the DirectML graphs of a model without a Split or Concat; `advise` adds advice to
-        each."""
+    def graph_diagnostics(self, place: NodeKey | None, advise: Advise | None = None) -> tuple[Diagnostic, ...]:
+        """Returns the faults of the DirectML graphs that the node at `place` is compiled in, for None those of a model
+        without a Split or Concat; `advise` adds advice to each."""
 
     @property
     def placement(self) -> SessionAnswer:

@@ -13,7 +13,7 @@ from dmlsplit.descriptors.enums import (
     TensorDataType,
     TensorFlags,
 )
-from dmlsplit.descriptors.geometry import Geometry, descriptor_of
+from dmlsplit.descriptors.geometry import Geometry, TensorLayout, descriptor_of
 from dmlsplit.descriptors.layout import ELEMENT_BITS, implied_size, is_packed
 from dmlsplit.legalize._loops import Loops
 from dmlsplit.legalize._obstacles import Obstacle, too_large
@@ -40,6 +40,11 @@ class BufferSlice(NamedTuple):
     offset: int = 0
     entire: bool = True
     """True for all of the original tensor, whose total size can then be kept."""
+
+    @classmethod
+    def of(cls, buffer: BufferKind, index: int, tensor: TensorLayout) -> BufferSlice:
+        """The memory of an original tensor."""
+        return cls(buffer, index, tensor.total, tensor.strides, tensor.flags, tensor.alignment)
 
     @property
     def described(self) -> tuple[object, ...]:

@@ -11,7 +11,7 @@ from dmlsplit.descriptors.call_types import DescT
 from dmlsplit.descriptors.descs import OperatorDesc, TensorDesc
 from dmlsplit.descriptors.diagnostics import Report
 from dmlsplit.descriptors.enums import HResult, OperatorType, TensorDataType
-from dmlsplit.descriptors.geometry import ROLES, Geometry, TensorLayout, members_of
+from dmlsplit.descriptors.geometry import ROLES, Geometry, members_of
 from dmlsplit.descriptors.layout import ELEMENT_BITS
 from dmlsplit.descriptors.location import Location
 from dmlsplit.legalize._build import BufferSlice, build, data_types, dimension_counts, regions
@@ -24,7 +24,7 @@ from dmlsplit.legalize.regions import BufferKind, Region
 from dmlsplit.legalize.result import Legalization
 from dmlsplit.rules import RULES
 from dmlsplit.targets.target import Target
-from dmlsplit.verdicts.validation import evaluate, faults, in_descriptor_order
+from dmlsplit.verdicts.validation import evaluate, with_faults
 
 FEW_OPERATORS: Final = 32
 """Beyond it a temporary buffer is better, if that needs fewer operators."""
@@ -33,23 +33,21 @@ FEW_OPERATORS: Final = 32
 def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
     """`legalize` for one target."""
     report = evaluate(desc, target)
+    invalid = None if report.ok else with_faults(desc, report)
+    if invalid is not None:
+        return Legalization(desc, False, invalid)
     if report.ok:
         members = members_of(desc)
         inputs, outputs = members.roles.sides((members.whole,), members.parts)
-        bound = [Region("input", i, 0, _total(tensor)) for i, tensor in enumerate(inputs)]
-        bound += [Region("output", i, 0, _total(tensor)) for i, tensor in enumerate(outputs)]
-        return Legalization(desc, True, report, (desc,), (tuple(range(len(members.parts))),), (tuple(bound),))
-    wrong = faults(desc)
-    if wrong:
-        known = {(d.rule, d.path) for d in report.diagnostics}
-        hidden = [d for d in wrong if (d.rule, d.path) not in known]
-        return Legalization.refused(desc, replace(report, diagnostics=in_descriptor_order(report.diagnostics, hidden)))
+        sides: list[tuple[BufferKind, Sequence[TensorDesc | None]]] = [("input", inputs), ("output", outputs)]
+        bound = tuple([Region(side, i, 0, _total(each)) for side, tensors in sides for i, each in enumerate(tensors)])
+        return Legalization(desc, True, report, (desc,), (tuple(range(len(members.parts))),), (bound,))
     original = Geometry.of(desc)
     is_empty = all(part.is_empty for part in original.parts)
     found = OperatorSequence([]) if is_empty else Search(original, target).rewriting()
     if isinstance(found, Obstacles):
         reason = RULES["legalize/no-rewriting"].diagnostic(Location(), f"no rewriting for {target.name}: {found.words}")
-        return Legalization.refused(desc, replace(report, diagnostics=(*report.diagnostics, reason)))
+        return Legalization(desc, False, replace(report, diagnostics=(*report.diagnostics, reason)))
     made = found.operators
     said = dict.fromkeys(d for accepted in made for d in accepted.report.diagnostics)  # each diagnostic once
     return Legalization(
@@ -112,8 +110,8 @@ class Search:
         roles = original.roles
         kept = [(i, part) for i, part in enumerate(original.parts) if not part.is_empty]
         self._operands = (
-            _operand(roles.whole_side, 0, original.whole),
-            *[_operand(roles.part_side, i, part) for i, part in kept],
+            BufferSlice.of(roles.whole_side, 0, original.whole),
+            *[BufferSlice.of(roles.part_side, i, part) for i, part in kept],
         )
         self._own_loops = loops_of(original.whole, [part for _, part in kept], original.axis)
         self._loops = self._own_loops.folded()
@@ -260,7 +258,3 @@ def _parts(kind: OperatorType, operator: Geometry, bound: Sequence[Region]) -> t
     side = ROLES[kind].part_side
     named = bound[: len(operator.inputs)] if side == "input" else bound[len(operator.inputs) :]
     return tuple([region.index if region.buffer == side else -1 for region in named])
-
-
-def _operand(buffer: BufferKind, index: int, tensor: TensorLayout) -> BufferSlice:
-    return BufferSlice(buffer, index, tensor.total, tensor.strides, tensor.flags, tensor.alignment)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, overload
 
-from dmlsplit.descriptors.call_types import DescT, DescT_co
+from dmlsplit.descriptors.call_types import DescT_co
 from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.descriptors.diagnostics import Report, ValidationError
 from dmlsplit.legalize.regions import Region
@@ -39,11 +39,6 @@ class Legalization(Generic[DescT_co]):
     bindings: tuple[tuple[Region, ...], ...] = ()
     steps: tuple[str, ...] = ()
     temporary_bytes: int = 0
-
-    @staticmethod
-    def refused(desc: DescT, report: Report) -> Legalization[DescT]:
-        """The result without a rewriting; `report` gives the reasons."""
-        return Legalization(desc, False, report)
 
     @overload
     def execute(self: Legalization[SplitOperatorDesc], input: Bindable) -> list[Array]: ...

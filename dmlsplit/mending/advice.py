@@ -16,11 +16,9 @@ from dmlsplit.models import given
 from dmlsplit.onnxruntime.cures import Cure, all_ways, of_run
 from dmlsplit.onnxruntime.findings import GraphFinding
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
-from dmlsplit.onnxruntime.reports import runtime_of_graphs
 from dmlsplit.rules.graph_faults import FaultKind
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
-from dmlsplit.targets.session_options import options_of
 from dmlsplit.targets.target import Target
 
 MOST_NODES: Final = 6_000
@@ -87,9 +85,9 @@ class _Trials:
     def __init__(self, sessions: OnnxSessions, target: Target) -> None:
         self._sessions = sessions
         self._target = target
-        runtime = runtime_of_graphs(target)
+        runtime = target.graph_runtime
         assert runtime is not None
-        graphs = sessions.of(runtime, options_of(target)).graphs
+        graphs = sessions.of(runtime, target.session_options).graphs
         self._count = max(sum(len(graph.nodes) for graph in graphs), 1)  # with those of functions at each call
         self._left = min(MOST_NODES, MOST_OF_ALL - sessions.spent_on_advice) // self._count
         """How many more models may be judged."""

@@ -5,62 +5,73 @@ An unchanged message is a range of the source: unknown fields, the order of fiel
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 import onnx
 
-from dmlsplit.mending.fields import VARINT, Field, Part, Span, fields, integer, joined, message, messages
+from dmlsplit.formats.onnx.protobuf import subgraphs
+from dmlsplit.mending.fields import VARINT, Field, Part, Span, integer, joined, message
 from dmlsplit.mending.source import (
-    ATTRIBUTE,
     FUNCTION,
     GRAPH,
+    IMPORT,
+    IR_VERSION,
     NODE_OF_FUNCTION,
     NODE_OF_GRAPH,
     SourceModel,
     origin,
 )
 
-_IMPORT: Final = onnx.ModelProto.OPSET_IMPORT_FIELD_NUMBER
 _IMPORT_OF_FUNCTION: Final = onnx.FunctionProto.OPSET_IMPORT_FIELD_NUMBER
-_IR_VERSION: Final = onnx.ModelProto.IR_VERSION_FIELD_NUMBER
+
+Edit: TypeAlias = tuple[Field, list[Part]]
+"""A field, and the parts that replace it."""
 
 
 def assembled(source: SourceModel, model: onnx.ModelProto) -> list[Part]:
     """Returns the parts (new bytes and ranges of the source) of a file with `model`, which differs from source.model
     in nodes, IR version and opsets only."""
-    found: list[Part] = []
-    functions, imports = iter(model.functions), iter(model.opset_import)
-    for field in fields(source.data, 0, source.size):
-        parts: list[Part] | None = None
+    return joined(_edited(0, source.size, _edits(source, model)))
+
+
+def _edits(source: SourceModel, model: onnx.ModelProto) -> Iterator[Edit]:
+    """Yields the changed fields of the model itself."""
+    imports = zip(source.model.opset_import, model.opset_import, strict=True)
+    functions = zip(source.model.functions, model.functions, strict=True)
+    for field in source.fields:
+        content: list[Part] | None = None
         if field.is_message(GRAPH):
-            parts = _message(field, _content(source, field, model.graph.node, NODE_OF_GRAPH))
+            content = _content(source, field, source.model.graph.node, model.graph.node, NODE_OF_GRAPH)
         elif field.is_message(FUNCTION):
-            function = next(functions)
-            inside = messages(source.data, field.content, field.end, _IMPORT_OF_FUNCTION)
-            imports_at = {
-                inner.start: changed
-                for inner, new in zip(inside, function.opset_import, strict=True)
-                if (changed := _import(source, inner, new)) is not None
-            }
-            parts = _message(field, _content(source, field, function.node, NODE_OF_FUNCTION, imports_at))
-        elif field.is_message(_IMPORT):
-            parts = _import(source, field, next(imports))
-        elif (field.number, field.kind) == (_IR_VERSION, VARINT) and model.ir_version != source.model.ir_version:
-            parts = [integer(field.number, model.ir_version)]
-        found += [Span(field.start, field.end)] if parts is None else parts
-    return joined(found)
+            old, new = next(functions)
+            inside = source.inside("function", field.content, field.end)
+            imported = [each for each, _ in inside if each.is_message(_IMPORT_OF_FUNCTION)]
+            versions = list(_imports(zip(imported, old.opset_import, new.opset_import, strict=True)))
+            content = _content(source, field, old.node, new.node, NODE_OF_FUNCTION, versions)
+        elif field.is_message(IMPORT):
+            yield from _imports([(field, *next(imports))])
+        elif (field.number, field.kind) == (IR_VERSION, VARINT) and model.ir_version != source.model.ir_version:
+            yield field, [integer(IR_VERSION, model.ir_version)]
+        if content is not None:
+            yield field, message(field.number, content)
 
 
-def _message(field: Field, content: list[Part] | None) -> list[Part] | None:
-    return None if content is None else message(field.number, content)
+def _edited(start: int, end: int, edits: Iterable[Edit]) -> Iterator[Part]:
+    """Yields a range of the source with some of its fields replaced, which are given in order."""
+    for field, parts in edits:
+        yield Span(start, field.start)
+        yield from parts
+        start = field.end
+    yield Span(start, end)
 
 
-def _import(source: SourceModel, field: Field, new: onnx.OperatorSetIdProto) -> list[Part] | None:
-    old = onnx.OperatorSetIdProto.FromString(source.data[field.content : field.end])
-    return None if old.version == new.version else message(field.number, [new.SerializeToString()])
+def _imports(found: Iterable[tuple[Field, onnx.OperatorSetIdProto, onnx.OperatorSetIdProto]]) -> Iterator[Edit]:
+    """Yields the imports of opsets whose version changed."""
+    for field, old, new in found:
+        if old.version != new.version:
+            yield field, message(field.number, [new.SerializeToString()])
 
 
 @dataclass(slots=True)
@@ -74,77 +85,65 @@ class _Node:
 
 def _content(
     source: SourceModel,
-    graph: Field,
-    nodes: Iterable[onnx.NodeProto],
+    body: Field,
+    old: Iterable[onnx.NodeProto],
+    new: Iterable[onnx.NodeProto],
     number: int,
-    others: Mapping[int, list[Part]] | None = None,
+    others: Sequence[Edit] = (),
 ) -> list[Part] | None:
-    """Returns the content of the graph or function at field `graph` with the given nodes, as parts; None if nothing
-    changed. `number` is the field number of nodes in it.
-
-    `others` maps the start of another field to the parts that replace it.
+    """Returns the content of the graph or function at field `body` with the nodes `new` in place of `old`, as parts;
+    None if nothing changed. `number` is the field number of nodes in it, `others` are changed fields that are no nodes.
     """
-    others = others or {}
-    written = _written(source, nodes, number)
+    written = list(_written(source, new, number))
     staying = {node.start for node in written}
     changed = bool(others) or any(node.changed for node in written)
-    found: list[Part] = []
-    place = behind_the_last = 0
-    for field in fields(source.data, graph.content, graph.end):
-        if not field.is_message(number):
-            found += others.get(field.start, [Span(field.start, field.end)])
-            continue
+    edits: list[Edit] = []
+    place = 0
+    for node in old:
+        field = origin(node)
+        assert field is not None
         changed |= field.start not in staying
+        parts: list[Part] = []
         while field.start in staying:
-            node = written[place]
+            put = written[place]
             place += 1
-            found += node.parts
-            if node.start == field.start:
+            parts += put.parts
+            if put.start == field.start:
                 break
-        behind_the_last = len(found)
-    rest = [part for node in written[place:] for part in node.parts]
-    found[behind_the_last:behind_the_last] = rest
-    return found if changed else None
+        edits.append((field, parts))
+    if not edits:  # there was no node
+        edits.append((body._replace(start=body.content, end=body.content), []))
+    edits[-1][1].extend(part for node in written[place:] for part in node.parts)
+    edits.extend(others)
+    edits.sort(key=lambda edit: edit[0].start)
+    return list(_edited(body.content, body.end, edits)) if changed else None
 
 
-def _written(source: SourceModel, nodes: Iterable[onnx.NodeProto], number: int) -> list[_Node]:
-    """Returns the nodes to write, each with its parts and its start in the source; a new node, or one that comes
+def _written(source: SourceModel, nodes: Iterable[onnx.NodeProto], number: int) -> Iterator[_Node]:
+    """Yields the nodes to write, each with its parts and its start in the source; a new node, or one that comes
     earlier than in the source, has None for its start."""
-    found = []
     last = -1
     for node in nodes:
         place = origin(node)
         if place is None:
-            found.append(_Node(message(number, [node.SerializeToString()]), True, None))
+            yield _Node(message(number, [node.SerializeToString()]), True, None)
             continue
-        (field,) = fields(source.data, place.start, place.end)
-        inside = _attributes(source, node, field)
+        attributes = list(_attributes(source, node, place))
         stays = place.start > last
         last = max(last, place.start)
-        parts: list[Part] = [place] if inside is None else message(number, inside)
-        found.append(_Node(parts, not stays or inside is not None, place.start if stays else None))
-    return found
+        parts: list[Part] = [Span(place.start, place.end)]
+        if attributes:
+            parts = message(number, _edited(place.content, place.end, attributes))
+        yield _Node(parts, not stays or bool(attributes), place.start if stays else None)
 
 
-def _attributes(source: SourceModel, node: onnx.NodeProto, place: Field) -> list[Part] | None:
-    """Returns the content of an unchanged node whose attributes hold changed graphs, as parts; None if no graph
-    changed."""
-    edited = {
-        field.start: message(field.number, content)
-        for graph, field in source.graphs_in(node, place)
-        if (content := _content(source, field, graph.node, NODE_OF_GRAPH)) is not None
-    }
-    if not edited:
-        return None
-    found: list[Part] = []
-    starts = sorted(edited)
-    for field in fields(source.data, place.content, place.end):
-        first, behind = (bisect_left(starts, end) for end in (field.content, field.end))
-        if field.is_message(ATTRIBUTE) and first < behind:
-            inside: list[Part] = []
-            for inner in fields(source.data, field.content, field.end):
-                inside += edited.get(inner.start, [Span(inner.start, inner.end)])
-            found += message(ATTRIBUTE, inside)
-        else:
-            found.append(Span(field.start, field.end))
-    return found
+def _attributes(source: SourceModel, node: onnx.NodeProto, place: Field) -> Iterator[Edit]:
+    """Yields the attributes of an unchanged node that hold changed graphs."""
+    edits: dict[Field, list[Edit]] = {}
+    for inner, graph in zip(source.inner.get(place.start, ()), subgraphs(node), strict=True):
+        content = _content(source, inner.field, inner.graph.node, graph.node, NODE_OF_GRAPH)
+        if content is not None:
+            edits.setdefault(inner.attribute, []).append((inner.field, message(inner.field.number, content)))
+    for attribute, inside in edits.items():
+        inside.sort(key=lambda edit: edit[0].start)
+        yield attribute, message(attribute.number, _edited(attribute.content, attribute.end, inside))

@@ -30,11 +30,9 @@ from dmlsplit.onnxruntime.older_opset import OlderOpset, different_at, older_ops
 from dmlsplit.onnxruntime.onnx_session import OnnxSession, OnnxSessions
 from dmlsplit.onnxruntime.predict import placement
 from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank
-from dmlsplit.onnxruntime.reports import runtime_of_graphs
 from dmlsplit.rules.graph_faults import Fault, NodeName
 from dmlsplit.rules.onnxruntime import FAULTS
 from dmlsplit.targets.runtime_versions import NEWEST, Runtime, runtime_of_release, runtimes
-from dmlsplit.targets.session_options import options_of
 from dmlsplit.targets.target import Target
 from dmlsplit.verdicts.runtime_answers import Outcome
 from dmlsplit.verdicts.validation import evaluate
@@ -91,7 +89,7 @@ class JudgedModel:
 
     def _session(self, runtime: Runtime) -> OnnxSession:
         """Returns the session of a version with the target's options."""
-        return self._sessions.of(runtime, options_of(self.target))
+        return self._sessions.of(runtime, self.target.session_options)
 
     @property
     def _closest(self) -> OnnxSession:
@@ -195,7 +193,7 @@ class JudgedModel:
     def findings(self) -> Sequence[GraphFinding]:
         """The findings about the DirectML graphs of the session; none for a target that has no runtime with such
         graphs."""
-        runtime = runtime_of_graphs(self.target)
+        runtime = self.target.graph_runtime
         return () if runtime is None else self._session(runtime).findings(complete=True)
 
     @property
@@ -209,7 +207,7 @@ class JudgedModel:
     def spots(self) -> Mapping[str, Sequence[Spot]]:
         """Maps the path of a node in a finding to the model's nodes that it may stand for: findings are about a model
         whose functions are inlined."""
-        runtime = runtime_of_graphs(self.target)
+        runtime = self.target.graph_runtime
         assert runtime is not None
         found: dict[str, list[Spot]] = {}
         seen: set[tuple[str, str]] = set()

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 import onnx
 
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.loading import external_locations, parse
-from dmlsplit.formats.onnx.protobuf import graphs_of
+from dmlsplit.formats.onnx.protobuf import has_graphs
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.fields import (
     LENGTH_DELIMITED,
@@ -27,13 +27,14 @@ from dmlsplit.mending.fields import (
     integer,
     joined,
     message,
-    messages,
 )
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.input_files import open_input
 
 _COPIED_AT_ONCE: Final = 1 << 22
 
+IR_VERSION: Final = onnx.ModelProto.IR_VERSION_FIELD_NUMBER
+IMPORT: Final = onnx.ModelProto.OPSET_IMPORT_FIELD_NUMBER
 GRAPH: Final = 7
 FUNCTION: Final = 25
 NODE_OF_GRAPH: Final = 1
@@ -41,14 +42,14 @@ NODE_OF_FUNCTION: Final = 7
 ATTRIBUTE: Final = 5
 GRAPH_OF_ATTRIBUTE: Final = 6
 GRAPHS_OF_ATTRIBUTE: Final = 11
-_TRAINING: Final = 20
 _EXTERNAL_DATA: Final = 13
 _TENSOR_KEPT: Final = (1, 2, 8)
 """The fields that are kept of a large tensor: dimensions, data type and name."""
-_DATA_LOCATION: Final = 14
+_IS_EXTERNAL: Final = integer(14, onnx.TensorProto.EXTERNAL)
+"""Its data location in place of the data."""
 
 _HOLDING: Final[Mapping[str, Mapping[int, str]]] = {
-    "model": {GRAPH: "graph", FUNCTION: "function"},
+    "model": {GRAPH: "graph", 20: "training", FUNCTION: "function"},
     "training": {1: "graph", 2: "graph"},
     "graph": {NODE_OF_GRAPH: "node", 5: "tensor", 15: "sparse"},
     "function": {NODE_OF_FUNCTION: "node", 11: "attribute"},
@@ -66,6 +67,14 @@ _HOLDING: Final[Mapping[str, Mapping[int, str]]] = {
 """For each message, the fields with messages that contain tensors. Source: onnx.proto."""
 
 
+class Inner(NamedTuple):
+    """A graph inside a node: the fields of its attribute and of the graph itself, and the graph without its weights."""
+
+    attribute: Field
+    field: Field
+    graph: onnx.GraphProto
+
+
 class SourceModel:
     """A serialized model; `origin` gives the range of bytes of a node."""
 
@@ -76,8 +85,13 @@ class SourceModel:
         self._left_out: list[str] = []
         reduced = self._reduced("model", 0, self.size)
         self.model = parse(b"".join(self.bytes_of(part) for part in joined(reduced)))
-        """Without the data of large tensors; the doc_string of a node is its offset, which `origin` reads."""
-        self._mark_nodes()
+        """Without the data of large tensors; the doc_string of a node is its place, which `origin` reads."""
+        own = (field for field, _ in self.inside("model", 0, self.size))
+        self.fields = [field for field in own if field.number in (IR_VERSION, GRAPH, IMPORT, FUNCTION)]
+        """The model's own fields that a change may concern."""
+        self.inner: dict[int, Sequence[Inner]] = {}
+        """The graphs inside a node, by the offset at which the node starts."""
+        self._mark_all()
         self.locations: Sequence[str] = list(dict.fromkeys([*external_locations(self.model), *self._left_out]))
         """The files of external data, by the names in the model, each once."""
 
@@ -90,9 +104,8 @@ class SourceModel:
         place = origin(node)
         if place is None:
             return node
-        (field,) = fields(self.data, place.start, place.end)
         found = onnx.NodeProto()
-        found.ParseFromString(self.data[field.content : field.end])
+        found.ParseFromString(self.data[place.content : place.end])
         return found
 
     def copy(self, part: Part) -> Iterator[bytes | memoryview]:
@@ -108,78 +121,86 @@ class SourceModel:
                 page = start - start % mmap.PAGESIZE
                 self.data.madvise(mmap.MADV_DONTNEED, page, min(_COPIED_AT_ONCE, self.size - page))
 
+    def inside(self, kind: str, start: int, end: int) -> Iterator[tuple[Field, str]]:
+        """Yields the fields of a message of a kind, each with the kind of the message in it, "" for any other field."""
+        holding = _HOLDING.get(kind, {})
+        for field in fields(self.data, start, end):
+            yield field, holding.get(field.number, "") if field.kind == LENGTH_DELIMITED else ""
+
     def _reduced(self, kind: str, start: int, end: int) -> list[Part]:
         """Returns the parts of the message between two byte offsets, without the data of large tensors and without
         training information. Appends to `self._left_out` the external files that the left out parts name."""
         if end - start <= Limit.ONNX_VALUE.most:
             return [Span(start, end)]
-        found: list[Part] = []
         if kind == "tensor":
             self._left_out += self._locations_in(kind, start, end)
-            kept = [f for f in fields(self.data, start, end) if f.number in _TENSOR_KEPT]
-            return [*(Span(f.start, f.end) for f in kept), integer(_DATA_LOCATION, onnx.TensorProto.EXTERNAL)]
-        for field in fields(self.data, start, end):
-            inside = _HOLDING[kind].get(field.number) if field.kind == LENGTH_DELIMITED else None
-            if inside is not None:
+        found: list[Part] = []
+        for field, inside in self.inside(kind, start, end):
+            if kind == "tensor":
+                found += [Span(field.start, field.end)] if field.number in _TENSOR_KEPT else []
+            elif inside == "training":
+                self._left_out += self._locations_in(inside, field.content, field.end)
+            elif inside:
                 found += message(field.number, self._reduced(inside, field.content, field.end))
-            elif kind == "model" and field.is_message(_TRAINING):
-                self._left_out += self._locations_in("training", field.content, field.end)
             else:
                 found.append(Span(field.start, field.end))
-        return found
+        return found if kind != "tensor" else [*found, _IS_EXTERNAL]
 
     def _locations_in(self, kind: str, start: int, end: int) -> Iterator[str]:
         """Yields the external data files that tensors in the message between two offsets name, as spelled there."""
         todo = [(kind, start, end)]
         while todo:
             kind, start, end = todo.pop()
-            for field in fields(self.data, start, end):
+            for field, inside in self.inside(kind, start, end):
                 if kind == "tensor" and field.is_message(_EXTERNAL_DATA):
                     entry = onnx.StringStringEntryProto.FromString(self.data[field.content : field.end])
                     if entry.key == "location" and entry.value:
                         yield text(entry.value)
-                inside = _HOLDING.get(kind, {}).get(field.number)
-                if inside is not None and field.kind == LENGTH_DELIMITED:
+                if inside:
                     todo.append((inside, field.content, field.end))
 
-    def _mark_nodes(self) -> None:
-        graph = _only(list(messages(self.data, 0, self.size, GRAPH)), "the model's graph")
-        self._mark(self.model.graph.node, graph.content, graph.end, NODE_OF_GRAPH)
-        functions = messages(self.data, 0, self.size, FUNCTION)
-        for function, field in zip(self.model.functions, functions, strict=True):
-            self._mark(function.node, field.content, field.end, NODE_OF_FUNCTION)
+    def _mark_all(self) -> None:
+        """Marks the nodes of the model's graph and of its functions."""
+        _only([field for field in self.fields if field.is_message(GRAPH)], "the model's graph")
+        functions = iter(self.model.functions)
+        for field in self.fields:
+            if field.is_message(GRAPH):
+                self._mark(self.model.graph.node, "graph", field)
+            elif field.is_message(FUNCTION):
+                self._mark(next(functions).node, "function", field)
 
-    def _mark(self, nodes: Iterator[onnx.NodeProto], start: int, end: int, number: int) -> None:
-        for node, place in zip(nodes, messages(self.data, start, end, number), strict=True):
-            for graph, field in self.graphs_in(node, place):
-                self._mark(graph.node, field.content, field.end, NODE_OF_GRAPH)
-            node.doc_string = f"{place.start}-{place.end}"
+    def _mark(self, nodes: Iterable[onnx.NodeProto], kind: str, body: Field) -> None:
+        """Writes the place of each node of a graph or function into its doc_string, and notes the graphs inside."""
+        places = (field for field, inside in self.inside(kind, body.content, body.end) if inside == "node")
+        for node, place in zip(nodes, places, strict=True):
+            inner = list(self._inner(node, place)) if has_graphs(node) else []
+            if inner:
+                self.inner[place.start] = inner
+            for each in inner:
+                self._mark(each.graph.node, "graph", each.field)
+            node.doc_string = "-".join(map(str, place))
 
-    def graphs_in(self, node: onnx.NodeProto, place: Field) -> Iterator[tuple[onnx.GraphProto, Field]]:
-        """Yields the graphs in a node's attributes, each with its field in the source; `place` is the node's field.
-        Raises InputError for a graph that is written in several pieces."""
-        for attribute, field in self.attributes_in(node, place):
-            single = list(messages(self.data, field.content, field.end, GRAPH_OF_ATTRIBUTE))
+    def _inner(self, node: onnx.NodeProto, place: Field) -> Iterator[Inner]:
+        """Yields the graphs in a node's attributes; `place` is the node's field. Raises InputError for a graph that is
+        written in several pieces."""
+        attributes = [field for field, inside in self.inside("node", place.content, place.end) if inside == "attribute"]
+        for attribute, field in zip(node.attribute, attributes, strict=True):
+            if not (attribute.HasField("g") or attribute.graphs):
+                continue
+            held = [each for each, inside in self.inside("attribute", field.content, field.end) if inside == "graph"]
+            single = [each for each in held if each.number == GRAPH_OF_ATTRIBUTE]
             if single:
-                yield attribute.g, _only(single, f"the graph of attribute '{text(attribute.name)}'")
-            several = messages(self.data, field.content, field.end, GRAPHS_OF_ATTRIBUTE)
-            yield from zip(attribute.graphs, several, strict=True)
-
-    def attributes_in(self, node: onnx.NodeProto, place: Field) -> Iterator[tuple[onnx.AttributeProto, Field]]:
-        """Yields the attributes of a node that contain graphs, each with its field in the source; `place` is the
-        node's field."""
-        if not any(True for attribute in node.attribute for _ in graphs_of(attribute)):
-            return
-        found = messages(self.data, place.content, place.end, ATTRIBUTE)
-        for attribute, field in zip(node.attribute, found, strict=True):
-            if any(True for _ in graphs_of(attribute)):
-                yield attribute, field
+                yield Inner(field, _only(single, f"the graph of attribute '{text(attribute.name)}'"), attribute.g)
+            several = [each for each in held if each.number == GRAPHS_OF_ATTRIBUTE]
+            yield from (Inner(field, *each) for each in zip(several, attribute.graphs, strict=True))
 
 
-def origin(node: onnx.NodeProto) -> Span | None:
-    """Returns the byte range, key included, that a node of SourceModel.model has in the source; None for a new node."""
-    start, dash, end = text(node.doc_string).partition("-")
-    return Span(int(start), int(end)) if dash and start.isdecimal() and end.isdecimal() else None
+def origin(node: onnx.NodeProto) -> Field | None:
+    """Returns the field that a node of SourceModel.model is in the source; None for a new node."""
+    numbers = text(node.doc_string).split("-")
+    if len(numbers) != len(Field._fields) or not all(number.isdecimal() for number in numbers):
+        return None
+    return Field(*map(int, numbers))
 
 
 def _only(found: list[Field], what: str) -> Field:

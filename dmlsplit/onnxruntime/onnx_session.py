@@ -188,19 +188,14 @@ class OnnxSession:
         removed = self.model.removed
         return bool(removed) and any(path[:length] in removed for length in _ends_of_graphs(path))
 
-    def graph_diagnostics(self, place: NodeKey, advise: Advise | None = None) -> tuple[Diagnostic, ...]:
+    def graph_diagnostics(self, place: NodeKey | None, advise: Advise | None = None) -> tuple[Diagnostic, ...]:
         """The faults of the DirectML graphs that are reported on this node, a Split or Concat, with the advice of
         `advise`, which is asked once. Of several nodes with one path the first gets them; the first node of all gets
-        those of other nodes, too."""
-        if place.number > 0:
+        those of other nodes, too, and None gets them for a model without a Split or Concat."""
+        if place is not None and place.number > 0:
             return ()
         elsewhere = self._elsewhere(advise) if place == next(iter(self._sessions.judged), None) else ()
-        return (*self._by_path(advise).get(place.path, ()), *elsewhere)
-
-    def model_diagnostics(self, advise: Advise | None = None) -> tuple[Diagnostic, ...]:
-        """The faults of the DirectML graphs of a model without a Split or Concat, with the advice of `advise`; none for
-        any other model."""
-        return () if self._sessions.judged else self._elsewhere(advise)
+        return elsewhere if place is None else (*self._by_path(advise).get(place.path, ()), *elsewhere)
 
     def _elsewhere(self, advise: Advise | None) -> tuple[Diagnostic, ...]:
         """The faults on nodes other than Splits and Concats."""

@@ -1,23 +1,15 @@
-"""The report of a version of ONNX Runtime, its JSON form, and the version whose graphs stand for a target."""
+"""The report of a version of ONNX Runtime, and its JSON form."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields
+from typing import Any
 
 from dmlsplit.descriptors.diagnostics import Report
 from dmlsplit.formats import any_operator_json
 from dmlsplit.formats import json as operator_json
-from dmlsplit.targets.release_names import version_key
-from dmlsplit.targets.releases import WINDOWS
-from dmlsplit.targets.runtime_versions import Runtime, runtime_of_release, runtimes
-from dmlsplit.targets.target import Target
 from dmlsplit.verdicts.model_placements import SessionAnswer
 from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,28 +35,6 @@ class RuntimeReport(Report):
         answer = self.answer
         found = {**Report.to_dict(self), "onnxruntime": None if answer is None else answer_json(answer)}
         return found if self.model is None else {**found, "model": model_json(self.model)}
-
-
-@lru_cache(maxsize=64)
-def runtime_of_graphs(target: Target) -> Runtime | None:
-    """The version whose graphs a model's nodes become, with the DirectML that compiles them.
-
-    Of a release, the newest one that ships it; where none does, the newest one of an older DirectML, or the oldest of
-    all, with this DirectML beside it. Of a level, the newest one whose DirectML has no higher level; None where there
-    is none, and for a release that no ONNX Runtime can load.
-    """
-    release, runtime = target.release, target.runtime
-    if runtime is None and release is not None:
-        runtime = runtime_of_release(release)
-        if runtime is None and release.platform == WINDOWS:
-            key = version_key(release.directml)
-            older = [each for each in runtimes() if version_key(each.directml) < key]
-            runtime = replace([*runtimes()[:1], *older][-1], directml=release.directml)
-    elif runtime is None:
-        of_level = [each for each in runtimes() if each.release.max_feature_level == target.feature_level]
-        runtime = of_level[-1] if of_level else None
-    # a version that was not observed is taken to make the graphs of an observed one
-    return None if runtime is None else replace(runtime, observed=True)
 
 
 def model_json(model: SessionAnswer) -> dict[str, object]:

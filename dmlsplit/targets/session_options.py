@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
-
-from dmlsplit.descriptors.enums import TensorDataType
-from dmlsplit.targets.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +23,3 @@ class SessionOptions:
 
 
 DEFAULTS: Final = SessionOptions()
-
-
-@lru_cache(maxsize=64)
-def options_of(target: Target) -> SessionOptions:
-    """The session options for a target's device."""
-    return SessionOptions(float64=TensorDataType.FLOAT64 not in target.lacking, compute_only=target.compute_only)

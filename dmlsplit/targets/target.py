@@ -6,16 +6,18 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dmlsplit.descriptors.enums import FeatureLevel, HResult, OperatorType, TensorDataType
 from dmlsplit.targets.feature_levels import TensorSupport, documented_support
-from dmlsplit.targets.release_names import find_release
-from dmlsplit.targets.releases import NEWEST, Release, SizeArithmetic, release_of_level
-from dmlsplit.targets.runtime_versions import Runtime, find_runtime
+from dmlsplit.targets.release_names import find_release, version_key
+from dmlsplit.targets.releases import NEWEST, WINDOWS, Release, SizeArithmetic, release_of_level
+from dmlsplit.targets.runtime_versions import Runtime, find_runtime, runtime_of_release, runtimes
 
 if TYPE_CHECKING:
+    from dmlsplit.targets.session_options import SessionOptions
     from dmlsplit.targets.windows import Windows, WindowsLike, WindowsMLLike
 
 Support: TypeAlias = Mapping[OperatorType, tuple[TensorSupport, ...]]
@@ -166,6 +168,21 @@ class Target:
             return self.runtime.version
         return str(self.feature_level) if self.release is None else self.release.label
 
+    @property
+    def session_options(self) -> SessionOptions:
+        """The options of ONNX Runtime's sessions on this device."""
+        return _session_options(TensorDataType.FLOAT64 not in self.lacking, self.compute_only)
+
+    @property
+    def graph_runtime(self) -> Runtime | None:
+        """The version of ONNX Runtime whose graphs a model's nodes become, with the DirectML that compiles them.
+
+        Of a release, the newest one that ships it; where none does, the newest one of an older DirectML, or the oldest
+        of all, with this DirectML beside it. Of a level, the newest one whose DirectML has no higher level; None where
+        there is none, and for a release that no ONNX Runtime can load.
+        """
+        return _graph_runtime(self.runtime or self.release or self.feature_level)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Target) and self._key == other._key
 
@@ -189,6 +206,28 @@ def _without(support: Support, data_types: Mapping[int, str]) -> Support:
         )
         for operator, rows in support.items()
     }
+
+
+@cache
+def _session_options(float64: bool, compute_only: bool) -> SessionOptions:
+    from dmlsplit.targets.session_options import SessionOptions  # descriptors are in no session
+
+    return SessionOptions(float64=float64, compute_only=compute_only)
+
+
+@cache
+def _graph_runtime(by: By) -> Runtime | None:
+    runtime = by if isinstance(by, Runtime) else None
+    if isinstance(by, Release):
+        runtime = runtime_of_release(by)
+        if runtime is None and by.platform == WINDOWS:
+            older = [each for each in runtimes() if version_key(each.directml) < version_key(by.directml)]
+            runtime = replace([*runtimes()[:1], *older][-1], directml=by.directml)
+    elif isinstance(by, FeatureLevel):
+        of_level = [each for each in runtimes() if each.release.max_feature_level == by]
+        runtime = of_level[-1] if of_level else None
+    # a version that was not observed is taken to make the graphs of an observed one
+    return None if runtime is None else replace(runtime, observed=True)
 
 
 @cache

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from dataclasses import replace
+from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Final, TypeAlias
 
@@ -104,7 +105,17 @@ def faults(desc: OperatorDesc) -> tuple[Diagnostic, ...]:
             tensor.spoilt.add(Aspect.STRIDES)
     _run_tensor_rules(operator, found, limits=False)
     _run_operator_rules(operator, _operator_checks(operator.type, False), found)
-    return in_descriptor_order([d for d in found if d.severity is Severity.ERROR])
+    return tuple(sorted([d for d in found if d.severity is Severity.ERROR], key=_DESCRIPTOR_ORDER))
+
+
+def with_faults(desc: OperatorDesc, report: Report) -> Report | None:
+    """The report on a descriptor with all its `faults`, in descriptor order; None where it has none."""
+    wrong = faults(desc)
+    if not wrong:
+        return None
+    known = {(d.rule, d.path) for d in report.diagnostics}
+    every = [*report.diagnostics, *(d for d in wrong if (d.rule, d.path) not in known)]
+    return replace(report, diagnostics=tuple(sorted(every, key=_DESCRIPTOR_ORDER)))
 
 
 def _run_tensor_rules(operator: OperatorView, found: list[Diagnostic], *, limits: bool) -> None:
@@ -169,16 +180,12 @@ def _run_operator_rules(operator: OperatorView, checks: _OperatorChecks, found: 
             some_part_spoilt |= finding.tensor is not None
 
 
-def in_descriptor_order(*groups: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Sorts diagnostics by the position of their members in the descriptor."""
-    return tuple(sorted((d for group in groups for d in group), key=_DESCRIPTOR_ORDER))
-
-
 def supported_feature_levels(desc: OperatorDesc) -> tuple[FeatureLevel, ...]:
     """The feature levels that accept the descriptor (its report is `ok`), lowest first."""
     return tuple(target.feature_level for target in level_targets() if evaluate(desc, target).ok)
 
 
+@lru_cache(maxsize=256)
 def minimum_feature_level(desc: OperatorDesc) -> FeatureLevel | None:
     """The lowest feature level that accepts the descriptor; None where none does."""
     return next((target.feature_level for target in level_targets() if evaluate(desc, target).ok), None)

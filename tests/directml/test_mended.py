@@ -9,7 +9,6 @@ import dmlsplit as dml
 from dmlsplit import find_release
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.graphs.operators import BY_NUMBER
-from dmlsplit.mending.judged import runtime_of_graphs
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.onnxruntime import SessionOptions
 from dmlsplit.system.errors import NotLegalizedError
@@ -31,14 +30,14 @@ def release(made):
     """The release of the build, where it was observed compiling graphs, and a runtime has such graphs."""
     if not is_observed(made):
         pytest.skip("this build was not observed compiling graphs")
-    if runtime_of_graphs(find_target(directml=made.name)) is None:
+    if find_target(directml=made.name).graph_runtime is None:
         pytest.skip("no ONNX Runtime ships it")
     return find_release(made.name)
 
 
 def graphs_of(data, release):
     """The graphs around Splits and Concats that a model becomes."""
-    runtime = runtime_of_graphs(find_target(directml=release.name))
+    runtime = find_target(directml=release.name).graph_runtime
     assert runtime is not None
     parts = parts_of(session_model(onnx.load_from_string(data)), runtime, SessionOptions())
     around = [graph for part in parts for graph in part.fused if not set(JUDGED).isdisjoint(graph.ops)]

@@ -169,11 +169,13 @@ def test_what_keeps_a_model_from_being_predicted_is_found_once(monkeypatch):
     monkeypatch.setattr(onnx_session, "check_arity", refuse)
     nodes = [node("Split", ["x"], [f"a{i}", f"b{i}"], axis=1, name=f"S{i}") for i in range(5)]
     for each in dmlsplit.formats.onnx.read(model(nodes, [X], ["a0"], opset=13, ir_version=8)):
-        (unknown,) = graph_diagnostics(each, find_target())
+        (unknown,) = graph_diagnostics(each.in_session.sessions, each.in_session.place, find_target())
         assert (unknown.rule, unknown.location.node) == ("graph/unknown", each.path)
         assert "it contradicts itself" in unknown.message
-        assert graph_diagnostics(each, find_target(onnxruntime=VERSION)) == ()
-        _, answer = judged_in_session(each, find_target(onnxruntime=VERSION))
+        assert (
+            graph_diagnostics(each.in_session.sessions, each.in_session.place, find_target(onnxruntime=VERSION)) == ()
+        )
+        answer = judged_in_session(each, find_target(onnxruntime=VERSION)).answer
         assert [d.message for d in answer.diagnostics] == ["it contradicts itself"]
     assert len(tried) == 1
 
@@ -313,5 +315,5 @@ def test_a_model_that_is_not_loaded_fails_at_every_node(extra, version):
     assert [d.rule for d in answer.diagnostics] == ["onnxruntime/session-fails-elsewhere"]
     assert answer.diagnostics[0].severity is Severity.ERROR
     for target in ({}, {"directml": "1.15.4"}, {"feature_level": "2_1"}):
-        (known,) = graph_diagnostics(found, find_target(**target))
+        (known,) = graph_diagnostics(found.in_session.sessions, found.in_session.place, find_target(**target))
         assert (known.rule, known.severity) == ("graph/not-loaded", Severity.ERROR)

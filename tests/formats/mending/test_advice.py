@@ -13,9 +13,7 @@ from dmlsplit.formats.sessions import Inputs
 from dmlsplit.mending import advice, cures, graph_cures
 from dmlsplit.onnxruntime.cures import Cure, _operands
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
-from dmlsplit.onnxruntime.reports import runtime_of_graphs
 from dmlsplit.rules.graph_faults import FaultKind
-from dmlsplit.targets.session_options import options_of
 from dmlsplit.targets.target import find_target
 from tests.effort import calls
 from tests.formats.mending import generator
@@ -29,7 +27,7 @@ TARGET = find_target(onnxruntime="1.24.4")
 def asked(model, target=TARGET, inputs=None):
     """The findings about a model, and what is advised."""
     sessions = OnnxSessions(loading.without_weights(model), no_external_data, inputs)
-    found = sessions.of(runtime_of_graphs(target), options_of(target)).findings()
+    found = sessions.of(target.graph_runtime, target.session_options).findings()
     return found, advice.advised(sessions, found, target)
 
 
@@ -157,7 +155,7 @@ def test_the_work_for_all_targets_is_bounded(monkeypatch):
     remarks = []
     for version in ("1.24.4", "1.30.0"):
         target = find_target(onnxruntime=version)
-        found = sessions.of(runtime_of_graphs(target), options_of(target)).findings()
+        found = sessions.of(target.graph_runtime, target.session_options).findings()
         remarks += [each.remark for each in advice.advised(sessions, found, target)]
     assert remarks == ["", advice.NOT_TRIED]
 
@@ -187,8 +185,8 @@ def test_levels_are_asked_by_the_runtime_that_stands_for_them(level, monkeypatch
 
     monkeypatch.setattr(advice, "advised", noted)
     (node,) = (each for each in onnx_nodes(overwritten("Sigmoid")) if each.op == "Concat")
-    verdict = node_verdicts.judge_node(node, None, find_target(level))
-    assert [runtime_of_graphs(each).version for each in targets] == ["1.30.0"]
+    verdict = node_verdicts.judge_node(node, node.descriptor(), find_target(level))
+    assert [each.graph_runtime.version for each in targets] == ["1.30.0"]
     assert any("put Max(v, v) in front of the Concat, or set" in each.message for each in verdict.report.diagnostics)
 
 
