@@ -36,7 +36,7 @@ Answers = Mapping[str, Callable[[Case, Target], Case]]
 
 
 def answer(question: Case, answers: Answers) -> Case:
-    """The answer to a question, with its id; {"skip": reason} where there is none."""
+    """Returns the answer to a question, with the question's id; {"id": ..., "skip": reason} if there is none."""
     id = question.get("id")
     try:
         by, _, version = str(question.get("target")).partition(" ")
@@ -63,7 +63,7 @@ class Emulated:
 
     @property
     def answers(self) -> Answers:
-        """The functions by the kinds of questions."""
+        """Maps each kind of question to the function that answers it."""
         return {"operator": self.operator, "execution": self.execution, "graph": self.graph, "model": self.model}
 
     def operator(self, question: Case, target: Target) -> Case:
@@ -82,7 +82,7 @@ class Emulated:
         return {"accepted": True, "buffers": [buffers[each["buffer"]].hex() for each in question["outputs"]]}
 
     def dispatch(self, desc: OperatorDesc, inputs: list[memoryview], outputs: list[memoryview]) -> None:
-        """Writes the outputs of an operator."""
+        """Executes an operator on raw memory: reads `inputs` and writes `outputs`."""
         from dmlsplit.native.execution import compile
 
         op: Any = compile(desc)
@@ -152,7 +152,7 @@ class Real:
 
     @property
     def answers(self) -> Answers:
-        """The functions by the kinds of questions."""
+        """Maps each kind of question to the function that answers it."""
         return {"operator": self.operator, "graph": self.graph, "model": self.model}
 
     def _asked(self, desc: Any, target: Target) -> Case:

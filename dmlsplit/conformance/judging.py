@@ -35,14 +35,14 @@ class Result:
     values: int = 0
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form."""
+        """Returns the JSON form as a dict."""
         return {"id": self.id, "outcome": str(self.outcome), "reason": self.reason or None, "values": self.values}
 
 
 def expected(case: Case, version: str, *, correct: bool = False) -> list[Case]:
-    """The answers to a case that were recorded of builds of a version.
+    """Returns the answers to a case that builds of a version were recorded to give; [] if none was asked.
 
-    `correct`: in place of a wrong output of a graph, a right one.
+    `correct`: the outputs of a graph must be right, even if the builds' are wrong.
     """
     found = [each["is"] for each in case["answers"] if version in each["by"]]
     if correct:
@@ -51,7 +51,8 @@ def expected(case: Case, version: str, *, correct: bool = False) -> list[Case]:
 
 
 def judge(case: Case, file: File, answers: Sequence[Case], given: Case) -> Result:
-    """Compares an answer with those recorded of several builds of one version: one of them suffices."""
+    """Returns the best result of comparing an answer with those of several builds of one version: agreeing with one of
+    them suffices."""
     results = [_compared(case["id"], file, answer, given) for answer in answers]
     order = (Outcome.PASSED, Outcome.SKIPPED, Outcome.FAILED)
     return min(results, key=lambda result: order.index(result.outcome))
@@ -92,7 +93,7 @@ class _Compared:
 
 
 def _leaves(recorded: Any, given: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Path, recorded and given value of what is compared as a whole."""
+    """Yields path, recorded and given value of each pair of values that is compared as a whole."""
     if isinstance(recorded, dict) and isinstance(given, dict):
         for name, value in recorded.items():
             yield from _leaves(value, given.get(name), f"{path}.{printable(name, _SHOWN)}")

@@ -45,7 +45,8 @@ class Peer:
         self._end(kill=kind is not None)
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
-        """The answer to a question, which has an id. NoAnswer; InputError where the command cannot be started."""
+        """Returns the command's answer to a question, which has an id. Raises NoAnswer if there is none in time,
+        InputError if the command cannot be started."""
         again = self._process is not None
         try:
             return self._asked(question)
@@ -96,7 +97,7 @@ class Peer:
             raise InputError(f"it cannot be started: {reason}", file=self._command[0]) from None
 
     def _end(self, *, kill: bool) -> int | None:
-        """Ends the command and returns its exit status; None where it was not running."""
+        """Ends the command and returns its exit status; None if it was not running."""
         process, self._process = self._process, None
         if process is None:
             return None
@@ -137,7 +138,7 @@ class _Talk(threading.Thread):
         self.heard.put(line)
 
     def is_over(self, seconds: float) -> bool:
-        """Whether it is over within some seconds."""
+        """Waits at most some seconds, and returns True if the question was written and its answer read."""
         self.join(seconds)
         return not self.is_alive()
 

@@ -64,8 +64,8 @@ Record = dict[str, Any]
 
 
 def lines(name: str, longest: float = math.inf) -> Iterator[Any]:
-    """The values in a file of recordings, such as oracle/random, without lines of more than `longest` characters.
-    DmlSplitError where this installation has none."""
+    """Yields the values in a file of recordings, such as "oracle/random", without lines of more than `longest`
+    characters. Raises DmlSplitError if this installation has none."""
     for place in PLACES:
         path = place / f"{name}.jsonl.xz"
         if path.is_file():
@@ -76,7 +76,7 @@ def lines(name: str, longest: float = math.inf) -> Iterator[Any]:
 
 
 def tensor(record: Record | None) -> TensorDesc | None:
-    """The descriptor of a recorded DML_TENSOR_DESC."""
+    """Returns the descriptor of a recorded DML_TENSOR_DESC; None for None."""
     if record is None:
         return None
     members = record["Desc"]
@@ -101,7 +101,7 @@ def _tensors(records: list[Record | None] | None) -> list[TensorDesc | None] | N
 
 
 def operator(record: Record) -> OperatorDesc:
-    """The descriptor of a recorded Split or Join."""
+    """Returns the descriptor of a recorded Split or Join."""
     if record["op"] == "SPLIT":
         outputs = _tensors(record["OutputTensors"])
         return SplitOperatorDesc(tensor(record["InputTensor"]), outputs, record["Axis"], record["OutputCount"])
@@ -117,7 +117,7 @@ def _too_large(record: Record) -> bool:
 
 
 def reason_to_leave_out(record: Record) -> str | None:
-    """The reason why a recorded question cannot be written as a descriptor; None where it can."""
+    """Returns the reason why a recorded question cannot be written as a descriptor; None if it can."""
     desc = record["desc"]
     if record.get("name") in LEFT_OUT:
         return LEFT_OUT[record["name"]]
@@ -130,7 +130,7 @@ def reason_to_leave_out(record: Record) -> str | None:
 
 
 def graph(spec: Record) -> GraphDesc:
-    """The graph of a recorded spec."""
+    """Returns the graph of a recorded spec."""
 
     def source(end: list[Any]) -> BufferTensorDesc:
         node, index = end

@@ -23,11 +23,11 @@ def run(
     sample: int = 1,
     correct: bool = False,
 ) -> Iterator[Result]:
-    """The results of a command for the cases of files, one after the other.
+    """Yields the results of a command for the cases of the named files, one after the other.
 
     `targets` are the versions of DirectML and ONNX Runtime whose answers are expected; cases that they did not answer
-    are passed over. `correct`: graphs must come out right, whatever the build computes. A command that ends is started
-    again. InputError where it cannot be started.
+    are passed over. `sample`: every so many-th case is asked. `correct`: graphs must come out right, whatever the build
+    computes. A command that ends is started again. Raises InputError if it cannot be started.
     """
     silent = 0
     with Peer(command, seconds) as peer:

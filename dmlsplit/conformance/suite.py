@@ -61,7 +61,7 @@ class File(NamedTuple):
 
 
 def _case(id: str, question: Case, answers: Iterable[tuple[str, Case]]) -> Case:
-    """A case with the versions of equal answers together."""
+    """Returns a case of (version, answer) pairs, in which equal answers are one with all their versions."""
     groups: dict[str, list[str]] = {}
     for version, answer in answers:
         found = groups.setdefault(json.dumps(answer), [])
@@ -167,7 +167,7 @@ def lines(name: str, step: int = 1) -> Iterator[str]:
 
 
 def contents(counted: Mapping[str, tuple[int, str]]) -> Case:
-    """The table of contents: the name of each file, its number of cases and its SHA-256."""
+    """Returns the table of contents; `counted` maps the name of each file to its number of cases and its SHA-256."""
     return {
         "suite": "dmlsplit conformance",
         "schema": SCHEMA,
@@ -188,7 +188,7 @@ def contents(counted: Mapping[str, tuple[int, str]]) -> Case:
 
 
 def counted(name: str, write: Callable[[bytes], object] = len) -> tuple[int, str]:
-    """The number of cases in a file and its SHA-256; each line is given to `write`."""
+    """Returns the number of cases in a file and its SHA-256 in hexadecimal; calls `write` with each line."""
     digest, count = hashlib.sha256(), 0
     for line in lines(name):
         data = f"{line}\n".encode()
@@ -199,7 +199,7 @@ def counted(name: str, write: Callable[[bytes], object] = len) -> tuple[int, str
 
 
 def _runner(name: str) -> bytes:
-    """The source of a runner; DmlSplitError where this installation has none."""
+    """Returns the source of a runner. Raises DmlSplitError if this installation has none."""
     for place in _RUNNERS:
         with suppress(FileNotFoundError), open_input(str(place / name)) as stream:
             return stream.read()
@@ -207,9 +207,9 @@ def _runner(name: str) -> bytes:
 
 
 def export(folder: str) -> Case:
-    """Writes all files, the runners and the table of contents into a folder, which is made; returns the table.
+    """Writes all files, the runners and the table of contents into a folder, which is created; returns the table.
 
-    Files of these names are replaced, all or none.
+    Files of these names are replaced, all or none. Raises OSError if writing fails.
     """
     found = {}
     with atomic_files() as files, naming(folder):
@@ -235,7 +235,7 @@ class Suite:
             self._table = _table(folder)
 
     def cases(self, name: str, step: int = 1) -> Iterator[Case]:
-        """The cases of a file, or every so many-th. InputError where a folder's file is not the one of its table of
+        """Yields every `step`-th case of a file. Raises InputError if the folder's file differs from its table of
         contents."""
         if self._folder is None:
             return map(json.loads, lines(name, step))
@@ -260,7 +260,7 @@ class Suite:
 
 
 def read_json(text: bytes) -> Any:
-    """The value of a JSON text. ValueError where it is malformed, or nested more than MOST_LEVELS deep."""
+    """Returns the value of a JSON text. Raises ValueError if it is malformed, or nested more than MOST_LEVELS deep."""
     try:
         value = json.loads(text)
     except RecursionError:
@@ -276,7 +276,8 @@ def read_json(text: bytes) -> Any:
 
 
 def _opened(path: str) -> BinaryIO:
-    """A file to read. InputError for what is no regular one; OSError."""
+    """Returns a regular file opened for reading. Raises InputError for another kind of file, OSError if it cannot be
+    opened."""
     try:
         with naming(path):
             return open_input(path)
@@ -285,7 +286,8 @@ def _opened(path: str) -> BinaryIO:
 
 
 def _table(folder: str) -> dict[str, str]:
-    """Names of files -> SHA-256."""
+    """Maps the names of the files in a folder's table of contents to their SHA-256. Raises InputError if it is
+    malformed or of another schema, OSError if it cannot be read."""
     path = os.path.join(folder, CONTENTS)
     with _opened(path) as stream:
         text = stream.read(MOST_BYTES)

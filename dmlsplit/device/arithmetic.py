@@ -30,7 +30,7 @@ def sigmoid(x: Array) -> Array:
 
 
 def swish(x: Array, *factors: Array) -> Array:
-    """x * sigmoid(x) * factors: several nodes in one dispatch."""
+    """Returns x * sigmoid(x) * the product of `factors`, element by element: several nodes in one dispatch."""
     product = x * sigmoid(x)
     for factor in factors:
         product = product * factor
@@ -85,7 +85,8 @@ def copied(x: Array) -> Array:
 
 
 def function_of(node: AnyOperatorDesc) -> Function:
-    """The function of a neighbour; Unmodelled where its operator or one of its members is not emulated."""
+    """Returns the function that computes an operator's output from its inputs. Raises Unmodelled if the operator, or
+    one of its members, is not emulated."""
     row = BY_NUMBER.get(node.type)
     if row is None:
         raise Unmodelled(f"what operator {node.type} computes is not emulated")
@@ -107,7 +108,8 @@ def function_of(node: AnyOperatorDesc) -> Function:
 
 
 def applied(function: Function, inputs: Sequence[Array], dtype: npt.DTypeLike) -> Array:
-    """The elements of the output; 16-bit results are rounded once."""
+    """Returns the function's result for these inputs as an array of `dtype`; it is computed in 32 bits, and 16-bit
+    results are rounded once."""
     if function is copied:
         return inputs[0]
     with np.errstate(all="ignore"):  # infinities and NaN are valid results

@@ -82,7 +82,7 @@ class BindingDesc:
 
     @property
     def ranges(self) -> tuple[BufferBinding, ...]:
-        """The buffer of a BUFFER binding, the entries of a BUFFER_ARRAY."""
+        """The buffer range of a BUFFER binding in a tuple, the entries of a BUFFER_ARRAY; () for a null Desc."""
         if isinstance(self.desc, BufferArrayBinding):
             return self.desc.bindings
         return () if self.desc is None else (self.desc,)
@@ -97,7 +97,8 @@ Binding: TypeAlias = BindingDesc | BufferBinding | BufferArrayBinding | Buffer |
 
 
 def binding_desc(value: Binding, location: Location) -> BindingDesc:
-    """Expands a short form to its DML_BINDING_DESC."""
+    """Returns the DML_BINDING_DESC that a short form stands for. Raises TypeError, which names `location`, for anything
+    else."""
     if isinstance(value, BindingDesc):
         return value
     if value is None or (isinstance(value, BindingType) and value is BindingType.NONE):

@@ -130,17 +130,17 @@ class Device:
 
     @property
     def removed_reason(self) -> Report | None:
-        """Why the device was removed, with the HRESULT 0x887A0005; None while it is healthy."""
+        """Why the device was removed, with the HRESULT 0x887A0005; None as long as it was not."""
         return self._state.removed_reason
 
     def get_device_removed_reason(self) -> HResult:
-        """S_OK, or DXGI_ERROR_DEVICE_REMOVED."""
+        """Returns S_OK, or DXGI_ERROR_DEVICE_REMOVED if the device was removed."""
         return HResult.S_OK if self.removed_reason is None else HResult.DXGI_ERROR_DEVICE_REMOVED
 
     def check_feature_support_feature_levels(self, levels: Iterable[FeatureLevel | int | str]) -> FeatureLevel | int:
-        """The largest of the levels up to the build's maximum; numbers that name no level count, too.
+        """Returns the largest of the levels that is at most the build's maximum; numbers that name no level count too.
 
-        DirectMLError (DXGI_ERROR_UNSUPPORTED) where only 0 is left.
+        Raises DirectMLError (DXGI_ERROR_UNSUPPORTED) if none is but 0, and if the device was removed.
         """
         if isinstance(levels, (str, bytes)) or not isinstance(levels, Iterable):
             raise TypeError(f"a sequence of feature levels is expected, not {type(levels).__name__}")
@@ -155,17 +155,17 @@ class Device:
         return FeatureLevel(best) if best in FeatureLevel.__members__.values() else best
 
     def check_feature_support_tensor_data_type(self, data_type: TensorDataType | int) -> bool:
-        """True where the build reports support for a data type, which Split and Join may still refuse; False for
-        unknown types."""
+        """Returns True if the build reports support for a data type, which Split and Join may still refuse; False for
+        unknown types. Raises DirectMLError if the device was removed."""
         number = _uint(data_type, "DataType")
         self._state.require()
         return number in self.release.traits.data_types_reported and number not in self._target.lacking
 
     def create_operator(self, desc: OperatorDesc) -> Operator:
-        """CreateOperator: DirectMLError where the build refuses the descriptor.
+        """Returns the operator that CreateOperator creates. Raises DirectMLError if the build refuses the descriptor.
 
-        An accepted descriptor makes an operator even where `report` calls it unsafe: a dispatch that would leave a
-        buffer is refused later, one whose output elements overlap runs with a warning.
+        An accepted descriptor makes an operator even if `report` calls it unsafe: a dispatch that would leave a buffer
+        is refused later, one whose output elements overlap runs with a warning.
         """
         report = evaluate(desc, self._target)
         self._state.require()
@@ -176,7 +176,7 @@ class Device:
     def compile_operator(
         self, operator: Operator, flags: ExecutionFlags | int = ExecutionFlags.NONE
     ) -> DispatchableOperator:
-        """CompileOperator: DirectMLError for flags above 7."""
+        """Returns what CompileOperator returns. Raises DirectMLError for flags above 7."""
         required_object(self._state, operator, Operator, "a compiled operator")
         return DispatchableOperator(operator, self._flags(flags, operator.report.operator))
 
@@ -196,13 +196,13 @@ class Device:
         *,
         results: Literal["release", "right"] = "release",
     ) -> DispatchableGraph:
-        """CompileGraph, with the operators that the graph's nodes describe. `results`: "release" to compute what the
-        release computes, right or wrong, "right" for the right results.
+        """Returns what CompileGraph returns for a graph, whose nodes describe their operators. `results`: "release" to
+        compute what the release computes, right or wrong, "right" for the right results.
 
-        DirectMLError for flags above 7, and where an operator or the graph is refused; without an HRESULT where the
-        process would end, and where the outcome is unknown or not emulated, as the report says. Sound graphs that a
-        release refuses, or crashes on, do have right results. Supports the observed neighbours
-        (dmlsplit.graphs.operators) of FLOAT32 and FLOAT16.
+        Raises DirectMLError for flags above 7, and if an operator or the graph is refused; without an HRESULT if the
+        process would end, and if the outcome is unknown or not emulated, as the report says. Valid graphs that a
+        release refuses, or crashes on, do have right results. Supports the operators of dmlsplit.graphs.operators, in
+        FLOAT32 and FLOAT16.
         """
         from dmlsplit.device.dispatches import compiled_graph  # most programs have no graph
 
@@ -216,7 +216,8 @@ class Device:
         return DispatchableGraph(self._state, graph, report, number, shaders)
 
     def create_operator_initializer(self, operators: Sequence[CompiledDispatchable]) -> OperatorInitializer:
-        """CreateOperatorInitializer, of any number of compiled operators and graphs."""
+        """Returns an initializer of any number of compiled operators and graphs, as CreateOperatorInitializer does.
+        Raises TypeError or ValueError for objects of another kind or device."""
         if isinstance(operators, COMPILED) or not isinstance(operators, Iterable):
             raise TypeError(f"a sequence of compiled operators is expected, not {type(operators).__name__}")
         operators = tuple(operators)
@@ -226,15 +227,15 @@ class Device:
         return OperatorInitializer(self._state, operators)
 
     def create_binding_table(self, dispatchable: Dispatchable, size_in_descriptors: int | None = None) -> BindingTable:
-        """CreateBindingTable; None requests the number of descriptors that the dispatchable requires. DirectMLError for
-        fewer."""
+        """Returns a binding table, as CreateBindingTable does; None requests the number of descriptors that the
+        dispatchable requires. Raises DirectMLError for fewer."""
         return BindingTable(self._state, dispatchable, size_in_descriptors)
 
     def record_dispatch(self, dispatchable: Dispatchable, table: BindingTable) -> None:
-        """RecordDispatch, executed at once: the outputs have been written when it returns.
+        """Executes a dispatch at once (RecordDispatch): the outputs have been written when it returns.
 
-        Removes the device where something is not bound or the table is another dispatchable's. DirectMLError without an
-        HRESULT, and nothing is written, where the dispatch would read or write outside a buffer, or where something is
+        Removes the device if something is not bound or the table is another dispatchable's. Raises DirectMLError
+        without an HRESULT, and writes nothing, if the dispatch would read or write outside a buffer, or if something is
         not bound yet to an operator compiled with DESCRIPTORS_VOLATILE.
         """
         required_object(self._state, dispatchable, DISPATCHABLES, "a dispatch")
@@ -272,7 +273,7 @@ class Device:
 
 
 def _initialization(dispatchable: Dispatchable) -> list[Diagnostic]:
-    """Warns about operators that are initialized twice or never."""
+    """Returns warnings about operators that are initialized twice or never."""
     if not isinstance(dispatchable, OperatorInitializer):
         if dispatchable.initializations:
             return []
@@ -290,7 +291,8 @@ def _initialization(dispatchable: Dispatchable) -> list[Diagnostic]:
 
 
 def _level(value: FeatureLevel | int | str) -> int:
-    """A level, or any other number that fits DML_FEATURE_LEVEL."""
+    """Returns the number of a level, or any other number that fits DML_FEATURE_LEVEL. Raises ValueError for other
+    text."""
     if isinstance(value, str):
         hexadecimal = re.fullmatch(r"\s*0[xX]([0-9a-fA-F]{1,8})\s*", value)
         return int(hexadecimal[1], 16) if hexadecimal else int(FeatureLevel.parse(value))

@@ -58,7 +58,8 @@ class MemoryRange(NamedTuple):
 
 
 def prepared(dispatchable: Dispatchable, table: BindingTable) -> tuple[Run | None, list[Diagnostic]]:
-    """The copies of a dispatch (None where it is impossible) and its diagnostics. The table must have every binding."""
+    """Returns a function that runs a dispatch (None if it is impossible) and its diagnostics. The table must have every
+    binding."""
     if isinstance(dispatchable, DispatchableOperator):
         return _of_operator(dispatchable, table)
     if isinstance(dispatchable, DispatchableGraph):
@@ -67,7 +68,8 @@ def prepared(dispatchable: Dispatchable, table: BindingTable) -> tuple[Run | Non
 
 
 def _of_operator(op: DispatchableOperator, table: BindingTable) -> tuple[Run | None, list[Diagnostic]]:
-    """The copies of an operator, and warnings; None, and the reasons, where they would leave a buffer."""
+    """Returns a function that runs an operator's copies, and warnings; None, and the reasons, if the copies would leave
+    a buffer."""
     persistent = table.persistent
     inputs: list[MemoryRange] = []
     bound_inputs: list[tuple[MemoryRange, BindingSlot]] = []
@@ -103,7 +105,7 @@ def _of_operator(op: DispatchableOperator, table: BindingTable) -> tuple[Run | N
 
 
 def _of_initializer(initializer: OperatorInitializer, table: BindingTable) -> tuple[Run, list[Diagnostic]]:
-    """The copies of owned inputs into the persistent resources, and warnings."""
+    """Returns a function that copies owned inputs into the persistent resources, and warnings."""
     copies: list[tuple[MemoryRange, MemoryRange]] = []
     outputs: list[tuple[MemoryRange, BindingSlot]] = []
     for i, (op, sources, target, slot) in enumerate(
@@ -133,7 +135,7 @@ def _of_initializer(initializer: OperatorInitializer, table: BindingTable) -> tu
 
 
 def _of_graph(op: DispatchableGraph, table: BindingTable) -> tuple[Run, list[Diagnostic]]:
-    """The shaders of a graph, and warnings."""
+    """Returns a function that runs a graph's shaders, and warnings."""
     memory: dict[str, npt.NDArray[np.uint8]] = {}
     bound: list[tuple[MemoryRange, BindingSlot]] = []
     outputs: list[tuple[MemoryRange, BindingSlot]] = []
@@ -176,7 +178,8 @@ class _Written:
         return found
 
     def overlapping(self, rule: Rule, memory: MemoryRange, slot: BindingSlot) -> list[Diagnostic]:
-        """At most one finding: the output that reaches furthest among those that begin below the range's end."""
+        """Returns at most one diagnostic of `rule`, that `memory` overlaps an output: the one that reaches furthest
+        among those that begin below the end of `memory`."""
         below = bisect_left(self._begins, memory.address + slot.size)
         if below == 0 or self._furthest[below - 1][1] <= memory.address:
             return []
@@ -210,7 +213,8 @@ class _Bound:
 
 
 def _copies(op: DispatchableOperator, whole: MemoryRange, parts: Sequence[MemoryRange], one_thread: bool) -> Run:
-    """The copies between a whole tensor and its parts."""
+    """Returns a function that runs the copies between a whole tensor and its parts; `one_thread` keeps them in
+    order."""
     plan = op.plan()
     vector = core.pointers([core.address(part.address) for part in parts])
     begin = core.address(whole.address)

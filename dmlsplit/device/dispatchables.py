@@ -96,7 +96,8 @@ class DispatchableOperator:
         self.output_slots = tuple(map(_tensor_slot, self.outputs))
 
     def plan(self, part: int | None = None) -> Plan:
-        """The copies of all parts, or of one, for which the whole begins at that part.
+        """Returns the plan that copies all parts or, given `part`, that one alone, in which the whole begins at that
+        part.
 
         Only for operators whose elements lie within their tensors' totals.
         """
@@ -188,7 +189,8 @@ def _tensor_slot(tensor: TensorLayout) -> BindingSlot:
 
 
 def _persistent_placement(inputs: Sequence[TensorLayout]) -> tuple[list[int | None], int]:
-    """The offsets to which initialization copies each owned input (None for others), and the end of the last one.
+    """Returns the byte offsets in the persistent resource to which initialization copies each owned input (None for
+    others), and the end of the last one.
 
     Each follows the one before, at a multiple of 16 or of its GuaranteedBaseOffsetAlignment, capped at 256. Source:
     observed PersistentResourceSize and copies of the builds that compile.

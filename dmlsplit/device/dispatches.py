@@ -53,7 +53,8 @@ class StridedView(NamedTuple):
         return np.ndarray(self.sizes, self.dtype, memory[self.buffer], self.offset, self.steps)
 
     def part(self, sizes: Sequence[int], offsets: Sequence[int], strides: Sequence[int]) -> StridedView:
-        """The view of every stride-th element from the offsets on."""
+        """Returns the view of `sizes` that starts at element index `offsets` and, in each dimension, takes every
+        `strides`-th element."""
         offset = self.offset + sum(a * b for a, b in zip(offsets, self.steps, strict=True))
         steps = tuple(a * b for a, b in zip(self.steps, strides, strict=True))
         return self._replace(offset=offset, sizes=tuple(sizes), steps=steps)
@@ -78,7 +79,8 @@ class Shaders(NamedTuple):
         return sum(map(_rounded, self.temporaries.values()))
 
     def run(self, bound: Memory, temporary: npt.NDArray[np.uint8]) -> Run:
-        """Prepares a run on bound memory; `temporary` has at least `temporary_size` bytes."""
+        """Returns a function that runs the shaders on bound memory, by the names of buffers; `temporary` has at least
+        `temporary_size` bytes."""
         memory, place = dict(bound), 0
         for name, size in self.temporaries.items():
             memory[name] = temporary[place : place + size]
@@ -97,7 +99,8 @@ def _rounded(size: int) -> int:
 
 
 def as_released(graph: GraphDesc, compiled: CompiledGraph) -> Shaders:
-    """The dispatches of a build for the graph; Unmodelled where they are wrong in a way that is not known."""
+    """Returns the dispatches of a build for the graph. Raises Unmodelled if they are wrong in a way that is not
+    known."""
     shaders: list[Shader] = []
     temporaries: dict[str, int] = {}
     for dispatch in compiled.dispatches:
@@ -123,8 +126,8 @@ def _view(region: BufferView) -> StridedView:
 
 
 def as_it_should_be(graph: GraphDesc) -> Shaders:
-    """One dispatch for each node; Unmodelled where a node's arithmetic is not emulated. The graph must have no
-    faults."""
+    """Returns one dispatch for each node, which compute the right results. Raises Unmodelled if a node's arithmetic is
+    not emulated. The graph must have no faults."""
     sources: list[dict[int, str]] = [{} for _ in graph.nodes]
     needs: dict[int, set[int]] = {i: set() for i in range(len(graph.nodes))}
     for edge in graph.input_edges:
@@ -196,7 +199,8 @@ def _of_node(
 
 
 def compiled_graph(graph: GraphDesc, target: Target, results: str) -> tuple[GraphReport, Shaders | None]:
-    """The report of a release's target, and the shaders; None where the graph cannot be run."""
+    """Returns a release's report on a graph, and the shaders that compute `results` ("release" or "right"); None if the
+    graph cannot be run."""
     report = evaluate_graph(graph, target)
     graph = described(graph)
     assert target.release is not None

@@ -39,7 +39,8 @@ class Setup:
         return op
 
     def dispatch(self, op: DispatchableOperator, *bindings: dml.BufferBinding | None) -> None:
-        """Binds the input, and the outputs (buffers of their own where none are given), and records the dispatch."""
+        """Binds the first of `bindings` as the input and the others as the outputs (by default buffers a and b), and
+        records the dispatch."""
         self.table.bind_inputs(bindings[:1])
         self.table.bind_outputs(bindings[1:] or [dml.BufferBinding(self.a), dml.BufferBinding(self.b)])
         self.device.record_dispatch(op, self.table)
@@ -60,22 +61,22 @@ _GOOD: Final[dict[str, Program]] = {}
 
 
 def bad(id: str) -> Callable[[Program], Program]:
-    """Registers a function as the program that violates the rule."""
+    """Returns a decorator that registers a function as the program that violates the rule."""
     return partial(_BAD.setdefault, id)
 
 
 def good(id: str) -> Callable[[Program], Program]:
-    """Registers a function as the program that observes the rule."""
+    """Returns a decorator that registers a function as the program that complies with the rule."""
     return partial(_GOOD.setdefault, id)
 
 
 def programs(rule: Rule) -> Programs | None:
-    """The programs of a rule; None where the rule is not about the device."""
+    """Returns the bad and the good program of a rule; None if the rule is not about the device."""
     return Programs(_BAD[rule.id], _GOOD[rule.id]) if rule.id in _BAD else None
 
 
 def source(program: Program | type[Setup]) -> str:
-    """The lines of a program, or of the class of its argument."""
+    """Returns the source text of a program's body, or of the class of its argument."""
     text = inspect.getsource(program)
     return text if isinstance(program, type) else textwrap.dedent(text.partition(") -> None:\n")[2]).rstrip("\n")
 

@@ -24,32 +24,32 @@ class State:
         self.lock = threading.Lock()
 
     def report(self, diagnostics: Sequence[Diagnostic], hresult: int | None, operator: str | None) -> Report:
-        """A report about compiling or a later step."""
+        """Returns a report about compiling or a later step; if the build was never observed there, it says so."""
         if not self.release.compiling_observed:
             rule = BUILD_NOT_OBSERVED
             diagnostics = [*diagnostics, rule.diagnostic(Location(), rule.explanation)]
         return Report(tuple(diagnostics), self.judged_by, hresult, operator)
 
     def fail(self, hresult: int, found: Diagnostic, operator: str | None) -> NoReturn:
-        """Raises DirectMLError for one violation."""
+        """Raises DirectMLError with this HRESULT for one violation."""
         raise DirectMLError(hresult, self.report([found], hresult, operator))
 
     def refuse(self, diagnostics: Sequence[Diagnostic], operator: str | None) -> NoReturn:
-        """Raises DirectMLError where the outcome of DirectML itself is undefined."""
+        """Raises DirectMLError without an HRESULT: the outcome of DirectML itself is undefined."""
         raise DirectMLError(None, self.report(diagnostics, None, operator))
 
     def remove(self, diagnostics: Sequence[Diagnostic], operator: str | None) -> None:
-        """Removes the device; the first reason in its life stays."""
+        """Removes the device; if it was removed before, the earlier reason stays."""
         with self.lock:
             if self.removed_reason is None:
                 self.removed_reason = self.report(diagnostics, HResult.DXGI_ERROR_DEVICE_REMOVED, operator)
 
     def require(self) -> None:
-        """Raises DirectMLError where the device has been removed."""
+        """Raises DirectMLError if the device was removed."""
         if self.removed_reason is not None:
             raise DirectMLError(HResult.DXGI_ERROR_DEVICE_REMOVED, self.removed_reason)
 
 
 def removing(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The diagnostics of a binding for which DirectML removes the device."""
+    """Returns those diagnostics of a binding for which DirectML removes the device."""
     return [d for d in diagnostics if d.severity is Severity.ERROR and d.basis is not Basis.OURS]

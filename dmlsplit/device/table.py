@@ -48,30 +48,32 @@ class BindingTable:
         self.warnings: list[Diagnostic] = []
 
     def reset(self, dispatchable: Dispatchable, size_in_descriptors: int | None = None) -> None:
-        """Unbinds everything and gives the table to a dispatchable; DirectMLError, as from create_binding_table."""
+        """Unbinds everything and gives the table to a dispatchable. Raises DirectMLError as create_binding_table
+        does."""
         self._assign(dispatchable, size_in_descriptors)
 
     def bind_inputs(self, bindings: Sequence[Binding]) -> None:
-        """One binding for each input tensor; of an initializer, a BufferArrayBinding for each of its operators."""
+        """Binds one binding to each input tensor; for an initializer, a BufferArrayBinding to each of its operators."""
         found = self._bind_all("BindInputs", self.dispatchable.input_slots, bindings)
         if found is not None:
             self._inputs = found or None
 
     def bind_outputs(self, bindings: Sequence[Binding]) -> None:
-        """One binding for each output tensor; of an initializer, the persistent resource of each of its operators."""
+        """Binds one binding to each output tensor; for an initializer, the persistent resource of each of its
+        operators."""
         found = self._bind_all("BindOutputs", self.dispatchable.output_slots, bindings)
         if found is not None:
             self._outputs = found or None
 
     def bind_temporary_resource(self, binding: Binding) -> None:
-        """At least TemporaryResourceSize bytes, for a graph. Split and Join need none: only None, or an empty range, is
-        right."""
+        """Binds at least TemporaryResourceSize bytes, for a graph. Split and Join need none: only None, or an empty
+        range, is right."""
         found = self._bind_one("BindTemporaryResource", self.dispatchable.temporary_slot, binding)
         if found is not None:
             self.temporary = _buffer_of(found)
 
     def bind_persistent_resource(self, binding: Binding) -> None:
-        """The resource that the initializer has written; at least PersistentResourceSize bytes."""
+        """Binds the resource that the initializer has written, at least PersistentResourceSize bytes."""
         found = self._bind_one("BindPersistentResource", self.dispatchable.persistent_slot, binding)
         if found is not None:
             self.persistent = _buffer_of(found)
@@ -79,8 +81,8 @@ class BindingTable:
     def _bind_all(
         self, call: str, slots: Sequence[BindingSlot], bindings: Sequence[Binding]
     ) -> list[BindingDesc] | None:
-        """The descriptors to bind; None where none may be bound: the device has been removed, by this call or
-        before."""
+        """Returns the descriptors to bind; None if none may be bound: the device was removed, by this call or before.
+        Raises TypeError for anything but a sequence of bindings."""
         if self._state.removed_reason is not None:
             return None
         if isinstance(bindings, (str, bytes)) or not isinstance(bindings, Sequence):
@@ -95,7 +97,7 @@ class BindingTable:
         return descs if self._accepted(call, descs, views) else None
 
     def _bind_one(self, call: str, slot: BindingSlot, binding: Binding) -> BindingDesc | None:
-        """The descriptor to bind; None where it may not be bound: the device has been removed, by this call or
+        """Returns the descriptor to bind; None if it may not be bound: the device was removed, by this call or
         before."""
         if self._state.removed_reason is not None:
             return None
@@ -103,7 +105,8 @@ class BindingTable:
         return desc if self._accepted(call, [desc], [desc.view(Location.of(call), slot)]) else None
 
     def _accepted(self, call: str, descs: Sequence[BindingDesc], views: Sequence[BindingView]) -> bool:
-        """True where the build accepts a call's bindings; otherwise the device is removed."""
+        """Returns True if the build accepts a call's bindings; otherwise removes the device and returns False. Raises
+        DirectMLError for bindings that crash the build."""
         found = [diagnostic for view in views for diagnostic in _judge(view)]
         fatal = removing(found)
         # The builds check each binding alone before they compare the first one with its slot.
@@ -118,11 +121,11 @@ class BindingTable:
 
     @property
     def unsafe(self) -> list[Diagnostic]:
-        """The ranges that lie outside their buffers, but were accepted."""
+        """The diagnostics of bound ranges that lie outside their buffers, but were accepted."""
         return [d for found in self._unsafe.values() for d in found]
 
     def unbound(self) -> list[Diagnostic]:
-        """The bindings that a dispatch needs and lacks."""
+        """Returns a diagnostic for each bind call that a dispatch needs and that was not made."""
         found = []
         for call, slots, bound in (
             ("BindInputs", self.dispatchable.input_slots, self._inputs is not None),
@@ -142,7 +145,7 @@ class BindingTable:
         return found
 
     def input_ranges(self) -> list[tuple[BufferBinding, ...]]:
-        """The ranges bound to each input: an array of one for BUFFER, () for nothing."""
+        """Returns, for each input, the ranges bound to it: one for a BUFFER, () for nothing."""
         return _ranges(self._inputs, len(self.dispatchable.input_slots))
 
     def output_ranges(self) -> list[tuple[BufferBinding, ...]]:
@@ -150,7 +153,7 @@ class BindingTable:
 
 
 def required_object(state: State, value: object, kinds: type | tuple[type, ...], where: str) -> None:
-    """TypeError where `value` is of another kind, ValueError where it belongs to another device."""
+    """Raises TypeError if `value` is none of `kinds`, ValueError if it belongs to another device."""
     if not isinstance(value, kinds):
         raise TypeError(f"{where} cannot be made of {type(value).__name__}")
     if getattr(value, "_state", None) is not state:
@@ -158,7 +161,7 @@ def required_object(state: State, value: object, kinds: type | tuple[type, ...],
 
 
 def _buffer_of(bound: BindingDesc) -> BufferBinding | None:
-    """The bound range, None where nothing is bound."""
+    """Returns the bound range; None if nothing is bound."""
     desc = bound.desc
     return desc if isinstance(desc, BufferBinding) and desc.buffer is not None else None
 
@@ -174,7 +177,7 @@ def _judge(view: BindingView) -> Iterable[Diagnostic]:
 
 
 def _sound(desc: BindingDesc) -> bool:
-    """True where a binding would be valid for some slot."""
+    """True if a binding would be valid for some slot."""
     if desc.type == BindingType.NONE:
         return True
     return desc.type <= BindingType.BUFFER_ARRAY and desc.desc is not None and all(map(_is_sound_range, desc.ranges))

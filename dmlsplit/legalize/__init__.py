@@ -30,7 +30,7 @@ __getattr__ = lazy(__name__, _LAZY)
 def legalize(
     desc: DescT, *, feature_level: LevelLike = None, directml: ReleaseLike = None, onnxruntime: RuntimeLike = None
 ) -> Legalization[DescT]:
-    """Finds operators (usually one) that a feature level or a release accepts and that do a descriptor's work.
+    """Returns operators (usually one) that a feature level or a release accepts and that do a descriptor's work.
 
     They run on the same buffers, at the offsets that the result's `bindings` give, and write no byte that the original
     would not write. A descriptor that is accepted already is returned unchanged. The target is named as in `validate`;
@@ -46,7 +46,8 @@ def legalize(
 
 
 def legalized(desc: DescT, target: Target) -> Legalization[DescT]:
-    """`legalize` for one target. Equal descriptors share a result: all calls of a function have the same nodes."""
+    """Returns what `legalize` returns, for one target. Equal descriptors share a result: all calls of a function have
+    the same nodes."""
     found: Legalization[DescT] = _legalized(desc, target)
     return found
 
@@ -59,7 +60,7 @@ def _legalized(desc: Any, target: Target) -> Any:
 
 
 def movable_types(target: Target, kind: OperatorType, own: TensorDataType) -> tuple[TensorDataType, ...]:
-    """The types that a target accepts and that may move elements of a type, smallest change first: one of its width,
+    """Returns the data types that a target accepts and that may move elements of type `own`: first one of its width or
     else a narrower one; then the wider ones, whose elements have to divide the rows."""
     from dmlsplit.legalize._build import data_types
 

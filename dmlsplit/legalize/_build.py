@@ -48,12 +48,13 @@ class BufferSlice(NamedTuple):
 
     @property
     def described(self) -> tuple[object, ...]:
-        """The members of its descriptor other than sizes and strides."""
+        """A key of the members that its descriptor has beside sizes and strides: total size (None if it is computed),
+        flags and alignment."""
         return self.total if self.entire else None, self.flags, _promise(self)
 
 
 def data_types(target: Target, kind: OperatorType, own: int) -> tuple[TensorDataType, ...]:
-    """The types that the target accepts and that may move elements of type `own`, smallest change first.
+    """Returns the types that the target accepts and that may move elements of type `own`, smallest change first.
 
     First a type of its width, the type itself if possible, or else the next narrower one; then the wider ones, widest
     first. The result is never empty, since every target accepts UINT32.
@@ -68,7 +69,7 @@ def data_types(target: Target, kind: OperatorType, own: int) -> tuple[TensorData
 
 
 def dimension_counts(target: Target, kind: OperatorType) -> tuple[int, ...]:
-    """The numbers of dimensions that every tensor of the operator may have."""
+    """Returns the numbers of dimensions that the target accepts for every tensor of the operator."""
     rows = target.support[kind]
     return tuple([n for n in rows[0].dimension_counts if all(n in row.dimension_counts for row in rows)])
 
@@ -81,9 +82,10 @@ def build(
     *,
     keep_strides: bool = False,
 ) -> OperatorDesc | Obstacle:
-    """Builds the operator for loops that count elements of `data_type`; `operands` are the whole, then the parts.
+    """Returns the operator of loops that count elements of `data_type`; `memory` has the memory of the whole, then of
+    the parts.
 
-    Returns an Obstacle where a number does not fit its member. `keep_strides`: the dimensions are the original's.
+    Returns an Obstacle if a number does not fit its member. `keep_strides`: the dimensions are the original's.
     """
     known: dict[tuple[object, ...], BufferTensorDesc] = {}
     tensors = []
@@ -103,7 +105,8 @@ def build(
 
 
 def regions(operator: Geometry, memory: Sequence[BufferSlice]) -> tuple[Region, ...]:
-    """The Regions of the tensors of an operator that was built, inputs before outputs."""
+    """Returns the Regions of the tensors of an operator that was built, inputs before outputs; `memory` is that of the
+    whole, then of the parts."""
     return tuple(
         [
             Region(operand.buffer, operand.buffer_index, operand.offset, tensor.total)
@@ -145,7 +148,8 @@ def _tensor(
 
 
 def _promise(operand: BufferSlice) -> int:
-    """The GuaranteedBaseOffsetAlignment of the bound offset; below 16 bytes it is 0, which promises as much."""
+    """Returns the GuaranteedBaseOffsetAlignment that holds at the bound offset; below 16 bytes it is 0, which promises
+    as much."""
     promised = operand.alignment
     if operand.offset:
         promised = min(promised, operand.offset & -operand.offset)

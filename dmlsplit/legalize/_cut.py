@@ -78,14 +78,15 @@ class Cutter:
         self._folded: dict[Loops, Loops] = {}
 
     def operators(self, box: Box) -> int | Obstacle:
-        """The number of operators that a box is cut into, or the Obstacle to cutting it."""
+        """Returns the number of operators that a box is cut into, or the Obstacle to cutting it."""
         if math.prod(box.loops.sizes) > UINT_MAX * MOST_OPERATORS:
             return TOO_MANY_OPERATORS
         way = self._way(box.loops)
         return way.operators if isinstance(way, _Way) else way
 
     def boxes(self, box: Box) -> Iterator[Box]:
-        """Yields the folded boxes that a box is cut into; the box must be one that can be cut."""
+        """Yields the folded boxes that a box is cut into, in the order to run them; the box must be one that can be
+        cut."""
         way = self._way(box.loops)
         assert isinstance(way, _Way)
         if not way.points:
@@ -100,8 +101,8 @@ class Cutter:
             yield from self.boxes(part)
 
     def obstacle(self, loops: Loops) -> Obstacle | None:
-        """The obstacle in loops that exceed the target's dimensions, or the numbers that every target accepts; None for
-        none."""
+        """Returns the obstacle, if loops exceed the target's dimensions or the numbers that every target accepts; else
+        None."""
         few = self._fold(loops)
         if len(few.sizes) > self._most_dimensions:
             return too_many_dimensions(len(few.sizes), self._most_dimensions)
@@ -134,8 +135,9 @@ class Cutter:
         return self._ways[loops]
 
     def _cut(self, loops: Loops, own: Obstacle) -> _Way | Obstacle:
-        """The plan with the fewest operators: one loop cut as coarsely as the target allows, else at its grain, then
-        cut further."""
+        """Returns the plan with the fewest operators: one loop is cut as coarsely as the target allows or else at its
+        grain, and its pieces are cut further. Returns the nearest Obstacle if there is no plan; `own` is that of the
+        uncut loops."""
         axis = None if loops.single else loops.axis
         few = loops.distinct()
         shared = [i for i, n in enumerate(loops.sizes) if n > 1 and i != axis]
@@ -182,7 +184,8 @@ class Cutter:
     # Cuts of the axis of several parts
 
     def _cut_axis(self, loops: Loops) -> _Way | Obstacle | None:
-        """Cuts the axis greedily, each piece as long as the target accepts, which needs the fewest operators."""
+        """Returns the plan that cuts the axis greedily, each piece as long as the target accepts, which needs the
+        fewest operators; None if some piece has no place to end, an Obstacle if there are too many."""
         size = loops.sizes[loops.axis]
         edges = loops.edges()
         ends = edges[1:]
@@ -201,8 +204,8 @@ class Cutter:
         return _Way(len(points) - 1 + copies, len(loops.lengths) + len(points), loops.axis, tuple(points))
 
     def _cut_between_parts(self, loops: Loops) -> _Way | Obstacle | None:
-        """Cuts between parts, which are then cut further; joins get no lead-in steps here, as their lead-in is used at
-        once."""
+        """Returns the plan that cuts between parts, and their pieces further; None if there is no such place, an
+        Obstacle if there are too many. Joins get no lead-in steps here, as their lead-in is used at once."""
         edges = loops.edges()
         anywhere = self._use_temporary and self._kind is OperatorType.SPLIT
         inner = [edge for edge in edges[1:-1] if anywhere or self._lead_in_steps(loops, edge) == 0]
@@ -215,7 +218,8 @@ class Cutter:
         return _summed(ways, loops.axis, points)
 
     def _reach(self, loops: Loops, edges: Sequence[int], begin: int, near: int) -> int:
-        """The largest number of steps from a point on that the target accepts."""
+        """Returns the largest number of steps from `begin` on that the target accepts; `near` is a guess, better too
+        small than too large."""
 
         def fits(steps: int) -> bool:
             return not self.obstacle(self._axis_range(loops, edges, begin, begin + steps))
@@ -223,7 +227,7 @@ class Cutter:
         return _largest(loops.sizes[loops.axis] - begin, fits, near)
 
     def _last_point(self, loops: Loops, ends: Sequence[int], begin: int, limit: int) -> int | None:
-        """The last point in (begin, limit] at which all buffers can be bound; None where there is none."""
+        """Returns the last point in (begin, limit] at which all buffers can be bound; None if there is none."""
         if limit == ends[-1]:
             return limit
         for part in reversed(range(bisect_right(ends, begin), min(bisect_right(ends, limit) + 1, len(ends)))):
@@ -243,8 +247,8 @@ class Cutter:
     # Sub-ranges
 
     def _sub_range(self, box: Box, i: int, edges: Sequence[int], begin: int, end: int) -> Box:
-        """The box from step `begin` to `end` of a loop; lead-in steps become a part of their own, in a temporary
-        buffer."""
+        """Returns the box from step `begin` to `end` of loop `i`; lead-in steps become a part of their own, in a
+        temporary buffer."""
         rows, axis = box.loops.strides, box.loops.axis
         if i != axis or box.loops.single:
             moved = [self._moved(x, row[i], begin) for x, row in zip(box.operands, rows, strict=True)]
@@ -264,7 +268,7 @@ class Cutter:
         return operand._replace(offset=operand.offset + steps * (stride or 0) * self._bytes, entire=False)
 
     def _axis_range(self, loops: Loops, edges: Sequence[int], begin: int, end: int) -> Loops:
-        """The loops from step `begin` to `end` of the axis, with the lead-in steps in front."""
+        """Returns the loops from step `begin` to `end` of the axis, with the lead-in steps in front."""
         axis = loops.axis
         lead_in = self._lead_in_steps(loops, begin)
         sizes = (*loops.sizes[:axis], end - begin + lead_in, *loops.sizes[axis + 1 :])
@@ -279,23 +283,24 @@ class Cutter:
         return Loops(sizes, tuple(rows), axis, tuple(lengths))
 
     def _lead_in_steps(self, loops: Loops, begin: int) -> int:
-        """The number of steps before `begin` on the axis at which the whole tensor has to be bound."""
+        """Returns the number of steps before `begin` on the axis at which the whole tensor can be bound."""
         return begin % self._grain([loops.strides[0][loops.axis]])
 
     def _grain(self, strides: Iterable[int | None]) -> int:
-        """The least number of steps that advances every one of these strides by a multiple of 16 bytes."""
+        """Returns the least number of steps that advances every one of these strides by a multiple of 16 bytes."""
         least = MINIMUM_BUFFER_TENSOR_ALIGNMENT
         return max(least // math.gcd(least, (stride or 0) * self._bytes) for stride in strides)
 
     def _fold(self, loops: Loops) -> Loops:
-        """Folds loops, with a cache: the operators of a rewriting mostly share their loops."""
+        """Returns the folded loops, from a cache: the operators of a rewriting mostly share their loops."""
         if loops not in self._folded:
             self._folded[loops] = loops.folded()
         return self._folded[loops]
 
 
 def _summed(ways: Iterable[_Way | Obstacle], i: int, points: tuple[int, ...]) -> _Way | Obstacle:
-    """The plan that cuts loop `i` at these points and the pieces by `ways`, or the first Obstacle among them."""
+    """Returns the plan that cuts loop `i` at these points and the pieces by `ways`, or the first Obstacle among
+    them."""
     operators = parts = 0
     for way in ways:
         if isinstance(way, Obstacle):
@@ -312,7 +317,7 @@ def _bounded(way: _Way) -> _Way | Obstacle:
 
 
 def _lead_in_copy(box: Box) -> Box:
-    """The copy that saves a join's output into the temporary buffer where its lead-in steps will write."""
+    """Returns the copy that saves a join's output into the temporary buffer where its lead-in steps will write."""
     _, loops, (output, temporary, *_) = box
     lead_in = loops.lengths[0]
     sizes = (*loops.sizes[: loops.axis], lead_in, *loops.sizes[loops.axis + 1 :])
@@ -324,7 +329,7 @@ def _parts_within(edges: Sequence[int], begin: int, end: int) -> range:
 
 
 def _largest(most: int, fits: Callable[[int], bool], near: int = 0) -> int:
-    """The largest number up to `most` that fits, 0 for none; every number below one that fits must fit too.
+    """Returns the largest number up to `most` that fits, 0 if none does; every number below one that fits must fit too.
 
     Larger numbers cost more to try, so that the search begins with small steps; `near` is a guess, better too small
     than too large.
@@ -343,9 +348,9 @@ def _largest(most: int, fits: Callable[[int], bool], near: int = 0) -> int:
 
 
 def inputs_cut(box: Box, element_bytes: int) -> Box | None:
-    """The box of a join with inputs of too many elements each bound as several consecutive inputs.
+    """Returns the box of a join in which each input of too many elements is bound as several consecutive inputs.
 
-    None where no input has too many, or where a piece cannot begin at a multiple of 16 bytes.
+    None if no input has too many, or if a piece cannot begin at a multiple of 16 bytes.
     """
     kind, loops, (output, *operands) = box
     axis, per_step = loops.axis, math.prod(loops.sizes) // loops.sizes[loops.axis]

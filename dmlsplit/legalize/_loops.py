@@ -30,21 +30,22 @@ class Loops(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """True for one part: a copy, in which no loop is special."""
+        """True if there is one part: a copy, in which no loop is special."""
         return len(self.lengths) == 1
 
     def tensor(self, i: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The sizes and strides (0 where free) of tensor `i`: 0 is the whole, parts count from 1."""
+        """Returns the sizes and strides (0 if free) of tensor `i`: 0 is the whole, parts count from 1."""
         sizes = self.sizes
         if i > 0:
             sizes = (*sizes[: self.axis], self.lengths[i - 1], *sizes[self.axis + 1 :])
         return sizes, tuple([stride or 0 for stride in self.strides[i]])
 
     def folded(self) -> Loops:
-        """Loops that copy the same elements, as few as possible: none of one step, and no two contiguous in memory.
+        """Returns loops that copy the same elements, as few as possible: none of one step, and no two contiguous in
+        memory.
 
-        Two loops fold where, in every tensor, the outer stride equals the inner extent; they need not be neighbours.
-        The inner loop cannot be the axis of several parts, whose extents differ.
+        Two loops fold if, in every tensor, the outer stride equals the inner extent; they need not be neighbours. The
+        inner loop cannot be the axis of several parts, whose extents differ.
         """
         parts_axis = None if self.single else self.axis
         columns: dict[int, tuple[int, Strides]] = dict(
@@ -66,8 +67,8 @@ class Loops(NamedTuple):
         return Loops(sizes, rows, place, (sizes[place],) if self.single else lengths)
 
     def bits_joined(self) -> Loops:
-        """The loops with the innermost one, the bits, merged into that over contiguous elements; these where there is
-        none."""
+        """Returns the loops with the innermost one, the bits, merged into that over contiguous elements; the loops
+        themselves if there is none."""
         last = len(self.sizes) - 1
         bits = self.sizes[last]
         inner = tuple([row[last] for row in self.strides])
@@ -80,7 +81,8 @@ class Loops(NamedTuple):
         return self
 
     def divided(self, bits: int) -> Loops | None:
-        """The loops in elements of `bits` bits; None where an element would hold bits that do not stay together."""
+        """Returns the loops in elements of `bits` bits; None if an element would hold bits that are not contiguous in
+        every tensor."""
         inner = next((i for i in range(len(self.sizes)) if all(row[i] == 1 for row in self.strides)), None)
         if inner is None or self.sizes[inner] % bits:
             return None
@@ -96,7 +98,8 @@ class Loops(NamedTuple):
         return Loops(sizes, tuple(rows), self.axis, lengths)
 
     def without(self, i: int) -> Loops:
-        """The loops without loop `i`; all where it has several steps, is the only one, or the axis of several parts."""
+        """Returns the loops without loop `i`; the loops themselves if it has several steps, is the only one, or is the
+        axis of several parts."""
         if self.sizes[i] > 1 or len(self.sizes) == 1 or (self.axis == i and not self.single):
             return self
         sizes = self.sizes[:i] + self.sizes[i + 1 :]
@@ -105,7 +108,8 @@ class Loops(NamedTuple):
         return Loops(sizes, rows, axis, (sizes[axis],) if self.single else self.lengths)
 
     def of_rank(self, counts: Sequence[int]) -> Loops | None:
-        """Prepends loops of one step to reach the next of the allowed ranks; None for too many loops."""
+        """Returns the loops with loops of one step in front, so that their number is the next one in `counts`; None if
+        there are too many loops."""
         count = min((n for n in counts if n >= len(self.sizes)), default=None)
         if count is None:
             return None
@@ -114,23 +118,25 @@ class Loops(NamedTuple):
         return Loops((*(1,) * new, *self.sizes), rows, self.axis + new, self.lengths)
 
     def resized(self, i: int, size: int) -> Loops:
-        """The loops with `size` steps in loop `i`."""
+        """Returns the loops with `size` steps in loop `i`."""
         sizes = (*self.sizes[:i], size, *self.sizes[i + 1 :])
         return Loops(sizes, self.strides, self.axis, (size,) if i == self.axis else self.lengths)
 
     def edges(self) -> list[int]:
-        """Where each part begins on the axis, then the end of the last one."""
+        """Returns the step at which each part begins on the axis, then the end of the last one."""
         return list(accumulate(self.lengths, initial=0))
 
     def distinct(self) -> Loops:
-        """The loops with duplicate parts removed, which fold and fit alike. Several parts remain several."""
+        """Returns the loops with duplicate parts removed, which fold and fit alike; the first part stays even so, so
+        that several remain several."""
         first, *parts = zip(self.strides[1:], self.lengths, strict=True)
         rows, lengths = zip(*[first, *dict.fromkeys(parts)], strict=True)
         return Loops(self.sizes, (self.strides[0], *rows), self.axis, lengths)
 
 
 def loops_of(whole: TensorLayout, parts: Sequence[TensorLayout], axis: int) -> Loops:
-    """The loops of an operator without faults and without empty parts: the dimensions as they are, then the bits."""
+    """Returns the loops of an operator without faults and without empty parts: the dimensions as they are, then the
+    bits."""
     bits = whole.bits
     rows: list[Strides] = []
     for tensor in (whole, *parts):
@@ -140,7 +146,8 @@ def loops_of(whole: TensorLayout, parts: Sequence[TensorLayout], axis: int) -> L
 
 
 def _foldable(columns: dict[int, tuple[int, Strides]], parts_axis: int | None) -> tuple[int, int] | None:
-    """An outer and an inner loop that fold into one, or None; a column holds the strides of all tensors."""
+    """Returns the indices of an outer and an inner loop that fold into one, None if no two do; a column holds the
+    strides of all tensors in a loop."""
     steps = {strides[0] for _, strides in columns.values()}  # the whole tensor's strides mostly show that nothing folds
     for inner, (size, strides) in reversed(columns.items()):
         extent = None if strides[0] is None else size * strides[0]
@@ -153,5 +160,5 @@ def _foldable(columns: dict[int, tuple[int, Strides]], parts_axis: int | None) -
 
 
 def _continues(outer: Strides, size: int, inner: Strides) -> bool:
-    """True where, in every tensor, one step of the outer loop equals the inner loop's extent."""
+    """True if, in every tensor, one step of the outer loop equals the inner loop's extent."""
     return all(o is None or (i is not None and o == size * i) for o, i in zip(outer, inner, strict=True))

@@ -67,7 +67,7 @@ def indivisible(data_type: int, bits: int) -> Obstacle:
 
 
 def nearest(obstacles: Iterable[Obstacle]) -> Obstacle:
-    """The obstacle nearest to a rewriting; the first of several."""
+    """Returns the obstacle nearest to a rewriting; the first of equal ones."""
     return min(obstacles, key=lambda obstacle: (obstacle.kind, obstacle.excess))
 
 

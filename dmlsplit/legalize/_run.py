@@ -44,11 +44,12 @@ class Runner:
         self._temporary_bytes = temporary_bytes
 
     def new_outputs(self) -> list[Array] | Array:
-        """Fresh arrays in the original descriptor's layout."""
+        """Returns fresh arrays in the original descriptor's layout: a list for a split, one for a join."""
         return self._original.new_outputs()
 
     def dispatch(self, input: object, out: object) -> None:
-        """Checks the buffers against the original, then runs the operators."""
+        """Checks the buffers against the original, then runs the operators in them. Raises BindingError if a buffer
+        does not fit."""
         bound = self._original.bind_tensors(*self._sides(input, out))
         whole, parts = bound.bindings
         whole_tensor, part_tensors = self._original.tensors
@@ -92,7 +93,8 @@ class _Place:
 
 
 def _laid_out(tensor: BoundTensor, binding: BoundMemory) -> _Memory:
-    """The bound memory in the descriptor's layout; an input array with other strides is copied."""
+    """Returns the bound memory if it has the descriptor's layout; an input array with other strides is copied into new
+    memory that has."""
     if binding.strides == tensor.strides:
         return _Memory(core.address_of(binding.pointer), binding)
     block = np.empty(tensor.extent, tensor.dtype)

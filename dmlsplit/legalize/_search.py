@@ -31,7 +31,7 @@ FEW_OPERATORS: Final = 32
 
 
 def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
-    """`legalize` for one target."""
+    """Returns what `legalize` returns, for one target."""
     report = evaluate(desc, target)
     invalid = None if report.ok else with_faults(desc, report)
     if invalid is not None:
@@ -63,7 +63,7 @@ def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
 
 
 def _total(tensor: TensorDesc | None) -> int:
-    """The total size in bytes of a tensor of an accepted operator."""
+    """Returns the total size in bytes of a tensor of an accepted operator."""
     assert tensor is not None
     assert tensor.desc is not None
     return tensor.desc.total_tensor_size_in_bytes or 0
@@ -119,8 +119,8 @@ class Search:
         """Caches judgements: the operators of a rewriting into several mostly differ in their Regions only."""
 
     def rewriting(self) -> OperatorSequence | Obstacles:
-        """Finds operators that the target accepts: one, else several, else several with a temporary buffer; or the
-        obstacles."""
+        """Returns operators that the target accepts: one, else several, else several with a temporary buffer; or the
+        obstacles to each."""
         refusal = Obstacles([], [], [])
         for found in self._single_operators():
             if isinstance(found, Accepted):
@@ -134,7 +134,8 @@ class Search:
         return refusal
 
     def _drafts(self, refusal: Obstacles) -> Iterator[tuple[Draft | Obstacle, list[Obstacle]]]:
-        """Yields drafts as they are found, each with the list for its obstacles; drafts of many operators come last."""
+        """Yields drafts as they are found, each with the list to add its obstacles to; drafts of many operators come
+        last."""
         boxes = [(t, box) for t in self._data_types if isinstance(box := self._elements(t), Box)]
         many: list[tuple[Draft, list[Obstacle]]] = []
         for obstacles, drafts in ((refusal.cut, self._cut_drafts(boxes)), (refusal.packed, self._packed_drafts(boxes))):
@@ -146,7 +147,7 @@ class Search:
         yield from sorted(many, key=lambda item: item[0].operators)
 
     def _single_operators(self) -> Iterator[Accepted | Obstacle]:
-        """Yields rewritings into one operator, smallest change first."""
+        """Yields rewritings into one operator, smallest change first, or the obstacle to each."""
         for data_type in self._data_types:
             bits = ELEMENT_BITS[data_type]
             same = bits == ELEMENT_BITS[self._own_type]
@@ -164,14 +165,16 @@ class Search:
                 yield self._accepted(more_inputs, data_type)
 
     def _elements(self, data_type: TensorDataType) -> Box | Obstacle:
-        """The loops, as few as possible, in elements of a type."""
+        """Returns the operator as the fewest possible loops, in elements of a data type; an Obstacle if its elements do
+        not divide the runs."""
         loops = self._loops.divided(ELEMENT_BITS[data_type])
         if loops is None:
             return indivisible(self._own_type, ELEMENT_BITS[data_type])
         return Box(self._kind, loops.without(loops.sizes.index(min(loops.sizes))), self._operands)
 
     def _cut_drafts(self, boxes: Sequence[tuple[TensorDataType, Box]]) -> Iterator[Draft | Obstacle]:
-        """Operators on sub-ranges of the buffers: the fewest first; then with lead-in steps in a temporary buffer."""
+        """Yields drafts of operators on sub-ranges of the buffers, the fewest operators first; then those with lead-in
+        steps in a temporary buffer. Yields an Obstacle for a data type without a draft."""
         found = [self._draft(t, box, self._cutter(t)) for t, box in boxes]
         yield from sorted([draft for draft in found if isinstance(draft, Draft)], key=lambda draft: draft.operators)
         yield from [draft for draft in found if not isinstance(draft, Draft)]
@@ -179,8 +182,8 @@ class Search:
             yield self._draft(data_type, box, self._cutter(data_type, use_temporary=True))
 
     def _packed_drafts(self, boxes: Sequence[tuple[TensorDataType, Box]]) -> Iterator[Draft | Obstacle]:
-        """Drafts with inputs packed, as far as possible; then outputs; then both. Drafts that must also be cut come
-        last."""
+        """Yields drafts with inputs packed, as far as possible; then outputs; then both. Drafts that must also be cut
+        come last."""
         for data_type, box in boxes:
             cutter = self._cutter(data_type)
             to_cut = []
@@ -200,7 +203,8 @@ class Search:
     def _draft(
         self, data_type: TensorDataType, box: Box, cutter: Cutter, before: Sequence[Box] = (), after: Sequence[Box] = ()
     ) -> Draft | Obstacle:
-        """The draft that cuts a box into operators that the target accepts."""
+        """Returns the draft that cuts a box into operators that the target accepts, between the copies `before` and
+        `after`; an Obstacle if that is not possible."""
         operators = cutter.operators(box)
         if isinstance(operators, int):
             return Draft(len(before) + operators + len(after), data_type, cutter, box, before, after)
@@ -210,7 +214,7 @@ class Search:
         return Cutter(self._kind, ELEMENT_BITS[data_type], self._dimension_counts, use_temporary=use_temporary)
 
     def _built(self, draft: Draft) -> OperatorSequence | Obstacle:
-        """The operators of a draft."""
+        """Returns the operators of a draft, or an Obstacle if there are too many or the target refuses one."""
         if draft.operators > MOST_OPERATORS:
             return TOO_MANY_OPERATORS
         made = []
@@ -223,8 +227,8 @@ class Search:
         return OperatorSequence(made, max((region.offset + region.size for region in temporary), default=0))
 
     def _accepted(self, box: Box, data_type: TensorDataType, *, own: bool = False) -> Accepted | Obstacle:
-        """Builds the operator of loops in elements, if the target accepts it. `own`: keeps the original's
-        dimensions."""
+        """Returns the operator of a box whose loops count elements of `data_type`; an Obstacle if the target refuses
+        it. `own`: keeps the original's dimensions."""
         key = (box.kind, box.loops, data_type, own, tuple([operand.described for operand in box.operands]))
         if key not in self._judged:
             self._judged[key] = self._operator(box, data_type, own=own)
@@ -251,7 +255,8 @@ class Search:
 
 
 def _parts(kind: OperatorType, operator: Geometry, bound: Sequence[Region]) -> tuple[int, ...]:
-    """The original's outputs that a split's operator writes, or its inputs that a join's operator reads; -1 for others.
+    """Returns the numbers of the original's outputs that a split's operator writes, or of its inputs that a join's
+    operator reads; -1 for others.
 
     `kind` is the original's: an operator of a join's rewriting may be a copy, which is a split.
     """

@@ -51,8 +51,8 @@ class TemporaryPacking:
         self.obstacles: list[Obstacle] = []
 
     def inputs_packed(self, box: Box) -> Iterator[Box]:
-        """Yields the box with more and more inputs packed; for a split bit by bit: each result needs the copies made so
-        far."""
+        """Yields the box with more and more inputs packed; for a split each yielded box has one copy more. Every box
+        needs the copies in `before` so far."""
         is_split = box.kind is OperatorType.SPLIT
         for i in range(1) if is_split else range(1, len(box.operands)):
             sizes, strides = box.loops.tensor(i)
@@ -65,7 +65,8 @@ class TemporaryPacking:
             yield box
 
     def outputs_packed(self, box: Box) -> Box:
-        """The box with every output packed that copies can bring back to its place."""
+        """Returns the box with every output packed that copies can bring back to its place; the copies are added to
+        `after`."""
         is_join = box.kind is OperatorType.JOIN
         for i in range(1) if is_join else range(1, len(box.operands)):
             sizes, strides = box.loops.tensor(i)
@@ -81,7 +82,8 @@ class TemporaryPacking:
         return box
 
     def _packed_input(self, sizes: Sizes, strides: Steps, operand: BufferSlice) -> Iterator[tuple[Steps, BufferSlice]]:
-        """Yields the strides and place of an input after each copy; ends early where the target accepts no copy."""
+        """Yields the strides and the memory of an input after each further copy; ends early if the target accepts no
+        copy."""
         order = _memory_order(sizes, strides)
         lying = strides
         for copy, lying in self._compaction(sizes, strides, order, self.obstacles):
@@ -103,7 +105,8 @@ class TemporaryPacking:
         return place
 
     def _packed_output(self, sizes: Sizes, strides: Steps, operand: BufferSlice) -> BufferSlice | None:
-        """A packed place for an output, with the copies from there to the output's layout; None where there are none.
+        """Returns packed memory for an output, and adds to `after` the copies from there to the output's layout; None
+        if there are none.
 
         The elements are transposed `t` times, the output as it stands is packed by `i` copies, and one more copy puts
         the elements into it: the fewest copies whose last one the target takes. Each of the `i` copies also runs back.
@@ -124,7 +127,8 @@ class TemporaryPacking:
         return None
 
     def _put(self, put: Loops, turns: Sequence[Loops], inward: Sequence[Loops], operand: BufferSlice) -> BufferSlice:
-        """Appends the copies of `_packed_output`: transpose, take the output in, put elements into it, lead back."""
+        """Appends to `after` the copies of `_packed_output` (transpose, take the output in, put elements into it, lead
+        back), and returns the memory that the first one reads."""
         first = place = self._place(put)
         for copy in turns:
             turned = self._place(copy)
@@ -144,7 +148,7 @@ class TemporaryPacking:
     ) -> Iterator[tuple[Loops, Steps]]:
         """Yields copies that leave more and more loops of `order` packed, each with the resulting strides.
 
-        Ends early, and appends the obstacle, where the target accepts no copy of one more loop.
+        Ends early, and appends the obstacle, if the target accepts no copy of one more loop.
         """
         moved = len(order) if _lie_packed(sizes, strides, order) else 0
         while moved < len(order):
@@ -162,7 +166,7 @@ class TemporaryPacking:
             yield copy, strides
 
     def _place(self, copy: Loops) -> BufferSlice:
-        """Reserves a range of the temporary buffer for a copy's packed output."""
+        """Returns a new range of the temporary buffer for a copy's packed output."""
         place = BufferSlice("temporary", 0, 0, offset=self._size, entire=False)
         used = math.prod(copy.sizes) * self._bytes
         self._size += -(-used // TEMPORARY_BUFFER_ALIGNMENT) * TEMPORARY_BUFFER_ALIGNMENT
@@ -170,8 +174,7 @@ class TemporaryPacking:
 
 
 def _is_nested(sizes: Sizes, strides: Steps) -> bool:
-    """True where each loop's stride exceeds the span of the loops within it, so that runs of memory do not
-    interleave."""
+    """True if each loop's stride exceeds the span of the loops within it, so that runs of memory do not interleave."""
     order = _memory_order(sizes, strides)
     if len(order) < sum(n > 1 for n in sizes):
         return False
@@ -180,8 +183,8 @@ def _is_nested(sizes: Sizes, strides: Steps) -> bool:
 
 
 def _transpositions(sizes: Sizes, lying: Sequence[int], wanted: Sequence[int]) -> Iterator[tuple[Loops, Steps]]:
-    """Yields copies that bring packed loops from one order into another, each with the resulting strides; new loops are
-    broadcast.
+    """Yields copies that bring packed loops from the order `lying` into the order `wanted`, each with the resulting
+    strides; new loops are broadcast.
 
     Each copy moves all loops that already follow each other past the loops between.
     """
@@ -209,7 +212,7 @@ def _transpositions(sizes: Sizes, lying: Sequence[int], wanted: Sequence[int]) -
 
 
 def _outer_copy(sizes: Sizes, strides: Steps, order: Sequence[int], count: int) -> Loops:
-    """The copy of the first `count` loops of an order, with the memory spanned by the others as one run."""
+    """Returns the copy of the first `count` loops of an order, with the memory spanned by the others as one run."""
     run = 1 + sum((sizes[i] - 1) * strides[i] for i in order[count:])
     copied = (*[sizes[i] for i in order[:count]], run)
     return _copy(copied, (*[strides[i] for i in order[:count]], 1), packed_strides(copied))
@@ -220,7 +223,7 @@ def _lie_packed(sizes: Sizes, strides: Steps, order: Sequence[int]) -> bool:
 
 
 def _memory_order(sizes: Sizes, strides: Steps) -> list[int]:
-    """The loops in memory order, largest stride first."""
+    """Returns the loops of more than one step and with a stride, the largest stride first."""
     return sorted((i for i, n in enumerate(sizes) if n > 1 and strides[i]), key=lambda i: -strides[i])
 
 

@@ -11,7 +11,7 @@ from dmlsplit.descriptors.layout import ELEMENT_BITS
 
 
 def steps(original: Geometry, made: Sequence[Geometry], temporary_bytes: int) -> Iterator[str]:
-    """Yields the differences between a rewriting's operators and the original, one phrase each."""
+    """Yields the differences between a rewriting's operators and the original, as text, one phrase each."""
     whole = original.whole
     left_out = [part for part in original.parts if part.is_empty]
     if left_out:

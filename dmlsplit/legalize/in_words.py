@@ -21,7 +21,7 @@ MOST_SHOWN = 8
 
 
 def summary(found: Legalization) -> str:
-    """A rewriting in a few words: `UINT32 {1,1,8,16}`, `3 operators of UINT32`."""
+    """Returns a rewriting in a few words: "UINT32 {1,1,8,16}", "3 operators of UINT32"."""
     if not found.operators:
         return "nothing, since it has no elements"
     whole = Geometry.of(found.operators[-1]).whole
@@ -33,14 +33,14 @@ def summary(found: Legalization) -> str:
 
 
 def fix(found: Legalization, file: str, target: Target) -> str:
-    """The line that names the rewriting, and the command that shows it."""
+    """Returns the line that names the rewriting, and the command that shows it for `file`."""
     name, option = target.short_name, f"--{target.kind.replace('_', '-')}"
     command = f"dmlsplit legalize {shlex.quote(printable(file, None))} {option} {name}"
     return f"runs on {name} as {summary(found)}: {command}"
 
 
 def lines(found: Legalization) -> Iterator[str]:
-    """The lines that show an operator before and after its rewriting, and the steps."""
+    """Yields the lines that show an operator before and after its rewriting, and the steps."""
     assert found.desc is not None  # only results without a rewriting lack it
     yield "before:"
     yield from _operator_lines(found.desc, None)

@@ -78,7 +78,7 @@ FACILITIES: Final[Mapping[int, str]] = {
 
 
 def named(code: int) -> str:
-    """The name of a code, or what its facility tells; "" where nothing is known."""
+    """Returns the name of an HRESULT or NTSTATUS, or text on its facility; "" if nothing is known."""
     if code in NAMES:
         return NAMES[code]
     facility = FACILITIES.get(code >> 16 & 0xFFF)

@@ -64,16 +64,16 @@ class Finding:
 
     @property
     def code_text(self) -> str:
-        """The code and its name: "80070057 E_INVALIDARG"; "" without one."""
+        """The code and its name, such as "80070057 E_INVALIDARG"; "" if there is no code."""
         return "" if self.code is None else f"{self.code:08X} {named(self.code)}".rstrip()
 
     @property
     def is_error(self) -> bool:
-        """Whether something fails; a message that is not known is taken for an error."""
+        """True if the message means that something fails; so does one that is not known."""
         return self.message is None or self.message.error
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form."""
+        """Returns the JSON form as a dict."""
         message = self.message
         return {
             "line": self.line,
@@ -102,7 +102,7 @@ class Log:
 
 
 def read(stream: BinaryIO) -> Log:
-    """The findings in a log of any bytes: UTF-8, or UTF-16 with a byte order mark."""
+    """Returns the findings in a log of any bytes: UTF-8, or UTF-16 with a byte order mark."""
     log = Log([])
     known: dict[object, Finding] = {}
     before: deque[str] = deque(maxlen=_LINES_BEFORE)
@@ -126,8 +126,8 @@ def read(stream: BinaryIO) -> Log:
 
 
 def _finding(number: int, text: str, before: Iterable[str]) -> Finding | None:
-    """The finding in a line; None where it has none. A line with a code may end a message that was wrapped: then the
-    lines before it tell which."""
+    """Returns the finding in a line; None if it has none. A line with a code may end a message that was wrapped: then
+    the lines `before` it are searched too."""
     codes = _codes(text)
     found = _message(text, codes)
     if found is None and codes:
@@ -159,7 +159,8 @@ def _fits(message: Message, pattern: re.Pattern[str], text: str, codes: Iterable
 
 
 def _codes(text: str) -> list[int]:
-    """The failures in a line, by number, by name or in words: HRESULTs of errors, and NTSTATUSes that are known."""
+    """Returns the codes of failures in a line, by number, by name or in words: HRESULTs of errors, and NTSTATUSes that
+    are known."""
     found = [int(digits, 16) for digits in _CODE.findall(text)]
     found += [2**32 - int(digits) for digits in _DECIMAL.findall(text) if int(digits) <= 2**31]
     found += [_NAMED[word] for word in _WORDS.findall(text)]
@@ -167,12 +168,13 @@ def _codes(text: str) -> list[int]:
 
 
 def _shape(text: str) -> str:
-    """The text without what differs between repetitions: numbers and addresses."""
+    """Returns the text with what differs between repetitions, numbers and addresses, replaced by "#"."""
     return _HEXADECIMAL.sub(lambda found: found[0] if found[0].isalpha() else "#", text)
 
 
 def _lines(stream: BinaryIO) -> Iterator[str]:
-    """The lines of a text in UTF-8, or in UTF-16 with a byte order mark; the first MOST_LINE characters of each."""
+    """Yields the lines of a text in UTF-8, or in UTF-16 with a byte order mark; of each at most MOST_LINE
+    characters."""
     piece = stream.read(_PIECE)
     encoding = "utf-16" if piece.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
     decoder = codecs.getincrementaldecoder(encoding)("replace")

@@ -36,12 +36,13 @@ def split(
     *,
     sections: SupportsIndex | None = None,
 ) -> list[npt.NDArray[Scalar]]:
-    """Cuts an array along `axis` into fresh C-contiguous arrays.
+    """Returns the pieces of an array, cut along `axis`, as fresh C-contiguous arrays.
 
     Either `lengths` (which sum up to the array's size; 0 gives an empty piece) or `sections` (equal pieces). The array
     may have any strides and any dtype without Python objects; a negative axis counts from the end. None of DirectML's
-    limits apply. A DLPack tensor of another library is accepted as well and gives tensors of that library. ValueError
-    for lengths or sections that do not fit the shape, TypeError for arrays that cannot be copied byte by byte.
+    limits apply. A DLPack tensor of another library is accepted as well and gives tensors of that library. Raises
+    ValueError for lengths or sections that do not fit the shape, TypeError for arrays that cannot be copied byte by
+    byte.
     """
     source = array if _is_plain(array) else _plain_array(array, "array")
     pieces = None if lengths is None else integers(lengths, "lengths")
@@ -55,10 +56,10 @@ def split(
 
 
 def join(arrays: Sequence[npt.NDArray[Scalar]], axis: SupportsIndex) -> npt.NDArray[Scalar]:
-    """Lays arrays one after another along `axis` into a fresh C-contiguous array; the inverse of split.
+    """Returns a fresh C-contiguous array of arrays laid one after another along `axis`; the inverse of split.
 
     All have the same dtype (nothing is converted) and, off the axis, the same shape; strides are free. If the first is
-    a tensor of another library, so is the result.
+    a tensor of another library, so is the result. Raises ValueError or TypeError for arrays that do not fit together.
     """
     try:
         given = list(arrays)
@@ -116,7 +117,8 @@ class _Recipe:
             self.fresh = dispatcher.fresh
 
     def run(self, inputs: Any) -> Any:
-        """The outputs of inputs that have the shapes and strides that the recipe was made for: a list for a split."""
+        """Returns the outputs for inputs that have the shapes and strides that the recipe was made for: a list for a
+        split, an array for a join."""
         outputs = self._outputs.make()
         if self._plan is not None:
             whole, parts = (inputs, outputs) if self._splits else (outputs[0], inputs)
@@ -138,7 +140,7 @@ def _split_recipe(
 
 
 def cut(shape: Shape, axis: int, lengths: Shape | None, sections: int | None) -> tuple[int, Shape]:
-    """Normalizes the axis and returns it with the lengths of the pieces; ValueError where they do not fit the shape."""
+    """Returns the axis, from 0, and the lengths of the pieces. Raises ValueError if they do not fit the shape."""
     axis = _axis(axis, len(shape))
     size = shape[axis]
     if (lengths is None) == (sections is None):
@@ -168,12 +170,13 @@ def _join_recipe(layouts: tuple[tuple[Shape, Shape], ...], dtype: np.dtype[Any],
 
 @lru_cache(RECIPES)
 def _latest_join(count: int, shape: Shape, dtype: np.dtype[Any], axis: int) -> list[_Recipe]:
-    """The recipe of the latest join of so many arrays, the first of which was such a one; empty before there is any."""
+    """Returns a list, cached by these arguments, that holds the recipe of the latest join of `count` arrays whose first
+    is such a one; empty before the first."""
     return []
 
 
 def _is_plain(array: object) -> bool:
-    """Whether it is a numpy array that can be copied byte by byte, and no subclass."""
+    """True for a numpy array, of no subclass, that can be copied byte by byte."""
     return type(array) is np.ndarray and not array.dtype.hasobject
 
 

@@ -47,7 +47,7 @@ class BoundTensor:
 
     @property
     def extent(self) -> int:
-        """The number of elements from the first to the last address, both included."""
+        """The number of elements from the first address to the last, both included."""
         return extent(self.sizes, [stride // self.dtype.itemsize for stride in self.strides])
 
 
@@ -60,12 +60,13 @@ class BoundMemory(NamedTuple):
 
 
 def bind(tensor: BoundTensor, value: object) -> BoundMemory:
-    """Binds an ndarray or raw memory to a tensor; BindingError names the tensor and both sides of a mismatch.
+    """Returns the memory of an ndarray or of raw memory as a tensor's. Raises BindingError, which names the tensor and
+    both sides of a mismatch, if it does not fit.
 
     An ndarray of the tensor's shape and dtype binds by its own strides; so does a tensor of another library, exported
     by DLPack or __array_interface__. Every other contiguous bytes-like object of at least the tensor's total size, a
     1-D uint8 array included, is raw memory: each element lies where the descriptor's strides lead. A 1-D uint8 array of
-    the tensor's shape that is large enough for raw memory is refused where the two readings name different bytes.
+    the tensor's shape that is large enough for raw memory is refused if the two readings name different bytes.
     """
     if isinstance(value, np.ma.MaskedArray):
         raise BindingError(f"{tensor.path}: {_array_fault(value, tensor.dtype)}")
@@ -168,7 +169,7 @@ class _Operand(NamedTuple):
 
 
 def check_apart(operands: Iterable[tuple[BoundTensor, BoundMemory]]) -> None:
-    """Raises BindingError where a written tensor shares a byte with another one.
+    """Raises BindingError if a written tensor shares a byte with another one.
 
     Exact, for buffers whose ranges intersect: two columns of one array are apart.
     """
@@ -200,7 +201,7 @@ def _check_operands(operands: list[_Operand]) -> None:
 
 
 def _intersecting(operands: list[_Operand]) -> list[list[_Operand]]:
-    """Groups operands so that byte ranges of different groups do not intersect."""
+    """Returns the operands in groups such that byte ranges of different groups do not intersect."""
     groups: list[list[_Operand]] = []
     end = -1
     for operand in sorted(operands, key=lambda operand: operand.begin):
@@ -212,7 +213,7 @@ def _intersecting(operands: list[_Operand]) -> list[list[_Operand]]:
 
 
 def _without_common_loop(group: list[_Operand]) -> list[_Operand] | None:
-    """The operands without the loop of the largest stride; None where others would share bytes then.
+    """Returns the operands without the loop of the largest stride; None if that would make others share bytes.
 
     If all operands, without that loop, fit into one period of its stride, iterations of the loop never share bytes and
     every iteration repeats the first. Columns of a matrix reduce to neighbouring elements.
@@ -229,7 +230,8 @@ def _without_common_loop(group: list[_Operand]) -> list[_Operand] | None:
 
 
 def _check_painted(group: list[_Operand]) -> None:
-    """Marks each operand's bytes with its number on a canvas; BindingError where they carry another number already."""
+    """Marks each operand's bytes with its number on a canvas. Raises BindingError if bytes carry another number already
+    and one of the two is written."""
     group.sort(key=lambda operand: operand.tensor.is_output)  # tensors that are only read may share bytes
     origin = min([operand.begin for operand in group])
     numbers = {operand.tensor.dtype.itemsize for operand in group}
@@ -273,6 +275,6 @@ def _elements(tensor: BoundTensor, binding: BoundMemory) -> np.ndarray:
 
 
 def new_output(tensor: BoundTensor) -> np.ndarray:
-    """A fresh, zeroed array with the strides of an output that is not packed."""
+    """Returns a fresh, zeroed array with the strides of an output that is not packed."""
     memory = np.zeros(tensor.extent, tensor.dtype)
     return np.ndarray(tensor.sizes, tensor.dtype, buffer=memory, strides=tensor.strides)

@@ -43,7 +43,7 @@ class Buffer:
         return int(self._memory.size)
 
     def __buffer__(self, flags: int) -> memoryview:
-        """The buffer protocol of Python 3.12 and newer."""
+        """Returns a view of the memory: the buffer protocol of Python 3.12 and newer."""
         return self.array.data
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[np.generic]:
@@ -51,7 +51,7 @@ class Buffer:
         return np.asarray(self.array, dtype) if copy is None else np.array(self.array, dtype, copy=copy)
 
     def __reduce__(self) -> tuple[Callable[[npt.NDArray[np.uint8]], Buffer], tuple[npt.NDArray[np.uint8]]]:
-        """Copying, pickling included, makes a new buffer: the address does not go with it."""
+        """Returns what copy and pickle need to make a new buffer with the same content, at another address."""
         return _filled, (self._memory,)
 
     def __repr__(self) -> str:

@@ -32,7 +32,7 @@ Layout: TypeAlias = tuple[tuple[int, ...], tuple[int, ...] | None]
 
 
 def require() -> None:
-    """Raises NativeError where the extension is missing."""
+    """Raises NativeError if the C extension is missing."""
     if IMPORT_ERROR is not None:
         raise NativeError(f"the C extension of dmlsplit is missing ({IMPORT_ERROR}); reinstall with a C compiler")
 
@@ -109,7 +109,8 @@ class Plan:
         *,
         overlap_allowed: bool = False,
     ) -> Plan:
-        """The plan of a copy between arrays laid out like this; the parts are packed all or none."""
+        """Returns the plan of a copy between arrays of these sizes and strides (bytes); either all parts are packed or
+        none."""
         sizes, strides = whole
         lengths = [sizes[axis] for sizes, _ in parts]
         given = [stride for _, strides in parts if strides is not None for stride in strides]
@@ -123,7 +124,7 @@ class Plan:
         return _range(lib.dmlsplit_plan_part_range, self._pointer, part)
 
     def ranges_apart(self, whole: Any, parts: Any) -> bool:
-        """True where the byte ranges at these addresses keep the distance that a run needs.
+        """Returns True if the byte ranges at these addresses keep the distance that a run needs.
 
         False means that ranges intersect; the elements within them may still be apart.
         """
@@ -134,22 +135,25 @@ class Plan:
         return True
 
     def run(self, whole: Any, parts: Any, threads: int = 1) -> None:
-        """Copies. `whole` is an address, `parts` a vector of them (see pointers): the memory behind is not checked."""
+        """Copies between the address `whole` and the vector of addresses `parts` (see pointers), whose memory is not
+        checked."""
         function, arguments = self.bound_call(whole, parts, threads)
         _check(function(*arguments))
 
     def bound_call(self, whole: Any, parts: Any, threads: int) -> tuple[Any, tuple[Any, ...]]:
-        """The C function and its arguments, for callers that run the same addresses many times."""
+        """Returns the C function that runs the plan and its arguments, for callers that run the same addresses many
+        times."""
         if self.direction == SPLIT:
             return lib.dmlsplit_split_threads, (self._pointer, whole, parts, threads)
         return lib.dmlsplit_join_threads, (self._pointer, parts, whole, threads)
 
     def slices(self, most: int) -> int:
-        """The number of slices, at most `most`, that the plan is worth cutting into for the caller's own threads."""
+        """Returns the number of slices, at most `most`, that the plan is worth cutting into for the caller's own
+        threads."""
         return int(lib.dmlsplit_plan_slices(self._pointer, most))
 
     def run_slice(self, whole: Any, parts: Any, index: int, count: int) -> None:
-        """Runs slice `index` of `count`; all slices together write what run() writes, and may run concurrently."""
+        """Copies slice `index` of `count`; all slices together write what run() writes, and may run concurrently."""
         if self.direction == SPLIT:
             _check(lib.dmlsplit_split_slice(self._pointer, whole, parts, index, count))
         else:
@@ -157,11 +161,11 @@ class Plan:
 
     @property
     def bytes(self) -> int:
-        """How many bytes a run copies."""
+        """The number of bytes that a run copies."""
         return int(lib.dmlsplit_plan_bytes(self._pointer))
 
     def describe(self) -> str:
-        """A description for people: the loops after folding, the chosen kernels, and why the kernels tried before were
+        """Returns text for people: the loops after folding, the chosen kernels, and why the kernels tried before were
         refused."""
         return _text(lib.dmlsplit_plan_describe, self._pointer)
 
@@ -217,28 +221,30 @@ class ArrayFields(NamedTuple):
 
 
 def array_fields(array: object) -> ArrayFields:
-    """The members of an ndarray of two dimensions, read where numpy's ABI has them; nonsense where it has not."""
+    """Returns the members of an ndarray of two dimensions, read at the offsets of numpy's ABI; nonsense if it has
+    another one."""
     fields = lib.dms_describe_array(id(array))
     return ArrayFields(fields.data, fields.dtype, fields.flags, tuple(fields.sizes), tuple(fields.strides))
 
 
 def address(number: int) -> Any:
-    """A char pointer to an address."""
+    """Returns a C pointer (char *) to an address."""
     return ffi.cast("char *", number)
 
 
 def buffer(source: object, writable: bool) -> Any:
-    """A char array over a contiguous buffer; it keeps the buffer exported. Raises what ffi.from_buffer raises."""
+    """Returns a C array of char over a contiguous buffer, which it keeps exported. Raises what ffi.from_buffer
+    raises."""
     return ffi.from_buffer("char[]", source, writable)
 
 
 def pointers(items: Sequence[Any]) -> Any:
-    """A vector of addresses. It keeps nothing alive: the caller must hold the memory."""
+    """Returns a C array of addresses. It keeps nothing alive: the caller must hold the memory."""
     return ffi.new("void *[]", items)
 
 
 def bytes_at(number: int, size: int) -> bytes:
-    """A copy of memory."""
+    """Returns a copy of `size` bytes at address `number`."""
     return bytes(ffi.buffer(ffi.cast("char *", number), size))
 
 
@@ -252,7 +258,7 @@ def version() -> str:
 
 
 def cpu_features() -> tuple[str, ...]:
-    """The CPU features that kernels ask for and this machine has."""
+    """Returns the CPU features that kernels need and this machine has."""
     require()
     return tuple(_text(lib.dmlsplit_cpu_features).split())
 
@@ -292,7 +298,8 @@ class Profile(NamedTuple):
     """Members that a variable or the file of DMLSPLIT_PROFILE gives."""
 
     def origin_of(self, member: str) -> str:
-        """Where a member comes from: its variable or file, a measurement, set_profile, CPUID, or the defaults."""
+        """Returns where a member's value comes from: "environment" (variable or file), "measured", "set" (set_profile),
+        "CPUID" or "default"."""
         bit = 1 << MEMBERS.index(member)
         if self.given & bit:
             return "environment"
@@ -303,7 +310,7 @@ class Profile(NamedTuple):
         return "CPUID" if member in MEMBERS[:4] or getattr(self, member) else "default"
 
     def lines(self) -> list[str]:
-        """Each cache, and each member with its value and its origin."""
+        """Returns a line of text for each cache, and for each member with its value and its origin."""
         caches = {"level1": self.level1, "level2": self.level2, "last_level": self.last_level}
         lines = [f"{name} {size} bytes (CPUID)" if size else f"{name} not known" for name, size in caches.items()]
         for member in MEMBERS:
@@ -365,13 +372,15 @@ def profile() -> Profile:
 
 
 def measured_profile() -> Profile:
-    """Makes a plan that is large enough to measure the machine (60 ms the first time); returns the profile."""
+    """Returns the profile of the core, after making a plan that is large enough to measure the machine (60 ms the first
+    time)."""
     Plan(SPLIT, 1, (16, 1 << 25), None, 0, (8, 8), None)
     return profile()
 
 
 def measure_profile() -> Profile:
-    """The profile that a careful measurement gives, which takes seconds; plans do not have it."""
+    """Returns the profile that a careful measurement gives, which takes seconds; the core's own profile is not
+    changed."""
     require()
     found = _new_profile()
     _check(lib.dmlsplit_measure_profile(found))
@@ -379,13 +388,14 @@ def measure_profile() -> Profile:
 
 
 def format_profile(given: Profile) -> str:
-    """A profile as the text of a file that DMLSPLIT_PROFILE names."""
+    """Returns a profile as the text of a file that DMLSPLIT_PROFILE can name."""
     require()
     return _text(lib.dmlsplit_format_profile, _c_profile(given))
 
 
 def parse_profile(text: str) -> Profile:
-    """The profile of such a text, members that it lacks as this machine has them; ValueError names a wrong line."""
+    """Returns the profile in such a text, in which members that it lacks are as this machine has them. Raises
+    ValueError, which names the line, if it is malformed."""
     found, line = _c_profile(profile()), ffi.new("uint32_t *")
     if "\0" in text or lib.dmlsplit_parse_profile(text.encode(), found, line) != lib.DMLSPLIT_OK:
         raise ValueError(f"line {line[0]} is neither a member of a profile with its value nor a comment")
@@ -408,7 +418,7 @@ class Kernel(NamedTuple):
 
 
 def kernels() -> tuple[Kernel, ...]:
-    """The kernels compiled in, best first."""
+    """Returns the kernels compiled in, best first."""
     require()
     return tuple(
         Kernel(

@@ -38,13 +38,14 @@ def compile(
     onnxruntime: RuntimeLike = None,
     num_threads: NumThreads = None,
 ) -> CompiledOperator[DescT]:
-    """Plans a descriptor for execution. The target is named as in `validate`; the default is the newest release.
+    """Returns a descriptor planned for execution. The target is named as in `validate`; the default is the newest
+    release.
 
-    `num_threads`: how many threads a dispatch uses; "auto" takes several only where it pays, None takes the environment
+    `num_threads`: how many threads a dispatch uses; "auto" takes several only if it pays, None takes the environment
     variable DMLSPLIT_NUM_THREADS, else 1. Threads live for one dispatch only.
 
-    Raises ValidationError, which carries the Report, where `validate` with the same arguments finds an error;
-    NativeError where the core refuses it (a bounded search could not decide whether elements of an output overlap).
+    Raises ValidationError, which carries the Report, if `validate` with the same arguments finds an error; NativeError
+    if the core refuses it (a bounded search could not decide whether elements of an output overlap).
     """
     report = evaluate(desc, find_target(feature_level, directml, onnxruntime))
     report.raise_if_errors()
@@ -53,7 +54,7 @@ def compile(
 
 
 def refuse_undecided(report: Report) -> None:
-    """NativeError where the report could not decide whether elements of an output overlap."""
+    """Raises NativeError if the report could not decide whether elements of an output overlap."""
     for diagnostic in report.diagnostics:
         if diagnostic.rule == OVERLAP_UNDECIDED:
             raise NativeError(f"{diagnostic.path}: {diagnostic.message}")
@@ -109,7 +110,8 @@ class CompiledOperator(Generic[DescT_co]):
     @overload
     def __call__(self: CompiledJoin, input: Sequence[Bindable]) -> Array: ...
     def __call__(self, input: Bindable | Sequence[Bindable]) -> list[Array] | Array:
-        """Executes into fresh arrays of the outputs' sizes and strides: a list for a split, an array for a join."""
+        """Returns the outputs for an input, as fresh arrays of the outputs' sizes and strides: a list for a split, an
+        array for a join."""
         made: list[Array] | Array | None = None
         if self._dispatcher is not None and self._dispatcher.fresh is not None:
             made = self._dispatcher.fresh(input, self.num_threads)
@@ -120,7 +122,8 @@ class CompiledOperator(Generic[DescT_co]):
         return made
 
     def new_outputs(self) -> list[Array] | Array:
-        """Fresh arrays of the outputs' sizes and strides, not written to: a list for a split, an array for a join."""
+        """Returns fresh arrays of the outputs' sizes and strides, not written to: a list for a split, an array for a
+        join."""
         packed = iter(self._fresh.make())
         made = [next(packed) if tensor.packed else new_output(tensor) for tensor in self._outputs]
         return made if self._outputs is self._parts else made[0]
@@ -134,7 +137,7 @@ class CompiledOperator(Generic[DescT_co]):
         self: CompiledJoin, input: Sequence[Bindable], out: Bindable, *, num_threads: NumThreads = None
     ) -> None: ...
     def dispatch(self, input: object, out: object, *, num_threads: NumThreads = None) -> None:
-        """Executes into the caller's buffers; BindingError where one does not fit, before anything is written.
+        """Executes into the caller's buffers. Raises BindingError if one does not fit, before anything is written.
 
         `num_threads` None: as many as the operator was compiled for.
         """
@@ -142,7 +145,7 @@ class CompiledOperator(Generic[DescT_co]):
         self.dispatch_tensors(whole, parts, num_threads)
 
     def dispatch_tensors(self, whole: object, parts: object, num_threads: NumThreads = None) -> None:
-        """`dispatch` for callers that know the whole tensor and its parts, whichever of them are the inputs."""
+        """Does what `dispatch` does, given the whole tensor and its parts, whichever of them are the inputs."""
         threads = self.num_threads if num_threads is None else thread_count(num_threads, self.plan.bytes)
         if self._dispatcher is None or not self._dispatcher.run(whole, parts, threads):
             self.bind_tensors(whole, parts, threads).dispatch()
@@ -156,12 +159,13 @@ class CompiledOperator(Generic[DescT_co]):
         self: CompiledJoin, input: Sequence[Bindable], out: Bindable, *, num_threads: NumThreads = None
     ) -> BoundOperator: ...
     def bind(self, input: object, out: object, *, num_threads: NumThreads = None) -> BoundOperator:
-        """Resolves the buffers once, for many dispatches. The result keeps them alive."""
+        """Returns the operator with these buffers resolved, for many dispatches. The result keeps them alive."""
         whole, parts = (input, out) if self._whole_is_input else (out, input)
         return self.bind_tensors(whole, parts, num_threads)
 
     def bind_tensors(self, whole: object, parts: object, num_threads: NumThreads = None) -> BoundOperator:
-        """`bind` for callers that know the whole tensor and its parts, whichever of them are the inputs."""
+        """Returns what `bind` returns, given the whole tensor and its parts, whichever of them are the inputs. Raises
+        BindingError if a buffer does not fit."""
         threads = self.num_threads if num_threads is None else thread_count(num_threads, self.plan.bytes)
         bound_whole = bind(self._whole, whole)
         bound_parts = self._bind_parts(parts)

@@ -65,10 +65,10 @@ def split_file(
     """Copies the tensor `source`, cut along `axis`, into new files; gaps between their elements are 0.
 
     `surplus` are leftover files of an older split that would pass for outputs: they are removed when the outputs get
-    their names.
+    their names. `advance` is called with numbers of bytes copied.
 
-    Raises FileExistsError, unless `replace`, and OSError where the disk is too small, both before anything is copied;
-    if another process truncates a file meanwhile, this process ends, as with all mapped files.
+    Raises FileExistsError, unless `replace`, and OSError if the disk is too small, both before anything is copied; if
+    another process truncates a file meanwhile, this process ends, as with all mapped files.
     """
     with atomic_files(replace=replace) as files:
         for output in outputs:
@@ -89,7 +89,7 @@ def split_file(
 
 
 def _check_space(outputs: Sequence[NewFile]) -> None:
-    """OSError where the disk has too little room; all outputs are in one folder."""
+    """Raises OSError if the disk has too little room for the outputs, which are all in one folder."""
     folder = os.path.dirname(outputs[0].tensor.path) or "."
     needed, free = sum(output.size for output in outputs), shutil.disk_usage(folder).free
     if needed > free:
@@ -103,7 +103,7 @@ def _amount(count: int) -> str:
 
 
 def _fill(path: str, output: NewFile) -> None:
-    """Writes the head and reserves room for the rest."""
+    """Writes an output's head to `path` and reserves room for the rest."""
     with open(path, "r+b") as stream:
         stream.write(output.head)
         stream.flush()
@@ -111,7 +111,8 @@ def _fill(path: str, output: NewFile) -> None:
 
 
 def _reserve(descriptor: int, start: int, size: int) -> None:
-    """Gives the file its size and its place on the disk: a write into a mapped file must not find the disk full."""
+    """Extends the file to `size` bytes, with room on the disk: a write into a mapped file must not find the disk full.
+    Raises OSError if it is full."""
     if size == start:
         return
     try:
@@ -129,7 +130,8 @@ def _reserve(descriptor: int, start: int, size: int) -> None:
 
 
 def boxes(sizes: Shape, strides: Shape, max_elements: int) -> Iterator[tuple[Shape, Shape]]:
-    """Starts and sizes of blocks of at most `max_elements` elements that cover a tensor, in the order of its memory."""
+    """Yields (starts, sizes) of blocks of at most `max_elements` elements that together cover a tensor, in the order of
+    its memory."""
     order = sorted(range(len(sizes)), key=lambda dimension: (-strides[dimension], dimension))
 
     def blocks(depth: int, starts: Shape, left: Shape) -> Iterator[tuple[Shape, Shape]]:

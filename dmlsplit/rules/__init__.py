@@ -94,7 +94,8 @@ _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
 
 @cache
 def _scope(name: str) -> Mapping[str, Rule]:
-    """The rules of a scope by id, in the order of their definitions."""
+    """Maps the ids of a scope's rules to the rules, in the order of their definitions. Raises ValueError for an id that
+    is taken or defined in a module of another scope."""
     rules: dict[str, Rule] = {}
     for module in _MODULES.get(name, ()):
         for value in vars(import_module(f"dmlsplit.rules.{module}")).values():
@@ -117,7 +118,7 @@ class _Registry(Mapping[str, Rule]):
             yield from _scope(name)
 
     def values_of(self, scope: str) -> tuple[Rule, ...]:
-        """The rules of a scope, in the order of their definitions."""
+        """Returns the rules of a scope, in the order of their definitions."""
         return tuple(_scope(scope).values())
 
     def __len__(self) -> int:
@@ -145,17 +146,18 @@ reads_past_an_array: Final = crash.reads_past_an_array
 
 @cache
 def node_rules(facts: type[NodeFacts]) -> tuple[NodeRule[Any], ...]:
-    """The rules for frameworks' nodes with facts of this class."""
+    """Returns the rules for frameworks' nodes with facts of this class."""
     return tuple(
         [rule for rule in _scope(facts.scope).values() if isinstance(rule, NodeRule) and isinstance(rule.bad, facts)]
     )
 
 
 def valid_where(facts: NodeFacts) -> tuple[Condition, ...]:
-    """The conditions on open sizes under which the framework's rules find no fault in a node without errors."""
+    """Returns the conditions on open sizes under which the framework's rules find no fault in a node without errors."""
     return facts.valid_where(rule for rule in node_rules(type(facts)) if rule.severity is Severity.ERROR)
 
 
 def judge_node(facts: NodeFacts, node: str) -> tuple[Diagnostic, ...]:
-    """The findings of a framework's own rules about a node; each location names `node`, its printable name."""
+    """Returns the diagnostics of a framework's own rules about a node; each location names `node`, its printable
+    name."""
     return facts.judge(node_rules(type(facts)), node)

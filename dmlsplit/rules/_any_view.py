@@ -35,7 +35,8 @@ class AnyView:
 
     @cached_property
     def tensor_steps(self) -> list[tuple[tuple[Step, ...], TensorDesc, bool]]:
-        """The tensors that are there, entries of arrays included: where they are, and whether they are outputs."""
+        """The tensors that are not null, entries of arrays included: steps to the tensor, the tensor, and True for an
+        output."""
         found: list[tuple[tuple[Step, ...], TensorDesc, bool]] = []
         for member in self.schema.members:
             value = self.members.get(member.name)
@@ -48,7 +49,8 @@ class AnyView:
 
     @cached_property
     def tensors(self) -> dict[str, BufferTensorDesc]:
-        """The buffer tensors, by their names in the tables: ATensor, QuantizationTensors[0]."""
+        """Maps the names of the buffer tensors in the tables, such as "ATensor" or "QuantizationTensors[0]", to the
+        tensors."""
         return {
             steps_text(steps): tensor.desc
             for steps, tensor, _ in self.tensor_steps
@@ -57,7 +59,8 @@ class AnyView:
 
     @cached_property
     def types(self) -> dict[str, int]:
-        """The data types by tensor, and by member of DML_TENSOR_DATA_TYPE."""
+        """Maps the names of tensors, and of members of type DML_TENSOR_DATA_TYPE, to the numbers of their data
+        types."""
         found = {name: int(desc.data_type) for name, desc in self.tensors.items()}
         enums = [member.name for member in self.schema.members if member.enum == DATA_TYPE]
         return found | {name: self.members[name] for name in enums if name in self.members}
@@ -68,20 +71,21 @@ class AnyView:
 
     @cached_property
     def facts(self) -> OperatorFacts | None:
-        """The facts of the build that takes the operator, else of the last one that was asked."""
+        """The facts of a build that accepts the operator, else of the last one that was asked; None if there are
+        none."""
         found = self.support.facts
         return next((each for each in found if self._taken(each)), found[-1] if found else None)
 
     @property
     def is_whole(self) -> bool:
-        """True where all members of the descriptor are known, False where only its tensors are."""
+        """True if all members of the descriptor are known, False if only its tensors are."""
         return self.desc.operator.whole
 
     def _taken(self, facts: OperatorFacts) -> bool:
         return facts.ranks.has(self.ranks) and all(each.has(self.types) for each in self.type_relations(facts))
 
     def type_relations(self, facts: OperatorFacts) -> list[Relation]:
-        """The relations that the data types have to be in, by the settings of the attributes."""
+        """Returns the relations that the data types have to be in, given the settings of the attributes."""
         if not facts.by:
             return [facts.types]
         if not self.is_whole:  # what any setting takes
@@ -99,7 +103,8 @@ class AnyView:
 
 
 def _in_their_members(schema: OperatorSchema, desc: AnyOperatorDesc) -> dict[str, Any]:
-    """The tensors of a descriptor that has them alone, by the members that hold them."""
+    """Maps the names of tensor members to the tensors of a descriptor that has only these; a side whose number of
+    tensors differs is left out."""
     found: dict[str, Any] = {}
     for role, tensors in (("input", desc.inputs), ("output", desc.outputs)):
         names = [member.name for member in schema.members if member.role == role and member.type == "tensor"]
@@ -128,19 +133,19 @@ class AnyOperatorRule(Rule):
 
     @property
     def target_of_examples(self) -> dict[str, str]:
-        """The keyword of `validate` for `examples_for`."""
+        """The keyword argument of `validate`, with its value, for `examples_for`."""
         by = self.examples_for
         return {"feature_level": str(by)} if isinstance(by, FeatureLevel) else {"directml": by}
 
 
 def example(operator: str, **members: Any) -> AnyOperatorDesc:
-    """An operator of tensors {1,2,3,4}, if its members say nothing else."""
+    """Returns a descriptor of an operator: its tensors have sizes {1,2,3,4}, unless `members` says otherwise."""
     schema = next(each for each in operators() if each.name == operator)
     given = {m.name: tensor((1, 2, 3, 4)) for m in schema.members if m.type == "tensor" and not m.optional}
     return AnyOperatorDesc(schema, given | members)
 
 
 def steps_to(name: str, *inside: Step) -> tuple[Step, ...]:
-    """The steps to a tensor of the tables, or to a member of it."""
+    """Returns the steps to the tensor that the tables call `name`, or to a member inside it."""
     member, _, index = name.partition("[")
     return (member, int(index[:-1]), *inside) if index else (member, *inside)

@@ -35,14 +35,14 @@ class ConcatFacts(NodeFacts):
     @property
     @abstractmethod
     def output_shape(self) -> Shape | None:
-        """The output's shape, as far as the inputs determine it."""
+        """The output's shape, as far as the inputs determine it; None if its rank is not known."""
 
     def with_shape(self, shape: tuple[int, ...]) -> ConcatFacts:
-        """The facts with the shape of the single input replaced."""
+        """Returns the facts with the shape of the only input replaced."""
         return self.with_shapes((shape,))
 
     def with_shapes(self, shapes: tuple[tuple[int, ...], ...]) -> ConcatFacts:
-        """The facts with these input shapes, which must agree with the known ones."""
+        """Returns the facts with these input shapes, which must agree with the known ones."""
         changes: Any = {"shapes": shapes}
         return replace(self, **changes)
 
@@ -56,7 +56,7 @@ class ConcatFacts(NodeFacts):
 
     @property
     def lengths(self) -> tuple[Dim, ...] | None:
-        """The inputs' sizes on the axis."""
+        """The inputs' sizes on the axis, None for unknown ones; None if the axis is not known."""
         axis = self.axis_index
         if axis is None:
             return None
@@ -64,7 +64,7 @@ class ConcatFacts(NodeFacts):
 
     @property
     def inputs(self) -> tuple[tuple[Expression, ...] | None, ...]:
-        """The sizes of the inputs; open sizes are symbols."""
+        """The sizes of each input, open ones as symbols; None for an input of unknown rank."""
         return tuple([None if s is None else expressions(s, f"inputs[{i}]") for i, s in enumerate(self.shapes)])
 
     @property
@@ -89,24 +89,24 @@ class ConcatFacts(NodeFacts):
 
 
 def sizes_alike(n: ConcatFacts) -> Iterator[Condition]:
-    """The conditions for equal sizes off the axis."""
+    """Yields the conditions under which the inputs have equal sizes off the axis."""
     yield from alike(n.inputs, n.axis_index)
 
 
 def declared_fits(n: ConcatFacts) -> Iterator[Condition]:
-    """The conditions for the output to have its declared shape."""
+    """Yields the conditions under which the output has its declared shape."""
     yield from fits(n.declared_shape, n.whole)
 
 
 def types_differ(n: ConcatFacts) -> Findings:
-    """onnx/concat-types-differ and openvino/concat-types-differ."""
+    """Yields the findings of onnx/concat-types-differ and openvino/concat-types-differ."""
     for i, data_type in enumerate(n.data_types):
         if data_type is not None and data_type != n.data_type:
             yield Finding(("inputs", i), f"is {data_type}, others are {n.data_type}", n.data_type, data_type)
 
 
 def ranks_differ(n: ConcatFacts) -> Findings:
-    """onnx/concat-rank-differs and openvino/concat-rank-differs."""
+    """Yields the findings of onnx/concat-rank-differs and openvino/concat-rank-differs."""
     for i, shape in enumerate(n.shapes):
         if shape is not None and n.rank is not None and len(shape) != n.rank:
             message = f"has {len(shape)} dimensions, the inputs before it have {n.rank}"
@@ -114,7 +114,7 @@ def ranks_differ(n: ConcatFacts) -> Findings:
 
 
 def sizes_differ(n: ConcatFacts) -> Findings:
-    """onnx/concat-shape-differs and openvino/concat-shape-differs."""
+    """Yields the findings of onnx/concat-shape-differs and openvino/concat-shape-differs."""
     axis, output = n.axis_index, n.output_shape
     if axis is None or output is None:
         return

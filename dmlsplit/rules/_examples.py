@@ -24,7 +24,7 @@ def split(
     data_type: int = F32,
     **members: Any,
 ) -> SplitOperatorDesc:
-    """A split; `members` are the input tensor's."""
+    """Returns the descriptor of a split; `members` are the input tensor's."""
     return SplitOperatorDesc.from_lengths(tensor(sizes, data_type, **members), axis, lengths)
 
 
@@ -35,39 +35,40 @@ def join(
     data_type: int = F32,
     **members: Any,
 ) -> JoinOperatorDesc:
-    """A join; `members` are the output tensor's."""
+    """Returns the descriptor of a join; `members` are the output tensor's."""
     return JoinOperatorDesc.from_lengths(tensor(sizes, data_type, **members), axis, lengths)
 
 
 def copy_to(sizes: tuple[int, ...], data_type: int = F32, **members: Any) -> SplitOperatorDesc:
-    """A split into one output, whose members are `members`."""
+    """Returns the descriptor of a split into one output, whose members are `members`."""
     return SplitOperatorDesc(tensor(sizes, data_type), [tensor(sizes, data_type, **members)], len(sizes) - 1)
 
 
 def with_input(tensor: TensorLike) -> SplitOperatorDesc:
-    """The documented split with another input tensor."""
+    """Returns the documented split with another input tensor."""
     return SplitOperatorDesc(tensor, split().output_tensors, 2)
 
 
 def with_part(desc: Any, index: int, part: BufferTensorDesc | TensorDesc | None) -> Any:
-    """The operator with one output (of a split) or input (of a join) replaced."""
+    """Returns the descriptor with output (of a split) or input (of a join) number `index` replaced."""
     parts: list[TensorLike] = list(members_of(desc).array or ())
     parts[index] = part
     return with_parts(desc, parts)
 
 
 def with_parts(desc: Any, parts: Any, count: int | None = None) -> Any:
-    """The operator with another array of outputs (of a split) or inputs (of a join)."""
+    """Returns the descriptor with another array of outputs (of a split) or inputs (of a join); a count of None is its
+    length."""
     kind, whole, _, _, axis = members_of(desc)
     return descriptor_of(kind, whole, parts, count, axis)
 
 
 def with_count(desc: Any, count: int) -> Any:
-    """The operator with another OutputCount (of a split) or InputCount (of a join)."""
+    """Returns the descriptor with another OutputCount (of a split) or InputCount (of a join)."""
     return descriptor_of(*members_of(desc)._replace(part_count=count))
 
 
 def with_whole(desc: Any, tensor: TensorLike) -> Any:
-    """The operator with another input (of a split) or output (of a join)."""
+    """Returns the descriptor with another input (of a split) or output (of a join)."""
     kind, _, parts, count, axis = members_of(desc)
     return descriptor_of(kind, tensor, parts, count, axis)

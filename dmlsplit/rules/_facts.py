@@ -16,13 +16,14 @@ from dmlsplit.rules.node import RUNTIME_DIFFERS
 
 
 def outputs_fit(n: Any) -> Iterator[Condition]:
-    """The conditions for a split's outputs to have their declared shapes."""
+    """Yields the conditions under which a split's outputs have their declared shapes."""
     for declared, sizes in zip(n.declared_shapes, n.parts_shapes, strict=False):
         yield from fits(declared, sizes)
 
 
 def misdeclared(n: Any, outputs: str, words: str) -> Findings:
-    """Yields the outputs of a split whose declared shape is wrong; the message contains {declared} and {shape}."""
+    """Yields a finding for each output of a split whose declared shape is wrong; `outputs` is the member's name,
+    `words` the message, which contains {declared} and {shape}."""
     for i, (declared, shape) in enumerate(zip(n.declared_shapes, n.output_shapes, strict=False)):
         if not compatible(declared, shape):
             said = {"declared": shape_text(declared), "shape": shape_text(shape)}
@@ -39,21 +40,21 @@ class NodeFacts(ABC):
     @property
     @abstractmethod
     def specification(self) -> str:
-        """The specification that judges the node: ONNX Split 13."""
+        """The specification that judges the node, such as "ONNX Split 13"."""
 
     @property
     @abstractmethod
     def axis_index(self) -> int | None:
-        """The axis from 0; None where it is not known."""
+        """The axis from 0; None if it is not known."""
 
     @property
     @abstractmethod
     def lengths(self) -> tuple[Any, ...] | None:
-        """The sizes of the parts on the axis."""
+        """The sizes of the parts on the axis; None if their number is not known."""
 
     @property
     def whole(self) -> tuple[Expression, ...] | None:
-        """The sizes of a Split's input or a Concat's output, open ones as symbols; None where unknown.
+        """The sizes of a Split's input or a Concat's output, open ones as symbols; None if unknown.
 
         A front end without open sizes keeps the defaults of this, `parts` and `closed`.
         """
@@ -61,54 +62,54 @@ class NodeFacts(ABC):
 
     @property
     def parts(self) -> tuple[Expression, ...] | None:
-        """The sizes of the parts on the axis, open ones as symbols; None where unknown."""
+        """The sizes of the parts on the axis, open ones as symbols; None if unknown."""
         return None
 
     @property
     def least_rank(self) -> int | None:
-        """For an open rank: the least rank that the framework's rules allow, if everything else depends on sizes
-        only."""
+        """The least rank that the framework's rules allow, if the rank is open and everything else depends on sizes
+        only; else None."""
         return None
 
     @property
     def axis_length(self) -> Expression | None:
-        """The size of the whole on the axis, None where it is unknown."""
+        """The size of the whole on the axis, None if it is unknown."""
         if self.whole is None:
             return None if self.least_rank is None else THE_AXIS
         return None if self.axis_index is None else self.whole[self.axis_index]
 
     @property
     def parts_shapes(self) -> tuple[tuple[Expression, ...], ...]:
-        """The shapes of the parts; empty where unknown."""
+        """The shapes of the parts, open sizes as symbols; () if unknown."""
         whole, axis, parts = self.whole, self.axis_index, self.parts
         if whole is None or axis is None or parts is None:
             return ()
         return tuple([(*whole[:axis], part, *whole[axis + 1 :]) for part in parts])
 
     def closed(self, values: Values) -> NodeFacts:
-        """The facts with symbols replaced by sizes."""
+        """Returns the facts with symbols replaced by these sizes."""
         return self
 
     @abstractmethod
     def with_shape(self, shape: tuple[int, ...]) -> NodeFacts:
-        """The facts with this input shape, which must agree with the known one."""
+        """Returns the facts with this input shape, which must agree with the known one."""
 
     def differences(self) -> Iterable[tuple[str, str]]:
-        """Members (or "") and the deviating behaviour of runtimes, independent of the rules' findings."""
+        """Returns pairs of a member (or "") and a message on how runtimes deviate there, whatever the rules find."""
         return ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The facts that differ from their defaults, as JSON holds them."""
+        """Returns the facts that differ from their defaults as a dict for JSON."""
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
 
     def valid_where(self, rules: Iterable[NodeRule[Any]]) -> tuple[Condition, ...]:
-        """The conditions on open sizes under which none of the rules finds a fault."""
+        """Returns the conditions on open sizes under which none of the rules finds a fault."""
         return depending(condition for rule in rules for condition in rule.where(self))
 
     def judge(self, rules: Iterable[NodeRule[Any]], node: str) -> tuple[Diagnostic, ...]:
-        """The diagnostics of rules about the node of that name.
+        """Returns the diagnostics of these rules about the node of that name.
 
-        Where a rule finds a fault that runtimes treat differently, a separate warning says so.
+        If a rule finds a fault that runtimes treat differently, a separate warning says so.
         """
         found = []
         here = Location(node=node)

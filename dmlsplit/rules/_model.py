@@ -108,13 +108,13 @@ class Rule:
         line: int | None = None,
         column: int | None = None,
     ) -> Diagnostic:
-        """A diagnostic of this rule."""
+        """Returns a diagnostic of this rule at `location`."""
         return Diagnostic(
             self.id, self.severity, self.basis, location, message, expected, actual, self.reference, line, column
         )
 
     def report(self, location: Location, finding: Finding) -> Diagnostic:
-        """The diagnostic of a finding in the subject at `location`."""
+        """Returns the diagnostic of a finding in the subject at `location`."""
         place = location.member(*finding.steps)
         return self.diagnostic(place, finding.message, expected=finding.expected, actual=finding.actual)
 
@@ -161,7 +161,7 @@ class DescriptorRule(_Checked):
 
     @property
     def target_of_examples(self) -> dict[str, str]:
-        """The keyword of `validate` for `examples_for`."""
+        """The keyword argument of `validate`, with its value, for `examples_for`."""
         by = self.examples_for
         return {"feature_level": str(by)} if isinstance(by, FeatureLevel) else {"directml": by}
 
@@ -226,7 +226,8 @@ R = TypeVar("R", bound=BindingRule | NodeRule[Any])
 
 
 def findings_of(rules: Iterable[R], view: Any) -> Iterator[tuple[R, Sequence[Finding]]]:
-    """Yields rules with their findings; skips a rule that needs an aspect which an earlier finding spoilt."""
+    """Yields each rule that has findings, with these; a rule that needs an aspect which an earlier finding spoilt is
+    skipped."""
     spoilt: set[object] = set()
     for rule in rules:
         found = list(rule.check(view)) if rule.needs.isdisjoint(spoilt) else []
@@ -263,7 +264,8 @@ def operator_rules(
     good: Callable[[Make], OperatorDesc],
     **settings: Any,
 ) -> Callable[[OperatorCheck], tuple[OperatorRule, ...]]:
-    """Declares a rule of Split, of Join or of both at once; the scopes of the ids select the operators.
+    """Returns a decorator that makes a check a rule of Split, of Join or of both; the scopes of the ids select the
+    operators.
 
     In the texts {whole} is the input of a split and the output of a join, {part} the other, {array} and {count} the
     members that hold the parts. `bad` and `good` get the operator's maker of examples.
@@ -294,10 +296,10 @@ def operator_rules(
 
 
 def type_name(data_type: int) -> str:
-    """FLOAT32 for 1; the number itself where the enum has no name for it."""
+    """Returns the name of a data type ("FLOAT32" for 1), or the number as text if it has none."""
     return data_type.name if isinstance(data_type, TensorDataType) else str(int(data_type))
 
 
 def number_range(numbers: tuple[int, ...]) -> str:
-    """Formats (1, ..., 8) as 1-8; every set of dimension counts is a range."""
+    """Returns consecutive numbers as text: "1-8" for (1, ..., 8), the number if there is one."""
     return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"

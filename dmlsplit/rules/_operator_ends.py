@@ -15,7 +15,7 @@ _AT_6_2: Final = FeatureLevel.FL_6_2
 
 
 def ends(o: AnyView) -> Findings:
-    """Yields why the call ends the process."""
+    """Yields a finding for each reason why a build's CreateOperator does not return."""
     for operators_of, levels, looks in _ENDS:
         if o.schema.name in operators_of and o.level in levels and o.support.facts:
             yield from looks(o)
@@ -38,7 +38,7 @@ def _gather_ends(o: AnyView) -> Findings:
 
 
 def _in_use(tensor: BufferTensorDesc) -> int:
-    """The number of dimensions from the first whose size is not 1."""
+    """Returns the number of dimensions left when leading ones of size 1 are dropped; 0 if all are of size 1."""
     sizes = tensor.sizes or ()
     return next((len(sizes) - i for i, size in enumerate(sizes) if size != 1), 0)
 
@@ -60,7 +60,7 @@ def _window_ends(o: AnyView) -> Findings:
 
 
 def first_beyond(indices: BufferTensorDesc, count: int) -> int | None:
-    """The first dimension before the last `count` whose size is not 1."""
+    """Returns the first dimension before the last `count` whose size is not 1; None if there is none."""
     sizes = indices.sizes or ()
     return next((i for i, size in enumerate(sizes[: max(0, len(sizes) - count)]) if size != 1), None)
 

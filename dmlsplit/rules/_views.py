@@ -97,11 +97,12 @@ class TensorView:
 
     @property
     def name(self) -> str:
-        """OutputTensors[1]"""
+        """The tensor's name in messages, such as "OutputTensors[1]"."""
         return steps_text(self.steps)
 
     def implied_size(self, arithmetic: SizeArithmetic) -> int:
-        """Bytes, rounded up to 4; needs EXTENT."""
+        """Returns the size in bytes, rounded up to 4, that a build with this arithmetic computes. The aspect EXTENT
+        must be sound."""
         if self.strides is None or arithmetic is SizeArithmetic.EXACT:
             return self.exact_implied_size
         return arithmetic.implied_size(self.bits, self.sizes, self.strides)
@@ -150,7 +151,7 @@ class BufferRange(NamedTuple):
 
     @property
     def wrapped_end(self) -> int:
-        """The end of the range as a build computes it, in 64 bits."""
+        """The end of the range, in bytes, as a build computes it in 64 bits."""
         return (self.offset + self.size_in_bytes) % 2**64
 
 
@@ -196,7 +197,7 @@ class BindingView(NamedTuple):
 
     @property
     def range(self) -> BufferRange | None:
-        """The bound range, where a buffer belongs here and one is bound."""
+        """The bound range, if a buffer belongs in the slot and one is bound; else None."""
         if self.slot.kind is not SlotKind.BUFFER or self.type != BindingType.BUFFER or self.is_null:
             return None
         return None if self.ranges[0].buffer_size is None else self.ranges[0]

@@ -38,9 +38,10 @@ WINDOWS: Final[Mapping[str, Window]] = {
 def window_sizes(
     window: Window, members: Mapping[str, Any], tensors: Mapping[str, BufferTensorDesc]
 ) -> Iterator[tuple[str, int, int, int]]:
-    """The sizes of the output that differ from the window's: the tensor, the dimension, what it gives, what is there.
+    """Yields (tensor, dimension, expected size, size) for each size of the output that differs from what the window
+    gives.
 
-    Nothing where members are missing, or too short.
+    Nothing if members are missing, or too short.
     """
     count = members["DimensionCount"]
     whole, output = (_spatial(tensors.get(name), count) for name in (window.input, window.output))

@@ -278,7 +278,8 @@ def sizes_differ(o: AnyView) -> Findings:
 
 
 def _outside(relation: Relation, values: Mapping[str, int]) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The members whose value no combination has, and the values that it may be."""
+    """Yields each member in `values` whose value is in no combination of the relation, with the values that it may
+    have."""
     for name in values:
         allowed = relation.values_of(name)
         if relation.part_of(name) is not None and values[name] not in allowed:
@@ -286,7 +287,8 @@ def _outside(relation: Relation, values: Mapping[str, int]) -> Iterator[tuple[st
 
 
 def _together(relation: Relation, values: Mapping[str, int]) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-    """Of values that are taken one by one and not together: a member, another, and what goes with the other."""
+    """Yields, for a part whose values are accepted one by one but not together: a member, another one, and the values
+    that go with the other's."""
     for part in relation.parts:
         if part.has(values) or any(True for _ in _outside(Relation((part,)), values)):
             continue
@@ -380,7 +382,7 @@ def _cumulated(exclusive: int) -> AnyOperatorDesc:
 
 
 def fuses_no_activation(o: AnyView) -> bool:
-    """Whether a CONVOLUTION has a fused operator that the target does not have, or has as no activation."""
+    """True if a CONVOLUTION has a fused operator that the target lacks, or does not accept as an activation."""
     fused = o.members.get("FusedActivation") if o.schema.name == "CONVOLUTION" else None
     if not isinstance(fused, AnyOperatorDesc):
         return False
@@ -398,7 +400,8 @@ def _asked_values(o: AnyView) -> Iterator[tuple[Member, frozenset[int]]]:
 
 
 def _unknown_values(o: AnyView) -> Iterator[tuple[Member, int, bool, str]]:
-    """Members whose value has no name: the value, whether the target takes it, and what was expected."""
+    """Yields (member, value, True if the target accepts it, what was expected) for each enum or bool whose value has no
+    name."""
     for member, taken in _asked_values(o):
         value = o.members[member.name]
         if member.type == "bool" and value > 1:

@@ -51,7 +51,8 @@ def crash(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
 
 
 def _first_looks(o: OperatorView) -> Finding | Refused | None:
-    """The first checks of a release, before the tensors one by one: a crash, a refusal, or None to continue."""
+    """Returns what the first checks of a release come to, before the tensors one by one: the finding of a crash, a
+    refusal, or None if they pass."""
     release = o.target.release
     if release is None:
         return None
@@ -82,7 +83,8 @@ def _walks_sizes(o: OperatorView) -> bool:
 
 
 def _walk(o: OperatorView) -> Finding | Refused | None:
-    """Compares sizes as builds do before they check the tensors themselves.
+    """Returns what comparing sizes comes to, which builds do before they check the tensors themselves: the finding of a
+    crash, a refusal, or None if they agree.
 
     A split uses the input's DimensionCount for every output, a join each input's for the output.
     """
@@ -124,7 +126,7 @@ def _walk(o: OperatorView) -> Finding | Refused | None:
 
 
 def _size(tensor: TensorView, d: int) -> int | None:
-    """The size at index `d`; None for null Sizes and past their end."""
+    """Returns the size at index `d`; None if Sizes are null or end before it."""
     sizes = tensor.desc.sizes
     return None if sizes is None or d >= len(sizes) else sizes[d]
 
@@ -146,7 +148,8 @@ _COMPARED_ELSEWHERE: Final = "tensor/dimension-count-not-supported"
 
 
 def reads_past_an_array(o: OperatorView, found: Sequence[Diagnostic]) -> bool:
-    """True where a release reads past the end of an array before it refuses; `found` are the operator's faults.
+    """True if a release reads past the end of an array before it refuses the operator; `found` are the operator's
+    faults.
 
     The order of checks, observed with arrays that end at an unreadable page: first those of `_first_looks`, then the
     tensors one by one, each by its members up to the pointers, then by Sizes, Strides and the rest.
@@ -184,5 +187,5 @@ def _too_short(tensor: TensorView) -> bool:
 
 
 def _refused_by_sizes(tensor: TensorView) -> bool:
-    """True where Sizes, multiplied one by one up to the first 0 or the bound, are refused before Strides are read."""
+    """True if Sizes, multiplied one by one up to the first 0 or the bound, are refused before Strides are read."""
     return any(not 0 < product <= UINT_MAX for product in itertools.accumulate(tensor.sizes, operator.mul))

@@ -59,7 +59,7 @@ class FaultKind(enum.StrEnum):
 
     @property
     def rule(self) -> str:
-        """The id of the rule that reports it."""
+        """The id of the rule that reports faults of this kind."""
         return _KINDS[self][0]
 
 
@@ -211,7 +211,8 @@ class Fault:
         return self.node if isinstance(self.node, int) else None
 
     def named(self, node: Callable[[int], NodeName], tensor: Callable[[TensorName], str]) -> Fault:
-        """This fault with the model's names of its nodes and tensors."""
+        """Returns this fault with indices of nodes and tensors replaced by the model's names, which the two functions
+        return."""
         names = tuple([tensor(each) if isinstance(each, TensorName) else each for each in self.tensors])
         return replace(self, node=node(self.node) if isinstance(self.node, int) else self.node, tensors=names)
 
@@ -222,12 +223,13 @@ class Fault:
 
 
 def lost_tensor(fault: Fault) -> TensorName | str | None:
-    """The tensor that is overwritten; None for another fault."""
+    """Returns the tensor that is overwritten; None for a fault of another kind."""
     return fault.tensors[0] if fault.kind is FaultKind.OVERWRITTEN and fault.tensors else None
 
 
 def happens(fault: Fault) -> str:
-    """What happens, without its consequences: node 3 (RELU) has written over it, and its result is read instead."""
+    """Returns a sentence on what happens, without its consequences: "node 3 (RELU) has written over it, and its result
+    is read instead"."""
     node = f"node {fault.node}" if isinstance(fault.node, int) else str(fault.node)
     operation = f"{node} ({fault.operator})" if isinstance(fault.node, int) else node
     return _KINDS[fault.kind][1].format(
@@ -243,7 +245,7 @@ def happens(fault: Fault) -> str:
 
 
 def of_output(index: int, fault: Fault) -> str:
-    """What is wrong with an output of a graph."""
+    """Returns a sentence on what is wrong with output number `index` of a graph."""
     by = "a copy" if fault.node is None else f"Nodes[{fault.node}]"
     return f"graph output {index} is wrong: {happens(fault)} ({by})"
 
@@ -264,10 +266,10 @@ class Affected(NamedTuple):
 def in_model(
     fault: Fault, culprit: NodeName, outputs: Sequence[str], *, leave: bool = False, reader: NodeName | None = None
 ) -> str:
-    """What is wrong with a model, of a named fault.
+    """Returns a sentence on what is wrong with a model, for a fault that has the model's names.
 
-    `outputs` are the wrong tensors, none where the graph is refused; `leave`: they are outputs of the model. `reader`
-    is the one node that reads a part of what `culprit` computes.
+    `outputs` are the wrong tensors, none if the graph is refused; `leave`: they are outputs of the model. `reader` is
+    the only node that reads a part of what `culprit` computes.
     """
     said = happens(fault)
     if fault.kind in _SAY_ALL:
@@ -285,12 +287,12 @@ def in_model(
 
 
 def unknown(reason: str) -> str:
-    """The sentence of graph/unknown for a model."""
+    """Returns the sentence of graph/unknown for a model."""
     return f"what comes of its graph is not known: {reason}"
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first four names."""
+    """Returns the first four names as text: "a, b, ..."."""
     return ", ".join(printable(name, 60) for name in names[:4]) + (", ..." if len(names) > 4 else "")
 
 

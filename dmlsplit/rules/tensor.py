@@ -272,7 +272,7 @@ def element_count_too_large(t: TensorView) -> Findings:
 
 
 def _broadcast(rows: int, columns: int) -> tuple[BufferTensorDesc, list[BufferTensorDesc]]:
-    """A broadcast input of rows x columns, and outputs of half as many elements."""
+    """Returns a broadcast input of rows x columns, and the two outputs of its halves."""
     left = columns // 2
     parts = [eg.tensor((1, 1, rows, width), TensorDataType.UINT8) for width in (left, columns - left)]
     return eg.tensor((1, 1, rows, columns), TensorDataType.UINT8, strides=(0, 0, 0, 1)), parts

@@ -19,7 +19,8 @@ from dmlsplit.system.signals import held_back
 
 @contextmanager
 def atomic_files(*, replace: bool = True) -> Iterator[AtomicFiles]:
-    """A block that writes files: at its end all of them get their names; on an exception they are removed.
+    """Context manager that gives an AtomicFiles: at the end of the block all its files get their names; on an exception
+    they are removed.
 
     Signals are held back while files get their names. If one of several cannot be renamed, the old files are restored.
     `replace`: allows files of these names to exist. A file that is a link is replaced, not followed: a command follows
@@ -35,7 +36,7 @@ def atomic_files(*, replace: bool = True) -> Iterator[AtomicFiles]:
 
 
 def write_file(path: str, *parts: bytes | memoryview) -> None:
-    """Writes a file and creates its folder; an OSError names `path`."""
+    """Writes a file, whole or not at all, and creates its folder. Raises OSError, which names `path`, if that fails."""
     with atomic_files() as files, naming(path):
         files.make_folder(os.path.dirname(path))
         with open(files.create(path), "wb") as stream:
@@ -51,7 +52,8 @@ _noted: Final[ContextVar[dict[FileKey, str] | None]] = ContextVar("noted", defau
 
 @contextmanager
 def inputs_noted() -> Iterator[Mapping[FileKey, str]]:
-    """Within the block, files passed to `note_input` cannot be replaced; yields those files with their names.
+    """Context manager: inside the block, files passed to `note_input` cannot be replaced; gives a mapping of their keys
+    to their names.
 
     A model's references are known only after reading it, when the output may be half written already: so an output is
     compared with the inputs when it is created and once more before it is renamed.
@@ -65,7 +67,7 @@ def inputs_noted() -> Iterator[Mapping[FileKey, str]]:
 
 
 def note_input(path: str, name: str) -> None:
-    """Protects a file from being replaced within `inputs_noted`; `name` is used in errors."""
+    """Protects a file from being replaced, if called inside `inputs_noted`; `name` names it in errors."""
     noted = _noted.get()
     if noted is not None:
         with suppress(ValueError):  # a NUL, or a lone surrogate: no file has such a name
@@ -73,14 +75,14 @@ def note_input(path: str, name: str) -> None:
 
 
 def note_inputs(inputs: Mapping[FileKey, str]) -> None:
-    """Protects the inputs that another process has noted."""
+    """Protects the inputs that another process has noted, if called inside `inputs_noted`."""
     noted = _noted.get()
     if noted is not None:
         noted.update(inputs)
 
 
 def refuse_input(path: str) -> None:
-    """OSError where the file is a noted input."""
+    """Raises OSError if the file is a noted input."""
     noted = _noted.get()
     name = noted.get(file_key(path)) if noted else None
     if name is not None:
@@ -88,12 +90,12 @@ def refuse_input(path: str) -> None:
 
 
 def same_file(left: str, right: str) -> bool:
-    """True where two paths lead to one file, by links or under two names; neither need exist."""
+    """True if two paths lead to one file, by links or under two names; neither need exist."""
     return file_key(left) == file_key(right)
 
 
 def file_key(path: str) -> FileKey:
-    """A key that is equal for all paths to a file, which need not exist."""
+    """Returns a key that is equal for all paths to a file, which need not exist."""
     real = os.path.realpath(path)  # `no/../a`, which exists only once `no` does, resolves to `a`
     for each in (path, real):
         try:
@@ -118,7 +120,8 @@ class AtomicFiles:
         """The folders that were made, outermost first."""
 
     def check(self, path: str, cure: str = "replaces") -> int | None:
-        """The mode of the file at `path`, None for none; OSError for a folder, or a file that must not be replaced."""
+        """Returns the mode of the file at `path`, None if there is none. Raises OSError for a folder, and for a file
+        that must not be replaced; `cure` says in it what --force would do."""
         refuse_input(path)
         try:
             mode = os.lstat(path).st_mode
@@ -133,7 +136,8 @@ class AtomicFiles:
         return mode
 
     def make_folder(self, folder: str) -> None:
-        """Makes a folder and its parents; for a link that leads nowhere, the folder it leads to. Raises OSError."""
+        """Creates a folder and its parents; for a link that leads nowhere, the folder that it leads to. Raises OSError
+        if that fails."""
         missing = []
         while folder and not os.path.isdir(folder) and folder not in missing:  # a root is its own parent
             missing.append(folder)
@@ -152,9 +156,10 @@ class AtomicFiles:
                 self.make_folder(real)
 
     def create(self, path: str) -> str:
-        """Makes an empty temporary file in the folder of `path` and returns its name; its content will become `path`.
+        """Creates an empty temporary file in the folder of `path` and returns its name; its content will become `path`.
 
-        It has the permissions of the file that it replaces, and the owner may write to it. Raises OSError.
+        It has the permissions of the file that it replaces, and the owner may write to it. Raises OSError if that fails
+        or `path` must not be replaced.
         """
         mode = self.check(path)
         temporary = self._temporary[path] = _name_beside(path, "tmp")
@@ -165,15 +170,16 @@ class AtomicFiles:
         return temporary
 
     def discard(self, path: str) -> None:
-        """Removes an existing file when the new ones get their names. Raises OSError."""
+        """Marks an existing file for removal when the new ones get their names. Raises OSError if it must not be
+        removed."""
         self.check(path, "removes")
         self._discarded.append(path)
 
     def move(self) -> None:
-        """Renames all files; OSError, with every old file restored, where one cannot be renamed.
+        """Renames all files. Raises OSError, with every old file restored, if one cannot be renamed.
 
-        Files get their names in the order in which they were created, and old ones lose theirs in the reverse order:
-        where the last one is, all others are, also where the process is killed in between.
+        Files get their names in the order in which they were created, and old ones lose theirs in the reverse order: if
+        the last one is there, all others are, even if the process is killed in between.
         """
         old: list[str] = []
         single = len(self._temporary) + len(self._discarded) == 1
@@ -200,7 +206,7 @@ class AtomicFiles:
                 _unlink(path)
 
     def remove(self) -> None:
-        """Removes the temporary files and the folders that were made."""
+        """Removes the temporary files and the folders that were created."""
         with held_back():
             for path in self._temporary.values():
                 _unlink(path)
@@ -210,7 +216,7 @@ class AtomicFiles:
 
 
 def _put_aside(path: str, undo: ExitStack) -> str:
-    """Renames an old file and returns its temporary name; `undo` gives its own back."""
+    """Renames an old file and returns its temporary name; `undo` renames it back."""
     aside = _name_beside(path, "old")
     os.rename(path, aside)
     undo.callback(os.replace, aside, path)
@@ -218,7 +224,7 @@ def _put_aside(path: str, undo: ExitStack) -> str:
 
 
 def _unlink(path: str) -> None:
-    """Removes a temporary file, at the second attempt where the first one fails; errors are ignored."""
+    """Removes a temporary file, trying twice; errors are ignored."""
     for _ in range(2):
         with suppress(OSError):
             os.unlink(path)
@@ -226,5 +232,6 @@ def _unlink(path: str) -> None:
 
 
 def _name_beside(path: str, suffix: str) -> str:
-    """A free name in the same folder, independent of the file's own, which may be too long to extend."""
+    """Returns an unused random name in the same folder, independent of the file's own, which may be too long to
+    extend."""
     return os.path.join(os.path.dirname(path), f"dmlsplit-{os.urandom(8).hex()}.{suffix}")

@@ -36,7 +36,7 @@ class InputError(DmlSplitError, ValueError):
         return ":".join(place) + ": " + self.message if place else self.message
 
     def in_file(self, file: str) -> InputError:
-        """This error with `file` filled in, unless it names a file already."""
+        """Returns this error with `file` filled in; the error itself if it names a file already."""
         if self.file is not None:
             return self
         return InputError(self.message, file=file, line=self.line, column=self.column)
@@ -75,7 +75,8 @@ class NativeError(DmlSplitError, RuntimeError):
 
 
 def fault_of(error: Exception) -> InputError:
-    """Describes in one line the exception, expected or not, that ended the reading or judging of a file."""
+    """Returns an InputError that describes in one line the exception, expected or not, that ended the reading or
+    judging of a file; an InputError itself."""
     if isinstance(error, InputError):
         return error
     if isinstance(error, OSError):
@@ -93,7 +94,8 @@ def fault_of(error: Exception) -> InputError:
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """A block in which an OSError gets `path`, the user's name for the file, instead of a temporary name or none."""
+    """Context manager: an OSError in the block is raised with `path`, the user's name for the file, in place of a
+    temporary name or none."""
     try:
         yield
     except BrokenPipeError:

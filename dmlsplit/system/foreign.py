@@ -102,7 +102,8 @@ class _Exported(NamedTuple):
 
 
 def is_foreign(value: object) -> bool:
-    """True for a value that is no ndarray and exports its memory by DLPack, __array_interface__ or __array_struct__."""
+    """True if `value` exports memory by DLPack, __array_interface__ or __array_struct__ and is neither an ndarray (or
+    subclass) nor a numpy scalar."""
     if not any(_has(value, name) for name in ("__dlpack__", "__array_interface__", "__array_struct__")):
         return False
     import numpy as np
@@ -118,11 +119,12 @@ def _has(value: object, name: str) -> bool:
 
 
 def as_array(value: Any) -> np.ndarray:
-    """The exporter's memory as an ndarray, which keeps the exporter's tensor alive. Elements without a numpy type are
-    raw bytes (V2 for bfloat16). Read-only where the exporter reports so, or could report write access and does not.
+    """Returns the exporter's memory as an ndarray, which keeps the exporter's tensor alive. Elements without a numpy
+    type are raw bytes (V2 for bfloat16). Read-only if the exporter reports so, or could report write access and does
+    not.
 
-    TypeError for a tensor on another device, for one that its library refuses to export (with the library's message),
-    and for a wrong description: a null pointer, impossible sizes or strides, elements of Python objects.
+    Raises TypeError for a tensor on another device, for one that its library refuses to export (with the library's
+    message), and for a wrong description: a null pointer, impossible sizes or strides, elements of Python objects.
     """
     name = f"{str(type(value).__module__).partition('.')[0]}.{type(value).__name__}"
     device, number = CPU, 0
@@ -146,14 +148,14 @@ def as_array(value: Any) -> np.ndarray:
 
 
 def _is_negated(value: Any) -> bool:
-    """True for a torch tensor with the negative bit set, which, unlike a conjugated one, is exported as if it had
-    not."""
+    """True for a torch tensor with the negative bit set, which, unlike a conjugated one, is exported without it."""
     is_neg = getattr(value, "is_neg", None)
     return is_neg is not None and bool(is_neg())
 
 
 def _capsule(value: Any) -> tuple[object, bool]:
-    """The capsule, and True where its exporter supports DLPack 1.0, in which a tensor can be read-only."""
+    """Returns the tensor's DLPack capsule, and True if its exporter supports DLPack 1.0, in which a tensor can be
+    read-only."""
     try:
         return value.__dlpack__(max_version=(1, 0)), True
     except TypeError:  # from before DLPack 1.0: no such argument
@@ -194,7 +196,7 @@ def _pointer_of(capsule: object, name: bytes | None) -> int:
 
 
 def _of_capsule(capsule: object, knows_read_only: bool) -> _Exported:
-    """Consumes a DLPack capsule and returns its description.
+    """Consumes a DLPack capsule and returns its description. Raises BufferError for one that cannot be viewed.
 
     A capsule of version 0 from an exporter that supports 1.0, and was asked for it, is read-only: jax exports its
     immutable arrays this way.
@@ -235,8 +237,8 @@ def _numbers(pointer: Any, count: int) -> tuple[int, ...]:
 
 
 def _of_interface(value: Any) -> _Exported:
-    """Reads `__array_interface__`; its data may be an address, a buffer, or missing, when the value itself is the
-    buffer."""
+    """Returns the description in `__array_interface__`; its data may be an address, a buffer, or missing: then the
+    value itself is the buffer. Raises BufferError for one that cannot be viewed."""
     interface = value.__array_interface__
     if not isinstance(interface, dict):
         raise BufferError(f"its __array_interface__ is {type(interface).__name__}, not a dict")
@@ -262,7 +264,8 @@ def _of_interface(value: Any) -> _Exported:
 
 
 def _of_struct(value: Any) -> _Exported:
-    """Reads the C struct behind `__array_struct__`."""
+    """Returns the description in the C struct behind `__array_struct__`. Raises BufferError for one that cannot be
+    viewed."""
     capsule = value.__array_struct__
     struct = ctypes.cast(_pointer_of(capsule, None), ctypes.POINTER(_ArrayStruct)).contents
     if struct.two != 2:
@@ -279,7 +282,8 @@ def _of_struct(value: Any) -> _Exported:
 
 
 def _dtype(text: object, fields: object) -> np.dtype[Any]:
-    """The dtype of a typestr, and of the fields of a void type; BufferError for Python objects and bits."""
+    """Returns the dtype of a typestr, and of the fields of a void type. Raises BufferError for Python objects, bits and
+    malformed ones."""
     import numpy as np
 
     text = text.decode("latin-1") if isinstance(text, bytes) else text
@@ -300,8 +304,8 @@ def _dtype(text: object, fields: object) -> np.dtype[Any]:
 
 
 def _view(exported: _Exported, value: object) -> np.ndarray:
-    """An array of the memory; BufferError for impossible sizes and strides, and for those that leave the known
-    memory."""
+    """Returns an array of the memory. Raises BufferError for impossible sizes and strides, and for those that leave the
+    known memory."""
     import numpy as np
 
     shape, dtype = exported.shape, exported.dtype
@@ -340,7 +344,7 @@ def _packed(shape: Sequence[int], size: int) -> tuple[int, ...]:
 
 
 def _extent(exported: _Exported) -> tuple[int, int]:
-    """The addresses of the first byte of all elements, and behind the last one."""
+    """Returns the address of the first byte of all elements, and that behind the last one."""
     strides = exported.strides if exported.strides is not None else _packed(exported.shape, exported.dtype.itemsize)
     spans = [(n - 1) * stride for n, stride in zip(exported.shape, strides, strict=True)]
     begin = exported.address + sum(span for span in spans if span < 0)
@@ -356,8 +360,8 @@ def _check_within(exported: _Exported, low: int, high: int) -> None:
 
 
 def _known_memory(value: object) -> Iterator[tuple[int, int, bool]]:
-    """The bounds of the memory that a value, or its `base` as for numpy's views, exports as a buffer, and whether it
-    holds Python objects."""
+    """Yields (begin, end, holds objects) of the memory that a value, and its `base` as for numpy's views, exports as a
+    buffer; nothing for one that exports none."""
     for owner in (value, getattr(value, "base", None)):
         with suppress(TypeError, ValueError, BufferError, NotImplementedError):
             view = memoryview(owner)  # type: ignore[arg-type]
@@ -365,7 +369,7 @@ def _known_memory(value: object) -> Iterator[tuple[int, int, bool]]:
 
 
 def _bounds(view: memoryview) -> tuple[int, int]:
-    """The addresses of a buffer's first byte and behind its last one."""
+    """Returns the address of a buffer's first byte, and that behind its last one; (0, 0) if it is empty."""
     import numpy as np
 
     if not view.nbytes:
@@ -378,15 +382,15 @@ def _bounds(view: memoryview) -> tuple[int, int]:
 
 
 def holds_objects(view: memoryview) -> bool:
-    """True where the elements of a buffer hold references to Python objects."""
+    """True if the elements of a buffer hold references to Python objects."""
     return "O" in _FIELD_NAME.sub("", view.format)
 
 
 def tensor_maker(value: Any) -> Callable[[np.ndarray], Any]:
-    """Returns a function that makes tensors of the library and element type of `value` from fresh arrays, without a
+    """Returns a function that makes a tensor of the library and element type of `value` from a fresh array, without a
     copy.
 
-    The function returns arrays unchanged where `value` is no foreign tensor, or its library has no from_dlpack.
+    The function returns the array unchanged if `value` is no foreign tensor, or its library has no from_dlpack.
     """
     from_dlpack = _from_dlpack(value) if is_foreign(value) else None
     if from_dlpack is None:

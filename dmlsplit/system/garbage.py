@@ -13,13 +13,13 @@ are in use until it is judged. What the model needed is freed without a look the
 
 
 def collect_rarely() -> None:
-    """Makes this process look for unused objects rarely."""
+    """Makes this process collect cyclic garbage rarely from now on."""
     gc.set_threshold(*_COLLECTIONS)
 
 
 @contextmanager
 def rarely_collected() -> Iterator[None]:
-    """Within the block, this process looks for unused objects rarely."""
+    """Context manager: inside the block, this process collects cyclic garbage rarely."""
     before = gc.get_threshold()
     collect_rarely()
     try:

@@ -25,7 +25,8 @@ class _Input(io.BufferedReader):
 
 
 def open_input(path: str | os.PathLike[str]) -> BinaryIO:
-    """Opens a regular file for reading bytes. InputError, before opening, for anything else; OSError."""
+    """Returns a regular file opened for reading bytes. Raises InputError, before opening, for anything else, OSError if
+    it cannot be opened."""
     _check(os.stat(path), path)
     stream = _Input(io.FileIO(path, opener=_opener))
     try:
@@ -37,13 +38,14 @@ def open_input(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def refuse_single_path(paths: object, name: str) -> None:
-    """TypeError for one path in place of several: each letter of it would be one, and "/" all files of the machine."""
+    """Raises TypeError, which names the argument `name`, for one path in place of several: each letter of it would be
+    one, and "/" all files of the machine."""
     if isinstance(paths, (str, bytes, os.PathLike)):
         raise TypeError(f"{name}: a sequence of paths is expected; [{paths!r}] is one of a single path")
 
 
 def input_size(path: str | os.PathLike[str]) -> int:
-    """The size of a regular file. Raises InputError for anything else, OSError."""
+    """Returns the size of a regular file in bytes. Raises InputError for anything else, OSError if there is none."""
     status = os.stat(path)
     _check(status, path)
     return status.st_size

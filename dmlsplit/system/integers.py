@@ -10,7 +10,8 @@ _DECIMAL: Final = re.compile(r" *(-?[0-9]{1,18}) *")
 
 
 def integer(value: object, name: str) -> int:
-    """Converts `value` as an index does: an int, a numpy integer, a 0-d array of one; TypeError for others."""
+    """Returns `value` (an int, a numpy integer, a 0-d array of one) as an int. Raises TypeError, which names the
+    argument `name`, for others."""
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -18,7 +19,8 @@ def integer(value: object, name: str) -> int:
 
 
 def integers(values: object, name: str) -> tuple[int, ...]:
-    """Converts each element of a sequence as `integer` does; TypeError for others, and for strings."""
+    """Returns the elements of a sequence as ints, each as `integer` does. Raises TypeError for others, and for
+    strings."""
     if type(values) is tuple:
         for value in values:
             if type(value) is not int:
@@ -42,8 +44,8 @@ def _listed(values: object, name: str) -> list[object]:
 
 
 def parsed_integer(text: str) -> int:
-    """Parses a number as users type it: at most 18 ASCII digits, with spaces around them; ValueError for 4_0, +4, other
-    digits."""
+    """Returns the number that a user typed: at most 18 ASCII digits, with spaces around them. Raises ValueError for
+    4_0, +4, other digits."""
     match = _DECIMAL.fullmatch(text)
     if match is None:
         raise ValueError(f"'{text}' is not an integer")

@@ -12,7 +12,8 @@ _MARKED: Final = re.compile(r"#(?=#\w*\[)")
 
 
 def printable(text: str, limit: int | None = 120) -> str:
-    """`text` from a file, safe to print: control characters, escape codes and lone surrogates as backslash escapes.
+    """Returns `text` from a file made safe to print: control characters, escape codes and lone surrogates become
+    backslash escapes.
 
     Shortened in the middle to about `limit` characters; None: never.
     """
@@ -24,13 +25,13 @@ def printable(text: str, limit: int | None = 120) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """`text`, shortened in the middle to about `limit` characters where it is longer."""
+    """Returns `text`; one longer than `limit` characters shortened in the middle to about that length."""
     return text if len(text) <= limit else f"{text[: limit // 2]}...{text[-limit // 4 :]}"
 
 
 def inert(text: str, *, colons_meant: bool = False) -> str:
-    """`text` for a log, with commands to CI servers escaped. `colons_meant`: keeps lines that begin with colons, which
-    are commands or parts of a style sheet.
+    """Returns `text` for a log, with commands to CI servers escaped. `colons_meant`: keeps lines that begin with
+    colons, which are commands or parts of a style sheet.
 
     Uses JSON's escapes, so that JSON text keeps its meaning.
     """

@@ -71,8 +71,8 @@ class Processes(Executor):
 
 @contextmanager
 def _current_folder_ignored() -> Iterator[None]:
-    """Within the block, Python processes start without importing from the current folder, which may be untrusted:
-    multiprocessing starts them by `python -c`, which looks there first."""
+    """Context manager: Python processes started in the block do not import from the current folder, which may be
+    untrusted: multiprocessing starts them by `python -c`, which looks there first."""
     name = "PYTHONSAFEPATH"
     before = os.environ.get(name)
     os.environ[name] = "1"
@@ -88,8 +88,9 @@ def _current_folder_ignored() -> Iterator[None]:
 def at_once(
     executor: Executor, function: Callable[P, T], calls: Iterable[Call], here: Callable[[Call], bool]
 ) -> Iterator[tuple[Call, Callable[[], T] | None]]:
-    """Yields the arguments of each call, in order, with a function that returns its result or raises its error; None
-    for calls to make `here`, in this process. A call whose process ended is repeated in a process of its own."""
+    """Yields the arguments of each call, in order, with a function that returns the call's result or raises its error;
+    None for a call for which `here` is true, which the caller makes in this process. A call whose process ended is
+    repeated in a process of its own."""
     remaining = iter(calls)
     waiting: deque[tuple[Call, Future[T] | None]] = deque()
     with Processes(1) as alone:
@@ -103,7 +104,7 @@ def at_once(
 
 
 def _submitted(executor: Executor, function: Callable[..., T], call: tuple[Any, ...]) -> Future[T] | None:
-    """The future of a call; None where the executor is broken, or a process cannot be started."""
+    """Returns the future of a call; None if the executor is broken, or a process cannot be started."""
     try:
         return executor.submit(function, *call)
     except (BrokenExecutor, OSError, MemoryError):

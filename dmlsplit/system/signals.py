@@ -29,8 +29,8 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def raised() -> Iterator[None]:
-    """Raises signals as exceptions in the block, so that work in progress is undone: Terminated, or Interrupted for
-    SIGINT.
+    """Context manager that raises signals as exceptions in the block, so that work in progress is undone: Terminated,
+    or Interrupted for SIGINT.
 
     The block then ends with that exception, whatever is raised or caught in between. While one is propagating no other
     is raised: `timeout` and a closing terminal send a signal twice, and the second must not interrupt the cleanup.
@@ -78,7 +78,7 @@ def _ending(number: int) -> Terminated | Interrupted:
 
 @contextmanager
 def held_back() -> Iterator[None]:
-    """Defers signals to the end of the block, where they are delivered. For short blocks."""
+    """Context manager that defers signals to the end of the block, where they are delivered. For short blocks."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -101,12 +101,12 @@ def held_back() -> Iterator[None]:
 
 @contextmanager
 def _imports_uninterrupted() -> Iterator[None]:
-    """Defers signals in the block during the first import of a module and all that it imports.
+    """Context manager that defers signals in the block during the first import of a module and all that it imports.
 
     An extension's initialization calls Python code, and seldom expects that code to raise: onnx's then ends the process
-    by SIGABRT, or by SIGSEGV where its module goes before it was initialized. The import system itself swallows
-    exceptions raised within its callbacks. `import` and importlib.import_module both call the one function that is
-    replaced here, for modules that are not imported yet.
+    by SIGABRT, or by SIGSEGV if its module goes before it was initialized. The import system itself swallows exceptions
+    raised within its callbacks. `import` and importlib.import_module both call the one function that is replaced here,
+    for modules that are not imported yet.
     """
     system: Any = import_system
     find_and_load = system._find_and_load
@@ -118,8 +118,8 @@ def _imports_uninterrupted() -> Iterator[None]:
 
 
 def _holding_back(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that calls this one with signals deferred. Calls within a call of the main thread defer nothing more:
-    setting the handlers takes longer than many an import."""
+    """Returns a function that calls `function` with signals deferred. Calls within a call of the main thread defer
+    nothing more: setting the handlers takes longer than many an import."""
     is_deferring = False
 
     @wraps(function)
@@ -139,7 +139,7 @@ def _holding_back(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """Processes and threads started in the block never get SIGINT. For short blocks.
+    """Context manager: processes and threads started in the block never get SIGINT. For short blocks.
 
     A terminal sends it to all of a command's processes; the command itself ends the others.
     """

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, known: Iterable[str], similarity: float = 0.6) -> str | None:
-    """The closest of `known`; None where none is close, and for names beyond a length: comparing takes time quadratic
-    in it."""
+    """Returns the name in `known` that is closest to `name`; None if none is close, and for more than 100 characters:
+    comparing takes time quadratic in the length."""
     import difflib  # most names are correct
 
     return next(iter(difflib.get_close_matches(name, known, 1, similarity)), None) if len(name) <= 100 else None

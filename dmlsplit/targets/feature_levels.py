@@ -64,14 +64,15 @@ _TABLES: Final[Mapping[OperatorType, Mapping[FeatureLevel, tuple[range, frozense
 
 
 def table_levels(operator: OperatorType) -> tuple[FeatureLevel, ...]:
-    """The feature levels that have a table on the operator's page, the lowest first."""
+    """Returns the feature levels that have a table on the operator's page, the lowest first."""
     return tuple(sorted(_TABLES[operator]))
 
 
 def documented_support(operator: OperatorType, feature_level: FeatureLevel | int | str) -> tuple[TensorSupport, ...]:
-    """The documented tensor support of Split or Join at a feature level, inputs first.
+    """Returns the documented tensor support of Split or Join at a feature level, one row for each tensor member, inputs
+    first.
 
-    ValueError for an operator other than SPLIT and JOIN, or an unknown level.
+    Raises ValueError for an operator other than SPLIT and JOIN, or an unknown level.
     """
     if not isinstance(operator, int) or operator not in _TABLES:
         raise ValueError(f"dmlsplit knows the tensor support of SPLIT and JOIN, not of {operator!r}")

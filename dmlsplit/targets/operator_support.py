@@ -40,7 +40,7 @@ class OperatorSupport:
 
 
 def operator_support(schema: OperatorSchema, by: By) -> OperatorSupport:
-    """What a feature level or a release takes of an operator other than Split and Join."""
+    """Returns what a feature level or a release accepts of an operator other than Split and Join."""
     return _support(schema, by.max_feature_level, by.name) if isinstance(by, Release) else _support(schema, by, None)
 
 
@@ -69,7 +69,8 @@ def _support(schema: OperatorSchema, level: FeatureLevel, release: str | None) -
 
 
 def _asked_for(name: str, recorded: OperatorTable) -> Release:
-    """The build of a name, or that of the same version for another system, where only that was asked."""
+    """Returns the build with this name if it was asked, else a build of the same version for another system that
+    was."""
     release = find_release(name)
     same = [each for each in releases() if each.directml == release.directml and recorded.was_asked(each.name)]
     return next((each for each in same if each.name == release.name), same[0])
@@ -86,10 +87,11 @@ def _of_builds(schema: OperatorSchema, builds: Sequence[Release], recorded: Oper
 
 
 def tensor_support(operator: str | int, by: By | str | int) -> tuple[TensorSupport, ...]:
-    """The tensor support of an operator at a feature level or in a release: a row a tensor, in the struct's order.
+    """Returns the tensor support of an operator at a feature level or in a release: one row for each tensor, in the
+    struct's order.
 
     `operator` is a name ("GEMM", "DML_OPERATOR_GEMM") or a DML_OPERATOR_TYPE, `by` a FeatureLevel, a Release or the
-    name of one ("3_0", "1.15.4"). No rows where the target does not know the operator. ValueError for an unknown
+    name of one ("3_0", "1.15.4"). Returns () if the target does not know the operator. Raises ValueError for an unknown
     operator, level or release.
     """
     if not isinstance(operator, (str, int)):
@@ -106,8 +108,8 @@ def tensor_support(operator: str | int, by: By | str | int) -> tuple[TensorSuppo
 
 
 def settings_of(schema: OperatorSchema, by: By) -> dict[str, tuple[TensorSupport, ...]]:
-    """Settings of attributes ("Function=L2", "ScaleBias=given") that the data types depend on, each with the rows of
-    the tensors that have fewer with it."""
+    """Maps each setting of an attribute ("Function=L2", "ScaleBias=given") with which fewer data types are accepted to
+    the rows of the tensors concerned."""
     if schema.name in _SPLIT_AND_JOIN:
         return {}
     settings = dict.fromkeys(setting for each in operator_support(schema, by).facts for setting in each.by)
@@ -121,7 +123,8 @@ def settings_of(schema: OperatorSchema, by: By) -> dict[str, tuple[TensorSupport
 
 
 def rows_with(schema: OperatorSchema, by: By, setting: str) -> tuple[TensorSupport, ...]:
-    """The rows of tensor_support with the data types that go with a setting of an attribute."""
+    """Returns the rows of tensor_support, with only the data types that are accepted together with a setting of an
+    attribute."""
     facts = operator_support(schema, by).facts
     found = []
     for row in tensor_support(schema.number, by):
@@ -132,7 +135,7 @@ def rows_with(schema: OperatorSchema, by: By, setting: str) -> tuple[TensorSuppo
 
 @cache
 def recorded_values(schema: OperatorSchema, member: str) -> frozenset[int]:
-    """The values of an enum that any build takes beside an accepted descriptor's other members."""
+    """Returns the values of an enum member that any build accepts, if the descriptor's other members are right."""
     recorded = table()
     found = [recorded.facts(schema.name, build) for build in recorded.builds]
     return frozenset(value for facts in found if facts is not None for value in facts.values.get(member, ()))
@@ -150,7 +153,8 @@ def _target(by: By | str | int) -> By:
 
 
 def _rows(member: Member, support: OperatorSupport) -> Iterable[TensorSupport]:
-    """The rows of a member's tensors; of an array one for each entry that was asked about."""
+    """Yields the rows of a member's tensors: one for a tensor, for an array one for each entry that was asked about,
+    none for other members."""
     if member.type == "tensor":
         names = [member.name]
     elif member.type == "tensors":
@@ -175,11 +179,11 @@ def _rows(member: Member, support: OperatorSupport) -> Iterable[TensorSupport]:
 
 
 def _types(facts: OperatorFacts, name: str) -> set[int]:
-    """The types that a tensor may have, whatever the attributes are."""
+    """Returns the data types that a tensor may have, whatever the attributes are."""
     return {each for relation in (facts.types, *facts.by.values()) for each in relation.values_of(name)}
 
 
 def _alike(relations: Sequence[Relation], name: str) -> tuple[str, ...]:
-    """The tensors that have the value of this one in all of the relations."""
+    """Returns the tensors that have the same value as tensor `name` in all of the relations."""
     found = [relation.alike(name) for relation in relations]
     return tuple([each for each in found[0] if all(each in others for others in found)])

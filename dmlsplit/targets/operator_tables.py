@@ -45,15 +45,16 @@ class OperatorTable:
         self._documented: Mapping[str, Mapping[str, Any]] = content["documented"]
 
     def facts(self, operator: str, build: str) -> OperatorFacts | None:
-        """What a build takes of an operator; None where it refuses all of it. KeyError for a build that was not
-        asked."""
+        """Returns what a build accepts of an operator; None if it refuses the operator altogether. Raises ValueError
+        for a build that was not asked."""
         return _facts(self, operator, self.builds.index(build)) if operator in self._operators else None
 
     def was_asked(self, build: str) -> bool:
         return build in self.builds
 
     def documented(self, operator: str, level: FeatureLevel) -> tuple[FeatureLevel, OperatorFacts] | None:
-        """What the operator's page says of a level: the highest row at or below it; None where no page is known."""
+        """Returns what the operator's page says of a level: the level of the highest row at or below it, and that row;
+        None if no such row is known."""
         rows = {FeatureLevel.parse(each): row for each, row in self._documented.get(operator, {}).items()}
         own = max([each for each in rows if each <= level], default=None)
         if own is None:
@@ -63,7 +64,7 @@ class OperatorTable:
         return own, OperatorFacts(Relation.independent(types), Relation.independent(ranks), {}, {})
 
     def form(self, operator: str, index: int) -> dict[str, Any]:
-        """A build's answers as the file has them."""
+        """Returns the answers of build number `index` about an operator as the file has them."""
         found: dict[str, Any] = {}
         for key, (forms, of) in self._operators[operator].items():
             if of[index] is not None:
@@ -73,7 +74,7 @@ class OperatorTable:
 
 @cache
 def table() -> OperatorTable:
-    """The table of the package."""
+    """Returns the table that comes with the package."""
     import lzma  # few programs have operators other than Split and Join
 
     return OperatorTable(json.loads(lzma.decompress(FILE.read_bytes())))

@@ -26,11 +26,12 @@ class Part:
 
     @cached_property
     def masks(self) -> tuple[int, ...]:
-        """A mask for each group: the union of its masks in all rows."""
+        """A mask for each group, the union of its masks in all rows; bit n stands for value n."""
         return tuple([_union(row[i] for row in self.rows) for i in range(len(self.groups))])
 
     def has(self, values: Mapping[str, int]) -> bool:
-        """True where a row has the values; a member without a value may have any."""
+        """True if a row has the values of all members in `values`; a member that `values` lacks may have any. False if
+        members of one group have different values."""
         bits = []
         for group in self.groups:
             found = {values[name] for name in group if name in values}
@@ -48,7 +49,8 @@ class Relation:
 
     @classmethod
     def of(cls, names: Sequence[str], accepted: Iterable[Combination]) -> Relation:
-        """The smallest relation of this form that has all the combinations."""
+        """Returns the smallest relation of this form that accepts all the combinations; a combination has a value for
+        each of `names`."""
         combinations = list(dict.fromkeys(accepted))
         groups = _alike(len(names), combinations)
         reduced = [tuple([each[group[0]] for group in groups]) for each in combinations]
@@ -61,7 +63,8 @@ class Relation:
 
     @classmethod
     def independent(cls, values: Mapping[str, Iterable[int]]) -> Relation:
-        """The relation of members that do not depend on each other."""
+        """Returns the relation of members that do not depend on each other: it accepts every combination of the values
+        that `values` maps each member to."""
         return cls(tuple([Part(((name,),), ((_union(1 << each for each in of),),)) for name, of in values.items()]))
 
     @classmethod
@@ -79,31 +82,34 @@ class Relation:
         return [[part.groups, part.rows] for part in self.parts]
 
     def has(self, values: Mapping[str, int]) -> bool:
-        """True where the values of these members are accepted together; members that are left out are not looked at."""
+        """True if the values of these members are accepted together, with some values of the members that `values`
+        lacks."""
         return all(part.has(values) for part in self.parts)
 
     def part_of(self, name: str) -> tuple[Part, int] | None:
-        """The part that a member is in, and the number of its group there."""
+        """Returns the part that a member is in, and the number of its group there; None if it is in none."""
         return next(((part, i) for part in self.parts for i, group in enumerate(part.groups) if name in group), None)
 
     def values_of(self, name: str) -> tuple[int, ...]:
-        """The values that a member has in any combination, the lowest first."""
+        """Returns the values that a member has in any combination, the lowest first; () for an unknown member."""
         found = self.part_of(name)
         return () if found is None else values_in(found[0].masks[found[1]])
 
     def alike(self, name: str) -> tuple[str, ...]:
-        """The members that have the same value as this one wherever it has a choice."""
+        """Returns the other members that always have the same value as this one; () if this one has at most one
+        value."""
         found = self.part_of(name)
         if found is None or found[0].masks[found[1]].bit_count() < 2:
             return ()
         return tuple([each for each in found[0].groups[found[1]] if each != name])
 
     def groups_of(self, names: Sequence[str]) -> list[list[int]]:
-        """The groups as indices of `names`."""
+        """Returns the groups of all parts, as lists of indices into `names`."""
         return [[names.index(name) for name in group] for part in self.parts for group in part.groups]
 
     def agrees(self, names: Sequence[str], answers: Mapping[Combination, bool]) -> bool:
-        """True where this has exactly the combinations that are answered with True."""
+        """True if, of the combinations in `answers`, this relation accepts exactly those that are answered with True; a
+        combination has a value for each of `names`."""
         return all(self.has(dict(zip(names, each, strict=True))) == ok for each, ok in answers.items())
 
     @property
@@ -111,7 +117,7 @@ class Relation:
         return not all(part.rows for part in self.parts)
 
     def drawn(self, names: Sequence[str], source: Random) -> Combination:
-        """A combination that is accepted, drawn by chance."""
+        """Returns a random accepted combination, a value for each of `names`."""
         values: dict[str, int] = {}
         for part in self.parts:
             row = source.choice(part.rows)
@@ -121,7 +127,7 @@ class Relation:
 
 
 def values_in(mask: int) -> tuple[int, ...]:
-    """The values of a mask, the lowest first."""
+    """Returns the numbers of the bits that are set in a mask, the lowest first."""
     return tuple([value for value in range(mask.bit_length()) if mask >> value & 1])
 
 
@@ -137,7 +143,7 @@ def _union(masks: Iterable[int]) -> int:
 
 
 def _alike(count: int, combinations: Sequence[Combination]) -> list[list[int]]:
-    """Members that have equal values in all combinations, grouped."""
+    """Returns groups of members, as indices, that have equal values in all combinations."""
     groups: list[list[int]] = []
     for i in range(count):
         for group in groups:
@@ -150,7 +156,8 @@ def _alike(count: int, combinations: Sequence[Combination]) -> list[list[int]]:
 
 
 def _dependent(count: int, combinations: Sequence[Combination]) -> list[list[int]]:
-    """Groups of members whose values are not a product of those of each."""
+    """Returns groups of members, as indices: members are in one group if their combinations are not the product of
+    their values."""
     parts = [{i} for i in range(count)]
     for i, j in itertools.combinations(range(count), 2):
         pairs = {(each[i], each[j]) for each in combinations}
@@ -163,7 +170,7 @@ def _dependent(count: int, combinations: Sequence[Combination]) -> list[list[int
 
 
 def _rows(tuples: Iterable[Combination]) -> tuple[Row, ...]:
-    """Masks that have these combinations and no other: two rows that differ in one place become one."""
+    """Returns rows of masks that have exactly these combinations; rows that differ in one place only are merged."""
     rows = sorted({tuple([1 << value for value in each]) for each in tuples})
     while True:
         before = len(rows)

@@ -26,7 +26,7 @@ class _Shipment(NamedTuple):
     release: Release
 
     def continues(self, version: str) -> bool:
-        """True where a shorter version is a prefix of this one: 1.15.1 continues 1.15."""
+        """True if `version` is a proper prefix of this version: 1.15.1 continues 1.15."""
         return self.version.startswith(f"{version}.")
 
     def __str__(self) -> str:
@@ -35,13 +35,13 @@ class _Shipment(NamedTuple):
 
 
 def find_release(name: str | Release) -> Release:
-    """Finds the release of a DirectML version ("1.8.0") or of a package ("torch-directml-0.2.5.dev240914").
+    """Returns the release of a DirectML version ("1.8.0") or of a package ("torch-directml-0.2.5.dev240914").
 
     "-linux" or "-windows" behind the name chooses the system. Without it a DirectML version means the Windows build,
-    and a package the Linux build where it ships one. A version between two known ones resolves to one of their builds
-    if those give the same verdicts; `agreeing` then names them.
+    and a package the Linux build if it ships one. A version between two known ones resolves to one of their builds if
+    those give the same verdicts; `agreeing` then names them.
 
-    ValueError for any other name: the message names the nearest releases and their differences.
+    Raises ValueError for any other name: the message names the nearest releases and their differences.
     """
     if isinstance(name, Release):
         return name
@@ -72,11 +72,8 @@ def _release_named(name: str) -> Release:
 
 
 def _around(version: str, known: list[_Shipment]) -> list[_Shipment]:
-    """The neighbours of an unknown version: the last shipment below it, and its continuations (1.15: 1.15.1) or else
-    the first shipment above.
-
-    A single entry where one side is empty.
-    """
+    """Returns the neighbours of an unknown version: the last shipment below it, and those that continue it (1.15:
+    1.15.1) or else the first one above. A side without shipments is left out."""
     key = version_key(version)
     below = [entry for entry in known if entry.last < key][-1:]
     above = [entry for entry in known if entry.continues(version)]
@@ -103,7 +100,8 @@ def _unknown(name: str, around: list[_Shipment]) -> ValueError:
 
 @cache
 def _shipments() -> dict[tuple[str, str], list[_Shipment]]:
-    """The builds known to be shipped, by package ("" for DirectML's own versions) and system, the oldest first."""
+    """Maps each package ("" for DirectML's own versions) and system to the builds known to be shipped, the oldest
+    first."""
     found: dict[tuple[str, str], list[_Shipment]] = {}
     for release in releases():
         for shipped in (release.directml, *release.packages):
@@ -117,7 +115,7 @@ def _shipments() -> dict[tuple[str, str], list[_Shipment]]:
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """A sort key: 1.15.5.dev1 < 1.15.5rc1 < 1.15.5 < 1.15.5.1 < any text without a number."""
+    """Returns a sort key: 1.15.5.dev1 < 1.15.5rc1 < 1.15.5 < 1.15.5.1 < any text without a number."""
     parts = [{"dev": -2, "rc": -1}.get(part) or int(part[:15]) for part in re.findall(r"dev|rc|\d+", version)]
     return tuple(parts + [0] * (8 - len(parts))) if parts else (2**62,)
 
@@ -132,7 +130,7 @@ def _differences(a: Release, b: Release) -> Iterator[str]:
 
 
 def _shown(value: object, other: object) -> str:
-    """The text of a trait's value; for a set or list only the elements that `other` lacks."""
+    """Returns the text of a trait's value; for a set or list only the elements that `other` lacks."""
     if isinstance(value, SizeArithmetic):
         return value.value
     if isinstance(value, bool):

@@ -31,8 +31,8 @@ class SizeArithmetic(enum.Enum):
     BITS_64 = "bits wrap at 2^64"
 
     def extent(self, bits: int, sizes: Sequence[int], strides: Sequence[int] | None) -> int:
-        """The number of elements (of `bits` each) up to the last one, as the build's check of output layouts computes
-        it."""
+        """Returns the number of elements (of `bits` each) from the first to the last, as the build's check of output
+        layouts computes it, overflows included."""
         exact = extent(sizes, strides)
         if strides is None or self is SizeArithmetic.EXACT:
             return exact
@@ -41,7 +41,8 @@ class SizeArithmetic(enum.Enum):
         return exact % _EXTENT_WRAP[self](bits)
 
     def implied_size(self, bits: int, sizes: Sequence[int], strides: Sequence[int] | None) -> int:
-        """The bytes that the build computes for a tensor, `bits` per element; rounding up to 4 does not wrap."""
+        """Returns the bytes that the build computes for a tensor with `bits` per element, overflows included; rounding
+        up to 4 does not wrap."""
         size = self.extent(bits, sizes, strides) * bits
         if strides is not None and self is SizeArithmetic.BYTES_32:
             size %= 8 * 2**32
@@ -105,7 +106,7 @@ class Release:
 
     @property
     def package(self) -> str:
-        """The package of the observed file."""
+        """The name of the package that the observed file is from."""
         return self.shipped[0][0]
 
     @property
@@ -114,31 +115,31 @@ class Release:
 
     @property
     def name(self) -> str:
-        """The package with its version; "-windows" is appended where the package ships both systems."""
+        """The package with its version; "-windows" is appended if the package ships both systems."""
         ending = f"-{self.platform}" if self.platform == WINDOWS and self.package in _FOR_LINUX_TOO else ""
         return f"{self.package}-{self.package_version}{ending}"
 
     @property
     def label(self) -> str:
         """The shortest name that find_release resolves to this build: the DirectML version for a Windows build, else
-        `name`."""
+        `name`; or the name of the version that was asked for, if this build stands in for it."""
         return self.asked or (self.directml if self.platform == WINDOWS else self.name)
 
     @property
     def judged_by(self) -> str:
-        """The name that reports use; for a version that was not observed it includes the builds that stand in for
-        it."""
+        """The name of this release in reports; if builds stand in for a version that was never run, their names are
+        appended: "directml 1.9.2 (as 1.9.1, 1.10.0)"."""
         name = f"directml {self.label}" if self.label[0].isdigit() else self.label
         return f"{name} (as {', '.join(self.agreeing)})" if self.agreeing else name
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Every package known to ship it, with the version or "first..last", the observed one first."""
+        """Every package known to ship this build, with the version or "first..last", the observed one first."""
         return tuple([f"{package}-{version}" for package, versions in self.shipped for version in versions])
 
     @property
     def support(self) -> Mapping[OperatorType, tuple[TensorSupport, ...]]:
-        """This build's tensor support of both operators, inputs first."""
+        """This build's tensor support by operator, a row for each tensor member, inputs first."""
         return _support(self)
 
 
@@ -206,7 +207,7 @@ _W_3_0, _W_3_1, _W_4_1, _W_5_2, _W_6_2, _W_6_4 = (
 def _build(
     directml: str, platform: str, level: FeatureLevel, traits: _Traits, packages: str, **differing: Any
 ) -> Release:
-    """Makes a row of the table. `packages`: "package version, version; package version", the observed one first."""
+    """Returns a row of the table. `packages` is "package version, version; package version", the observed one first."""
     entries = [entry.split(" ", 1) for entry in packages.split("; ")]
     shipped = tuple((package, tuple(versions.split(", "))) for package, versions in entries)
     return Release(directml, platform, level, traits, shipped, **differing)
@@ -283,7 +284,7 @@ NEWEST: Final = _RELEASES[-1]
 
 
 def releases() -> tuple[Release, ...]:
-    """The observed builds by ascending DirectML version; the Linux build precedes the Windows build of the same
+    """Returns the observed builds by ascending DirectML version; the Linux build precedes the Windows build of the same
     version."""
     return _RELEASES
 
@@ -298,11 +299,12 @@ def directml_versions() -> Mapping[str, tuple[Release, ...]]:
 
 
 def observed_levels() -> tuple[FeatureLevel, ...]:
-    """The feature levels that are the maximum of an observed build, the lowest first."""
+    """Returns the feature levels that are the maximum of an observed build, the lowest first."""
     return tuple(sorted({release.max_feature_level for release in _RELEASES}))
 
 
 def release_of_level(level: FeatureLevel) -> Release | None:
-    """The oldest observed build with the highest maximum level at or below `level`; None below the lowest."""
+    """Returns the oldest observed build with the highest maximum level at or below `level`; None if `level` is below
+    all."""
     best = max((release.max_feature_level for release in _RELEASES if release.max_feature_level <= level), default=None)
     return next((release for release in _RELEASES if release.max_feature_level == best), None)

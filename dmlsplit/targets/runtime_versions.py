@@ -84,7 +84,8 @@ class Runtime:
 
     @property
     def judged_by(self) -> str:
-        """The name that reports use."""
+        """The name of this version in reports; with the Windows or Windows ML that it comes from, if it was asked for
+        by that."""
         name = f"onnxruntime {self.version}"
         if not self.shipped_as:
             return name
@@ -92,22 +93,22 @@ class Runtime:
 
     @property
     def needed_level(self) -> FeatureLevel:
-        """The feature level that it creates its device with; DMLCreateDevice1 fails where the DLL has less."""
+        """The feature level that the version requires of its device: DMLCreateDevice1 fails if the DLL has less."""
         return FeatureLevel.FL_5_0 if self.key >= _FIRST_TO_NEED_5_0 else FeatureLevel.FL_2_0
 
     @property
     def release(self) -> Release:
-        """The DirectML release that this version ships; it judges the packed descriptors."""
+        """The DirectML release that this version ships, which judges the packed descriptors."""
         return find_release(self.directml)
 
     @property
     def key(self) -> tuple[int, ...]:
-        """Orders versions."""
+        """A key that orders versions."""
         return key_of(self.version)
 
     @property
     def traits(self) -> RuntimeTraits:
-        """The row of its behaviour where versions differ."""
+        """The behaviour of this version where versions differ."""
         return _traits_of(self.version)
 
 
@@ -117,7 +118,7 @@ _FIRST_TO_NEED_5_0: Final = (1, 14)
 
 @cache
 def key_of(version: str) -> tuple[int, ...]:
-    """Orders versions: (1, 24, 4)."""
+    """Returns a key that orders versions: (1, 24, 4) for "1.24.4"."""
     return tuple([int(part) for part in version.split(".")])
 
 
@@ -127,7 +128,8 @@ def _traits_of(version: str) -> RuntimeTraits:
 
 
 def _not_observed(version: str, directml: str, newest_opset: int, newest_ir_version: int) -> Runtime:
-    """A version up to 1.17.3, whose wheel has no onnxruntime.dll: opset and IR version come from the documentation."""
+    """Returns a version up to 1.17.3, whose wheel has no onnxruntime.dll that could be run: opset and IR version come
+    from the documentation."""
     return Runtime(version, (WHEEL,), directml, newest_opset, newest_ir_version, observed=False)
 
 
@@ -193,15 +195,15 @@ _TRAITS: Final = (
 
 
 def runtimes() -> tuple[Runtime, ...]:
-    """The known versions, the oldest first."""
+    """Returns the known versions, the oldest first."""
     return _RUNTIMES
 
 
 def find_runtime(version: str | Runtime) -> Runtime:
-    """The runtime of a version: "1.24.4", "onnxruntime 1.24.4", "onnxruntime-directml-1.24.4".
+    """Returns the version named "1.24.4", "onnxruntime 1.24.4" or "onnxruntime-directml-1.24.4".
 
-    Without a patch number ("1.24") it is the newest known patch. ValueError, which lists the known versions, for any
-    other name; TypeError for anything but a string.
+    Without a patch number ("1.24") it is the newest known patch. Raises ValueError, which lists the known versions, for
+    any other name; TypeError for anything but a string.
     """
     if isinstance(version, Runtime):
         return version
@@ -217,7 +219,7 @@ def find_runtime(version: str | Runtime) -> Runtime:
 
 
 def runtime_of_release(release: Release) -> Runtime | None:
-    """The newest ONNX Runtime that ships a DirectML release; None where no known one does, as for Linux."""
+    """Returns the newest ONNX Runtime that ships a DirectML release; None if no known one does, as for Linux."""
     if release.platform != "windows":
         return None
     shipping = [runtime for runtime in _RUNTIMES if runtime.directml == release.directml]

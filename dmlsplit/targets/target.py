@@ -60,7 +60,8 @@ _8_BITS: Final = (TensorDataType.UINT8, TensorDataType.INT8)
 
 
 def lacking(assumed: Collection[str], release: Release | None) -> dict[int, str]:
-    """Maps each data type that a build refuses on such a device to the device feature that it needs."""
+    """Maps each data type that a build refuses on a device with these properties to the device feature that it
+    needs."""
     found: dict[int, str] = {}
     if NO_FLOAT64 in assumed:
         found[TensorDataType.FLOAT64] = "double-precision operations"
@@ -113,8 +114,8 @@ class Target:
         compute_only: bool = False,
         windows: Windows | None = None,
     ) -> None:
-        """`support` replaces the tensor support of the level's page or of the release; `windows` is what has the
-        DirectML.dll."""
+        """`lacking` maps each data type that the device lacks to the feature it needs; `support` replaces the tensor
+        support of the level's page or of the release; `windows` is the Windows whose DirectML.dll judges."""
         self.windows = windows
         self.lacking = lacking or {}
         self.runtime = by if isinstance(by, Runtime) else None
@@ -153,15 +154,15 @@ class Target:
 
     @property
     def kind(self) -> str:
-        """The kind of target under its name in find_target and on the command line: feature_level, directml or
-        onnxruntime."""
+        """The name of the kind of target as find_target's argument: "feature_level", "directml", "onnxruntime" or
+        "windows"."""
         if self.windows is not None:
             return "windows"
         return "onnxruntime" if self.runtime is not None else "feature_level" if self.release is None else "directml"
 
     @property
     def short_name(self) -> str:
-        """The name on the command line: 3_0, 1.15.4, a package, 1.24.4."""
+        """The target's name on the command line: "3_0", "1.15.4", a package, "1.24.4"."""
         if self.windows is not None:
             return self.windows.name
         if self.runtime is not None:
@@ -198,7 +199,7 @@ class Target:
 
 
 def _without(support: Support, data_types: Mapping[int, str]) -> Support:
-    """Each row of tensor support without these data types."""
+    """Returns the tensor support with these data types removed from every row."""
     return {
         operator: tuple(
             TensorSupport(row.tensor, row.kind, row.dimension_counts, row.data_types.difference(data_types), row.source)
@@ -232,13 +233,13 @@ def _graph_runtime(by: By) -> Runtime | None:
 
 @cache
 def target_of(by: By) -> Target:
-    """The target for a level, a release or a runtime."""
+    """Returns the target that stands for a level, a release or a runtime on a device that lacks nothing."""
     return Target(by)
 
 
 @cache
 def level_targets() -> tuple[Target, ...]:
-    """The targets of all feature levels, the lowest first."""
+    """Returns the targets of all feature levels, the lowest first."""
     return tuple([target_of(level) for level in FeatureLevel])
 
 
@@ -251,13 +252,13 @@ def find_target(
     windows_ml: WindowsMLLike = None,
     assume: Iterable[str] = (),
 ) -> Target:
-    """Finds the target that the arguments name; the newest release where none is given.
+    """Returns the target that the arguments name; the newest release if none is given.
 
-    `windows` ("10-22H2") is the DirectML.dll of that Windows: a build of its version, or where none was asked its
-    feature level, as documented; with `onnxruntime`, that version over this DLL, as an application has it that brings
-    none. `windows_ml` ("2.1.71") is the ONNX Runtime in it, with the DirectML that it brings. `assume`: properties of
-    the device, names from ASSUMPTIONS. ValueError where more than one target is given, a name is unknown (the message
-    lists the known names) or a Windows has no DirectML.dll.
+    `windows` ("10-22H2") is the DirectML.dll of that Windows: a build of its version or, if none was asked, its feature
+    level, as documented; with `onnxruntime`, that version over this DLL, as in an application that brings no
+    DirectML.dll. `windows_ml` ("2.1.71") is the ONNX Runtime in it, with the DirectML that it brings. `assume`:
+    properties of the device, names from ASSUMPTIONS. Raises ValueError if more than one target is given, a name is
+    unknown (the message lists the known names) or a Windows has no DirectML.dll.
     """
     if windows is not None or windows_ml is not None:
         return _of_windows(windows, windows_ml, feature_level, directml, onnxruntime, tuple(assume))
@@ -276,7 +277,7 @@ def find_target(
 
 
 def _on_device(by: By, assumed: tuple[str, ...], windows: Windows | None = None) -> Target:
-    """The target on a device with these properties."""
+    """Returns the target on a device with these properties. Raises ValueError for an unknown property."""
     for name in assumed:
         if name not in ASSUMPTIONS:
             raise ValueError(f"unknown assumption {name!r}; known: {', '.join(ASSUMPTIONS)}")
@@ -295,7 +296,8 @@ def _of_windows(
     onnxruntime: RuntimeLike,
     assumed: tuple[str, ...],
 ) -> Target:
-    """The target of find_target where a Windows or a Windows ML is given."""
+    """Returns the target of find_target if a Windows or a Windows ML is given. Raises ValueError as find_target
+    does."""
     from dmlsplit.targets.windows import find_windows, find_windows_ml, over_windows
 
     given = {"windows_ml": windows_ml, "feature_level": feature_level, "directml": directml, "onnxruntime": onnxruntime}
@@ -319,7 +321,7 @@ def _of_windows(
 
 
 def find_target_release(directml: ReleaseLike = None, onnxruntime: RuntimeLike = None) -> Release:
-    """The named release, or the one that a version of ONNX Runtime ships; the newest where neither is given.
+    """Returns the named release, or the one that a version of ONNX Runtime ships; the newest if neither is given.
 
     Raises ValueError as find_target does.
     """

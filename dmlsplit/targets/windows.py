@@ -38,18 +38,19 @@ class Windows:
 
     @property
     def title(self) -> str:
-        """Windows 10 22H2."""
+        """The full name, such as "Windows 10 22H2"."""
         return f"Windows {self.name.replace('-', ' ')}"
 
     @property
     def release(self) -> Release | None:
-        """The build of that version that was asked, from a package; None where none was: documented."""
+        """The build of the same DirectML version that was asked, from a package; None if none was, so that verdicts
+        rest on documents."""
         asked = any(each.directml == self.directml and each.platform == WINDOWS for each in releases())
         return find_release(self.directml) if asked else None
 
     @property
     def basis(self) -> str:
-        """Whether verdicts rest on a build of the same version or on documents."""
+        """ "observed" if verdicts rest on a build of the same version, "documented" if on documents."""
         return "documented" if self.release is None else "observed"
 
 
@@ -83,7 +84,7 @@ class WindowsML:
 
     @property
     def runtime(self) -> Runtime:
-        """Its ONNX Runtime."""
+        """The ONNX Runtime in this Windows ML, with the DirectML that it brings."""
         return replace(
             find_runtime(self.like),
             version=self.onnxruntime,
@@ -111,17 +112,18 @@ _WINDOWS_ML: Final = (
 
 
 def windows_versions() -> tuple[Windows, ...]:
-    """The known versions of Windows, the oldest first."""
+    """Returns the known versions of Windows, the oldest first."""
     return _WINDOWS
 
 
 def windows_ml_versions() -> tuple[WindowsML, ...]:
-    """The known releases of Windows ML 2, the oldest first."""
+    """Returns the known releases of Windows ML 2, the oldest first."""
     return _WINDOWS_ML
 
 
 def find_windows(name: str | Windows) -> Windows:
-    """The version of a name: "10-22H2", "Windows 10 22H2". ValueError, which lists the known names, for any other."""
+    """Returns the version of Windows named "10-22H2" or "Windows 10 22H2". Raises ValueError, which lists the known
+    names, for any other."""
     if isinstance(name, Windows):
         return name
     wanted = re.sub(r"^windows[-_ ]*", "", name.strip(), flags=re.IGNORECASE)
@@ -133,7 +135,8 @@ def find_windows(name: str | Windows) -> Windows:
 
 
 def find_windows_ml(version: str | WindowsML) -> WindowsML:
-    """The release of a version: "2.1.71", or "2.1" for its newest. ValueError, which lists the known, for any other."""
+    """Returns the release of Windows ML named "2.1.71", or "2.1" for its newest. Raises ValueError, which lists the
+    known ones, for any other."""
     if isinstance(version, WindowsML):
         return version
     wanted = version.strip().lower()
@@ -145,9 +148,9 @@ def find_windows_ml(version: str | WindowsML) -> WindowsML:
 
 
 def over_windows(runtime: Runtime, windows: Windows) -> Runtime:
-    """A version of ONNX Runtime over the DirectML.dll of a Windows, as an application has it that brings none.
+    """Returns a version of ONNX Runtime that uses the DirectML.dll of a Windows, as in an application that brings none.
 
-    Where the DLL lacks the feature level that the version needs, `no_session` says so.
+    If there is no DLL, or it lacks the feature level that the version needs, `no_session` says so.
     """
     name = f"over {windows.title}"
     if windows.feature_level is None:

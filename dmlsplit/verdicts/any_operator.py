@@ -58,7 +58,7 @@ def _by_id() -> Mapping[str, AnyOperatorRule]:
 
 
 def evaluate_any(desc: AnyOperatorDesc, target: Target) -> TablesReport:
-    """The report on a descriptor by one target."""
+    """Returns the report on a descriptor by one target."""
     found: list[Diagnostic] = []
     refusal = target.invalid_argument
     if known_operator(desc.type) is not None and desc.type not in (OperatorType.SPLIT, OperatorType.JOIN):
@@ -84,7 +84,7 @@ def _refusing(found: Sequence[Diagnostic]) -> list[Diagnostic]:
 
 
 def _reported(rule: AnyOperatorRule, finding: Finding, support: OperatorSupport) -> Diagnostic:
-    """The diagnostic of a finding; of a documented table it is the page that says so."""
+    """Returns the diagnostic of a finding; if the table is a documented one, its reference is the page."""
     diagnostic = rule.report(_HERE, finding)
     if support.basis == DOCUMENTED and support.facts and rule.of_tensors:
         return replace(diagnostic, basis=Basis.DOCUMENTED, reference=support.source)
@@ -92,7 +92,8 @@ def _reported(rule: AnyOperatorRule, finding: Finding, support: OperatorSupport)
 
 
 def _of_tensors(view: AnyView) -> Iterator[Diagnostic]:
-    """The faults of the tensors by themselves: sizes, strides, total sizes, alignment and flags, as of a Split's."""
+    """Yields the faults of the tensors by themselves: sizes, strides, total sizes, alignment and flags, as for a
+    Split's."""
     for steps, tensor, is_output in view.tensor_steps:
         found: list[Diagnostic] = []
         run_on_tensor(TensorView(steps, tensor, is_output, _ANY_TENSOR, view.target), found)

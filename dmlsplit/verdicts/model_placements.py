@@ -53,11 +53,11 @@ class NodePlacement:
     """The number of its fused graph; None where it is in none, or where that is not known."""
 
     def __str__(self) -> str:
-        """Where it runs: "DML", "CPU", "folded", "unknown"."""
+        """Returns where the node runs: "DML", "CPU", "folded", "unknown"."""
         return str(self.provider)
 
     def to_dict(self) -> dict[str, object]:
-        """The node as JSON has it."""
+        """Returns the JSON form as a dict."""
         return {
             "operator": self.op,
             "placement": str(self),
@@ -100,13 +100,13 @@ class FusedSize:
 
     @property
     def text(self) -> str:
-        """ "12", "3 to 5", "2 or more"."""
+        """The number of nodes as text: "12", "3 to 5", "2 or more"."""
         if self.most is None:
             return f"{self.least} or more"
         return str(self.least) if self.least == self.most else f"{self.least} to {self.most}"
 
     def to_dict(self) -> dict[str, object]:
-        """The graph as JSON has it."""
+        """Returns the JSON form as a dict."""
         outcome, undecided = str(self.outcome), list(self.undecided)
         return {"least": self.least, "most": self.most, "outcome": outcome, "undecided": undecided}
 
@@ -144,24 +144,25 @@ class SessionAnswer:
 
     @cached_property
     def counts(self) -> Counter[Provider]:
-        """The nodes of each provider."""
+        """The number of nodes on each provider."""
         return Counter(node.provider for node in self.nodes.values())
 
     @cached_property
     def outcomes(self) -> Counter[GraphOutcome]:
-        """The fused graphs of each outcome."""
+        """The number of fused graphs with each outcome."""
         return Counter(graph.outcome for graph in self.graphs)
 
     @property
     def on_dml(self) -> float:
-        """The part of the nodes that run which is certainly on DirectML: 0 without a session, 1 where none runs."""
+        """The share, 0 to 1, of the running nodes that are certainly on DirectML: 0 without a session, 1 if no node
+        runs."""
         if self.created is False:
             return 0.0
         running = len(self.nodes) - self.counts[Provider.FOLDED]
         return self.counts[Provider.DML] / running if running else 1.0
 
     def elsewhere(self) -> list[list[NodePlacement]]:
-        """The nodes on the CPU, and those that are not known, in groups of one operator and reason; the largest first,
+        """Returns the nodes that are on the CPU, or may be, in groups of one operator and reason; the largest first,
         those that compute with sizes last."""
         found: dict[tuple[object, ...], list[NodePlacement]] = {}
         for node in self.nodes.values():
@@ -170,7 +171,7 @@ class SessionAnswer:
         return sorted(found.values(), key=lambda nodes: (nodes[0].why is Why.SIZES, -len(nodes)))
 
     def to_dict(self) -> dict[str, object]:
-        """The placement as JSON has it."""
+        """Returns the JSON form as a dict."""
         return {
             "version": self.runtime.version,
             "created": self.created,
@@ -187,7 +188,8 @@ class SessionAnswer:
 
 
 def changes(placements: Sequence[SessionAnswer]) -> Mapping[str, tuple[Provider, ...]]:
-    """The nodes that are not in one place in all of several versions, by path."""
+    """Maps the path of each node that is not on one provider in all versions to its providers, in the order of the
+    versions."""
     found: dict[str, list[Provider]] = {}
     for each in placements:
         for node in each.nodes.values():

@@ -53,12 +53,13 @@ class OnnxConcat(ConcatFacts):
 
     @property
     def given_axis(self) -> int | None:
-        """The attribute, or version 1's default."""
+        """The attribute's value, or version 1's default; None if it is missing."""
         return 1 if self.axis is None and self.version == 1 else self.axis
 
     @property
     def axis_index(self) -> int | None:
-        """The axis from 0; None where a negative axis meets an unknown rank, and where it is out of range."""
+        """The axis from 0; None if it is missing, if a negative axis meets an unknown rank, and if it is out of
+        range."""
         axis, rank = self.given_axis, self.rank
         if axis is None or rank is None:
             return axis if axis is not None and axis >= 0 else None
@@ -67,7 +68,7 @@ class OnnxConcat(ConcatFacts):
     @property
     def output_shape(self) -> Shape | None:
         """The output's shape, as far as the inputs determine it; a size off the axis is the first number that any input
-        has there."""
+        has there. None if the axis or the rank is not known."""
         axis, rank, lengths = self.axis_index, self.rank, self.lengths
         if axis is None or rank is None or lengths is None:
             return None

@@ -267,7 +267,7 @@ def last_chunk_empty(n: OnnxSplit) -> Findings:
 
 
 def _last_chunk(n: OnnxSplit) -> int | None:
-    """The length that version 18 leaves for the last part."""
+    """Returns the length that version 18 leaves for the last part; None for other versions, and if it is not known."""
     size, count = n.axis_size, n.num_outputs
     if n.version < 18 or not n.equal_parts or not isinstance(size, int) or count is None:
         return None

@@ -103,7 +103,7 @@ class OnnxSplit(NodeFacts):
 
     @property
     def axis_index(self) -> int | None:
-        """The axis from 0; None where a negative axis meets an unknown rank, and where it is out of range."""
+        """The axis from 0; None if a negative axis meets an unknown rank, and if it is out of range."""
         axis, rank = self.axis or 0, self.rank
         if rank is None:
             return axis if axis >= 0 else None
@@ -117,25 +117,25 @@ class OnnxSplit(NodeFacts):
 
     @property
     def count(self) -> int:
-        """The number of parts; exceeds the number of outputs where trailing ones are left out."""
+        """The number of parts; it exceeds the number of outputs if trailing ones are left out."""
         if self.version >= 18 and not self.split_input and self.num_outputs is not None:
             return self.num_outputs
         return self.outputs
 
     @property
     def equal_parts(self) -> bool:
-        """True where no lengths are given."""
+        """True if no lengths are given."""
         return not self.split_input and (self.split is None or self.version >= 13)
 
     @property
     def _uneven(self) -> bool:
-        """True where num_outputs makes the last part smaller than the others."""
+        """True if num_outputs makes the last part smaller than the others."""
         size, count = self.axis_size, self.num_outputs or 0
         return self.version >= 18 and self.equal_parts and isinstance(size, int) and count > 0 and size % count != 0
 
     @property
     def given_lengths(self) -> tuple[int, ...] | None:
-        """The lengths given by attribute or input, if all are known numbers."""
+        """The lengths given by attribute or input; None if there are none or not all are known integers."""
         if self.split is not None and self.version < 13:
             return self.split
         values = self.split_values if self.split_input else None
@@ -145,7 +145,7 @@ class OnnxSplit(NodeFacts):
 
     @property
     def lengths(self) -> Shape | None:
-        """The sizes of the parts on the axis; None where even their number is uncertain."""
+        """The sizes of the parts on the axis, None for unknown ones; None if even their number is uncertain."""
         if not self.equal_parts:
             given = self.given_lengths
             open_ = self.split_dims if self.split_dims and len(self.split_dims) == self.outputs else None
@@ -186,8 +186,7 @@ class OnnxSplit(NodeFacts):
 
     @property
     def open_lengths(self) -> tuple[Expression, ...] | None:
-        """The given lengths as expressions, if not all are known numbers; None where all are, or where none are
-        given."""
+        """The given lengths as expressions, if not all are known numbers; None if all are, or if none are given."""
         if self.given_lengths is not None or self.equal_parts or self.split_malformed:
             return None
         known = self.split_dims is not None and len(self.split_dims) == self.outputs

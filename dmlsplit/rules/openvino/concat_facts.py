@@ -35,13 +35,14 @@ class OpenVinoConcat(ConcatFacts):
 
     @property
     def axis_index(self) -> int | None:
-        """The axis from 0; None where it or the rank is unknown, or where it is out of range."""
+        """The axis from 0; None if it or the rank is unknown, or if it is out of range."""
         axis, rank = self.axis, self.rank
         return None if axis is None or rank is None or not -rank <= axis < rank else axis % rank
 
     @property
     def output_shape(self) -> Shape | None:
-        """The output's shape, as far as the inputs determine it; off the axis the sizes that all inputs allow."""
+        """The output's shape, as far as the inputs determine it; off the axis the sizes that all inputs allow. None if
+        the axis or the rank is not known."""
         axis, rank, lengths = self.axis_index, self.rank, self.lengths
         if axis is None or rank is None or lengths is None:
             return None
@@ -52,7 +53,7 @@ class OpenVinoConcat(ConcatFacts):
 
 
 def _common(dims: Sequence[Dim]) -> Dim:
-    """The sizes that all dimensions allow; those of the first dimension where there are none."""
+    """Returns the sizes that all dimensions allow; dimensions that contradict those before them are left out."""
     found = dims[0]
     for dim in dims[1:]:
         if overlap(found, dim):

@@ -176,6 +176,6 @@ def axis_out_of_range(n: OpenVinoSplit) -> Findings:
 
 
 def not_integer(member: str, type: str | None) -> Findings:
-    """The fault of an input that must be of an integer type."""
+    """Yields a finding if the type of an input, which must be an integer type, is known to be another one."""
     if type is not None and type not in INTEGER_TYPES:
         yield Finding(member, f"is of {type}, must be of an integer type", "an integer type", type)

@@ -83,7 +83,7 @@ class OpenVinoSplit(NodeFacts):
 
     @property
     def axis_index(self) -> int | None:
-        """The axis from 0; None where it or the rank is unknown, or where it is out of range."""
+        """The axis from 0; None if it or the rank is unknown, or if it is out of range."""
         if self.axis is None or self.data_shape is None:
             return None
         rank = len(self.data_shape)
@@ -99,17 +99,17 @@ class OpenVinoSplit(NodeFacts):
 
     @property
     def total(self) -> int | None:
-        """The sum of the lengths without -1."""
+        """The sum of the lengths without -1; None if they are not known."""
         return None if self.split_lengths is None else sum(n for n in self.split_lengths if n != -1)
 
     @property
     def has_rest(self) -> bool:
-        """True where one length is -1: the rest of the axis."""
+        """True if one length is -1: the rest of the axis."""
         return self.split_lengths is not None and -1 in self.split_lengths
 
     @property
     def count(self) -> int | None:
-        """The number of outputs that the specification requires."""
+        """The number of outputs that the specification requires; None if it is not known."""
         if self.op == "Split":
             return self.num_splits
         if self.split_lengths is not None:
@@ -119,20 +119,20 @@ class OpenVinoSplit(NodeFacts):
 
     @property
     def too_many_parts(self) -> bool:
-        """True where num_splits exceeds every possible size of the axis, unless that is 0 alone."""
+        """True if num_splits exceeds every possible size of the axis, unless that is 0 alone."""
         high = self.axis_bounds.high
         return self.num_splits is not None and high is not None and high > 0 and self.num_splits > high
 
     @property
     def indivisible(self) -> bool:
-        """True where no possible size of the axis is a multiple of num_splits."""
+        """True if no possible size of the axis is a multiple of num_splits."""
         low, high = self.axis_bounds
         n = self.num_splits
         return n is not None and n > 0 and high is not None and -(-low // n) * n > high
 
     @property
     def wrong_sum(self) -> bool:
-        """True where the lengths, none of them -1, sum up to no possible size of the axis."""
+        """True if the lengths, none of them -1, sum up to no possible size of the axis."""
         low, high = self.axis_bounds
         if self.total is None or self.has_rest:
             return False
@@ -140,7 +140,7 @@ class OpenVinoSplit(NodeFacts):
 
     @property
     def lengths(self) -> Shape:
-        """The sizes of the outputs on the axis; one for each output port where their number differs."""
+        """The sizes of the outputs on the axis, None for unknown ones; one for each output port."""
         if self.op == "Split":
             return (self._part(),) * self.outputs
         if self.split_lengths is None or len(self.split_lengths) != self.outputs:
@@ -195,6 +195,6 @@ class OpenVinoSplit(NodeFacts):
         return interval(low // count, None if high is None else high // count)
 
     def _rest(self) -> Dim:
-        """The length that -1 stands for; unknown for an interval, as in OpenVINO."""
+        """Returns the length that -1 stands for; None if it is unknown, as for an interval, as in OpenVINO."""
         size, total = self.axis_size, self.total
         return size - total if isinstance(size, int) and total is not None and total <= size else None
