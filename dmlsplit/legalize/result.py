@@ -48,7 +48,7 @@ class Legalization(Generic[DescT_co]):
         """Runs the operators on an array (a split) or a list of arrays (a join) and returns fresh arrays.
 
         The outputs have the original's data type, sizes and strides, and include those without elements: a list for a
-        split, an array for a join. ValidationError where `ok` is False, BindingError where an array does not fit.
+        split, an array for a join. Raises ValidationError if `ok` is False, BindingError if an array does not fit.
         """
         out = self._runner.new_outputs()
         self._runner.dispatch(input, out)

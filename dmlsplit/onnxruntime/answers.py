@@ -66,7 +66,8 @@ class Answers(NamedTuple):
 
 
 def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> Answers:
-    """The answers of all graphs of a model, inner graphs first."""
+    """Returns the answers about the Split and Concat nodes of all graphs of a model, inner graphs first, and what fails
+    its session."""
     found: list[tuple[NodeOnRuntime, Place]] = []
     failures = [Failure(LOADING, why) for why in model.refused]
     graphs = SessionGraph.of_model(model, runtime, options)
@@ -84,9 +85,10 @@ def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> A
 
 
 def _places(graphs: Sequence[SessionGraph]) -> list[Place]:
-    """For each graph, the place of a node that is not fused. `graphs` has each graph after the graphs inside its nodes.
+    """Returns, for each graph, the place that a node of it has if it is not fused. `graphs` has each graph after the
+    graphs inside its nodes.
 
-    Fused graphs are made in the order of the walk over nodes, kernels in the order of the file.
+    Fused graphs are created in the order of the walk over nodes, kernels in the order of the file.
     """
     number = {id(graph): i for i, graph in enumerate(graphs)}
 
@@ -105,8 +107,8 @@ def _places(graphs: Sequence[SessionGraph]) -> list[Place]:
 
 
 def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> list[tuple[NodeOnRuntime, Place]]:
-    """The answers of one graph with their places. `place` is the graph's; whatever else fails the session is
-    appended to `failures`."""
+    """Returns the answers about one graph's Split and Concat nodes, each with its place. `place` is that of a node that
+    is not fused; whatever else fails the session is appended to `failures`."""
     options = graph.options if graph.fuses == graph.options.graph_fusion else replace(graph.options, graph_fusion=False)
     facts = facts_in(graph)
     graphs = session_graphs(graph)
@@ -134,13 +136,14 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
 
 
 def _asked(graph: SessionGraph, index: int) -> tuple[int, str, FirstRun | None]:
-    """The node that computes this node's outputs, the node's path, and the sizes of the first Run."""
+    """Returns the index of the node that now computes this node's outputs, this node's path, and the sizes of the first
+    Run (None if unknown)."""
     kept = graph.graph.kept(graph.nodes[index]).index
     return kept, graph.path(index), first_run(graph, kept)
 
 
 def _places_in(graph: SessionGraph, graphs: SessionGraphs, place: Place) -> dict[int, Place]:
-    """The place of each node of a graph. `place` is that of a node that is not fused."""
+    """Maps the index of each node of a graph to its place; `place` is that of a node that is not fused."""
     found: dict[int, Place] = {}
     for number, part in enumerate(graphs.parts):
         for position, (origins, reader) in enumerate(zip(part.origins, part.first_readers, strict=True)):
@@ -152,7 +155,8 @@ def _places_in(graph: SessionGraph, graphs: SessionGraphs, place: Place) -> dict
 
 
 def _count(part: Part | None) -> int | None:
-    """The number of nodes of a fused graph; None where it is unknown whether that is below 5."""
+    """Returns the number of nodes of a fused graph, at most; None without one, and if it is unknown whether the number
+    is below 5."""
     if part is None or part.least < LEAST_NODES_FOR_VOLATILE <= part.most:
         return None
     return part.most
@@ -161,7 +165,8 @@ def _count(part: Part | None) -> int | None:
 def _failures(
     graph: SessionGraph, graphs: SessionGraphs, facts: Container[int], places: Mapping[int, Place]
 ) -> list[Failure]:
-    """The failures of other operators, and of parts without Splits and Concats."""
+    """Returns the failures that other operators than Split and Concat cause, and parts without Split and Concat
+    nodes."""
     found = []
     for part in graphs.parts:
         if part.complete and not part.leading and not any(index in facts for index in part.members):
@@ -177,9 +182,9 @@ def _failures(
 
 
 def lost_constants(graph: SessionGraph, fused: Container[int] = ()) -> Iterator[Failure]:
-    """The failures by constants of branches that stand in place of their Ifs, outside of `fused` nodes. Source:
-    InlineIfSubgraph of graph.cc and SaveInitializedTensors of session_state_utils.cc: the proto goes along, the
-    elements that it refers to do not; observed."""
+    """Yields a failure for each large constant of a branch that has replaced its If and is used outside of `fused`
+    nodes. Source: InlineIfSubgraph of graph.cc and SaveInitializedTensors of session_state_utils.cc: the proto is
+    copied, the elements that it refers to are not; observed."""
     own = graph.model.branch_of
     if not own or not graph.runtime.traits.loses_constants_of_branches:
         return
@@ -196,7 +201,7 @@ def lost_constants(graph: SessionGraph, fused: Container[int] = ()) -> Iterator[
 
 
 def _of_neighbour(graph: SessionGraph, node: Node, place: Place) -> Iterator[Failure]:
-    """The failures of the session, certain or possible, that a node other than Split and Concat causes."""
+    """Yields the failures of the session, certain or possible, that a node other than Split and Concat causes."""
     path, cell, neighbour = graph.path(node.index), graph.cell(node.index), placed(graph, node)
     if doubt := _doubt(graph, node, neighbour.on_dml):
         yield Failure(LOADING, doubt, certain=False, node=path)
@@ -211,7 +216,8 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place) -> Iterator[Fai
 
 
 def _refusals(graph: SessionGraph, graphs: SessionGraphs) -> dict[Part, Refusal]:
-    """The parts that CompileGraph refuses, or may refuse, with the reason."""
+    """Maps each part that CompileGraph refuses, or may refuse, to the reason; {} for a version whose behaviour was
+    never recorded."""
     if not graph.runtime.observed:
         return {}
     traits = traits_of(graph.runtime.release)
@@ -219,7 +225,7 @@ def _refusals(graph: SessionGraph, graphs: SessionGraphs) -> dict[Part, Refusal]
 
 
 def _doubt(graph: SessionGraph, node: Node, on_dml: bool | None) -> str:
-    """Why a neighbour may keep the session from being made."""
+    """Returns why a node other than Split and Concat may keep the session from being created; "" if nothing does."""
     domain, path = domain_of(node.proto), graph.path(node.index)
     if domain not in DOMAINS:
         return f"{path} is of the domain {printable(domain, 60)}, which ONNX Runtime does not have by itself"

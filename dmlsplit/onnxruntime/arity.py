@@ -28,9 +28,9 @@ class Arity(NamedTuple):
 
 def check_arity(model: onnx.ModelProto) -> None:
     """Raises InputError for a node that ONNX Runtime does not load: its operator is newer than the opset, or the number
-    of its tensors is wrong.
+    of its inputs or outputs is wrong.
 
-    Splits and Concats have rules of their own, and operators without a schema pass.
+    Split and Concat nodes have rules of their own, and operators without a schema pass.
     """
     opset = opset_of(model) or _NEWEST  # the newest opset of the domain, where the model imports none
     has_schema = cache(lambda op_type: op_type not in JUDGED and onnx.defs.has(op_type, ""))

@@ -40,8 +40,9 @@ class Taken:
 
 
 def without_branches(model: onnx.ModelProto, scope: Scope, taken: Taken, budget: Budget) -> onnx.ModelProto | None:
-    """The model with branches in place of its constant Ifs; None where there are none. `scope` is that of the
-    model's graph. LimitError where names become too long."""
+    """Returns a copy of the model in which each If with a constant condition is replaced by its branch, and records the
+    changes in `taken`; None if there is no such If. `scope` is that of the model's graph. Raises LimitError if names
+    become too long."""
     if not _has_ifs(model.graph):
         return None
     copy = deepcopy(model)
@@ -59,8 +60,8 @@ class _Standing(NamedTuple):
 
 
 def _take(graph: onnx.GraphProto, scope: Scope, taken: Taken, budget: Budget) -> bool:
-    """Replaces the Ifs of a graph whose condition is constant in `scope`, the Ifs in their branches, and Ifs whose
-    condition a branch computes. Returns whether there were any."""
+    """Replaces, in `graph` in place, the Ifs whose condition is constant in `scope`, the Ifs in their branches, and Ifs
+    whose condition a branch computes. Returns True if there were any."""
     nodes = [_Standing(node, scope, index) for index, node in enumerate(graph.node)]
     again, found = True, False
     while again:
@@ -86,7 +87,8 @@ def _take(graph: onnx.GraphProto, scope: Scope, taken: Taken, budget: Budget) ->
 
 
 def _inferred(scope: Scope, given: Iterable[str], outer: Iterable[str]) -> dict[str, onnx.TypeProto]:
-    """The types of the outputs `given` of an If of a scope, by their names `outer` in the graph."""
+    """Maps the names `outer` of an If's outputs in the graph to their types in the scope, in which they are called
+    `given`; outputs of unknown type are left out."""
     found = {}
     for name, now in zip(given, outer, strict=False):
         kind, shape = scope.inferred_type(name), scope.type_of(name)[1]
@@ -96,7 +98,7 @@ def _inferred(scope: Scope, given: Iterable[str], outer: Iterable[str]) -> dict[
 
 
 def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> None:
-    """Declares the types of tensors of a graph, in place of what it says of them."""
+    """Declares these types of tensors in the graph, in place of its own declarations."""
     if not types:
         return
     outputs = {value.name for value in graph.output}
@@ -111,7 +113,8 @@ def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> Non
 def _taken(
     standing: _Standing, index: int, graph: onnx.GraphProto, taken: Taken, budget: Budget
 ) -> list[_Standing] | None:
-    """The nodes that replace the If at `index` of the graph; None where it stays."""
+    """Returns the nodes that replace the If at `index` of the graph, and records the change in `taken` and the graph;
+    None if the node is no If with a constant condition."""
     node, scope, place = standing
     if node.op_type != "If" or domain_of(node) != "" or place is None:
         return None
@@ -143,7 +146,7 @@ def _taken(
 
 
 def _has_ifs(graph: onnx.GraphProto) -> bool:
-    """True where a graph, or one inside its nodes, has an If."""
+    """True if a graph, or one inside its nodes, has an If."""
     return any(node.op_type == "If" for node in all_nodes(graph.node))
 
 
@@ -152,7 +155,7 @@ def _branches_of(node: onnx.NodeProto) -> dict[str, onnx.GraphProto]:
 
 
 def _condition(node: onnx.NodeProto, scope: Scope) -> bool | None:
-    """The constant condition of an If, None where it is not constant."""
+    """Returns the constant condition of an If; None if it is not constant, and for another node."""
     if node.op_type != "If" or domain_of(node) != "" or len(node.input) != 1:
         return None
     array = scope.elements(node.input[0])
@@ -160,8 +163,8 @@ def _condition(node: onnx.NodeProto, scope: Scope) -> bool | None:
 
 
 def _body(branch: onnx.GraphProto, node: onnx.NodeProto, prefix: str, taken: Names, budget: Budget) -> onnx.GraphProto:
-    """The branch as nodes of the If's graph: its outputs get the names of the If's outputs, other names get a
-    prefix."""
+    """Returns a copy of the branch as nodes of the If's graph: its outputs get the names of the If's outputs, other
+    names get a prefix. Adds names to `taken`. Raises LimitError if names become too long."""
     body = deepcopy(branch)
     computed = {name for inner in branch.node for name in inner.output if name}
     named: dict[str, str] = {}

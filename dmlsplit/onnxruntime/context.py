@@ -27,8 +27,8 @@ class _Change(NamedTuple):
 def in_context(
     graph: SessionGraph, node: Node, path: str, answer: RuntimeAnswer, part: Part | None, refusal: Refusal | None
 ) -> RuntimeAnswer:
-    """The answer of a node in its graph. `part` is the fused part that it is in, `refusal` the reason why
-    CompileGraph may refuse that."""
+    """Returns the answer about a node, `answer`, as the nodes around it change it. `part` is the fused part that it is
+    in, `refusal` the reason why CompileGraph may refuse that part; either may be None."""
     if answer.outcome in (Outcome.CPU, Outcome.DML) and _may_become_constant(graph, node):
         note = diagnostic("onnxruntime/context-unknown", path, "it may become a constant of the Reshape that reads it")
         return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=(*answer.diagnostics, note))
@@ -50,7 +50,7 @@ def in_context(
 def _change(
     graph: SessionGraph, node: Node, answer: RuntimeAnswer, part: Part | None, refusal: Refusal | None
 ) -> _Change | None:
-    """The first reason why the answer for a node on DirectML does not hold in its graph; None where it holds."""
+    """Returns the first reason why the answer about a node on DirectML does not hold in its graph; None if it holds."""
     if node in graph.once("behind twins", lambda: _behind_twins(graph)):
         if Doubt.TWINS_DIFFER in node.doubts:
             return _Change(Outcome.UNKNOWN, "onnxruntime/twins-differ", _TWIN)
@@ -74,14 +74,14 @@ def _change(
 
 
 def _may_become_constant(graph: SessionGraph, node: Node) -> bool:
-    """True where a Concat may become the constant shape of a Reshape, or may be removed with a Concat that reads it."""
+    """True if a Concat may become the constant shape of a Reshape, or may be removed with a Concat that reads it."""
     if Doubt.CONSTANT_LATER in node.doubts and graph.runtime.traits.keeps_sizes_of_others:
         return True
     return Doubt.CONSTANT in node.doubts and node in graph.graph
 
 
 def _behind_twins(graph: SessionGraph) -> set[Node]:
-    """The Splits that differ from another Split only in their number of outputs, and the nodes behind them: these
-    may get the sizes of the other Split."""
+    """Returns the Splits that differ from another Split only in their number of outputs, and all nodes behind them,
+    which may get the sizes of the other Split."""
     twins = [node for node in graph.graph.nodes if Doubt.TWINS_DIFFER in node.doubts]
     return set(depth_first(twins, lambda node: list(node.readers)))

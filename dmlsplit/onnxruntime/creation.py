@@ -60,7 +60,7 @@ class Place:
 
     @property
     def kernel(self) -> Moment:
-        """The moment at which the node's kernel is made, which creates its operator."""
+        """The moment at which the node's kernel is created, which creates its operator."""
         return (4, self.outward, self.index) if self.fused is None else (2, self.graph, self.fused, 0, self.index)
 
     @property
@@ -74,7 +74,7 @@ class Place:
         return self.kernel if self.fused is None else (2, self.graph, self.fused, 2)
 
     def failure(self, answer: RuntimeAnswer) -> Moment:
-        """The moment at which this node's answer says that the session fails."""
+        """Returns the moment at which the session fails, by this node's answer, whose last diagnostic is the reason."""
         rule = answer.diagnostics[-1].rule
         if rule in _MOMENTS:
             return _MOMENTS[rule]
@@ -88,7 +88,8 @@ class Place:
         return self.operator if len(answer.operators) > 1 else self.kernel
 
     def up_to(self, first: Moment, answer: RuntimeAnswer) -> RuntimeAnswer:
-        """The answer with the operators that are submitted up to the first failure."""
+        """Returns the answer with only the operators that are submitted up to the moment `first`, at which the session
+        fails."""
         moments = (self.kernel, self.operator) if answer.at == INIT else ()
         count = sum(moment <= first for moment in moments[: len(answer.operators)])
         compiled = answer.compile if answer.at == INIT and self.compilation < first else None
@@ -107,7 +108,7 @@ class Failure:
 
 
 def failures_of(found: Iterable[tuple[str, Place, RuntimeAnswer]]) -> list[Failure]:
-    """The failures of nodes whose answers say that the session fails; each node has its path, place and answer."""
+    """Returns a failure for each node, given with its path and place, whose answer says that the session fails."""
     return [
         Failure(place.failure(answer), f"{path} fails session creation", node=path)
         for path, place, answer in found
@@ -116,15 +117,17 @@ def failures_of(found: Iterable[tuple[str, Place, RuntimeAnswer]]) -> list[Failu
 
 
 def first_of(failures: Iterable[Failure]) -> Failure | None:
-    """The failure that ends session creation; None where none is certain."""
+    """Returns the certain failure that comes first and ends session creation; None if none is certain."""
     return min((each for each in failures if each.certain), key=lambda each: each.moment, default=None)
 
 
 def with_failures(
     found: Iterable[tuple[str, Place, RuntimeAnswer]], failures: Sequence[Failure]
 ) -> list[RuntimeAnswer]:
-    """The answers of nodes, by path, where `failures`, which include those of nodes, keep the session from being
-    made."""
+    """Returns the answers in `found`, in the same order, changed for a session that `failures` keep from being created:
+    operators after the first certain failure are dropped, and nodes that do not fail themselves get its reason. If no
+    failure is certain, all answers become unknown; without failures they stay as they are. `failures` include those of
+    the nodes."""
     first = first_of(failures)
     if first is None:
         doubt = next(iter(failures), None)
@@ -141,6 +144,6 @@ def with_failures(
 
 
 def _unknown(path: str, answer: RuntimeAnswer, why: str) -> RuntimeAnswer:
-    """The answer where it is unknown whether the session is made."""
+    """Returns the answer as unknown, because `why` may keep the session from being created."""
     notes = (*answer.diagnostics, diagnostic("onnxruntime/context-unknown", path, why))
     return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=notes)

@@ -52,30 +52,30 @@ class Around(ABC, Generic[T]):
 
     @abstractmethod
     def op(self, node: int | None) -> str:
-        """The ONNX operator of a node, "" for one outside the default domain."""
+        """Returns the ONNX operator of a node; "" for one outside the default domain, and for None."""
 
     @abstractmethod
     def inputs_of(self, node: int) -> Sequence[T]:
-        """The tensors that a node reads."""
+        """Returns the tensors that a node reads."""
 
     @abstractmethod
     def outputs_of(self, node: int) -> Sequence[T]:
-        """The tensors that a node computes; without omitted ones."""
+        """Returns the tensors that a node computes, without omitted ones."""
 
     @abstractmethod
     def producer(self, tensor: T) -> int | None:
-        """The node that computes a tensor."""
+        """Returns the node that computes a tensor; None if no node does."""
 
     @abstractmethod
     def readers_of(self, tensor: T) -> Sequence[int]:
-        """The nodes that read a tensor."""
+        """Returns the nodes that read a tensor."""
 
     @abstractmethod
     def shape(self, tensor: T) -> Shape | None:
-        """The shape of a tensor; None where it is not known."""
+        """Returns the shape of a tensor; None if it is not known."""
 
     def reads_unchanged(self, node: int, tensor: T) -> bool:
-        """Whether nothing stands between a tensor and its reader in the model."""
+        """True if the node reads the tensor in the model too, without nodes between them that are gone here."""
         return True
 
     @cached_property
@@ -90,7 +90,7 @@ class Around(ABC, Generic[T]):
         return frozenset(found)
 
     def above(self, node: int) -> Iterator[int]:
-        """The nodes that a node's inputs depend on, the nearest first."""
+        """Yields the nodes that a node's inputs depend on, the nearest first, at most _MOST_NEAR."""
         return islice(self._above(node), _MOST_NEAR)
 
     def _above(self, node: int) -> Iterator[int]:
@@ -107,7 +107,7 @@ class Around(ABC, Generic[T]):
             todo = following
 
     def below(self, node: int) -> Iterator[int]:
-        """A node and the nodes that depend on it, the nearest first."""
+        """Yields a node and the nodes that depend on it, the nearest first, at most _MOST_NEAR."""
         return islice(self._below(node), _MOST_NEAR)
 
     def _below(self, node: int) -> Iterator[int]:
@@ -138,12 +138,13 @@ tensor that is lost, None where none is."""
 
 
 def _producers(operator: str) -> Places:
-    """The nodes of an operator that the node depends on."""
+    """Returns a function that yields the nodes of an operator that a node depends on, the nearest first."""
     return lambda around, node, lost: (Place(each) for each in around.above(node) if around.op(each) == operator)
 
 
 def _operands(operator: str) -> Places:
-    """The inputs of the node that an operator computes, also through Identities."""
+    """Returns a function that yields the inputs of a node that an operator computes, directly or through Identity
+    nodes."""
 
     def found(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
         for tensor in around.inputs_of(node):
@@ -154,12 +155,13 @@ def _operands(operator: str) -> Places:
 
 
 def _takes(around: Around[Any], node: int, tensor: Any) -> bool:
-    """Whether a node reads a tensor, also through Identities."""
+    """True if a node reads a tensor, directly or through Identity nodes."""
     return any(_behind_identities(around, each) == tensor for each in around.inputs_of(node))
 
 
 def _behind_identities(around: Around[Any], tensor: Any) -> Any:
-    """The tensor that Identities lead to: a session takes those out."""
+    """Returns the tensor at the start of the chain of Identity nodes that ends in this one; the tensor itself if no
+    Identity computes it. A session removes these nodes."""
     producer = around.producer(tensor)
     while producer is not None and around.op(producer) == "Identity":
         tensor = around.inputs_of(producer)[0]
@@ -168,7 +170,7 @@ def _behind_identities(around: Around[Any], tensor: Any) -> Any:
 
 
 def _taking(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """Yields the Concats that the node depends on, the readers of the lost tensor first."""
+    """Yields the Concat nodes that the node depends on, those that read the lost tensor first."""
     concats = [each for each in around.above(node) if around.op(each) == "Concat"]
     taking = [each for each in concats if _takes(around, each, lost)]
     yield from (Place(each) for each in dict.fromkeys((*taking, *concats)))
@@ -179,7 +181,7 @@ def _itself(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
 
 
 def _joined(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """Yields the outputs of Concats that the node reads."""
+    """Yields the outputs of Concat nodes that the node reads."""
     for concat in around.above(node):
         if around.op(concat) == "Concat":
             for output in around.outputs_of(concat)[:1]:
@@ -188,7 +190,7 @@ def _joined(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
 
 
 def _joined_from(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """Yields the outputs of Concats that the node reads; where Concats read the lost tensor, only theirs."""
+    """Yields the outputs of Concat nodes that the node reads; if Concat nodes read the lost tensor, only theirs."""
     elsewhere = {place.node for place in _taking(around, node, lost) if _takes(around, place.node, lost)}
     for place in _joined(around, node, lost):
         if not elsewhere or place.node in elsewhere:
@@ -196,7 +198,7 @@ def _joined_from(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
 
 
 def _joined_parts(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """The parts of Splits and Slices near the node that Concats take."""
+    """Yields the parts of Split and Slice nodes at or behind the node that a Concat reads."""
     for cut in around.below(node):
         if around.op(cut) in ("Split", "Slice"):
             for part in around.outputs_of(cut):
@@ -206,7 +208,8 @@ def _joined_parts(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
 
 
 def _used_parts(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """The Splits and Slices with a single output in use, which one node reads: behind the node, and right before it."""
+    """Yields the only used part of each Split or Slice that has one, read by one node, behind the node or right before
+    it."""
     before = [each for tensor in around.inputs_of(node) if (each := around.producer(tensor)) is not None]
     for cut in dict.fromkeys((*around.below(node), *before)):
         if around.op(cut) not in ("Split", "Slice"):
@@ -217,8 +220,8 @@ def _used_parts(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
 
 
 def _other_uses(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """The outputs of the graph that are computed of the lost tensor, where the node computes outputs that nothing
-    reads."""
+    """Yields the outputs of the graph that are computed from the lost tensor by other nodes, if the node computes
+    outputs that nothing reads."""
     ends = [tensor for tensor in around.outputs_of(node) if tensor in around.exits and not around.readers_of(tensor)]
     for reader in around.readers_of(lost) if ends and lost is not None else ():
         if reader != node and around.op(reader) != "Concat":
@@ -226,14 +229,14 @@ def _other_uses(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
 
 
 def _leaving(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """The outputs of the node that are outputs of the graph and are read."""
+    """Yields the outputs of the node that are outputs of the graph and are read as well."""
     for tensor in around.outputs_of(node):
         if tensor in around.exits and around.readers_of(tensor):
             yield Place(node, tensor)
 
 
 def empty_outputs(around: Around[T], node: int) -> list[T]:
-    """The outputs of the node that are outputs of the graph and have no elements."""
+    """Returns the outputs of the node that are outputs of the graph and have no elements."""
     return [each for each in around.outputs_of(node) if each in around.exits and 0 in (around.shape(each) or ())]
 
 
@@ -270,7 +273,7 @@ def _moves_over_cut(around: Around[Any], place: Place) -> bool:
 
 
 def _moves_behind_cut(around: Around[Any], place: Place) -> bool:
-    """Whether the node that feeds a Split may be moved behind it."""
+    """True if the node that feeds a Split may be moved behind it: nothing else reads its output."""
     whole = around.inputs_of(place.node)[0]
     before = around.producer(whole)
     if before is None or around.op(place.node) != "Split" or around.op(before) not in MOVABLE:
@@ -279,7 +282,7 @@ def _moves_behind_cut(around: Around[Any], place: Place) -> bool:
 
 
 def _is_movable(around: Around[Any], place: Place) -> bool:
-    """Whether the reader may be moved over the Split or Concat that computes the tensor: no other node reads it."""
+    """True if the reader may be moved over the Split or Concat that computes the tensor: no other node reads it."""
     alone = list(around.readers_of(place.tensor)) == [place.reader]
     return alone and around.op(place.reader) in MOVABLE and around.reads_unchanged(place.reader, place.tensor)
 
@@ -318,16 +321,16 @@ class Cure:
 
     @property
     def is_kept(self) -> bool:
-        """Whether a model is written back with it: its results and outputs stay what they are."""
+        """True if a model is written back with this cure: its results and outputs stay what they are."""
         return self.places is not None and self.bit_exact and not self.adds_output and not self.renames
 
     def sentence(self, a: str = "a", b: str = "b") -> str:
-        """The change as an imperative, with the names of the gate's two operands."""
+        """Returns the change as an imperative sentence, with `a` and `b` as the names of the gate's two operands."""
         return self.change.format(a=a, b=b)
 
     def place(self, around: Around[Any], node: int, way: int, lost: Any = None) -> Place | None:
-        """The way-th nearest place to apply it against a fault of this node, by which the tensor `lost` is lost; None
-        where it does not apply there."""
+        """Returns the place number `way` (0 is the nearest) at which to apply the cure against a fault of this node, by
+        which the tensor `lost` is lost; None if there is none or the cure does not apply there."""
         place = None if self.places is None else next(islice(self.places(around, node, lost), way, None), None)
         return place if place is not None and self.applies(around, place) else None
 
@@ -534,10 +537,10 @@ MOVABLE: Final = frozenset(name for name, row in OPERATORS.items() if row.movabl
 
 
 def cures_of(fault: FaultKind, directml: ReleaseLike = None, *, onnxruntime: RuntimeLike = None) -> tuple[Cure, ...]:
-    """The cures of a fault that help with a DirectML release, or with the one that a version of ONNX Runtime ships, the
-    cheapest first. Without either, the cures that help with every release.
+    """Returns the cures of a fault that help with a DirectML release, or with the one that a version of ONNX Runtime
+    ships, the cheapest first. Without either, the cures that help with every release.
 
-    ValueError for an unknown release or version, or for both at once.
+    Raises ValueError for an unknown release or version, or for both at once.
     """
     asked = directml is not None or onnxruntime is not None
     release = find_target_release(directml, onnxruntime) if asked else None
@@ -552,15 +555,15 @@ def cures_of(fault: FaultKind, directml: ReleaseLike = None, *, onnxruntime: Run
 
 @lru_cache(maxsize=1024)  # each fault of a graph asks
 def ways(fault: FaultKind, directml: ReleaseLike) -> Sequence[tuple[Cure, range]]:
-    """The cures of a fault that a model is written back with, each with the places to make it at: all at the nearest
-    one, the cheapest first, then all at the next one, and so on; at last all at the nearest two, three and more
-    together, since what lies in one Concat may lie in several."""
+    """Returns the cures of a fault with which a model is written back, each with the numbers of the places to apply it
+    at: all at the nearest one, the cheapest first, then all at the next one, and so on; at last all at the nearest two,
+    three and more together, since what lies in one Concat may lie in several."""
     return tuple(_at_places([cure for cure in cures_of(fault, directml) if cure.is_kept]))
 
 
 @lru_cache(maxsize=1024)
 def all_ways(fault: FaultKind, directml: ReleaseLike) -> Sequence[tuple[Cure, range]]:
-    """`ways`, and behind them the cures that change outputs or rounding."""
+    """Returns the result of `ways`, followed by the cures that change outputs or rounding."""
     cures = cures_of(fault, directml)
     return (*ways(fault, directml), *_at_places([each for each in cures if each.places and not each.is_kept]))
 
@@ -572,12 +575,12 @@ def _at_places(cures: Sequence[Cure]) -> list[tuple[Cure, range]]:
 
 
 def advised(fault: FaultKind, around: Around[Any], node: int, directml: ReleaseLike, lost: Any = None) -> Cure | None:
-    """The first cure against a fault of a node that applies, else the first that is left to the reader; None where
-    there is none. `lost` is the tensor that is lost by it."""
+    """Returns the first cure of a fault that applies at the node, else the first that only changes how the model is
+    run; None if there is none. `lost` is the tensor that the fault loses."""
     found = (cure for cure, at in all_ways(fault, directml) if cure.place(around, node, at[0], lost) is not None)
     return next(found, None) or of_run(fault)
 
 
 def of_run(fault: FaultKind) -> Cure | None:
-    """The cure of a fault that changes no model, but how it is run; None where there is none."""
+    """Returns the first cure of a fault that changes not the model, but how it is run; None if there is none."""
     return next((cure for cure in CURES if cure.fault is fault and cure.places is None), None)

@@ -35,12 +35,13 @@ _AROUND_MATMUL: Final = _PRODUCTS | {"Transpose", "Mul", "Div", "Add", "Softmax"
 
 
 def operators_of(graphs: Sequence[SessionGraph]) -> tuple[NodeOperators, ...]:
-    """The operators of the nodes on DirectML, other than Splits and Concats, of a model's graphs."""
+    """Returns, for each node of the graphs on DirectML other than Split and Concat, the DirectML operators that it
+    submits."""
     return tuple([each for graph in graphs for each in operators_in(graph)])
 
 
 def refusals(found: Iterable[NodeOperators], runtime: Runtime) -> Iterator[Diagnostic]:
-    """Yields what the tables of the DirectML in a runtime say against operators, on their nodes."""
+    """Yields the errors that the tables of a runtime's DirectML have of the nodes' operators; each names its node."""
     for each in found:
         for desc in each.operators:
             for said in _against(desc, runtime.release):
@@ -49,12 +50,13 @@ def refusals(found: Iterable[NodeOperators], runtime: Runtime) -> Iterator[Diagn
 
 @lru_cache(maxsize=4096)
 def _against(desc: AnyOperatorDesc, release: Release) -> tuple[Diagnostic, ...]:
-    """The errors that tables have of a descriptor. Cached: nodes of a model have equal operators."""
+    """Returns the errors that the tables of a release have of a descriptor. Cached: nodes of a model have equal
+    operators."""
     return tuple(evaluate_any(desc, target_of(release)).errors)
 
 
 def operators_in(graph: SessionGraph) -> Sequence[NodeOperators]:
-    """The operators of the nodes of a graph, as it is after all passes."""
+    """Returns, for each node of a graph on DirectML after all passes, the DirectML operators that it submits."""
     # sessions that place all nodes alike share what is cached
     return graph.once(("operators", graph.runtime.key < WITH_RESAMPLE3), lambda: tuple(_operators_in(graph)))
 
@@ -76,7 +78,8 @@ def _operators_in(graph: SessionGraph) -> Iterator[NodeOperators]:
 
 
 def _submitted(graph: SessionGraph, node: Node, is_changed: bool, in_graph: bool) -> Sequence[AnyOperatorDesc]:
-    """The operators of a node; `is_changed` where passes may change it, `in_graph` where it is in a fused graph."""
+    """Returns the DirectML operators of a node; `is_changed`: passes that are not modelled may change it; `in_graph`:
+    it is in a fused graph. Raises NotDescribedError if they are not known."""
     if graph.parent is not None and not in_graph:
         raise NotDescribedError("it is in a graph of a node, and in no fused graph")
     beside = (node, *node.producers, *node.readers)
@@ -93,8 +96,8 @@ def _submitted(graph: SessionGraph, node: Node, is_changed: bool, in_graph: bool
 
 
 def _changed(graph: Graph) -> set[Node]:
-    """The nodes that passes which are not followed may change: MatMuls with what is around them where that may be an
-    attention, nodes that Transposes are moved over, and the neighbours of nodes of another domain."""
+    """Returns the nodes that passes which are not modelled may change: MatMul nodes and what is around them if that may
+    be an attention, nodes that Transposes may be moved over, and the neighbours of nodes of another domain."""
     products = [node for node in graph.nodes if node.op_type in _PRODUCTS] if may_have_attention(graph) else []
     starts = [each for each in products if any(near.op_type in _AROUND_MATMUL for near in _neighbours(each))]
     moved = {node for node in graph.nodes if Doubt.TRANSPOSED in node.doubts}
@@ -110,8 +113,8 @@ def _neighbours(node: Node) -> Iterator[Node]:
 
 
 def _reached(start: Iterable[Node], through: Container[str]) -> set[Node]:
-    """The nodes of `start`, and every node that paths in either direction lead to, where all nodes behind the first are
-    of the operators `through`."""
+    """Returns the nodes of `start`, and every node that a path in either direction leads to on which all nodes behind
+    the first are of the operators `through`."""
     found, todo = set(start), list(start)
     while todo:
         for near in _neighbours(todo.pop()):

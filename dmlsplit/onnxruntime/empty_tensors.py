@@ -39,7 +39,8 @@ class LostOutputs(NamedTuple):
 
 
 def lost_outputs(graph: SessionGraph) -> Iterator[LostOutputs]:
-    """Yields the outputs of a model that have no elements, or may have none, and lose others.
+    """Yields each output of a model that has no elements, or may have none, with the outputs that Run does not copy
+    because of it.
 
     Outputs that are constants, or that the CPU computes, neither lose others nor get lost.
     """
@@ -73,12 +74,12 @@ def lost_outputs(graph: SessionGraph) -> Iterator[LostOutputs]:
 
 
 def _follows(shape: Shape | None, size: str | int | None) -> bool:
-    """True where a tensor of this shape has no elements if a symbolic size is 0."""
+    """True if a tensor of this shape has no elements when the symbolic size `size` is 0."""
     return isinstance(size, str) and shape is not None and size in shape
 
 
 def _shape(graph: SessionGraph, name: str) -> Shape | None:
-    """The shape of an output at the first Run where that is known, else at session creation."""
+    """Returns the shape of an output at the first Run if that is known, else at session creation; None if unknown."""
     if graph.run_scope is not None:
         at_run = graph.run_scope.type_of(name)[1]
         if at_run is not None and is_static(at_run):
@@ -87,8 +88,8 @@ def _shape(graph: SessionGraph, name: str) -> Shape | None:
 
 
 def empty_parts(graph: SessionGraph, options: SessionOptions) -> Iterator[tuple[Node, FaultKind]]:
-    """Yields the Splits on DirectML with empty parts beside others, each with its fault, in a session with these
-    options."""
+    """Yields the Split nodes on DirectML that have empty parts beside others, each with the kind of its fault, in a
+    session with these options."""
     facts = facts_in(graph)
     if options.graph_fusion and not graph.fuses:
         options = replace(options, graph_fusion=False)

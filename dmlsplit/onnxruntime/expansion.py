@@ -30,8 +30,8 @@ class Body(NamedTuple):
 
 
 def body_of(node: onnx.NodeProto, types: Sequence[str | None], opset: int, inference: Inference) -> Body | None:
-    """The function body that onnx gives a node of the default domain, for inputs of these element types ("" for a
-    missing one). None where it has no body, where a type is not known, or where a node in the body has a graph."""
+    """Returns the function body by which onnx defines a node of the default domain, for inputs of these element types
+    ("" for a missing one). None if it has no body, if a type is not known, or if a node in the body has a graph."""
     schema = schema_of(node.op_type, opset) if domain_of(node) == "" else None
     if schema is None or None in types:
         return None
@@ -49,7 +49,7 @@ def body_of(node: onnx.NodeProto, types: Sequence[str | None], opset: int, infer
 
 
 def _function(schema: Any, node: onnx.NodeProto, kinds: Sequence[int]) -> onnx.FunctionProto | None:
-    """A copy of the function of a schema; None where it has none for this node."""
+    """Returns a copy of the function that a schema has for this node; None if it has none."""
     if schema.has_function:
         made = onnx.FunctionProto()
         made.CopyFrom(schema.function_body)
@@ -70,7 +70,8 @@ def _default(schema: Any, name: str) -> onnx.AttributeProto | None:
 
 
 def _bind(attribute: onnx.AttributeProto, given: onnx.AttributeProto | None) -> None:
-    """Puts the value of a call's attribute in place of the reference to it."""
+    """Replaces a reference to an attribute of the call, in place, by the value `given`; an attribute without a value if
+    that is None."""
     name = attribute.name
     attribute.Clear()
     if given is not None:
@@ -79,7 +80,7 @@ def _bind(attribute: onnx.AttributeProto, given: onnx.AttributeProto | None) -> 
 
 
 def _types(function: onnx.FunctionProto, kinds: Sequence[int], opset: int, inference: Inference) -> dict[str, str]:
-    """The element types of a body's tensors, as far as inference finds them."""
+    """Maps the names of a body's tensors to their element types in lower case, as far as inference finds them."""
     inputs = [
         helper.make_tensor_value_info(name, kind, None)
         for name, kind in zip(function.input, kinds, strict=False)

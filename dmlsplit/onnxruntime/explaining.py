@@ -142,7 +142,7 @@ class Explanation:
 
     @property
     def is_gone(self) -> bool:
-        """Whether optimization leaves no node of it."""
+        """True if optimization leaves no node that stands for this one."""
         return bool(self.steps) and not self.steps[-1].nodes
 
     @property
@@ -152,7 +152,7 @@ class Explanation:
         return (*answered, *(finding.diagnostic for finding in self.findings))
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form; every key is always there."""
+        """Returns the JSON form as a dict; every key is always there."""
         part, placed = self.part, self.placement
         return {
             "schema": SCHEMA,
@@ -208,14 +208,14 @@ def explain(
     options: SessionOptions = DEFAULTS,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
 ) -> Explanation:
-    """What one version of ONNX Runtime makes of a node of a model, pass by pass.
+    """Returns what one version of ONNX Runtime makes of a node of a model, pass by pass.
 
     `node` is its path as `check` prints it, its name or the name of one of its outputs, with #2 behind it for the third
     of several; or, as a number, its index in the JSON of `check`. The other arguments are those of `on_onnxruntime`;
     `run_dims` are the sizes of symbolic dimensions at the first Run.
 
-    Raises InputError for what is no model, has no such node, or has several; ValueError for an unknown version;
-    OSError.
+    Raises InputError for what is no model, has no such node, or has several; ValueError for an unknown version; OSError
+    if a file cannot be read.
     """
     runtime = find_runtime(version)
     inputs = Inputs(run_shapes or {}, run_dims or {}, run_values or {}, free_dimensions or {})
@@ -268,7 +268,7 @@ class _Wanted:
         return "" if self.key is None else self.key.op
 
     def among(self, nodes: Sequence[_Node]) -> list[_Node]:
-        """The nodes that it may be: with its path, or else with its name."""
+        """Returns the nodes that may be meant: those with the path or, if there are none, with the name."""
         if self.key is not None:
             return [each for each in nodes if NodeKey(each.operator, each.path, each.number) == self.key]
         found = [each for each in nodes if each.path == self.path] or [
@@ -278,7 +278,8 @@ class _Wanted:
 
 
 def _wanted(node: str | int, items: Sequence[Item], names: Container[str]) -> _Wanted:
-    """The node that a caller names; a number is an index unless a node has it as its name."""
+    """Returns which node a caller names; a number is an index into `items` unless a node has it as its name. Raises
+    InputError for an index out of range."""
     if isinstance(node, int) or (node not in names and parsed_index(node) is not None):
         index = node if isinstance(node, int) else parsed_index(node)
         assert index is not None
@@ -295,12 +296,12 @@ def _wanted(node: str | int, items: Sequence[Item], names: Container[str]) -> _W
 
 
 def parsed_index(text: str) -> int | None:
-    """The number that a text of at most nine digits is; None for any other text."""
+    """Returns the number that a text of at most nine digits is; None for any other text."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
 
 
 def _key_of(item: Item) -> NodeKey | None:
-    """The place of a Split or Concat in its session."""
+    """Returns the key of a Split or Concat in its sessions; None for other nodes."""
     return None if isinstance(item, OtherNode) or item.in_session is None else item.in_session.place
 
 
@@ -309,7 +310,8 @@ def _path_of(item: Item) -> str:
 
 
 def _only(wanted: _Wanted, found: Sequence[_Node], nodes: Sequence[_Node]) -> _Node:
-    """The one node that is meant; InputError that names others where there is none, or several."""
+    """Returns the only node in `found`. Raises InputError, which suggests names, if there is none or there are
+    several."""
     if len(found) == 1:
         return found[0]
     name = printable(wanted.path)
@@ -373,7 +375,8 @@ class _Tracker:
         self.steps: list[Step] = []
 
     def __call__(self, done: Pass | None, graph: Graph, made: bool) -> None:
-        """Called before the first pass of a list, with None, and after each pass."""
+        """Records what a pass left of the node. Called before the first pass of a list, with `done` None, and after
+        each pass; `made`: the pass was run."""
         facts = graph.facts
         if not isinstance(facts, SessionGraph) or not self._is_within(facts):
             return
@@ -423,13 +426,13 @@ def _provider(graph: SessionGraph, index: int) -> str | None:
 
 
 def _why(found: SessionAnswer, node: _Node) -> Why | None:
-    """The reason why a node is not on DirectML."""
+    """Returns the reason why a node is not on DirectML; None if it is, or if that is not known."""
     alike = [each.why for each in found.nodes.values() if each.path == node.path and each.op.endswith(node.operator)]
     return alike[node.number] if node.number < len(alike) else None
 
 
 def _operator_name(number: int) -> str:
-    """DML_OPERATOR_...; "" for a number that no operator has."""
+    """Returns the C name of a DML_OPERATOR_TYPE, "DML_OPERATOR_..."; "" for a number that no operator has."""
     found = known_operator(number)
     return "" if found is None else found.c_name
 
@@ -444,7 +447,8 @@ def _part(index: int, part: Part) -> FusedPart:
 
 
 def _submitted(node: _Node, answer: RuntimeAnswer | None, parts: Sequence[Part]) -> tuple[str, ...]:
-    """The DirectML operators that a node becomes: those of its answer, or its nodes in a fused graph."""
+    """Returns the C names of the DirectML operators that a node becomes: those of its answer, or its nodes in a fused
+    graph; () if they are not known."""
     if answer is not None:
         return tuple([_operator_name(node_type(desc)) for desc in answer.operators])
     part = next((each for each in parts if node.index in each.members and each.is_known), None)

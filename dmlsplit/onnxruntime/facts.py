@@ -82,7 +82,7 @@ class RuntimeFacts:
         return next((len(shape) for shape in self.shapes if shape is not None), None)
 
     def axis_of(self, rank: int) -> int:
-        """The axis counted from 0 for tensors of a rank."""
+        """Returns the axis, counted from 0, for tensors of a rank."""
         return self.axis % rank if rank else 0
 
     @property
@@ -91,7 +91,7 @@ class RuntimeFacts:
 
     @property
     def gives_no_lengths(self) -> bool:
-        """True for a Split without lengths and num_outputs at an opset that has no default."""
+        """True for a Split with neither lengths nor num_outputs at an opset that has no default."""
         return self.is_split and self.opset >= 18 and self.given is LengthsFrom.EQUAL
 
 

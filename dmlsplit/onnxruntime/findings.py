@@ -76,7 +76,7 @@ class GraphFinding:
 
     @property
     def what(self) -> str:
-        """What is wrong, without releases and cures."""
+        """What is wrong, as a sentence without releases and cures."""
         if self.said is not None:
             return self.said.message
         if self.fault is None or self.culprit is None:
@@ -108,9 +108,9 @@ class GraphFinding:
 def findings(
     model: SessionModel, runtime: Runtime, options: SessionOptions = DEFAULTS, *, complete: bool = False
 ) -> tuple[GraphFinding, ...]:
-    """The faults of a session of `runtime` with a model, in the order of its graphs.
+    """Returns the faults of a session of `runtime` with a model, in the order of its graphs.
 
-    `complete`: includes the faults that show only once these are cured, and leaves `affected` empty.
+    `complete`: includes the faults that show only once others are cured, and leaves `affected` empty.
     """
     found: list[GraphFinding] = []
     fuses = options.graph_fusion
@@ -128,7 +128,7 @@ def findings(
 def _of_empty(
     graph: SessionGraph, parts: SessionGraphs, runtime: Runtime, options: SessionOptions
 ) -> Iterator[GraphFinding]:
-    """Faults of tensors without elements; `options` are the session's."""
+    """Yields the faults of tensors without elements; `options` are the session's."""
     parts_of_splits, outputs = tuple(empty_parts(graph, options)), tuple(lost_outputs(graph))
     if not parts_of_splits and not outputs:
         return
@@ -152,7 +152,7 @@ def _of_empty(
 
 
 def _of_session(graph: SessionGraph, parts: SessionGraphs, runtime: Runtime) -> Iterator[GraphFinding]:
-    """Faults that arise before DirectML gets a graph."""
+    """Yields the faults that arise before DirectML gets a graph."""
     anchor = parts.anchor
     for group in parts.doubtful:
         place = next((path for path in group.paths if path in parts.judged), None)
@@ -197,7 +197,8 @@ def _of_fused(graph: FusedGraph, runtime: Runtime, complete: bool) -> Iterator[G
 
 
 def _of_found(around: _InFused, found: GraphFault, runtime: Runtime, affected: tuple[Affected, ...]) -> GraphFinding:
-    """The finding of a graph's fault: on the nearest Split or Concat of the graph, or the node at fault."""
+    """Returns the finding of a graph's fault, reported on the nearest Split or Concat of the graph or, without one, on
+    the node at fault."""
     graph = around.graph
     first = next((i for i, op in enumerate(graph.ops) if op in JUDGED), 0)
     culprit = found.node if found.node is not None else first
@@ -249,21 +250,22 @@ class _InFused(Around[Tensor]):
         return self.graph.tensors[tensor[0]][tensor[1]] in self.graph.read[node]
 
     def name(self, node: int) -> NodeName:
-        """The model's node that a node of the graph comes from."""
+        """Returns the model's node, by operator and path, that a node of the graph comes from."""
         return NodeName(self.graph.ops[node], self.graph.paths[node])
 
     def tensor_name(self, tensor: TensorName) -> str:
-        """The model's name of a tensor."""
+        """Returns the model's name of a tensor of the graph."""
         node, index = tensor
         return self.graph.inputs[index] if node is None else self.graph.tensors[node][index]
 
     def lost(self, fault: Fault) -> Tensor | None:
-        """The tensor of the graph that a fault loses."""
+        """Returns the tensor of the graph that a fault loses; None if it loses none."""
         name = lost_tensor(fault)
         return None if not isinstance(name, TensorName) else (-1 if name.node is None else name.node, name.number)
 
     def used_part(self, node: int) -> int | None:
-        """The node that reads the one used part of what `node` computes, through a Split or Slice; None without one."""
+        """Returns the only node that reads a part of what `node` computes, through a Split or Slice; None if there is
+        none."""
         for cut in (reader for tensor in self.outputs_of(node) for reader in self.readers_of(tensor)):
             readers = self.graph.readers_of(cut)
             if self.op(cut) in ("Split", "Slice") and len(readers) == 1:
@@ -301,7 +303,7 @@ class _InModel(Around[Value]):
 
 
 def _affected(graph: FusedGraph, found: GraphFault) -> Sequence[Affected]:
-    """The DirectML versions with the same fault, in runs of successive ones."""
+    """Returns the DirectML versions with the same fault of the graph, in runs of successive versions."""
     rules: dict[str, frozenset[tuple[str, int | None]]] = graph.once("rules", dict)
 
     def is_affected(release: Release) -> bool:
@@ -317,14 +319,15 @@ def _affected(graph: FusedGraph, found: GraphFault) -> Sequence[Affected]:
 
 @cache
 def _shipped() -> Mapping[str, Release]:
-    """The DirectML versions that are shipped, in order, each with the release that stands for it."""
+    """Maps each DirectML version that an ONNX Runtime ships, in order, to the release that stands for it."""
     releases = {runtime.directml: runtime.release for runtime in reversed(runtimes())}
     return {directml: releases[directml] for directml in sorted(releases, key=version_key)}
 
 
 @lru_cache(maxsize=256)
 def _spans(affected: tuple[bool, ...]) -> Sequence[Affected]:
-    """The runs of successive versions, of those that are shipped, that are affected."""
+    """Returns the runs of successive shipped versions that are affected; `affected` has a flag for each shipped
+    version."""
     found = []
     for is_affected, versions in groupby(zip(_shipped(), affected, strict=True), lambda each: each[1]):
         if is_affected:
@@ -336,12 +339,12 @@ def _spans(affected: tuple[bool, ...]) -> Sequence[Affected]:
 
 
 def _rules(graph: FusedGraph, release: Release) -> frozenset[tuple[str, int | None]]:
-    """The rules of the faults with a release, each with the node at fault."""
+    """Returns the (rule, node) pairs of the faults that a graph has with a release."""
     return frozenset((each.rule, each.node) for each in judged(graph, traits_of(release)).found)
 
 
 def by_path(found: Sequence[GraphFinding]) -> Mapping[str, tuple[Diagnostic, ...]]:
-    """The diagnostics of each Split or Concat, by its path."""
+    """Maps the paths of nodes to the diagnostics that are reported on them, without duplicates."""
     paths: dict[str, list[Diagnostic]] = {}
     for finding in found:
         paths.setdefault(finding.path, []).append(finding.diagnostic)

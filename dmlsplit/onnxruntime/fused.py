@@ -54,7 +54,7 @@ class FusedGraph:
     """The compiled graphs behind the judgements. They are large, and are freed while the judgements are kept."""
 
     def forget_compiled(self) -> None:
-        """Frees the compiled graphs."""
+        """Frees the compiled graphs, which are made again if they are needed."""
         for each in self.compiled.values():
             if isinstance(each, CompiledGraph):
                 each.release()
@@ -77,11 +77,11 @@ class FusedGraph:
         return {tensor: tuple(nodes) for tensor, nodes in found.items()}
 
     def outputs_of(self, node: int) -> Sequence[Tensor]:
-        """The tensors that a node computes."""
+        """Returns the tensors that a node computes."""
         return [(node, index) for index in range(len(self.tensors[node]))]
 
     def readers_of(self, node: int) -> Sequence[int]:
-        """The nodes that read any output of a node."""
+        """Returns the nodes that read any output of a node, in order."""
         return sorted({reader for tensor in self.outputs_of(node) for reader in self.readers.get(tensor, ())})
 
     def _edges(self) -> Iterator[tuple[Tensor, int]]:
@@ -97,12 +97,13 @@ class FusedGraph:
         return frozenset((edge.from_node_index, edge.from_node_output_index) for edge in self.desc.output_edges)
 
     def nearest(self, start: int, wanted: frozenset[str]) -> int | None:
-        """The node with one of these operators that is the fewest edges away from `start`, producers before readers;
-        where no edges lead to one, the first such node."""
+        """Returns the node with one of these operators that is the fewest edges away from `start`, producers before
+        readers; if no edges lead to one, the first such node, and None if the graph has none."""
         return self.once(wanted, lambda: self._all_nearest(wanted))[start]
 
     def _all_nearest(self, wanted: frozenset[str]) -> list[int | None]:
-        """The nearest such node for every node, found level by level from the wanted nodes."""
+        """Returns the nearest such node for every node, found level by level from the wanted nodes; None if the graph
+        has none."""
         found: list[int | None] = [node if op in wanted else None for node, op in enumerate(self.ops)]
         first = next((node for node in found if node is not None), None)
         distance = {node: 0 for node in found if node is not None}
@@ -155,7 +156,7 @@ class Part:
 
     @property
     def members(self) -> frozenset[int]:
-        """The indices of the nodes of the model's graph that it stands for."""
+        """The indices of the nodes of the model's graph that the part stands for."""
         return frozenset(index for origins in self.origins for index in origins)
 
     @property
@@ -195,5 +196,5 @@ class SessionGraphs:
 
     @property
     def anchor(self) -> str | None:
-        """The Split or Concat on which faults of the whole graph are reported; None where there is none."""
+        """The path of the Split or Concat on which faults of the whole graph are reported; None if there is none."""
         return next(iter(self.judged), None)

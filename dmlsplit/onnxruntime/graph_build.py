@@ -53,7 +53,7 @@ _UNBOUNDED: Final = 1 << 32
 
 
 def session_graphs(graph: SessionGraph) -> SessionGraphs:
-    """The DirectML graphs of one graph of a model, in a session with `graph.options`."""
+    """Returns the DirectML graphs that one graph of a model becomes in its session."""
     way = graph.fusions
     order = graph.once(("order", way), optimized(graph).walk)
     places = graph.once(("in graph", graph.runtime), lambda: _places(graph, order))
@@ -61,12 +61,13 @@ def session_graphs(graph: SessionGraph) -> SessionGraphs:
 
 
 def optimized(graph: SessionGraph) -> Graph:
-    """A copy of the graph after all passes."""
+    """Returns a copy of the graph after all passes; the same one each time."""
     return graph.once(("optimized", graph.fusions), lambda: _optimized(graph))
 
 
 def _places(graph: SessionGraph, order: Sequence[Node]) -> tuple[bool | None, ...]:
-    """For each node, whether it can be in a fused graph, None where that is unknown; empty where no node can."""
+    """Returns, for each node, True if it can be in a fused graph, False if not, None if that is unknown; () if no node
+    of the graph can."""
     return tuple([placed(graph, node).in_graph for node in order]) if graph.fuses else ()
 
 
@@ -79,8 +80,8 @@ def _optimized(graph: SessionGraph) -> Graph:
 def _graphs(
     graph: SessionGraph, optimized: Graph, order: Sequence[Node], places: Sequence[bool | None]
 ) -> SessionGraphs:
-    """The parts of nodes in this order. `places` says of each node whether it can be in a fused graph; it is empty
-    where none can."""
+    """Returns the fused parts of the nodes, which are in the order of the walk. `places` says of each node whether it
+    can be in a fused graph; it is empty if none can."""
     judged = [node.index for node in order if node.op_type in JUDGED]
     lost = [node for node in order if node.unwritten]
     doubted = [node for node in lost if _may_stay_apart(graph, node)]
@@ -100,13 +101,14 @@ def _graphs(
 
 
 def _unwritten(graph: SessionGraph, node: Node) -> tuple[str, str, str]:
-    """The output that is never computed, with the path and operator of the first node that the node stands for."""
+    """Returns the name of the output that is never computed, and the path and operator of the first node that the node
+    stands for."""
     first = node.absorbed[0]
     return node.unwritten, graph.path(first), graph.nodes[first].op_type
 
 
 def _may_stay_apart(graph: SessionGraph, node: Node) -> bool:
-    """True where it is not certain that the activation behind a node is put into it."""
+    """True if it is not certain that the activation behind a node is fused into it."""
     return Doubt.TRANSPOSED in node.doubts or any(graph.on_dml(index) is None for index in node.origins)
 
 
@@ -127,7 +129,7 @@ class _Parts:
         self._most_nodes: dict[Node, int] = {}
 
     def made(self, nodes: Sequence[Node], largest: Sequence[Node]) -> Part:
-        """The part of nodes that are certainly fused; `largest` are all nodes that may be fused with them."""
+        """Returns the part of nodes that are certainly fused; `largest` are all nodes that may be fused with them."""
         fails = any(_is_refused(self._graph, node) for node in nodes)
         builder = _Builder(self._graph, self._optimized, nodes, self._fusible)
         alive = builder.alive()
@@ -158,14 +160,15 @@ class _Parts:
         )
 
     def _most(self, largest: Sequence[Node]) -> int:
-        """The most nodes that the part with these nodes can have."""
+        """Returns the largest number of nodes that the part with these nodes can have."""
         if largest[0] not in self._most_nodes:
             moved = any(Doubt.TRANSPOSED in node.doubts for node in largest)
             self._most_nodes[largest[0]] = _UNBOUNDED if moved else len(largest)
         return self._most_nodes[largest[0]]
 
     def _whole(self, nodes: Sequence[Node]) -> tuple[bool, FusedGraph | None]:
-        """Whether the sizes of nodes are known, and their graph if they are and an output is read."""
+        """Returns True if the sizes of all nodes are known, and their graph; None for that if they are not, or if no
+        output is read."""
         builder = _Builder(self._graph, self._optimized, nodes, self._fusible)
         alive = builder.alive()
         sized = all(_is_sized(self._graph, node) for node in nodes)
@@ -173,7 +176,7 @@ class _Parts:
 
 
 def _unfit(node: Node) -> str:
-    """Why no session is made where an activation is put into a node; "" where one is."""
+    """Returns why no session is created if an activation is fused into a node; "" if one is."""
     if node.op_type == "Gemm" and (len(node.inputs) < 3 or node.inputs[2].name == ""):
         return "has no C"
     # the attribute axes, which its schema always gives it, is not one of the fused operator
@@ -186,7 +189,7 @@ def _is_refused(graph: SessionGraph, node: Node) -> bool:
 
 
 def _is_sized(graph: SessionGraph, node: Node) -> bool:
-    """True where the shapes around a node are inferred as ONNX Runtime infers them, and fit a descriptor."""
+    """True if the shapes around a node are inferred as ONNX Runtime infers them, and fit a descriptor."""
     for values, made in ((node.inputs, False), (node.outputs, True)):
         for value in values:
             shape = graph.shape(value.known) if value.name else ()
@@ -229,7 +232,7 @@ class _Builder:
         """Equal tensors and operators of a model have one descriptor, by which it is known that graphs are equal."""
 
     def built(self, alive: Sequence[Node]) -> FusedGraph:
-        """The graph of the nodes that an output depends on."""
+        """Returns the graph of these nodes, on which the outputs depend."""
         rows = [row for node in alive for row in self._rows(node)]
         ends = {
             value: (number, k) for number, row in enumerate(rows) for k, value in enumerate(row.outputs) if value.name
@@ -301,7 +304,7 @@ class _Builder:
         )
 
     def _is_constant(self, node: Node) -> bool:
-        """True for a Softmax or LogSoftmax over one element: its results are all 1, or 0."""
+        """True for a Softmax or LogSoftmax over one element: its results are all 1, or all 0."""
         if node.op_type not in ("Softmax", "LogSoftmax"):
             return False
         shape = self.graph.shape(node.inputs[0].known) or ()
@@ -313,11 +316,11 @@ class _Builder:
         return all(size == 1 for size in (shape[axis:] if over_rest else (shape[axis],)))
 
     def _is_rectified(self, node: Node) -> bool:
-        """True where a Relu was put into a node."""
+        """True if a Relu was fused into a node."""
         return bool(node.absorbed) and self.graph.nodes[node.index].op_type == "Relu"
 
     def alive(self) -> list[Node]:
-        """The nodes that an output of the graph depends on."""
+        """Returns the nodes that an output of the graph depends on, in order."""
         members = set(self.group)
         ends = [value.producer for value in self.exits if value.producer is not None]
         needed = set(depth_first(ends, lambda node: members.intersection(node.producers)))
@@ -335,7 +338,7 @@ class _Builder:
         yield _Row(node, inputs, node.outputs, path, node.op_type)
 
     def _tensors_of(self, node: Node) -> Sequence[Value]:
-        """The inputs that DirectML reads; the CPU reads the others."""
+        """Returns the inputs that DirectML reads; the CPU reads the others."""
         on_cpu = row_of(node.op_type).cpu_inputs
         return [value for i, value in enumerate(node.inputs) if i not in on_cpu]
 
@@ -389,7 +392,8 @@ class _Builder:
         more: object,
         make: Callable[[], GraphNode],
     ) -> GraphNode:
-        """The descriptor of an operator between tensors that `_tensor` gave, which `make` gives the first time."""
+        """Returns the descriptor of an operator between tensors that `_tensor` returned; `make` creates it the first
+        time. `more` are the other things that it depends on."""
         key = operator, tuple(map(id, inputs)), tuple(map(id, outputs)), more
         if key not in self._nodes:
             self._nodes[key] = make()
@@ -405,7 +409,7 @@ class _Builder:
         return axis % max(rank, 1) + max(MIN_RANK - rank, 0)
 
     def _moves(self, node: Node) -> bool:
-        """True where a Transpose changes the order of elements."""
+        """True if a Transpose changes the order of elements in memory."""
         shape = self.graph.shape(node.inputs[0].known) or ()
         order = [i for i in permutation(node, len(shape)) if shape[i] != 1]
         return order != sorted(order)
@@ -413,7 +417,8 @@ class _Builder:
     def _window(
         self, node: Node, sizes: Sequence[int]
     ) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] | None:
-        """Offsets, sizes and steps of a Slice; None where they are unknown, or a step is negative."""
+        """Returns offsets, sizes and steps of a Slice, for tensors of the rank of `sizes`; None if they are unknown, or
+        a step is negative."""
         rank, added = len(sizes), len(sizes) - len(self.graph.shape(node.inputs[0].known) or ())
         if self.graph.scope.origin.opset < 10:
             given = {a.name: tuple(a.ints) for a in node.proto.attribute}
@@ -440,7 +445,8 @@ class _Builder:
         return (*(1,) * (MIN_RANK - len(sizes)), *sizes)
 
     def _tensor(self, value: Value, sizes: Sequence[int] | None = None) -> BufferTensorDesc:
-        """The descriptor of a tensor, or of one of its type and these sizes."""
+        """Returns the descriptor of a tensor or, given `sizes`, of a packed tensor of its data type and these sizes.
+        Equal tensors share one object."""
         if sizes is not None:
             return self._described(value, tuple(sizes))
         found = self._tensors.get(value)
@@ -468,7 +474,7 @@ class _Builder:
         return math.prod(self._sizes(value)) * (element.itemsize if element is not None else 1)
 
     def _behind_transposes(self, alive: Sequence[Node]) -> set[Node]:
-        """The nodes behind a Transpose, and behind nodes that ONNX Runtime may move it over."""
+        """Returns the nodes behind a Transpose, and behind nodes that ONNX Runtime may move it over."""
         if self.graph.options.optimization < 1:
             return set()
         members, found = set(alive), set[Node]()

@@ -50,7 +50,7 @@ class GraphFault:
 
     @property
     def node(self) -> int | None:
-        """The node that does it; None for a copy."""
+        """The index of the node that causes the fault; None for a copy."""
         return self.fault.index
 
 
@@ -67,7 +67,7 @@ class JudgedGraph:
 
     @property
     def outcome(self) -> GraphOutcome:
-        """What comes of the graph: the outcome of its worst output."""
+        """What comes of the graph: refused, or the outcome of its worst output."""
         if self.compiles is False:
             return GraphOutcome.REFUSED
         if "wrong" in self.outputs:
@@ -76,9 +76,10 @@ class JudgedGraph:
 
 
 def judged(graph: FusedGraph, traits: GraphTraits | None, *, takes_constants: bool = True) -> JudgedGraph:
-    """The judgement by a release with these traits; None stands for a release that was not observed compiling graphs.
+    """Returns the judgement of a graph by a release with these traits; None stands for a release whose graph compiler
+    was never recorded.
 
-    `takes_constants`: the release takes constants as nodes, as newer versions of ONNX Runtime make them.
+    `takes_constants`: the release accepts constants as nodes, as newer versions of ONNX Runtime submit them.
     """
     return graph.once((traits, takes_constants), lambda: _judgement(graph, traits, takes_constants))
 
@@ -93,7 +94,7 @@ def _judgement(graph: FusedGraph, traits: GraphTraits | None, takes_constants: b
 
 
 def _followed(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bool) -> JudgedGraph:
-    """The judgement by the model of CompileGraph."""
+    """Returns the judgement of a graph by the model of CompileGraph."""
     if graph.has_constants and not takes_constants:
         return _refused(graph, GraphFault(Fault(FaultKind.CONSTANT, None)))
     if traits is None:
@@ -124,14 +125,14 @@ def _followed(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bo
 
 
 def _strange(graph: FusedGraph) -> tuple[str, ...]:
-    """The operators that are tried as several families, by name."""
+    """Returns the names of the operators that are tried as several families."""
     ops = zip(graph.ops, graph.kinds, strict=True)
     found = sorted({op for op, kind in ops if kind is not Kind.OBSERVED and len(set(FAMILIES[kind])) > 1})
     return tuple([op or "an operator of another domain" for op in found])
 
 
 def outcome_of(part: Part, runtime: Runtime) -> tuple[GraphOutcome, tuple[str, ...]]:
-    """What comes of a fused part in a session, and the operators for which that is unknown."""
+    """Returns what comes of a fused part in a session, and the operators for which that is unknown."""
     if part.fails or (part.is_known and not part.variants):
         return GraphOutcome.REFUSED, ()
     if not part.is_known:
@@ -143,13 +144,13 @@ def outcome_of(part: Part, runtime: Runtime) -> tuple[GraphOutcome, tuple[str, .
 
 
 def takes_constants(runtime: Runtime) -> bool:
-    """True where constants are no nodes of their own, or where DirectML takes such nodes."""
+    """True if the runtime submits no constants as nodes, or its DirectML accepts such nodes."""
     return not runtime.traits.constants_are_nodes or version_key(runtime.directml) >= _FIRST_TO_TAKE_CONSTANTS
 
 
 def compiles(graph: FusedGraph, traits: GraphTraits | None) -> GraphFault | bool | None:
-    """True where CompileGraph of a release with these traits takes a graph in its given order of nodes, the fault
-    where it refuses it, None where that is unknown. It refuses views that do not fit."""
+    """Returns True if CompileGraph of a release with these traits accepts a graph in its given order of nodes, the
+    fault if it refuses it, None if that is unknown. It refuses views that do not fit."""
     if _VIEWS.isdisjoint(graph.ops):
         return True
     if traits is None:
@@ -166,7 +167,8 @@ def _compiles(graph: FusedGraph, traits: GraphTraits) -> GraphFault | bool | Non
 
 
 def _assumptions(kinds: Sequence[Kind]) -> list[dict[int, Family]]:
-    """The trials: each maps the nodes that are no row of the graphs' operators to families."""
+    """Returns the trials: each maps the nodes whose operator was never recorded in a graph to families to try them
+    as."""
     strange = {i: FAMILIES[kind] for i, kind in enumerate(kinds) if kind is not Kind.OBSERVED}
     trials = [{i: families[k] for i, families in strange.items()} for k in range(3)]
     return [trial for k, trial in enumerate(trials) if trial not in trials[:k]]
@@ -217,7 +219,7 @@ def _judged(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family
 
 
 def hidden(graph: FusedGraph, traits: GraphTraits | None) -> tuple[GraphFault, ...]:
-    """The faults that `judged` does not report, since their outputs are wrong already, or since the graph is refused
+    """Returns the faults that `judged` does not report, because their outputs are wrong already or the graph is refused
     before.
 
     One for each rule and node: the cure of one may cure the others.
@@ -239,7 +241,8 @@ def forget_compiled(graph: FusedGraph, traits: GraphTraits | None) -> None:
 
 
 def _arising(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> dict[GraphFault, None]:
-    """All faults, each as if there were no other; for a refused graph, all further reasons to refuse it."""
+    """Returns all faults, as the keys of a dict, each as if there were no other; for a refused graph, all further
+    reasons to refuse it."""
     compiled = _compiled(graph, traits, assumed)
     if isinstance(compiled, tuple):
         return dict.fromkeys(compiled[1:])
@@ -257,7 +260,8 @@ def _arising(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Famil
 
 
 def _made_by(tensor: Tensor) -> tuple[int, int] | None:
-    """The node, and the output of it, that computes a tensor or the tensor that it copies; None for a graph input."""
+    """Returns the node, and the number of its output, that computes a tensor or the tensor that it copies; None for a
+    graph input."""
     name = tensor.original.name
     return None if name.node is None else (name.node, name.number)
 

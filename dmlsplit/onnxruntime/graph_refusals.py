@@ -19,7 +19,7 @@ class Refusal(NamedTuple):
 
 
 def refusal(part: Part, traits: GraphTraits | None) -> Refusal | None:
-    """The refusal of a part's graph by a release with these traits; None where it takes the graph."""
+    """Returns why a release with these traits refuses, or may refuse, a part's graph; None if it accepts it."""
     verdicts = [compiles(variant, traits) for variant in part.variants]
     faults = [verdict for verdict in verdicts if isinstance(verdict, GraphFault)]
     if len(verdicts) > len(faults) + verdicts.count(True) or 0 < len(faults) < len(verdicts):

@@ -27,7 +27,7 @@ DOMAINS: Final = frozenset(
 
 
 def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
-    """Yields why ONNX Runtime does not load a model, a sentence each; nothing for one that it loads.
+    """Yields a sentence for each reason why ONNX Runtime does not load a model; nothing for one that it loads.
 
     Every function, called or not, writes all its outputs and imports its nodes' domains, spelled alike: "ai.onnx" and
     "" differ. The model imports the domains of called functions, except ONNX Runtime's own. The types of a call are
@@ -50,8 +50,8 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
 
 
 def _names_of_two(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
-    """The names that several nodes of a graph have; Constants do not count, since they are no nodes once the model
-    is loaded."""
+    """Yields the names that several nodes of one graph have; Constant nodes do not count, since they are no nodes once
+    the model is loaded."""
     nodes = [node for node in nodes if not shadowing.is_constant(node)]
     yield from (name for name, count in Counter(node.name for node in nodes).items() if name and count > 1)
     for node in nodes:
@@ -68,7 +68,7 @@ def _reason(where: str, domain: str) -> str:
 
 
 def _called(model: onnx.ModelProto) -> set[Key]:
-    """The functions that the model's graph calls, directly or through others."""
+    """Returns the keys of the functions that the model's graph calls, directly or through others."""
     if not model.functions:
         return set()
     bodies = {key_of(function, function.name): function.node for function in model.functions}

@@ -18,7 +18,7 @@ MAX_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
 
 
 def with_overloads_as_read(model: onnx.ModelProto, told_apart: bool) -> onnx.ModelProto:
-    """The model with the overloads of functions as a version reads them. Observed.
+    """Returns a copy of the model with the overloads of functions as a version reads them. Observed.
 
     A version that tells overloads apart ignores the overload that a body's node names, and calls the function without
     one. Other versions ignore all overloads and call the last function of a name.
@@ -41,10 +41,10 @@ def with_overloads_as_read(model: onnx.ModelProto, told_apart: bool) -> onnx.Mod
 
 
 def inlined(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, tuple[str, ...]]:
-    """The model without local functions, and the names that nodes of functions write, in order; the model itself where
-    it has no functions.
+    """Returns a copy of the model with calls of local functions replaced by their bodies, and the names that the
+    bodies' nodes write, in order; the model itself and () if it has no functions.
 
-    InputError for endless calls.
+    Raises InputError for endless calls, LimitError if the copies are too large.
     """
     if not model.functions:
         return model, ()
@@ -74,7 +74,8 @@ def _expanded(
     taken: Names,
     budget: Budget,
 ) -> Iterator[onnx.NodeProto]:
-    """The nodes with bodies in place of calls. `taken` are all names of the model."""
+    """Yields the nodes with bodies in place of calls. `taken` are all names of the model; names that bodies write are
+    appended to `written`."""
     for index, node in enumerate(nodes):
         for subgraph in subgraphs(node):
             _inline(subgraph, functions, depth, written, taken, budget)
@@ -106,13 +107,14 @@ def _expanded(
 
 
 def name_in_path(node: onnx.NodeProto) -> str:
-    """The name of a body's node in paths; an unnamed judged node is called by its first output."""
+    """Returns the name of a body's node in paths; an unnamed Split or Concat is called by its first output, another
+    node by its operator."""
     return node.name or (first_output(node) if node.op_type in JUDGED else "") or node.op_type
 
 
 def with_prefix(names: Mapping[str, str], prefix: str, taken: Names) -> Callable[[str], str]:
-    """Returns a function from a name to its new one: that of `names`, or else the name behind `prefix`, made unique in
-    the model, as ONNX Runtime makes inlined names."""
+    """Returns a function from a name to its new one: that in `names`, or else the name behind `prefix`, made unique in
+    the model and added to `taken`, as ONNX Runtime makes inlined names."""
     given = {"": "", **names}
 
     def renamed(name: str) -> str:
@@ -124,13 +126,15 @@ def with_prefix(names: Mapping[str, str], prefix: str, taken: Names) -> Callable
 
 
 def counted(name: str, budget: Budget) -> str:
-    """The name; LimitError where all names made from the file's names are too long together."""
+    """Returns the name, and counts its length. Raises LimitError if all names made from the file's names are too long
+    together."""
     budget.spend(Limit.ONNX_NAMES, len(name))
     return name
 
 
 def rename(graph: onnx.GraphProto, new_name: Callable[[str], str], budget: Budget) -> None:
-    """Renames the inputs and outputs of nodes, and the names in the graphs inside them. LimitError as `counted`."""
+    """Renames, in place, the inputs and outputs of nodes, and all names in the graphs inside them. Raises LimitError as
+    `counted` does."""
 
     def renamed(name: str) -> str:
         return counted(new_name(name), budget)

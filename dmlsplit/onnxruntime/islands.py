@@ -43,8 +43,8 @@ class Island:
 
 
 def islands(graph: SessionGraph, placed: Mapping[str, NodePlacement], older: int | None) -> Iterator[Island]:
-    """Yields the islands of a graph. `placed` has its nodes by path; `older` is the opset at which more of them are on
-    DirectML."""
+    """Yields the islands of a graph. `placed` has the placements of its nodes by path; `older` is the opset at which
+    more of them are on DirectML, None if there is none."""
     for nodes in _components(graph):
         to_cpu = [value for value in _read(nodes) if _made_on_dml(graph, value)]
         from_cpu = [value for node in nodes for value in node.outputs if _read_on_device(graph, value)]
@@ -60,7 +60,8 @@ def islands(graph: SessionGraph, placed: Mapping[str, NodePlacement], older: int
 
 
 def _components(graph: SessionGraph) -> Iterator[list[Node]]:
-    """Yields the nodes on the CPU that read one another, in the order of the file."""
+    """Yields groups of nodes on the CPU: nodes that read one another are in one group. Each group is in the order of
+    the file."""
     on_cpu = {node.index: node for node in graph.order if _on_dml(graph, node) is False}
     seen: set[int] = set()
     for start in sorted(on_cpu):
@@ -91,7 +92,8 @@ def _near(node: Node) -> Iterator[int]:
 
 
 def _on_dml(graph: SessionGraph, node: Node) -> bool | None:
-    """Whether DirectML runs a node; None where it is not known, or others take its place."""
+    """Returns True if DirectML runs a node, False if the CPU does; None if it is not known, or if other nodes replace
+    it."""
     cell = graph.cell(node.index)
     if cell is None or cell is Cell.FOLDED or cell in ON_BOTH:
         return None
@@ -99,7 +101,7 @@ def _on_dml(graph: SessionGraph, node: Node) -> bool | None:
 
 
 def _read(nodes: Sequence[Node]) -> Sequence[Value]:
-    """The values that nodes read, each once."""
+    """Returns the values that the nodes read, each once."""
     return list({id(value): value for node in nodes for value in (*node.inputs, *node.captured)}.values())
 
 
@@ -109,7 +111,7 @@ def _made_on_dml(graph: SessionGraph, value: Value) -> bool:
 
 
 def _read_on_device(graph: SessionGraph, value: Value) -> bool:
-    """Whether a node on DirectML reads a value on the device: the shape of a Reshape is read on the CPU."""
+    """True if a node on DirectML reads a value on the device: the shape of a Reshape, for one, is read on the CPU."""
     return any(
         _on_dml(graph, reader) is True
         and any(each is value and i not in row_of(reader.op_type).cpu_inputs for i, each in enumerate(reader.inputs))
@@ -125,7 +127,7 @@ def _bytes(graph: SessionGraph, name: str) -> int | None:
 
 
 def _moved_by(graph: SessionGraph, node: Node, placed: Mapping[str, NodePlacement], older: int | None) -> str:
-    """What brings a node to DirectML, or why nothing does; "" of one that computes with sizes."""
+    """Returns, as text, what brings a node to DirectML, or why nothing does; "" for one that computes with sizes."""
     path, name = graph.path(node.index), _operator(node)
     why = None if path not in placed else placed[path].why
     if why is Why.OPSET and older is not None and _is_dml(graph.cell_at(node.index, older)):
@@ -146,7 +148,7 @@ def _is_dml(cell: Cell | None) -> bool:
 
 
 def _cast(graph: SessionGraph, index: int) -> str:
-    """The cast after which there is a kernel; "" where no single one is enough."""
+    """Returns, as text, the cast after which DirectML has a kernel for the node; "" if no single one is enough."""
     operator = graph.operator(index)
     types = graph.types_of(index)
     if operator is None:
@@ -159,7 +161,8 @@ def _cast(graph: SessionGraph, index: int) -> str:
 
 
 def _attribute(graph: SessionGraph, index: int) -> str:
-    """The attribute, or the outputs, without which there is a kernel."""
+    """Returns, as text, the attribute without which DirectML has a kernel for the node, else that it has too many
+    outputs."""
     operator, node = graph.operator(index), graph.nodes[index].proto
     for each in node.attribute:
         without = type(node)()
@@ -172,7 +175,7 @@ def _attribute(graph: SessionGraph, index: int) -> str:
 
 
 def grouped(found: Sequence[Island]) -> Iterator[list[Island]]:
-    """Yields islands of the same operators with the same remedies together; those with most copies first."""
+    """Yields islands with the same operators and the same remedies together; those with most copies first."""
     groups: dict[object, list[Island]] = defaultdict(list)
     for island in found:
         groups[frozenset(island.operators.items()), island.moved_by].append(island)

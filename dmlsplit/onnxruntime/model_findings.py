@@ -22,8 +22,8 @@ _OPERATORS_SHOWN = 4
 def model_findings(
     placed: SessionAnswer, graphs: Sequence[SessionGraph], whole: Callable[[], Sequence[SessionGraph]]
 ) -> tuple[Diagnostic, ...]:
-    """The findings about a model. `graphs` are those of its session; `whole()` those of a session without
-    optimization."""
+    """Returns the findings about a model as a whole. `graphs` are those of its session; `whole()` returns those of a
+    session without optimization."""
     return tuple(_findings(placed, graphs, whole))
 
 
@@ -45,7 +45,7 @@ def _findings(
 
 
 def _of_older(older: OlderOpset, own: int) -> Diagnostic:
-    """The finding that an older opset has more nodes on DirectML."""
+    """Returns the finding that more nodes are on DirectML at an older opset."""
     rule = whole_model.OPSET_WITHOUT_KERNELS
     cure = f"it cannot be taken there as it is: {older.why}" if older.why else rule.cure
     message = (
@@ -69,7 +69,8 @@ def _of_ranks(found: Sequence[BeyondRank]) -> Iterator[Diagnostic]:
 
 
 def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | None:
-    """The finding that nodes are in no fused graph since sizes are open; None where there are none."""
+    """Returns the finding that nodes are in no fused graph because sizes are open; None if fused graphs have most of
+    them."""
     if not graph.fuses:
         return None
     alone = [
@@ -95,7 +96,8 @@ def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | N
 
 
 def _of_islands(group: Sequence[Island]) -> Diagnostic:
-    """The finding that nodes on the CPU stand between nodes on DirectML. `group` are islands of the same operators."""
+    """Returns the finding that nodes on the CPU stand between nodes on DirectML. `group` are islands of the same
+    operators."""
     rule, first, count = whole_model.CPU_ISLAND, group[0], len(group)
     copied = [size for island in group for size in island.copied]
     known = [size for size in copied if size is not None]
@@ -111,13 +113,13 @@ def _of_islands(group: Sequence[Island]) -> Diagnostic:
 
 
 def moved_text(older: OlderOpset) -> str:
-    """ "12 nodes (9 Conv, 2 MaxPool, 1 Round) run"."""
+    """Returns the nodes of an older opset as text: "12 nodes (9 Conv, 2 MaxPool, 1 Round) run"."""
     count = older.operators.total()
     return f"{count} node{'s' * (count != 1)} ({_named(older.operators)}) run{'s' * (count == 1)}"
 
 
 def _named(operators: Counter[str]) -> str:
-    """ "9 Conv, 2 MaxPool, 1 Round", the most frequent ones."""
+    """Returns counts of operators as text, "9 Conv, 2 MaxPool, 1 Round", the most frequent ones first."""
     most = operators.most_common()
     more = f", ... {len(most) - _OPERATORS_SHOWN} more operators" if len(most) > _OPERATORS_SHOWN else ""
     return ", ".join(f"{many} {printable(operator, 60)}" for operator, many in most[:_OPERATORS_SHOWN]) + more

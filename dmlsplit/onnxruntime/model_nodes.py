@@ -34,15 +34,15 @@ def read(
     values: Mapping[str, Sequence[int]] | None = None,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
 ) -> list[SplitNode | JoinNode]:
-    """The Split and Concat nodes of a model, in the order of the graph; those of a function once for each call.
+    """Returns the Split and Concat nodes of a model, in the order of the graph; those of a function once for each call.
 
     `source` is a path, the bytes of a file, or a ModelProto. `shapes` gives tensors their shapes (None for a size that
     stays unknown), `dims` the symbolic dimensions their sizes, `values` the elements of tensors of the main graph that
     lengths are, or are computed from. External data is read for such lengths only, from the model's folder and
     `allow_paths`.
 
-    Raises InputError for what is no model or has no such tensors and dimensions, OSError; faults of nodes are in their
-    reports.
+    Raises InputError for what is no model or has no such tensors and dimensions, OSError if a file cannot be read;
+    faults of nodes are in their reports.
     """
     return list(read_model(source, shapes, dims, values=values, allow_paths=allow_paths).judged)
 
@@ -57,11 +57,11 @@ def read_model(
     require_known_names: bool = True,
     free_dimensions: Mapping[str, int] | None = None,
 ) -> ModelNodes:
-    """The nodes that `read` returns, and the nodes that are not judged: SplitToSequence, ConcatFromSequence, and Splits
-    and Concats of other domains.
+    """Returns the nodes that `read` returns, and the nodes that are listed but not judged: SplitToSequence,
+    ConcatFromSequence, and nodes called Split or Concat of other domains.
 
-    `require_known_names`: a tensor or symbol that the model lacks is an error. `free_dimensions` are sizes of symbolic
-    dimensions that ONNX Runtime gets at session creation.
+    With `require_known_names`, a tensor or symbol that the model lacks raises InputError; without, it is ignored.
+    `free_dimensions` are sizes of symbolic dimensions that ONNX Runtime gets at session creation.
     """
     inputs = Inputs(shapes or {}, dims or {}, values or {}, free_dimensions or {})
     return read_sessions(source, inputs, allow_paths=allow_paths, require_known_names=require_known_names)[1]
@@ -74,7 +74,7 @@ def read_sessions(
     allow_paths: Iterable[str | os.PathLike[str]] = (),
     require_known_names: bool = True,
 ) -> tuple[OnnxSessions, ModelNodes]:
-    """The sessions of a model, and the nodes that `read_model` returns. Raises as `read` does."""
+    """Returns the sessions of a model, and the nodes that `read_model` returns. Raises as `read` does."""
     try:
         import onnx  # noqa: F401
         from google.protobuf.message import DecodeError, EncodeError
@@ -109,7 +109,8 @@ def read_sessions(
 
 
 def _dims(inputs: Inputs) -> dict[str, int]:
-    """The sizes of symbolic dimensions, from `dims` and `free_dimensions`; InputError where the two differ."""
+    """Returns the sizes of symbolic dimensions, from `dims` and `free_dimensions`. Raises InputError if the two
+    differ."""
     for name, size in inputs.free_dimensions.items():
         if inputs.dims.get(name, size) != size:
             raise InputError(f"dimension '{printable(name)}' is {inputs.dims[name]} as well as {size}")

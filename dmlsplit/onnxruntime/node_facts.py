@@ -22,7 +22,8 @@ _TYPES: Final = {"Split": OperatorType.SPLIT, "Concat": OperatorType.JOIN}
 
 
 def facts_in(graph: SessionGraph) -> Mapping[int, RuntimeFacts]:
-    """The facts of each Split and Concat of a graph, by index, without nodes whose facts are not known well enough."""
+    """Maps the index of each Split and Concat of a graph to its facts; nodes of which too little is known are left
+    out."""
 
     def made() -> Mapping[int, RuntimeFacts]:
         judged = [node for node in graph.nodes if node.op_type in JUDGED]
@@ -32,12 +33,12 @@ def facts_in(graph: SessionGraph) -> Mapping[int, RuntimeFacts]:
 
 
 def _is_open(graph: SessionGraph, name: str) -> bool:
-    """True for a tensor with sizes that only a run knows, certainly."""
+    """True for a tensor of which it is certain that only a run determines its sizes."""
     return graph.is_open(name) and not graph.model.is_unfinished
 
 
 def _facts_of(graph: SessionGraph, of: Node) -> RuntimeFacts | None:
-    """The facts of a Split or Concat; None where too little is known."""
+    """Returns the facts of a Split or Concat; None if too little is known."""
     node, scope = of.proto, graph.scope
     names = list(node.input)
     read = names[:1] if node.op_type == "Split" else names
@@ -68,7 +69,8 @@ def _facts_of(graph: SessionGraph, of: Node) -> RuntimeFacts | None:
 
 
 def _declared(graph: SessionGraph, value: Value) -> Shape | None:
-    """The declared shape of a tensor, or of the output that an eliminated Identity leaves it."""
+    """Returns the declared shape of a tensor or, if an Identity behind it is removed, of that Identity's output; None
+    if there is none."""
     if not value.name:
         return None
     shape = graph.scope.declared(value.name)[1]
@@ -80,7 +82,7 @@ def _declared(graph: SessionGraph, value: Value) -> Shape | None:
 
 
 def _is_owned(graph: SessionGraph, name: str) -> bool:
-    """True where an initializer is handed over to DirectML with the fused graph."""
+    """True if an initializer is handed over to DirectML with the fused graph."""
     if not graph.is_initializer(name):
         return False
     tensor = graph.initializers.get(name, graph.defaults.get(name))
@@ -117,7 +119,7 @@ def _with_lengths(
 
 
 def first_run(graph: SessionGraph, index: int) -> FirstRun | None:
-    """The sizes of a node at the first Run; None where they are unknown."""
+    """Returns the sizes of a node's tensors at the first Run; None if that is unknown."""
     scope, node = graph.run_scope, graph.nodes[index].proto
     if scope is None:
         return None

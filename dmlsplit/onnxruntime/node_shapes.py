@@ -14,19 +14,20 @@ from dmlsplit.onnxruntime.facts import LengthsFrom, RuntimeFacts
 
 
 def signed(number: int) -> int:
-    """The value after conversion to a signed int of 32 bits."""
+    """Returns the value of a number after conversion to a signed int of 32 bits."""
     return (number + 2**31) % 2**32 - 2**31
 
 
 def static_axis(facts: RuntimeFacts) -> int | None:
-    """The size of a Split's axis as shape inference holds it; None where it is open."""
+    """Returns the size of a Split's axis as shape inference holds it, in 32 bits; None if it is open."""
     shape = facts.shapes[0]
     size = shape[facts.axis_of(len(shape))] if shape else None
     return signed(size) if isinstance(size, int) else None
 
 
 def output_shapes(facts: RuntimeFacts) -> list[Shape | None]:
-    """The shapes of the named outputs, for inputs with static shapes."""
+    """Returns the shapes of the outputs that have a name, for inputs with static shapes; None for one whose rank
+    contradicts its declaration."""
     found = []
     for i, shape in enumerate(_inferred(facts)):
         if i not in facts.omitted:
@@ -35,7 +36,8 @@ def output_shapes(facts: RuntimeFacts) -> list[Shape | None]:
 
 
 def merged(inferred: Shape, declared: Shape | None) -> Shape | None:
-    """The merged shape of a tensor with two shapes; where they contradict each other, the sizes that they share."""
+    """Returns the shape of a tensor with an inferred and a declared shape, as ONNX Runtime merges them; if sizes
+    contradict each other, only the equal ones are known, and None if the ranks do."""
     if declared is None:
         return inferred
     if len(inferred) != len(declared):

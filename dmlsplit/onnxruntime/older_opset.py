@@ -31,9 +31,9 @@ class OlderOpset(NamedTuple):
 
 
 def older_opset(graphs: Sequence[SessionGraph], whole: Callable[[], Sequence[SessionGraph]]) -> OlderOpset | None:
-    """The older opset at which most nodes are on DirectML; None where none has more than the model's own.
+    """Returns the older opset at which most nodes are on DirectML; None if none has more than the model's own.
 
-    `graphs` are those of the session, `whole()` those of a session without optimization, which has every node.
+    `graphs` are those of the session; `whole()` returns those of a session without optimization, which has every node.
     """
     best: OlderOpset | None = None
     most = 0
@@ -51,7 +51,7 @@ def older_opset(graphs: Sequence[SessionGraph], whole: Callable[[], Sequence[Ses
 
 
 def _candidates(graphs: Sequence[SessionGraph]) -> Iterator[int]:
-    """Yields for each node on the CPU the newest older opset at which it is on DirectML."""
+    """Yields for each node on the CPU the newest older opset at which it is on DirectML, if there is one."""
     for graph in graphs:
         for node in graph.order:
             cell = graph.cell(node.index)
@@ -65,7 +65,8 @@ def _candidates(graphs: Sequence[SessionGraph]) -> Iterator[int]:
 
 
 def _moved(graphs: Sequence[SessionGraph], opset: int) -> tuple[list[tuple[str, str]], int]:
-    """The path and the operator of each node that comes to DirectML at another opset, and how many more are there."""
+    """Returns (path, operator) of each node that comes to DirectML at another opset, and by how many nodes the number
+    on DirectML grows."""
     came, went = [], 0
     for graph in graphs:
         for node in graph.order:
@@ -80,12 +81,14 @@ def _moved(graphs: Sequence[SessionGraph], opset: int) -> tuple[list[tuple[str, 
 
 
 def different_at(graphs: Sequence[SessionGraph], opset: int) -> str:
-    """The first node that is something else at an older opset, and why; "" where every node means the same there."""
+    """Returns the first node that means something else at an older opset, and why, as text; "" if every node means the
+    same there."""
     return next((found for graph in graphs for found in _different(graph, opset)), "")
 
 
 def types_not_taken_at(graphs: Sequence[SessionGraph], opset: int) -> str:
-    """The first node with graphs inside that takes no tensors of its types at another opset; "" where there is none."""
+    """Returns the first node with graphs inside that does not accept its types at another opset, and why, as text; ""
+    if there is none."""
     for graph in graphs:
         for index, node in enumerate(graph.nodes):
             if domain_of(node.proto) == "" and has_graphs(node.proto):
@@ -104,7 +107,7 @@ def _different(graph: SessionGraph, opset: int) -> Iterator[str]:
 
 
 def _against(graph: SessionGraph, opset: int) -> Iterator[str]:
-    """Yields the nodes of a graph that are something else at an older opset, or fail the session there."""
+    """Yields, as text, the nodes of a graph that mean something else at an older opset, or fail the session there."""
     yield from _different(graph, opset)
     for index in range(len(graph.nodes)):
         then = graph.cell_at(index, opset)

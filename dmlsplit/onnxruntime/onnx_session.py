@@ -76,21 +76,22 @@ class OnnxSessions:
         """The nodes of changed models that were judged for advice, by all targets."""
 
     def of(self, runtime: Runtime, options: SessionOptions = DEFAULTS, inputs: Inputs | None = None) -> OnnxSession:
-        """The session of a version; `inputs` are those of its first Run, None for the facts given when the model was
-        read. It raises InputError when it is asked, for what contradicts the model, or does not exist in it."""
+        """Returns the session of a version; `inputs` are those of its first Run, None for the facts given when the
+        model was read. It raises InputError, when it is asked, for facts that contradict the model or name something it
+        lacks."""
         key = "session", runtime, options, None if inputs is None else inputs.key
         return self._once(key, lambda: OnnxSession(self, runtime, options, inputs))
 
     def release(self) -> None:
-        """Frees the sessions, which are large and are not asked again."""
+        """Frees the sessions made so far, which are large; they are made again if they are asked for."""
         for made in self._once.values():
             if isinstance(made, SessionModel):
                 release(made)
         self._once = Once()
 
     def model(self, inputs: Inputs | None, habits: Habits = ALL_KNOWN) -> SessionModel:
-        """The model for sessions with these inputs and habits, None for the inputs that it was read with. InputError
-        for inputs that contradict the model or are not in it."""
+        """Returns the model for sessions with these inputs (None: those that it was read with) and habits. Raises
+        InputError for inputs that contradict the model or are not in it."""
         require = inputs is not None or self._require_known_names
         known = self.inputs if inputs is None else inputs
         # habits that do not change the model share one entry
@@ -159,16 +160,17 @@ class OnnxSession:
 
     @property
     def unoptimized(self) -> OnnxSession:
-        """The session without optimization."""
+        """The session of the same model and version without optimization."""
         return self._sessions.of(self.runtime, replace(self.options, optimization=0), self._inputs)
 
     @property
     def nodes(self) -> Sequence[NodeOnRuntime]:
-        """The answers for every Split and Concat, in order; those of functions at each call."""
+        """The answers about every Split and Concat, in order; those of functions at each call."""
         return self._answers.nodes
 
     def answer(self, place: NodeKey) -> RuntimeAnswer:
-        """The answer for one node."""
+        """Returns the answer about the Split or Concat with this key; an unknown one if the session has no such
+        node."""
         try:
             found = self._once("by place", lambda: _places(self.nodes)).get(place)
         except NotLoadedError as error:
@@ -189,16 +191,16 @@ class OnnxSession:
         return bool(removed) and any(path[:length] in removed for length in _ends_of_graphs(path))
 
     def graph_diagnostics(self, place: NodeKey | None, advise: Advise | None = None) -> tuple[Diagnostic, ...]:
-        """The faults of the DirectML graphs that are reported on this node, a Split or Concat, with the advice of
-        `advise`, which is asked once. Of several nodes with one path the first gets them; the first node of all gets
-        those of other nodes, too, and None gets them for a model without a Split or Concat."""
+        """Returns the faults of the DirectML graphs that are reported on this Split or Concat; `advise` adds advice,
+        and is called once for all. Of several nodes with one path the first gets them; the first node of all gets those
+        of other nodes too."""
         if place is not None and place.number > 0:
             return ()
         elsewhere = self._elsewhere(advise) if place == next(iter(self._sessions.judged), None) else ()
         return elsewhere if place is None else (*self._by_path(advise).get(place.path, ()), *elsewhere)
 
     def _elsewhere(self, advise: Advise | None) -> tuple[Diagnostic, ...]:
-        """The faults on nodes other than Splits and Concats."""
+        """Returns the faults that are reported on nodes other than Split and Concat."""
         known = {place.path for place in self._sessions.judged}
         return tuple([each for path, found in self._by_path(advise).items() if path not in known for each in found])
 
@@ -214,7 +216,8 @@ class OnnxSession:
         return self._once(("diagnostics", advise is None), made)
 
     def findings(self, *, complete: bool = False) -> tuple[GraphFinding, ...]:
-        """The faults of the DirectML graphs of the model, each with its cure; `complete` as in findings.findings."""
+        """Returns the faults of the DirectML graphs of the model, each with its cure; `complete` as in
+        findings.findings."""
         from dmlsplit.onnxruntime.findings import findings
 
         key = "findings", complete
@@ -227,11 +230,12 @@ class OnnxSession:
 
     @property
     def placement(self) -> SessionAnswer:
-        """Where every node of the model goes, and what follows of it."""
+        """The provider of every node of the model, the operators that nodes submit, and the diagnostics of the whole
+        model."""
         return self._once("placement", self._described)
 
     def _described(self) -> SessionAnswer:
-        """The places of the nodes with the operators that they submit, and the diagnostics of the whole model."""
+        """Returns `places` with the operators that the nodes submit, and the diagnostics of the whole model."""
         from dmlsplit.onnxruntime.described import operators_of, refusals
         from dmlsplit.onnxruntime.model_findings import model_findings
 
@@ -246,14 +250,14 @@ class OnnxSession:
 
     @property
     def places(self) -> SessionAnswer:
-        """Where every node of the model goes, without diagnostics and operators."""
+        """The provider of every node of the model, without diagnostics and operators."""
         from dmlsplit.onnxruntime.placements import placement
 
         return self._once("places", lambda: placement(self.graphs, self._failures))
 
     @property
     def failure(self) -> Failure | None:
-        """What keeps the session from being made; None where nothing certainly does."""
+        """The failure that keeps the session from being created; None if nothing certainly does."""
         return self._once("failure", lambda: first_of(self._failures))
 
     @property
@@ -265,7 +269,7 @@ class OnnxSession:
         return self._once("answers", lambda: answers(self.model, self.runtime, self.options))
 
     def _not_loaded(self) -> Iterator[Failure]:
-        """The reason why the version does not load the file, whatever nodes it has."""
+        """Yields the reasons why the version does not load the file, or may not, whatever nodes it has."""
         runtime, proto = self.runtime, self._sessions.proto
         if runtime.no_session:
             yield Failure(LOADING, runtime.no_session)
@@ -280,7 +284,7 @@ class OnnxSession:
 
 
 def _ends_of_graphs(path: str) -> Iterator[int]:
-    """Yields the lengths of the paths of graphs that a node of this path may be in."""
+    """Yields the lengths of those beginnings of a node's path that may be the path of a graph."""
     return (i for i, character in enumerate(path[: Limit.ONNX_PATH.most + 1]) if character == "/")
 
 
@@ -297,7 +301,7 @@ Item: TypeAlias = SplitNode | JoinNode | OtherNode
 
 
 def in_session(sessions: OnnxSessions, items: Iterable[Item]) -> Iterator[Item]:
-    """Yields the nodes of a model, each with its place in the sessions."""
+    """Yields the nodes of a model, the Split and Concat nodes with the sessions and their key in these."""
     seen: Counter[tuple[str, str]] = Counter()
     for item in items:
         if isinstance(item, OtherNode):

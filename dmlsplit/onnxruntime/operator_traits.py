@@ -101,7 +101,7 @@ class OperatorTraits:
     rounding at most, wherever it stands."""
 
     def kind_of(self, rank: int) -> Kind:
-        """The kind of the operator on tensors of this rank."""
+        """Returns the kind of the operator on tensors of this rank."""
         return _BY_RANK[self.kind][rank >= _RANK_OF_JOINS] if self.kind in _BY_RANK else self.kind
 
 
@@ -311,5 +311,5 @@ UNKNOWN: Final = OperatorTraits("")
 
 
 def row_of(op_type: str) -> OperatorTraits:
-    """The row of an operator of the default domain; UNKNOWN for any other."""
+    """Returns the row of an operator of the default domain; UNKNOWN for any other."""
     return OPERATORS.get(op_type, UNKNOWN)

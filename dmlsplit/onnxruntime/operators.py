@@ -80,19 +80,19 @@ class Operator:
 
     @property
     def versions(self) -> Collection[Operator]:
-        """All schema versions of it, this one among them."""
+        """All schema versions of the operator, this one among them."""
         return _versions(self.name, self.column).values()
 
     @property
     def usual(self) -> list[str]:
-        """The types that go without saying, by parameter."""
+        """The type that each type parameter has if a row of the table does not say otherwise."""
         return str(self.row["usual"]).split(",") if self.row["parameters"] else []
 
     def types(self, inputs: Types, outputs: Types) -> Types:
-        """The element type of each type parameter of a node, in ONNX's lower-case words: "float".
+        """Returns the element type of each type parameter of a node, in ONNX's lower-case words: "float".
 
-        `inputs` and `outputs` have the type of each tensor, "" for one that is left out, None where it is not known.
-        A parameter without tensors has its usual type; None where no tensor's type is known.
+        `inputs` and `outputs` have the type of each tensor, "" for one that is left out, None if it is not known. A
+        parameter without tensors has its usual type; None if no tensor's type is known.
         """
         found: list[str | None] = [""] * len(self.row["parameters"])
         for tensors, places in ((inputs, self.row["inputs"]), (outputs, self.row["outputs"])):
@@ -103,15 +103,15 @@ class Operator:
         return tuple([usual if each == "" else each for each, usual in zip(found, self.usual, strict=True)])
 
     def all_types(self, inputs: Types, outputs: Types, captured: Types) -> list[Types]:
-        """`types` of the node, once; for an If, once for each tensor that it computes or that its branches read from
-        outside, since each of them counts."""
+        """Returns the result of `types` for the node in a list; for an If, one for each tensor that it computes or that
+        its branches read from outside, since each of them counts."""
         if self.name in _OF_DIFFERENT_TYPES:
             return [self.types(inputs, (each,)) for each in dict.fromkeys([*outputs, *captured])]
         return [self.types(inputs, outputs)]
 
     def ask(self, types: Types, opset: int | None = None) -> Cell | None:
-        """Where a node of these types goes in a model of an opset, which is that of its schema version where none is
-        given; None where that is not known.
+        """Returns where a node of these types goes in a model of an opset (by default that of the schema version); None
+        if that is not known.
 
         Of types that were not asked together, kernels take each parameter's types by themselves: a node is on DirectML
         if every type is seen there, and not if one is seen on the CPU, or without a kernel, with usual ones beside it.
@@ -131,7 +131,8 @@ class Operator:
         return {}
 
     def _concluded(self, types: Types) -> Cell | None:
-        """The answer about types that were not asked together, or are not known."""
+        """Returns the answer that follows for types that were not asked together, or are not all known; None if none
+        does."""
         if (of_all := _only(set(self._cells.values()))) is Cell.NO_KERNEL or of_all in ON_BOTH:
             return of_all
         if None in types:
@@ -153,14 +154,14 @@ class Operator:
 
     @cached_property
     def _cells(self) -> dict[Types, Cell]:
-        """The answers by types, without what was not asked."""
+        """The answers by types, without those that were not asked."""
         rows = self.row.get("types", {}).items()
         found = {tuple(types.split(",")) if types else (): cells[self.column] for types, cells in rows}
         return {types: Cell(cell) for types, cell in found.items() if cell not in (NOT_ASKED, Cell.INVALID)}
 
     @cached_property
     def _seen(self) -> dict[tuple[int, str | None], frozenset[Cell]]:
-        """The answers for each type of each parameter, whatever the others are."""
+        """Maps (number of a parameter, type) to the answers with that type, whatever the other types are."""
         found: dict[tuple[int, str | None], frozenset[Cell]] = {}
         for types, cell in self._cells.items():
             for place in enumerate(types):
@@ -168,12 +169,13 @@ class Operator:
         return found
 
     def message(self, types: Types) -> str:
-        """What ONNX Runtime says where a node of these types fails the session; "" where that is not recorded."""
+        """Returns ONNX Runtime's message for a node of these types that fails the session; "" if none was recorded."""
         number = self.row.get("messages", {}).get(",".join(each or "" for each in types))
         return "" if number is None else str(table()["messages"][number])
 
     def of_variant(self, attributes: Attributes, outputs: int) -> Cell | None:
-        """Where attributes, or the number of outputs, send a node that is on DirectML without them; None: nowhere."""
+        """Returns where the node goes because of its attributes or number of outputs, if it would be on DirectML
+        without them; None if these make no difference."""
         for each in self.versions:
             for given, count, types, cells in each.row.get("attributes", {}).values():
                 cell, base = cells[self.column], each.row["types"].get(types, "")[self.column : self.column + 1]
@@ -186,17 +188,18 @@ class Operator:
 
     @cached_property
     def is_on_dml_at_all(self) -> bool:
-        """Whether there is a type with which it is on DirectML."""
+        """True if the operator is on DirectML with some type."""
         return any(map(is_on_dml, self._cells.values()))
 
     @cached_property
     def has_variants(self) -> bool:
-        """Whether attributes were varied."""
+        """True if the operator was also asked with other attributes."""
         return any("attributes" in each.row for each in self.versions)
 
     @cached_property
     def most_rank(self) -> int | None:
-        """The highest rank of static sizes with which a session is made; None where it was not asked.
+        """The highest rank of tensors with static sizes with which a session is created; None if no rank failed, or
+        none was asked.
 
         A version older than all that were asked has the rank of the oldest: observed for all on DirectML.
         """
@@ -211,18 +214,18 @@ class Operator:
 
 
 def _only(cells: Set[Cell | None]) -> Cell | None:
-    """The cell, where all are equal; EXPANDED for EXPANDED with and without copies, None for any other mixture."""
+    """Returns the cell, if all are equal; EXPANDED for EXPANDED with and without copies, None for any other mixture."""
     return next(iter(cells)) if len(cells) == 1 else Cell.EXPANDED if cells and cells <= ON_BOTH else None
 
 
 def _known(cell: str) -> Cell | None:
-    """An answer of the table; None for what was not asked, or is no model."""
+    """Returns an answer of the table as a Cell; None for what was not asked, or is no model."""
     return None if cell in ("", NOT_ASKED, Cell.INVALID) else Cell(cell)
 
 
 @cache
 def table() -> dict[str, Any]:
-    """The whole table, as operators.json.xz has it."""
+    """Returns the content of operators.json.xz."""
     data = (Path(__file__).parents[1] / PLACE).read_bytes()
     found: dict[str, Any] = json.loads(lzma.decompress(data))
     return found
@@ -230,21 +233,22 @@ def table() -> dict[str, Any]:
 
 @cache
 def recorded_versions() -> tuple[str, ...]:
-    """The versions of ONNX Runtime that were asked, the oldest first."""
+    """Returns the versions of ONNX Runtime that were asked, the oldest first."""
     return tuple(table()["versions"])
 
 
 @cache
 def column_of(runtime: Runtime) -> int | None:
-    """The index of the version whose answers stand for a runtime: the newest one asked that is no newer, else the
-    oldest. None for a runtime that was not observed."""
+    """Returns the index of the version whose answers stand for a runtime: the newest one asked that is no newer, else
+    the oldest. None for a runtime whose behaviour was never recorded."""
     older = [i for i, version in enumerate(recorded_versions()) if key_of(version) <= runtime.key]
     return (older or [0])[-1] if runtime.observed else None
 
 
 @lru_cache(maxsize=4096)
 def find_operator(domain: str, op_type: str, opset: int, runtime: Runtime) -> Operator | None:
-    """The operator at the schema version that an opset has, in a session of a runtime; None where it is not known.
+    """Returns the operator at the schema version that an opset has, in a session of a runtime; None if the table lacks
+    it.
 
     `opset` is that of the operator's own domain.
     """
@@ -257,14 +261,15 @@ def find_operator(domain: str, op_type: str, opset: int, runtime: Runtime) -> Op
 
 @lru_cache(maxsize=4096)
 def _versions(name: str, column: int) -> Mapping[int, Operator]:
-    """The schema versions of an operator, with the answers of one version of ONNX Runtime; none of an unknown one."""
+    """Maps the schema versions of an operator to its rows, with the answers of one version of ONNX Runtime; {} for an
+    unknown one."""
     rows: Mapping[str, Any] = table()["operators"].get(name, {})
     return {int(version): Operator(name, int(version), row, column) for version, row in rows.items()}
 
 
 @lru_cache(maxsize=4096)
 def moves_any_type(op_type: str, opset: int) -> bool:
-    """Whether the CPU has a kernel of an operator of the default domain for strings: it moves elements of any type."""
+    """True if the CPU has a kernel for strings of an operator of the default domain: it moves elements of any type."""
     rows: Mapping[str, Any] = table()["operators"].get(op_type, {})
     known = [int(version) for version in rows if int(version) <= max(opset, 1)]
     types = rows[str(max(known))].get("types", {}) if known else {}
@@ -272,7 +277,7 @@ def moves_any_type(op_type: str, opset: int) -> bool:
 
 
 def operator_of(node: onnx.NodeProto, opset: int, runtime: Runtime) -> Operator | None:
-    """A node's row, in a model of an opset; None where the table has none."""
+    """Returns a node's row, in a model of an opset; None if the table has none."""
     domain = domain_of(node)
     return find_operator(domain, text(node.op_type), opset if domain == "" else _CONTRIBUTED, runtime)
 
@@ -280,7 +285,8 @@ def operator_of(node: onnx.NodeProto, opset: int, runtime: Runtime) -> Operator 
 def asked(
     node: onnx.NodeProto, inputs: Types, outputs: Types, opset: int, runtime: Runtime, captured: Types = ()
 ) -> Cell | None:
-    """Where a node goes in a session of a runtime, by its operator, types and attributes; None where it is not known.
+    """Returns where a node goes in a session of a runtime, by its operator, types and attributes; None if it is not
+    known.
 
     `inputs` and `outputs` are the types of its tensors as Operator.types takes them, `captured` those of the tensors
     that graphs inside it read from outside, `opset` is the model's.
@@ -297,13 +303,14 @@ def asked(
 
 @lru_cache(maxsize=1 << 14)
 def _of_types(operator: Operator, inputs: Types, outputs: Types, captured: Types, opset: int) -> Cell | None:
-    """Where a node of an operator goes by its types; the nodes of a model have few different ones."""
+    """Returns where a node of an operator goes by its types, None if it is not known. Cached: the nodes of a model have
+    few different ones."""
     cells = {operator.ask(types, opset) for types in operator.all_types(inputs, outputs, captured)}
     return Cell.CPU if Cell.CPU in cells else None if None in cells else next(iter(cells), None)
 
 
 def _value(attribute: onnx.AttributeProto) -> object:
-    """An attribute's number, text or list of numbers; None of any other kind."""
+    """Returns an attribute's number, text or list of numbers; None for any other kind."""
     kind = attribute.type
     if kind == onnx.AttributeProto.STRING:
         return attribute.s.decode("utf-8", "replace")
@@ -312,25 +319,25 @@ def _value(attribute: onnx.AttributeProto) -> object:
 
 
 def is_known(domain: str, op_type: str) -> bool:
-    """Whether the table has an operator."""
+    """True if the table has an operator."""
     return (f"{domain}.{op_type}" if domain else op_type) in table()["operators"]
 
 
 def operators() -> Collection[str]:
-    """The names in the table, those of a domain other than the default one behind it: com.microsoft.Gelu."""
+    """Returns the names in the table; a domain other than the default one stands in front: "com.microsoft.Gelu"."""
     return tuple(table()["operators"])
 
 
 def is_on_dml(cell: Cell) -> bool:
-    """Whether DirectML has a kernel, one that fails session creation among them."""
+    """True if DirectML has a kernel, including one that fails session creation."""
     return cell in ON_DML or cell in (Cell.FAILS, Cell.FAILS_WITH_CPU, Cell.EXPANDED_ON_DML)
 
 
 def is_on_cpu_too(cell: Cell) -> bool:
-    """Whether the CPU has a kernel, beside DirectML or alone."""
+    """True if the CPU has a kernel, beside DirectML or alone."""
     return cell not in _WITHOUT_CPU
 
 
 def is_fused(cell: Cell) -> bool:
-    """Whether a node can be in a fused graph."""
+    """True if a node with this answer can be in a fused graph."""
     return cell in _FUSED

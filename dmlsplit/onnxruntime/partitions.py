@@ -30,7 +30,8 @@ class _Partition:
         return found
 
     def take(self, other: _Partition) -> None:
-        """Prepends the nodes of another partition; the shorter list is moved."""
+        """Puts the nodes of another partition in front of this one's; the other one is empty then, and merged into this
+        one."""
         other.merged = self
         if len(other.nodes) < len(self.nodes):
             self.nodes.extendleft(reversed(other.nodes))
@@ -41,7 +42,7 @@ class _Partition:
 
 
 def partitions(nodes: Sequence[Node], in_graph: Sequence[bool]) -> list[tuple[Node, ...]]:
-    """The fused graphs in the order in which they are compiled, each with its nodes in order.
+    """Returns the fused graphs, as tuples of nodes in order, in the order in which they are compiled.
 
     `nodes` are in topological order; `in_graph` says of each whether it can be in a fused graph. A merged partition
     stands before the one that it was merged into.

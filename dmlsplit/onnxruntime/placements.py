@@ -26,8 +26,9 @@ _OLDEST_OPSET: Final = 7
 
 
 def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> SessionAnswer:
-    """Where the nodes of a model's graphs go. `graphs`: each behind those in its nodes; `failures` keep the session
-    from being made."""
+    """Returns the provider of each node of a model's graphs, the fused graphs, the copies between devices, and whether
+    the session is created. `graphs` has each graph after those in its nodes; `failures` keep the session from being
+    created."""
     runtime, first = graphs[-1].runtime, first_of(failures)
     if first is not None and first.moment == LOADING:
         return SessionAnswer(runtime, False, Failed(first.node, first.why))
@@ -59,7 +60,8 @@ def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> Se
 
 
 def _fused(graph: SessionGraph, sizes: list[FusedSize]) -> dict[int, int]:
-    """The fused graph of each node, by number; appends their sizes and outcomes."""
+    """Maps the indices of nodes to the number of their fused graph, and appends the fused graphs' sizes and outcomes to
+    `sizes`."""
     found: dict[int, int] = {}
     for part in session_graphs(graph).parts:
         if part.complete:
@@ -93,7 +95,7 @@ def _placed(graph: SessionGraph, index: int, fused: int | None, is_left: bool) -
 
 
 def _why(graph: SessionGraph, index: int, cell: Cell) -> tuple[Why, int | None]:
-    """Why a node is not on DirectML, and the newest version of its operator that is."""
+    """Returns why a node is not on DirectML, and the newest version of its operator that is, None if none is."""
     if cell is Cell.NO_KERNEL:
         return Why.NO_KERNEL, None
     node = graph.nodes[index].proto
@@ -121,7 +123,8 @@ class _Step(NamedTuple):
 
 
 def _copies(graphs: Sequence[SessionGraph]) -> tuple[int, int] | None:
-    """How many tensors are copied to the CPU, and from it; None where it is not known where one is made or read."""
+    """Returns how many tensors are copied to the CPU, and how many from it; None if it is not known where one is made
+    or read."""
     to_cpu = from_cpu = 0
     for graph in graphs:
         reads: dict[Hashable, set[Provider]] = {}
@@ -141,7 +144,7 @@ def _copies(graphs: Sequence[SessionGraph]) -> tuple[int, int] | None:
 
 
 def _steps(graph: SessionGraph) -> Iterator[_Step]:
-    """Yields the nodes of a graph behind all passes; in place of a node without a kernel, the nodes of its function."""
+    """Yields the nodes of a graph after all passes; in place of a node without a kernel, the nodes of its function."""
     for node in optimized(graph).nodes:
         cell = _cell(graph, node)
         inputs = [value if value.name and not graph.is_constant(value.name) else None for value in node.inputs]
@@ -156,7 +159,8 @@ def _steps(graph: SessionGraph) -> Iterator[_Step]:
 
 
 def side(graph: SessionGraph, value: Value) -> Provider:
-    """Where a tensor is made; FOLDED for an input, which can be given anywhere, UNKNOWN where it is not known."""
+    """Returns the provider in whose memory a tensor is made; FOLDED for an input, which can be given anywhere, UNKNOWN
+    if it is not known."""
     node = value.producer
     if node is None:
         return Provider.FOLDED
@@ -165,7 +169,7 @@ def side(graph: SessionGraph, value: Value) -> Provider:
 
 
 def _where(graph: SessionGraph, node: Node, cell: Cell | None) -> Provider:
-    """DML or CPU; UNKNOWN also where other nodes on both take the node's place."""
+    """Returns DML or CPU for a node; UNKNOWN also if other nodes on both replace it."""
     if graph.is_unsettled(node.index):
         return Provider.UNKNOWN
     on_cpu = node.index in graph.preferring_cpu
@@ -181,8 +185,8 @@ def _provider(cell: Cell | None) -> Provider:
 def _step(
     op_type: str, provider: Provider, inputs: Iterable[Hashable | None], outputs: Iterable[Hashable | None]
 ) -> _Step:
-    """The step of a node on a provider. Inputs that are constants, left out, or read by a graph inside the node alone
-    are None: the graph's own nodes read the last."""
+    """Returns the step of a node on a provider. Inputs that are constants, left out, or read only by a graph inside the
+    node are None: that graph's own nodes read the last."""
     traits, on_device = row_of(op_type), provider is Provider.DML
     reads = [
         (tensor, Provider.CPU if on_device and i in traits.cpu_inputs else provider)
@@ -194,7 +198,8 @@ def _step(
 
 
 def _body(graph: SessionGraph, node: Node) -> Body | None:
-    """The nodes that stand for a node; None where they are not known, or where Transposes among them may be moved."""
+    """Returns the nodes that stand for a node without a kernel; None if they are not known, or if Transposes among them
+    may be moved."""
     types, _ = graph.types_of_tensors(node.index)
     found = body_of(node.proto, types, graph.opset, graph.model.inference)
     return None if found is None or any(each.op_type == "Transpose" for each in found.nodes) else found
@@ -245,7 +250,8 @@ def _is_given(graph: SessionGraph, tensor: Hashable | None) -> bool:
 
 
 def _cell(graph: SessionGraph, node: Node) -> Cell | None:
-    """The cell of a node of the optimized graph; one that optimization made has that of its own operator."""
+    """Returns the table's answer about a node of the optimized graph, None if unknown; about one that optimization
+    made, the answer for its new operator."""
     made = None
     if node.op_type != graph.nodes[node.index].op_type:
         made = find_operator("", node.op_type, graph.opset, graph.runtime)
@@ -256,7 +262,7 @@ def _cell(graph: SessionGraph, node: Node) -> Cell | None:
 
 
 def _prevents_capture(graphs: Sequence[SessionGraph], copies: tuple[int, int] | None) -> str | None:
-    """What prevents graph capture, "" where nothing does; None where it is not known."""
+    """Returns what prevents graph capture, as text, "" if nothing does; None if it is not known."""
     flow = [graph.path(node.index) for graph in graphs for node in _holding_graphs(graph)]
     if flow:
         return f"{flow[0]} is control flow"
@@ -273,7 +279,7 @@ def _prevents_capture(graphs: Sequence[SessionGraph], copies: tuple[int, int] | 
 
 
 def _with_copies(graph: SessionGraph) -> Iterator[str]:
-    """Yields the paths of nodes for which others on both providers stand, with copies between them."""
+    """Yields the paths of nodes that are replaced by others on both providers, with copies between them."""
     for node in graph.order:
         if graph.cell(node.index) is Cell.EXPANDED_WITH_COPIES:
             yield graph.path(node.index)

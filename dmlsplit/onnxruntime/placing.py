@@ -26,7 +26,8 @@ class Placed(NamedTuple):
 
 
 def placed(graph: SessionGraph, node: Node) -> Placed:
-    """Where a node of a graph, or of the same graph optimized further, goes."""
+    """Returns the provider of a node of a graph, or of the same graph optimized further, and whether it can be in a
+    fused graph."""
     if node.op_type in JUDGED:
         return _judged(graph, node)
     # Of other operators the node of the file counts; an Identity may read another tensor after optimization.
@@ -35,7 +36,7 @@ def placed(graph: SessionGraph, node: Node) -> Placed:
 
 
 def _judged(graph: SessionGraph, node: Node) -> Placed:
-    """A Split or Concat: by its facts."""
+    """Returns the place of a Split or Concat, by its facts."""
     facts = facts_in(graph).get(node.index)
     if facts is None:
         return Placed(None, None)
@@ -48,7 +49,7 @@ def _judged(graph: SessionGraph, node: Node) -> Placed:
 
 
 def _neighbour(graph: SessionGraph, node: Node) -> Placed:
-    """Any other node: by the table of operators, its sizes, and what the CPU reads of it."""
+    """Returns the place of any other node, by the table of operators, its sizes, and what the CPU reads of it."""
     cell, proto = graph.cell(node.index), graph.nodes[node.index].proto
     on_dml = graph.on_dml(node.index)
     if on_dml is False or not graph.fuses:

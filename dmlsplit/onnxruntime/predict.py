@@ -36,7 +36,8 @@ MAX_RANK: Final = 8
 
 
 def diagnostic(id: str, path: str, message: str) -> Diagnostic:
-    """The diagnostic of a rule of the scope onnxruntime/ for the node at `path`; its message ends with the cure."""
+    """Returns a diagnostic of a rule of the scope onnxruntime/ about the node at `path`; its message ends with the
+    cure."""
     rule = RULES[id]
     cure = f"; {rule.cure}" if isinstance(rule, Habit) and rule.cure else ""
     return rule.diagnostic(Location(node=path), f"{message}{cure}")
@@ -44,7 +45,8 @@ def diagnostic(id: str, path: str, message: str) -> Diagnostic:
 
 @lru_cache(maxsize=1024)
 def _validated(desc: OperatorDesc, release: Release) -> Report:
-    """Cached: runtimes that ship the release and equal nodes ask repeatedly."""
+    """Returns the report of a release on a descriptor. Cached: runtimes that ship the release and equal nodes ask
+    repeatedly."""
     return evaluate(desc, target_of(release))
 
 
@@ -77,10 +79,10 @@ def predict(
     options: SessionOptions = DEFAULTS,
     graph_nodes: int | None = 1,
 ) -> RuntimeAnswer:
-    """The answer of `runtime` about a node. `path` is the node's name for diagnostics.
+    """Returns the answer of `runtime` about a node. `path` is the node's name for diagnostics.
 
-    `first_run` are the sizes of the first Run, None where they are unknown. `graph_nodes` is the number of nodes of the
-    fused graph that the node becomes part of, itself included; None where it is unknown whether that is below 5.
+    `first_run` are the sizes of the first Run, None if they are unknown. `graph_nodes` is the number of nodes of the
+    fused graph that the node becomes part of, itself included; None if it is unknown whether that is below 5.
     """
     least = None if graph_nodes is None else min(graph_nodes, LEAST_NODES_FOR_VOLATILE)
     answer = _predicted(facts, runtime, first_run, options, least)
@@ -94,7 +96,7 @@ def predict(
 def _predicted(
     facts: RuntimeFacts, runtime: Runtime, first_run: FirstRun | None, options: SessionOptions, graph_nodes: int | None
 ) -> RuntimeAnswer:
-    """The answer without the node's name, which nodes with equal facts share."""
+    """Returns the answer without the node's name; nodes with equal facts share it."""
     found = _Predictor(facts, runtime, first_run, options, graph_nodes)
     try:
         return found.answer()
@@ -104,7 +106,7 @@ def _predicted(
 
 @lru_cache(maxsize=1024)
 def placement(facts: RuntimeFacts, runtime: Runtime, *, options: SessionOptions = DEFAULTS) -> Placement:
-    """The placement of a node: the steps of `predict` up to the making of its operator."""
+    """Returns the placement of a node by its own facts: the steps of `predict` up to the creation of its operator."""
     found = _Predictor(facts, runtime, None, options, 1)
     try:
         found.before_operators()
@@ -144,8 +146,8 @@ class _Predictor:
         return self._alone(sizes, lengths, INIT)
 
     def before_operators(self) -> None:
-        """Loads the node, infers its shapes, folds it and chooses its provider; raises _Stop where that ends the
-        prediction."""
+        """Loads the node, infers its shapes, folds it and chooses its provider. Raises _Stop, with the answer, if that
+        ends the prediction."""
         if self.runtime.no_session:
             self._fail("onnxruntime/no-device", self.runtime.no_session)
         if not self.runtime.observed:
@@ -182,8 +184,8 @@ class _Predictor:
             self._unknown("onnxruntime/context-unknown", message)
 
     def in_graph(self) -> bool:
-        """True where the partitioner takes the node for a fused graph. Converting its sizes to 32 bits may end the
-        session."""
+        """Returns True if the partitioner puts the node into a fused graph. Raises _Stop if converting its sizes to 32
+        bits ends the session."""
         facts = self.facts
         if not self.options.graph_fusion or facts.given in (LengthsFrom.COMPUTED, LengthsFrom.OUTER):
             return False
@@ -216,7 +218,7 @@ class _Predictor:
         return replace(answer, compile=CompileCall("CompileGraph", int(flags)))
 
     def _is_made_at_init(self) -> bool:
-        """True where a kernel outside of fused graphs is made with the session: its sizes are known then."""
+        """True if a kernel outside of fused graphs is created with the session: its sizes are known then."""
         facts = self.facts
         if not all(is_static(shape) for shape in facts.shapes):
             return False
@@ -249,7 +251,7 @@ class _Predictor:
     # Tensors and lengths.
 
     def _lengths(self, sizes: Sizes) -> Sizes:
-        """The lengths of a Split as the kernel computes them; () for a Concat."""
+        """Returns the lengths of a Split as the kernel computes them; () for a Concat."""
         facts = self.facts
         if not facts.is_split:
             return ()
@@ -278,12 +280,13 @@ class _Predictor:
             self._fail("onnxruntime/lengths-do-not-fit", message, RUN)
 
     def _negative_is_inferred(self) -> bool:
-        """True where shape inference finds a negative length: Run allocates no such output."""
+        """True if shape inference finds a negative length: Run allocates no such output."""
         inferred = self.facts.given is LengthsFrom.NUM_OUTPUTS and static_axis(self.facts) is not None
         return inferred and not all(is_static(shape) for shape in self.facts.shapes)
 
     def _narrowed(self, shapes: Sequence[Shape | None]) -> list[Sizes] | None:
-        """Static shapes with sizes of 32 bits, None for an open shape. A larger size ends the session."""
+        """Returns the shapes, if all are static; None if one is open. Raises _Stop for a negative size or one beyond 32
+        bits, which ends the session."""
         found = []
         for shape in shapes:
             sizes = []
@@ -299,7 +302,7 @@ class _Predictor:
         return found
 
     def _named(self, lengths: Sizes) -> Sizes:
-        """The items of the outputs that have a name; the others get no tensor."""
+        """Returns the lengths of the outputs that have a name; the others get no tensor."""
         return tuple([length for i, length in enumerate(lengths) if i not in self.facts.omitted])
 
     def _has_empty(self, sizes: Sequence[Sizes], lengths: Sizes) -> bool:
@@ -312,7 +315,7 @@ class _Predictor:
     # Descriptors.
 
     def _alone(self, sizes: Sequence[Sizes], lengths: Sizes, at: str) -> RuntimeAnswer:
-        """The answer about an operator outside of fused graphs."""
+        """Returns the answer about an operator outside of fused graphs; `at` says when it is created."""
         if self._has_empty(sizes, lengths):
             return self._skipped(sizes)
         kept = [shape for shape in sizes if 0 not in shape] if not self.facts.is_split else sizes
@@ -327,7 +330,7 @@ class _Predictor:
         return replace(answer, compile=CompileCall("CompileOperator", int(flags)))
 
     def _created(self, operators: Sequence[OperatorDesc], lengths: Sizes, at: str) -> RuntimeAnswer:
-        """The answer after CreateOperator of each operator, up to the first that is refused."""
+        """Returns the answer after CreateOperator of each operator, up to the first that is refused."""
         hresults: Sizes = ()
         for i, desc in enumerate(operators):
             report = _validated(desc, self.runtime.release)

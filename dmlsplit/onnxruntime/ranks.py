@@ -38,16 +38,17 @@ class BeyondRank:
 
     @property
     def why(self) -> str:
-        """What is too much, in words."""
+        """What is too much, as a sentence."""
         if self.most == MAX_RANK:
             return f"{self.path} has a static tensor of rank {self.rank}"
         return f"{self.path} reads a static tensor of rank {self.rank}, its kernel takes {self.most}"
 
 
 def beyond_rank(graph: SessionGraph, index: int, opset: int = 0) -> BeyondRank | None:
-    """The rank of a node's tensors that fails session creation; None where none does. `opset`: at another opset.
+    """Returns the rank of a node's tensors that makes session creation fail; None if none does. `opset`: at another
+    opset.
 
-    A kernel with an open size, or with sizes that it reads from a computed tensor, is made as the model runs.
+    A kernel with an open size, or with sizes that it reads from a computed tensor, is created only as the model runs.
     """
     if opset:
         return _beyond_rank(graph, index, opset)
@@ -82,12 +83,13 @@ def _beyond_rank(graph: SessionGraph, index: int, opset: int) -> BeyondRank | No
 
 
 def _without_ones(sizes: Sizes, result: Sizes) -> int:
-    """The number of dimensions of a Resize that its kernel describes: all but the sizes that are 1 and stay 1."""
+    """Returns the number of dimensions of a Resize that its kernel describes: all but those whose size is 1 and stays
+    1."""
     return sum(each != (1, 1) for each in zip(sizes, result, strict=False))
 
 
 def all_beyond_rank(graphs: Sequence[SessionGraph]) -> Iterator[BeyondRank]:
-    """Yields the nodes on DirectML, other than Splits and Concats, whose ranks fail session creation."""
+    """Yields the nodes on DirectML, other than Split and Concat, whose ranks make session creation fail."""
     for graph in graphs:
         for node in graph.order:
             if node.op_type in JUDGED or graph.on_dml(node.index) is not True:
@@ -97,8 +99,8 @@ def all_beyond_rank(graphs: Sequence[SessionGraph]) -> Iterator[BeyondRank]:
 
 
 def merged_batch(node: BeyondRank) -> tuple[list[Sizes | None], Sizes] | str:
-    """The sizes that Reshapes give the inputs of a node so that its kernel takes them, None of an input that stays, and
-    those of its output then; or why there are none.
+    """Returns the sizes that Reshapes give the inputs of a node so that its kernel accepts them (None for an input that
+    stays as it is), and the sizes of its output then; or, as text, why that is not possible.
 
     The dimensions before the last two become one: each matrix stays what it is, so that every element is computed as
     before. A batch that only one side of a MatMul repeats cannot be merged.
@@ -125,6 +127,6 @@ def merged_batch(node: BeyondRank) -> tuple[list[Sizes | None], Sizes] | str:
 
 
 def _static(graph: SessionGraph, name: str) -> Sizes | None:
-    """The sizes of a tensor; None where they are open, or there is no tensor."""
+    """Returns the sizes of a tensor; None if they are open, or there is no tensor."""
     shape = graph.shape(name) if name else None
     return tuple([int(size) for size in shape]) if shape is not None and is_static(shape) else None

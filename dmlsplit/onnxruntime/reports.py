@@ -25,20 +25,20 @@ class RuntimeReport(Report):
 
     @classmethod
     def of(cls, report: Report, answer: RuntimeAnswer | None = None) -> RuntimeReport:
-        """The report as a RuntimeReport with this answer; a RuntimeReport is returned as it is."""
+        """Returns the report as a RuntimeReport with this answer; a RuntimeReport itself, unchanged."""
         if isinstance(report, RuntimeReport):
             return report
         return cls(**{f.name: getattr(report, f.name) for f in fields(report)}, answer=answer)
 
     def to_dict(self) -> dict[str, object]:
-        """The JSON form: an operator report's keys and "onnxruntime", and "model" where the report has one."""
+        """Returns the JSON form: an operator report's keys and "onnxruntime", and "model" if the report has one."""
         answer = self.answer
         found = {**Report.to_dict(self), "onnxruntime": None if answer is None else answer_json(answer)}
         return found if self.model is None else {**found, "model": model_json(self.model)}
 
 
 def model_json(model: SessionAnswer) -> dict[str, object]:
-    """The value of the key "model" in JSON: the placement, and the operators that kernels submit."""
+    """Returns the value of the key "model" in JSON: the placement, and the operators that kernels submit."""
     operators = [
         {
             "node": each.path,
@@ -51,7 +51,7 @@ def model_json(model: SessionAnswer) -> dict[str, object]:
 
 
 def answer_json(answer: RuntimeAnswer) -> dict[str, Any]:
-    """The value of the key "onnxruntime" in JSON."""
+    """Returns the value of the key "onnxruntime" in JSON."""
     call = answer.compile
     return {
         "version": answer.runtime.version,

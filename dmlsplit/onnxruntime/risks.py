@@ -21,7 +21,7 @@ _CUTS: Final = frozenset({"Split", "Slice"})
 
 
 def is_without_risk(graph: FusedGraph, traits: GraphTraits) -> bool:
-    """True where nothing in a graph can be wrong or refused with a release of these traits, in any layout."""
+    """True if nothing in a graph can be wrong or refused with a release of these traits, in any layout."""
     if traits.join_placement is not JoinPlacement.EACH:
         return False
     found = _Risks(graph)
@@ -29,8 +29,8 @@ def is_without_risk(graph: FusedGraph, traits: GraphTraits) -> bool:
 
 
 def may_lose_branch(graph: FusedGraph) -> bool:
-    """True where two outputs are computed from one tensor, the later one by way of a normalization that the earlier one
-    does not need."""
+    """True if two outputs are computed from one tensor, the later one through a normalization that the earlier one does
+    not need."""
     needed = [_needed_by(graph, edge.from_node_index) for edge in graph.desc.output_edges]
     for later, nodes in enumerate(needed):
         for norm in (node for node in nodes if graph.ops[node] in _NORMALIZATIONS):
@@ -41,7 +41,7 @@ def may_lose_branch(graph: FusedGraph) -> bool:
 
 
 def _needed_by(graph: FusedGraph, end: int) -> set[int]:
-    """A node and all nodes that it depends on."""
+    """Returns a node and all nodes that it depends on."""
     found, todo = {end}, [end]
     while todo:
         before = {node for node, _ in graph.reads.get(todo.pop(), ()) if node >= 0} - found
@@ -81,8 +81,8 @@ class _Risks:
         return any(family.computes for family in ((row.family,) if row is not None else FAMILIES[kind]))
 
     def overwrites(self) -> bool:
-        """Whether an operator may work in place on the output of a Concat, or a part of it, one of whose inputs is
-        used elsewhere."""
+        """True if an operator may work in place on the output of a Concat, or a part of it, of which an input is used
+        elsewhere."""
         for node, op in enumerate(self._graph.ops):
             inputs = self._reads(node) if op == "Concat" else ()
             if any(tensor[0] >= 0 and len(self._uses[tensor]) > 1 for tensor in inputs) and self._is_destroyed(
@@ -92,7 +92,7 @@ class _Risks:
         return False
 
     def _is_destroyed(self, tensor: Tensor) -> bool:
-        """Whether an operator may work in place on a tensor, on a part of it, or on a Concat that it lies in."""
+        """True if an operator may work in place on a tensor, on a part of it, or on a Concat that it lies in."""
         todo, seen = [tensor], {tensor}
         while todo:
             each = todo.pop()
@@ -107,7 +107,7 @@ class _Risks:
         return False
 
     def cuts_one_part(self) -> bool:
-        """Whether one part of a tensor that a node computes is cut out and read by one operator, maybe in place."""
+        """True if only one part of a computed tensor is cut out, and only one operator reads it, maybe in place."""
         for node, op in enumerate(self._graph.ops):
             if op not in _CUTS or self._reads(node)[0][0] < 0:
                 continue
@@ -118,7 +118,7 @@ class _Risks:
         return False
 
     def fuses(self) -> bool:
-        """Whether a product with a sigmoid may be fused that is not x * sigmoid(x)."""
+        """True if a product with a sigmoid may be fused that is not x * sigmoid(x)."""
         ops = self._graph.ops
         for node, op in enumerate(ops):
             reads = self._reads(node) if op == "Mul" else ()

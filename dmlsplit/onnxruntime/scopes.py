@@ -79,7 +79,9 @@ class SessionModel:
         habits: Habits = ALL_KNOWN,
         inference: Inference | None = None,
     ) -> None:
-        """`inference` is the file's."""
+        """`inlined` are the names that nodes of inlined functions write; `inputs` are facts about the model's inputs,
+        which with `require_known_names` it must have; `habits` are those of the session; `budget` and `inference` are
+        the file's."""
         self.ir_version = proto.ir_version
         self.once = Once()
         self.lost: set[str] = set()
@@ -118,7 +120,8 @@ class SessionModel:
         folds: bool,
         partly: bool,
     ) -> Scope:
-        """The scope of a model's graph. `folds`: what is computed from known shapes gives sizes to outputs."""
+        """Returns the scope of a model's graph. `constants` are known elements of tensors. `folds`: sizes that are
+        computed from known shapes give outputs their sizes. `partly`: partly known shapes count too."""
         origin = Origin.of(model, Functions((), self._budget), self._read_external, self._budget, partly)
         wanted = _for_inference(model, self._budget)
         make_harmless(wanted, origin.functions)
@@ -148,9 +151,9 @@ class SessionModel:
         return scope
 
     def _lose_sizes(self, model: onnx.ModelProto, opset: int) -> None:
-        """Takes from a model what ONNX Runtime does not know: the sizes of what is taken from a sequence, of operators
-        that are `uninferred`, and of functions whose schema infers nothing. Nodes whose results have the same types
-        stand for them; what the file declares stays."""
+        """Changes `model` in place so that inference does not find what ONNX Runtime does not know: the sizes of
+        tensors taken from a sequence, of operators in `uninferred`, and of functions whose schema infers nothing. Nodes
+        whose results have the same types replace them; what the file declares stays."""
         nodes = [node for node in all_nodes(model.graph.node) if node.domain == "" and node.input and node.output]
         sequences = [node for node in nodes if node.op_type in _OF_SEQUENCES]
         kinds: dict[str, int] = {}
@@ -188,7 +191,7 @@ def _is_uninferred(op_type: str, opset: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def _kind_of_result(op_type: str, opset: int) -> int | None:
-    """The element type of an operator's result: BOOL, or _LIKE_INPUT for that of its first input; None for any
+    """Returns the element type of an operator's result: BOOL, or _LIKE_INPUT for that of its first input; None for any
     other."""
     schema = schema_of(op_type, opset)
     if schema is None:
@@ -200,14 +203,15 @@ def _kind_of_result(op_type: str, opset: int) -> int | None:
 
 
 def _element_types(graph: onnx.GraphProto) -> dict[str, int]:
-    """The element types of the tensors of a graph, and of those in its nodes, by name."""
+    """Maps the names of the tensors of a graph, and of the graphs in its nodes, to their element types
+    (TensorProto.DataType); unknown ones are left out."""
     values = [value for each in all_graphs(graph) for value in (*each.value_info, *each.output)]
     return {value.name: kind for value in values if (kind := value.type.tensor_type.elem_type)}
 
 
 def _add_known(scope: Scope, graph: onnx.GraphProto, taken: Callable[[], Names]) -> bool:
-    """Adds to the model's inference values computed from known shapes; returns whether there were any. `taken`
-    returns the names of the model."""
+    """Adds to `graph`, in place, values computed from known shapes as initializers, and returns True if there were any.
+    `taken` returns the names of the model."""
     added = False
     for index, node in enumerate(scope.graph.node):
         for _, child in scope.children(index) if node.attribute else ():
@@ -231,8 +235,8 @@ def _add_known(scope: Scope, graph: onnx.GraphProto, taken: Callable[[], Names])
 
 
 def _inside(node: onnx.NodeProto, scope: Scope) -> onnx.GraphProto | None:
-    """The graph in the attributes of a node that a scope inside a node like it is of; None where it was taken out,
-    since inference cannot read it."""
+    """Returns the graph in the attributes of `node` at the place of `scope`, the scope of a graph inside a copy of that
+    node; None if it was taken out, since inference cannot read it."""
     _, name, number = scope.steps[-1]
     graphs: list[onnx.GraphProto] = []
     for attribute in node.attribute:
@@ -265,19 +269,20 @@ def _without(model: onnx.ModelProto, defaults: Mapping[str, onnx.TensorProto]) -
 
 
 def _put_values(graph: onnx.GraphProto, values: Mapping[str, Sequence[int]]) -> None:
-    """Turns the integers of a run into initializers, so that inference follows what is computed from them."""
+    """Adds to `graph`, in place, an initializer of INT64 for each name in `values`, the integers that tensors have at
+    the first Run, so that inference follows what is computed from them. It replaces an initializer of that name."""
     refill(graph.initializer, [tensor for tensor in graph.initializer if tensor.name not in values])
     graph.initializer.extend(numpy_helper.from_array(np.array(v, np.int64), name) for name, v in values.items())
 
 
 def _forget_symbols(graph: onnx.GraphProto) -> None:
-    """Removes the symbols from computed shapes: inference keeps a symbol even where it finds a number."""
+    """Removes, in place, the symbols from computed shapes: inference keeps a symbol even where it finds a number."""
     for each in all_graphs(graph):
         _take_symbols(each)
 
 
 def _take_symbols(graph: onnx.GraphProto) -> dict[str, dict[int, str]]:
-    """Removes the symbols from the shapes that the graph computes, and returns them by tensor and dimension."""
+    """Removes, in place, the symbols from the shapes of computed tensors, and returns them by tensor and dimension."""
     found: dict[str, dict[int, str]] = {}
     for value in (*graph.value_info, *graph.output):
         for place, dim in enumerate(value.type.tensor_type.shape.dim):
@@ -288,7 +293,7 @@ def _take_symbols(graph: onnx.GraphProto) -> dict[str, dict[int, str]]:
 
 
 def _put_symbols(graph: onnx.GraphProto, symbols: Mapping[str, Mapping[int, str]]) -> None:
-    """Restores the symbols of sizes for which no number was found."""
+    """Restores, in place, the symbols of `_take_symbols` of sizes for which no number was found."""
     if not symbols:
         return
     for value in (*graph.value_info, *graph.output):
@@ -299,7 +304,7 @@ def _put_symbols(graph: onnx.GraphProto, symbols: Mapping[str, Mapping[int, str]
 
 
 def _for_inference(model: onnx.ModelProto, budget: Budget) -> onnx.ModelProto:
-    """The model in which onnx's inference finds most.
+    """Returns a copy of the model in which onnx's inference finds most.
 
     It does not look for constants of an outer graph, and it does not know ONNX Runtime's own operators.
     """
@@ -318,7 +323,8 @@ def _for_inference(model: onnx.ModelProto, budget: Budget) -> onnx.ModelProto:
 
 
 def _hand_down(graph: onnx.GraphProto, outer: ChainMap[str, onnx.TensorProto], budget: Budget) -> None:
-    """Copies integer constants of outer graphs into the graphs inside nodes that read them."""
+    """Copies integer constants of outer graphs into the graphs inside nodes that read them, in place. Raises LimitError
+    if the copies are too large."""
     own = {tensor.name for tensor in graph.initializer} | {name for n in graph.node for name in n.output}
     read = dict.fromkeys(name for node in graph.node for name in node.input)
     handed = [outer[name] for name in read if name not in own and name in outer]
@@ -334,7 +340,7 @@ def _hand_down(graph: onnx.GraphProto, outer: ChainMap[str, onnx.TensorProto], b
 
 
 def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
-    """The value of a Constant with a tensor or integers, as an initializer."""
+    """Returns the value of a Constant with a tensor or integers, as an initializer; None for any other node."""
     if node.op_type != "Constant" or domain_of(node) != "" or not node.output:
         return None
     attribute = next((a for a in node.attribute if a.name in ("value", "value_int", "value_ints")), None)

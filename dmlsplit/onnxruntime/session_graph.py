@@ -88,7 +88,8 @@ class SessionGraph:
 
     @classmethod
     def of_model(cls, model: SessionModel, runtime: Runtime, options: SessionOptions) -> list[SessionGraph]:
-        """All graphs of a model, as `all_of` yields them; runtimes share what is equal for them."""
+        """Returns all graphs of a model in a session, as `all_of` yields them; runtimes share what is equal for
+        them."""
         first = model.once(options, lambda: list(cls.all_of(model, runtime, options, model.session, model.run)))
         return model.once((options, runtime), lambda: _for_runtime(first, runtime))
 
@@ -114,7 +115,7 @@ class SessionGraph:
         yield graph
 
     def in_session_of(self, runtime: Runtime, parent: SessionGraph | None) -> SessionGraph:
-        """This graph in a session of another runtime, which may leave other nodes on the CPU."""
+        """Returns this graph in a session of another runtime, which may leave other nodes on the CPU."""
         other = copy.copy(self)
         other.runtime, other.parent = runtime, parent
         other._implemented = other._all_implemented()
@@ -126,7 +127,8 @@ class SessionGraph:
         return other
 
     def _optimized_otherwise(self, other: SessionGraph) -> bool:
-        """True where other nodes are fused or folded in the session of another graph, before they are placed."""
+        """True if the session of `other`, the same graph in another runtime, fuses or folds other nodes before they are
+        placed."""
         if self.options.optimization < 1:
             return False
         if self.parent is not None and other.parent is not None and self.parent.graph is not other.parent.graph:
@@ -149,28 +151,28 @@ class SessionGraph:
         return False
 
     def before_optimization(self) -> Graph:
-        """The model's graph as it is in the file."""
+        """Returns the model's graph as it is in the file."""
         made = Graph(self, (value.name for value in self.scope.graph.output), self.initializers)
         for index, node in enumerate(self.scope.graph.node):
             made.add(index, node, self._number(index, node), node.input, node.output, self._captured[index])
         return made
 
     def path(self, index: int) -> str:
-        """The path of a node in diagnostics."""
+        """Returns the path of a node in diagnostics."""
         if index not in self._paths:
             self._paths[index] = name_of(self.nodes[index].proto, self.scope)
         return self._paths[index]
 
     @property
     def given_constants(self) -> Iterator[str]:
-        """Yields the names of initializers and of Constants' outputs."""
+        """Yields the names of initializers and of Constant nodes' outputs."""
         yield from self.initializers
         yield from (value.name for node in self.nodes if node.op_type == "Constant" for value in node.outputs[:1])
 
     def shape(self, name: str) -> Shape | None:
-        """The shape of a tensor as far as it is known at session creation.
+        """Returns the shape of a tensor as far as it is known at session creation; None if its rank is not.
 
-        Where another tensor is read in its place, sizes declared of either count.
+        If another tensor is read in its place, sizes declared for either count.
         """
         if name in self._shapes:
             return self._shapes[name]
@@ -190,68 +192,70 @@ class SessionGraph:
 
     @property
     def is_removed(self) -> bool:
-        """True for a graph in a node that optimization removes, or around which one does."""
+        """True for a graph in a node that optimization removes, or inside such a graph."""
         around = self.parent
         return around is not None and (self.scope.steps[-1][0] not in around.walk or around.is_removed)
 
     def branch_of(self, name: str) -> int | None:
-        """The number of the branch that a tensor is of, where that stands in place of its If; None for any other."""
+        """Returns the number of the branch that a tensor was computed in, if that branch has replaced its If; None for
+        any other tensor."""
         return self.model.branch_of.get(name)
 
     @property
     def reshapes_products(self) -> bool:
-        """Whether a MatMul of more than two dimensions becomes a Gemm between two Reshapes; False without a MatMul."""
+        """True if a MatMul of more than two dimensions becomes a Gemm between two Reshapes; False without a MatMul."""
         return "MatMul" in self._operators and self.runtime.traits.reshapes_products
 
     @property
     def keeps_attentions(self) -> bool:
-        """Whether those around an attention do not."""
+        """True if the MatMuls around an attention are left as they are even so."""
         return self.runtime.traits.keeps_attentions
 
     @property
     def fuses_convs(self) -> bool:
-        """Whether the scales and shifts behind a Conv are fused into its weights."""
+        """True if scales and shifts behind a Conv are fused into its weights."""
         return "Conv" in self._operators and (self.opset < _NEW_CONV or self.runtime.traits.fuses_new_convs)
 
     @property
     def fusions(self) -> tuple[bool, ...]:
-        """What decides on the result of the passes, beside the graph itself: equal for runtimes that share it."""
+        """A key of what decides on the result of the passes beside the graph itself: equal for runtimes that share
+        it."""
         traits = self.runtime.traits
         products = self.reshapes_products, self.reshapes_products and self.keeps_attentions
         return *products, self.fuses_convs, traits.fuses_first, traits.reads_half_epsilons
 
     @property
     def makes_gelus(self) -> bool:
-        """Whether an operator Gelu replaces the nodes that compute one."""
+        """True if nodes that compute a Gelu are replaced by one Gelu."""
         return self.opset >= _FIRST_GELU and self.runtime.traits.fuses_first
 
     @property
     def makes_layer_norms(self) -> bool:
-        """Whether a LayerNormalization replaces the nodes that compute one before they are placed."""
+        """True if nodes that compute a LayerNormalization are replaced by one, before nodes are placed."""
         return self.opset >= _FIRST_LAYER_NORM and self.runtime.traits.fuses_first
 
     @property
     def reads_half_epsilons(self) -> bool:
-        """Whether that LayerNormalization has the epsilon of a constant of FLOAT16, too."""
+        """True if that replacement also accepts an epsilon that is a constant of FLOAT16."""
         return self.runtime.traits.reads_half_epsilons
 
     @property
     def fuses_reshapes(self) -> bool:
-        """Whether the shape that a Concat computes for a Reshape becomes a constant."""
+        """True if the shape that a Concat computes for a Reshape becomes a constant."""
         return self.opset < _NEW_RESHAPE or self.runtime.traits.fuses_new_reshapes
 
     @property
     def merges_shapes(self) -> bool:
-        """Whether Shapes of equal sizes read one tensor."""
+        """True if Shape nodes of tensors with equal sizes read one tensor."""
         return self.runtime.traits.merges_shapes
 
     @property
     def folds_known_sizes(self) -> bool:
-        """Whether a node is folded only if the sizes of its results are inferred."""
+        """True if a node is folded only if the sizes of its results are inferred."""
         return self.runtime.traits.folds_known_sizes
 
     def has_cpu_kernel(self, index: int) -> bool:
-        """Whether the CPU has a kernel for the node of an index, as far as that is known."""
+        """True if the CPU has a kernel for the node with this index, or if that is not known."""
         cell = self._implemented[index]
         return cell is None or is_on_cpu_too(cell)
 
@@ -261,11 +265,11 @@ class SessionGraph:
         return self.scope.origin.opset
 
     def data_type(self, name: str) -> str | None:
-        """ONNX's name of the element type; None where it is unknown."""
+        """Returns ONNX's name of a tensor's element type; None if it is unknown."""
         return self.scope.type_of(name)[0]
 
     def elements(self, name: str) -> Array | None:
-        """The elements of a small constant; None where they are unknown, and for any other tensor."""
+        """Returns the elements of a small constant; None for any other tensor, and if they are unknown."""
         return self.scope.elements(name) if self.is_constant(name) else None
 
     def is_constant(self, name: str) -> bool:
@@ -278,18 +282,18 @@ class SessionGraph:
 
     @cached_property
     def walk(self) -> Mapping[int, int]:
-        """Maps each remaining node's index to its place in the order."""
+        """Maps each remaining node's index to its position in the order of the walk."""
         return {node.index: place for place, node in enumerate(self.order)}
 
     def _number(self, index: int, node: onnx.NodeProto) -> tuple[int, int]:
-        """Sorts the nodes as ONNX Runtime lists them; nodes of functions count as added last."""
+        """Returns a key that sorts the nodes as ONNX Runtime lists them; nodes of functions count as added last."""
         place = self.model.inlined.get(first_output(node))
         return (0, index) if place is None else (1, place)
 
     # Constants, open tensors, and nodes that compute with sizes.
 
     def _open_names(self) -> set[str]:
-        """The tensors with sizes that are known only as the model runs."""
+        """Returns the tensors with sizes that are known only as the model runs."""
         found = {name for name in self.inputs if not is_static(self.shape(name))}
         outer, lost = self.parent, self.model.lost
         for node in self.order:
@@ -310,16 +314,16 @@ class SessionGraph:
         return self.parent is not None and self.parent.is_open(name)
 
     def _has_computed_lengths(self, node: Node) -> bool:
-        """True for a Split whose lengths are computed as the model runs, even where they follow from the model."""
+        """True for a Split whose lengths are computed as the model runs, even if they follow from the model."""
         lengths = node.inputs[1:] if node.op_type == "Split" else ()
         return any(value.name and not self.is_constant(value.name) for value in lengths)
 
     def _is_open_integer(self, name: str) -> bool:
-        """True for an input that may be sizes or lengths."""
+        """True for an integer input, which may be sizes or lengths."""
         return name in self.inputs and self.scope.type_of(name)[0] in ("INT64", "INT32")
 
     def _preferring_cpu(self) -> set[int]:
-        """The nodes that are left on the CPU since they compute with sizes."""
+        """Returns the indices of the nodes that are left on the CPU because they compute with sizes."""
         on_cpu = {
             value.name
             for node in self.order
@@ -357,25 +361,27 @@ class SessionGraph:
         return tuple([self.cell_at(index, self.opset) for index in range(len(self.nodes))])
 
     def implemented(self, index: int) -> bool | None:
-        """True where the execution provider has a kernel for a node; None where that is unknown."""
+        """Returns True if DirectML's execution provider has a kernel for a node, False if not; None if that is
+        unknown."""
         cell = self._implemented[index]
         return None if cell is None else is_on_dml(cell)
 
     def cell(self, index: int) -> Cell | None:
-        """The node's cell of the table of operators; None where it is unknown."""
+        """Returns the answer of the table of operators about the node; None if it has none."""
         return self._implemented[index]
 
     def cell_of(self, index: int, node: onnx.NodeProto, opset: int | None = None) -> Cell | None:
-        """The cell of the node of an index, if it had the attributes of `node`; at the model's opset, or another."""
+        """Returns the table's answer about the node with this index, if it had the attributes of `node`; at the model's
+        opset, or another. None if it has none."""
         at = self.opset if opset is None else opset
         return asked(node, *self.types_of_tensors(index), at, self.runtime, self._types_captured(index))
 
     def cell_at(self, index: int, opset: int) -> Cell | None:
-        """The cell of the node at another opset of the model."""
+        """Returns the table's answer about the node at another opset of the model; None if it has none."""
         return self.cell_of(index, self.nodes[index].proto, opset)
 
     def _types_captured(self, index: int) -> Types:
-        """The element types of the tensors that graphs inside a node read, without sequences."""
+        """Returns the element types of the tensors that graphs inside a node read, without sequences."""
         if not self._captured[index]:
             return ()
         if index not in self._captured_types:
@@ -384,20 +390,22 @@ class SessionGraph:
         return self._captured_types[index]
 
     def _has(self, name: str) -> bool:
-        """True for a tensor of this graph, or of one around it."""
+        """True if this graph, or one around it, has a tensor of this name."""
         value = self.graph.values.get(name)
         own = name in self.inputs or name in self.initializers or (value is not None and value.is_computed)
         return own or (self.parent is not None and self.parent._has(name))
 
     def types_of_tensors(self, index: int) -> tuple[Types, Types]:
-        """The element types of a node's inputs and outputs, "" for one that is left out; None where it is not known."""
+        """Returns the element types of a node's inputs and outputs, "" for one that is left out, None for one that is
+        not known."""
         if index not in self._element_types:
             node = self.nodes[index].proto
             self._element_types[index] = self._types(node.input), self._types(node.output)
         return self._element_types[index]
 
     def _types(self, names: Sequence[str]) -> Types:
-        """The element types of tensors, in the table's words."""
+        """Returns the element types of tensors in the table's words, "" for the name "", None for one that is not
+        known."""
         return tuple([self._type(name) if name else "" for name in names])
 
     def _type(self, name: str) -> str | None:
@@ -407,22 +415,23 @@ class SessionGraph:
         return self._types_in_words[name]
 
     def operator(self, index: int) -> Operator | None:
-        """The node's row of the table of operators; None where it has none."""
+        """Returns the node's row of the table of operators; None if there is none."""
         node = self.nodes[index].proto
         return operator_of(node, self.scope.origin.opset, self.runtime)
 
     def types_of(self, index: int) -> Types:
-        """The types of the type parameters of a node with a row."""
+        """Returns the types of the type parameters of a node's operator; () without a row in the table."""
         operator = self.operator(index)
         return () if operator is None else operator.types(*self.types_of_tensors(index))
 
     def message(self, index: int) -> str:
-        """ONNX Runtime's message for a node that fails session creation; "" where none was recorded."""
+        """Returns ONNX Runtime's message for a node that fails session creation; "" if none was recorded."""
         operator = self.operator(index)
         return "" if operator is None else operator.message(self.types_of(index))
 
     def most_rank(self, index: int) -> int | None:
-        """The highest rank of a static tensor that a node's kernel takes; None where it was not observed."""
+        """Returns the highest rank of tensors with static sizes that the kernel of the node with this index accepts;
+        None if no limit was recorded."""
         operator = self.operator(index)
         return None if operator is None else operator.most_rank
 
@@ -436,23 +445,23 @@ class SessionGraph:
         return measures or index in self.preferring_cpu
 
     def on_dml(self, index: int) -> bool | None:
-        """Whether DirectML runs the node of an index; None where it is not known."""
+        """Returns True if DirectML runs the node with this index, False if not; None if it is not known."""
         if self.is_unsettled(index):
             return None
         return False if index in self.preferring_cpu else self.implemented(index)
 
     @property
     def fuses(self) -> bool:
-        """True where nodes of this graph are fused: fusion is on, and no node has a graph inside."""
+        """True if nodes of this graph are fused: fusion is on, and no node has a graph inside."""
         return self.options.graph_fusion and not self.has_subgraphs
 
     def is_initializer(self, name: str) -> bool:
-        """True where the partitioner finds a constant of this name in this very graph."""
+        """True if the partitioner finds a constant of this name in this very graph."""
         return self.graph.is_given(name) or name in self.defaults
 
 
 def release(model: SessionModel) -> None:
-    """Frees the graphs of a model, which are not asked again: reference counts alone would keep them alive."""
+    """Frees the graphs of a model, which cannot be asked again: reference counts alone would keep them alive."""
     graphs = [each for made in model.once.values() if isinstance(made, list) for each in made]
     for graph in graphs:
         cut(graph.nodes)
@@ -468,7 +477,7 @@ def release(model: SessionModel) -> None:
 
 
 def _captured(node: onnx.NodeProto) -> Sequence[str]:
-    """The names that the graphs inside a node read, and the node itself does not."""
+    """Returns the names that the graphs inside a node read, and the node itself does not."""
     if not has_graphs(node):
         return ()
     own = set(node.input)
@@ -476,7 +485,7 @@ def _captured(node: onnx.NodeProto) -> Sequence[str]:
 
 
 def _for_runtime(graphs: Sequence[SessionGraph], runtime: Runtime) -> list[SessionGraph]:
-    """The graphs of a model in a session of another runtime."""
+    """Returns the graphs of a model in a session of another runtime, in the same order."""
     if graphs[0].runtime == runtime:
         return list(graphs)
     found: dict[int, SessionGraph] = {}

@@ -15,7 +15,8 @@ from dmlsplit.onnxruntime.facts import DIRECTML_TYPES, MIN_RANK, RuntimeFacts, S
 
 
 def operator_of(facts: RuntimeFacts, sizes: Sequence[Sizes], lengths: Sizes) -> OperatorDesc:
-    """A SPLIT of the first of `sizes` into `lengths`, or a JOIN of all of them."""
+    """Returns the descriptor that a kernel submits: a SPLIT of the first of `sizes` into `lengths`, or a JOIN of
+    tensors of all of `sizes`."""
     rank = len(sizes[0])
     axis = facts.axis_of(rank)
     padded = axis + max(MIN_RANK - rank, 0)
@@ -34,7 +35,8 @@ def operator_of(facts: RuntimeFacts, sizes: Sequence[Sizes], lengths: Sizes) -> 
 
 
 def owned_by_directml(desc: OperatorDesc, owned: Sequence[bool]) -> OperatorDesc:
-    """The descriptor with the flag OWNED_BY_DML on the inputs that DirectML owns."""
+    """Returns the descriptor with the flag OWNED_BY_DML on the inputs that DirectML owns; `owned` has one flag for each
+    input."""
     flags = [TensorFlags.OWNED_BY_DML if own else TensorFlags.NONE for own in owned]
     if isinstance(desc, SplitOperatorDesc):
         return replace(desc, input_tensor=_flagged(desc.input_tensor, flags[0]))

@@ -14,7 +14,8 @@ from dmlsplit.onnxruntime.operator_traits import RESHAPED_GEMM
 
 
 def moved(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
-    """A copy, of the input's sizes on both sides; those of the matrix behind a Gemm of more dimensions."""
+    """Returns a copy with the input's sizes on both sides; behind a Gemm of more than two dimensions, with those of the
+    matrix."""
     sizes = f.shape(f.value(0))
     if any(each.op_type == RESHAPED_GEMM for each in f.node.producers):
         sizes = (math.prod(sizes[:-1]), sizes[-1])
@@ -23,7 +24,7 @@ def moved(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def transpose(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
-    """A copy from the input with its strides in another order."""
+    """Returns a copy whose input has its strides in the order of the Transpose."""
     own = f.shape(f.value(0))
     order = f.ints("perm", tuple(reversed(range(len(own)))))
     strides = [math.prod(own[i + 1 :]) for i in order]

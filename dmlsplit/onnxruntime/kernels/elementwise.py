@@ -86,7 +86,7 @@ def binary(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def quick_gelu(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
-    """x * Sigmoid(alpha * x) as two operators, or three."""
+    """Returns the two operators of x * Sigmoid(alpha * x), and a third one that scales if alpha is not 1."""
     x, alpha = f.input(0), f.number("alpha", 1.0)
     sigmoid = AnyOperatorDesc("ACTIVATION_SIGMOID", {"InputTensor": x, "OutputTensor": x})
     product = AnyOperatorDesc("ELEMENT_WISE_MULTIPLY", {"ATensor": x, "BTensor": x, "OutputTensor": x})
@@ -95,7 +95,7 @@ def quick_gelu(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def gelu(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
-    """A GELU, of a sum with a vector where there is one."""
+    """Returns a GELU or, if the node has a second input, the sum with this vector with a fused GELU."""
     if f.value(1) is None:
         return [AnyOperatorDesc("ACTIVATION_GELU", {"InputTensor": f.input(0), "OutputTensor": f.output})]
     whole = f.shape(f.value(0))

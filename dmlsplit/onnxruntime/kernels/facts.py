@@ -61,19 +61,19 @@ class KernelFacts:
         return self.graph.opset
 
     def value(self, index: int) -> Value | None:
-        """The input of an index; None where it is left out."""
+        """Returns input number `index`; None if it is left out."""
         inputs = self.node.inputs
         return inputs[index] if index < len(inputs) and inputs[index].name else None
 
     def shape(self, value: Value | None) -> Sizes:
-        """The sizes of a tensor."""
+        """Returns the sizes of a tensor. Raises NotDescribedError if they are not all known."""
         shape = None if value is None else self.graph.shape(value.known)
         if shape is None or not is_static(shape):
             raise NotDescribedError("its sizes are open")
         return tuple([int(size) for size in shape])
 
     def data_type(self, value: Value | None) -> TensorDataType:
-        """DirectML's type of a tensor's elements."""
+        """Returns DirectML's type of a tensor's elements. Raises NotDescribedError if it is not known."""
         name = None if value is None else self.graph.data_type(value.known)
         try:
             return TensorDataType[DIRECTML_TYPES.get(name or "", name or "")]
@@ -81,17 +81,19 @@ class KernelFacts:
             raise NotDescribedError("its element type is not known") from None
 
     def number(self, name: str, default: Any) -> Any:
-        """The value of an attribute; a FLOAT as the 32 bits that ONNX Runtime has of it."""
+        """Returns the value of an attribute, `default` if it is missing; a FLOAT is rounded to 32 bits, as ONNX Runtime
+        holds it."""
         found = attribute(self.node, name)
         value = default if found is None else helper.get_attribute_value(found)
         return single_precision(value) if isinstance(value, float) else value
 
     def ints(self, name: str, default: Sequence[int]) -> Sizes:
-        """The numbers of an attribute."""
+        """Returns the numbers of an attribute, `default` if it is missing."""
         return tuple(map(int, self.number(name, default)))
 
     def constants(self, index: int) -> Sizes | None:
-        """The integers of a constant input; None where it is left out."""
+        """Returns the elements of a constant integer input; None if it is left out. Raises NotDescribedError if they
+        are not known."""
         value = self.value(index)
         if value is None:
             return None
@@ -101,7 +103,7 @@ class KernelFacts:
         return tuple(map(int, found.reshape(-1)))
 
     def floats(self, index: int) -> tuple[float, ...]:
-        """The numbers of a constant input."""
+        """Returns the elements of a constant input. Raises NotDescribedError if they are not known."""
         value = self.value(index)
         found = None if value is None else self._elements(value)
         if found is None:
@@ -109,7 +111,8 @@ class KernelFacts:
         return tuple(map(float, found.reshape(-1)))
 
     def scalar(self, index: int) -> float | None:
-        """The number of a constant input of one element; None where it is left out."""
+        """Returns the element of a constant input of one element; None if it is left out. Raises NotDescribedError if
+        it is not known."""
         value = self.value(index)
         found = None if value is None else self._elements(value)
         if value is None:
@@ -119,7 +122,8 @@ class KernelFacts:
         return float(found.reshape(-1)[0])
 
     def _elements(self, value: Value) -> Array | None:
-        """The elements of a constant of this very graph: kernels do not see those of a graph around it."""
+        """Returns the elements of a constant of this very graph, since kernels do not see those of a graph around it;
+        else None."""
         return self.graph.elements(value.known) if self.graph.is_initializer(value.known) else None
 
     # Tensors.
@@ -127,7 +131,8 @@ class KernelFacts:
     def tensor(
         self, value: Value | None, sizes: Sizes | None = None, strides: Sequence[int] | None = None, least: int = 4
     ) -> BufferTensorDesc:
-        """The tensor of a value, with other sizes and strides where they are given, of at least so many dimensions."""
+        """Returns the descriptor of a value's tensor, with other sizes and strides (in elements) if they are given, and
+        with leading 1s up to `least` dimensions. Raises NotDescribedError if it is not known or has no elements."""
         known = padded(self.shape(value) if sizes is None else sizes, least)
         if not known or 0 in known:
             raise NotDescribedError("a tensor has no elements")
@@ -141,11 +146,13 @@ class KernelFacts:
         return self.tensor(self.node.outputs[0])
 
     def broadcast(self, index: int, whole: Sizes) -> BufferTensorDesc:
-        """An input as a tensor of other sizes: strides of 0 where it is repeated."""
+        """Returns the descriptor of input number `index` broadcast to the sizes `whole`: strides are 0 where it is
+        repeated."""
         return self.repeated(self.value(index), whole)
 
     def repeated(self, value: Value | None, whole: Sizes) -> BufferTensorDesc:
-        """A tensor as one of other sizes. One of fewer dimensions has strides even where no size is another."""
+        """Returns the descriptor of a tensor broadcast to the sizes `whole`. One of fewer dimensions has strides even
+        if no size differs."""
         own = self.shape(value)
         if own == whole:
             return self.tensor(value, whole)
@@ -158,7 +165,8 @@ class KernelFacts:
 
     @property
     def activation(self) -> AnyOperatorDesc | None:
-        """The activation that is fused into the node; None without one."""
+        """The activation that is fused into the node; None if there is none. Raises NotDescribedError if its parameters
+        are not known."""
         proto = self.graph.nodes[self.node.index].proto
         if proto is self.node.proto or proto.op_type not in row_of("Conv").absorbs:
             return None
@@ -175,11 +183,11 @@ Kernel: TypeAlias = Callable[[KernelFacts], Sequence[AnyOperatorDesc]]
 
 
 def single_precision(number: float) -> float:
-    """A number rounded to 32 bits."""
+    """Returns a number rounded to 32 bits."""
     found: float = struct.unpack("f", struct.pack("f", number))[0]
     return found
 
 
 def padded(sizes: Sizes, least: int = MIN_RANK) -> Sizes:
-    """Sizes with leading 1s up to a number of dimensions."""
+    """Returns sizes with leading 1s up to `least` dimensions."""
     return (*(1,) * (least - len(sizes)), *sizes)

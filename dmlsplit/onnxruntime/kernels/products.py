@@ -30,7 +30,7 @@ def gemm(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def reshaped_gemm(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
-    """A Gemm whose first input has its first dimensions merged."""
+    """Returns a Gemm whose first input has all dimensions but the last merged."""
     left, columns = f.shape(f.value(0)), f.shape(f.node.outputs[0])[-1]
     rows = math.prod(left[:-1])
     fused = f.node.proto.op_type == "MatMul"  # with the Add behind it
@@ -52,7 +52,8 @@ _WITH_TRANSFORMS: Final = (1, 20)
 
 
 def fused_matmul(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
-    """A product of tensors with transposed axes, and a factor; its tensors have as many dimensions as the node's."""
+    """Returns a product of tensors with transposed axes, times a factor; its tensors have as many dimensions as the
+    node's."""
     matrices = [_matrices(f, index, letter) for index, letter in enumerate("AB")]
     rank = max(len(sizes) for sizes, _ in matrices)
     (a, of_a), (b, of_b) = (
@@ -75,7 +76,7 @@ def fused_matmul(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def fused_matmul_softmax(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
-    """A FusedMatMul with a Softmax over one axis, at old opsets, too."""
+    """Returns a FusedMatMul with a fused Softmax over one axis, even at old opsets."""
     (product,) = fused_matmul(f)
     axis = f.number("activation_axis", -1) % len(f.shape(f.node.outputs[0]))
     softmax = AnyOperatorDesc("ACTIVATION_SOFTMAX1", {"AxisCount": 1, "Axes": (axis,)}, fused=True)
@@ -83,7 +84,8 @@ def fused_matmul_softmax(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def _matrices(f: KernelFacts, index: int, letter: str) -> tuple[Sizes, Sizes]:
-    """The sizes and strides of an input, with its axes in the order that attributes give them."""
+    """Returns the sizes and strides of input number `index`, with its axes in the order that the attributes of `letter`
+    (A or B) give them."""
     own = f.shape(f.value(index))
     if len(own) < 2:
         raise NotDescribedError("vectors are not derived")
@@ -97,7 +99,7 @@ def _matrices(f: KernelFacts, index: int, letter: str) -> tuple[Sizes, Sizes]:
 
 
 def _repeated(f: KernelFacts, index: int, sizes: Sizes, strides: Sizes, batch: Sizes) -> BufferTensorDesc:
-    """An input with its matrices repeated along the dimensions in front of them."""
+    """Returns the descriptor of an input with its matrices repeated along the dimensions `batch` in front of them."""
     along = [stride if size == own else 0 for size, own, stride in zip(batch, sizes, strides, strict=False)]
     return f.tensor(f.value(index), (*batch, *sizes[-2:]), (*along, *strides[-2:]), least=1)
 

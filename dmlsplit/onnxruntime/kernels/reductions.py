@@ -27,7 +27,7 @@ def batch_normalization(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def _behind(sizes: Sizes) -> Sizes:
-    """Sizes with 1s behind them, up to four."""
+    """Returns sizes with 1s behind them up to four dimensions."""
     return (*sizes, *(1,) * (MIN_RANK - len(sizes)))
 
 
@@ -58,7 +58,7 @@ def layer_normalization(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def skip_layer_normalization(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
-    """A sum of two or three tensors, and its normalization."""
+    """Returns the sum of two or three tensors, as one or two operators, and its normalization."""
     own = f.shape(f.value(0))
     whole = (own[0], *own[1:-1], *(1,) * (3 - len(own)), own[-1], 1)
     vector = (1, 1, own[-1], 1)

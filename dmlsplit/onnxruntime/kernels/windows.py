@@ -16,7 +16,7 @@ _SPATIAL: Final = 2
 
 
 def _window(f: KernelFacts, kernel: Sizes, spatial: Sizes) -> dict[str, object]:
-    """The members of a window that moves over spatial sizes: strides, dilations and paddings."""
+    """Returns the members of a window that moves over spatial sizes: strides, dilations and paddings, by name."""
     rank = len(spatial)
     strides, dilations = f.ints("strides", (1,) * rank), f.ints("dilations", (1,) * rank)
     pads = f.ints("pads", (0,) * (2 * rank))
@@ -41,7 +41,7 @@ def _window(f: KernelFacts, kernel: Sizes, spatial: Sizes) -> dict[str, object]:
 
 
 def _spatial(sizes: Sizes) -> Sizes:
-    """Sizes with 1s between channels and spatial sizes, up to four."""
+    """Returns sizes with 1s between channels and spatial sizes, up to four dimensions."""
     return (*sizes[:2], *(1,) * (MIN_RANK - len(sizes)), *sizes[2:])
 
 

@@ -96,7 +96,7 @@ _WATCH: Final[ContextVar[Watch | None]] = ContextVar("watch", default=None)
 
 
 def run(passes: Iterable[Pass], graph: Graph, level: int) -> None:
-    """Makes the changes of an optimization level."""
+    """Runs the passes of an optimization level on a graph, in place."""
     watch = _WATCH.get()
     if watch is not None:
         watch(None, graph, False)
@@ -110,7 +110,7 @@ def run(passes: Iterable[Pass], graph: Graph, level: int) -> None:
 
 @contextmanager
 def watched(watch: Watch) -> Iterator[None]:
-    """Calls `watch` around every pass that runs in the block."""
+    """Context manager: `watch` is called around every pass that runs in the block."""
     token = _WATCH.set(watch)
     try:
         yield

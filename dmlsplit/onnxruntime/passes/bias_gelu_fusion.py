@@ -12,7 +12,7 @@ _BIASED: Final = {GELU: BIAS_GELU, FAST_GELU: FAST_GELU}
 
 
 def bias_gelu_fusion(graph: Graph) -> None:
-    """Fuses each Add of a vector with the GELU of com.microsoft that alone reads it."""
+    """Fuses, in place, each Add of a vector with the GELU of com.microsoft that alone reads it."""
     for node in graph.nodes:
         gelu = next(filter(None, (reader(node, name) for name in _BIASED)), None) if node.op_type == "Add" else None
         inputs = None if gelu is None or len(gelu.inputs) > 1 else _with_bias(graph, node)
@@ -21,7 +21,7 @@ def bias_gelu_fusion(graph: Graph) -> None:
 
 
 def _with_bias(graph: Graph, add: Node) -> list[Value] | None:
-    """The inputs of an Add, its vector last; None where there is no vector, or it is not as long as rows are."""
+    """Returns the inputs of an Add, its vector last; None if there is no vector, or it is not as long as rows are."""
     shapes = [graph.facts.shape(value.known) for value in add.inputs]
     if any(not shape or not isinstance(shape[-1], int) for shape in shapes):
         return None

@@ -32,7 +32,7 @@ _UNMERGED: Final = "DequantizeLinear"
 
 
 def constant_sharing(graph: Graph) -> None:
-    """Makes readers of a small constant read the first constant with its type, shape and elements."""
+    """Makes readers of a small constant read the first constant with its type, shape and elements, in place."""
     first: dict[_Key, Value] = {}
     instead = {}
     for name in graph.facts.given_constants:
@@ -47,7 +47,7 @@ def constant_sharing(graph: Graph) -> None:
 
 
 def common_subexpression_elimination(graph: Graph) -> None:
-    """Makes readers of several equal outputs read the first one, in the order of the walk.
+    """Makes readers of several equal outputs read the first one, in the order of the walk, in place.
 
     Outputs of the graph, and the nodes that compute them, stay. The number of a node's outputs is not compared, so that
     Splits with different numbers of outputs may be merged: the sizes are then unknown.
@@ -76,7 +76,8 @@ def common_subexpression_elimination(graph: Graph) -> None:
 
 
 def _key(node: Node, equal: Mapping[Value, Value]) -> _Key:
-    """A key shared by equal nodes; the index of a node that equals no other."""
+    """Returns a key that is equal for equal nodes; for a node that is never merged its index. `equal` maps values to
+    the first equal one."""
     comparable = all(attribute.type in _COMPARED for attribute in node.proto.attribute)
     if node.op_type in ("", _UNMERGED) or row_of(node.op_type).random or not comparable:
         return (node.index,)
@@ -85,9 +86,10 @@ def _key(node: Node, equal: Mapping[Value, Value]) -> _Key:
 
 
 def _read(node: Node, index: int, value: Value) -> object:
-    """A key shared by inputs that read one tensor; `value` is the tensor of the input at `index` of a node.
+    """Returns a key that is equal for inputs that read one tensor; `value` is the tensor of the input at `index` of a
+    node.
 
-    What reads a DequantizeLinear through an Identity that is removed shares the one in front of the Identity.
+    A reader of a DequantizeLinear through an Identity that is removed shares the one in front of the Identity.
     """
     if value.producer is None or value.producer.proto.op_type != _UNMERGED:
         return value.name

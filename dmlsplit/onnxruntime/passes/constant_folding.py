@@ -19,15 +19,16 @@ _HALF: Final = frozenset({"FLOAT16", "BFLOAT16"})
 
 
 def constant_nodes(graph: Graph) -> None:
-    """Turns Constants into initializers, as ONNX Runtime does when it loads a model, at every optimization level."""
+    """Makes the outputs of Constant nodes initializers, in place, as ONNX Runtime does when it loads a model, at every
+    optimization level."""
     for node in graph.nodes:
         if node.op_type == "Constant":
             graph.fold(node)
 
 
 def constant_folding(graph: Graph) -> None:
-    """Folds nodes with constant inputs only, and the Shapes of static tensors with the nodes in front that nothing else
-    needs."""
+    """Folds, in place, nodes with constant inputs only, and Shape nodes of static tensors with the nodes in front that
+    nothing else needs."""
     copies = _reading_copies(graph)
     for node in graph.nodes:
         if node.index not in graph.folded and _folds(graph, node, copies):
@@ -36,9 +37,9 @@ def constant_folding(graph: Graph) -> None:
 
 
 def _fold_producers(graph: Graph, node: Node) -> None:
-    """Removes the nodes in front of one that nothing else reads. What a branch folds, it folds before it takes its
-    If's place: the nodes around the If stay. Those of the branch stay where a node around is folded: the If was in
-    their place as the order of nodes was made. In a graph inside a node it takes that place before."""
+    """Folds, in place, the nodes in front of one that nothing else reads. What a branch folds, it folds before it takes
+    its If's place: the nodes around the If stay. Those of the branch stay if a node around is folded: the If was in
+    their place when the order of nodes was made. In a graph inside a node it takes that place before."""
     inside = _branch_of(graph, node)
     waiting = list(node.producers)
     while waiting:
@@ -56,8 +57,8 @@ def _branch_of(graph: Graph, node: Node) -> int | None:
 
 
 def _reading_copies(graph: Graph) -> set[Node]:
-    """The nodes that read a DequantizeLinear which ONNX Runtime adds: each reader but the first has one of its own, and
-    the first where the graph gives the output."""
+    """Returns the nodes that read a DequantizeLinear which ONNX Runtime adds: each reader but the first has one of its
+    own, and the first too if the output is one of the graph."""
     found: set[Node] = set()
     for node in graph.nodes:
         for value in node.outputs if node.op_type == "DequantizeLinear" else ():
@@ -66,7 +67,8 @@ def _reading_copies(graph: Graph) -> set[Node]:
 
 
 def _shape_of_input(graph: Graph, node: Node, copies: Container[Node]) -> Shape | None:
-    """The shape of the first input. The file says nothing of what an added DequantizeLinear computes."""
+    """Returns the shape of the first input; for a node in `copies`, whose DequantizeLinear is an added one of which the
+    file says nothing, the shape of what that one reads. None if unknown."""
     value = node.inputs[0]
     if node in copies and value.producer is not None and value.producer.inputs:
         value = value.producer.inputs[0]
@@ -85,8 +87,8 @@ def _folds(graph: Graph, node: Node, copies: Container[Node]) -> bool:
 
 
 def _is_computed(graph: Graph, node: Node, names: Sequence[str]) -> bool:
-    """True where the CPU computes the node before the session runs. For half precision it has hardly any kernel:
-    moving elements, and Cast."""
+    """True if the CPU computes the node before the session runs. For half precision it has hardly any kernel: only
+    those that move elements, and Cast."""
     if not graph.facts.has_cpu_kernel(node.index):
         return False
     if graph.facts.folds_known_sizes and not all(is_static(graph.facts.shape(v.name)) for v in node.outputs if v.name):

@@ -9,7 +9,7 @@ from dmlsplit.models.graph import Graph, Node
 
 
 def conv_fusion(graph: Graph) -> None:
-    """Fuses BatchNormalization, Mul and Add with constants into the Conv in front of them."""
+    """Fuses, in place, BatchNormalization, Mul and Add with constants into the Conv in front of them."""
     if not graph.facts.fuses_convs:
         return
     gone: set[Node] = set()
@@ -26,7 +26,7 @@ def _are_constant(graph: Graph, node: Node, first: int) -> bool:
 
 
 def _fits_weights(graph: Graph, node: Node, after: Node) -> bool:
-    """True where the weights of a Conv can absorb the node behind it."""
+    """True if the weights of a Conv can absorb the node behind it."""
     if after.op_type == "BatchNormalization":
         return after.inputs[0] is node.outputs[0] and _are_constant(graph, after, 1)
     if after.op_type not in ("Mul", "Add") or len(after.inputs) != 2:

@@ -12,7 +12,7 @@ from dmlsplit.onnxruntime.operator_traits import FUSED_ADD, row_of
 
 
 def dml_operator_fusion(graph: Graph) -> None:
-    """Fuses each activation into the node in front of it where the operators allow it and nothing else reads the
+    """Fuses, in place, each activation into the node in front of it if the operators allow it, nothing else reads the
     tensor between them, and both are on DirectML."""
     if not graph.facts.is_main:
         return

@@ -6,7 +6,8 @@ from dmlsplit.models.graph import Graph, Node, Value
 
 
 def dropout_elimination(graph: Graph, node: Node) -> Value | None:
-    """The first input of a Dropout whose mask is unused and which is not in training mode; None for any other node."""
+    """Returns the first input of a Dropout whose mask is unused and which is not in training mode; None for another
+    one."""
     if len(node.outputs) > 1 and node.outputs[1].name:
         return None
     if len(node.inputs) > 2:

@@ -7,8 +7,8 @@ from dmlsplit.models.graph import Graph, Node, Value
 
 
 def expand_elimination(graph: Graph, node: Node) -> Value | None:
-    """The first input of an Expand by a constant shape where input and output have the same static shape; None for
-    any other node."""
+    """Returns the first input of an Expand by a constant shape if input and output have the same static shape; else
+    None."""
     before, after = (graph.facts.shape(value.name) for value in (node.inputs[0], node.outputs[0]))
     same = is_static(before) and before == after and graph.facts.is_constant(node.inputs[1].name)
     return node.inputs[0] if same else None

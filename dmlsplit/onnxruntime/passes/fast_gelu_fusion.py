@@ -31,7 +31,8 @@ _Start: TypeAlias = tuple[Value, list[Node]]
 
 
 def fast_gelu_fusion(graph: Graph) -> None:
-    """Replaces the nodes of each such GELU on DirectML by com.microsoft's FastGelu, in the place of the last."""
+    """Replaces, in place, the nodes of each such GELU on DirectML by com.microsoft's FastGelu, in the place of the
+    last."""
     for node in graph.nodes:
         start = _product(graph, node) or _power(graph, node)
         nodes = None if start is None else _whole(graph, *start)
@@ -45,7 +46,8 @@ def fast_gelu_fusion(graph: Graph) -> None:
 
 
 def _product(graph: Graph, first: Node) -> _Start | None:
-    """c * x * (1 + 0.044715 * x * x), which a Mul begins."""
+    """Returns x and the nodes of c * x * (1 + 0.044715 * x * x), which the Mul `first` begins; None if it begins
+    none."""
     source = has_number(graph, first, _CUBE) if first.op_type == "Mul" else None
     square = reader(first, "Mul")
     if source is None or square is None or other(square, first.outputs[0]) is not source:
@@ -61,7 +63,7 @@ def _product(graph: Graph, first: Node) -> _Start | None:
 
 
 def _power(graph: Graph, first: Node) -> _Start | None:
-    """c * (x + 0.044715 * x^3), which a Pow begins."""
+    """Returns x and the nodes of c * (x + 0.044715 * x^3), which the Pow `first` begins; None if it begins none."""
     if first.op_type != "Pow" or not is_number(graph, first.inputs[1], 3.0):
         return None
     source = first.inputs[0]
@@ -75,7 +77,8 @@ def _power(graph: Graph, first: Node) -> _Start | None:
 
 
 def _whole(graph: Graph, source: Value, start: list[Node]) -> list[Node] | None:
-    """All nodes of a GELU, the last one last; None where its end is none."""
+    """Returns all nodes of a GELU that begins with `start`, the last one last; None if what follows is no end of
+    one."""
     tanh = reader(start[-1], "Tanh")
     add = reader(tanh, "Add")
     last = reader(add, "Mul")

@@ -9,7 +9,7 @@ from dmlsplit.models.graph import Graph
 
 
 def function_expansion(graph: Graph) -> None:
-    """Replaces each HardSwish by x * HardSigmoid(x)."""
+    """Replaces, in place, each HardSwish by x * HardSigmoid(x)."""
     for node in graph.nodes:
         if node.op_type == "HardSwish":
             sigmoid = graph.insert(node, "HardSigmoid", node.inputs)

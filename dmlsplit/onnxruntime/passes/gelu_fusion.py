@@ -22,7 +22,8 @@ _ROOTS: Final = (math.sqrt(2), 1.4142099618911743)
 
 
 def gelu_fusion(graph: Graph) -> None:
-    """Replaces each Div, Erf, Add and two Muls that compute a GELU by ONNX's Gelu, in the place of the last."""
+    """Replaces, in place, each Div, Erf, Add and two Muls that compute a GELU by ONNX's Gelu, in the place of the
+    last."""
     if not graph.facts.makes_gelus:
         return
     for node in graph.nodes:
@@ -34,7 +35,7 @@ def gelu_fusion(graph: Graph) -> None:
 
 
 def contributed_gelu_fusion(graph: Graph) -> None:
-    """Replaces the nodes of each GELU on DirectML by com.microsoft's Gelu."""
+    """Replaces, in place, the nodes of each GELU on DirectML by com.microsoft's Gelu."""
     if graph.facts.makes_gelus:
         return
     for node in graph.nodes:
@@ -44,7 +45,7 @@ def contributed_gelu_fusion(graph: Graph) -> None:
 
 
 def _gelu(graph: Graph, div: Node) -> list[Node] | None:
-    """The nodes of the GELU that a Div begins, the last one last; None where it begins none."""
+    """Returns the nodes of the GELU that a Div begins, the last one last; None if it begins none."""
     if div.op_type != "Div" or not any(is_number(graph, div.inputs[1], root) for root in _ROOTS):
         return None
     source = div.inputs[0]

@@ -16,7 +16,8 @@ _FIRST_WITHOUT_C: Final = 11
 
 
 def gemm_transpose_fusion(graph: Graph) -> None:
-    """Fuses each Gemm with the Transposes that it reads, and one without C with the Transpose that alone reads it."""
+    """Fuses, in place, each Gemm with the Transposes that it reads, and one without C with the Transpose that alone
+    reads it."""
     for node in graph.nodes:
         if node.op_type not in ("Gemm", RESHAPED_GEMM) or len(node.inputs) < 2 or not _has_one_reader(node):
             continue
@@ -34,7 +35,7 @@ def _has_one_reader(node: Node) -> bool:
 
 
 def _transpose(value: Value) -> Node | None:
-    """The Transpose that computes a tensor."""
+    """Returns the Transpose that computes a tensor; None if another node, or none, does."""
     found = value.producer
     return found if found is not None and found.op_type == "Transpose" else None
 
@@ -55,7 +56,8 @@ def _fuse_inputs(graph: Graph, node: Node, transposes: list[Node]) -> None:
 
 
 def _fuse_output(graph: Graph, node: Node, behind: Node) -> None:
-    """Exchanges the factors, as the transposed product is that of the transposed factors."""
+    """Fuses, in place, the Transpose behind a Gemm by exchanging the factors: the transposed product is that of the
+    transposed factors."""
     a, b = _transforms(node)
     made, inputs = _gemm(node, not b, not a), node.inputs[::-1]
     graph.join(node, behind)
@@ -63,7 +65,7 @@ def _fuse_output(graph: Graph, node: Node, behind: Node) -> None:
 
 
 def _transforms(node: Node) -> tuple[bool, bool]:
-    """Whether a Gemm transposes its factors; one that a MatMul became does not."""
+    """Returns, for each factor of a Gemm, True if it is transposed; False for both if the node was a MatMul."""
     if node.proto.op_type != "Gemm":
         return False, False
     a, b = (attribute(node, name) for name in ("transA", "transB"))
@@ -71,7 +73,7 @@ def _transforms(node: Node) -> tuple[bool, bool]:
 
 
 def _gemm(node: Node, a: bool, b: bool) -> onnx.NodeProto:
-    """The node of a Gemm with other transforms."""
+    """Returns the NodeProto of a Gemm that transposes its first factor if `a`, its second if `b`."""
     kept = [each for each in node.proto.attribute if node.proto.op_type == "Gemm" and each.name in ("alpha", "beta")]
     made = helper.make_node("Gemm", node.proto.input, node.proto.output, node.proto.name, transA=int(a), transB=int(b))
     made.attribute.extend(kept)

@@ -6,13 +6,13 @@ from dmlsplit.models.graph import Graph, Node, Value
 
 
 def identity_elimination(graph: Graph, node: Node) -> Value | None:
-    """The input of an Identity; None for any other node."""
+    """Returns the input of an Identity with one input and one output; else None."""
     return node.inputs[0] if len(node.inputs) == len(node.outputs) == 1 else None
 
 
 def eliminate_identities(graph: Graph) -> None:
-    """Removes the Identities whose outputs are no graph outputs, unless a graph in a node reads both their input and
-    their output."""
+    """Removes, in place, the Identity nodes whose outputs are no graph outputs, unless a graph in a node reads both
+    their input and their output."""
     instead: dict[Value, Value] = {}
     inside = {node: set(node.captured) for node in graph.nodes if node.captured}
     for node in graph.nodes:

@@ -22,13 +22,13 @@ _NEW_AXES: Final = 18
 
 
 def layer_norm_fusion(graph: Graph) -> None:
-    """Makes LayerNormalizations before nodes are placed."""
+    """Fuses, in place, nodes to LayerNormalizations before nodes are placed, if the version does so."""
     if graph.facts.makes_layer_norms:
         _fuse_all(graph, placed=False)
 
 
 def later_layer_norm_fusion(graph: Graph) -> None:
-    """Makes LayerNormalizations of nodes on DirectML."""
+    """Fuses, in place, nodes on DirectML to LayerNormalizations, if the version does so only after nodes are placed."""
     if not graph.facts.makes_layer_norms:
         _fuse_all(graph, placed=True)
 
@@ -57,7 +57,7 @@ def _fuse_all(graph: Graph, *, placed: bool) -> None:
 
 
 def _epsilon(graph: Graph, add: Node) -> float:
-    """What an Add adds, where that is its second input and a constant of a type that is read."""
+    """Returns the second input of an Add if it is a constant of a type that is read, else the default epsilon."""
     name = add.inputs[1].name
     elements, data_type = graph.facts.elements(name), graph.facts.data_type(name)
     is_read = data_type == "FLOAT" or (data_type == "FLOAT16" and graph.facts.reads_half_epsilons)
@@ -65,8 +65,8 @@ def _epsilon(graph: Graph, add: Node) -> float:
 
 
 def _normalization(graph: Graph, mean: Node) -> list[Node] | None:
-    """The nodes of the normalization that a ReduceMean begins, in order, its Mul and Add last; None where it begins
-    none."""
+    """Returns the nodes of the normalization that a ReduceMean begins, in order, its Mul and Add last; None if it
+    begins none."""
     value = mean.outputs[0]
     subs = sorted(value.readers, key=lambda node: node.number)
     if not subs or len(subs) > 2 or not is_read_once(mean, len(subs)):
@@ -107,20 +107,20 @@ def _normalization(graph: Graph, mean: Node) -> list[Node] | None:
 
 
 def _vector(graph: Graph, node: Node) -> Value | None:
-    """The last input of a node that has one dimension."""
+    """Returns the last input of a node that has one dimension; None if there is none."""
     shapes = [(value, graph.facts.shape(value.known)) for value in node.inputs]
     return next((value for value, shape in reversed(shapes) if shape is not None and len(shape) == 1), None)
 
 
 def _is_over_rows(graph: Graph, nodes: list[Node]) -> bool:
-    """True where both means are over the last axis alone."""
+    """True if both means are over the last axis only."""
     means = [node for node in nodes if node.op_type == "ReduceMean"]
     rank = len(graph.facts.shape(means[0].inputs[0].known) or ())
     return all(_axes(graph, node) in ([-1], [rank - 1] if rank > 1 else [-1]) for node in means)
 
 
 def _axes(graph: Graph, node: Node) -> list[int]:
-    """The axes of a ReduceMean; none where they are not given, or no constant."""
+    """Returns the axes of a ReduceMean; [] if they are not given, or no constant."""
     if graph.facts.opset < _NEW_AXES:
         given = attribute(node, "axes")
         return [] if given is None else list(given.ints)

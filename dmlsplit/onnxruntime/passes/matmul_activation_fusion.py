@@ -16,7 +16,7 @@ _OF_LAST_AXIS: Final = 13
 
 
 def matmul_activation_fusion(graph: Graph) -> None:
-    """Fuses each FusedMatMul on DirectML with the Softmax that alone reads it."""
+    """Fuses, in place, each FusedMatMul on DirectML with the Softmax that alone reads it."""
     for node in graph.nodes:
         softmax = reader(node, "Softmax") if node.op_type == FUSED_MATMUL else None
         if softmax is None or not are_on_dml(graph, [node, softmax]):

@@ -17,7 +17,8 @@ _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
 
 
 def matmul_add_fusion(graph: Graph) -> None:
-    """Fuses each MatMul with the Add that alone reads it, if the other addend broadcasts to the result, into a Gemm."""
+    """Fuses, in place, each MatMul with the Add that alone reads it, if the other addend broadcasts to the result, into
+    a Gemm."""
     gone: set[Node] = set()
     projections: set[Node] = set()
     for node in graph.nodes:
@@ -38,7 +39,7 @@ def matmul_add_fusion(graph: Graph) -> None:
 
 
 def _made(graph: Graph, node: Node, after: Node) -> str | None:
-    """What a MatMul and an Add become; None where they stay."""
+    """Returns the operator that a MatMul and an Add become; None if they stay."""
     bias = next((value for value in after.inputs if value is not node.outputs[0]), None)
     if bias is None or graph.facts.data_type(node.inputs[0].name) not in _TYPES:
         return None
@@ -54,7 +55,8 @@ def _made(graph: Graph, node: Node, after: Node) -> str | None:
 
 def _is_of_attention(node: Node, after: Node, projections: set[Node]) -> bool:
     """True for a MatMul and an Add that are left for AttentionFusion: the MatMul reads a LayerNormalization that two
-    others and the Add behind the attention read. `projections` has the Adds that the attentions end with."""
+    other MatMuls and the Add behind the attention read. `projections` has the Adds at the ends of the attentions found
+    so far; the one found here is added."""
     if after in projections:
         return True
     norm = node.inputs[0].producer
@@ -73,7 +75,7 @@ def _is_of_attention(node: Node, after: Node, projections: set[Node]) -> bool:
 
 
 def _reshape(graph: Graph, node: Node) -> None:
-    """Puts Reshapes around a Gemm; all have the sizes that the MatMul had, which are as many elements."""
+    """Puts Reshapes around a Gemm, in place; all have the sizes that the MatMul had, which are as many elements."""
     first, (result,) = node.inputs[0], node.outputs
     before = graph.insert(node, "Reshape", [first])
     before.outputs[0].like = first.like or first

@@ -24,7 +24,7 @@ class Product(NamedTuple):
     trans_batch_b: int = 0
 
     def node(self, of: Node) -> onnx.NodeProto:
-        """The node of com.microsoft in place of another."""
+        """Returns the NodeProto of a FusedMatMul of com.microsoft with these attributes, in place of node `of`."""
         inputs, outputs = ([value.name for value in values] for values in (of.inputs, of.outputs))
         made = helper.make_node(FUSED_MATMUL, inputs, outputs, of.proto.name, domain="com.microsoft")
         made.attribute.extend(map(helper.make_attribute, _ATTRIBUTES, self))
@@ -35,7 +35,7 @@ _ATTRIBUTES: Final = ("alpha", "transA", "transB", "transBatchA", "transBatchB")
 
 
 def product_of(node: Node) -> Product:
-    """The attributes of a FusedMatMul; those of a MatMul are the defaults."""
+    """Returns the attributes of a FusedMatMul; those of a MatMul are the defaults."""
     if node.op_type != FUSED_MATMUL:
         return Product()
     found = [attribute(node, name) for name in _ATTRIBUTES]
@@ -44,15 +44,15 @@ def product_of(node: Node) -> Product:
 
 
 def matmul_scale_fusion(graph: Graph) -> None:
-    """Takes products and quotients by one constant number out of the way between a MatMul and what it reads, and those
-    that alone read it, until there are none. What reads such a product beside the MatMul keeps it."""
+    """Fuses, in place, products and quotients by one constant number with the MatMul that they feed, or that they alone
+    read, until there are none. Other readers of such a product keep it."""
     products = [node for node in graph.nodes if node.op_type in ("MatMul", FUSED_MATMUL) and len(node.inputs) == 2]
     while products:
         products = [node for node in products if _takes_factors(graph, node)]
 
 
 def _takes_factors(graph: Graph, node: Node) -> bool:
-    """Fuses the products and quotients around a MatMul with it; returns whether there were any."""
+    """Fuses, in place, the products and quotients around a MatMul with it; returns True if there were any."""
     sources = {value: _scaled(graph, value.producer) for value in node.inputs}
     factors = [each[1] for value in node.inputs if (each := sources[value]) is not None]
     after = node.only_reader
@@ -76,8 +76,8 @@ def _takes_factors(graph: Graph, node: Node) -> bool:
 
 
 def _scaled(graph: Graph, node: Node | None) -> tuple[Value, np.float32] | None:
-    """The tensor that a node multiplies by one constant number, or divides by one, and that factor; None for any other
-    node."""
+    """Returns the tensor that a node multiplies by one constant number, or divides by one, and that factor; None for
+    any other node."""
     if node is None or node.op_type not in ("Mul", "Div") or len(node.inputs) != 2:
         return None
     for factor in node.inputs if node.op_type == "Mul" else node.inputs[1:]:

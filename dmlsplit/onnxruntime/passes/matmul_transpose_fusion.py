@@ -15,8 +15,8 @@ _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE", "BFLOAT16"})
 
 
 def matmul_transpose_fusion(graph: Graph) -> None:
-    """Fuses the Transposes that a MatMul or FusedMatMul on DirectML reads with it. What reads such a Transpose beside
-    it keeps it. A factor in front of such a Transpose is fused, too."""
+    """Fuses, in place, the Transposes that a MatMul or FusedMatMul on DirectML reads with it. Other readers of such a
+    Transpose keep it. A factor in front of such a Transpose is fused too."""
     changed = False
     for node in graph.nodes:
         if node.op_type not in ("MatMul", FUSED_MATMUL) or len(node.inputs) != 2 or not are_on_dml(graph, [node]):
@@ -64,8 +64,8 @@ def _fuse(graph: Graph, node: Node, before: Product, turned: list[tuple[bool, bo
 
 
 def _turned(graph: Graph, value: Value) -> tuple[bool, bool] | None:
-    """Whether a Transpose that computes a tensor changes the places of its last two axes, and whether it moves the
-    first one behind all but the last; None where it does neither, or something else."""
+    """Returns, for the Transpose that computes a tensor, whether it exchanges the last two axes, and whether it moves
+    the first one behind all but the last; None if it does neither, or something else."""
     node = value.producer
     if node is None or node.op_type != "Transpose" or value.is_output:
         return None
@@ -79,6 +79,6 @@ def _turned(graph: Graph, value: Value) -> tuple[bool, bool] | None:
 
 
 def _casts_transpose(graph: Graph, value: Value) -> bool:
-    """True for a Cast of what a Transpose computes: ONNX Runtime changes their order."""
+    """True for a Cast of what a Transpose computes: ONNX Runtime exchanges the two."""
     cast = value.producer
     return cast is not None and cast.op_type == "Cast" and _turned(graph, cast.inputs[0]) is not None

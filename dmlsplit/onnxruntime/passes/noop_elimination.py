@@ -17,8 +17,8 @@ _NEUTRAL: Final[Mapping[str, tuple[float, tuple[int, ...]]]] = {
 
 
 def noop_elimination(graph: Graph, node: Node) -> Value | None:
-    """The other input of a Mul, Add, Sub or Div with a neutral constant of one element, where the shape stays; None
-    for any other node."""
+    """Returns the other input of a Mul, Add, Sub or Div with a neutral constant of one element, if the shape stays the
+    same; else None."""
     if node.op_type not in _NEUTRAL or len(node.inputs) != 2:
         return None
     neutral, places = _NEUTRAL[node.op_type]

@@ -15,39 +15,40 @@ _ABSOLUTE: Final = 1e-8
 
 
 def reader(node: Node | None, op_type: str) -> Node | None:
-    """The one node that reads a node's result, where it is of this operator."""
+    """Returns the only node that reads a node's result, if it is of this operator; else None."""
     found = None if node is None else node.only_reader
     return found if found is not None and found.op_type == op_type else None
 
 
 def producer(node: Node | None, op_type: str) -> Node | None:
-    """The first node of this operator that computes an input of a node."""
+    """Returns the first node of this operator that computes an input of a node; None if there is none."""
     inputs = () if node is None else node.inputs
     found = (value.producer for value in inputs)
     return next((each for each in found if each is not None and each.op_type == op_type), None)
 
 
 def is_read_once(node: Node, times: int = 1) -> bool:
-    """True where other nodes read the first output this many times, and the graph does not output it."""
+    """True if nodes read the first output exactly this many times, and it is no output of the graph."""
     value = node.outputs[0]
     count = sum(each.inputs.count(value) + each.captured.count(value) for each in value.readers)
     return count == times and not value.is_output
 
 
 def other(node: Node, value: Value) -> Value:
-    """The other of two inputs."""
+    """Returns that one of a node's two inputs that is not `value`."""
     return node.inputs[1] if node.inputs[0] is value else node.inputs[0]
 
 
 def number(graph: Graph, value: Value) -> np.floating | None:
-    """The number of a constant without dimensions, or of one element; None for any other tensor."""
+    """Returns the number of a floating-point constant without dimensions, or of one element; None for any other
+    tensor."""
     array = graph.facts.elements(value.name)
     is_number = array is not None and array.shape in ((), (1,)) and array.dtype.kind == "f"
     return array.reshape(-1)[0] if array is not None and is_number else None
 
 
 def is_number(graph: Graph, value: Value, wanted: float) -> bool:
-    """True for a constant of one element, which is about this number, as its type has it."""
+    """True for a constant of one element that is about `wanted`, in the precision of its type."""
     found = number(graph, value)
     if found is None:
         return False
@@ -56,7 +57,8 @@ def is_number(graph: Graph, value: Value, wanted: float) -> bool:
 
 
 def has_number(graph: Graph, node: Node, wanted: float) -> Value | None:
-    """The other input of a node of two, where one is a constant of about this number; None of any other node."""
+    """Returns the other input of a node with two, of which one is a constant of about `wanted`; None for any other
+    node."""
     if len(node.inputs) != 2:
         return None
     found = (value for value in node.inputs if is_number(graph, value, wanted))
@@ -64,12 +66,12 @@ def has_number(graph: Graph, node: Node, wanted: float) -> Value | None:
 
 
 def are_on_dml(graph: Graph, nodes: Iterable[Node]) -> bool:
-    """True where DirectML runs all nodes."""
+    """True if DirectML runs all nodes."""
     return all(graph.facts.on_dml(index) is True for node in nodes for index in node.origins)
 
 
 def are_of(graph: Graph, nodes: Iterable[Node], types: Iterable[str]) -> bool:
-    """True where all inputs of nodes are of these types."""
+    """True if all inputs of the nodes are of these types."""
     wanted = set(types)
     values = (value for node in nodes for value in node.inputs if value.name)
     return all(graph.facts.data_type(value.known) in wanted for value in values)

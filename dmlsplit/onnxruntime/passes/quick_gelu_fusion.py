@@ -13,8 +13,8 @@ from dmlsplit.onnxruntime.passes.patterns import number, other, reader
 
 
 def quick_gelu_fusion(graph: Graph) -> None:
-    """Fuses each Sigmoid with the Mul that alone reads it, and with a constant factor of its input, if the Mul reads
-    what is multiplied."""
+    """Fuses, in place, each Sigmoid with the Mul that alone reads it, and with a constant factor of its input, if the
+    Mul also reads what that factor multiplies."""
     for node in graph.nodes:
         if node not in graph:
             continue
@@ -35,7 +35,7 @@ def quick_gelu_fusion(graph: Graph) -> None:
 
 
 def _factor(graph: Graph, node: Node) -> int | None:
-    """The input of a Mul that is one constant number; None of any other node."""
+    """Returns the number of the input of a Mul that is one constant number; None for any other node."""
     if node.op_type != "Mul" or len(node.inputs) != 2 or node.only_reader is None:
         return None
     return next((i for i, value in enumerate(node.inputs) if number(graph, value) is not None), None)

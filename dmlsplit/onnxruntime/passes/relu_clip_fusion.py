@@ -6,7 +6,7 @@ from dmlsplit.models.graph import Graph
 
 
 def relu_clip_fusion(graph: Graph) -> None:
-    """Removes each Relu that only a Clip with constant limits reads."""
+    """Removes, in place, each Relu that only a Clip with constant limits reads."""
     for node in graph.nodes:
         after = node.only_reader if node.op_type == "Relu" else None
         if after is None or after.op_type != "Clip" or after.inputs[0] is not node.outputs[0]:

@@ -28,7 +28,8 @@ _DOUBTS: Final = {_Fate.UNKNOWN: Doubt.CONSTANT, _Fate.LATER: Doubt.CONSTANT_LAT
 
 
 def reshape_fusion(graph: Graph) -> None:
-    """Folds each Concat that becomes the constant shape of a Reshape, and removes the nodes that only led to it.
+    """Folds, in place, each Concat that becomes the constant shape of a Reshape, and removes the nodes that only led to
+    it.
 
     Those of several outputs, and Concats with an unknown fate, are marked as doubtful.
     """
@@ -61,7 +62,7 @@ def reshape_fusion(graph: Graph) -> None:
 
 
 def _fate(graph: Graph, node: Node, reader: Node) -> tuple[_Fate, bool]:
-    """The fate of a Concat, and whether its only reader then outputs a static shape."""
+    """Returns the fate of a Concat whose only reader is `reader`, and True if that then outputs a static shape."""
     if reader.op_type == "Cast" and graph.facts.data_type(node.outputs[0].name) == "INT64":
         return _Fate.UNKNOWN, False  # one that does nothing is removed
     allow_zero = attribute(reader, "allowzero")
@@ -90,7 +91,7 @@ def _fate(graph: Graph, node: Node, reader: Node) -> tuple[_Fate, bool]:
 
 
 def _known(graph: Graph, value: Value) -> Sequence[int] | _Fate | None:
-    """The elements that an input adds to the shape, None for one computed element; or the Concat's fate where the
+    """Returns the elements that an input adds to the shape, None for one computed element; or the Concat's fate if the
     input decides it."""
     if graph.is_given(value.name):
         array = graph.facts.elements(value.name)
@@ -102,14 +103,14 @@ def _known(graph: Graph, value: Value) -> Sequence[int] | _Fate | None:
 
 
 def _are_known(whole: Shape | None, elements: Sequence[int]) -> bool:
-    """True where the sizes are known that the 0s of a Reshape's shape keep."""
+    """True if the sizes of `whole` that the 0s of a Reshape's shape keep are known."""
     kept = [i for i, element in enumerate(elements) if element == 0]
     return not kept or (whole is not None and all(i < len(whole) and isinstance(whole[i], int) for i in kept))
 
 
 def _size_of(graph: Graph, value: Value) -> tuple[Value | None, int | None]:
-    """The tensor and the dimension that a value is the size of, through Shape, Gather and Unsqueeze; None for any
-    other value."""
+    """Returns the tensor and the dimension whose size a value is, through Shape, Gather and Unsqueeze; (None, None) for
+    any other value."""
     place: int | None = None
     for op_type in ("Unsqueeze", "Gather", "Shape"):
         node = value.producer

@@ -33,7 +33,7 @@ RULES: Final[Mapping[str, Rule]] = {
 
 
 def remove_noops(graph: Graph) -> None:
-    """Removes the nodes that do nothing, unless they compute graph outputs or nothing reads them.
+    """Removes, in place, the nodes that do nothing, unless they compute graph outputs or nothing reads them.
 
     An Identity of a graph output that nothing else reads goes if it alone reads its input: the node in front of it
     computes the graph output then.

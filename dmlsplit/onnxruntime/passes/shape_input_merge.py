@@ -12,7 +12,8 @@ from dmlsplit.onnxruntime.operator_traits import row_of
 
 
 def shape_input_merge(graph: Graph) -> None:
-    """Makes each Shape read the first tensor of its sizes of which a Shape is taken, in the order of the walk."""
+    """Makes each Shape node read the first tensor, in the order of the walk, that has the same sizes and is read by a
+    Shape, in place."""
     if not graph.facts.merges_shapes:
         return
     first: dict[Shape, Value] = {}

@@ -19,8 +19,8 @@ _EPSILON: Final = 1e-5
 
 
 def skip_layer_norm_fusion(graph: Graph) -> None:
-    """Fuses each LayerNormalization on DirectML with the Add of two tensors of three equal sizes that it alone reads,
-    and with the Add of a constant vector that this one reads."""
+    """Fuses, in place, each LayerNormalization on DirectML with the Add of two tensors of three equal sizes that it
+    alone reads, and with the Add of a constant vector that this one reads."""
     for node in graph.nodes:
         add = node.inputs[0].producer if node.op_type == "LayerNormalization" else None
         if add is None or not _adds_tensors(graph, add) or not are_of(graph, [add, node], _TYPES):
@@ -50,7 +50,7 @@ def skip_layer_norm_fusion(graph: Graph) -> None:
 
 
 def _adds_tensors(graph: Graph, add: Node) -> bool:
-    """True for an Add of two tensors of three equal sizes that one node reads."""
+    """True for an Add of two tensors of three equal sizes that is read once."""
     if add.op_type != "Add" or not is_read_once(add):
         return False
     first, second = (graph.facts.shape(value.known) for value in add.inputs)
@@ -60,7 +60,7 @@ def _adds_tensors(graph: Graph, add: Node) -> bool:
 
 
 def _adds_vector(graph: Graph, add: Node) -> bool:
-    """True for an Add of a tensor of three dimensions and a constant vector that one node reads."""
+    """True for an Add of a tensor of three dimensions and a constant vector that is read once."""
     if add.op_type != "Add" or not is_read_once(add) or not are_of(graph, [add], _TYPES):
         return False
     if not graph.facts.is_constant(add.inputs[1].name):

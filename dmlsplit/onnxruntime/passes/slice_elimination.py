@@ -13,8 +13,8 @@ _WITH_INPUTS: Final = 10
 
 
 def slice_elimination(graph: Graph, node: Node) -> Value | None:
-    """The input of a Slice that takes everything, with constant starts, ends, axes and steps; None for any other. An
-    end that is the size itself is not looked at."""
+    """Returns the input of a Slice that takes everything, with constant starts, ends, axes and steps; None for any
+    other. An end that is the size itself does not count."""
     is_older = graph.facts.opset < _WITH_INPUTS
     starts, ends = (_of_attribute(node, name) if is_older else _of_input(graph, node, index) for index, name in _LIMITS)
     if not starts or ends is None or len(starts) != len(ends) or any(starts) or min(ends) < _END:
@@ -36,6 +36,6 @@ def _of_attribute(node: Node, name: str) -> Sequence[int] | None:
 
 
 def _of_input(graph: Graph, node: Node, index: int) -> Sequence[int] | None:
-    """The integers of a constant input."""
+    """Returns the elements of a constant integer input; None if it is missing or not constant."""
     found = graph.facts.elements(node.inputs[index].name) if index < len(node.inputs) else None
     return None if found is None or found.dtype.kind != "i" else [int(each) for each in found.reshape(-1)]

@@ -14,7 +14,7 @@ from dmlsplit.onnxruntime.operator_traits import row_of
 
 
 def undone_transpose(graph: Graph, node: Node) -> Value | None:
-    """The input of the Transpose in front of this one where both together change nothing; None otherwise."""
+    """Returns the input of the Transpose in front of this one if both together change nothing; else None."""
     before = node.inputs[0].producer
     if before is None or before.op_type != "Transpose":
         return None
@@ -26,17 +26,17 @@ def undone_transpose(graph: Graph, node: Node) -> Value | None:
 
 
 def permutation(node: Node, rank: int) -> Sequence[int]:
-    """The permutation of a Transpose; () for any other node."""
+    """Returns the permutation of a Transpose of a tensor of this rank; () if its attribute is none."""
     perm = attribute(node, "perm")
     found = tuple(range(rank - 1, -1, -1)) if perm is None else tuple(perm.ints)
     return found if sorted(found) == list(range(len(found))) else ()
 
 
 def transpose_optimizer(graph: Graph) -> None:
-    """Marks the nodes that a Transpose in front of them may be moved over.
+    """Marks, in place, the nodes that a Transpose in front of them may be moved over.
 
-    ONNX Runtime moves Transposes over a node where that leaves fewer of them: the other inputs need one each, and so
-    does the output, unless a Transpose further on cancels it.
+    ONNX Runtime moves Transposes over a node if that leaves fewer of them: the other inputs need one each, and so does
+    the output, unless a Transpose further on cancels it.
     """
     if not any(node.op_type == "Transpose" for node in graph.nodes):
         return
@@ -59,12 +59,12 @@ def transpose_optimizer(graph: Graph) -> None:
 
 
 def _gives(node: Node, moved: bool) -> bool:
-    """True for a Transpose, and for a node that one may be moved over."""
+    """True for a Transpose and, if `moved`, for a node that one may be moved over."""
     return node.op_type == "Transpose" or (moved and _is_transposable(node))
 
 
 def _may_transpose(graph: Graph, reshape: Node) -> bool:
-    """True for a Reshape that may do what a Transpose of dimensions of 1 does."""
+    """True for a Reshape that may do what a Transpose of dimensions of size 1 does."""
     before, behind = (graph.facts.shape(value.name) for value in (reshape.inputs[0], reshape.outputs[0]))
     if before is None or behind is None or not is_static((*before, *behind)):
         return True

@@ -25,7 +25,7 @@ _REACH_OF_MERGED: Final = 4
 
 
 def followed(graph: Graph) -> set[Node]:
-    """The nodes that are certainly in ONNX Runtime's graph as they are here."""
+    """Returns the nodes that are certainly in ONNX Runtime's graph as they are here."""
     nodes = graph.nodes
     patterns = _around((node for node in nodes if row_of(node.op_type).takes_weights), _REACH_OF_WEIGHTS)
     changed = merged(graph)
@@ -44,13 +44,13 @@ def followed(graph: Graph) -> set[Node]:
 
 
 def merged(graph: Graph) -> set[Node]:
-    """The nodes that ONNX Runtime may fuse with an Erf or a mean even without weights."""
+    """Returns the nodes that ONNX Runtime may fuse with an Erf or a mean even without weights."""
     return _around((node for node in graph.nodes if row_of(node.op_type).merges), _REACH_OF_MERGED)
 
 
 def may_have_attention(graph: Graph) -> bool:
-    """True where AttentionFusion may find what it looks for: a LayerNormalization that three products read, or one
-    Reshape with Shapes; or a Split of the three parts of a product, with a Squeeze.
+    """True if AttentionFusion may find what it looks for: a LayerNormalization that three products read, or one Reshape
+    with Shapes; or a Split of the three parts of a product, with a Squeeze.
 
     Source: attention_fusion.cc of ONNX Runtime.
     """
@@ -66,12 +66,12 @@ def may_have_attention(graph: Graph) -> bool:
 
 
 def fusible(graph: Graph) -> set[Node]:
-    """The nodes that ONNX Runtime may fuse with others: a GELU around an Erf, a normalization around a mean."""
+    """Returns the nodes that ONNX Runtime may fuse with others: a GELU around an Erf, a normalization around a mean."""
     return _around(filter(_is_core, graph.nodes), _REACH)
 
 
 def _is_core(node: Node) -> bool:
-    """True for an operator that may be in the middle of a pattern."""
+    """True if a node, with its neighbours, may be in the middle of a pattern."""
     core = row_of(node.op_type).core
     if core is None:
         return False
@@ -81,7 +81,7 @@ def _is_core(node: Node) -> bool:
 
 
 def _around(nodes: Iterable[Node], reach: int) -> set[Node]:
-    """The given nodes, and all nodes at most `reach` edges away from one of them."""
+    """Returns the given nodes, and all nodes at most `reach` edges away from one of them."""
     found = set(nodes)
     new = found
     for _ in range(reach):
