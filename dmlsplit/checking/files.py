@@ -276,7 +276,8 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
     if report.operator is None:
         return NotJudged(report, name, position) if report.ok else NotRead(report, name, position)
     if verdict is None:
-        return Judged(report, name, position, entry.descriptor, graph=entry.graph)
+        is_open = entry.descriptor is None and entry.graph is None and entry.other is None
+        return Judged(report, name, position, entry.descriptor, graph=entry.graph, is_open=is_open)
     return Judged(report, name, position, verdict.descriptor, node=verdict.summary, of_nodes=entry.of_nodes)
 
 

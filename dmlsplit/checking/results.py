@@ -104,6 +104,8 @@ class Judged(NamedTuple):
 
     of_nodes: int = 0
     """How many nodes the model has; 0 where that is not known."""
+    is_open: bool = False
+    """True for a node that is judged by its descriptor and has none, since too little is known of it."""
     columns: tuple[tuple[Compatibility, ...], ...] = ()
     """For a node, the answers of all levels, of all releases, or of the question's other columns."""
 
@@ -111,7 +113,7 @@ class Judged(NamedTuple):
     def verdict(self) -> Verdict:
         if not self.report.ok:
             return Verdict.NOT_OK
-        unknown = (self.node is not None and self.node.outcome is Use.UNKNOWN) or self.report.is_unknown
+        unknown = (self.node is not None and self.node.outcome is Use.UNKNOWN) or self.report.is_unknown or self.is_open
         return Verdict.UNKNOWN if unknown else Verdict.OK
 
 

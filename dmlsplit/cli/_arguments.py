@@ -184,7 +184,7 @@ def output_options(*formats: str, json_help: str) -> Callable[[Command], Command
     def add(command: Command) -> Command:
         @click.option("--format", "format_", type=click.Choice(formats), default=formats[0], help=json_help)
         @click.option("--json", "as_json", is_flag=True, hidden=True)
-        @click.option("-o", "--output", "out", metavar="FILE", help=_streams.OUTPUT_HELP)
+        @click.option("-o", "--output", "out", metavar="FILE", type=_streams.Named(), help=_streams.OUTPUT_HELP)
         @functools.wraps(command)
         def printing(*args: Any, format_: str, as_json: bool, out: str | None, **options: Any) -> int:
             if as_json and format_ != "json" and _is_on_command_line("format_"):

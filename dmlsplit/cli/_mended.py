@@ -88,5 +88,4 @@ def _lines(file: str, found: Mending, target: Target, diff: bool) -> Iterator[st
             yield from (f"    + {line}" for line in change.after)
     for each in found.left:
         yield f"  not mended: {each}"
-    for each in dict.fromkeys(found.unknown):
-        yield f"  not known of {each}"
+    yield from (f"  {doubt}" for doubt in found.doubts)

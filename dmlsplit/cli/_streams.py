@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from functools import partial
-from typing import Final, TextIO, TypeAlias
+from typing import Any, Final, TextIO, TypeAlias
 
 import click
 
@@ -24,6 +24,16 @@ Write: TypeAlias = Callable[[str], object]
 OUTPUT_HELP: Final = "Write to this file, which is replaced whole or not at all; - (the default) is standard output."
 
 _STANDARD_OUTPUT: Final = "standard output"
+
+
+class Named(click.Path):
+    """An option's value: the name of a file or folder that is written. An empty one is that of the current folder to
+    some functions, and of nothing to others."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        if value == "":
+            self.fail("a name is expected", parameter, context)
+        return super().convert(value, parameter, context)
 
 
 def prepare() -> None:

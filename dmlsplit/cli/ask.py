@@ -54,7 +54,7 @@ def _onnxruntimes() -> list[str]:
     show_default=True,
     help="json: one array of answers; jsonl: one answer a line.",
 )
-@click.option("-o", "--output", "out", metavar="FILE", help=_streams.OUTPUT_HELP)
+@click.option("-o", "--output", "out", metavar="FILE", type=_streams.Named(), help=_streams.OUTPUT_HELP)
 def ask(
     files: tuple[str, ...],
     directml: tuple[str, ...],

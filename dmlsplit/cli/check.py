@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="; ".join(f"{name}: {format.help}" for name, format in FORMATS.items() if format.help) + ".",
 )
-@click.option("-o", "--output", "out", metavar="FILE", help=_streams.OUTPUT_HELP)
+@click.option("-o", "--output", "out", metavar="FILE", type=_streams.Named(), help=_streams.OUTPUT_HELP)
 @click.option(
     "--select",
     metavar="RULE",
@@ -97,7 +97,10 @@ if TYPE_CHECKING:
 )
 @click.option("--baseline", metavar="FILE", help="Report only what is not in FILE, which --write-baseline made.")
 @click.option(
-    "--write-baseline", metavar="FILE", help="Write the errors and warnings found to FILE; they do not count this time."
+    "--write-baseline",
+    metavar="FILE",
+    type=_streams.Named(),
+    help="Write the errors and warnings found to FILE; they do not count this time.",
 )
 @click.option(
     "--ask",

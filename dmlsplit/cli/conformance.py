@@ -82,7 +82,7 @@ def export(folder: str) -> int:
 @click.option("--correct", is_flag=True, help="Graphs must come out right, also those that the release computes wrong.")
 @click.option("--timeout", "seconds", metavar="S", type=Integer(1), default=60, help="Seconds for an answer: 60.")
 @click.option("--format", "format_", type=click.Choice(["text", "json", "junit", "html"]), default="text")
-@click.option("-o", "--output", "out", metavar="FILE", help=_streams.OUTPUT_HELP)
+@click.option("-o", "--output", "out", metavar="FILE", type=_streams.Named(), help=_streams.OUTPUT_HELP)
 def run(
     command: tuple[str, ...],
     folder: str | None,

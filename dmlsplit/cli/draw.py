@@ -14,7 +14,7 @@ from dmlsplit.targets.target import Target
 
 @click.command()
 @click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
-@click.option("-o", "--output", "out", metavar="OUT.svg", help=_streams.OUTPUT_HELP)
+@click.option("-o", "--output", "out", metavar="OUT.svg", type=_streams.Named(), help=_streams.OUTPUT_HELP)
 @click.option("--index", metavar="N", type=Integer(least=0), help="Operator N of FILE only, from 0.")
 @target_options()
 @model_options

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     "--output",
     "out",
     metavar="OUT",
+    type=_streams.Named(),
     help="Write OUT.onnx, the model of FILE.onnx legalized; any other name is a DxDispatch model, which `dmlsplit run` "
     "takes, and - writes that, and nothing else, to standard output.",
 )

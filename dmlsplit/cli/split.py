@@ -66,7 +66,7 @@ class _Threads(ParamType["NumThreads"]):
     help="IN is raw memory, laid out as the Split in FILE.json says; so are the pieces.",
 )
 @click.option(
-    "-o", "--output", "folder", type=click.Path(), metavar="DIR", required=True, help="The folder of the pieces."
+    "-o", "--output", "folder", type=_streams.Named(), metavar="DIR", required=True, help="The folder of the pieces."
 )
 @click.option("--force", is_flag=True, help="Replace pieces that are there already, and remove surplus ones.")
 @click.option(

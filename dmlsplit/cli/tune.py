@@ -9,7 +9,7 @@ from dmlsplit.native import core
 
 
 @click.command()
-@click.option("-o", "--output", "out", metavar="FILE", help=_streams.OUTPUT_HELP)
+@click.option("-o", "--output", "out", metavar="FILE", type=_streams.Named(), help=_streams.OUTPUT_HELP)
 def tune(out: str | None) -> int:
     """Measure this machine for the copies of Split and Join, and write what was found as a profile.
 

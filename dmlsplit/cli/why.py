@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     "--output",
     "folder",
     metavar="DIR",
+    type=_streams.Named(),
     help="Write the reduced model to DIR, with inputs, what ONNX and DirectML compute of them, and what explain says.",
 )
 def why(

@@ -20,7 +20,7 @@ from dmlsplit.formats.sessions import Inputs
 from dmlsplit.mending.editing import names_of
 from dmlsplit.mending.sites import Site, Sites, Spot, numbered, sites_of
 from dmlsplit.mending.views import LEAST_RANK, View
-from dmlsplit.mending.words import invalid
+from dmlsplit.mending.words import Refusal, invalid
 from dmlsplit.models.functions import check_references
 from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
@@ -38,6 +38,8 @@ from dmlsplit.verdicts.runtime_answers import Outcome
 from dmlsplit.verdicts.validation import evaluate
 
 ELSEWHERE: Final = "onnxruntime/session-fails-elsewhere"
+SIZES: Final = "onnxruntime/sizes-unknown"
+_OPEN: Final = "sizes or element types are open"
 _FAILING: Final = (Outcome.SESSION_FAILS, Outcome.RUN_FAILS)
 
 
@@ -272,6 +274,25 @@ def faults(view: View) -> Iterator[str]:
     desc = submitted_descriptor(node, without_empty=view.is_left_empty)
     if desc is not None:
         yield from _refusals(desc, view.target)
+
+
+def doubts(views: Sequence[View]) -> Iterator[Refusal]:
+    """The nodes that the target may take or refuse, since too little is known of them, with the reasons."""
+    for view in views:
+        reason = "" if view.on_cpu or not view.node.report.ok else _doubt(view)
+        if reason:
+            yield Refusal(view.site.path, reason)
+
+
+def _doubt(view: View) -> str:
+    """Why the target's answer about a node is not known; "" where it is known."""
+    answer = view.answer
+    if not view.in_session or answer is None:
+        return "" if view.node.obstacle() is None else _OPEN
+    if answer.outcome is not Outcome.UNKNOWN:
+        return ""
+    warnings = [each for each in answer.diagnostics if each.severity is Severity.WARNING]
+    return warnings[0].message if warnings and warnings[0].rule != SIZES else _OPEN
 
 
 @lru_cache(maxsize=1024)

@@ -17,7 +17,7 @@ from dmlsplit.mending.editing import name_apart, node_text, replace_nodes
 from dmlsplit.mending.fields import Part, size_of
 from dmlsplit.mending.forms import Form
 from dmlsplit.mending.graph_cures import cured
-from dmlsplit.mending.judged import JudgedModel, failing_elsewhere, faults, session_of
+from dmlsplit.mending.judged import JudgedModel, doubts, failing_elsewhere, faults, observed, session_of
 from dmlsplit.mending.older import at_older_opset
 from dmlsplit.mending.ranks import within_ranks
 from dmlsplit.mending.rewritings import REWRITINGS
@@ -25,7 +25,7 @@ from dmlsplit.mending.sites import Bodies, Body, Place
 from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.versions import align_functions, converted, restore_untouched
 from dmlsplit.mending.views import View
-from dmlsplit.mending.words import CannotMend, Change, Refusal, document, invalid
+from dmlsplit.mending.words import CannotMend, Change, Refusal, document, invalid, together
 from dmlsplit.targets.target import Target
 
 _ROUNDS: Final = 8
@@ -52,6 +52,11 @@ class Mending:
             return "cannot be legalized"
         count = len(self.changes)
         return "nothing to legalize" if not count else "1 node changed" if count == 1 else f"{count} nodes changed"
+
+    @property
+    def doubts(self) -> list[str]:
+        """What is not known, in a line for each reason."""
+        return [f"not known{of and f' of {of}'}: {reason}" for of, reason in together(self.unknown)]
 
     @property
     def size(self) -> int:
@@ -114,7 +119,18 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
             found.refusals.append(Refusal("", message))
         else:
             found.parts = parts
+    if not found.refusals:
+        found.unknown += _unknown(found, judged)
     return found
+
+
+def _unknown(found: Mending, judged: JudgedModel) -> Iterator[Refusal]:
+    """The nodes of the result that the target may refuse, and the target itself where it was not observed."""
+    runtime, in_session = session_of(judged.target)
+    if in_session and not runtime.observed:
+        yield Refusal("", f"what {runtime.version} does was not observed; it is taken for {observed(runtime).version}")
+    named = {each.path for each in found.unknown}
+    yield from (each for each in doubts(judged.views) if each.path not in named)
 
 
 def _at_older_opset(found: Mending, source: SourceModel, judged: JudgedModel) -> JudgedModel:

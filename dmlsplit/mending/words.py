@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from dmlsplit.descriptors.location import steps_text
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import SplitNode
+
+_NAMES_SHOWN: Final = 3
 
 
 class CannotMend(Exception):
@@ -34,6 +37,16 @@ class Refusal:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.reason}" if self.path else self.reason
+
+
+def together(found: Iterable[Refusal]) -> Iterator[tuple[str, str]]:
+    """The first nodes that share a reason, "" for the model, with the reason."""
+    of_reason: dict[str, dict[str, None]] = {}
+    for each in found:
+        of_reason.setdefault(each.reason, {})[each.path] = None
+    for reason, paths in of_reason.items():
+        first = list(paths)[:_NAMES_SHOWN]
+        yield ", ".join([*first, "..."] if len(first) < len(paths) else first), reason
 
 
 def invalid(node: SplitNode | JoinNode) -> str:

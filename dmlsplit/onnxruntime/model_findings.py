@@ -88,8 +88,9 @@ def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | N
     symbols = dict.fromkeys(size for shape in shapes for size in shape if isinstance(size, str))
     advice = " ".join(f"--free-dimension {printable(name, 60)}=?" for name in list(symbols)[:_OPERATORS_SHOWN])
     rule = whole_model.OPEN_SIZES
+    nodes = "1 node on DirectML is" if len(alone) == 1 else f"{len(alone)} nodes on DirectML are"
     message = (
-        f"{len(alone)} nodes on DirectML are in no fused graph: sizes are open as the session is made; {rule.cure}"
+        f"{nodes} in no fused graph: sizes are open as the session is made; {rule.cure}"
         f"{f' ({advice} shows what comes of it)' if advice else ''}"
     )
     return rule.diagnostic(Location(node=alone[0]), message, actual=len(alone))

@@ -74,7 +74,7 @@ class Table(NamedTuple):
             widths[widest] -= 1
         left = widths[-1] if width is None else max(width - sum(widths[:-1]) - 2 * len(widths[:-1]), 16)
         lines = []
-        for row in (self.header, *self.rows):
+        for row in (self.header, *self.rows) if self.rows else ():
             cells = [shortened(cell, w) for cell, w in zip(row[:-1], widths, strict=False)]
             head = "".join(f"{cell:<{w}}  " for cell, w in zip(cells, widths, strict=False))
             rest = [shortened(row[-1], left)] if self.answers else wrapped(row[-1], left)

@@ -63,8 +63,11 @@ def show(results: Iterable[Result], console: Console, targets: int = 1, shown: S
 
 def show_table(table: Table, console: Console) -> None:
     """Prints a table with rules between its columns; in a narrow terminal without them and with folded cells."""
-    for part in table.parts(console.width):
-        _show_part(part, console)
+    if table.rows:
+        for part in table.parts(console.width):
+            _show_part(part, console)
+    else:
+        console.print(Text(table.title))
     for remark in table.remarks:
         console.print(Padding(Text(remark), (0, 0, 0, 2)))
 

@@ -226,6 +226,29 @@ def test_a_folder_that_is_a_link_is_followed(cli, folder, output, leads):
         assert (folder / "mine").read_bytes() == b"mine"
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["check", "a.json", "-o"],
+        ["check", "a.json", "--write-baseline"],
+        ["draw", "a.json", "-o"],
+        ["legalize", "a.json", "-o"],
+        ["legalize", "gate.onnx", "--onnxruntime", "1.24.4", "-o"],
+        ["levels", "a.json", "-o"],
+        ["split", "x.npy", "--axis", "0", "--sections", "2", "-o"],
+        ["tune", "-o"],
+        ["why", "gate.onnx", "-o"],
+    ],
+    ids=" ".join,
+)
+def test_no_name_is_no_current_folder(cli, folder, arguments):
+    np.save("x.npy", np.arange(4))
+    before = contents(folder)
+    status, out, err = cli(*arguments, "")
+    assert (status, out, "a name is expected" in err, err.count("\n")) == (2, "", True, 1)
+    assert contents(folder) == before
+
+
 def test_longest_name(cli, folder):
     name = "n" * 250 + ".json"
     assert cli("check", "a.json", "-o", name).status == 1

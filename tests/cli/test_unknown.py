@@ -105,3 +105,29 @@ def test_equal_descriptors_of_other_graphs_are_not_one(cli, tmp_path):
     (tmp_path / "glu.onnx").write_bytes(GLU.SerializeToString())
     out = cli("check", "glu.onnx", "--directml", "1.12.1", "--format", "html").out
     assert out.count('<article class="operator"') == 2
+
+
+def test_what_legalize_leaves_since_too_little_is_known(cli, tmp_path, unknown):
+    for target in (("--onnxruntime", "1.24.4"), ("--feature-level", "5_0")):
+        status, out, _ = cli("legalize", "m.onnx", *target, "-o", "fixed.onnx")
+        assert (status, out.count("\n")) == (0, 3)
+        assert "  not known of open: " in out
+        cli("legalize", "m.onnx", *target, "--format", "html", "-o", "page.html")
+        assert "Not known of open: " in (tmp_path / "page.html").read_text("utf-8")
+    assert "  not known: what 1.9.0 does" in cli("legalize", "m.onnx", "--onnxruntime", "1.9.0", "--dry-run").out
+
+
+def test_many_unknown_nodes_are_one_line(cli, tmp_path):
+    nodes = [node("Split", ["x"], [f"a{i}", f"b{i}"], name=f"s{i}") for i in range(9)]
+    made = model(nodes, [value("x", None)], ["a0"], opset=13, ir_version=8)
+    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    out = cli("legalize", "m.onnx", "--onnxruntime", "1.24.4", "--dry-run").out
+    assert [line.partition(":")[0] for line in out.splitlines()[1:]] == ["  not known of s0, s1, s2, ..."]
+
+
+@pytest.mark.parametrize("command", ["legalize", "plan"])
+def test_a_node_without_an_operator_is_not_ok(cli, tmp_path, command):
+    nodes = [node("Other", ["x"], ["y"], domain="own"), node("Split", ["y"], ["a", "b"], name="cut")]
+    made = model(nodes, [value("x", (4, 2))], ["a", "b"], opset=13, domains=["own"], ir_version=8)
+    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    assert cli(command, "m.onnx").out.startswith("m.onnx: unknown: 'cut' Split (")

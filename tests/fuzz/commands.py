@@ -26,6 +26,17 @@ REDUCED_FOR: Final = (
     *("onnx/split-sum", "onnx/concat-rank-differs", "node/runtime-differs", "onnx/function-recursive"),
 )
 OPERATOR_FILES: Final = (".json", ".jsonl")
+WINDOWS: Final = ("10-22H2", "11-22H2", "11-24H2")
+FORMATS: Final = ("text", "json", "jsonl", "sarif", "html", "junit", "github")
+SHOWN: Final = (
+    *(["--verbose"], ["--only-problems"], ["--fail-on", "unknown"], ["--fail-on", "warning"], ["--select", "onnx/"]),
+    *(["--ignore", "node/"], ["--require-dml", "0.5"], ["--require-capture"], ["--assume", "no-float64"]),
+    *(["--free-dimension", "n=4"], ["--allow-path", "."], ["--directml", "1.5.1"], ["--onnxruntime", "1.24.4"]),
+)
+"""Options of check, some of which do not go together."""
+NODES: Final = ("0", "1", "7", "-1", "a", "y", "split", "s", "gate", "If", "a#1", "#", "", "9" * 30, "call/a", "\0")
+NOWHERE: Final = ("sub", "loop.bin", "pipe.bin/x", "n" * 300, "w.bin/x")
+"""Names that no file and no folder can have."""
 MAX_LINES: Final = 3
 """On standard error: what is wrong, and that something is not written for it."""
 
@@ -51,7 +62,7 @@ class Command:
         self.arguments = _arguments(path, self.out, rng)
         self.writable = path.parent if self.arguments[0] == "run" else path.parent / "out"
         self._most_lines = MAX_LINES
-        if path.suffix in OPERATOR_FILES:  # one for each operator that cannot be read
+        if path.suffix in OPERATOR_FILES or self.arguments[0] == "draw":  # one for each operator that is not shown
             self._most_lines += path.read_bytes().count(b"\n") + path.read_bytes().count(b"{")
         self._before = _tree(path.parent.parent)
         self.status: int | None = None
@@ -120,34 +131,73 @@ def _is_within(path: Path, folder: Path) -> bool:
 
 
 def _arguments(path: Path, out: Path, rng: random.Random) -> list[str]:
-    """A command line; what it writes is in `out`."""
-    target = rng.choice(
+    """A command line; what it writes is in `out`, unless it cannot be written where it is told to."""
+    arguments = rng.choice(_COMMANDS)(path, out, rng)
+    if "-o" in arguments and rng.random() < 0.08:
+        arguments[arguments.index("-o") + 1] = rng.choice(
+            (str(path), "", *(str(path.parent / each) for each in NOWHERE))
+        )
+    return arguments
+
+
+def _target(rng: random.Random) -> list[str]:
+    return rng.choice(
         (
             ["--feature-level", rng.choice(LEVELS)],
             ["--directml", rng.choice(RELEASES)],
-            *(["--onnxruntime", rng.choice(RUNTIMES)],) * 3,
+            ["--windows", rng.choice(WINDOWS)],
+            *(["--onnxruntime", rng.choice(RUNTIMES)],) * 5,
+            ["--onnxruntime", rng.choice(RUNTIMES), "--windows", rng.choice(WINDOWS)],
         )
     )
-    command = rng.choice(("legalize",) * 6 + ("levels",) * 2 + ("check",) * 3 + ("configuration",) * 2 + ("why",))
-    if command == "why":
-        more = rng.choice((["-o", str(out)], ["-o", str(out), "--seed", "7"], ["--format", "json"], _sizes(rng), []))
-        rule = ["--rule", rng.choice(REDUCED_FOR)] if rng.random() < 0.5 else []
-        return ["why", str(path), "--onnxruntime", rng.choice(RUNTIMES), *rule, *more]
-    if command == "levels":
-        more = rng.choice(([], ["--releases"], ["--runtimes"], ["--runtimes", "--json"], ["--json"]))
-        return ["levels", str(path), *more]
-    if command == "check":
-        form = rng.choice(("text", "json", "jsonl", "sarif", "html", "junit", "github"))
-        return ["check", str(path), *target, "--format", form, *rng.choice(([], _sizes(rng)))]
-    if command == "configuration":
-        settings = path.parent.parent / "dmlsplit.toml"
-        settings.write_bytes(configuration(rng))
-        return ["check", str(path), "--config", str(settings)]
+
+
+def _check(path: Path, out: Path, rng: random.Random) -> list[str]:
+    form = rng.choice(FORMATS)
+    given = ["check", str(path), *_target(rng), "--format", form, *rng.choice(([], _sizes(rng)))]
+    for _ in range(rng.choice((0, 1, 1, 2))):
+        given += rng.choice(SHOWN)
+    if rng.random() < 0.4:
+        out.mkdir(parents=True)
+        given += rng.choice((["-o", str(out / "report")], ["--write-baseline", str(out / "known.json")]))
+    return given
+
+
+def _configured(path: Path, out: Path, rng: random.Random) -> list[str]:
+    settings = path.parent.parent / "dmlsplit.toml"
+    settings.write_bytes(configuration(rng))
+    return ["check", str(path), "--config", str(settings)]
+
+
+def _explain(path: Path, out: Path, rng: random.Random) -> list[str]:
+    out.mkdir(parents=True)
+    more = rng.choice(([], _sizes(rng), ["-o", str(out / "explained")]))
+    form = rng.choice(("text", "json", "html"))
+    return ["explain", str(path), rng.choice(NODES), "--onnxruntime", rng.choice(RUNTIMES), "--format", form, *more]
+
+
+def _why(path: Path, out: Path, rng: random.Random) -> list[str]:
+    more = rng.choice((["-o", str(out)], ["-o", str(out), "--seed", "7"], ["--format", "json"], _sizes(rng), []))
+    rule = ["--rule", rng.choice(REDUCED_FOR)] if rng.random() < 0.5 else []
+    return ["why", str(path), "--onnxruntime", rng.choice(RUNTIMES), *rule, *more]
+
+
+def _levels(path: Path, out: Path, rng: random.Random) -> list[str]:
+    shown = rng.choice(([], ["--json"], ["--verbose"], ["--only-problems"]))
+    return ["levels", str(path), *rng.choice(([], ["--releases"], ["--runtimes"])), *shown]
+
+
+def _draw_or_plan(path: Path, out: Path, rng: random.Random) -> list[str]:
+    out.mkdir(parents=True)
+    return rng.choice((["plan", str(path)], ["draw", str(path), *_target(rng), "-o", str(out / "drawn.svg")]))
+
+
+def _legalize(path: Path, out: Path, rng: random.Random) -> list[str]:
     if path.suffix != ".onnx":
         out.mkdir(parents=True)
         if path.suffix in OPERATOR_FILES and rng.random() < 0.5:
             return _of_operators(path, out, rng)
-        return ["legalize", str(path), *target, *rng.choice(([], ["-o", str(out / "fixed.json")]))]
+        return ["legalize", str(path), *_target(rng), *rng.choice(([], ["-o", str(out / "fixed.json")]))]
     more = rng.choice(
         (
             *(["-o", str(out / "fixed.onnx"), "--copy-data"],) * 3,
@@ -155,14 +205,14 @@ def _arguments(path: Path, out: Path, rng: random.Random) -> list[str]:
             ["-o", str(out / "fixed.onnx")],
             ["--dry-run"],
             ["--diff"],
-            ["--page", str(path.parent / "out" / "page.html")],
+            ["--format", "html", "-o", str(path.parent / "out" / "page.html")],
             ["-o", str(out / "fixed.json")],
             [],
         )
     )
     if any(each.endswith((".json", ".html")) for each in more):
         out.mkdir(parents=True)
-    return ["legalize", str(path), *target, *more]
+    return ["legalize", str(path), *_target(rng), *more]
 
 
 def _of_operators(path: Path, out: Path, rng: random.Random) -> list[str]:
@@ -199,3 +249,14 @@ def configuration(rng: random.Random) -> bytes:
     if data and rng.random() < 0.2:
         data[rng.randrange(len(data))] = rng.randrange(256)
     return bytes(data)
+
+
+_COMMANDS: Final = (
+    *(_legalize,) * 6,
+    *(_check,) * 4,
+    *(_levels,) * 2,
+    *(_configured,) * 2,
+    *(_explain,) * 2,
+    _why,
+    _draw_or_plan,
+)

@@ -198,7 +198,7 @@ def _opened(path: str, mode: str | None, flags: int) -> str:
     assert _watching is not None
     real = os.path.realpath(path)
     if flags & (os.O_WRONLY | os.O_RDWR):
-        return "" if real == os.devnull or _is_writable(real) else f"{path} for writing"
+        return "" if real == os.devnull or os.path.isdir(real) or _is_writable(real) else f"{path} for writing"
     if real == os.devnull or _within(real, _watching[0]) or real.endswith("/dmlsplit.toml"):
         return ""
     # Modules, where they are imported late, and what they bring along.

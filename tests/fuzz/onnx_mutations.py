@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
 from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from onnx import AttributeProto, TensorProto, helper
 
 from tests.fuzz import wire
+from tests.fuzz.onnx_rarities import RARITIES
 from tests.fuzz.onnx_seeds import FUNCTIONS, OPERATORS, OPSET, SEEDS
-from tests.fuzz.values import INTEGERS, LOCATIONS, long_name, strange_name
+from tests.fuzz.values import INTEGERS, LOCATIONS, is_repeated, long_name, strange_name
 from tests.models import graph, node, with_reference
 
 MAX_BYTES = 200_000
@@ -32,8 +34,8 @@ class Mutator:
         change = self.rng.choice(CHANGES)
         try:
             change(self)
-        except (ValueError, TypeError, OverflowError, AttributeError):  # protobuf refuses it, or there is no such thing
-            return
+        except (ValueError, TypeError, OverflowError, AttributeError, DecodeError, RecursionError):
+            return  # protobuf refuses it, such as what is too deep, or there is no such thing
 
     # What there is to choose from
 
@@ -69,16 +71,17 @@ class Mutator:
         field = self.rng.choice(message.DESCRIPTOR.fields)
         if field.type == FieldDescriptor.TYPE_MESSAGE:
             return
-        new = self._value(field)
+        new = self.value_of(field)
         current = getattr(message, field.name)
-        if not _repeated(field):
+        if not is_repeated(field):
             setattr(message, field.name, new)
         elif len(current) and self.rng.random() < 0.6:
             current[self.rng.randrange(len(current))] = new
         else:
             current.append(new)
 
-    def _value(self, field: FieldDescriptor) -> object:
+    def value_of(self, field: FieldDescriptor) -> object:
+        """A value of a field that is no message."""
         rng = self.rng
         if field.type == FieldDescriptor.TYPE_STRING:
             return self.name()
@@ -130,7 +133,7 @@ class Mutator:
 
     def _lists(self) -> tuple[Message, list[FieldDescriptor]]:
         message = self.pick()
-        return message, [field for field, items in message.ListFields() if _repeated(field) and len(items)]
+        return message, [field for field, items in message.ListFields() if is_repeated(field) and len(items)]
 
     def rename(self) -> None:
         """Every mention of one name becomes another: cycles, duplicates, other types."""
@@ -139,7 +142,7 @@ class Mutator:
             for field, held in message.ListFields():
                 if field.type != FieldDescriptor.TYPE_STRING:
                     continue
-                if not _repeated(field):
+                if not is_repeated(field):
                     if held == old:
                         setattr(message, field.name, new)
                 elif old in held:
@@ -344,6 +347,7 @@ CHANGES = (
     Mutator.strip,
     Mutator.train,
     Mutator.make_sparse,
+    *RARITIES,
 )
 
 
@@ -355,10 +359,9 @@ def write(rng: random.Random, folder: Path) -> Path:
         mutator.mutate()
     data = bytearray(made.SerializeToString(deterministic=True))
     if rng.random() < 0.25:
-        data = bytearray(wire.changed(bytes(data), made.DESCRIPTOR, rng))
-    if (
-        data and rng.random() < 0.05
-    ):  # what protobuf itself would not write: names that are no UTF-8, lengths that are wrong
+        with contextlib.suppress(RecursionError):
+            data = bytearray(wire.changed(bytes(data), made.DESCRIPTOR, rng))
+    if data and rng.random() < 0.05:  # what protobuf itself would not write, such as lengths that are wrong
         for _ in range(rng.randint(1, 3)):
             data[rng.randrange(len(data))] = rng.randrange(256)
     path = folder / "model.onnx"
@@ -367,19 +370,16 @@ def write(rng: random.Random, folder: Path) -> Path:
 
 
 def _walk(message: Message) -> Iterator[Message]:
-    yield message
-    for field, held in message.ListFields():
-        if field.type == FieldDescriptor.TYPE_MESSAGE:
-            for inner in held if _repeated(field) else (held,):
-                yield from _walk(inner)
+    left = [message]
+    while left:
+        message = left.pop()
+        yield message
+        for field, held in message.ListFields():
+            if field.type == FieldDescriptor.TYPE_MESSAGE:
+                left += held if is_repeated(field) else (held,)
 
 
 def _strings(message: Message) -> Iterator[str]:
     for field, held in message.ListFields():
         if field.type == FieldDescriptor.TYPE_STRING:
-            yield from held if _repeated(field) else (held,)
-
-
-def _repeated(field: FieldDescriptor) -> bool:
-    # protobuf 7 has no label any more, those before 6 nothing else.
-    return field.is_repeated if hasattr(field, "is_repeated") else field.label == FieldDescriptor.LABEL_REPEATED
+            yield from held if is_repeated(field) else (held,)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import onnx
 from onnx import AttributeProto, TensorProto, helper
 
-from tests.models import BOOL, FLOAT, INT64, graph, ints, model, node, value, with_reference
+from tests.models import BOOL, FLOAT, INT64, graph, ints, model, node, text, value, with_reference
 
 OPERATORS = (
     *("Split", "SplitToSequence", "Identity", "Relu", "Add", "Mul", "Div", "Mod", "Concat", "Gather", "Shape", "Size"),
@@ -21,8 +21,8 @@ OPSET = helper.make_opsetid("", 18)
 def external(name: str, location: str = "w.bin", count: int = 2) -> TensorProto:
     """Integers that are the first of a file: w.bin has 2, 2, 3, 1, ..."""
     tensor = TensorProto(name=name, data_type=INT64, dims=[count], data_location=TensorProto.EXTERNAL)
-    for key, text in (("location", location), ("offset", "0"), ("length", str(8 * count))):
-        tensor.external_data.add(key=key, value=text)
+    for key, said in (("location", location), ("offset", "0"), ("length", str(8 * count))):
+        tensor.external_data.add(key=key, value=said)
     return tensor
 
 
@@ -179,6 +179,44 @@ def trained() -> onnx.ModelProto:
     return made
 
 
+def transformer() -> onnx.ModelProto:
+    """What the optimizer's passes look for: products with biases, a GELU, a normalization, moved dimensions."""
+    body = """(float[2,4,8] x) => (float[2,4,8] o, float[2,4,4] u) <
+        float[8,8] w = {%s}, float[8] b = {1,2,3,4,5,6,7,8}, float r = {1.4142135}, float one = {1}, float half = {0.5}
+    > {
+        m = MatMul(x, w)  n = Add(m, b)
+        d = Div(n, r)  e = Erf(d)  f = Add(e, one)  g = Mul(n, f)  h = Mul(g, half)
+        l = LayerNormalization<axis=-1>(h, b, b)
+        q, k = Split<axis=2>(l)
+        t = Transpose<perm=[0,2,1]>(k)  p = MatMul(q, t)  s = Softmax<axis=-1>(p)  u = Relu(s)
+        i = Sigmoid(q)  v = Mul(q, i)  j = Concat<axis=2>(v, k)  c = Identity(j)  o = Dropout(c)
+    }"""
+    return text(body % ",".join(["1"] * 64))
+
+
+def quantized() -> onnx.ModelProto:
+    body = """(uint8[1,8,4,4] x) => (uint8[1,4,4,4] o, float[1,4,4,4] z) <
+        float s = {0.5}, uint8 n = {3}, uint8[8,8,1,1] w = {%s}
+    > {
+        f = DequantizeLinear(x, s, n)  v = DequantizeLinear(w, s, n)  c = Conv(f, v)  r = Relu(c)
+        q = QuantizeLinear(r, s, n)  o, p = Split<axis=1>(q)  z = DequantizeLinear(p, s, n)
+    }"""
+    made = text(body % ",".join(["1"] * 64))
+    made.graph.quantization_annotation.add(tensor_name="f").quant_parameter_tensor_names.add(key="SCALE", value="s")
+    return made
+
+
+def sequences() -> onnx.ModelProto:
+    body = """(float[4,6] x, seq(float[N,6]) y, optional(float[4,6]) z) => (float[4,6] o, float[M,6] j, bool h) <
+        int64 i = {0}, int64[2] l = {1, 3}
+    > {
+        s = SplitToSequence<axis=0>(x, l)  e = SequenceAt(s, i)  c = ConcatFromSequence<axis=0>(s)
+        t = SequenceInsert(y, e)  j = ConcatFromSequence<axis=0>(t)  h = OptionalHasElement(z)
+        g = OptionalGetElement(z)  a, b = Split<axis=0>(g)  d = Concat<axis=0>(b, a)  o = Add(c, d)
+    }"""
+    return text(body)
+
+
 SEEDS: tuple[Callable[[], onnx.ModelProto], ...] = (
     functions,
     functions,
@@ -195,6 +233,10 @@ SEEDS: tuple[Callable[[], onnx.ModelProto], ...] = (
     gated_within,
     trained,
     trained,
+    transformer,
+    transformer,
+    quantized,
+    sequences,
     lambda: plain(18, num_outputs=2, axis=1),
     lambda: plain(13, "l"),
     lambda: plain(11, split=[2, 2], axis=-2),

@@ -136,6 +136,21 @@ def _other_kind(rng: random.Random, pieces: list[Piece]) -> None:
             piece.inside, piece.content = None, {VARINT: b"\x01"}.get(piece.kind, bytes(_SIZES.get(piece.kind, 0)))
 
 
+def _other_text(rng: random.Random, pieces: list[Piece]) -> None:
+    """Text that is no UTF-8, has a NUL, a lone surrogate or a line's end in it; numbers that end within one."""
+    texts = [piece for piece in pieces if piece.kind == TEXT and piece.inside is None]
+    if texts:
+        rng.choice(texts).content = rng.choice(_TEXTS)
+
+
+def _packed(rng: random.Random, pieces: list[Piece]) -> None:
+    """Numbers are several in one field, or one in each of several fields."""
+    numbers = [piece for piece in pieces if piece.kind == VARINT]
+    if numbers:
+        piece = rng.choice(numbers)
+        piece.kind, piece.content = TEXT, piece.content * rng.choice((1, 2, 50)) + rng.choice((b"", b"\xff"))
+
+
 def _wrong_length(rng: random.Random, pieces: list[Piece]) -> None:
     if pieces:
         rng.choice(pieces).wrong_by = rng.choice((-3, -2, -1, 1, 2, 3, 100, 2**31, 2**63))
@@ -167,10 +182,14 @@ def _in_pieces(rng: random.Random, pieces: list[Piece]) -> None:
         pieces[place : place + 1] = [Piece(piece.number, TEXT, inside=half, message=piece.message) for half in halves]
 
 
+_TEXTS: Final = (b"\xff", b"\xed\xa0\x80", b"a\0b", b"\xc0\xaf", b"\xf8\x88\x80\x80\x80", b"", b"\n", "٣".encode())
+
 _CHANGES: Final = (
     *(_add_group,) * 3,
     *(_add_field,) * 3,
     *(_other_kind,) * 2,
+    *(_other_text,) * 2,
+    _packed,
     _wrong_length,
     *(_longer,) * 2,
     *(_repeat,) * 2,

@@ -108,6 +108,13 @@ def test_a_terminals_table_fits(width, targets):
     assert max(map(cell_len, stream.getvalue().splitlines())) <= width
 
 
+def test_no_row_has_no_heading_in_a_terminal():
+    stream = io.StringIO()
+    table = NodeTable([judged(0)], Shown(only_problems=True)).table("m.onnx")
+    terminal.show_table(table, terminal.console(stream))
+    assert stream.getvalue() == f"{table.title}\n"
+
+
 def test_what_is_ok_can_be_left_out():
     warned = judged(2, found=[diagnostic(2, Severity.WARNING)])
     nodes = [judged(0), judged(1, found=[diagnostic(1)]), warned, judged(3, use=Use.UNKNOWN)]
@@ -117,6 +124,7 @@ def test_what_is_ok_can_be_left_out():
     assert "2 that are ok left out" in lines[1]
     assert not any("note[" in line for line in lines)
     assert lines[-1] == "4 operators: 3 ok, 1 unknown; 1 warning, 1 note"
+    assert not any("Verdict" in line for line in shown(nodes[:1], how=Shown(only_problems=True))), "no row, no heading"
 
 
 def test_notes_of_a_rule_share_a_line_but_errors_do_not():
