@@ -67,8 +67,8 @@ def validate(
 
 
 def judged(desc: OperatorDesc | AnyOperatorDesc | GraphDesc, target: Target) -> Report:
-    """The report of one target on a descriptor of an operator or a graph; a Split or a Join is judged exactly where it
-    has its own class. TypeError for anything else."""
+    """Returns the report of one target on the descriptor of an operator or a graph; a Split or Join that is given as an
+    AnyOperatorDesc is judged by tables only. Raises TypeError for anything else."""
     if isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
         return evaluate(desc, target)
     from dmlsplit import graphs  # large, and most programs have Splits and Joins only

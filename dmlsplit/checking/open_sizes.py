@@ -130,7 +130,7 @@ def open_answer(
 
 
 def answer_by(node: SplitNode | JoinNode, target: Target) -> OpenAnswer | None:
-    """Returns what `open_answer` returns, for one target."""
+    """Returns the answer of one target about a node for all of its open sizes; None as `open_answer` does."""
     found = OpenNode.of(node)
     return None if found is None else found.answer(target)
 

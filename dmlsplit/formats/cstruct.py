@@ -89,7 +89,7 @@ class CStruct:
 
 
 def write(desc: AnyOperatorDesc | OperatorDesc) -> CStruct:
-    """Writes a descriptor of any operator into fresh C memory, which the result owns.
+    """Returns the structs of a descriptor of any operator in fresh C memory, which the result owns.
 
     C knows no array lengths: of an array longer than its count only the counted entries are written. Raises
     DescriptorError, which names the member, for descriptors that have no form in C or would be read past the end of an
@@ -102,7 +102,7 @@ def write(desc: AnyOperatorDesc | OperatorDesc) -> CStruct:
 
 
 def read(address: int, type: int | None = None) -> AnyOperatorDesc | OperatorDesc:
-    """Reads the descriptor at an address of this process; everything is copied, no reference to the memory remains.
+    """Returns the descriptor at an address of this process; everything is copied, no reference to the memory remains.
 
     `address` points to the struct of an operator of DML_OPERATOR_TYPE `type`; without `type` to a DML_OPERATOR_DESC. A
     tensor's Desc is read as a DML_BUFFER_TENSOR_DESC whatever its Type: there is no other kind. The result is a

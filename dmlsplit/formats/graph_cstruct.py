@@ -115,10 +115,10 @@ def _sides(graph: GraphDesc) -> Iterator[tuple[str, Sequence[Edge]]]:
 
 
 def read(address: int, operators: Mapping[int, GraphNode]) -> GraphDesc:
-    """Reads the graph at an address of this process; everything is copied, no reference to the memory remains.
+    """Returns the graph at an address of this process; everything is copied, no reference to the memory remains.
 
     `address` points to the DML_GRAPH_DESC. `operators` maps the address of an IDMLOperator to its descriptor; operators
-    that it lacks, and nodes that are no operators, get the type NO_OPERATOR. The graph's ends are None:
+    that it lacks, and nodes that are no operators, get the type NO_OPERATOR. The graph's inputs and outputs are None:
     their tensors are those at the other ends of the edges.
 
     Raises DescriptorError, which names the member, for a null or misaligned address, an edge of another type than its

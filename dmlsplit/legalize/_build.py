@@ -43,7 +43,7 @@ class BufferSlice(NamedTuple):
 
     @classmethod
     def of(cls, buffer: BufferKind, index: int, tensor: TensorLayout) -> BufferSlice:
-        """The memory of an original tensor."""
+        """Returns the memory of a tensor of the original operator: the whole buffer number `index` of this kind."""
         return cls(buffer, index, tensor.total, tensor.strides, tensor.flags, tensor.alignment)
 
     @property

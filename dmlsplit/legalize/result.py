@@ -59,7 +59,8 @@ class Legalization(Generic[DescT_co]):
     @overload
     def dispatch(self: Legalization[JoinOperatorDesc], input: Sequence[Bindable], out: Bindable) -> None: ...
     def dispatch(self, input: object, out: object) -> None:
-        """Runs the operators in the caller's buffers, which must fit the original descriptor.
+        """Runs the operators in the caller's buffers, which must fit the original descriptor. Raises ValidationError if
+        `ok` is False, BindingError if a buffer does not fit.
 
         The rules for buffers are those of CompiledOperator.dispatch. An input array in another layout than the
         descriptor's is copied first. Output bytes outside the original's elements are not modified.

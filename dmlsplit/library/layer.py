@@ -185,7 +185,8 @@ def _bytes(path: Path, most: int | None = None) -> bytes:
 
 
 def _is_begun(place: Place) -> bool:
-    """True if both names have the real library: an installation was interrupted between its two steps."""
+    """True if the files under both names of the library are equal: an installation was interrupted between its two
+    steps."""
     return place.library.samefile(place.real) or _bytes(place.library) == _bytes(place.real)
 
 
@@ -256,7 +257,7 @@ def _exports(image: bytes) -> Iterator[str]:
         raise ValueError
 
     def offset(address: int) -> int:
-        """The place in the file of an address in memory."""
+        """Returns the offset in the file of an address in memory."""
         for i in range(count):
             row = sections + 40 * i
             if number(row + 12) <= address < number(row + 12) + max(number(row + 8), number(row + 16)):

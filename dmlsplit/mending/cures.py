@@ -65,8 +65,8 @@ def _two_slices(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _one_slice(around: Surroundings, place: Place) -> Replacement | None:
-    """The change in which the reader of a Split's part reads a new Slice of the Split's input instead; None if the
-    range is unknown or the reader cannot be rewired."""
+    """Returns the nodes by which the reader of a Split's part reads a new Slice of the Split's input instead, keyed by
+    the index of the node that they replace; None if the range is unknown or the reader cannot be rewired."""
     part, reader = place.tensor, place.reader
     split = around.producer(part)
     known = around.cut(split, part) if split is not None and around.op(split) == "Split" else None
@@ -79,7 +79,8 @@ def _one_slice(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _sliced(around: Surroundings, place: Place) -> Replacement | None:
-    """The change that replaces a Split by one Slice; None if the node is no Split or its lengths are unknown."""
+    """Returns the Slice that replaces a Split, keyed by the Split's index; None if the node is no Split or its lengths
+    are unknown."""
     known = around.cut(place.node, place.tensor) if around.op(place.node) == "Split" else None
     if known is None:
         return None
@@ -91,8 +92,8 @@ def _sliced(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _split_first(around: Surroundings, place: Place) -> Replacement | None:
-    """The change that moves the node in front of a Split behind it, one copy for each part that is read; None if that
-    node cannot be moved."""
+    """Returns the nodes, keyed by the indices that they replace, by which the node in front of a Split moves behind it,
+    one copy for each part that is read; None if that node cannot be moved."""
     cut = place.node
     before = around.producer(text(around.nodes[cut].input[0]))
     if before is None or not _is_rewirable(around, before) or len(around.inputs_of(before)) != 1:
@@ -106,8 +107,8 @@ def _split_first(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _shown(around: Surroundings, place: Place) -> Replacement | None:
-    """The change that makes the tensor an output of the model, noted in `around.shown`; None if that is not allowed or
-    it is one already."""
+    """Returns the node that computes the tensor, keyed by its index, and notes in `around.shown` that the tensor
+    becomes an output of the model; None if that is not allowed or it is one already."""
     producer = around.producer(place.tensor)
     if producer is None or not around.may_show or place.tensor in around.exits or not around.can_be_rewired(producer):
         return None
@@ -116,8 +117,8 @@ def _shown(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _second_reader(around: Surroundings, place: Place) -> Replacement | None:
-    """The change that adds a ReduceSum as a second reader of a Concat, whose result becomes an output of the model
-    (noted in `around.shown`); None if that is not allowed."""
+    """Returns a Concat with a ReduceSum that reads it, keyed by the Concat's index, and notes in `around.shown` that
+    the sum becomes an output of the model; None if that is not allowed."""
     if not around.may_show or not around.can_be_rewired(place.node):
         return None
     total = around.fresh(place.tensor, "sum")
@@ -126,8 +127,8 @@ def _second_reader(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _renamed(around: Surroundings, place: Place) -> Replacement | None:
-    """The change that gives the node's only output, an output of the model, a name that sorts after the other one
-    (noted in `around.shown`); None if that is not allowed."""
+    """Returns the node with its only output, an output of the model, renamed so that it sorts after the other one,
+    keyed by its index, and notes the name in `around.shown`; None if that is not allowed."""
     (name, *more) = around.outputs_of(place.node)
     if more or not around.may_show or not around.can_be_rewired(place.node):
         return None
@@ -137,8 +138,8 @@ def _renamed(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _tanh_form(around: Surroundings, place: Place) -> Replacement | None:
-    """The change that replaces a Sigmoid of b by 0.5 + 0.5 * tanh(0.5 * b); None if there is no Sigmoid, its type is
-    unknown, or the opset does not broadcast."""
+    """Returns the nodes of 0.5 + 0.5 * tanh(0.5 * b) that replace a Sigmoid of b, keyed by its index; None if there is
+    no Sigmoid, its type is unknown, or the opset does not broadcast."""
     gate, name = around.producer(place.tensor), around.data_type(place.tensor)
     if gate is None or around.op(gate) != "Sigmoid" or name is None or around.opset < _BROADCASTS:
         return None
@@ -156,7 +157,8 @@ def _tanh_form(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _regrouped(around: Surroundings, place: Place) -> Replacement | None:
-    """The change that replaces (y * x) * sigmoid(x) by y * (x * sigmoid(x)); None if the nodes have another form."""
+    """Returns the nodes, keyed by the index that they replace, that compute y * (x * sigmoid(x)) instead of (y * x) *
+    sigmoid(x); None if the nodes have another form."""
     gate, reader = place.tensor, place.reader
     sigmoid = around.producer(gate)
     others = [name for name in around.inputs_of(reader) if name != gate]
@@ -174,8 +176,8 @@ def _regrouped(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _without_empty_parts(around: Surroundings, place: Place) -> Replacement | None:
-    """The change that removes the parts without elements from a Split and makes them constants; None if lengths or
-    shapes are unknown or such a constant cannot be made."""
+    """Returns, keyed by a Split's index, the Split without the parts that have no elements, and constants in their
+    place; None if lengths or shapes are unknown or such a constant cannot be made."""
     known, node = around.lengths(place.node), around.nodes[place.node]
     if known is None:
         return None
@@ -217,8 +219,9 @@ def _slice(around: Surroundings, whole: str, part: str, axis: int, start: int, e
 
 
 def _between(around: Surroundings, name: str, readers: Sequence[int], op: str) -> Replacement | None:
-    """The change that puts Max(t, t), or a Reshape to the same shape, between tensor `name` and the nodes `readers`.
-    None if there are none, one cannot be rewired, or the Reshape cannot be written."""
+    """Returns the nodes, keyed by the indices that they replace, by which the nodes `readers` read tensor `name`
+    through Max(t, t), or through a Reshape to the same shape. None if there are no readers, one cannot be rewired, or
+    the Reshape cannot be written."""
     if not readers or not all(map(around.can_be_rewired, readers)):
         return None
     other = around.fresh(name, "apart")
@@ -240,7 +243,8 @@ def _behind(op: str) -> Change:
 
 
 def _max_branch(around: Surroundings, place: Place) -> Replacement:
-    """The change that puts Max(v, v) in front of all but the first of a Concat's equal inputs."""
+    """Returns, keyed by a Concat's index, the Concat with Max(v, v) in front of all but the first of its equal
+    inputs."""
     culprit = place.node
     names = list(map(text, around.nodes[culprit].input))
     changed, made = list(names), []
@@ -275,8 +279,8 @@ def _is_rewirable(around: Surroundings, index: int) -> bool:
 
 
 def _max_input(around: Surroundings, place: Place) -> Replacement | None:
-    """The change that puts Max(v, v) in front of those inputs of a Concat that other nodes read too or, if there are
-    none, of all computed inputs; None if no input is computed."""
+    """Returns, keyed by a Concat's index, the Concat with Max(v, v) in front of those inputs that other nodes read too
+    or, if there are none, of all computed inputs; None if no input is computed."""
     concat = place.node
     names = [name for name in dict.fromkeys(map(text, around.nodes[concat].input)) if name in around.producers]
     shared = [name for name in names if _is_shared(around, name)]
@@ -329,8 +333,8 @@ def _gathered(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _padded(around: Surroundings, place: Place) -> Replacement | None:
-    """The change that replaces a Split, or a Slice of one axis, by a Pad of negative pads; None if its range or shape
-    is unknown or the opset has no such Pad."""
+    """Returns the Pad of negative pads that replaces a Split, or a Slice of one axis, keyed by its index; None if its
+    range or shape is unknown or the opset has no such Pad."""
     cut, part, _ = place
     known = around.cut(cut, part)
     whole = text(around.nodes[cut].input[0])
@@ -356,8 +360,8 @@ def _padded(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _clipped(around: Surroundings, place: Place) -> Replacement | None:
-    """The change that puts Clip(0, 1) between a Sigmoid and the product that reads it; None if the type is unknown,
-    the reader cannot be rewired, or the opset has no such Clip."""
+    """Returns, keyed by the index of the product that reads a Sigmoid, the product with Clip(0, 1) in between; None if
+    the type is unknown, the reader cannot be rewired, or the opset has no such Clip."""
     gate, reader = place.tensor, place.reader
     name = around.data_type(gate)
     if name is None or not around.can_be_rewired(reader) or around.opset < _CLIP:
@@ -373,8 +377,8 @@ def _clipped(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _cut_and_joined(around: Surroundings, place: Place) -> Replacement | None:
-    """The change that puts two Slices and a Concat between a Concat and the node that works in place on its output;
-    None if the lengths are unknown or there is no place to cut."""
+    """Returns, keyed by the index of the node that works in place on a Concat's output, that node with two Slices and a
+    Concat in between; None if the lengths are unknown or there is no place to cut."""
     concat, joined, reader = place
     known = around.lengths(concat)
     if known is None or not around.can_be_rewired(reader):
@@ -392,8 +396,8 @@ def _cut_and_joined(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _tiled(around: Surroundings, place: Place) -> Replacement | None:
-    """The change that replaces a Concat of one repeated tensor by a Tile; None if the rank is unknown or the opset has
-    no Tile for the type."""
+    """Returns the Tile that replaces a Concat of one repeated tensor, keyed by its index; None if the rank is unknown
+    or the opset has no Tile for the type."""
     known, node = around.lengths(place.node), around.nodes[place.node]
     if known is None or around.opset < _TILE or not takes("Tile", around.opset, around.data_type(text(node.input[0]))):
         return None
@@ -404,8 +408,8 @@ def _tiled(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _max_between(around: Surroundings, place: Place) -> Replacement | None:
-    """The change that puts Max(t, t) between an output of the graph and all its readers; None if one cannot be
-    rewired."""
+    """Returns, keyed by their indices, all readers of an output of the graph, rewired to read it through Max(t, t);
+    None if one cannot be rewired."""
     return _between(around, place.tensor, around.readers[place.tensor], "Max")
 
 
@@ -426,8 +430,8 @@ _NO_CONSTANTS: Final = frozenset({"STRING", "COMPLEX64", "COMPLEX128"})
 
 
 def _empty_output(around: Surroundings, place: Place) -> Replacement | None:
-    """The change that replaces the outputs of a node that have no elements by constants; None if such a constant
-    cannot be made or the node cannot be rewired."""
+    """Returns, keyed by a node's index, constants in place of its outputs that have no elements, and the node if it has
+    others; None if such a constant cannot be made or the node cannot be rewired."""
     names = empty_outputs(around, place.node)
     made: list[onnx.NodeProto] = []
     for name in names:
@@ -443,8 +447,8 @@ def _empty_output(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _compressed(around: Surroundings, place: Place) -> Replacement | None:
-    """The change that puts a Compress, which keeps nothing of nothing, behind each output of a node that has no
-    elements; None if there is none or the opset has no Compress."""
+    """Returns, keyed by a node's index, the node with a Compress, which keeps nothing of nothing, behind each output
+    without elements; None if there is none or the opset has no Compress."""
     names = empty_outputs(around, place.node)
     if not names or around.opset < _COMPRESS or not around.can_be_rewired(place.node):
         return None
@@ -459,7 +463,8 @@ def _compressed(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _without_dead(around: Surroundings, place: Place) -> Replacement:
-    """The change that removes a node that no output depends on, and all such nodes connected with it."""
+    """Returns no nodes for each index of a node that no output depends on and of all such nodes connected with it: they
+    are removed."""
     return {index: [] for index in around.dead[place.node]}
 
 

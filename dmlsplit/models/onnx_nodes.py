@@ -177,8 +177,8 @@ def split_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> SplitNode:
 
 
 def _parts(facts: OnnxSplit) -> int:
-    """Returns the number of parts that a Split declares in any way; lengths and counts beyond MAX_PARTS are not
-    counted."""
+    """Returns the number of parts that a Split declares: the largest of its number of outputs, num_outputs (unless
+    above MAX_PARTS) and the numbers of given lengths."""
     lengths = [facts.split, facts.split_values, facts.split_dims]
     counted = facts.num_outputs or 0
     return max(facts.outputs, counted if counted <= MAX_PARTS else 0, *(len(given or ()) for given in lengths))

@@ -131,8 +131,8 @@ class Reader:
         yield from self.items(called, constants, label, (*calls, key), scope.depth + 1)
 
     def _body(self, key: Key, node: onnx.NodeProto, scope: Scope) -> tuple[onnx.GraphProto, dict[str, Constant | None]]:
-        """Returns the body of the function that a node calls as a graph, whose inputs have the types of the call's, and
-        the known elements of these inputs, by name."""
+        """Returns the body of function `key`, which `node` calls, as a graph whose inputs have the types of the call's
+        inputs; and the known elements of these inputs by name, None for unknown ones."""
         function, graph = self._functions[key], self._functions.body(key, node)
         constants: dict[str, Constant | None] = {}
         for formal, actual in zip(function.input, node.input, strict=False):

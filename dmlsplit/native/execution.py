@@ -137,7 +137,8 @@ class CompiledOperator(Generic[DescT_co]):
         self: CompiledJoin, input: Sequence[Bindable], out: Bindable, *, num_threads: NumThreads = None
     ) -> None: ...
     def dispatch(self, input: object, out: object, *, num_threads: NumThreads = None) -> None:
-        """Executes into the caller's buffers. Raises BindingError if one does not fit, before anything is written.
+        """Executes the operator: reads `input` and writes `out`, the caller's buffers. Raises BindingError if one does
+        not fit, before anything is written.
 
         `num_threads` None: as many as the operator was compiled for.
         """
@@ -205,5 +206,5 @@ class BoundOperator:
         self._run, self._arguments = plan.bound_call(whole.pointer, vector, threads)
 
     def dispatch(self) -> None:
-        """Copies once; the GIL is released meanwhile."""
+        """Copies between the bound buffers once; the GIL is released meanwhile."""
         self._run(*self._arguments)

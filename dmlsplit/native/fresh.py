@@ -36,7 +36,7 @@ class FreshArrays:
         """The arguments of numpy.empty for each array; None where they share an allocation."""
 
     def make(self) -> list[np.ndarray]:
-        """New arrays, their contents undefined; MemoryError where there is no room."""
+        """Returns new arrays, their contents undefined. Raises MemoryError if there is no room."""
         if self._offsets is None:
             return [np.empty(shape, self._dtype) for shape in self._shapes]
         dtype = self._dtype

@@ -11,7 +11,7 @@ from dmlsplit.native import core
 def plan_of(
     geometry: Geometry, strides: Dimensions | None = None, part_strides: Sequence[Dimensions] | None = None
 ) -> core.Plan:
-    """The plan of an operator whose elements are whole bytes.
+    """Returns the plan of an operator whose elements are whole bytes.
 
     `strides` and `part_strides`, in bytes, are the bound arrays' strides, the descriptor's by default. Written elements
     may overlap: the rules decide about that, and DirectML runs such an operator.

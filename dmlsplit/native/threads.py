@@ -20,11 +20,11 @@ MOST_THREADS: Final = 64
 
 
 def thread_count(num_threads: NumThreads, copied_bytes: int) -> int:
-    """The number of threads, 1 to MOST_THREADS, for a copy of `copied_bytes`.
+    """Returns the number of threads, 1 to MOST_THREADS, for a copy of `copied_bytes`.
 
-    None takes the environment variable DMLSPLIT_NUM_THREADS, 1 where it is unset or empty. "auto" is one thread per CPU
-    available to the process for copies of AUTO_BYTES and more, else 1. ValueError for anything else; InputError for a
-    value of the variable.
+    For None it is that of the environment variable DMLSPLIT_NUM_THREADS, 1 if that is unset or empty. "auto" is one
+    thread per CPU available to the process for copies of AUTO_BYTES and more, else 1. Raises ValueError for anything
+    else; InputError for such a value of the variable.
     """
     value: int | str
     if num_threads is None:

@@ -93,7 +93,8 @@ def _places(graphs: Sequence[SessionGraph]) -> list[Place]:
     number = {id(graph): i for i, graph in enumerate(graphs)}
 
     def way(graph: SessionGraph) -> tuple[tuple[int, int], ...]:
-        """The nodes around a graph, as the walk reaches them, each with the number of the graph inside it."""
+        """Returns the nodes around a graph, from the outside in, as (position in the walk, number of the graph inside
+        the node)."""
         around = graph.parent
         if around is None:
             return ()

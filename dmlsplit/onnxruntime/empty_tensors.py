@@ -60,7 +60,8 @@ def lost_outputs(graph: SessionGraph) -> Iterator[LostOutputs]:
 
     @cache
     def unaffected(size: str | int | None) -> list[str]:
-        """The first outputs that may have elements where the size is 0; one more than are named, which may be it."""
+        """Returns the names of the first outputs that may have elements if the size is 0, at most NAMED + 1: one more
+        than are named, since the output itself may be among them."""
         names = (value.name for value, shape in shapes.items() if not _follows(shape, size))
         return list(islice(names, NAMED + 1))
 

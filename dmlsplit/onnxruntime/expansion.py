@@ -70,8 +70,8 @@ def _default(schema: Any, name: str) -> onnx.AttributeProto | None:
 
 
 def _bind(attribute: onnx.AttributeProto, given: onnx.AttributeProto | None) -> None:
-    """Replaces a reference to an attribute of the call, in place, by the value `given`; an attribute without a value if
-    that is None."""
+    """Gives `attribute`, which refers to an attribute of a function's call, the type and value of `given`, in place;
+    its name stays. If `given` is None, it gets no value."""
     name = attribute.name
     attribute.Clear()
     if given is not None:

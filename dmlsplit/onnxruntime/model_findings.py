@@ -69,8 +69,8 @@ def _of_ranks(found: Sequence[BeyondRank]) -> Iterator[Diagnostic]:
 
 
 def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | None:
-    """Returns the finding that nodes are in no fused graph because sizes are open; None if fused graphs have most of
-    them."""
+    """Returns the finding that many nodes on DirectML are in no fused graph because sizes are open; None if at least as
+    many nodes are in fused graphs."""
     if not graph.fuses:
         return None
     alone = [

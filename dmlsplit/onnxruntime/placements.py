@@ -212,7 +212,8 @@ def _in_place_of(
     outputs: Sequence[Hashable | None],
     body: Body,
 ) -> Iterator[_Step]:
-    """Yields the steps of a body in place of a node."""
+    """Yields the steps of the nodes of a function body, in place of the step of the node that it stands for. `inputs`
+    and `outputs` are that node's tensors, None for constants and omitted ones."""
     tensors: dict[str, Hashable | None] = dict(zip(body.inputs, inputs, strict=False))
     tensors |= {name: value for name, value in zip(body.outputs, outputs, strict=False) if value is not None}
     tensors[""] = None

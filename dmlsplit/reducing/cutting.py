@@ -85,8 +85,8 @@ class Cut:
         return {name: shape for name, shape in shapes.items() if shape is not None and name not in self._inputs}
 
     def of_nodes(self, wanted: Iterable[int], *, shown: bool = False, guessed: bool = False) -> onnx.ModelProto | None:
-        """Returns the model of these nodes and of the producers of every input whose type is not known; None if it
-        would have no output.
+        """Returns the model of the nodes with these indices and of the producers of every input whose type is not
+        known; None if it would have no output.
 
         `shown`: a tensor that nodes outside read is an output even if a node inside reads it. `guessed`: an input of
         unknown type becomes FLOAT, and its producer is not added.
@@ -133,7 +133,8 @@ class Cut:
         return made
 
     def _closed(self, wanted: Iterable[int]) -> set[int]:
-        """Returns the nodes and, repeatedly, the producers of every input whose type is not known."""
+        """Returns the indices in `wanted` and, added repeatedly, those of the producers of every tensor that one of the
+        nodes reads and whose type is not known."""
         kept: set[int] = set()
         todo = list(wanted)
         while todo:

@@ -24,7 +24,7 @@ def _shown(results: Iterable[Result]) -> Iterator[Result]:
 
 
 def lines(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
-    """Yields each result that is written as one line of JSON."""
+    """Yields, for each result that is written, its JSON on one line with a line end."""
     for result in _shown(results):
         yield answer(result.report) + "\n"
 

@@ -99,14 +99,16 @@ def declared_fits(n: ConcatFacts) -> Iterator[Condition]:
 
 
 def types_differ(n: ConcatFacts) -> Findings:
-    """Yields the findings of onnx/concat-types-differ and openvino/concat-types-differ."""
+    """Yields a finding for each input whose element type is known and differs from that of the first one (rules
+    onnx/concat-types-differ and openvino/concat-types-differ)."""
     for i, data_type in enumerate(n.data_types):
         if data_type is not None and data_type != n.data_type:
             yield Finding(("inputs", i), f"is {data_type}, others are {n.data_type}", n.data_type, data_type)
 
 
 def ranks_differ(n: ConcatFacts) -> Findings:
-    """Yields the findings of onnx/concat-rank-differs and openvino/concat-rank-differs."""
+    """Yields a finding for each input whose rank differs from that of the first input of known rank (rules
+    onnx/concat-rank-differs and openvino/concat-rank-differs)."""
     for i, shape in enumerate(n.shapes):
         if shape is not None and n.rank is not None and len(shape) != n.rank:
             message = f"has {len(shape)} dimensions, the inputs before it have {n.rank}"
@@ -114,7 +116,8 @@ def ranks_differ(n: ConcatFacts) -> Findings:
 
 
 def sizes_differ(n: ConcatFacts) -> Findings:
-    """Yields the findings of onnx/concat-shape-differs and openvino/concat-shape-differs."""
+    """Yields a finding for each size of an input, off the axis, that contradicts the output's (rules
+    onnx/concat-shape-differs and openvino/concat-shape-differs)."""
     axis, output = n.axis_index, n.output_shape
     if axis is None or output is None:
         return

@@ -31,8 +31,8 @@ class SizeArithmetic(enum.Enum):
     BITS_64 = "bits wrap at 2^64"
 
     def extent(self, bits: int, sizes: Sequence[int], strides: Sequence[int] | None) -> int:
-        """Returns the number of elements (of `bits` each) from the first to the last, as the build's check of output
-        layouts computes it, overflows included."""
+        """Returns the number of elements (of `bits` each) from the first to the last one in memory, as the build's
+        check of output layouts computes it, overflows included."""
         exact = extent(sizes, strides)
         if strides is None or self is SizeArithmetic.EXACT:
             return exact

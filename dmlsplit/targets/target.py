@@ -178,9 +178,9 @@ class Target:
     def graph_runtime(self) -> Runtime | None:
         """The version of ONNX Runtime whose graphs a model's nodes become, with the DirectML that compiles them.
 
-        Of a release, the newest one that ships it; where none does, the newest one of an older DirectML, or the oldest
-        of all, with this DirectML beside it. Of a level, the newest one whose DirectML has no higher level; None where
-        there is none, and for a release that no ONNX Runtime can load.
+        For a release, the newest one that ships it; if none does, the newest one of an older DirectML, or the oldest of
+        all, with this DirectML beside it. For a level, the newest one whose DirectML has exactly this highest level.
+        None if there is none, and for a release that no ONNX Runtime can load.
         """
         return _graph_runtime(self.runtime or self.release or self.feature_level)
 

@@ -39,8 +39,8 @@ _OperatorChecks: TypeAlias = tuple[tuple[OperatorRule, OperatorCheck], ...]
 
 @cache
 def _tensor_checks(is_output: bool, is_strided: bool, limits: bool) -> _TensorChecks:
-    """The rules that apply to such a tensor, each with its check; without `limits`, only rules that are independent of
-    the level or build."""
+    """Returns the rules that apply to a tensor with these properties, each with its check; without `limits`, only rules
+    that do not depend on the level or build."""
     absent = {aspect for aspect, there in ((Aspect.OUTPUT, is_output), (Aspect.STRIDES_GIVEN, is_strided)) if not there}
     return tuple([(r, r.check) for r in TENSOR_RULES if r.needs.isdisjoint(absent) and (limits or not r.limit)])
 
@@ -56,7 +56,7 @@ _CRASH_CHECKS: Final = {kind: ((rule, rule.check),) for kind, rule in CRASH_RULE
 
 
 def evaluate(desc: OperatorDesc, target: Target) -> Report:
-    """The report on a descriptor by one target."""
+    """Returns the report on a Split or Join descriptor by one target."""
     operator = OperatorView(desc, target)
     found: list[Diagnostic] = []
     if target.release is not None:
@@ -86,14 +86,14 @@ _UNDEFINED: Final = frozenset(
 
 
 def reads_undefined(found: Iterable[Diagnostic]) -> bool:
-    """Whether one of the faults may make a release read past an array that is shorter than its count, before it
+    """True if one of the faults may make a release read past an array that is shorter than its count, before it
     refuses."""
     return any(d.rule in _UNDEFINED for d in found)
 
 
 def faults(desc: OperatorDesc) -> tuple[Diagnostic, ...]:
-    """The errors that make a descriptor invalid for every target, in descriptor order; no other descriptor does its
-    work.
+    """Returns the errors that make a descriptor invalid for every target, in descriptor order; no other descriptor does
+    its work.
 
     Limits of a level or build do not count: ranks, data types, sizes of 0, too many elements or bytes. Of a tensor
     without elements the strides are not checked.
@@ -109,7 +109,7 @@ def faults(desc: OperatorDesc) -> tuple[Diagnostic, ...]:
 
 
 def with_faults(desc: OperatorDesc, report: Report) -> Report | None:
-    """The report on a descriptor with all its `faults`, in descriptor order; None where it has none."""
+    """Returns the report with all `faults` of the descriptor added, in descriptor order; None if it has none."""
     wrong = faults(desc)
     if not wrong:
         return None
@@ -119,8 +119,8 @@ def with_faults(desc: OperatorDesc, report: Report) -> Report | None:
 
 
 def _run_tensor_rules(operator: OperatorView, found: list[Diagnostic], *, limits: bool) -> None:
-    """Appends the faults of all tensors. Parts with equal descriptors, of which there may be thousands, are judged
-    once."""
+    """Appends the faults of all tensors to `found`; without `limits`, only those that do not depend on the level or
+    build. Parts with equal descriptors, of which there may be thousands, are judged once."""
     _run_on_tensor(operator.whole, found, limits)
     known: dict[BufferTensorDesc, tuple[TensorFindings, set[Aspect]]] = {}
     for part in operator.parts:
@@ -138,7 +138,7 @@ def _run_tensor_rules(operator: OperatorView, found: list[Diagnostic], *, limits
 
 
 def run_on_tensor(tensor: TensorView, found: list[Diagnostic]) -> None:
-    """Appends the faults of one tensor."""
+    """Appends the faults of one tensor to `found`."""
     _run_on_tensor(tensor, found, limits=True)
 
 
@@ -181,16 +181,16 @@ def _run_operator_rules(operator: OperatorView, checks: _OperatorChecks, found: 
 
 
 def supported_feature_levels(desc: OperatorDesc) -> tuple[FeatureLevel, ...]:
-    """The feature levels that accept the descriptor (its report is `ok`), lowest first."""
+    """Returns the feature levels that accept the descriptor (its report is `ok`), the lowest first."""
     return tuple(target.feature_level for target in level_targets() if evaluate(desc, target).ok)
 
 
 @lru_cache(maxsize=256)
 def minimum_feature_level(desc: OperatorDesc) -> FeatureLevel | None:
-    """The lowest feature level that accepts the descriptor; None where none does."""
+    """Returns the lowest feature level that accepts the descriptor; None if none does."""
     return next((target.feature_level for target in level_targets() if evaluate(desc, target).ok), None)
 
 
 def supported_releases(desc: OperatorDesc) -> tuple[Release, ...]:
-    """The observed releases that accept the descriptor (its report is `ok`), oldest first."""
+    """Returns the observed releases that accept the descriptor (its report is `ok`), the oldest first."""
     return tuple(release for release in releases() if evaluate(desc, target_of(release)).ok)

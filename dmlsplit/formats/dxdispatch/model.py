@@ -91,11 +91,11 @@ class Model:
 
 
 def read(path: str | os.PathLike[str], allow_paths: Iterable[str | os.PathLike[str]] = ()) -> Model:
-    """Reads a model with the initial values of its resources.
+    """Returns the model in a file, with the initial values of its resources.
 
     Files that it refers to have to lie in its folder, links resolved, or in one of `allow_paths`. Descriptors are not
-    judged here: `run` does that. Raises InputError, with the place, where anything is malformed, cannot be opened or
-    needs an operator other than DML_OPERATOR_SPLIT and DML_OPERATOR_JOIN.
+    judged here: `run` does that. Raises InputError, with the place, if anything is malformed, cannot be opened or needs
+    an operator other than DML_OPERATOR_SPLIT and DML_OPERATOR_JOIN.
     """
     file = os.fspath(path)
     try:

@@ -56,7 +56,8 @@ class ResourceReader(FieldReader):
         """The files that are read."""
 
     def resource(self, name: str, path: KeyPath) -> Resource:
-        """The resource at `path`; InputError with the place where it is malformed or its file cannot be read."""
+        """Returns the resource at `path`, with its initial values. Raises InputError, with the place, if it is
+        malformed or its file cannot be read."""
         members = self.members_of(self.text.get(path), path)
         position = self.text.position(path)
         declared = self.optional(members, path, "initialValuesDataType", self.data_type, int(TensorDataType.UNKNOWN))

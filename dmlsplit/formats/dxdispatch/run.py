@@ -78,10 +78,11 @@ def run(
     onnxruntime: RuntimeLike = None,
 ) -> RunResult:
     """Executes the commands of a model on the emulated device of a release, or of the release that a version of ONNX
-    Runtime ships (by default the newest known).
+    Runtime ships (by default the newest known), and returns the outcome: refused operators, files that could not be
+    written, and warnings.
 
     `write` gets the lines that DxDispatch prints, each with its newline. The model is not changed and may be run again.
-    `on_failure` is called as soon as a file cannot be written. Raises InputError, with the place in the model, where
+    `on_failure` is called as soon as a file cannot be written. Raises InputError, with the place in the model, if
     bindings do not fit their operator (the device is removed then, as DirectML's would be, or refuses the dispatch), a
     resource cannot be printed, or there is not enough memory; ValueError for an unknown release or version.
 

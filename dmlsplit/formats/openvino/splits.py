@@ -40,7 +40,7 @@ class JudgedLayer(Generic[F]):
 
     def _declared(self, shape: Shape | None, declared: Shape | None) -> Shape | None:
         """Returns the computed shape with its unknown sizes filled in from the port's declaration; the computed shape
-        alone if the two contradict."""
+        alone if the two contradict, None if both are unknown."""
         return merged(shape, declared) if compatible(shape, declared) else shape
 
 

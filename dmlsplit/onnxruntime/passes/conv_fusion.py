@@ -26,7 +26,8 @@ def _are_constant(graph: Graph, node: Node, first: int) -> bool:
 
 
 def _fits_weights(graph: Graph, node: Node, after: Node) -> bool:
-    """True if the weights of a Conv can absorb the node behind it."""
+    """True if the constant weights of the Conv `node` can absorb the node `after` that reads it: a BatchNormalization,
+    Mul or Add with constants for its channels."""
     if after.op_type == "BatchNormalization":
         return after.inputs[0] is node.outputs[0] and _are_constant(graph, after, 1)
     if after.op_type not in ("Mul", "Add") or len(after.inputs) != 2:
