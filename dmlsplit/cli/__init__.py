@@ -83,6 +83,9 @@ def cli(context: click.Context, show_version: bool) -> int:
       dmlsplit check operator.json --feature-level 3_0
 
     Exit status: 0 no error found; 1 a diagnostic of severity error; 2 wrong usage, unreadable or malformed input.
+
+    \f
+    Returns the exit status without a subcommand: 0 for --version, else 2 after the help. A subcommand returns its own.
     """
     if show_version:
         _streams.write(f"dmlsplit {__version__}\n")

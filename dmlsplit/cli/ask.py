@@ -80,6 +80,9 @@ def ask(
 
     Exit status: 0 everything was accepted; 1 something was refused, or ended the process; 2 wrong usage, unreadable
     input, or no library.
+
+    \f
+    Prints the answers and returns the exit status, 0 or 1; what status 2 is for raises.
     """
     names = expanded(files)
     _streams.refuse_to_replace(out, names)

@@ -133,6 +133,10 @@ def check(files: tuple[str, ...], targets: tuple[Target, ...], given: Given, **o
       dmlsplit check models/*.json --write-baseline known.json
       dmlsplit check models/*.json --baseline known.json
       dmlsplit check operators.jsonl --directml 1.15.4 --ask
+
+    \f
+    Writes the report and returns the exit status: 2 if something could not be read, 1 for errors and what --fail-on
+    names, else 0. Raises UsageError for options that do not fit.
     """
     if (options["require_dml"] is not None or options["require_capture"]) and not any(t.runtime for t in targets):
         raise click.UsageError("--require-dml and --require-capture need --onnxruntime")

@@ -32,6 +32,9 @@ def config(cflags: bool, libs: bool, sources: bool, cmake_dir: bool) -> int:
       dmlsplit config --cflags --sources --libs
       cc main.c $(dmlsplit config --cflags --sources --libs) -o main
       cmake -S . -B build -Ddmlsplit_SOURCE=$(dmlsplit config --cmake-dir)
+
+    \f
+    Prints the words and returns the exit status, 0. Raises UsageError without an option, DmlSplitError without headers.
     """
     if not (cflags or libs or sources or cmake_dir):
         raise click.UsageError("one of --cflags, --libs, --sources and --cmake-dir is needed")

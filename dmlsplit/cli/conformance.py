@@ -41,7 +41,11 @@ def _suite_option(command: Callable[..., int]) -> Callable[..., int]:
 @conformance.command("list")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="json: the table.")
 def list_(format_: str) -> int:
-    """Show the files: how many cases each has, and its SHA-256."""
+    """Show the files: how many cases each has, and its SHA-256.
+
+    \f
+    Prints the table and returns the exit status, 0.
+    """
     from dmlsplit.conformance import suite
 
     table = suite.contents({name: suite.counted(name) for name in suite.FILES})
@@ -61,7 +65,11 @@ def _shown(table: dict[str, Any]) -> str:
 @conformance.command()
 @click.argument("folder", metavar="DIR", type=click.Path())
 def export(folder: str) -> int:
-    """Write the files and their table of contents into a folder, which is made."""
+    """Write the files and their table of contents into a folder, which is made.
+
+    \f
+    Prints the table and returns the exit status, 0. Raises OSError if writing fails.
+    """
     from dmlsplit.conformance import suite
 
     _streams.write(_shown(suite.export(folder)))
@@ -104,6 +112,9 @@ def run(
     Examples:
       dmlsplit conformance run ./my_driver_test
       dmlsplit conformance run --only executions --format junit -o results.xml -- python emulator.py --quiet
+
+    \f
+    Writes the results and returns the exit status: 2 if no case was answered, 1 if a case fails, else 0.
     """
     from dmlsplit.conformance.judging import Outcome
     from dmlsplit.conformance.running import run as running
@@ -157,6 +168,9 @@ def answer(library: bool) -> int:
     Examples:
       dmlsplit conformance run -- dmlsplit conformance answer
       dmlsplit conformance run --only verdicts --sample 20 -- dmlsplit conformance answer --library
+
+    \f
+    Prints the answers and returns the exit status, 0. Raises UsageError for a line that is no question.
     """
     from dmlsplit.conformance import answering
 

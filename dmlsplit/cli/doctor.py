@@ -32,6 +32,9 @@ def doctor() -> int:
     \b
     Example:
       dmlsplit doctor
+
+    \f
+    Prints the parts and returns the exit status, 0 or 1.
     """
     extension, fault = _extension()
     numpy, numpy_fault = _numpy()

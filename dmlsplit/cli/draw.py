@@ -30,6 +30,9 @@ def draw(file: str, out: str | None, index: int | None, target: Target, given: G
       dmlsplit draw operator.json -o split.svg
       dmlsplit draw model.onnx --dim batch=1 -o splits.svg
       dmlsplit draw model.json --index 3 --feature-level 2_1 -o - > split.svg
+
+    \f
+    Writes the picture and returns the exit status. Raises UsageError for an index that FILE lacks.
     """
     from dmlsplit.report import svg
 

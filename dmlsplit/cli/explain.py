@@ -46,6 +46,10 @@ def explain(file: str, node: str, target: Target, given: Given, format_: str) ->
     Examples:
       dmlsplit explain model.onnx split_qkv --onnxruntime 1.24.4
       dmlsplit explain model.onnx 0 --format json -o explained.json
+
+    \f
+    Prints the steps and returns the exit status: 1 if the answer or a finding is an error, else 0. Raises InputError
+    for a model that cannot be read and a node that it lacks.
     """
     from dmlsplit.onnxruntime.explaining import explain as explained
 

@@ -38,6 +38,9 @@ def explain_log(file: str, model: str | None, target: Target, given: Given, form
       dmlsplit explain-log app.log
       dmlsplit explain-log app.log --model model.onnx --onnxruntime 1.24.4
       python run.py 2>&1 | dmlsplit explain-log -
+
+    \f
+    Prints the findings and returns the exit status, 0 or 1. Raises InputError if the log or the model cannot be read.
     """
     from dmlsplit.checking.log_findings import ModelFacts
     from dmlsplit.logs.reading import read

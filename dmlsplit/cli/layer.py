@@ -43,7 +43,11 @@ def layer() -> None:
     help="The layer, where it was built otherwise, by CMake; by default that of the wheel, or a C compiler's.",
 )
 def install(folder: Path, file: Path | None) -> int:
-    """Put the layer in the place of the libraries of a folder, which get other names beside it."""
+    """Put the layer in the place of the libraries of a folder, which get other names beside it.
+
+    \f
+    Prints what was done and returns the exit status, 0. Raises LayerError if nothing can be done.
+    """
     from dmlsplit.library.layer import install
 
     for place in install(folder, file):
@@ -56,7 +60,11 @@ def install(folder: Path, file: Path | None) -> int:
 @layer.command()
 @_folder
 def remove(folder: Path) -> int:
-    """Take the layer away: the real libraries get their names back."""
+    """Take the layer away: the real libraries get their names back.
+
+    \f
+    Prints what was done and returns the exit status, 0. Raises LayerError if there is no layer.
+    """
     from dmlsplit.library.layer import remove
 
     for place in remove(folder):

@@ -70,6 +70,10 @@ def legalize(file: str, out: str | None, format_: str, target: Target, given: Gi
       dmlsplit legalize model.onnx --dim batch=1 --feature-level 2_0 -o split.json
       dmlsplit legalize model.onnx --onnxruntime 1.24.4 -o fixed.onnx --diff
       dmlsplit legalize m.onnx --onnxruntime 1.24.4 --format html -o changes.html
+
+    \f
+    Prints the operators or changes, writes the output, and returns the exit status: 2 if an operator could not be read,
+    1 if one has no rewriting, else 0. Raises UsageError for options that do not fit.
     """
     if os.path.isdir(file):
         raise click.UsageError(f"'{file}' is a folder; one model is rewritten at a time")

@@ -68,6 +68,10 @@ def levels(
       dmlsplit levels model.json --releases --format json
       dmlsplit levels model.onnx --dim batch=1
       dmlsplit levels model.onnx --runtimes
+
+    \f
+    Prints the answers or tables and returns the exit status: 2 if an operator could not be read, 1 if one is taken by
+    no level, else 0.
     """
     if by_release and by_runtime:
         raise click.UsageError("--releases and --runtimes exclude each other")

@@ -43,7 +43,11 @@ def library() -> None:
 
 @library.command("list")
 def list_() -> int:
-    """Show which builds can be asked, and which of them are here."""
+    """Show which builds can be asked, and which of them are here.
+
+    \f
+    Prints the table and returns the exit status, 0.
+    """
     from dmlsplit.library.catalogue import DEBUG_LAYER, debug_layer, known_builds
     from dmlsplit.library.fetching import is_added, megabytes
     from dmlsplit.library.places import cache_directory
@@ -64,7 +68,11 @@ def list_() -> int:
 @library.command()
 @_version
 def add(version: str) -> int:
-    """Fetch one package with pip, check the SHA-256 of its libraries, and keep them with their licences."""
+    """Fetch one package with pip, check the SHA-256 of its libraries, and keep them with their licences.
+
+    \f
+    Prints what was done and returns the exit status, 0. Raises Unavailable or BuildError if the package cannot be had.
+    """
     from dmlsplit.library.fetching import add as fetch
     from dmlsplit.library.fetching import is_added, megabytes
     from dmlsplit.library.places import directory_of
@@ -90,7 +98,11 @@ def add(version: str) -> int:
 @library.command()
 @_version
 def remove(version: str) -> int:
-    """Delete a build from this machine."""
+    """Delete a build from this machine.
+
+    \f
+    Prints what was done and returns the exit status, 0.
+    """
     from dmlsplit.library.fetching import remove as delete
     from dmlsplit.library.places import directory_of
 

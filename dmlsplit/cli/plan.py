@@ -24,6 +24,9 @@ def plan(file: str, given: Given) -> int:
     Examples:
       dmlsplit plan operator.json
       dmlsplit plan model.onnx --dim batch=1
+
+    \f
+    Prints the plans and returns the exit status: 2 if an operator could not be read, 1 if one has no plan, else 0.
     """
     from dmlsplit.native import core
     from dmlsplit.native.execution import compile

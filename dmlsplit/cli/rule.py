@@ -49,6 +49,10 @@ def rule(id: str | None, format_: str) -> int:
     Examples:
       dmlsplit rule
       dmlsplit rule split/axis-out-of-range
+
+    \f
+    Prints the list for `id` None, else the page of that rule, and returns the exit status, 0. Raises UsageError if
+    there is no such rule.
     """
     found = None if id is None else RULES[known_rule_id(id)]
     if format_ == "json":

@@ -34,6 +34,9 @@ def run(model: str, allow_path: tuple[str, ...], directml: str | None, onnxrunti
     \b
     Example:
       dmlsplit run model.json --allow-path weights
+
+    \f
+    Returns the exit status; status 2 for a malformed model or bindings is raised as InputError.
     """
     from dmlsplit.formats import dxdispatch
     from dmlsplit.report import text

@@ -97,6 +97,10 @@ def split(
       dmlsplit split images.npy --axis 0 --sections 4 -o parts
       dmlsplit split qkv.npy --axis -1 --lengths 4096,1024,1024 -o parts
       dmlsplit split input.bin --descriptor split.json -o parts
+
+    \f
+    Writes the files and returns the exit status: 1 if the descriptor is refused, else 0. Raises UsageError for options
+    that do not fit, InputError or OSError for files.
     """
     from dmlsplit.native import core
     from dmlsplit.native.file_split import split_file

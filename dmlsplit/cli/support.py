@@ -50,6 +50,9 @@ def support(operator: str | None, feature_level: str | None, directml: str | Non
       dmlsplit support CAST --feature-level 2_1
       dmlsplit support CONVOLUTION --all --format json
       dmlsplit support --format webnn --directml 1.15.4
+
+    \f
+    Prints the tables and returns the exit status, 0. Raises UsageError for an unknown operator, level or release.
     """
     if (feature_level is not None) + (directml is not None) + all_ > 1:
         raise click.UsageError("--feature-level, --directml and --all exclude each other")

@@ -21,6 +21,9 @@ def tune(out: str | None) -> int:
     Example:
       dmlsplit tune -o machine.profile
       DMLSPLIT_PROFILE=machine.profile dmlsplit doctor
+
+    \f
+    Writes the profile and returns the exit status, 0.
     """
     with _streams.output(out) as write:  # before the seconds that measuring takes
         write(core.format_profile(core.measure_profile()))

@@ -90,6 +90,10 @@ def why(
       dmlsplit why model.onnx --onnxruntime 1.24.4 -o small
       dmlsplit why model.onnx --rule model/cpu-island
       dmlsplit why model.onnx --check "python compare.py {}" --timeout 60 -o small
+
+    \f
+    Prints what was found, writes the files of -o, and returns the exit status: 1 if something is wrong, else 0. Raises
+    InputError for a model that cannot be read, or with which nothing is wrong.
     """
     assert target.runtime is not None
     if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):

@@ -53,8 +53,8 @@ class StridedView(NamedTuple):
         return np.ndarray(self.sizes, self.dtype, memory[self.buffer], self.offset, self.steps)
 
     def part(self, sizes: Sequence[int], offsets: Sequence[int], strides: Sequence[int]) -> StridedView:
-        """Returns the view of `sizes` that starts at element index `offsets` and, in each dimension, takes every
-        `strides`-th element."""
+        """Returns the view with these sizes that starts at index `offsets` of this one (in elements, one number a
+        dimension) and, in each dimension, takes every `strides`-th element."""
         offset = self.offset + sum(a * b for a, b in zip(offsets, self.steps, strict=True))
         steps = tuple(a * b for a, b in zip(self.steps, strides, strict=True))
         return self._replace(offset=offset, sizes=tuple(sizes), steps=steps)

@@ -274,12 +274,12 @@ class BufferView:
         object.__setattr__(self, "end", self.offset + last + self.element_bytes)
 
     def part(self, offset: int, sizes: tuple[int, ...]) -> BufferView:
-        """Returns a view of these sizes with the same steps, `offset` bytes further on."""
+        """Returns a view of these sizes with the same steps, `offset` bytes behind this one's start."""
         return BufferView(self.buffer, self.offset + offset, sizes, self.steps, self.element_bytes)
 
     def window(self, sizes: tuple[int, ...], offsets: Sequence[int], steps: Sequence[int]) -> BufferView:
-        """Returns the view of these sizes that starts at element index `offsets` and, in each dimension, takes every
-        `steps`-th element; every element if `steps` is empty."""
+        """Returns the view with these sizes that starts at index `offsets` of this one (in elements, one number a
+        dimension) and, in each dimension, takes every `steps`-th element; every element if `steps` is empty."""
         part = self.part(sum(a * b for a, b in zip(offsets, self.steps, strict=True)), sizes)
         return replace(part, steps=tuple(a * b for a, b in zip(part.steps, steps, strict=True))) if steps else part
 

@@ -21,7 +21,8 @@ MOST_SHOWN = 8
 
 
 def summary(found: Legalization) -> str:
-    """Returns a rewriting in a few words: "UINT32 {1,1,8,16}", "3 operators of UINT32"."""
+    """Returns a rewriting in a few words: the data type and the sizes of its operator, "UINT32 {1,1,8,16}", or the
+    number of its operators, "3 operators of UINT32"."""
     if not found.operators:
         return "nothing, since it has no elements"
     whole = Geometry.of(found.operators[-1]).whole

@@ -110,8 +110,8 @@ class Work:
         judged: JudgedModel,
         options: Options,
     ) -> None:
-        """`original` returns a node as the file has it; `options` returns the cures of a kind of fault in a release,
-        in the order to try them."""
+        """Makes the Work on a judged model. `original` returns a node as the file has it; `options` returns the cures
+        of a kind of fault in a release, in the order to try them."""
         self._original = original
         self._options = options
         self._judged = judged

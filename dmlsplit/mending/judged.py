@@ -76,7 +76,8 @@ class JudgedModel:
         inference: Inference | None = None,
         inputs: Inputs | None = None,
     ) -> None:
-        """`inference` is the file's; all its models share its time. `inputs` are facts about inputs, which the model
+        """Makes the JudgedModel of a model for a target; nothing is judged yet. `read_external` reads external data,
+        `inference` is the file's, whose time all its models share, and `inputs` are facts about inputs, which the model
         may lack."""
         self.model = model
         self.target = target

@@ -79,7 +79,7 @@ class SourceModel:
     """A serialized model; `origin` gives the range of bytes of a node."""
 
     def __init__(self, data: Buffer) -> None:
-        """Raises InputError if the bytes are not a model."""
+        """Makes the SourceModel of a serialized model. Raises InputError if the bytes are not a model."""
         self.data = data
         self.size = len(data)
         self._left_out: list[str] = []
@@ -128,8 +128,9 @@ class SourceModel:
             yield field, holding.get(field.number, "") if field.kind == LENGTH_DELIMITED else ""
 
     def _reduced(self, kind: str, start: int, end: int) -> list[Part]:
-        """Returns the parts of the message between two byte offsets, without the data of large tensors and without
-        training information. Appends to `self._left_out` the external files that the left out parts name."""
+        """Returns the parts of a message without the data of large tensors and without training information; `kind` is
+        the kind of the message, `start` and `end` are its byte offsets. Appends to `self._left_out` the external files
+        that the left out parts name."""
         if end - start <= Limit.ONNX_VALUE.most:
             return [Span(start, end)]
         if kind == "tensor":
@@ -147,7 +148,8 @@ class SourceModel:
         return found if kind != "tensor" else [*found, _IS_EXTERNAL]
 
     def _locations_in(self, kind: str, start: int, end: int) -> Iterator[str]:
-        """Yields the external data files that tensors in the message between two offsets name, as spelled there."""
+        """Yields the names of external data files that tensors in a message give, as spelled there; `kind` is the kind
+        of the message, `start` and `end` are its byte offsets."""
         todo = [(kind, start, end)]
         while todo:
             kind, start, end = todo.pop()

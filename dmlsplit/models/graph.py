@@ -143,7 +143,8 @@ class Facts(Protocol):
 
     @property
     def keeps_attentions(self) -> bool:
-        """True if the version leaves the MatMuls around an attention as they are, even if `reshapes_products`."""
+        """True if the version does not replace the MatMuls around an attention by a Gemm between two Reshapes, even if
+        `reshapes_products`."""
 
     @property
     def fuses_convs(self) -> bool:

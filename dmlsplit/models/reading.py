@@ -48,8 +48,8 @@ class Reader:
         budget: Budget,
         inference: Inference,
     ) -> None:
-        """`given` are the names of the tensors whose shapes the caller gives; `resized`: the caller gives any size, so
-        that declared shapes may be wrong. `budget` and `inference` are the file's."""
+        """Makes the Reader of a model. `given` are the names of the tensors whose shapes the caller gives; `resized`:
+        the caller gives any size, so that declared shapes may be wrong. `budget` and `inference` are the file's."""
         self._budget = budget
         self._functions = Functions(model.functions, budget)
         self._inference = inference

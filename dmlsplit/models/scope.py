@@ -98,8 +98,9 @@ class Scope:
         depth: int = 0,
         steps: tuple[Step, ...] = (),
     ) -> None:
-        """`inferred` is the graph with inferred types, `constants` are known elements of tensors, `depth` is the number
-        of graphs around this one, and `steps` leads to it from the model's or function's graph."""
+        """Makes the Scope of a graph: `inferred` is the graph with inferred types, `constants` are known elements of
+        tensors, `depth` is the number of graphs around this one, and `steps` leads to it from the model's or function's
+        graph."""
         self.graph = graph
         self.inferred = inferred
         self.origin = origin

@@ -138,13 +138,13 @@ tensor that is lost, None where none is."""
 
 
 def _producers(operator: str) -> Places:
-    """Returns a function that yields the nodes of an operator that a node depends on, the nearest first."""
+    """Returns a function that yields a place for each node of an operator that a node depends on, the nearest first."""
     return lambda around, node, lost: (Place(each) for each in around.above(node) if around.op(each) == operator)
 
 
 def _operands(operator: str) -> Places:
-    """Returns a function that yields the inputs of a node that an operator computes, directly or through Identity
-    nodes."""
+    """Returns a function that yields a place for each input of a node that an operator computes, directly or through
+    Identity nodes."""
 
     def found(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
         for tensor in around.inputs_of(node):
@@ -170,7 +170,7 @@ def _behind_identities(around: Around[Any], tensor: Any) -> Any:
 
 
 def _taking(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """Yields the Concat nodes that the node depends on, those that read the lost tensor first."""
+    """Yields a place for each Concat that the node depends on; those that read the lost tensor come first."""
     concats = [each for each in around.above(node) if around.op(each) == "Concat"]
     taking = [each for each in concats if _takes(around, each, lost)]
     yield from (Place(each) for each in dict.fromkeys((*taking, *concats)))
@@ -181,7 +181,8 @@ def _itself(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
 
 
 def _joined(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """Yields the outputs of Concat nodes that the node reads."""
+    """Yields a place for each output of a Concat that the node reads (the Concat and that output); `lost` is not
+    used."""
     for concat in around.above(node):
         if around.op(concat) == "Concat":
             for output in around.outputs_of(concat)[:1]:
@@ -190,7 +191,8 @@ def _joined(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
 
 
 def _joined_from(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """Yields the outputs of Concat nodes that the node reads; if Concat nodes read the lost tensor, only theirs."""
+    """Yields a place for each output of a Concat that the node reads; if any Concat reads the lost tensor, only for the
+    outputs of those that do."""
     elsewhere = {place.node for place in _taking(around, node, lost) if _takes(around, place.node, lost)}
     for place in _joined(around, node, lost):
         if not elsewhere or place.node in elsewhere:
@@ -198,7 +200,7 @@ def _joined_from(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
 
 
 def _joined_parts(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """Yields the parts of Split and Slice nodes at or behind the node that a Concat reads."""
+    """Yields a place for each part of a Split or Slice, at or behind the node, that a Concat reads."""
     for cut in around.below(node):
         if around.op(cut) in ("Split", "Slice"):
             for part in around.outputs_of(cut):
@@ -208,8 +210,8 @@ def _joined_parts(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
 
 
 def _used_parts(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """Yields the only used part of each Split or Slice that has one, read by one node, behind the node or right before
-    it."""
+    """Yields a place for each Split or Slice, behind the node or right before it, of which only one part is used, by
+    one node."""
     before = [each for tensor in around.inputs_of(node) if (each := around.producer(tensor)) is not None]
     for cut in dict.fromkeys((*around.below(node), *before)):
         if around.op(cut) not in ("Split", "Slice"):
@@ -220,7 +222,7 @@ def _used_parts(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
 
 
 def _other_uses(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """Yields the outputs of the graph that are computed from the lost tensor by other nodes, if the node computes
+    """Yields a place for each output of the graph that other nodes compute from the lost tensor, if the node computes
     outputs that nothing reads."""
     ends = [tensor for tensor in around.outputs_of(node) if tensor in around.exits and not around.readers_of(tensor)]
     for reader in around.readers_of(lost) if ends and lost is not None else ():
@@ -229,7 +231,7 @@ def _other_uses(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
 
 
 def _leaving(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """Yields the outputs of the node that are outputs of the graph and are read as well."""
+    """Yields a place for each output of the node that is an output of the graph and is read as well."""
     for tensor in around.outputs_of(node):
         if tensor in around.exits and around.readers_of(tensor):
             yield Place(node, tensor)

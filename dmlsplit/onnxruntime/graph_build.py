@@ -232,7 +232,7 @@ class _Builder:
         """Equal tensors and operators of a model have one descriptor, by which it is known that graphs are equal."""
 
     def built(self, alive: Sequence[Node]) -> FusedGraph:
-        """Returns the graph of these nodes, on which the outputs depend."""
+        """Returns the fused graph of the nodes `alive`, on which its outputs depend."""
         rows = [row for node in alive for row in self._rows(node)]
         ends = {
             value: (number, k) for number, row in enumerate(rows) for k, value in enumerate(row.outputs) if value.name

@@ -154,14 +154,16 @@ class Operator:
 
     @cached_property
     def _cells(self) -> dict[Types, Cell]:
-        """The answers by types, without those that were not asked."""
+        """Maps the types of the type parameters, as a tuple, to the answer about them; types that were not asked are
+        missing."""
         rows = self.row.get("types", {}).items()
         found = {tuple(types.split(",")) if types else (): cells[self.column] for types, cells in rows}
         return {types: Cell(cell) for types, cell in found.items() if cell not in (NOT_ASKED, Cell.INVALID)}
 
     @cached_property
     def _seen(self) -> dict[tuple[int, str | None], frozenset[Cell]]:
-        """Maps (number of a parameter, type) to the answers with that type, whatever the other types are."""
+        """Maps (number of a type parameter, type) to the set of answers with that type, whatever the other types
+        are."""
         found: dict[tuple[int, str | None], frozenset[Cell]] = {}
         for types, cell in self._cells.items():
             for place in enumerate(types):

@@ -79,9 +79,9 @@ class SessionModel:
         habits: Habits = ALL_KNOWN,
         inference: Inference | None = None,
     ) -> None:
-        """`inlined` are the names that nodes of inlined functions write; `inputs` are facts about the model's inputs,
-        which with `require_known_names` it must have; `habits` are those of the session; `budget` and `inference` are
-        the file's."""
+        """Makes the SessionModel of a model whose functions are inlined. `inlined` are the names that nodes of inlined
+        functions write; `inputs` are facts about the model's inputs, which with `require_known_names` it must have
+        (else InputError); `habits` are those of the session; `budget` and `inference` are the file's."""
         self.ir_version = proto.ir_version
         self.once = Once()
         self.lost: set[str] = set()

@@ -208,7 +208,8 @@ class SessionGraph:
 
     @property
     def keeps_attentions(self) -> bool:
-        """True if the MatMuls around an attention are left as they are even so."""
+        """True if MatMuls around an attention are not replaced by a Gemm between two Reshapes, even if
+        `reshapes_products`."""
         return self.runtime.traits.keeps_attentions
 
     @property

@@ -62,8 +62,8 @@ class Cut:
         return None
 
     def around(self, start: int) -> list[int]:
-        """Returns the indices of all nodes, sorted by the number of edges from node `start`; nodes that are not
-        connected with it come last."""
+        """Returns the indices of all nodes, sorted by the number of edges from node `start`, the nearest first; nodes
+        that are not connected with it come last."""
         found, todo = {start: None}, deque([start])
         while todo:
             node = todo.popleft()

@@ -59,7 +59,8 @@ class Reducer:
     def __init__(
         self, model: onnx.ModelProto, question: Question, check: Check, progress: Callable[[str], None]
     ) -> None:
-        """`progress` is called with a line of text for each step."""
+        """Makes the Reducer of a model, which `check` must say is wrong. `progress` is called with a line of text for
+        each step."""
         self.model = model
         self.shapes: dict[str, Shape] = {}
         """The shapes at the first Run of inputs that were values of the model before."""

@@ -32,8 +32,8 @@ class Supported(NamedTuple):
 
 
 def supported(schema: OperatorSchema, targets: Iterable[By]) -> list[Supported]:
-    """Returns the tables of an operator for the targets, in order; consecutive targets with the same content share
-    one."""
+    """Returns the tables of an operator's tensor support for the targets, in order; consecutive targets with the same
+    content share one."""
     found = []
     for _, run in groupby([_of(schema, by) for by in targets], _same):
         alike = list(run)

@@ -36,7 +36,7 @@ class InputError(DmlSplitError, ValueError):
         return ":".join(place) + ": " + self.message if place else self.message
 
     def in_file(self, file: str) -> InputError:
-        """Returns this error with `file` filled in; the error itself if it names a file already."""
+        """Returns a copy of this error with `file` filled in; this error itself if it names a file already."""
         if self.file is not None:
             return self
         return InputError(self.message, file=file, line=self.line, column=self.column)
@@ -76,7 +76,7 @@ class NativeError(DmlSplitError, RuntimeError):
 
 def fault_of(error: Exception) -> InputError:
     """Returns an InputError that describes in one line the exception, expected or not, that ended the reading or
-    judging of a file; an InputError itself."""
+    judging of a file; `error` itself if it is an InputError."""
     if isinstance(error, InputError):
         return error
     if isinstance(error, OSError):

@@ -114,8 +114,9 @@ class Target:
         compute_only: bool = False,
         windows: Windows | None = None,
     ) -> None:
-        """`lacking` maps each data type that the device lacks to the feature it needs; `support` replaces the tensor
-        support of the level's page or of the release; `windows` is the Windows whose DirectML.dll judges."""
+        """Makes the Target that stands for `by`. `lacking` maps each data type that the device lacks to the feature it
+        needs; `support` replaces the tensor support of the level's page or of the release; `windows` is the Windows
+        whose DirectML.dll judges."""
         self.windows = windows
         self.lacking = lacking or {}
         self.runtime = by if isinstance(by, Runtime) else None
