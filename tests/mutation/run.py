@@ -92,6 +92,9 @@ EXPLAINED = {
         ">",
         ">=",
     ): "an implied size is a multiple of 4, which 2^64 - 1 is not",
+    ("dmlsplit/rules/operator.py", "continue", "continue", "pass"): (
+        "of a part that has the whole's sizes off the axis, the loop that follows finds none that differs"
+    ),
     (
         "dmlsplit/rules/strides.py",
         "_UNDECIDED: Final = (8, 7, 8, 10, 10, 12), (71189247, 86866478, 130923340, 126580591, 107794138, 14629924)",

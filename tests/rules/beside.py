@@ -87,8 +87,8 @@ def _members_near(value: Any) -> Iterator[Any]:
         yield from (replace(value, desc=None if near is None else near) for near in _buffers_near(value.desc))
     elif isinstance(value, tuple):
         for i, entry in enumerate(value):
-            for other in _members_near(entry):
-                yield (*value[:i], other, *value[i + 1 :])
+            if not isinstance(entry, dml.TensorDesc) or i == len(value) - 1:  # all tensors of an array are judged alike
+                yield from ((*value[:i], other, *value[i + 1 :]) for other in _members_near(entry))
         yield from ((), None, value[:-1], (*value, *value[-1:]))
     elif isinstance(value, int):
         yield from (number for number in (value - 1, value + 1, 0, UINT_MAX) if number >= 0)

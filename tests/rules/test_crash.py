@@ -67,3 +67,11 @@ def test_what_is_refused_before_arrays_are_read_has_its_hresult(desc):
 @pytest.mark.parametrize("desc", [JOINED, CUT, with_whole(CUT, buf((2, 4, 4, 5)))])
 def test_what_is_refused_behind_them_has_none(desc):
     assert dml.validate(desc, **NEWEST).hresult is None
+
+
+@pytest.mark.parametrize(("elements", "hresult"), [(2**31 - 1, None), (2**31, dml.HResult.E_INVALIDARG)])
+def test_a_join_is_refused_by_an_inputs_elements_before_the_next_is_read(elements, hresult):
+    """The builds' bound: as a signed number of 32 bits, 2^31 is below 0."""
+    large = buf((elements, 1, 1, 1), dml.TensorDataType.UINT8)
+    desc = dml.JoinOperatorDesc([large, NO_DESC], buf((elements, 2, 1, 1), dml.TensorDataType.UINT8), 1)
+    assert dml.validate(desc, **NEWEST).hresult == hresult
