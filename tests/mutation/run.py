@@ -120,7 +120,7 @@ C_TESTS = (
     "slices",
     "kernels",
 )
-LONG_OF_C = {"threads", "slices", "kernels", "tests/test_execution.py tests/test_threads.py"}
+LONG_OF_C = {"slices", "kernels", "tests/test_execution.py tests/test_threads.py"}
 PROOFS = "tests/proofs"
 PYTHON_TESTS_OF_C = (
     "tests/test_capture.py",
