@@ -153,6 +153,7 @@ def test_what_does_not_end_the_process(desc):
     [
         ("ACTIVATION_SOFTMAX", "1.15.4", 0x80070057),
         ("ACTIVATION_SOFTMAX1", "1.7.0", 0x8000FFFF),
+        ("ACTIVATION_SOFTMAX1", "1.9.1", 0x80070057),  # which has it, though its level has not
         ("ACTIVATION_RELU_GRAD", "1.15.4", 0x8000FFFF),
         ("ELEMENT_WISE_SQRT", "1.15.4", 0x8000FFFF),
         ("ACTIVATION_CELU", "tensorflow-directml-1.15.3.dev200911", 0x80000003),
@@ -169,6 +170,12 @@ def test_what_a_convolution_does_not_fuse(activation, release, hresult):
     both = changed("CONVOLUTION", FusedActivation=fused(activation, **members), GroupCount=1, Direction=7)
     if hresult == 0x8000FFFF:  # the other fault is found before
         assert dml.validate(both, directml=release).hresult == dml.find_release(release).invalid_argument
+
+
+def test_what_a_level_has_as_an_activation():
+    desc = changed("CONVOLUTION", FusedActivation=fused("ACTIVATION_SOFTMAX1", Axes=[1]))
+    for level, hresult in (("5_0", 0x8000FFFF), ("5_1", 0x80070057)):
+        assert dml.validate(desc, feature_level=level).hresult == hresult
 
 
 def test_what_ends_the_process_has_no_hresult():
