@@ -58,27 +58,25 @@ def validate(
     descriptor of an operator or a graph.
     """
     target = find_target(feature_level, directml, onnxruntime, windows=windows, windows_ml=windows_ml)
-    if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
-        from dmlsplit.descriptors.any_operator import AnyOperatorDesc, narrowed
+    if isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
+        return evaluate(desc, target)
+    from dmlsplit.descriptors.any_operator import AnyOperatorDesc, narrowed
 
-        if isinstance(desc, AnyOperatorDesc):
-            desc = narrowed(desc)
-    return judged(desc, target)
+    return judged(narrowed(desc) if isinstance(desc, AnyOperatorDesc) else desc, target)
 
 
 def judged(desc: OperatorDesc | AnyOperatorDesc | GraphDesc, target: Target) -> Report:
     """Returns the report of one target on the descriptor of an operator or a graph; a Split or Join that is given as an
     AnyOperatorDesc is judged by tables only. Raises TypeError for anything else."""
-    if isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
-        return evaluate(desc, target)
-    from dmlsplit import graphs  # large, and most programs have Splits and Joins only
+    if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
+        from dmlsplit import graphs  # large, and most programs have Splits and Joins only
 
-    if isinstance(desc, graphs.GraphDesc):
-        return graphs.evaluate_graph(desc, target)
-    from dmlsplit.descriptors.any_operator import AnyOperatorDesc
+        if isinstance(desc, graphs.GraphDesc):
+            return graphs.evaluate_graph(desc, target)
+        from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 
-    if isinstance(desc, AnyOperatorDesc):
-        from dmlsplit.verdicts.any_operator import evaluate_any
+        if isinstance(desc, AnyOperatorDesc):
+            from dmlsplit.verdicts.any_operator import evaluate_any
 
-        return evaluate_any(desc, target)
+            return evaluate_any(desc, target)
     return evaluate(desc, target)

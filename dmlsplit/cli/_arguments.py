@@ -9,7 +9,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -296,9 +296,10 @@ def _size(text: str) -> int:
     return size
 
 
-def expanded(files: Iterable[str]) -> list[str]:
+def expanded(files: Collection[str]) -> list[str]:
     """Returns the file names with patterns replaced by the sorted names that match, since not every shell does so; a
-    pattern without a match, or that is the name of a file, is kept."""
+    pattern without a match, or that is the name of a file, is kept. InputError for a closed standard input."""
+    refuse_closed_input(files)
     found: list[str] = []
     for file in files:
         matches = [] if os.path.lexists(file) or not glob.has_magic(file) else sorted(set(_matching(file)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dmlsplit.cli import _streams
-from dmlsplit.cli._arguments import complete_release, completing, expanded, refuse_closed_input
+from dmlsplit.cli._arguments import complete_release, completing, expanded
 from dmlsplit.formats.operator_files import Entry, folder_pattern, read_operators
 from dmlsplit.report import asked as report
 from dmlsplit.system.errors import DmlSplitError, InputError
@@ -86,7 +86,6 @@ def ask(
     """
     names = expanded(files)
     _streams.refuse_to_replace(out, names)
-    refuse_closed_input(names)
     for name in names:
         if os.path.isdir(name):
             raise click.UsageError(f"{name} is a folder; name the files in it: {folder_pattern(name)}")

@@ -21,7 +21,6 @@ from dmlsplit.cli._arguments import (
     complete_rule,
     expanded,
     model_options,
-    refuse_closed_input,
     rule_filter,
     target_options,
 )
@@ -274,7 +273,6 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
         builds=options.builds(targets),
     )
     of_file = _configuration.questions(question)
-    refuse_closed_input(names)
     options.refuse_to_replace(names)
     known = options.known()
     found = options.begun()

@@ -82,17 +82,18 @@ def legalize(file: str, out: str | None, format_: str, target: Target, given: Gi
             raise click.UsageError("--page and --format html exclude each other")
         options["page"], out = out or "-", None
     written_back = WriteBackOptions(**options)
-    if is_written_back(file, out) or (written_back.asks and out is None and is_written_back(file, file)):
-        with judging_of(file):
-            return write_back(file, out, target, given, written_back)
-    if written_back.asks or written_back.copy_data:
-        raise click.UsageError(
-            "--dry-run, --diff, --format html and --copy-data are for ONNX models that are written back"
-        )
-    if out is not None and is_written_back(out, out):
-        raise click.UsageError(f"{out}: an ONNX model is written only of one, in a file, which '{file}' is not by name")
-    _streams.refuse_to_replace(out, [file])
     with judging_of(file):
+        if is_written_back(file, out) or (written_back.asks and out is None and is_written_back(file, file)):
+            return write_back(file, out, target, given, written_back)
+        if written_back.asks or written_back.copy_data:
+            raise click.UsageError(
+                "--dry-run, --diff, --format html and --copy-data are for ONNX models that are written back"
+            )
+        if out is not None and is_written_back(out, out):
+            raise click.UsageError(
+                f"{out}: an ONNX model is written only of one, in a file, which '{file}' is not by name"
+            )
+        _streams.refuse_to_replace(out, [file])
         return _rewrite(file, out, target, given)
 
 

@@ -43,10 +43,10 @@ def name_apart(model: onnx.ModelProto) -> None:
         named[text(node.name)].append(node)
     taken = Names()
     for name, alike in named.items():
-        new = [node for node in alike if origin(node) is None and name == first_output(node)]
-        for node in new if name and len(alike) > 1 else ():
-            taken = taken or names_of(model)
-            node.name = taken.fresh(name)
+        for node in alike if name and len(alike) > 1 else ():
+            if name == first_output(node) and origin(node) is None:
+                taken = taken or names_of(model)
+                node.name = taken.fresh(name)
 
 
 def replace_nodes(model: onnx.ModelProto, replaced: Mapping[Place, Replacement]) -> None:

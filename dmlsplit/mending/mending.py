@@ -18,12 +18,11 @@ from dmlsplit.mending.fields import Part, size_of
 from dmlsplit.mending.forms import Form
 from dmlsplit.mending.graph_cures import cured
 from dmlsplit.mending.judged import JudgedModel, doubts, failing_elsewhere, faults, observed, session_of
-from dmlsplit.mending.older import at_older_opset
 from dmlsplit.mending.ranks import within_ranks
 from dmlsplit.mending.rewritings import REWRITINGS
 from dmlsplit.mending.sites import Bodies, Body, Place
 from dmlsplit.mending.source import SourceModel
-from dmlsplit.mending.versions import align_functions, converted, restore_untouched
+from dmlsplit.mending.versions import align_functions, at_older_opset, converted, restore_untouched
 from dmlsplit.mending.views import View
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document, invalid, together
 from dmlsplit.targets.target import Target
@@ -83,7 +82,8 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
         return found
     if found.changes:
         judged = judged.changed(judged.model)
-    judged = _at_older_opset(found, source, judged)
+    judged, changes, found.left = at_older_opset(source, judged)
+    found.changes += changes
     judged, changes, refusals = within_ranks(source, judged)
     found.changes += changes
     found.refusals += refusals
@@ -103,7 +103,10 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
         found.refusals += right.refusals
         found.unknown += right.unknown
     if found.changes and not found.refusals:
-        judged = _at_older_opset(found, source, judged)  # new nodes may be of operators that the model did not have
+        # new nodes may be of operators that the model did not have
+        judged, changes, left = at_older_opset(source, judged)
+        found.changes += changes
+        found.left += [each for each in left if each not in found.left]
     if not found.refusals:
         found.refusals += dict.fromkeys(Refusal(v.site.path, message) for v in judged.views for message in faults(v))
     elsewhere = (failing_elsewhere(judged.views) or judged.failure) if not found.refusals else ""
@@ -131,20 +134,6 @@ def _unknown(found: Mending, judged: JudgedModel) -> Iterator[Refusal]:
         yield Refusal("", f"what {runtime.version} does was not observed; it is taken for {observed(runtime).version}")
     named = {each.path for each in found.unknown}
     yield from (each for each in doubts(judged.views) if each.path not in named)
-
-
-def _at_older_opset(found: Mending, source: SourceModel, judged: JudgedModel) -> JudgedModel:
-    """Returns the model, judged again, at the opset at which more nodes run on DirectML, and adds the changes to
-    `found`. Returns `judged` itself if there is no such opset, or if the model cannot be moved: `found.left` then says
-    why."""
-    try:
-        judged, changes = at_older_opset(source, judged)
-    except CannotMend as refused:
-        left = Refusal("", str(refused))
-        found.left += [left] if left not in found.left else []
-        return judged
-    found.changes += changes
-    return judged
 
 
 def _rewritten(found: Mending, judged: JudgedModel) -> dict[Place, dict[int, list[onnx.NodeProto]]]:

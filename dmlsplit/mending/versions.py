@@ -1,30 +1,34 @@
-"""Converts opsets and IR versions that a runtime does not load, and versions of Split and Concat without a kernel.
+"""Takes a model to another opset: one that the runtime loads and has kernels for, or the older one at which more nodes
+run on DirectML; and to an IR version that the runtime loads.
 
-Where every node means the same at an older opset by ONNX's schemas (models/older_schemas.py) the number is written, and
+If every node means the same at the older opset by ONNX's schemas (models/older_schemas.py), the number is written, and
 attributes go that mean nothing there. Otherwise onnx's own converter makes the new nodes; Split 1 and 18, which it does
-not know, are rewritten here.
+not know, are rewritten here. onnxruntime/older_opset.py chooses the opset at which more is on DirectML.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import Final
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of
+from dmlsplit.formats.onnx.protobuf import add_document, all_nodes, domain_of, first_output, refill
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.conversion import convert
-from dmlsplit.mending.editing import names_of, replace_nodes
+from dmlsplit.mending.editing import names_of, node_text, replace_nodes
 from dmlsplit.mending.forms import Form
 from dmlsplit.mending.judged import JudgedModel
-from dmlsplit.mending.older import different_bodies, with_older_opset
 from dmlsplit.mending.sites import Bodies, Place, Site
 from dmlsplit.mending.source import SourceModel
-from dmlsplit.mending.words import CannotMend, Change, document
+from dmlsplit.mending.words import CannotMend, Change, Refusal, document
+from dmlsplit.models.older_schemas import at_older
 from dmlsplit.models.schemas import since
 from dmlsplit.models.scope import opset_of
 from dmlsplit.onnxruntime.facts import FIRST_WITH_KERNEL, LENGTHS_ARE_INPUT
+from dmlsplit.onnxruntime.model_findings import moved_text
+from dmlsplit.system.printable import printable
 from dmlsplit.targets.runtime_versions import Runtime
 
 OLDEST: Final = 7
@@ -32,6 +36,7 @@ OLDEST: Final = 7
 _PARTS_ARE_COUNTED: Final = 18
 """The first opset whose Split has num_outputs."""
 _NAME: Final = "convert-opset"
+_OLDER: Final = "older-opset"
 _OVERLOADS: Final = 10
 """The first IR version with overloads of functions."""
 
@@ -145,3 +150,80 @@ def _rewrite_judged(
         except CannotMend as refused:
             raise CannotMend(f"{group[0].path}: {refused}") from None
     replace_nodes(model, replaced)
+
+
+def at_older_opset(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel, list[Change], list[Refusal]]:
+    """Returns the model, judged again, at the opset at which more nodes run on DirectML, and the changes; `judged`
+    itself if there is no such opset, or if the model is something else there, which the refusal says."""
+    older = judged.older_opset
+    if older is None:
+        return judged, [], []
+    reason = f"{moved_text(older)} on the CPU, and on DirectML at opset {older.opset}"
+    model, own = deepcopy(judged.model), opset_of(judged.model)
+    why = older.why or different_bodies(model, older.opset)
+    if not why:
+        documentation = document([_OLDER], "the model", judged.target.name, reason)
+        changes = [Change("", (_OLDER,), reason, (f"opset {own}",), (f"opset {older.opset}",))]
+        changes += with_older_opset(source, model, older.opset, documentation)
+        found = judged.changed(model)
+        if judged.failure or not found.failure:
+            return found, changes, []
+        why = "the session fails there"
+    return judged, [], [Refusal("", f"{reason}: {why}")]
+
+
+def different_bodies(model: onnx.ModelProto, opset: int) -> str:
+    """Returns the first node of a model and its functions (called or not) that means something else at an older opset,
+    and why, as text; "" if there is none."""
+    for nodes, entries in _bodies(model):
+        for node in nodes if (version := _version(entries)) > opset else ():
+            found = at_older(node, None, None, version, opset)
+            if found.why:
+                return f"{printable(text(node.name) or first_output(node), 60)}: {found.why}"
+    return ""
+
+
+def with_older_opset(source: SourceModel, model: onnx.ModelProto, opset: int, documentation: str) -> list[Change]:
+    """Writes an older opset into `model` and its functions, in place. Returns the changes of nodes that lose an
+    attribute."""
+    changes: list[Change] = []
+    for nodes, entries in _bodies(model):
+        version = _version(entries)
+        if version > opset:
+            changes += _without_attributes(source, nodes, version, opset, documentation)
+        for entry in entries:
+            entry.version = min(entry.version, opset)
+    return changes
+
+
+def _version(entries: list[onnx.OperatorSetIdProto]) -> int:
+    return max((entry.version for entry in entries), default=0)
+
+
+def _bodies(
+    model: onnx.ModelProto,
+) -> Iterator[tuple[list[onnx.NodeProto], list[onnx.OperatorSetIdProto]]]:
+    """Yields, for the model and each function, all its nodes (subgraphs included) and its imports of the default
+    domain."""
+    for body, imports in (
+        (model.graph.node, model.opset_import),
+        *((function.node, function.opset_import) for function in model.functions),
+    ):
+        yield list(all_nodes(body)), [entry for entry in imports if domain_of(entry) == ""]
+
+
+def _without_attributes(
+    source: SourceModel, nodes: list[onnx.NodeProto], own: int, wanted: int, documentation: str
+) -> Iterator[Change]:
+    """Removes, in place, the attributes that opset `wanted` lacks from nodes of opset `own`, and yields a change for
+    each node that had one."""
+    for node in nodes:
+        found = at_older(node, None, None, own, wanted)
+        if not found.dropped:
+            continue
+        before, whole = node_text(node), source.original(node)
+        node.CopyFrom(whole)
+        refill(node.attribute, [deepcopy(each) for each in whole.attribute if text(each.name) not in found.dropped])
+        add_document(node, documentation)
+        reason = f"what opset {wanted} lacks means nothing: {', '.join(sorted(found.dropped))}"
+        yield Change(text(node.name) or first_output(node), (_OLDER,), reason, (before,), (node_text(node),))

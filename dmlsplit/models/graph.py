@@ -103,6 +103,10 @@ class Node:
         return reader if reader.inputs.count(value) == 1 else None
 
 
+def _type_of(of: property) -> object:
+    return of.fget.__annotations__["return"] if of.fget is not None else None
+
+
 class Facts(Protocol):
     """The types, shapes and constants of a graph's tensors, by name."""
 
@@ -176,6 +180,12 @@ class Facts(Protocol):
 
     def has_cpu_kernel(self, index: int) -> bool:
         """True if the CPU provider has a kernel for the node with this index."""
+
+
+ANSWERS: Final = tuple(
+    [name for name, each in vars(Facts).items() if isinstance(each, property) and _type_of(each) == "bool"]
+)
+"""The names of the yes-or-no properties of Facts: with equal ones, passes leave equal graphs."""
 
 
 class Graph:

@@ -13,7 +13,7 @@ import onnx
 from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.formats.onnx.protobuf import first_output, has_graphs, reads
 from dmlsplit.formats.onnx.tensors import Array
-from dmlsplit.models.graph import Doubt, Graph, Node, cut
+from dmlsplit.models.graph import ANSWERS, Doubt, Graph, Node, cut
 from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import name_of
 from dmlsplit.models.scope import Scope
@@ -210,7 +210,7 @@ class SessionGraph:
     def keeps_attentions(self) -> bool:
         """True if MatMuls around an attention are not replaced by a Gemm between two Reshapes, even if
         `reshapes_products`."""
-        return self.runtime.traits.keeps_attentions
+        return self.reshapes_products and self.runtime.traits.keeps_attentions
 
     @property
     def fuses_convs(self) -> bool:
@@ -221,9 +221,7 @@ class SessionGraph:
     def fusions(self) -> tuple[bool, ...]:
         """A key of what decides on the result of the passes beside the graph itself: equal for runtimes that share
         it."""
-        traits = self.runtime.traits
-        products = self.reshapes_products, self.reshapes_products and self.keeps_attentions
-        return *products, self.fuses_convs, traits.fuses_first, traits.reads_half_epsilons
+        return tuple([getattr(self, name) for name in ANSWERS])
 
     @property
     def makes_gelus(self) -> bool:

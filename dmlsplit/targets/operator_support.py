@@ -41,14 +41,19 @@ class OperatorSupport:
 
 def operator_support(schema: OperatorSchema, by: By) -> OperatorSupport:
     """Returns what a feature level or a release accepts of an operator other than Split and Join."""
-    return _support(schema, by.max_feature_level, by.name) if isinstance(by, Release) else _support(schema, by, None)
+    if isinstance(by, Release):
+        return _support(schema, by.max_feature_level, by.name, by.directml)
+    return _support(schema, by)
 
 
 @cache
-def _support(schema: OperatorSchema, level: FeatureLevel, release: str | None) -> OperatorSupport:
+def _support(schema: OperatorSchema, level: FeatureLevel, release: str = "", directml: str = "") -> OperatorSupport:
+    """Returns what a level accepts; for the name and the DirectML version of a release, what that build accepts, or one
+    of the same version for another system if only that was asked."""
     recorded = table()
-    if release is not None:
-        return _of_builds(schema, [_asked_for(release, recorded)], recorded)
+    if release:
+        same = [each for each in releases() if each.directml == directml and recorded.was_asked(each.name)]
+        return _of_builds(schema, [next((each for each in same if each.name == release), same[0])], recorded)
     asked = [each for each in releases() if recorded.was_asked(each.name)]
     if schema.since > level:
         page = PAGE.format(schema.name.lower())
@@ -66,14 +71,6 @@ def _support(schema: OperatorSchema, level: FeatureLevel, release: str | None) -
     around = {below, min(each for each in levels if each > level)}
     known = [each for each in asked if each.max_feature_level in around and each.max_feature_level >= schema.since]
     return _of_builds(schema, known, recorded)
-
-
-def _asked_for(name: str, recorded: OperatorTable) -> Release:
-    """Returns the build with this name if it was asked, else a build of the same version for another system that
-    was."""
-    release = find_release(name)
-    same = [each for each in releases() if each.directml == release.directml and recorded.was_asked(each.name)]
-    return next((each for each in same if each.name == release.name), same[0])
 
 
 def _of_builds(schema: OperatorSchema, builds: Sequence[Release], recorded: OperatorTable) -> OperatorSupport:

@@ -104,6 +104,9 @@ class Release:
     agreeing: tuple[str, ...] = ()
     """The builds around that version, which give the same verdicts; this one is the oldest of them."""
 
+    def __hash__(self) -> int:
+        return hash((self.directml, self.platform, self.asked))  # a key of caches that every judgement asks
+
     @property
     def package(self) -> str:
         """The name of the package that the observed file is from."""

@@ -274,7 +274,8 @@ def find_target(
         by = find_release(directml)
     elif onnxruntime is not None:
         by = find_runtime(onnxruntime)
-    return _on_device(by, tuple(assume))
+    assumed = tuple(assume)
+    return _on_device(by, assumed) if assumed else target_of(by)
 
 
 def _on_device(by: By, assumed: tuple[str, ...], windows: Windows | None = None) -> Target:

@@ -3,7 +3,8 @@
     python -m tests.onnxruntime.record MODEL.onnx [--onnxruntime 1.24.4] [--shape NAME:1,3,640,640 ...] [-o FILE.json]
 
 Recorded are the Splits and Joins that the version makes for the model, each once, in order. With --shape the model is
-run as well, with zeros: what is made at the first Run is in the file, too. Operators of other types are counted.
+run as well, with zeros: what is made at the first Run is in the file, too. Operators of other types are named with the
+number of CreateOperator calls: a node of a fused graph is created once by itself and once for its graph.
 """
 
 from __future__ import annotations

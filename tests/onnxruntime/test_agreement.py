@@ -10,7 +10,8 @@ from dmlsplit.descriptors.enums import ExecutionFlags
 from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
-from dmlsplit.onnxruntime.graph_build import session_graphs
+from dmlsplit.models.graph import ANSWERS, Facts
+from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
@@ -197,3 +198,20 @@ def test_a_part_whose_size_is_not_known_is_unknown():
     sessions = OnnxSessions(loading.without_weights(model), no_external_data)
     (node,) = sessions.of(find_runtime("1.24.4"), DEFAULTS).nodes
     assert node.answer.outcome is Outcome.UNKNOWN
+
+
+def test_versions_that_answer_a_pass_otherwise_share_no_graph():
+    """Each yes-or-no property of Facts is a part of what sessions of one model share optimized graphs by."""
+    model = text(
+        "(float[1,2,4,4] x) => (float[?,?,?,?] y) <float[2,2,1,1] w = {1,2,3,4}, float s = {3}>"
+        "{ c = Conv(x, w) y = Mul(c, s) }",
+        opset=22,
+    )
+    sessions = OnnxSessions(loading.without_weights(model), no_external_data)
+    graphs = [sessions.of(find_runtime(version)).graphs[0] for version in ("1.24.4", "1.30.0")]
+    assert [graph.fuses_convs for graph in graphs] == [False, True]
+    assert [len(optimized(graph).nodes) for graph in graphs] == [2, 1]
+    answers = [name for name, of in vars(Facts).items() if isinstance(of, property) and name != "opset"]
+    asked = [name for name in answers if isinstance(getattr(graphs[0], name), bool)]
+    assert tuple(asked) == ANSWERS
+    assert [graph.fusions for graph in graphs] == [tuple(getattr(graph, name) for name in asked) for graph in graphs]
