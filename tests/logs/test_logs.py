@@ -14,6 +14,7 @@ from dmlsplit.cli import main
 from dmlsplit.logs.codes import NAMES, SENTENCES, named
 from dmlsplit.logs.messages import BY_ID, MESSAGES, Asks
 from dmlsplit.logs.reading import MOST_FINDINGS, MOST_LINE, read
+from dmlsplit.targets.runtime_versions import NEWEST
 
 EXCERPTS = [
     json.loads(line)
@@ -205,7 +206,7 @@ class TestCommand:
         lines = out.splitlines()
         assert lines[0].startswith("app.log:1: kernel-not-created 80070057 E_INVALIDARG at AbiCustomRegistry.cpp:519: ")
         assert f"  source: {BY_ID['kernel-not-created'].source}" in lines
-        assert "  next: dmlsplit check MODEL.onnx --onnxruntime 1.30.0" in lines
+        assert f"  next: dmlsplit check MODEL.onnx --onnxruntime {NEWEST.version}" in lines
         assert "app.log:4: unknown with 80131500 COR_E_EXCEPTION: HResult=0x80131500" in lines
         assert lines[-1] == "4 lines: 3 known messages, 1 unknown"
 

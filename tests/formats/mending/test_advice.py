@@ -14,6 +14,7 @@ from dmlsplit.mending import advice, cures, graph_cures
 from dmlsplit.onnxruntime.cures import Cure, _operands
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.rules.graph_faults import FaultKind
+from dmlsplit.targets.runtime_versions import NEWEST
 from dmlsplit.targets.target import find_target
 from tests.effort import calls
 from tests.formats.mending import generator
@@ -186,7 +187,7 @@ def test_levels_are_asked_by_the_runtime_that_stands_for_them(level, monkeypatch
     monkeypatch.setattr(advice, "advised", noted)
     (node,) = (each for each in onnx_nodes(overwritten("Sigmoid")) if each.op == "Concat")
     verdict = node_verdicts.judge_node(node, node.descriptor(), find_target(level))
-    assert [each.graph_runtime.version for each in targets] == ["1.30.0"]
+    assert [each.graph_runtime.version for each in targets] == [NEWEST.version]
     assert any("put Max(v, v) in front of the Concat, or set" in each.message for each in verdict.report.diagnostics)
 
 
