@@ -86,8 +86,8 @@ def _question(entry: Entry) -> Question | None:
 
 
 def _otherwise(report: Report, answer: LibraryAnswer) -> tuple[str, str]:
-    """Returns the id of a rule under "library/" and a message if the library disagrees with the report or gives no
-    answer; ("", "") if they agree or the report does not know."""
+    """Returns the id of a rule under "library/" and a message if the library disagrees with the report, refuses what
+    the report does not know, or gives no answer; else ("", "")."""
     reason = f": {answer.reason}" if answer.reason else ""
     node = "" if answer.node is None else f" of node {answer.node}"
     accepts = _accepts(report)

@@ -66,7 +66,8 @@ class OpenAnswer:
     cases: tuple[Case, ...]
 
     def use(self, values: Values) -> Use:
-        """Returns the node's use for these sizes, given by the names of symbols; unknown if no case covers them."""
+        """Returns the node's use for these sizes, given by the names of symbols: Use.NOT_ASKED if the framework does
+        not allow them, that of the first case whose conditions hold, Use.UNKNOWN if none does."""
         if not all_hold(self.valid, values):
             return Use.NOT_ASKED
         return next((case.use for case in self.cases if all_hold(case.conditions, values)), Use.UNKNOWN)

@@ -40,7 +40,7 @@ class Result:
 
 
 def expected(case: Case, version: str, *, correct: bool = False) -> list[Case]:
-    """Returns the answers to a case that builds of a version were recorded to give; [] if none was asked.
+    """Returns the answers to a case that builds of a version were recorded to give; [] if there are none.
 
     `correct`: the outputs of a graph must be right, even if the builds' are wrong.
     """

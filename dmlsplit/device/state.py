@@ -24,18 +24,20 @@ class State:
         self.lock = threading.Lock()
 
     def report(self, diagnostics: Sequence[Diagnostic], hresult: int | None, operator: str | None) -> Report:
-        """Returns a report about compiling or a later step; if the build was never observed there, it says so."""
+        """Returns a report about compiling or a later step; if the build's behaviour there was never recorded, it says
+        so."""
         if not self.release.compiling_observed:
             rule = BUILD_NOT_OBSERVED
             diagnostics = [*diagnostics, rule.diagnostic(Location(), rule.explanation)]
         return Report(tuple(diagnostics), self.judged_by, hresult, operator)
 
     def fail(self, hresult: int, found: Diagnostic, operator: str | None) -> NoReturn:
-        """Raises DirectMLError with this HRESULT for one violation."""
+        """Raises DirectMLError with this HRESULT and a report of one violation."""
         raise DirectMLError(hresult, self.report([found], hresult, operator))
 
     def refuse(self, diagnostics: Sequence[Diagnostic], operator: str | None) -> NoReturn:
-        """Raises DirectMLError without an HRESULT: the outcome of DirectML itself is undefined."""
+        """Raises DirectMLError, without an HRESULT and with a report of these diagnostics: the outcome of DirectML
+        itself is undefined."""
         raise DirectMLError(None, self.report(diagnostics, None, operator))
 
     def remove(self, diagnostics: Sequence[Diagnostic], operator: str | None) -> None:

@@ -135,5 +135,5 @@ TRAITS: Final[dict[str, GraphTraits]] = {
 
 
 def traits_of(release: Release) -> GraphTraits | None:
-    """Returns how builds of a release's version compile graphs; None if no such build was ever observed."""
+    """Returns how builds of a release's version compile graphs; None if that was never recorded."""
     return TRAITS.get(release.directml)

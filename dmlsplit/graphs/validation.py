@@ -89,8 +89,8 @@ class _Compiled(NamedTuple):
 
 
 def judge(graph: GraphDesc, target: Target, traits: Sequence[GraphTraits | None]) -> GraphReport:
-    """Returns the report of a target whose builds have these traits; None stands for a build whose graph compiler was
-    never observed."""
+    """Returns the report of a target whose builds have these traits; None stands for a build of which none were
+    recorded."""
     graph = described(graph)
     created, failure = _created(graph, target)
     compiled = failure or _by_builds(graph, faults(graph), traits)

@@ -165,8 +165,8 @@ class Search:
                 yield self._accepted(more_inputs, data_type)
 
     def _elements(self, data_type: TensorDataType) -> Box | Obstacle:
-        """Returns the operator as the fewest possible loops, in elements of a data type; an Obstacle if its elements do
-        not divide the runs."""
+        """Returns the operator as the fewest possible loops, in elements of a data type; an Obstacle if runs of
+        contiguous memory are no multiples of such an element."""
         loops = self._loops.divided(ELEMENT_BITS[data_type])
         if loops is None:
             return indivisible(self._own_type, ELEMENT_BITS[data_type])

@@ -96,8 +96,7 @@ class JudgedModel:
 
     @property
     def _closest(self) -> OnnxSession:
-        """The session of the version that stands for the target or, if that was not observed, of the one that stands
-        for it."""
+        """The session of the version that `observed` returns for the one that stands for the target."""
         return self._session(observed(session_of(self.target)[0]))
 
     def _without_weights(self) -> tuple[onnx.ModelProto, Sequence[Spot]]:

@@ -30,7 +30,7 @@ _SHAPE_IS_INPUT: Final = 5
 
 def within_ranks(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel, list[Change], list[Refusal]]:
     """Returns the model, judged again, with Reshapes around the nodes whose ranks make the session fail; the changes;
-    and the nodes for which Reshapes are no remedy. The given model is not changed."""
+    and the nodes that Reshapes cannot help, with the reason. The given model is not changed."""
     calls: dict[Spot, list[BeyondRank]] = {}
     changes: list[Change] = []
     refusals: list[Refusal] = []

@@ -314,7 +314,8 @@ class Graph:
         del self._nodes[node]
 
     def write(self, node: Node, outputs: Sequence[Value]) -> None:
-        """Replaces the outputs of a node; it becomes their producer."""
+        """Replaces the outputs of a node, in place; the node becomes the producer of the new ones, and of the old ones
+        no longer."""
         for value in node.outputs:
             if value.producer is node:
                 value.producer = None

@@ -149,7 +149,7 @@ def _differences(
 
 
 def _parameter(parameters: Sequence[Any], index: int) -> Any:
-    """Returns the formal parameter for input or output number `index`; None if there is none."""
+    """Returns the formal parameter for the input or output at `index`; None if there is none."""
     if index < len(parameters):
         return parameters[index]
     last = parameters[-1] if parameters else None

@@ -82,7 +82,7 @@ class RuntimeFacts:
         return next((len(shape) for shape in self.shapes if shape is not None), None)
 
     def axis_of(self, rank: int) -> int:
-        """Returns the axis, counted from 0, for tensors of a rank."""
+        """Returns the node's axis, counted from 0, for tensors of `rank` dimensions; 0 for rank 0."""
         return self.axis % rank if rank else 0
 
     @property

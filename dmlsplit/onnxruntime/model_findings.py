@@ -56,7 +56,8 @@ def _of_older(older: OlderOpset, own: int) -> Diagnostic:
 
 
 def _of_ranks(found: Sequence[BeyondRank]) -> Iterator[Diagnostic]:
-    """Yields the findings about ranks that fail the session, one for each operator and remedy."""
+    """Yields the findings about ranks that make the session fail, one for each operator and each reason why Reshapes do
+    not help."""
     groups: dict[tuple[str, str], list[BeyondRank]] = {}
     for node in found:
         merged = merged_batch(node)

@@ -169,8 +169,8 @@ class OnnxSession:
         return self._answers.nodes
 
     def answer(self, place: NodeKey) -> RuntimeAnswer:
-        """Returns the answer about the Split or Concat with this key; an unknown one if the session has no such
-        node."""
+        """Returns the answer about the Split or Concat with this key: that of its node; or that the model is not
+        loaded, that the node is in a branch that is never taken, or unknown if too little is said of it."""
         try:
             found = self._once("by place", lambda: _places(self.nodes)).get(place)
         except NotLoadedError as error:

@@ -113,8 +113,9 @@ class Operator:
         """Returns where a node of these types goes in a model of an opset (by default that of the schema version); None
         if that is not known.
 
-        Of types that were not asked together, kernels take each parameter's types by themselves: a node is on DirectML
-        if every type is seen there, and not if one is seen on the CPU, or without a kernel, with usual ones beside it.
+        Of types that were not recorded together, kernels take each parameter's types by themselves: a node is on
+        DirectML if every type is seen there, and not if one is seen on the CPU, or without a kernel, with usual ones
+        beside it.
         """
         if types not in self._answers:
             self._answers[types] = self._cells.get(types) or self._concluded(types)
@@ -131,7 +132,7 @@ class Operator:
         return {}
 
     def _concluded(self, types: Types) -> Cell | None:
-        """Returns the answer that follows for types that were not asked together, or are not all known; None if none
+        """Returns the answer that follows for types that were not recorded together, or are not all known; None if none
         does."""
         if (of_all := _only(set(self._cells.values()))) is Cell.NO_KERNEL or of_all in ON_BOTH:
             return of_all
@@ -154,8 +155,7 @@ class Operator:
 
     @cached_property
     def _cells(self) -> dict[Types, Cell]:
-        """Maps the types of the type parameters, as a tuple, to the answer about them; types that were not asked are
-        missing."""
+        """Maps the types of the type parameters, as a tuple, to the answer recorded for them."""
         rows = self.row.get("types", {}).items()
         found = {tuple(types.split(",")) if types else (): cells[self.column] for types, cells in rows}
         return {types: Cell(cell) for types, cell in found.items() if cell not in (NOT_ASKED, Cell.INVALID)}
@@ -201,9 +201,9 @@ class Operator:
     @cached_property
     def most_rank(self) -> int | None:
         """The highest rank of tensors with static sizes with which a session is created; None if no rank failed, or
-        none was asked.
+        none was recorded.
 
-        A version older than all that were asked has the rank of the oldest: observed for all on DirectML.
+        A version older than all that were recorded has the rank of the oldest: observed for all on DirectML.
         """
         rows = {each.version: each.row.get("variants", {}) for each in self.versions}
         asked = [version for version in sorted(rows) if any(each.startswith("rank") for each in rows[version])]
@@ -221,7 +221,7 @@ def _only(cells: Set[Cell | None]) -> Cell | None:
 
 
 def _known(cell: str) -> Cell | None:
-    """Returns an answer of the table as a Cell; None for what was not asked, or is no model."""
+    """Returns an answer of the table as a Cell; None if nothing was recorded, or the test was no valid model."""
     return None if cell in ("", NOT_ASKED, Cell.INVALID) else Cell(cell)
 
 
@@ -235,7 +235,7 @@ def table() -> dict[str, Any]:
 
 @cache
 def recorded_versions() -> tuple[str, ...]:
-    """Returns the versions of ONNX Runtime that were asked, the oldest first."""
+    """Returns the versions of ONNX Runtime whose answers the table has, the oldest first."""
     return tuple(table()["versions"])
 
 

@@ -71,8 +71,8 @@ class AnyView:
 
     @cached_property
     def facts(self) -> OperatorFacts | None:
-        """The facts of a build that accepts the operator, else of the last one that was asked; None if there are
-        none."""
+        """The facts of the first build that accepts the operator, else of the last one of the target's; None if there
+        are none."""
         found = self.support.facts
         return next((each for each in found if self._taken(each)), found[-1] if found else None)
 

@@ -245,7 +245,7 @@ def happens(fault: Fault) -> str:
 
 
 def of_output(index: int, fault: Fault) -> str:
-    """Returns a sentence on what is wrong with output number `index` of a graph."""
+    """Returns a sentence on what is wrong with the output at `index` of a graph."""
     by = "a copy" if fault.node is None else f"Nodes[{fault.node}]"
     return f"graph output {index} is wrong: {happens(fault)} ({by})"
 

@@ -19,8 +19,8 @@ def integer(value: object, name: str) -> int:
 
 
 def integers(values: object, name: str) -> tuple[int, ...]:
-    """Returns the elements of a sequence as ints, each as `integer` does. Raises TypeError for others, and for
-    strings."""
+    """Returns the elements of a sequence as ints, each converted as `integer` does. Raises TypeError, which names the
+    argument `name`, for another value, a string or an element that is no integer."""
     if type(values) is tuple:
         for value in values:
             if type(value) is not int:

@@ -150,8 +150,8 @@ def _target(by: By | str | int) -> By:
 
 
 def _rows(member: Member, support: OperatorSupport) -> Iterable[TensorSupport]:
-    """Yields the rows of a member's tensors: one for a tensor, for an array one for each entry that was asked about,
-    none for other members."""
+    """Yields the rows of a member's tensors: one for a tensor, for an array one for each entry that the table has, none
+    for other members."""
     if member.type == "tensor":
         names = [member.name]
     elif member.type == "tensors":

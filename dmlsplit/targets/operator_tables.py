@@ -46,7 +46,7 @@ class OperatorTable:
 
     def facts(self, operator: str, build: str) -> OperatorFacts | None:
         """Returns what a build accepts of an operator; None if it refuses the operator altogether. Raises ValueError
-        for a build that was not asked."""
+        for a build that the table lacks."""
         return _facts(self, operator, self.builds.index(build)) if operator in self._operators else None
 
     def was_asked(self, build: str) -> bool:

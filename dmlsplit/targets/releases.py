@@ -109,7 +109,7 @@ class Release:
 
     @property
     def package(self) -> str:
-        """The name of the package that the observed file is from."""
+        """The name of the package whose file was run to record this build's behaviour."""
         return self.shipped[0][0]
 
     @property
@@ -125,19 +125,20 @@ class Release:
     @property
     def label(self) -> str:
         """The shortest name that find_release resolves to this build: the DirectML version for a Windows build, else
-        `name`; or the name of the version that was asked for, if this build stands in for it."""
+        `name`. If this build stands in for another version, that version's name."""
         return self.asked or (self.directml if self.platform == WINDOWS else self.name)
 
     @property
     def judged_by(self) -> str:
-        """The name of this release in reports; if builds stand in for a version that was never run, their names are
-        appended: "directml 1.9.2 (as 1.9.1, 1.10.0)"."""
+        """The name of this release in reports; if it stands in for a version that was never run, the builds that agree
+        on it are appended: "directml 1.9.2 (as 1.9.1, 1.10.0)"."""
         name = f"directml {self.label}" if self.label[0].isdigit() else self.label
         return f"{name} (as {', '.join(self.agreeing)})" if self.agreeing else name
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Every package known to ship this build, with the version or "first..last", the observed one first."""
+        """Every package known to ship this build, with the version or "first..last"; first the one whose file was
+        run."""
         return tuple([f"{package}-{version}" for package, versions in self.shipped for version in versions])
 
     @property
@@ -210,7 +211,8 @@ _W_3_0, _W_3_1, _W_4_1, _W_5_2, _W_6_2, _W_6_4 = (
 def _build(
     directml: str, platform: str, level: FeatureLevel, traits: _Traits, packages: str, **differing: Any
 ) -> Release:
-    """Returns a row of the table. `packages` is "package version, version; package version", the observed one first."""
+    """Returns the Release with these members. `packages` is "package version, version; package version", the one that
+    the recorded file is from first; `differing` are members that differ from their defaults."""
     entries = [entry.split(" ", 1) for entry in packages.split("; ")]
     shipped = tuple((package, tuple(versions.split(", "))) for package, versions in entries)
     return Release(directml, platform, level, traits, shipped, **differing)
@@ -287,14 +289,14 @@ NEWEST: Final = _RELEASES[-1]
 
 
 def releases() -> tuple[Release, ...]:
-    """Returns the observed builds by ascending DirectML version; the Linux build precedes the Windows build of the same
-    version."""
+    """Returns the builds whose behaviour was recorded, by ascending DirectML version; the Linux build precedes the
+    Windows build of the same version."""
     return _RELEASES
 
 
 def directml_versions() -> Mapping[str, tuple[Release, ...]]:
-    """Maps each DirectML version to its observed builds, oldest first. Builds of one version accept the same
-    descriptors."""
+    """Maps each DirectML version to the builds of it whose behaviour was recorded, in the order of `releases`. Builds
+    of one version accept the same descriptors."""
     found: dict[str, tuple[Release, ...]] = {}
     for release in _RELEASES:
         found[release.directml] = (*found.get(release.directml, ()), release)
@@ -302,12 +304,12 @@ def directml_versions() -> Mapping[str, tuple[Release, ...]]:
 
 
 def observed_levels() -> tuple[FeatureLevel, ...]:
-    """Returns the feature levels that are the maximum of an observed build, the lowest first."""
+    """Returns the feature levels that are the maximum of one of `releases()`, the lowest first."""
     return tuple(sorted({release.max_feature_level for release in _RELEASES}))
 
 
 def release_of_level(level: FeatureLevel) -> Release | None:
-    """Returns the oldest observed build with the highest maximum level at or below `level`; None if `level` is below
+    """Returns the oldest of `releases()` with the highest maximum level at or below `level`; None if `level` is below
     all."""
     best = max((release.max_feature_level for release in _RELEASES if release.max_feature_level <= level), default=None)
     return next((release for release in _RELEASES if release.max_feature_level == best), None)

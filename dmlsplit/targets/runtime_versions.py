@@ -84,8 +84,8 @@ class Runtime:
 
     @property
     def judged_by(self) -> str:
-        """The name of this version in reports; with the Windows or Windows ML that it comes from, if it was asked for
-        by that."""
+        """The name of this version in reports; for one over a Windows' DirectML, or in a Windows ML, with the name of
+        that."""
         name = f"onnxruntime {self.version}"
         if not self.shipped_as:
             return name

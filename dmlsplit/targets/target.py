@@ -255,9 +255,9 @@ def find_target(
 ) -> Target:
     """Returns the target that the arguments name; the newest release if none is given.
 
-    `windows` ("10-22H2") is the DirectML.dll of that Windows: a build of its version or, if none was asked, its feature
-    level, as documented; with `onnxruntime`, that version over this DLL, as in an application that brings no
-    DirectML.dll. `windows_ml` ("2.1.71") is the ONNX Runtime in it, with the DirectML that it brings. `assume`:
+    `windows` ("10-22H2") is the DirectML.dll of that Windows: the recorded build of its version or, if there is none,
+    its feature level, as documented; with `onnxruntime`, that version over this DLL, as in an application that brings
+    no DirectML.dll. `windows_ml` ("2.1.71") is the ONNX Runtime in it, with the DirectML that it brings. `assume`:
     properties of the device, names from ASSUMPTIONS. Raises ValueError if more than one target is given, a name is
     unknown (the message lists the known names) or a Windows has no DirectML.dll.
     """

@@ -43,8 +43,8 @@ class Windows:
 
     @property
     def release(self) -> Release | None:
-        """The build of the same DirectML version that was asked, from a package; None if none was, so that verdicts
-        rest on documents."""
+        """The build of the same DirectML version whose behaviour was recorded, from a package; None if there is none,
+        so that verdicts rest on documents."""
         asked = any(each.directml == self.directml and each.platform == WINDOWS for each in releases())
         return find_release(self.directml) if asked else None
 

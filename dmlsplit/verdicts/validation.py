@@ -192,5 +192,5 @@ def minimum_feature_level(desc: OperatorDesc) -> FeatureLevel | None:
 
 
 def supported_releases(desc: OperatorDesc) -> tuple[Release, ...]:
-    """Returns the observed releases that accept the descriptor (its report is `ok`), the oldest first."""
+    """Returns those of `releases()` that accept the descriptor (its report is `ok`), the oldest first."""
     return tuple(release for release in releases() if evaluate(desc, target_of(release)).ok)

@@ -61,7 +61,7 @@ class KernelFacts:
         return self.graph.opset
 
     def value(self, index: int) -> Value | None:
-        """Returns input number `index`; None if it is left out."""
+        """Returns the input at `index`; None if it is left out."""
         inputs = self.node.inputs
         return inputs[index] if index < len(inputs) and inputs[index].name else None
 
@@ -146,8 +146,8 @@ class KernelFacts:
         return self.tensor(self.node.outputs[0])
 
     def broadcast(self, index: int, whole: Sizes) -> BufferTensorDesc:
-        """Returns the descriptor of input number `index` broadcast to the sizes `whole`: strides are 0 where it is
-        repeated."""
+        """Returns the descriptor of the input at `index` broadcast to the sizes `whole`: strides are 0 in dimensions
+        that are repeated."""
         return self.repeated(self.value(index), whole)
 
     def repeated(self, value: Value | None, whole: Sizes) -> BufferTensorDesc:

@@ -84,8 +84,8 @@ def fused_matmul_softmax(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def _matrices(f: KernelFacts, index: int, letter: str) -> tuple[Sizes, Sizes]:
-    """Returns the sizes and strides of input number `index`, with its axes in the order that the attributes of `letter`
-    (A or B) give them."""
+    """Returns the sizes and strides of the input at `index`, with its axes in the order that the attributes for
+    `letter` ("A" or "B") give them."""
     own = f.shape(f.value(index))
     if len(own) < 2:
         raise NotDescribedError("vectors are not derived")

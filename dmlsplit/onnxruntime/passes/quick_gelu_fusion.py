@@ -35,7 +35,8 @@ def quick_gelu_fusion(graph: Graph) -> None:
 
 
 def _factor(graph: Graph, node: Node) -> int | None:
-    """Returns the number of the input of a Mul that is one constant number; None for any other node."""
+    """Returns the index of the input of a Mul that is one constant number; None if neither is, and for any other
+    node."""
     if node.op_type != "Mul" or len(node.inputs) != 2 or node.only_reader is None:
         return None
     return next((i for i, value in enumerate(node.inputs) if number(graph, value) is not None), None)

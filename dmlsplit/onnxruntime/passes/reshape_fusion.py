@@ -109,8 +109,8 @@ def _are_known(whole: Shape | None, elements: Sequence[int]) -> bool:
 
 
 def _size_of(graph: Graph, value: Value) -> tuple[Value | None, int | None]:
-    """Returns the tensor and the dimension whose size a value is, through Shape, Gather and Unsqueeze; (None, None) for
-    any other value."""
+    """Returns the tensor whose size `value` holds, through Shape, Gather and Unsqueeze, and the index of the dimension,
+    None if that is not known; (None, None) for any other value."""
     place: int | None = None
     for op_type in ("Unsqueeze", "Gather", "Shape"):
         node = value.producer

@@ -50,7 +50,7 @@ def skip_layer_norm_fusion(graph: Graph) -> None:
 
 
 def _adds_tensors(graph: Graph, add: Node) -> bool:
-    """True for an Add of two tensors of three equal sizes that is read once."""
+    """True for an Add of two tensors of the same shape with three dimensions, whose result is read once."""
     if add.op_type != "Add" or not is_read_once(add):
         return False
     first, second = (graph.facts.shape(value.known) for value in add.inputs)
@@ -60,7 +60,7 @@ def _adds_tensors(graph: Graph, add: Node) -> bool:
 
 
 def _adds_vector(graph: Graph, add: Node) -> bool:
-    """True for an Add of a tensor of three dimensions and a constant vector that is read once."""
+    """True for an Add of a tensor with three dimensions and a constant vector, whose result is read once."""
     if add.op_type != "Add" or not is_read_once(add) or not are_of(graph, [add], _TYPES):
         return False
     if not graph.facts.is_constant(add.inputs[1].name):

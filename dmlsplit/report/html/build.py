@@ -302,7 +302,7 @@ def _members(tensor: TensorDesc | None) -> tuple[str, ...]:
 
 
 def _lines(answer: Compatibility) -> tuple[str, ...]:
-    """Returns the reasons for an answer as lines of text, shortened, only the first rules of many."""
+    """Returns the reasons for an answer as lines of text, shortened; of many rules only the first RULES_SHOWN."""
     if answer.said and not answer.report.errors:
         return (answer.said,)
     errors = Counter(d.rule for d in answer.report.errors)
