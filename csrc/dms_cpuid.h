@@ -15,7 +15,7 @@ typedef struct dms_cpuid_registers {
     uint32_t eax, ebx, ecx, edx;
 } dms_cpuid_registers;
 
-/* The instruction CPUID. false: this CPU does not have the leaf. */
+/* Sets *r by the instruction CPUID. Returns false if this CPU does not have the leaf. */
 static inline bool dms_cpuid(uint32_t leaf, uint32_t subleaf, dms_cpuid_registers *r)
 {
 #ifdef DMS_TESTING

@@ -94,8 +94,11 @@ enum {
     DMS_ISA_NEON = 1u << 4
 };
 
+/* Returns the mask of the features that this CPU has. */
 uint32_t dms_cpu_isa(void);
-const char *dms_isa_name(uint32_t isa); /* of one bit, or "any" */
+
+/* Returns the name of one bit, "any" if it is no bit of the mask. Static. */
+const char *dms_isa_name(uint32_t isa);
 
 /* ---- Folding (dms_fold.c) ---- */
 
@@ -265,15 +268,18 @@ void dms_require(const char *wrong);
 
 /* ---- Geometry (dms_geometry.c) ---- */
 
-/* Checks everything about a geometry but extents and overlap. *elements receives the whole's number of elements. */
+/* Checks everything about a geometry but extents and overlap. Returns DMLSPLIT_OK, with *elements set to the whole's number of elements, or the status of a
+ * fault, with fault->dimension set to a dimension that is to blame, otherwise left alone. */
 dmlsplit_status dms_check_geometry(const dmlsplit_geometry *geometry, uint64_t *elements, dmlsplit_fault *fault);
 
-/* The bytes that a tensor without zero sizes touches. false, with *dimension, where the range exceeds INT64_MAX or the address space. */
+/* Sets *begin and *end to the bytes that a tensor without zero sizes touches, as offsets from its base pointer; end is exclusive. Returns false, with
+ * *dimension set to the dimension that goes too far and nothing else, if the range exceeds PTRDIFF_MAX bytes. */
 bool dms_byte_range(uint32_t rank, const uint64_t *sizes, const int64_t *strides, uint64_t element_size, int64_t *begin, int64_t *end,
                     uint32_t *dimension);
 
-/* DMLSPLIT_OK where no two elements of a tensor share a byte. No size is 0, and the tensor's byte range fits an int64_t. Each step of the search
- * takes one from *budget; at 0 it gives up. */
+/* Returns DMLSPLIT_OK if no two elements of a tensor share a byte, DMLSPLIT_OUTPUT_OVERLAP if two do, DMLSPLIT_OVERLAP_UNDECIDED if the search ended before
+ * it could tell. No size is 0, and the tensor's byte range fits an int64_t. *budget is the number of steps that the search may take, less those it took
+ * after the call. */
 dmlsplit_status dms_check_overlap(uint32_t rank, const uint64_t *sizes, const int64_t *strides, uint64_t element_size, uint32_t *budget);
 
 /* ---- Kernels (dms_kernels.c, kernels) ---- */
@@ -320,17 +326,18 @@ struct dms_kernel {
 
 extern const dms_kernel dms_kernel_table[DMS_KERNEL_COUNT];
 
-/* Sets the plan's kernels, and the tables of a group kernel: the cheapest ones that this CPU has. With a name, only that kernel, and only where it is not
- * slow; else DMLSPLIT_KERNEL_REFUSED. */
+/* Sets the plan's kernels, and the tables of a group kernel: the cheapest ones that this CPU has. With a name, only that kernel. Returns
+ * DMLSPLIT_KERNEL_REFUSED if the kernel with that name cannot copy the plan or is slow for it, DMLSPLIT_OUT_OF_MEMORY without memory for the tables. */
 dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name);
 
 /* Returns the kernel for a box that was cut from a nest of kernel `chosen`: that one, or the next one of the table that can copy the box and is not slow. */
 const dms_kernel *dms_kernel_for(const dms_kernel *chosen, const dms_nest *box);
 
-/* dmlsplit_plan_create with the name of a kernel: that kernel, or DMLSPLIT_KERNEL_REFUSED. NULL: the best one. For tests and benchmarks. */
+/* As dmlsplit_plan_create, with only the kernel of this name: returns DMLSPLIT_UNKNOWN_KERNEL or DMLSPLIT_KERNEL_REFUSED too, with *plan NULL. kernel NULL:
+ * the best one. For tests and benchmarks. */
 dmlsplit_status dms_plan_create(const dmlsplit_geometry *geometry, const char *kernel, dmlsplit_plan **plan, dmlsplit_fault *fault);
 
-/* DMLSPLIT_OK where the name is NULL or in the table. */
+/* Returns DMLSPLIT_OK if the name is NULL or in the table, else DMLSPLIT_UNKNOWN_KERNEL. */
 dmlsplit_status dms_check_kernel_name(const char *name);
 
 /* ---- The machine (dms_profile.c, dms_measure.c) ---- */
@@ -374,7 +381,11 @@ typedef struct dms_slice {
 
 /* Returns a cut into at most `most` slices, in constant time. */
 dms_slices dms_choose_slices(const dmlsplit_plan *plan, uint64_t most);
+
+/* Returns the slice with this index; an empty one if index is not below cut->count. */
 dms_slice dms_find_slice(const dmlsplit_plan *plan, const dms_slices *cut, uint64_t index);
+
+/* Copies the bytes of a slice; nothing if it is empty. */
 void dms_run_slice(const dmlsplit_plan *plan, const dms_buffers *buffers, const dms_slices *cut, const dms_slice *slice);
 
 /* Returns the bytes of a piece that no slice cuts in parts of this shape: of a run, or of a row on the shorter side of a matrix. */

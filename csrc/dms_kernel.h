@@ -136,7 +136,7 @@ static inline char *dms_part_base(const dms_buffers *buffers, uint64_t part)
     return base;
 }
 
-/* Sets the first combination of indices. An initializer would clear all 64, which takes longer than a small copy. */
+/* Sets `count` indices to 0, the first combination. An initializer would clear all 64, which takes longer than a small copy. */
 static inline void dms_first(uint32_t count, uint64_t *index)
 {
     memset(index, 0, count * sizeof index[0]);

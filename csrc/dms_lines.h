@@ -9,6 +9,7 @@ typedef struct dms_lines {
     uint32_t begin, fill;               /* bytes [begin, fill) wait to be stored; bytes before begin belong to somebody else */
 } dms_lines;
 
+/* Returns the line that a stream to address `to` begins in, with nothing in it yet. bytes: the memory that it waits in. */
 static inline dms_lines dms_start_lines(char *to, char *bytes)
 {
     dms_lines w;

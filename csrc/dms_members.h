@@ -30,18 +30,19 @@ typedef struct dms_struct_member {
     size_t length, offset, size;        /* bytes in the struct */
 } dms_struct_member;
 
-/* NULL where no operator up to feature level 6_4 has this type. */
+/* Returns the row of the operator with this type, NULL if none up to feature level 6_4 has it. */
 const dms_operator_row *dms_find_operator(uint32_t type);
 
-/* The names of an enum's values 0, 1, 2, ..., without prefix, with a space between them. */
+/* Returns the names of an enum's values 0, 1, 2, ..., without prefix, with a space between them. which: a dms_struct_member's, of kind E. */
 const char *dms_enum_names(char which);
 
+/* Returns a place before the struct's first member, from which dms_next_member begins. */
 dms_struct_member dms_first_member(const dms_operator_row *row);
 
-/* Moves on to the struct's next member, from dms_first_member to the first; 0 behind the last. */
+/* Sets *member to the struct's next member, from dms_first_member to the first, and returns 1. Returns 0 after the last one, and leaves *member alone. */
 int dms_next_member(dms_struct_member *member);
 
-/* The bytes of the struct up to the end of its last member. */
+/* Returns the bytes of the struct up to the end of its last member. */
 size_t dms_struct_bytes(const dms_operator_row *row);
 
 #ifdef __cplusplus

@@ -12,9 +12,9 @@ typedef struct dms_dimension {
     uint64_t divisor;                   /* greatest common divisor of their strides; 0: there are none */
 } dms_dimension;
 
-/* Inserts a dimension into an array that is sorted by stride. */
+/* Inserts a dimension into dims, which is sorted by stride and has room for it; *count grows by 1. */
 void dms_add_dimension(dms_dimension *dims, uint32_t *count, uint64_t stride, uint64_t steps);
 
-/* Whether two elements, each `width` wide, share a place. The sum of all stride * steps, plus width, fits 64 bits. Each step of the search takes one from
- * *budget; *budget is below 0 after false where the search ended before it could tell. */
+/* Returns true if two elements, each `width` wide, share a place; false if none do, or, with *budget below 0, if the search ended before it could tell. Each
+ * step of the search takes one from *budget. The sum of all stride * steps, plus width, fits 64 bits. */
 bool dms_dimensions_overlap(dms_dimension *dims, uint32_t count, uint64_t width, int32_t *budget);

@@ -35,11 +35,11 @@ typedef struct dms_shuffle {
 /* Returns the list for a plan that dms_shuffle_takes, for free(); NULL if there is no memory. unit: bytes of a vector. */
 dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t unit);
 
-/* Returns the rows of a block. */
+/* Returns the rows of a block for vectors of `unit` bytes. */
 uint64_t dms_shuffle_rows(const dmlsplit_plan *plan, size_t unit);
 
 /* True if the list has room for all steps of a plan of packed rows, and needs at most `most` steps a vector on average. */
 bool dms_shuffle_takes(const dmlsplit_plan *plan, size_t unit, size_t most);
 
-/* Returns where shuffles of such vectors are slow (dms_costs.c). */
+/* Returns what shuffles by vectors of `unit` bytes cost if they are slow for the plan (dms_costs.c). */
 dms_slow dms_slow_shuffle(const dmlsplit_plan *plan, size_t unit);

@@ -18,12 +18,14 @@
 
 enum { DMS_LARGEST_STRUCT = 4096 };     /* bytes; a larger struct_size is garbage, and its bytes may not be readable */
 
+/* True if a struct of the caller may have `size` bytes. first: its size in version 0.1.0. */
 static inline bool dms_is_struct_size(uint32_t size, size_t first)
 {
     return size >= first && size <= DMS_LARGEST_STRUCT;
 }
 
-/* Copies the caller's struct of `size` bytes into own, and sets own's struct_size. */
+/* Copies the caller's struct of `size` bytes into own, with 0 for members that it lacks, and sets own's struct_size. Returns DMLSPLIT_BAD_STRUCT_SIZE, and
+ * leaves own alone, if the size is wrong or bytes beyond own_size are not 0. */
 static inline dmlsplit_status dms_take_struct(void *own, uint32_t own_size, const void *given, uint32_t size, size_t first)
 {
     if (!dms_is_struct_size(size, first))

@@ -10,8 +10,10 @@ typedef struct dms_text {
     size_t length;
 } dms_text;
 
+/* Returns an empty text in buffer, which may be NULL; with capacity, the terminating 0 is written. */
 dms_text dms_text_start(char *buffer, size_t capacity);
 
+/* Appends as printf does. What exceeds the capacity is cut, but counts in text->length. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif

@@ -54,11 +54,13 @@ typedef struct dms_transposer {
     size_t vector;                      /* bytes of its vectors */
 } dms_transposer;
 
+/* True if elements of so many bytes are transposed: 1, 2, 4, 8 or 16. size is above 0. */
 static inline bool dms_is_element(size_t size)
 {
     return size <= 16 && (size & (size - 1)) == 0;
 }
 
+/* Returns the smaller of two numbers. */
 static inline size_t dms_smaller(uint64_t a, size_t b)
 {
     return a < b ? (size_t)a : b;
@@ -67,7 +69,8 @@ static inline size_t dms_smaller(uint64_t a, size_t b)
 /* Returns a side of count rows at one step. */
 dms_side dms_space_out(char *begin, int64_t step, uint64_t count);
 
-/* Transposes a matrix, once for each index of the loops around it. from, to: the rows of the source and of the target. */
+/* Transposes a matrix, once for each combination of indices of the loops around it. from, to: the rows of the source and of the target; both are changed
+ * while rows that are listed are walked. */
 void dms_transpose(const dms_transposer *transposer, size_t element_size, dms_side *from, dms_side *to, const dms_stores *stores, const dms_loop *around,
                    uint32_t around_count);
 
@@ -86,8 +89,10 @@ dms_matrix dms_find_matrix(const dms_nest *nest);
 /* True if a side of the nest's matrix is too short for squares to pay. */
 bool dms_is_narrow(const dms_nest *nest);
 
+/* Copies a nest that has a matrix. */
 void dms_transpose_nest(const dms_nest *nest, char *target, const char *source, const dms_transposer *transposer);
 
 /* ---- Columns: parts of one element a row ---- */
 
+/* Copies rows [first, last) of a plan whose parts have one element in each row. */
 void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, const dms_transposer *transposer);

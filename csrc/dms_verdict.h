@@ -33,12 +33,13 @@ typedef struct dms_target {
 /* Returns the target of a number of the interface, or NULL. */
 const dms_target *dms_find_target(uint32_t number);
 
+/* True if the target is a release, false if it is a feature level. */
 static inline bool dms_is_release(const dms_target *by)
 {
     return by->name != NULL;
 }
 
-/* True if bit `number` is set. */
+/* True if bit `number` of the set is set; false for numbers from 32 on. */
 static inline bool dms_takes(uint32_t set, uint32_t number)
 {
     return number < 32 && (set >> number & 1) != 0;
@@ -91,6 +92,7 @@ typedef struct dms_operator {
     uint32_t count, axis;
 } dms_operator;
 
+/* Return a view of the descriptor: pointers into it, nothing is read through them. */
 static inline dms_operator dms_read_split(const DML_SPLIT_OPERATOR_DESC *desc)
 {
     const dms_operator read = {true, desc->InputTensor, desc->OutputTensors, desc->OutputCount, desc->Axis};
@@ -133,6 +135,7 @@ void dms_found(dms_judged *o, const char *rule, bool refused, dms_member tensor,
 extern void (*dms_each_fault)(const dmlsplit_verdict *fault);
 #endif
 
+/* As dms_found, of a tensor of the operator, and refused: at an entry of a member, at a member. */
 static inline void dms_found_in_entry(dms_judged *o, const dms_place *at, const char *rule, dms_member inside, uint32_t index)
 {
     dms_found(o, rule, true, at->tensor, at->part, inside, index);
@@ -157,7 +160,7 @@ uint64_t dms_element_count(const DML_BUFFER_TENSOR_DESC *t);
 /* Returns the elements from the first to the last one addressed, both included. count: the tensor's elements, at most UINT32_MAX. */
 uint64_t dms_exact_extent(const DML_BUFFER_TENSOR_DESC *t, uint64_t count);
 
-/* Returns the extent as a build counts it. */
+/* Returns the extent as a build counts it, in elements. exact: what dms_exact_extent returned. */
 uint64_t dms_counted_extent(dms_arithmetic arithmetic, const DML_BUFFER_TENSOR_DESC *t, uint64_t exact);
 
 /* Sets *bytes to the bytes of `extent` elements, rounded up to 4. Returns false if they exceed 64 bits. */
