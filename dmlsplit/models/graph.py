@@ -14,6 +14,7 @@ from dmlsplit.descriptors.dims import Shape
 from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.formats.onnx.walking import depth_first
+from dmlsplit.models.taken_branches import TakenBranches
 
 
 class Doubt(enum.Enum):
@@ -65,12 +66,19 @@ class Node:
     number: tuple[int, int]
     """Sorts nodes as ONNX Runtime lists them; nodes that optimization adds come last."""
     captured: list[Value] = field(default_factory=list)
-    """The tensors of this graph that graphs inside the node read, besides its inputs."""
+    """The tensors of this graph that graphs inside the node read."""
     absorbed: list[int] = field(default_factory=list)
     """The indices of the nodes that were fused into it."""
     unwritten: str = ""
     """The output of the graph that is never computed, since the activation behind it was fused into this node."""
     doubts: set[Doubt] = field(default_factory=set)
+    unresolved: str = ""
+    """A tensor that it reads, and that no node computes any more."""
+
+    @property
+    def name(self) -> str:
+        """Its first output's name; "" where it has none."""
+        return next((value.name for value in self.outputs if value.name), "")
 
     @property
     def origins(self) -> tuple[int, ...]:
@@ -133,9 +141,9 @@ class Facts(Protocol):
     def on_dml(self, index: int) -> bool | None:
         """True if DirectML runs the node with this index, False if not; None if it is not known."""
 
-    def branch_of(self, name: str) -> int | None:
-        """Returns the number of the branch that a tensor was computed in, if ONNX Runtime has put that branch in place
-        of its If; None for any other tensor."""
+    @property
+    def branches(self) -> TakenBranches:
+        """The branches that ONNX Runtime has put in place of their Ifs."""
 
     @property
     def is_main(self) -> bool:
@@ -167,6 +175,10 @@ class Facts(Protocol):
         """True if that replacement also accepts an epsilon that is a constant of FLOAT16."""
 
     @property
+    def removes_dropouts(self) -> bool:
+        """True if the version removes a Dropout that does nothing."""
+
+    @property
     def fuses_reshapes(self) -> bool:
         """True if the version makes the shape that a Concat computes for a Reshape a constant."""
 
@@ -196,7 +208,7 @@ class Graph:
         self.constants = set(constants)
         """The names with known elements: initializers and folded tensors."""
         self.folded: set[int] = set()
-        """The indices of the nodes that constants replaced."""
+        """The indices of the nodes that constants replaced, and of those in front of them that are not needed."""
         self.replaced: set[int] = set()
         """The indices of the nodes that have another operator than in the file."""
         self._instead: dict[str, str] = {}

@@ -30,7 +30,7 @@ from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
 from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
-from dmlsplit.onnxruntime.operators import Cell
+from dmlsplit.onnxruntime.operators import Cell, moves_any_type
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
 from dmlsplit.onnxruntime.ranks import beyond_rank
@@ -173,6 +173,11 @@ def _failures(
         if part.complete and not part.leading and not any(index in facts for index in part.members):
             why = f"nothing reads what the fused graph of {part.paths[0]} computes"
             found.append(Failure(places[part.origins[0][0]].compilation, why, node=part.paths[0]))
+    for node in graph.graph.nodes if graph.is_main else ():
+        if node.unresolved:
+            path, name = graph.path(node.index), printable(node.unresolved, 60)
+            why = f"{path} takes its If's place, and {name}, which it reads, is removed before with a Shape of it"
+            found.append(Failure(OPTIMIZING, why, node=path))
     for index in filter(graph.implemented, graphs.unfit):
         why = f"{graph.path(index)} {graphs.unfit[index]}, and the activation behind it is put into it"
         found.append(Failure(OPTIMIZING, why, node=graph.path(index)))
@@ -186,11 +191,11 @@ def lost_constants(graph: SessionGraph, fused: Container[int] = ()) -> Iterator[
     """Yields a failure for each large constant of a branch that has replaced its If and is used outside of `fused`
     nodes. Source: InlineIfSubgraph of graph.cc and SaveInitializedTensors of session_state_utils.cc: the proto is
     copied, the elements that it refers to are not; observed."""
-    own = graph.model.branch_of
+    own = graph.model.branches.of
     if not own or not graph.runtime.traits.loses_constants_of_branches:
         return
     for value in optimized(graph).values.values():
-        readers = [reader.index for reader in value.readers if reader.index not in fused]
+        readers = [each.index for each in value.readers if each.index not in fused and not _reads_cast(graph, each)]
         if value.name not in own or not graph.is_constant(value.name) or not (readers or value.is_output):
             continue
         element, shape = element_type(graph.data_type(value.name)), graph.shape(value.name)
@@ -199,6 +204,12 @@ def lost_constants(graph: SessionGraph, fused: Container[int] = ()) -> Iterator[
         user = graph.path(readers[0]) if readers else ""
         why = f"{printable(value.name, 60)} is a constant of an If's branch, and of {_LEAST_LOST} bytes or more: "
         yield Failure(STORING, f"{why}its elements are lost where it takes the If's place", node=user)
+
+
+def _reads_cast(graph: SessionGraph, node: Node) -> bool:
+    """True if the CPU computes the node in FLOAT: its constants of FLOAT16 are cast before they are stored."""
+    types, _ = graph.types_of_tensors(node.index)
+    return "float16" in types and graph.on_dml(node.index) is False and not moves_any_type(node.op_type, graph.opset)
 
 
 def _of_neighbour(graph: SessionGraph, node: Node, place: Place) -> Iterator[Failure]:

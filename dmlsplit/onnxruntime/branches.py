@@ -13,9 +13,11 @@ from typing import NamedTuple
 import onnx
 from onnx import helper
 
+from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.limits import Budget
-from dmlsplit.formats.onnx.protobuf import Names, all_nodes, domain_of, refill
+from dmlsplit.formats.onnx.protobuf import Names, all_nodes, domain_of, first_output, operator_of, refill
 from dmlsplit.models.scope import Scope, label_of
+from dmlsplit.models.taken_branches import TakenBranches
 from dmlsplit.onnxruntime.inlining import counted, name_in_path, rename, with_prefix
 
 _BRANCHES = ("else_branch", "then_branch")
@@ -24,13 +26,12 @@ _BRANCHES = ("else_branch", "then_branch")
 
 @dataclass(slots=True)
 class Taken:
-    """The changes to a model: `written` are the names that inserted nodes write, in order, `branch_of` numbers
-    the branches, for each name that one brings along, `removed` are the paths of the graphs in branches that are never
-    taken, `names` the names in use."""
+    """The changes to a model: `written` are the names that inserted nodes write, in order, `removed` are the paths of
+    the graphs in branches that are never taken, `names` the names in use."""
 
     written: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
-    branch_of: dict[str, int] = field(default_factory=dict)
+    branches: TakenBranches = field(default_factory=TakenBranches)
     inferred: dict[str, onnx.TypeProto] = field(default_factory=dict)
     """The types of the outputs of Ifs, as they follow from both branches: they stay."""
     model: onnx.ModelProto = field(default_factory=onnx.ModelProto)
@@ -132,17 +133,31 @@ def _taken(
     for inner, path in zip(body.node, paths, strict=False):
         inner.name = counted(path, budget)
     computed = [output for inner in body.node for output in inner.output if output]
+    if first_output(node) not in taken.branches.places:
+        taken.branches.visit(graph.node, {name: place for place, name in enumerate(taken.written)})
+        taken.branches.late |= _open_shapes(graph.node, graph.node, scope)
     taken.written += computed
-    brought = [*computed, *(tensor.name for tensor in body.initializer)]
-    taken.branch_of |= dict.fromkeys(brought, len(taken.removed))
+    taken.branches.take(node, [*computed, *(tensor.name for tensor in body.initializer)])
+    taken.branches.visit(body.node, {})
+    child = next(child for name, child in scope.children(place) if name == chosen)
+    taken.branches.late |= _open_shapes(branches[chosen].node, body.node, child)
     graph.initializer.extend(body.initializer)
     graph.value_info.extend(body.value_info)
     taken.inferred |= _inferred(scope, scope.graph.node[place].output, node.output)
-    child = next(child for name, child in scope.children(place) if name == chosen)
     for value, outer in zip(child.graph.output, scope.graph.node[place].output, strict=False):
         scope.set_constant(outer, child.known(value.name))
     known = len(child.graph.node)
     return [_Standing(inner, child, i if i < known else None) for i, inner in enumerate(body.node)]
+
+
+def _open_shapes(nodes: Iterable[onnx.NodeProto], named: Iterable[onnx.NodeProto], scope: Scope) -> set[str]:
+    """The outputs of the Shapes of tensors with open sizes among the nodes of a scope, by the names that `named` gives
+    them."""
+    return {
+        first_output(now)
+        for node, now in zip(nodes, named, strict=False)
+        if operator_of(node) == "Shape" and node.input and not is_static(scope.type_of(node.input[0])[1])
+    }
 
 
 def _has_ifs(graph: onnx.GraphProto) -> bool:

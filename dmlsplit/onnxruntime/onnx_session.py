@@ -126,7 +126,7 @@ class OnnxSessions:
             proto = left
             model = made()
         model.removed = frozenset(taken.removed)
-        model.branch_of = taken.branch_of
+        model.branches = taken.branches
         model.refused = (*refused, *not_loaded(read))
         return model
 

@@ -115,7 +115,7 @@ class Operator:
 
         Of types that were not recorded together, kernels take each parameter's types by themselves: a node is on
         DirectML if every type is seen there, and not if one is seen on the CPU, or without a kernel, with usual ones
-        beside it.
+        beside it. Nothing is known of a type that was recorded nowhere.
         """
         if types not in self._answers:
             self._answers[types] = self._cells.get(types) or self._concluded(types)
@@ -147,6 +147,8 @@ class Operator:
             if cell in alone:
                 return cell
         seen: list[frozenset[Cell]] = [self._seen.get((i, each), frozenset()) for i, each in enumerate(types)]
+        if not all(seen):
+            return None
         if all(not cells.isdisjoint(ON_DML) for cells in seen):
             return min(cell for cells in seen for cell in cells if cell in ON_DML)
         if any(cells == {Cell.CPU} for cells in seen):

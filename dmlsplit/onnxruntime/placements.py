@@ -9,6 +9,8 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+import onnx
+
 from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs
 from dmlsplit.models.graph import Node, Value
 from dmlsplit.onnxruntime.answers import lost_constants
@@ -17,7 +19,7 @@ from dmlsplit.onnxruntime.expansion import Body, body_of
 from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
 from dmlsplit.onnxruntime.graph_judging import outcome_of
 from dmlsplit.onnxruntime.operator_traits import row_of
-from dmlsplit.onnxruntime.operators import EXPANDED, ON_BOTH, Cell, asked, find_operator, is_on_dml, operator_of
+from dmlsplit.onnxruntime.operators import EXPANDED, ON_BOTH, Cell, Types, asked, find_operator, is_on_dml, operator_of
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
 from dmlsplit.verdicts.model_placements import Failed, FusedSize, NodePlacement, Provider, SessionAnswer, Why
@@ -153,7 +155,7 @@ def _steps(graph: SessionGraph) -> Iterator[_Step]:
         if cell in EXPANDED and node.op_type == graph.nodes[node.index].op_type:
             body = graph.once(("body", node), partial(_body, graph, node))
         if body is not None:
-            yield from _in_place_of(graph, node, inputs, outputs, body)
+            yield from _in_place_of(graph, (node,), inputs, outputs, body)
         else:
             yield _step(node.op_type, _where(graph, node, cell), inputs, outputs)
 
@@ -200,20 +202,24 @@ def _step(
 def _body(graph: SessionGraph, node: Node) -> Body | None:
     """Returns the nodes that stand for a node without a kernel; None if they are not known, or if Transposes among them
     may be moved."""
-    types, _ = graph.types_of_tensors(node.index)
-    found = body_of(node.proto, types, graph.opset, graph.model.inference)
+    return _body_of(graph, node.proto, graph.types_of_tensors(node.index)[0])
+
+
+def _body_of(graph: SessionGraph, node: onnx.NodeProto, types: Types) -> Body | None:
+    found = body_of(node, types, graph.opset, graph.model.inference)
     return None if found is None or any(each.op_type == "Transpose" for each in found.nodes) else found
 
 
 def _in_place_of(
     graph: SessionGraph,
-    node: Node,
+    place: tuple[Hashable, ...],
     inputs: Sequence[Hashable | None],
     outputs: Sequence[Hashable | None],
     body: Body,
 ) -> Iterator[_Step]:
-    """Yields the steps of the nodes of a function body, in place of the step of the node that it stands for. `inputs`
-    and `outputs` are that node's tensors, None for constants and omitted ones."""
+    """Yields the steps of the nodes of a function body, in place of the step of the node that it stands for, and of the
+    bodies in place of its nodes. `inputs` and `outputs` are that node's tensors, None for constants and omitted ones;
+    `place` tells the body's tensors from others."""
     tensors: dict[str, Hashable | None] = dict(zip(body.inputs, inputs, strict=False))
     tensors |= {name: value for name, value in zip(body.outputs, outputs, strict=False) if value is not None}
     tensors[""] = None
@@ -225,11 +231,16 @@ def _in_place_of(
             tensors |= dict.fromkeys(each.output)
             given.update(each.output)
             continue
-        read, written = [[tensors.get(name, (node, name)) for name in names] for names in (each.input, each.output)]
+        read, written = [[tensors.get(name, (*place, name)) for name in names] for names in (each.input, each.output)]
         taken, made = [
             tuple([body.types.get(name) if name else "" for name in names]) for names in (each.input, each.output)
         ]
-        provider = _provider(asked(each, taken, made, graph.opset, graph.runtime))
+        cell = asked(each, taken, made, graph.opset, graph.runtime)
+        inner = _body_of(graph, each, taken) if cell in EXPANDED or cell is Cell.NO_KERNEL else None
+        if inner is not None:
+            yield from _in_place_of(graph, (*place, each.output[0]), read, written, inner)
+            continue
+        provider = _provider(cell)
         traits = row_of(each.op_type)
         if not sizes.isdisjoint(each.input):
             stays = (

@@ -25,6 +25,7 @@ from dmlsplit.models.inference import Inference, InferenceError, make_harmless
 from dmlsplit.models.once import Once
 from dmlsplit.models.schemas import schema_of
 from dmlsplit.models.scope import Origin, Scope
+from dmlsplit.models.taken_branches import TakenBranches
 from dmlsplit.onnxruntime.operator_traits import row_of
 
 _FIRST_WITH_DEFAULTS = 4
@@ -94,8 +95,7 @@ class SessionModel:
         """The reasons why no version loads the model."""
         self.removed: frozenset[str] = frozenset()
         """The paths of the graphs in branches that are never taken."""
-        self.branch_of: Mapping[str, int] = {}
-        """The tensors of branches that stand in place of their Ifs, each with the number of its branch."""
+        self.branches = TakenBranches()
         self._read_external = read_external
         self._budget = budget
         self.inference = inference or Inference()

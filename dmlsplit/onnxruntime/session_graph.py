@@ -11,14 +11,14 @@ from typing import Final
 import onnx
 
 from dmlsplit.descriptors.dims import Shape, is_static
-from dmlsplit.formats.onnx.protobuf import first_output, has_graphs, reads
+from dmlsplit.formats.onnx.protobuf import first_output, has_graphs, reads, subgraphs
 from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.models.graph import ANSWERS, Doubt, Graph, Node, cut
 from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import name_of
 from dmlsplit.models.scope import Scope
+from dmlsplit.models.taken_branches import TakenBranches
 from dmlsplit.onnxruntime.fused import SessionGraphs
-from dmlsplit.onnxruntime.node_shapes import merged
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import Cell, Operator, Types, asked, is_on_cpu_too, is_on_dml, operator_of
 from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, run
@@ -34,6 +34,8 @@ _FUSED_FIRST: Final = frozenset({"Erf", "ReduceMean", "Reshape", "Shape"})
 """Operators of the patterns that only some versions fuse before nodes are placed."""
 _NEW_CONV: Final = 22
 """The version of Conv from which on old versions of ONNX Runtime do not change its weights."""
+_NEW_DROPOUT: Final = 22
+"""The version of Dropout from which on old versions of ONNX Runtime do not remove one."""
 _NEW_RESHAPE: Final = 19
 """The version of Reshape from which on old versions of ONNX Runtime do not fuse its shape."""
 
@@ -80,7 +82,7 @@ class SessionGraph:
         self.order = self.graph.walk()
         """The indices of the remaining nodes, in the order in which ONNX Runtime visits them."""
         self._open = self._open_names()
-        self.has_subgraphs = any(has_graphs(node.proto) for node in self.nodes)
+        self.has_subgraphs = any(has_graphs(node.proto) for node in self.order)
         self.preferring_cpu = self._preferring_cpu()
         self.once = Once()
         """A cache shared with this graph in sessions of other runtimes; a key has to name whatever of the runtime
@@ -154,7 +156,7 @@ class SessionGraph:
         """Returns the model's graph as it is in the file."""
         made = Graph(self, (value.name for value in self.scope.graph.output), self.initializers)
         for index, node in enumerate(self.scope.graph.node):
-            made.add(index, node, self._number(index, node), node.input, node.output, self._captured[index])
+            made.add(index, node, self._number(index, node), node.input, node.output, _read_inside(node))
         return made
 
     def path(self, index: int) -> str:
@@ -170,17 +172,11 @@ class SessionGraph:
         yield from (value.name for node in self.nodes if node.op_type == "Constant" for value in node.outputs[:1])
 
     def shape(self, name: str) -> Shape | None:
-        """Returns the shape of a tensor as far as it is known at session creation; None if its rank is not.
-
-        If another tensor is read in its place, sizes declared for either count.
-        """
+        """Returns the shape of a tensor, or of the one that is read in its place, as far as it is known at session
+        creation; None if its rank is not."""
         if name in self._shapes:
             return self._shapes[name]
-        known, source = self.scope.type_of(name)[1], self.graph.source(name)
-        found = known
-        if source != name and not is_static(known):
-            read = self.scope.type_of(source)[1]
-            found = read if known is None else merged(known, read)
+        found = self.scope.type_of(self.graph.source(name))[1]
         if not self._is_changing:
             self._shapes[name] = found
         return found
@@ -196,10 +192,10 @@ class SessionGraph:
         around = self.parent
         return around is not None and (self.scope.steps[-1][0] not in around.walk or around.is_removed)
 
-    def branch_of(self, name: str) -> int | None:
-        """Returns the number of the branch that a tensor was computed in, if that branch has replaced its If; None for
-        any other tensor."""
-        return self.model.branch_of.get(name)
+    @property
+    def branches(self) -> TakenBranches:
+        """The branches that ONNX Runtime has put in place of their Ifs."""
+        return self.model.branches
 
     @property
     def reshapes_products(self) -> bool:
@@ -237,6 +233,11 @@ class SessionGraph:
     def reads_half_epsilons(self) -> bool:
         """True if that replacement also accepts an epsilon that is a constant of FLOAT16."""
         return self.runtime.traits.reads_half_epsilons
+
+    @property
+    def removes_dropouts(self) -> bool:
+        """True if the version removes a Dropout that does nothing."""
+        return "Dropout" in self._operators and (self.opset < _NEW_DROPOUT or self.runtime.traits.removes_new_dropouts)
 
     @property
     def fuses_reshapes(self) -> bool:
@@ -481,6 +482,13 @@ def _captured(node: onnx.NodeProto) -> Sequence[str]:
         return ()
     own = set(node.input)
     return [name for name in dict.fromkeys(reads(node)) if name not in own]
+
+
+def _read_inside(node: onnx.NodeProto) -> Sequence[str]:
+    """Returns the names that the graphs inside a node read."""
+    graphs = subgraphs(node) if has_graphs(node) else ()
+    inner = [each for graph in graphs for each in (*map(reads, graph.node), (value.name for value in graph.output))]
+    return list(dict.fromkeys(name for names in inner for name in names))
 
 
 def _for_runtime(graphs: Sequence[SessionGraph], runtime: Runtime) -> list[SessionGraph]:

@@ -54,6 +54,8 @@ class RuntimeTraits:
     """True where the shape that a Concat computes for a Reshape of version 19 or newer becomes a constant."""
     fuses_new_convs: bool = False
     """True where scales and shifts behind a Conv of version 22 are fused into its weights."""
+    removes_new_dropouts: bool = False
+    """True where a Dropout of version 22 is removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,7 @@ _1_30: Final = replace(
     folds_known_sizes=True,
     fuses_new_reshapes=True,
     fuses_new_convs=True,
+    removes_new_dropouts=True,
     reads_half_epsilons=True,
 )
 _TRAITS: Final = (

@@ -32,6 +32,8 @@ NORMALIZATION = (
     "m = ReduceMean<axes=[-1]>(x) d = Sub(x, m) p = Pow(d, two) v = ReduceMean<axes=[-1]>(p) a = Add(v, half) "
     "s = Sqrt(a) n = Div(d, s) f = Mul(n, g) o = Add(f, b)"
 )
+CHOICE = "(float[2,6] x) => (float[2,6] o, float[2,6] u) <bool t = {1}>"
+TAKEN = "<then_branch = b () => (float[2,6] p) {{ [a] p = {} }}, else_branch = e () => (float[2,6] q) {{ q = Neg(x) }}>"
 CHANGED = {
     "eliminate_identities": (f"{CONSTANTS} {{ a = Identity(x) o = Neg(a) u = Abs(x) }}", "a", Fate.REMOVED),
     "shape_input_merge": (
@@ -44,8 +46,25 @@ CHANGED = {
         "k",
         Fate.FOLDED,
     ),
-    "constant_folding": (f"{CONSTANTS} {{ k = Neg(one) o = Mul(x, k) u = Abs(x) }}", "k", Fate.FOLDED),
     "constant_sharing": (f"{CONSTANTS} {{ o = Add(x, one) u = Mul(x, uno) }}", "u", Fate.CHANGED),
+    "subexpressions_of_branches": (
+        f"{CHOICE} {{ a = Neg(x) b = Neg(x) o = Abs(a) e = Exp(b) u = If(t) {TAKEN.format('Abs(e)')} }}",
+        "a",
+        Fate.REMOVED,
+    ),
+    "constant_folding": (f"{CONSTANTS} {{ k = Neg(one) o = Mul(x, k) u = Abs(x) }}", "k", Fate.FOLDED),
+    "identities_of_branches": (
+        f"{CHOICE} {{ o = Abs(x) [i] w = If(t) {TAKEN.format('Identity(x)')} u = Neg(w) }}",
+        "i.then_branch/a",
+        Fate.REMOVED,
+    ),
+    "folding_behind_branches": (
+        "(float[2,6] x, float[N,6] z) => (int64[?] u) <bool t = {1}> { [i] w = If(t) <"
+        "then_branch = b () => (float[?,?] p) { p = Exp(x) }, else_branch = e () => (float[?,?] q) { q = Abs(z) }"
+        "> a = Shape(w) u = Abs(a) }",
+        "a",
+        Fate.FOLDED,
+    ),
     "common_subexpression_elimination": (
         f"{CONSTANTS} {{ a = Neg(x) b = Neg(x) o = Abs(a) u = Exp(b) }}",
         "a",

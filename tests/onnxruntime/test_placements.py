@@ -287,6 +287,196 @@ def test_what_a_taken_branch_computes_for_a_folded_shape():
     assert (own.created, where(own)["If.then_branch/Exp"]) == (False, "DML")
 
 
+SHAPED = "s = Shape(a) z = ConstantOfShape(s)"
+TAKES = "y = If(c) <then_branch = t () => (float[2,3] p) { %s }, else_branch = e () => (float[2,3] q) { %s }>"
+
+
+@pytest.mark.parametrize(
+    ("branch", "other", "order", "created", "is_left"),
+    [
+        ("p = Abs(a)", "q = Neg(x)", "yz", True, True),
+        ("p = Abs(a)", "q = Neg(x)", "zy", False, False),
+        ("k = Shape(a) o = ConstantOfShape(k) p = Add(o, x)", "q = Neg(x)", "yz", False, True),
+        ("k = Shape(a) o = ConstantOfShape(k) p = Add(o, x)", "q = Neg(x)", "zy", True, False),
+        ("p = Abs(x)", "q = Neg(a)", "yz", False, True),
+        ("p = Abs(x)", "q = Neg(a)", "zy", True, False),
+    ],
+)
+def test_what_a_taken_branch_reads_where_its_shape_is_folded(branch, other, order, created, is_left):
+    """The last output's nodes are visited first. A tensor is kept for an If that is not visited yet, even one whose
+    branch does not read it, and is removed where the If is replaced before: its branch then reads what is gone.
+    Observed in seven versions."""
+    parts = {"y": TAKES % (branch, other), "z": SHAPED}
+    outputs = ", ".join(f"float[2,3] {name}" for name in order)
+    body = " ".join(parts[name] for name in order)
+    found = placed(f"(float[2,3] x) => ({outputs}) <bool c = {{1}}> {{ a = Exp(x) {body} }}")
+    assert (found.created, where(found)["a"]) == (created, "DML" if is_left else "folded")
+
+
+@pytest.mark.parametrize(("size", "created"), [("N", True), ("2", False)])
+def test_a_shape_that_is_known_only_behind_the_branches(size, created):
+    """It is folded after the branch has taken its If's place, with what the branch computes for it; one that is known
+    before leaves that, and nothing reads it."""
+    found = placed(
+        f"""(float[2,6] x, float[{size},6] z) => (int64[?] u, float[2,6] y) <bool t = {{1}}> {{
+            g = Exp(x)
+            w = If(t) <
+                then_branch = b () => (float[?,?] p) {{ [a] p = Abs(g) }},
+                else_branch = e () => (float[?,?] q) {{ q = Abs(z) }}
+            >
+            s = Shape(w) u = Abs(s) y = Relu(x) }}"""
+    )
+    assert found.created is created
+    assert where(found)["If.then_branch/a"] == ("folded" if created else "DML")
+
+
+def test_a_dequantize_linear_that_a_taken_branch_reads():
+    """Each reader has one of its own: the Shape takes no other's along."""
+    found = placed(
+        f"""(int8[2,3] i, float k) => (float[2,3] z, float[2,3] y) <bool c = {{1}}> {{
+            a = DequantizeLinear(i, k) {SHAPED}
+            {TAKES.replace("x", "a") % ("p = Abs(a)", "q = Neg(a)")} }}"""
+    )
+    assert (found.created, where(found)["a"]) == (True, "DML")
+
+
+@pytest.mark.parametrize(("more", "place"), [("u = ReduceMax(a)", "CPU"), ("", "folded")])
+def test_a_dropout_that_a_graph_inside_a_node_reads(more, place):
+    """It stays where that graph reads its input, too, even one that the node reads as well."""
+    found = placed(
+        f"""(float[2,3] x) => (float[2,3] y) {{ a = Neg(x) d = Dropout(a)
+            y = Scan<
+                num_scan_inputs = 1, body = b (float[3] s) => (float[3] r) {{ {more} t = ReduceMax(d) r = Mul(s, s) }}
+            >(a) }}"""
+    )
+    assert where(found)["d"] == place
+
+
+@pytest.mark.parametrize("version", ["1.20.1", "1.24.4"])
+def test_a_function_in_a_function_copies(version):
+    """Mish is made of a Softplus, which is made of operators on both providers."""
+    found = placed("(double[N,3] x) => (double[N,3] y) { z = Abs(x) w = Mish(z) y = Neg(w) }", version, 18)
+    assert found.copies == (1, 1)
+
+
+def test_a_type_that_was_seen_with_no_operator():
+    found = placed(
+        "(int64[2] x) => (float[?,?] y) { a = ConstantOfShape<value = float8e4m3fn[1] v {56}>(x) y = Cast<to=1>(a) }",
+        opset=20,
+    )
+    assert (found.created, where(found)["a"]) == (None, "unknown")
+
+
+@pytest.mark.parametrize(("data_type", "created"), [("float16", True), ("float", False)])
+def test_a_constant_of_half_precision_is_cast_for_the_cpu(data_type, created):
+    """Its elements are read as the model is optimized; those of another constant that the CPU reads are lost."""
+    values = ", ".join(["1"] * 128)
+    found = placed(
+        f"""({data_type}[1,4,8,8] x) => ({data_type}[?,?,?,?] y) <bool c = {{1}}> {{
+            y = If(c) <
+                then_branch = t () =>
+                    ({data_type}[?,?,?,?] a) <{data_type}[2,4,4,4] k = {{{values}}}> {{ a = Conv(x, k) }},
+                else_branch = e () => ({data_type}[?,?,?,?] b) {{ b = Abs(x) }}> }}""",
+        opset=22,
+    )
+    assert found.created is created
+
+
+def test_what_reads_a_removed_tensor_is_named():
+    found = placed(
+        f"(float[2,3] x) => (float[2,3] z, float[2,3] y) <bool c = {{1}}> {{ a = Exp(x) {SHAPED} "
+        f"{TAKES % ('p = Abs(a)', 'q = Neg(x)')} }}"
+    )
+    assert found.failure.node == "If.then_branch/Abs"
+
+
+def test_twins_are_merged_before_a_shape_is_folded():
+    """Of two Shapes, the one that is visited first stays: the If behind it still reads the tensor."""
+    found = placed(
+        f"""(float[2,3] x) => (float[2,3] w, float[2,3] y, float[2,3] z) <bool c = {{1}}> {{
+            a = Exp(x) r = Shape(a) w = ConstantOfShape<value = float[1] {{2}}>(r)
+            {TAKES % ("p = Abs(a)", "q = Neg(x)")} {SHAPED} }}"""
+    )
+    assert (found.created, where(found)["a"]) == (True, "DML")
+
+
+@pytest.mark.parametrize(("order", "place"), [("zr", "folded"), ("rz", "DML")])
+def test_in_a_graph_of_a_node_an_output_of_a_branch_has_its_first_reader_alone(order, place):
+    """Where that is a Shape, what the branch computes is removed, whatever else reads it."""
+    parts = {"z": "z = Shape(a) k = ConstantOfShape<value = float[1] {2}>(z)", "r": "m = Sigmoid(a)"}
+    body = " ".join(parts[name] for name in order)
+    choice = TAKES.replace("y = ", "a = ") % ("p = Exp(w)", "q = Abs(w)")
+    found = placed(
+        f"""(float[5,2,3] x, float[2,3] w) => (float[5,2,3] y) {{
+            y = Scan<num_scan_inputs = 1, body = b (float[2,3] s) => (float[2,3] r) <bool c = {{1}}> {{
+                {choice} {body} r = Mul(m, k) }}>(x) }}"""
+    )
+    assert (found.created, where(found)["Scan.body/If.then_branch/Exp"]) == (True, place)
+
+
+def test_what_only_a_graph_inside_a_removed_node_reads_stays():
+    """The session fails: nothing reads what its fused graph computes."""
+    found = placed(
+        """(float[2,3] x, float[3] w) => (float[2,3] y) {
+            a = Exp(w) f = Abs(a)
+            d = Scan<num_scan_inputs = 1, body = b (float[3] s) => (float[3] r) { r = Add(s, f) }>(x)
+            z = Shape(d) k = ConstantOfShape<value = float[1] {2}>(z) y = Mul(x, k) }"""
+    )
+    assert {name: where(found)[name] for name in "afd"} == {"a": "DML", "f": "DML", "d": "folded"}
+    assert found.created is False
+
+
+@pytest.mark.parametrize(("computed", "is_static"), [("Identity", False), ("Abs", True)])
+@pytest.mark.parametrize("choice", [False, True])
+def test_what_is_declared_of_an_identity_is_lost_with_it(computed, is_static, choice):
+    v = f"v = {computed}(w)"
+    if choice:
+        v = TAKES.replace("y = ", "v = ") % (f"p = {computed}(w)", "q = Neg(x)")
+    found = placed(
+        f"(float[N,3] x) => (float[2,3] y) <bool c = {{1}}, float[2,3] v> {{ w = Neg(x) {v} y = Sigmoid(v) }}"
+    )
+    assert [size.text for size in found.graphs] == ["1"] * is_static
+
+
+LOOP = """y, w, u = Loop(n, t, x) <
+    body = b (int64 i, bool g, float[N,3] s) => (bool h, float[N,3] r, int64[2] q, int64[2] p)
+    <int64[2] k = {1,1}, int64[2] l = {1,1}> {
+        h = Identity(g) r = Relu(s) z = Shape(s) e = Mul(z, k) f = Mul(z, l) q = Abs(e) p = Neg(f) }>"""
+
+
+@pytest.mark.parametrize(
+    ("body", "names", "places"),
+    [
+        (
+            """<int64[2] k = {1,1}, int64[2] l = {1,1}> {
+            y = Relu(x) z = Shape(x) e = Mul(z, k) f = Mul(z, l) w = Abs(e) u = Neg(f)""",
+            "ef",
+            ["folded", "CPU"],
+        ),
+        ("{ " + LOOP, ["Loop.body/e", "Loop.body/f"], ["CPU", "CPU"]),
+        (
+            """<int64[2] k = {1,1}, int64[2] l = {1,1}> { z = Shape(x) e = Mul(z, k) f = Mul(z, l) w = Abs(e) u = Neg(f)
+            y = Loop(n, t, x) <body = b (int64 i, bool g, float[N,3] s) => (bool h, float[N,3] r) {
+                h = Identity(g) o = Expand(s, k) r = Relu(o) }>""",
+            "ef",
+            ["CPU", "CPU"],
+        ),
+        (
+            """<int64[2] k = {1,1}, bool c = {1}> { z = Shape(x) e = Mul(z, k) w = Abs(e) y = Relu(x)
+            u = If(c) <then_branch = m () => (int64[2] p) <int64[2] l = {1,1}> { [f] o = Mul(z, l) p = Neg(o) },
+                       else_branch = j () => (int64[2] q) { q = Abs(z) }>""",
+            ["e", "If.then_branch/f"],
+            ["CPU", "CPU"],
+        ),
+    ],
+    ids=["of the model", "of a Loop", "read in a Loop", "of a taken branch"],
+)
+def test_equal_constants_are_shared(body, names, places):
+    """They are, with what is computed of them, in the model's own graph, unless a graph inside a node reads one."""
+    found = placed(f"(int64 n, bool t, float[N,3] x) => (float[?,?] y, int64[?,?] w, int64[?,?] u) {body} }}")
+    assert [where(found)[name] for name in names] == places
+
+
 @pytest.mark.parametrize(
     ("text", "where_it_is"),
     [

@@ -15,8 +15,13 @@ from dmlsplit.onnxruntime.passes.bias_gelu_fusion import bias_gelu_fusion
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import (
     common_subexpression_elimination,
     constant_sharing,
+    subexpressions_of_branches,
 )
-from dmlsplit.onnxruntime.passes.constant_folding import constant_folding, constant_nodes
+from dmlsplit.onnxruntime.passes.constant_folding import (
+    constant_folding,
+    constant_nodes,
+    folding_behind_branches,
+)
 from dmlsplit.onnxruntime.passes.conv_fusion import conv_fusion
 from dmlsplit.onnxruntime.passes.div_mul_fusion import div_mul_fusion
 from dmlsplit.onnxruntime.passes.dml_operator_fusion import dml_operator_fusion
@@ -25,7 +30,10 @@ from dmlsplit.onnxruntime.passes.function_expansion import function_expansion
 from dmlsplit.onnxruntime.passes.gelu_fusion import contributed_gelu_fusion, gelu_fusion
 from dmlsplit.onnxruntime.passes.gemm_sum_fusion import gemm_sum_fusion
 from dmlsplit.onnxruntime.passes.gemm_transpose_fusion import gemm_transpose_fusion
-from dmlsplit.onnxruntime.passes.identity_elimination import eliminate_identities
+from dmlsplit.onnxruntime.passes.identity_elimination import (
+    eliminate_identities,
+    identities_of_branches,
+)
 from dmlsplit.onnxruntime.passes.layer_norm_fusion import later_layer_norm_fusion, layer_norm_fusion
 from dmlsplit.onnxruntime.passes.matmul_activation_fusion import matmul_activation_fusion
 from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
@@ -57,8 +65,11 @@ BEFORE_PLACEMENT: Final = (
     _pass(1, eliminate_identities, "Identity"),
     _pass(1, shape_input_merge, "Shape"),
     _pass(0, constant_nodes, "Constant"),
-    _pass(1, constant_folding),
     _pass(1, constant_sharing),
+    _pass(1, subexpressions_of_branches),
+    _pass(1, constant_folding),
+    _pass(1, identities_of_branches, "Identity"),
+    _pass(1, folding_behind_branches),
     _pass(1, common_subexpression_elimination),
     _pass(1, reshape_fusion, "Reshape"),
     _pass(1, gelu_fusion, "Erf"),

@@ -8,7 +8,7 @@ never merged. Observed with all versions.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
 import onnx
@@ -32,16 +32,24 @@ _UNMERGED: Final = "DequantizeLinear"
 
 
 def constant_sharing(graph: Graph) -> None:
-    """Makes readers of a small constant read the first constant with its type, shape and elements, in place."""
+    """Makes readers of a small constant of the model's own graph read the first constant with its type, shape and
+    elements, in place. Constants that a graph inside a node reads, and those of branches, stay: ONNX Runtime does it
+    once, before a branch takes its If's place."""
+    if not graph.facts.is_main:
+        return
     first: dict[_Key, Value] = {}
     instead = {}
+    branches = graph.facts.branches
     for name in graph.facts.given_constants:
         data_type, shape = graph.facts.data_type(name), graph.facts.shape(name)
-        if shape is not None and is_static(shape) and math.prod(numbers(shape)) > _MOST_SHARED:
+        if shape is not None and is_static(shape) and not 0 < math.prod(numbers(shape)) <= _MOST_SHARED:
+            continue
+        value = graph.value(name)
+        apart = value.is_output or name in branches.of or name in branches.readers
+        if apart or any(value in reader.captured for reader in value.readers):
             continue
         array = graph.facts.elements(name) if data_type in _SHARED_TYPES else None
-        if array is not None and array.size <= _MOST_SHARED:
-            value = graph.value(name)
+        if array is not None and 0 < array.size <= _MOST_SHARED:
             instead[value] = first.setdefault((data_type, array.shape, array.tobytes()), value)
     graph.redirect_all({value: other for value, other in instead.items() if value is not other})
 
@@ -52,11 +60,25 @@ def common_subexpression_elimination(graph: Graph) -> None:
     Outputs of the graph, and the nodes that compute them, stay. The number of a node's outputs is not compared, so that
     Splits with different numbers of outputs may be merged: the sizes are then unknown.
     """
+    _merge(graph, graph.walk(), lambda node: ())
+
+
+def subexpressions_of_branches(graph: Graph) -> None:
+    """Makes readers of equal outputs read the first one, in place, in each branch that takes its If's place and around
+    these branches."""
+    branches = graph.facts.branches
+    if any(node.name in branches.of for node in graph.nodes if branches.of):
+        nodes = sorted(graph.nodes, key=lambda node: branches.order(node.name))
+        _merge(graph, nodes, lambda node: branches.chain(node.name))
+
+
+def _merge(graph: Graph, nodes: Iterable[Node], apart: Callable[[Node], _Key]) -> None:
+    """Merges equal nodes, in place, into the first one; nodes for which `apart` returns different keys differ."""
     first: dict[_Key, Value] = {}
     equal: dict[Value, Value] = {}
     splits: dict[_Key, list[Node]] = {}
-    for node in graph.walk():
-        key = _key(node, equal)
+    for node in nodes:
+        key = (*_key(node, equal), apart(node))
         if node.op_type == "Split" and node.inputs and node.inputs[0].name:
             splits.setdefault(key, []).append(node)
         for i, value in enumerate(node.outputs):

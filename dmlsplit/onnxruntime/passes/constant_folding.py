@@ -6,12 +6,13 @@ Runtime.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final
 
 from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.formats.onnx.protobuf import has_graphs
-from dmlsplit.models.graph import Graph, Node
+from dmlsplit.models.graph import Graph, Node, Value
+from dmlsplit.models.taken_branches import TakenBranches
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import moves_any_type
 
@@ -29,31 +30,106 @@ def constant_nodes(graph: Graph) -> None:
 def constant_folding(graph: Graph) -> None:
     """Folds, in place, nodes with constant inputs only, and Shape nodes of static tensors with the nodes in front that
     nothing else needs."""
+    nodes = graph.nodes
+    branches = graph.facts.branches
+    if branches.of:
+        nodes = sorted(
+            (node for node in nodes if node.name not in branches.late), key=lambda node: branches.order(node.name)
+        )
+    _fold(graph, nodes, _Links(graph))
+
+
+def folding_behind_branches(graph: Graph) -> None:
+    """Folds, in place, what can be folded only after branches have taken the places of their Ifs."""
+    if graph.facts.branches.of:
+        _fold(graph, graph.nodes, _Links(graph, complete=True))
+
+
+def _fold(graph: Graph, nodes: Iterable[Node], links: _Links) -> None:
     copies = _reading_copies(graph)
-    for node in graph.nodes:
+    for node in nodes:
         if node.index not in graph.folded and _folds(graph, node, copies):
-            _fold_producers(graph, node)
+            _fold_producers(graph, node, links)
             graph.fold(node)
 
 
-def _fold_producers(graph: Graph, node: Node) -> None:
-    """Folds, in place, the nodes in front of one that nothing else reads. What a branch folds, it folds before it takes
-    its If's place: the nodes around the If stay. Those of the branch stay if a node around is folded: the If was in
-    their place when the order of nodes was made. In a graph inside a node it takes that place before."""
-    inside = _branch_of(graph, node)
-    waiting = list(node.producers)
+def _fold_producers(graph: Graph, node: Node, links: _Links) -> None:
+    """Removes, in place, the nodes in front of one that are linked to no other reader, from input to input: nodes that
+    only a graph inside a removed node reads stay."""
+    waiting = links.producers(node, node)
     while waiting:
         each = waiting.pop()
-        read = any(reader is not node for reader in each.readers)
-        read = read or (graph.facts.is_main and inside != _branch_of(graph, each))
-        if read or each.index in graph.folded or any(value.is_output for value in each.outputs):
+        if each.index in graph.folded or links.is_read(each, node) or any(value.is_output for value in each.outputs):
             continue
-        waiting += each.producers
-        graph.fold(each)
+        for value in each.outputs:
+            for reader in value.readers:
+                if reader is not node:
+                    reader.unresolved = reader.unresolved or value.name
+        waiting += links.producers(each, node)
+        graph.folded.add(each.index)
+        graph.remove(each)
 
 
-def _branch_of(graph: Graph, node: Node) -> int | None:
-    return graph.facts.branch_of(node.outputs[0].name) if node.outputs else None
+class _Links:
+    """The links between the nodes of a graph while its nodes are folded and branches take the places of their Ifs.
+
+    A branch is folded before it takes its If's place. Then the model's own graph does not link its nodes, and the If's
+    links are gone, until all is folded. A graph inside a node links them, each output to its first reader.
+    """
+
+    def __init__(self, graph: Graph, complete: bool = False) -> None:
+        """`complete`: all nodes are linked."""
+        self._graph = graph
+        self._branches = TakenBranches() if complete else graph.facts.branches
+        self._first: dict[Value, Node] = {}
+        """The first reader of each tensor that a branch gives, outside of the branch."""
+        for node in graph.nodes if self._branches.of else ():
+            for value in node.inputs:
+                if value.producer is not None and self._chain(value.producer) != self._chain(node):
+                    first = self._first.setdefault(value, node)
+                    self._first[value] = min(first, node, key=lambda each: each.number)
+
+    def _chain(self, node: Node) -> tuple[int, ...]:
+        return self._branches.chain(node.name) if self._branches.of else ()
+
+    def _links_branches(self, folded: Node) -> bool:
+        """True if the branches in the graph of a node that is folded are linked to it."""
+        return not self._graph.facts.is_main or bool(self._chain(folded))
+
+    def producers(self, node: Node, folded: Node) -> list[Node]:
+        """Returns the nodes that are linked to the inputs of `node` while `folded` is folded."""
+        around = self._chain(folded)
+        found = []
+        for value in node.inputs:
+            before = value.producer
+            if before is None:
+                continue
+            chain = self._chain(before)
+            if chain == around or (chain[: len(around)] == around and self._links_branches(folded)):
+                linked = len(chain) <= len(self._chain(node)) or self._first.get(value) is node
+                found += [before] if linked else []
+        return found
+
+    def is_read(self, node: Node, folded: Node) -> bool:
+        """True if a node is linked to a reader other than `folded`."""
+        chain, around = self._chain(node), self._chain(folded)
+        now = self._branches.places.get(folded.name, 0)
+        for value in node.outputs:
+            for reader in value.readers:
+                other = self._chain(reader)
+                if reader is folded:
+                    continue
+                if node.op_type == "DequantizeLinear":  # the reader has one of its own
+                    return True
+                if other == chain or (chain == other[: len(chain)] and self._links_branches(folded)):
+                    return True
+                if len(other) < len(chain) and self._first.get(value) is reader:
+                    return True
+            if around and (value.name, around[-1]) in self._branches.given:
+                return True
+            if chain == around and any(now < place for place in self._branches.readers.get(value.name, ())):
+                return True
+        return False
 
 
 def _reading_copies(graph: Graph) -> set[Node]:

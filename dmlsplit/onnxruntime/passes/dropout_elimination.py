@@ -7,8 +7,9 @@ from dmlsplit.models.graph import Graph, Node, Value
 
 def dropout_elimination(graph: Graph, node: Node) -> Value | None:
     """Returns the first input of a Dropout whose mask is unused and which is not in training mode; None for another
-    one."""
-    if len(node.outputs) > 1 and node.outputs[1].name:
+    one. Old versions keep a Dropout of version 22."""
+    has_mask = len(node.outputs) > 1 and bool(node.outputs[1].name)
+    if has_mask or not graph.facts.removes_dropouts:
         return None
     if len(node.inputs) > 2:
         training = graph.facts.elements(node.inputs[2].name)

@@ -33,7 +33,7 @@ RULES: Final[Mapping[str, Rule]] = {
 
 
 def remove_noops(graph: Graph) -> None:
-    """Removes, in place, the nodes that do nothing, unless they compute graph outputs or nothing reads them.
+    """Removes, in place, the nodes that do nothing, unless they compute graph outputs.
 
     An Identity of a graph output that nothing else reads goes if it alone reads its input: the node in front of it
     computes the graph output then.
@@ -46,8 +46,8 @@ def remove_noops(graph: Graph) -> None:
     for node in list(depth_first(reversed(graph.nodes), lambda node: reversed(list(node.producers)))):
         graph.redirect(node, instead)
         rule = RULES.get(node.op_type)
-        source = rule(graph, node) if rule is not None and node.is_used else None
-        if source is None:
+        source = rule(graph, node) if rule is not None else None
+        if source is None or not _can_be_removed(node):
             continue
         before, result = node.inputs[0].producer, node.outputs[0]
         if any(result in reader.captured and source in reader.captured for reader in result.readers if reader.captured):
@@ -65,3 +65,9 @@ def remove_noops(graph: Graph) -> None:
     for node in dict.fromkeys(undone):
         if not node.is_used:
             graph.remove(node)
+
+
+def _can_be_removed(node: Node) -> bool:
+    """True if a node has one input, or one that a node of the graph computes. Source: CanRemoveNode of
+    graph_utils.cc."""
+    return node.op_type == "Transpose" or len(node.inputs) == 1 or sum(v.producer is not None for v in node.inputs) == 1

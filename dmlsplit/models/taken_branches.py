@@ -1,0 +1,74 @@
+"""The branches that stand in place of their Ifs, and where these stood."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import onnx
+
+from dmlsplit.formats.onnx.protobuf import first_output, reads
+from dmlsplit.formats.onnx.walking import depth_first
+
+
+@dataclass(slots=True)
+class TakenBranches:
+    """The branches by number. `places` number the nodes of the graphs that had such Ifs, by their first outputs, in
+    the order in which ONNX Runtime visits each graph before it takes a branch."""
+
+    of: dict[str, int] = field(default_factory=dict)
+    """The number of its branch, for each name that a branch brings along."""
+    around: dict[int, int | None] = field(default_factory=dict)
+    """The number of the branch around a branch; None where its If is of the graph itself."""
+    ifs: dict[int, int] = field(default_factory=dict)
+    """The place of a branch's If."""
+    places: dict[str, int] = field(default_factory=dict)
+    given: set[tuple[str, int]] = field(default_factory=set)
+    """The tensors that branches give, each with the number of its branch."""
+    late: set[str] = field(default_factory=set)
+    """The Shapes, by their outputs, of tensors whose sizes are known only behind the branches."""
+    readers: dict[str, list[int]] = field(default_factory=dict)
+    """The places of the Ifs that read a tensor, in either branch."""
+
+    def visit(self, nodes: Iterable[onnx.NodeProto], functions: dict[str, int]) -> None:
+        """Adds the places of a graph's nodes; `functions` numbers the names that nodes of functions write, which count
+        as added last."""
+        self.places |= {first_output(node): place for place, node in enumerate(_walk(list(nodes), functions))}
+
+    def take(self, node: onnx.NodeProto, brought: Iterable[str]) -> None:
+        """Adds the branch of an If, which brings these names along."""
+        name, number = first_output(node), len(self.ifs)
+        self.ifs[number] = place = self.places.get(name, 0)
+        self.around[number] = self.of.get(name)
+        self.given.update((each, number) for each in node.output if each)
+        for each in dict.fromkeys(reads(node)):
+            self.readers.setdefault(each, []).append(place)
+        self.of |= dict.fromkeys(brought, number)
+
+    def chain(self, name: str) -> tuple[int, ...]:
+        """The numbers of the branches around a tensor, the outermost first."""
+        found: list[int] = []
+        number = self.of.get(name)
+        while number is not None:
+            found.insert(0, number)
+            number = self.around[number]
+        return tuple(found)
+
+    def order(self, name: str) -> tuple[int, ...]:
+        """Sorts nodes by their first outputs, in the order in which they are visited: those of a branch as its If
+        is."""
+        return *(self.ifs[number] for number in self.chain(name)), self.places.get(name, 0)
+
+
+def _walk(nodes: list[onnx.NodeProto], functions: dict[str, int]) -> list[onnx.NodeProto]:
+    """The nodes in the order in which ONNX Runtime visits them, as Graph.walk."""
+    producers = {name: i for i, node in enumerate(nodes) for name in node.output if name}
+    before = [{producers[name] for name in reads(node) if name in producers} - {i} for i, node in enumerate(nodes)]
+    read = {each for found in before for each in found}
+
+    def number(i: int) -> tuple[int, int]:
+        place = functions.get(first_output(nodes[i]))
+        return (0, i) if place is None else (1, place)
+
+    leaves = sorted((i for i in range(len(nodes)) if i not in read), key=number)
+    return [nodes[i] for i in depth_first(leaves, lambda i: sorted(before[i], key=number))]
