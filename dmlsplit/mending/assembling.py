@@ -20,14 +20,15 @@ from dmlsplit.mending.source import (
     IR_VERSION,
     NODE_OF_FUNCTION,
     NODE_OF_GRAPH,
+    Place,
     SourceModel,
     origin,
 )
 
 _IMPORT_OF_FUNCTION: Final = onnx.FunctionProto.OPSET_IMPORT_FIELD_NUMBER
 
-Edit: TypeAlias = tuple[Field, list[Part]]
-"""A field, and the parts that replace it."""
+Edit: TypeAlias = tuple[int, int, list[Part]]
+"""The offsets at which a field of the source begins and ends, and the parts that replace it."""
 
 
 def assembled(source: SourceModel, model: onnx.ModelProto) -> list[Part]:
@@ -53,17 +54,17 @@ def _edits(source: SourceModel, model: onnx.ModelProto) -> Iterator[Edit]:
         elif field.is_message(IMPORT):
             yield from _imports([(field, *next(imports))])
         elif (field.number, field.kind) == (IR_VERSION, VARINT) and model.ir_version != source.model.ir_version:
-            yield field, [integer(IR_VERSION, model.ir_version)]
+            yield field.start, field.end, [integer(IR_VERSION, model.ir_version)]
         if content is not None:
-            yield field, message(field.number, content)
+            yield field.start, field.end, message(field.number, content)
 
 
 def _edited(start: int, end: int, edits: Iterable[Edit]) -> Iterator[Part]:
     """Yields a range of the source with some of its fields replaced, which are given in order."""
-    for field, parts in edits:
-        yield Span(start, field.start)
+    for first, behind, parts in edits:
+        yield Span(start, first)
         yield from parts
-        start = field.end
+        start = behind
     yield Span(start, end)
 
 
@@ -71,7 +72,7 @@ def _imports(found: Iterable[tuple[Field, onnx.OperatorSetIdProto, onnx.Operator
     """Yields the imports of opsets whose version changed."""
     for field, old, new in found:
         if old.version != new.version:
-            yield field, message(field.number, [new.SerializeToString()])
+            yield field.start, field.end, message(field.number, [new.SerializeToString()])
 
 
 @dataclass(slots=True)
@@ -96,27 +97,24 @@ def _content(
     """
     written = list(_written(source, new, number))
     staying = {node.start for node in written}
-    changed = bool(others) or any(node.changed for node in written)
     edits: list[Edit] = []
-    place = 0
+    first, behind = 0, body.content
     for node in old:
-        field = origin(node)
-        assert field is not None
-        changed |= field.start not in staying
-        parts: list[Part] = []
-        while field.start in staying:
-            put = written[place]
+        at = origin(node)
+        assert at is not None
+        place = first
+        while at.start in staying and written[place].start != at.start:
             place += 1
-            parts += put.parts
-            if put.start == field.start:
-                break
-        edits.append((field, parts))
-    if not edits:  # there was no node
-        edits.append((body._replace(start=body.content, end=body.content), []))
-    edits[-1][1].extend(part for node in written[place:] for part in node.parts)
-    edits.extend(others)
-    edits.sort(key=lambda edit: edit[0].start)
-    return list(_edited(body.content, body.end, edits)) if changed else None
+        here = written[first : place + (at.start in staying)]
+        first += len(here)
+        behind = at.end
+        if len(here) != 1 or here[0].changed:
+            edits.append((at.start, at.end, [part for each in here for part in each.parts]))
+    rest = [part for each in written[first:] for part in each.parts]
+    edits += [(behind, behind, rest)] if rest else []
+    edits += others
+    edits.sort(key=_start)
+    return list(_edited(body.content, body.end, edits)) if edits else None
 
 
 def _written(source: SourceModel, nodes: Iterable[onnx.NodeProto], number: int) -> Iterator[_Node]:
@@ -137,13 +135,18 @@ def _written(source: SourceModel, nodes: Iterable[onnx.NodeProto], number: int) 
         yield _Node(parts, not stays or bool(attributes), place.start if stays else None)
 
 
-def _attributes(source: SourceModel, node: onnx.NodeProto, place: Field) -> Iterator[Edit]:
+def _attributes(source: SourceModel, node: onnx.NodeProto, place: Place) -> Iterator[Edit]:
     """Yields the attributes of an unchanged node that hold changed graphs."""
     edits: dict[Field, list[Edit]] = {}
     for inner, graph in zip(source.inner.get(place.start, ()), subgraphs(node), strict=True):
         content = _content(source, inner.field, inner.graph.node, graph.node, NODE_OF_GRAPH)
         if content is not None:
-            edits.setdefault(inner.attribute, []).append((inner.field, message(inner.field.number, content)))
+            field = inner.field
+            edits.setdefault(inner.attribute, []).append((field.start, field.end, message(field.number, content)))
     for attribute, inside in edits.items():
-        inside.sort(key=lambda edit: edit[0].start)
-        yield attribute, message(attribute.number, _edited(attribute.content, attribute.end, inside))
+        parts = message(attribute.number, _edited(attribute.content, attribute.end, sorted(inside, key=_start)))
+        yield attribute.start, attribute.end, parts
+
+
+def _start(edit: Edit) -> int:
+    return edit[0]

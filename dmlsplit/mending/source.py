@@ -75,6 +75,14 @@ class Inner(NamedTuple):
     graph: onnx.GraphProto
 
 
+class Place(NamedTuple):
+    """The offsets at which a node begins in the source, with its key, and at which its content begins and ends."""
+
+    start: int
+    content: int
+    end: int
+
+
 class SourceModel:
     """A serialized model; `origin` gives the range of bytes of a node."""
 
@@ -180,7 +188,7 @@ class SourceModel:
                 self.inner[place.start] = inner
             for each in inner:
                 self._mark(each.graph.node, "graph", each.field)
-            node.doc_string = "-".join(map(str, place))
+            node.doc_string = f"{place.start}-{place.content}-{place.end}"
 
     def _inner(self, node: onnx.NodeProto, place: Field) -> Iterator[Inner]:
         """Yields the graphs in a node's attributes; `place` is the node's field. Raises InputError for a graph that is
@@ -197,12 +205,12 @@ class SourceModel:
             yield from (Inner(field, *each) for each in zip(several, attribute.graphs, strict=True))
 
 
-def origin(node: onnx.NodeProto) -> Field | None:
-    """Returns the field that a node of SourceModel.model is in the source; None for a new node."""
+def origin(node: onnx.NodeProto) -> Place | None:
+    """Returns the place of a node of SourceModel.model in the source; None for a new node."""
     numbers = text(node.doc_string).split("-")
-    if len(numbers) != len(Field._fields) or not all(number.isdecimal() for number in numbers):
+    if len(numbers) != 3 or not (numbers[0].isdecimal() and numbers[1].isdecimal() and numbers[2].isdecimal()):
         return None
-    return Field(*map(int, numbers))
+    return Place(int(numbers[0]), int(numbers[1]), int(numbers[2]))
 
 
 def _only(found: list[Field], what: str) -> Field:
