@@ -1,8 +1,8 @@
 """`dmlsplit check` without its command line: files become judged operators, one file after another or several at once.
 
-The walk of a file: judge_files, judge_file, read_entries (front_ends.py), judge_entry, and from there evaluate
-(verdicts) for a descriptor, judge_node (node_verdicts.py) for a node of a model, evaluate_graph (graphs) for a
-graph. The results (results.py) go to report/formats.py.
+The walk of a file: judge_files, judge_file, read_entries (front_ends.py), judge_entry, and from there judge_node
+(node_verdicts.py) for a node of a model, judged (judging.py) for the descriptor of an operator or a graph. The results
+(results.py) go to report/formats.py.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from dmlsplit.checking.compatibility import Columns, Compatibility
     from dmlsplit.checking.front_ends import Given
-    from dmlsplit.checking.node_verdicts import NodeVerdict
     from dmlsplit.descriptors.dims import Dim
     from dmlsplit.formats.operator_files import Entry
     from dmlsplit.formats.sessions import Sessions
@@ -246,39 +245,53 @@ def _failed(file: str, index: int, fault: InputError, question: Question) -> lis
     """Returns, for each target, the answer about an operator, or a file, that could not be judged because of
     `fault`."""
     entry = failed(file, index, fault)
-    return [judge_entry(entry, target) for target in question.targets]
+    return [judge_alone(entry, target) for target in question.targets]
 
 
 def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
     """Returns the result of a target on one entry, with places in the file; what cannot be read is reported regardless
     of `keep`."""
-    # Every diagnostic of a report repeats the name.
-    name = None if entry.name is None else shortened(entry.name, MAX_NAME)
-    position = entry.locate(Location())
+    if entry.node is None:
+        return judge_alone(entry, target, keep)
+    from dmlsplit.checking.node_verdicts import judge_node  # many files are no models
+
+    verdict = judge_node(entry.node, entry.descriptor, target)
+    report = _in_file(verdict.report, entry, target, keep)
+    name, position = _name(entry), entry.locate(Location())
+    return Judged(report, name, position, verdict.descriptor, node=verdict.summary, of_nodes=entry.of_nodes)
+
+
+def judge_alone(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
+    """Returns what `judge_entry` does about an entry that is no node of a model: an operator or graph by itself, or
+    what is not judged."""
+    name, position = _name(entry), entry.locate(Location())
     if entry.error is not None:
         error = entry.error
         found = RULES["input/malformed"].diagnostic(Location(), error.message, line=error.line, column=error.column)
         report = Report((found,), target.name, None, None, entry.file, entry.index)
         return NotRead(_by(target, report), name, position)
-    verdict: NodeVerdict | None = None
-    if entry.node is not None:
-        from dmlsplit.checking.node_verdicts import judge_node  # many files are no models
-
-        verdict = judge_node(entry.node, entry.descriptor, target)
-    report = _judged(entry, target) if verdict is None else verdict.report
-    if report.operator is None and not report.ok:
-        keep = keep_all
-    kept = tuple([d for d in report.diagnostics if keep(d.rule)])
-    hidden = tuple([d for d in report.diagnostics if not keep(d.rule)])
-    report = _by(target, replace(report, diagnostics=kept, hidden=hidden, file=entry.file, index=max(entry.index, 0)))
+    report = _in_file(_judged(entry, target), entry, target, keep)
     if entry.index < 0:
         return Note(report)
     if report.operator is None:
         return NotJudged(report, name, position) if report.ok else NotRead(report, name, position)
-    if verdict is None:
-        is_open = entry.descriptor is None and entry.graph is None and entry.other is None
-        return Judged(report, name, position, entry.descriptor, graph=entry.graph, is_open=is_open)
-    return Judged(report, name, position, verdict.descriptor, node=verdict.summary, of_nodes=entry.of_nodes)
+    is_open = entry.descriptor is None and entry.graph is None and entry.other is None
+    return Judged(report, name, position, entry.descriptor, graph=entry.graph, is_open=is_open)
+
+
+def _name(entry: Entry) -> str | None:
+    """Returns the entry's name as results have it: every diagnostic of a report repeats it."""
+    return None if entry.name is None else shortened(entry.name, MAX_NAME)
+
+
+def _in_file(report: Report, entry: Entry, target: Target, keep: Keep) -> Report:
+    """Returns the report with the entry's file and index; what `keep` does not want is hidden, unless the entry cannot
+    be read."""
+    if report.operator is None and not report.ok:
+        keep = keep_all
+    kept = tuple([d for d in report.diagnostics if keep(d.rule)])
+    hidden = tuple([d for d in report.diagnostics if not keep(d.rule)])
+    return _by(target, replace(report, diagnostics=kept, hidden=hidden, file=entry.file, index=max(entry.index, 0)))
 
 
 def _judged(entry: Entry, target: Target) -> Report:

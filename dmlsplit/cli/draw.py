@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dmlsplit.checking.files import judge_entry
+from dmlsplit.checking.files import judge_alone
 from dmlsplit.checking.front_ends import Given
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import Integer, model_options, read_entries, target_options
@@ -47,7 +47,7 @@ def draw(file: str, out: str | None, index: int | None, target: Target, given: G
             _streams.complain(entry.error)
             status = 2
             continue
-        item = judge_entry(entry, target)
+        item = judge_alone(entry, target)
         status = max(status, int(not item.report.ok))
         if entry.descriptor is not None:
             drawings.append(svg.Drawing(entry.descriptor, item.report, entry.name))

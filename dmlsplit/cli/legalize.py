@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dmlsplit.checking.files import judge_entry
+from dmlsplit.checking.files import judge_alone
 from dmlsplit.checking.front_ends import Given, without_nodes
 from dmlsplit.checking.open_sizes import answer_by
 from dmlsplit.checking.results import Judged
@@ -135,7 +135,7 @@ def _without_operator(
     """Returns the text on an entry without a descriptor, and True if it is a failure: a node that is invalid or of
     which too little is known; an operator other than Split and Join that is refused; and, if a model is written, a node
     whose sizes are open, or another operator that is in no model."""
-    item = judge_entry(entry, target)
+    item = judge_alone(entry, target)
     answer = None if node is None else answer_by(node, target)
     if answer is None or not answer.cases:
         failed = entry.operator is not None or not item.report.ok
@@ -151,7 +151,7 @@ def _without_operator(
 
 
 def _lines(entry: Entry, found: Legalization, target: Target) -> list[str]:
-    item = judge_entry(entry, target)
+    item = judge_alone(entry, target)
     assert isinstance(item, Judged)  # there is a descriptor
     if found.operators == (found.desc,):
         return [*text.lines(item), "  taken as it is"]

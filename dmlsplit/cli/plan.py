@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dmlsplit.checking.files import judge_entry
+from dmlsplit.checking.files import judge_alone
 from dmlsplit.checking.front_ends import Given
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import model_options, read_entries
@@ -38,7 +38,7 @@ def plan(file: str, given: Given) -> int:
             _streams.complain(entry.error)
             status = 2
             continue
-        item = judge_entry(entry, find_target())
+        item = judge_alone(entry, find_target())
         lines = text.lines(item)
         status = max(status, int(entry.descriptor is None and not item.report.ok))
         if entry.descriptor is not None:

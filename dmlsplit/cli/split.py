@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dmlsplit.checking.files import judge_entry
+from dmlsplit.checking.files import judge_alone
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import Integer, ParamType, read_entries
 from dmlsplit.descriptors.descs import SplitOperatorDesc
@@ -196,7 +196,7 @@ def _descriptor(file: str) -> SplitOperatorDesc | None:
             raise entry.error
     if len(entries) != 1 or not isinstance(entries[0].descriptor, SplitOperatorDesc):
         raise InputError(f"one DML_OPERATOR_SPLIT is needed, {len(entries)} operators are there", file=file)
-    item = judge_entry(entries[0], find_target())
+    item = judge_alone(entries[0], find_target())
     if item.report.ok:
         return entries[0].descriptor
     for line in text.lines(item):

@@ -63,8 +63,9 @@ def added(build: Build) -> Path:
     """Returns the directory of a build's libraries, whose hashes are checked. Raises NotAdded, with the command that
     fetches it, if it is not there, BuildError if a file differs."""
     require_added(build)
-    _check(build, directory_of(build))
-    return directory_of(build)
+    directory = directory_of(build)
+    _check(build, directory)
+    return directory
 
 
 def require_added(build: Build) -> None:

@@ -51,26 +51,25 @@ def _support(schema: OperatorSchema, level: FeatureLevel, release: str = "", dir
     """Returns what a level accepts; for the name and the DirectML version of a release, what that build accepts, or one
     of the same version for another system if only that was asked."""
     recorded = table()
-    if release:
-        same = [each for each in releases() if each.directml == directml and recorded.was_asked(each.name)]
-        return _of_builds(schema, [next((each for each in same if each.name == release), same[0])], recorded)
     asked = [each for each in releases() if recorded.was_asked(each.name)]
-    if schema.since > level:
+    builds = [each for each in asked if each.max_feature_level == level]
+    if release:
+        same = [each for each in asked if each.directml == directml]
+        builds = [next((each for each in same if each.name == release), same[0])]
+    elif schema.since > level:
         page = PAGE.format(schema.name.lower())
         return OperatorSupport((), DOCUMENTED, f"{page} (DML_FEATURE_LEVEL_{schema.since})")
-    of_level = [each for each in asked if each.max_feature_level == level]
-    if of_level:
-        return _of_builds(schema, of_level, recorded)
-    levels = {each.max_feature_level for each in asked}
-    below = max([each for each in levels if each < level], default=None)
-    documented = recorded.documented(schema.name, level)
-    if documented is not None and (below is None or documented[0] > below):
-        row, facts = documented
-        source = f"{PAGE.format(schema.name.lower())} (DML_FEATURE_LEVEL_{row})"
-        return OperatorSupport((facts,), DOCUMENTED, source)
-    around = {below, min(each for each in levels if each > level)}
-    known = [each for each in asked if each.max_feature_level in around and each.max_feature_level >= schema.since]
-    return _of_builds(schema, known, recorded)
+    elif not builds:
+        levels = {each.max_feature_level for each in asked}
+        below = max([each for each in levels if each < level], default=None)
+        documented = recorded.documented(schema.name, level)
+        if documented is not None and (below is None or documented[0] > below):
+            row, facts = documented
+            source = f"{PAGE.format(schema.name.lower())} (DML_FEATURE_LEVEL_{row})"
+            return OperatorSupport((facts,), DOCUMENTED, source)
+        around = {below, min(each for each in levels if each > level)}
+        builds = [each for each in asked if each.max_feature_level in around and each.max_feature_level >= schema.since]
+    return _of_builds(schema, builds, recorded)
 
 
 def _of_builds(schema: OperatorSchema, builds: Sequence[Release], recorded: OperatorTable) -> OperatorSupport:
