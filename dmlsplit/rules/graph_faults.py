@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Final, NamedTuple, TypeAlias
 
 from dmlsplit.system.printable import printable
@@ -260,7 +261,9 @@ class Affected(NamedTuple):
 
     def __str__(self) -> str:
         text = f"DirectML {_span(self.directml)}, that is ONNX Runtime {_span(self.versions)}"
-        return text + (f" ({_span(self.assumed)} not observed)" if self.assumed else "")
+        runs = groupby(self.versions, set(self.assumed).__contains__)
+        assumed = " and ".join([_span(list(run)) for is_assumed, run in runs if is_assumed])
+        return f"{text} ({assumed} not observed)" if assumed else text
 
 
 def in_model(

@@ -129,6 +129,8 @@ def test_affected_releases():
     assert str(affected) == (
         "DirectML 1.13.1 to 1.15.4, that is ONNX Runtime 1.17.0 to 1.24.4 (1.17.0 to 1.17.3 not observed)"
     )
+    around = Affected(["1.15.4"], ["1.17.0", "1.17.3", "1.24.4", "1.30.1"], ["1.17.0", "1.17.3", "1.30.1"])
+    assert str(around).endswith("ONNX Runtime 1.17.0 to 1.30.1 (1.17.0 to 1.17.3 and 1.30.1 not observed)")
     assert str(Affected(["1.10.1"], ["1.14.1"], [])) == "DirectML 1.10.1, that is ONNX Runtime 1.14.1"
 
 
