@@ -204,8 +204,8 @@ def _is_on_command_line(name: str) -> bool:
 
 def _targets(assume: tuple[str, ...], **given: tuple[str, ...]) -> tuple[Target, ...]:
     """Returns the targets that the options name: one level, or releases, versions of ONNX Runtime, Windows and Windows
-    ML; each version of ONNX Runtime is combined with each Windows. Raises UsageError for unknown names and for options
-    that exclude each other."""
+    ML; each version of ONNX Runtime is combined with each Windows. `assume` are the properties of the device. Raises
+    UsageError for unknown names and for options that exclude each other."""
     feature_level, runtimes_, windows = (given.get(name, ()) for name in ("feature_level", "onnxruntime", "windows"))
     try:
         for name in TARGETS[1:]:
@@ -298,7 +298,8 @@ def _size(text: str) -> int:
 
 def expanded(files: Collection[str]) -> list[str]:
     """Returns the file names with patterns replaced by the sorted names that match, since not every shell does so; a
-    pattern without a match, or that is the name of a file, is kept. InputError for a closed standard input."""
+    pattern without a match, or that is the name of a file, is kept. Raises InputError if "-" is among the names and
+    standard input is closed."""
     refuse_closed_input(files)
     found: list[str] = []
     for file in files:

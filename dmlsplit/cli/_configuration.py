@@ -78,5 +78,5 @@ def questions(question: Question) -> Callable[[str], Question]:
 
 
 def _both(first: Callable[[str], bool], second: Callable[[str], bool], rule: str) -> bool:
-    """True if both functions keep a rule id. A partial of this function can be pickled."""
+    """Returns True if both functions return True for the id of a rule. A partial of this function can be pickled."""
     return first(rule) and second(rule)

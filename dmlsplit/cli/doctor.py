@@ -89,7 +89,7 @@ def _extension() -> tuple[list[str], bool]:
 
 def _unread_profile(parse: Callable[[str], object]) -> str | None:
     """Returns why the core passes over the file that DMLSPLIT_PROFILE names, as text; None if it reads it, or if there
-    is none."""
+    is none. `parse` raises ValueError for a malformed profile."""
     path = os.environ.get("DMLSPLIT_PROFILE")
     if not path:
         return None

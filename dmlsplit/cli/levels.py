@@ -257,7 +257,8 @@ def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
 
 
 def _group_text(group: Sequence[Answered], asked: Columns, verbose: bool) -> str:
-    """Returns the text on operators with equal answers; reasons that differ are shown of the first one."""
+    """Returns the text on operators with equal answers; reasons that differ are shown of the first one. `verbose`:
+    every diagnostic is shown, not one for each rule."""
     first = group[0].answer
     if len(group) == 1:
         subject = text.plain(text.subject_parts(first))
@@ -273,7 +274,8 @@ def _group_text(group: Sequence[Answered], asked: Columns, verbose: bool) -> str
 
 
 def _answer_lines(answered: Answered, asked: Columns, verbose: bool) -> list[str]:
-    """Returns the lines on an operator: its answer, then the reasons."""
+    """Returns the lines on an operator: its answer, then the reasons. `verbose`: every diagnostic is shown, not one for
+    each rule."""
     if isinstance(answered.answer, NotJudged):
         return ["not judged"]
     lines = [_headline(answered, asked)]
@@ -294,7 +296,8 @@ def _headline(answered: Answered, asked: Columns) -> str:
 
 
 def _details(answered: Answered, asked: Columns, verbose: bool) -> Iterator[str]:
-    """Yields lines on the columns that do not accept the operator as it is: reasons, rewritings, the CPU."""
+    """Yields lines on the columns that do not accept the operator as it is: reasons, rewritings, the CPU. `verbose`:
+    every diagnostic is shown, not one for each rule."""
     if not answered.is_asked:
         yield from _reasons(answered.answer.report.diagnostics, verbose)
     for refusal in answered.refusals:

@@ -97,7 +97,8 @@ class Peer:
             raise InputError(f"it cannot be started: {reason}", file=self._command[0]) from None
 
     def _end(self, *, kill: bool) -> int | None:
-        """Ends the command and returns its exit status; None if it was not running."""
+        """Ends the command, by force if `kill` or if it does not end in time, and returns its exit status; None if it
+        was not running."""
         process, self._process = self._process, None
         if process is None:
             return None

@@ -61,7 +61,8 @@ class File(NamedTuple):
 
 
 def _case(id: str, question: Case, answers: Iterable[tuple[str, Case]]) -> Case:
-    """Returns a case of (version, answer) pairs, in which equal answers are one with all their versions."""
+    """Returns a case: its id, the question, and the answers, given as (version, answer) pairs; equal answers become
+    one, with the list of their versions."""
     groups: dict[str, list[str]] = {}
     for version, answer in answers:
         found = groups.setdefault(json.dumps(answer), [])

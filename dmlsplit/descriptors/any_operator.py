@@ -175,8 +175,8 @@ def _again(operator: int | OperatorSchema, members: dict[str, Value]) -> AnyOper
 
 
 def _by_member(schema: OperatorSchema, sides: Mapping[str, Tensors]) -> dict[str, object]:
-    """Maps the name of each tensor member to its tensor, or to the tuple of all if it is an array. Raises MemberError
-    if there are more or fewer tensors than members."""
+    """Maps the name of each tensor member to its tensor, or to the tuple of all if it is an array. `sides` maps "input"
+    and "output" to the tensors in member order. Raises MemberError if there are more or fewer tensors than members."""
     found: dict[str, object] = {}
     for role, tensors in sides.items():
         members = [member for member in schema.members if member.role == role]
@@ -191,7 +191,8 @@ def _by_member(schema: OperatorSchema, sides: Mapping[str, Tensors]) -> dict[str
 
 def _normalized(schema: OperatorSchema, given: Mapping[str, object], fused: bool) -> dict[str, Value]:
     """Maps the name of each member, in the struct's order, to its value as C holds it; members that `given` lacks get
-    their defaults. Raises MemberError for an unknown member and for a value that does not fit."""
+    their defaults. `fused`: the operator is fused into another one, and may lack tensors. Raises MemberError for an
+    unknown member, a missing one without default, and a value that does not fit."""
     known = {member.name: member for member in schema.members}
     for name in given:
         if name not in known:

@@ -205,7 +205,7 @@ class Cutter:
 
     def _cut_between_parts(self, loops: Loops) -> _Way | Obstacle | None:
         """Returns the plan that cuts between parts, and their pieces further; None if there is no such place, an
-        Obstacle if there are too many. Joins get no lead-in steps here, as their lead-in is used at once."""
+        Obstacle if there are too many. A join is cut only where no lead-in steps (see `_lead_in_steps`) are needed."""
         edges = loops.edges()
         anywhere = self._use_temporary and self._kind is OperatorType.SPLIT
         inner = [edge for edge in edges[1:-1] if anywhere or self._lead_in_steps(loops, edge) == 0]
@@ -247,8 +247,8 @@ class Cutter:
     # Sub-ranges
 
     def _sub_range(self, box: Box, i: int, edges: Sequence[int], begin: int, end: int) -> Box:
-        """Returns the box from step `begin` to `end` of loop `i`; lead-in steps become a part of their own, in a
-        temporary buffer."""
+        """Returns the box from step `begin` to `end` of loop `i`. Lead-in steps (see `_lead_in_steps`) become a part of
+        their own, in a temporary buffer."""
         rows, axis = box.loops.strides, box.loops.axis
         if i != axis or box.loops.single:
             moved = [self._moved(x, row[i], begin) for x, row in zip(box.operands, rows, strict=True)]
@@ -268,7 +268,8 @@ class Cutter:
         return operand._replace(offset=operand.offset + steps * (stride or 0) * self._bytes, entire=False)
 
     def _axis_range(self, loops: Loops, edges: Sequence[int], begin: int, end: int) -> Loops:
-        """Returns the loops from step `begin` to `end` of the axis, with the lead-in steps in front."""
+        """Returns the loops from step `begin` to `end` of the axis, with the lead-in steps (see `_lead_in_steps`) in
+        front."""
         axis = loops.axis
         lead_in = self._lead_in_steps(loops, begin)
         sizes = (*loops.sizes[:axis], end - begin + lead_in, *loops.sizes[axis + 1 :])
@@ -283,7 +284,9 @@ class Cutter:
         return Loops(sizes, tuple(rows), axis, tuple(lengths))
 
     def _lead_in_steps(self, loops: Loops, begin: int) -> int:
-        """Returns the number of steps before `begin` on the axis at which the whole tensor can be bound."""
+        """Returns how many steps before `begin` on the axis the whole tensor has to be bound, since a buffer can be
+        bound at multiples of 16 bytes only; 0 if it can be bound at `begin`. An operator copies these lead-in steps
+        too: a split writes them into a temporary buffer, a join reads them from there."""
         return begin % self._grain([loops.strides[0][loops.axis]])
 
     def _grain(self, strides: Iterable[int | None]) -> int:
@@ -317,7 +320,8 @@ def _bounded(way: _Way) -> _Way | Obstacle:
 
 
 def _lead_in_copy(box: Box) -> Box:
-    """Returns the copy that saves a join's output into the temporary buffer where its lead-in steps will write."""
+    """Returns the copy of the elements that a join's operator will write before its own (the lead-in steps) from the
+    output into the temporary buffer, from which that operator then writes them back."""
     _, loops, (output, temporary, *_) = box
     lead_in = loops.lengths[0]
     sizes = (*loops.sizes[: loops.axis], lead_in, *loops.sizes[loops.axis + 1 :])

@@ -132,18 +132,20 @@ def ask(desc: Question, directml: DirectMLLike = None, *, compile: bool = False,
 def ask_all(
     descs: Iterable[Question], directml: DirectMLLike = None, *, compile: bool = False, explain: bool = True
 ) -> list[LibraryAnswer]:
-    """Returns the answers to several descriptors, in order, as `ask` gives them, from one process."""
+    """Returns the answers to several descriptors, in order, from one process; the other arguments are those of
+    `ask`."""
     return ask_prepared([prepared(desc, compile=compile) for desc in descs], build_of(directml), explain=explain)
 
 
 def prepared(desc: Question, *, compile: bool = False) -> Prepared:
-    """Returns the question as it can be put to several builds. Raises ValueError, with a path and a reason, for a
-    descriptor that no C struct can hold."""
+    """Returns the question as it can be put to several builds. `compile`: the operator is compiled too, and a dispatch
+    is recorded. Raises ValueError, with a path and a reason, for a descriptor that no C struct can hold."""
     return Prepared(desc, compile)
 
 
 def ask_prepared(asked: Sequence[Prepared], build: Build, *, explain: bool = True) -> list[LibraryAnswer]:
-    """Returns a build's answers to prepared questions, in order, from one process."""
+    """Returns a build's answers to prepared questions, in order, from one process. `explain`: the debug layer is asked
+    for the reasons of refusals, if it was added."""
     with opened(build) as library:
         replies = library.replies([each.command for each in asked])
         ended = [i for i, reply in enumerate(replies) if _is_no_answer(reply) and asked[i].compiles]

@@ -142,6 +142,6 @@ class Library:
 
 
 def opened(build: Build, options: Mapping[str, int] | None = None) -> Library:
-    """Returns the library of a DirectML build that was added. Raises NotAdded if it was not, Unavailable if it cannot
-    be run here."""
+    """Returns the library of a DirectML build that was added, ready to be asked; `options` are passed to the harness.
+    Raises NotAdded if the build was not added, Unavailable if it cannot be run here."""
     return Library(harness(build.platform), added(build) / build.platform.library, options)

@@ -50,8 +50,8 @@ def _make(prefix: Path) -> None:
 
 
 def _run(command: list[str], variables: dict[str, str]) -> None:
-    """Runs a command and ignores its exit status: its outcome is judged by the files that it leaves. Raises BuildError
-    if it does not end in time."""
+    """Runs a command with these environment variables and ignores its exit status: its outcome is judged by the files
+    that it leaves. Raises BuildError if it does not end in time."""
     nothing = subprocess.DEVNULL
     try:
         subprocess.run(

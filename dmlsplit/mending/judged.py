@@ -122,7 +122,7 @@ class JudgedModel:
 
     @cached_property
     def names(self) -> Names:
-        """The names of tensors and nodes in use. Changes of the model add theirs: a changed model is judged anew."""
+        """The names of tensors and nodes that the model has; who changes the model adds the new names to this set."""
         return names_of(self.model)
 
     @cached_property
@@ -277,7 +277,7 @@ def faults(view: View) -> Iterator[str]:
 
 
 def doubts(views: Sequence[View]) -> Iterator[Refusal]:
-    """The nodes that the target may take or refuse, since too little is known of them, with the reasons."""
+    """Yields, with the reason, each node that the target may accept or refuse, since too little is known of it."""
     for view in views:
         reason = "" if view.on_cpu or not view.node.report.ok else _doubt(view)
         if reason:
@@ -285,7 +285,7 @@ def doubts(views: Sequence[View]) -> Iterator[Refusal]:
 
 
 def _doubt(view: View) -> str:
-    """Why the target's answer about a node is not known; "" where it is known."""
+    """Returns why the target's answer about a node is not known, as text; "" if it is known."""
     answer = view.answer
     if not view.in_session or answer is None:
         return "" if view.node.obstacle() is None else _OPEN

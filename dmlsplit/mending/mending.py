@@ -128,7 +128,8 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
 
 
 def _unknown(found: Mending, judged: JudgedModel) -> Iterator[Refusal]:
-    """The nodes of the result that the target may refuse, and the target itself where it was not observed."""
+    """Yields, with the reason, each node of the result that the target may refuse; first the target itself (path "") if
+    its behaviour was never recorded."""
     runtime, in_session = session_of(judged.target)
     if in_session and not runtime.observed:
         yield Refusal("", f"what {runtime.version} does was not observed; it is taken for {observed(runtime).version}")

@@ -170,7 +170,8 @@ class SourceModel:
                     todo.append((inside, field.content, field.end))
 
     def _mark_all(self) -> None:
-        """Marks the nodes of the model's graph and of its functions."""
+        """Writes the places of all nodes of the model's graph and functions into their doc_strings, as `_mark` does.
+        Raises InputError if the model has no graph, or several pieces of one."""
         _only([field for field in self.fields if field.is_message(GRAPH)], "the model's graph")
         functions = iter(self.model.functions)
         for field in self.fields:
@@ -180,7 +181,9 @@ class SourceModel:
                 self._mark(next(functions).node, "function", field)
 
     def _mark(self, nodes: Iterable[onnx.NodeProto], kind: str, body: Field) -> None:
-        """Writes the place of each node of a graph or function into its doc_string, and notes the graphs inside."""
+        """Writes the place of each node (the offsets of its field in the source) into its doc_string, in place, also in
+        graphs inside nodes, and records these graphs in `self.inner`. `body` is the field of the graph or function,
+        `kind` says which of the two it is."""
         places = (field for field, inside in self.inside(kind, body.content, body.end) if inside == "node")
         for node, place in zip(nodes, places, strict=True):
             inner = list(self._inner(node, place)) if has_graphs(node) else []

@@ -122,8 +122,8 @@ def _with_ir_version(model: onnx.ModelProto, runtime: Runtime) -> list[Change]:
 def _rewrite_judged(
     source: SourceModel, model: onnx.ModelProto, sites: Sequence[Site], wanted: int, text_of_change: str
 ) -> None:
-    """Converts the Split and Concat nodes of `model` to opset `wanted`, in place. Raises CannotMend if one cannot be
-    converted."""
+    """Converts the Split and Concat nodes of `model`, which are at `sites`, to opset `wanted`, in place. Each new node
+    gets `text_of_change` in its doc_string. Raises CannotMend if one cannot be converted."""
     taken = names_of(model)
     calls: dict[tuple[Place, int], list[Site]] = {}
     for site in sites:

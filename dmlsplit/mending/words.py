@@ -40,7 +40,8 @@ class Refusal:
 
 
 def together(found: Iterable[Refusal]) -> Iterator[tuple[str, str]]:
-    """The first nodes that share a reason, "" for the model, with the reason."""
+    """Yields, for each reason, the names of the first nodes that share it, as text ("" for the whole model), and the
+    reason."""
     of_reason: dict[str, dict[str, None]] = {}
     for each in found:
         of_reason.setdefault(each.reason, {})[each.path] = None

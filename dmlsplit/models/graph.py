@@ -151,28 +151,31 @@ class Facts(Protocol):
 
     @property
     def reshapes_products(self) -> bool:
-        """True if the version replaces a MatMul of more than two dimensions by a Gemm between two Reshapes."""
+        """True if the session's version of ONNX Runtime replaces a MatMul of more than two dimensions by a Gemm between
+        two Reshapes."""
 
     @property
     def keeps_attentions(self) -> bool:
-        """True if the version does not replace the MatMuls around an attention by a Gemm between two Reshapes, even if
-        `reshapes_products`."""
+        """True if the session's version of ONNX Runtime does not replace the MatMuls around an attention by a Gemm
+        between two Reshapes, even if `reshapes_products`."""
 
     @property
     def fuses_convs(self) -> bool:
-        """True if the version fuses scales and shifts behind a Conv into its weights."""
+        """True if the session's version of ONNX Runtime fuses scales and shifts behind a Conv into its weights."""
 
     @property
     def makes_gelus(self) -> bool:
-        """True if the version replaces nodes that compute a Gelu by one Gelu."""
+        """True if the session's version of ONNX Runtime replaces nodes that compute a Gelu by one Gelu."""
 
     @property
     def makes_layer_norms(self) -> bool:
-        """True if the version replaces nodes that compute a LayerNormalization by one, before nodes are placed."""
+        """True if the session's version of ONNX Runtime replaces nodes that compute a LayerNormalization by one, before
+        nodes are placed."""
 
     @property
     def reads_half_epsilons(self) -> bool:
-        """True if that replacement also accepts an epsilon that is a constant of FLOAT16."""
+        """True if the session's version of ONNX Runtime makes a LayerNormalization also if the epsilon is a constant of
+        FLOAT16."""
 
     @property
     def removes_dropouts(self) -> bool:
@@ -180,15 +183,17 @@ class Facts(Protocol):
 
     @property
     def fuses_reshapes(self) -> bool:
-        """True if the version makes the shape that a Concat computes for a Reshape a constant."""
+        """True if the session's version of ONNX Runtime makes the shape that a Concat computes for a Reshape a
+        constant."""
 
     @property
     def merges_shapes(self) -> bool:
-        """True if the version lets Shape nodes of tensors with equal sizes read one tensor."""
+        """True if the session's version of ONNX Runtime lets Shape nodes of tensors with equal sizes read one
+        tensor."""
 
     @property
     def folds_known_sizes(self) -> bool:
-        """True if the version folds a node only if the sizes of its results are inferred."""
+        """True if the session's version of ONNX Runtime folds a node only if the sizes of its results are inferred."""
 
     def has_cpu_kernel(self, index: int) -> bool:
         """True if the CPU provider has a kernel for the node with this index."""
@@ -253,8 +258,9 @@ class Graph:
         outputs: Iterable[str],
         captured: Iterable[str] = (),
     ) -> Node:
-        """Appends a node that reads and writes these names to the graph and returns it; `captured` are the names that
-        graphs inside it read."""
+        """Appends a node that reads the names `inputs` and writes `outputs` to the graph, and returns it. `index` is
+        its index in the file, `number` its place in the order of nodes; `captured` are the names that graphs inside it
+        read."""
         op_type = proto.op_type if domain_of(proto) == "" else ""
         node = Node(index, proto, op_type, [], [self.value(name) for name in outputs], number)
         self._nodes[node] = None

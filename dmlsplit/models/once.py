@@ -37,5 +37,5 @@ class Once:
         raise self._failed[key].with_traceback(None)
 
     def values(self) -> Iterable[object]:
-        """The values that were computed so far."""
+        """Returns the values that were computed so far."""
         return self._made.values()

@@ -69,8 +69,9 @@ class Reader:
         calls: tuple[Key, ...] = (),
         depth: int = 0,
     ) -> Iterator[SplitNode | JoinNode | OtherNode]:
-        """Yields the Split and Concat nodes of a model in order, or those of a function's body, a model of its own,
-        inside `depth` graphs. `constants` are known elements of tensors, by name."""
+        """Yields the Split and Concat nodes of a model in order, or those of a function's body, given as a model of its
+        own, inside `depth` graphs. `constants` maps names of tensors to their known elements; `label` is the path of
+        the graph, `calls` the functions around it."""
         if not self._reads(model.graph.node):
             return
         origin = Origin.of(model, self._functions, self._read_external, self._budget)
@@ -155,7 +156,8 @@ class Reader:
     def _inferred(
         self, model: onnx.ModelProto, origin: Origin, constants: Mapping[str, Constant | None]
     ) -> tuple[onnx.GraphProto, str]:
-        """Returns the model's graph with inferred types, and a message if inference failed, else ""."""
+        """Returns the model's graph with inferred types, and a message if inference failed, else "". `constants` maps
+        names of tensors to their known elements."""
         if origin.opset == 0 or self._needs_none(model.graph):
             return model.graph, ""
         harmless = deepcopy(model)

@@ -190,8 +190,8 @@ class Scope:
         return self._parent.producer(name)
 
     def constant(self, name: str, depth: int = 0) -> Constant | None:
-        """Returns the elements of a small constant; None if the name is no constant or they are unknown. Raises
-        InputError if a tensor is malformed."""
+        """Returns the elements of a small constant; None if the name is no constant or they are unknown. `depth` is the
+        number of nodes followed so far. Raises InputError if a tensor is malformed."""
         if name not in self._constants:
             self._constants[name] = None  # marked while it is computed: a graph may have cycles
             self._constants[name] = self._find(name, depth)

@@ -109,8 +109,9 @@ class Plan:
         *,
         overlap_allowed: bool = False,
     ) -> Plan:
-        """Returns the plan of a copy between arrays of these sizes and strides (bytes); either all parts are packed or
-        none."""
+        """Returns the plan of a copy between arrays, each given as (sizes, strides in bytes or None if packed); parts
+        must be all packed or all strided. `overlap_allowed`: elements of a written array are not checked for overlap.
+        Raises NativeError if the core refuses it."""
         sizes, strides = whole
         lengths = [sizes[axis] for sizes, _ in parts]
         given = [stride for _, strides in parts if strides is not None for stride in strides]
@@ -394,8 +395,8 @@ def format_profile(given: Profile) -> str:
 
 
 def parse_profile(text: str) -> Profile:
-    """Returns the profile in such a text, in which members that it lacks are as this machine has them. Raises
-    ValueError, which names the line, if it is malformed."""
+    """Returns the profile in a text of the form that `format_profile` returns; members that the text lacks are as this
+    machine has them. Raises ValueError, which names the line, if it is malformed."""
     found, line = _c_profile(profile()), ffi.new("uint32_t *")
     if "\0" in text or lib.dmlsplit_parse_profile(text.encode(), found, line) != lib.DMLSPLIT_OK:
         raise ValueError(f"line {line[0]} is neither a member of a profile with its value nor a comment")

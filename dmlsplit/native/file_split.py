@@ -203,7 +203,8 @@ def _plan(element_size: int, axis: int, whole: core.Layout, parts: tuple[core.La
 def _window(
     tensor: FileTensor, starts: Shape, sizes: Shape, element_size: int, writable: bool, passing: bool
 ) -> Iterator[Any]:
-    """Maps a block of `sizes` and gives a pointer to its first element, the one at `starts`.
+    """Context manager that maps a block of the file, `sizes` from index `starts` on, and gives a pointer to its first
+    element; `writable`: the block may be written.
 
     `passing`: releases the pages afterwards, written ones as soon as they are on disk.
     """

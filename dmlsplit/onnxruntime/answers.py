@@ -166,8 +166,9 @@ def _count(part: Part | None) -> int | None:
 def _failures(
     graph: SessionGraph, graphs: SessionGraphs, facts: Container[int], places: Mapping[int, Place]
 ) -> list[Failure]:
-    """Returns the failures that other operators than Split and Concat cause, and parts without Split and Concat
-    nodes."""
+    """Returns the failures of the session that are caused by nodes other than Split and Concat, and by fused parts
+    without Split and Concat nodes. `facts` has the indices of the Split and Concat nodes, `places` maps each node's
+    index to its place."""
     found = []
     for part in graphs.parts:
         if part.complete and not part.leading and not any(index in facts for index in part.members):

@@ -181,7 +181,7 @@ def _itself(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
 
 
 def _joined(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """Yields a place for each output of a Concat that the node reads (the Concat and that output); `lost` is not
+    """Yields a place for each Concat whose output the node reads: the Concat, that output, and the node. `lost` is not
     used."""
     for concat in around.above(node):
         if around.op(concat) == "Concat":
@@ -191,8 +191,8 @@ def _joined(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
 
 
 def _joined_from(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """Yields a place for each output of a Concat that the node reads; if any Concat reads the lost tensor, only for the
-    outputs of those that do."""
+    """Yields a place for each Concat whose output the node reads: the Concat, that output, and the node. If a Concat
+    that the node depends on reads the tensor `lost`, other Concats are left out."""
     elsewhere = {place.node for place in _taking(around, node, lost) if _takes(around, place.node, lost)}
     for place in _joined(around, node, lost):
         if not elsewhere or place.node in elsewhere:

@@ -94,7 +94,7 @@ def _judgement(graph: FusedGraph, traits: GraphTraits | None, takes_constants: b
 
 
 def _followed(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bool) -> JudgedGraph:
-    """Returns the judgement of a graph by the model of CompileGraph."""
+    """Returns the judgement of a graph by the model of CompileGraph; `traits` and `takes_constants` as in `judged`."""
     if graph.has_constants and not takes_constants:
         return _refused(graph, GraphFault(Fault(FaultKind.CONSTANT, None)))
     if traits is None:
@@ -242,7 +242,7 @@ def forget_compiled(graph: FusedGraph, traits: GraphTraits | None) -> None:
 
 def _arising(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> dict[GraphFault, None]:
     """Returns all faults, as the keys of a dict, each as if there were no other; for a refused graph, all further
-    reasons to refuse it."""
+    reasons to refuse it; {} if the outcome is unknown. `assumed` maps nodes to the families to compile them as."""
     compiled = _compiled(graph, traits, assumed)
     if isinstance(compiled, tuple):
         return dict.fromkeys(compiled[1:])

@@ -18,10 +18,11 @@ MAX_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
 
 
 def with_overloads_as_read(model: onnx.ModelProto, told_apart: bool) -> onnx.ModelProto:
-    """Returns a copy of the model with the overloads of functions as a version reads them. Observed.
+    """Returns a copy of the model in which functions have the overloads that a version of ONNX Runtime was recorded to
+    read.
 
-    A version that tells overloads apart ignores the overload that a body's node names, and calls the function without
-    one. Other versions ignore all overloads and call the last function of a name.
+    `told_apart`: the version tells overloads apart; it ignores the overload that a node in a function names, and calls
+    the function without one. Other versions ignore all overloads, and call the last function of a name.
     """
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
@@ -133,8 +134,8 @@ def counted(name: str, budget: Budget) -> str:
 
 
 def rename(graph: onnx.GraphProto, new_name: Callable[[str], str], budget: Budget) -> None:
-    """Renames, in place, the inputs and outputs of nodes, and all names in the graphs inside them. Raises LimitError as
-    `counted` does."""
+    """Replaces, in place, each name that the nodes of a graph read or write, and all names in the graphs inside them,
+    by `new_name(name)`. Raises LimitError as `counted` does."""
 
     def renamed(name: str) -> str:
         return counted(new_name(name), budget)

@@ -127,7 +127,8 @@ def _bytes(graph: SessionGraph, name: str) -> int | None:
 
 
 def _moved_by(graph: SessionGraph, node: Node, placed: Mapping[str, NodePlacement], older: int | None) -> str:
-    """Returns, as text, what brings a node to DirectML, or why nothing does; "" for one that computes with sizes."""
+    """Returns, as text, what brings a node to DirectML, or why nothing does; "" for one that computes with sizes.
+    `placed` and `older` as in `islands`."""
     path, name = graph.path(node.index), _operator(node)
     why = None if path not in placed else placed[path].why
     if why is Why.OPSET and older is not None and _is_dml(graph.cell_at(node.index, older)):

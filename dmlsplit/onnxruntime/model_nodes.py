@@ -58,7 +58,7 @@ def read_model(
     free_dimensions: Mapping[str, int] | None = None,
 ) -> ModelNodes:
     """Returns the nodes that `read` returns, and the nodes that are listed but not judged: SplitToSequence,
-    ConcatFromSequence, and nodes called Split or Concat of other domains.
+    ConcatFromSequence, and nodes called Split or Concat of other domains. Arguments and errors are those of `read`.
 
     With `require_known_names`, a tensor or symbol that the model lacks raises InputError; without, it is ignored.
     `free_dimensions` are sizes of symbolic dimensions that ONNX Runtime gets at session creation.
@@ -109,8 +109,8 @@ def read_sessions(
 
 
 def _dims(inputs: Inputs) -> dict[str, int]:
-    """Returns the sizes of symbolic dimensions, from `dims` and `free_dimensions`. Raises InputError if the two
-    differ."""
+    """Maps the names of symbolic dimensions to their sizes, those of `inputs.dims` and `inputs.free_dimensions`
+    together. Raises InputError if the two give one name different sizes."""
     for name, size in inputs.free_dimensions.items():
         if inputs.dims.get(name, size) != size:
             raise InputError(f"dimension '{printable(name)}' is {inputs.dims[name]} as well as {size}")

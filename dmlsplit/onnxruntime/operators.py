@@ -103,8 +103,8 @@ class Operator:
         return tuple([usual if each == "" else each for each, usual in zip(found, self.usual, strict=True)])
 
     def all_types(self, inputs: Types, outputs: Types, captured: Types) -> list[Types]:
-        """Returns the result of `types` for the node in a list; for an If, one for each tensor that it computes or that
-        its branches read from outside, since each of them counts."""
+        """Returns a list of results of `types`: for most operators one, that for all tensors of the node; for an If one
+        for each tensor that it computes or that its branches read from outside, since each of them counts."""
         if self.name in _OF_DIFFERENT_TYPES:
             return [self.types(inputs, (each,)) for each in dict.fromkeys([*outputs, *captured])]
         return [self.types(inputs, outputs)]
@@ -197,7 +197,7 @@ class Operator:
 
     @cached_property
     def has_variants(self) -> bool:
-        """True if the operator was also asked with other attributes."""
+        """True if the table also has answers for nodes of this operator with other attributes."""
         return any("attributes" in each.row for each in self.versions)
 
     @cached_property
@@ -243,8 +243,8 @@ def recorded_versions() -> tuple[str, ...]:
 
 @cache
 def column_of(runtime: Runtime) -> int | None:
-    """Returns the index of the version whose answers stand for a runtime: the newest one asked that is no newer, else
-    the oldest. None for a runtime whose behaviour was never recorded."""
+    """Returns the index, in `recorded_versions()`, of the version whose answers stand for a runtime: the newest one
+    that is not newer than the runtime, else the oldest. None for a runtime whose behaviour was never recorded."""
     older = [i for i, version in enumerate(recorded_versions()) if key_of(version) <= runtime.key]
     return (older or [0])[-1] if runtime.observed else None
 

@@ -274,7 +274,8 @@ def _cell(graph: SessionGraph, node: Node) -> Cell | None:
 
 
 def _prevents_capture(graphs: Sequence[SessionGraph], copies: tuple[int, int] | None) -> str | None:
-    """Returns what prevents graph capture, as text, "" if nothing does; None if it is not known."""
+    """Returns what prevents graph capture, as text, "" if nothing does; None if it is not known. `copies` are the
+    numbers of tensors copied to the CPU and from it, None if unknown."""
     flow = [graph.path(node.index) for graph in graphs for node in _holding_graphs(graph)]
     if flow:
         return f"{flow[0]} is control flow"

@@ -231,7 +231,7 @@ class SessionGraph:
 
     @property
     def reads_half_epsilons(self) -> bool:
-        """True if that replacement also accepts an epsilon that is a constant of FLOAT16."""
+        """True if nodes are also replaced by a LayerNormalization if the epsilon is a constant of FLOAT16."""
         return self.runtime.traits.reads_half_epsilons
 
     @property

@@ -77,8 +77,9 @@ class Cut:
         return [*found, *(i for i in range(len(self.nodes)) if i not in found)]
 
     def run_shapes(self, model: onnx.ModelProto) -> Mapping[str, Shape]:
-        """Returns the shapes at the first Run, by name, of those inputs of a cut out model that were computed before,
-        as far as the given shapes determine them."""
+        """Maps the names of those inputs of `model`, a model that was cut out, that are computed tensors in the
+        original to their shapes at the first Run; inputs whose shape does not follow from the given ones are left
+        out."""
         if self._run is None:
             return {}
         shapes = {value.name: self._run.type_of(value.name)[1] for value in model.graph.input}

@@ -31,8 +31,8 @@ class Check(Protocol):
     """A question whether a model without weights is still wrong."""
 
     def __call__(self, model: onnx.ModelProto, shapes: Mapping[str, Shape], /) -> bool:
-        """Returns True if the model is still wrong. `shapes` are those, at the first Run, of inputs that were values
-        before."""
+        """Returns True if the model is still wrong. `shapes` maps each input of the model that was a computed tensor of
+        the original to its shape at the first Run, as far as known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,8 @@ class SameClass:
         return any(each.is_like(self.identity) for each in self.findings(model, shapes))
 
     def findings(self, model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> Sequence[Finding]:
-        """Returns the findings about a model; () if it cannot be judged."""
+        """Returns the findings about a model; () if it cannot be judged. `shapes` maps inputs that were computed
+        tensors of the original to their shapes at the first Run."""
         try:
             return findings_of(model, replace(self.question, inputs=with_shapes(self.question.inputs, shapes)))
         except InputError:

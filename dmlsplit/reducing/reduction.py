@@ -163,8 +163,8 @@ def _check_of(
 def _findings(
     model: onnx.ModelProto, question: Question, shapes: Mapping[str, Shape], *, needed: bool
 ) -> Sequence[Finding]:
-    """Returns the findings about a model. If it cannot be judged, raises InputError if they are `needed`, else returns
-    ()."""
+    """Returns the findings about a model; `shapes` as in `Check`. If it cannot be judged, raises InputError if they are
+    `needed`, else returns ()."""
     try:
         return findings_of(model, question)
     except InputError:

@@ -163,7 +163,8 @@ def tensors_of(message: Message) -> Iterator[TensorProto]:
 
 
 def _placed(message: Message, in_graph: bool) -> Iterator[tuple[TensorProto, bool]]:
-    """Yields all tensors in a message, each with True if it is an initializer of a graph."""
+    """Yields all tensors in a message, each with True if it is an initializer of a graph; a message that is a tensor
+    gives itself, with `in_graph`."""
     if isinstance(message, TensorProto):
         yield message, in_graph
         return

@@ -68,7 +68,7 @@ def _session(placement: SessionAnswer) -> str:
 
 
 def counts(found: Mapping[Provider, int]) -> str:
-    """Returns the numbers as text: "7 nodes: 5 on DirectML, 1 on the CPU, 1 folded"."""
+    """Returns the numbers of nodes by provider as text: "7 nodes: 5 on DirectML, 1 on the CPU, 1 folded"."""
     total = sum(found.values())
     said = [f"{count:,} {_PLACES[provider]}" for provider, count in sorted(found.items(), key=_order) if count]
     return f"{total:,} node{'s' * (total != 1)}{': ' if said else ''}{', '.join(said)}"
@@ -104,7 +104,7 @@ def _outcomes(placement: SessionAnswer) -> str:
 
 
 def outcomes(found: Mapping[GraphOutcome, int]) -> str:
-    """Returns the numbers of graphs as text: "2 right, 1 unknown"; "" if there are none."""
+    """Returns the numbers of graphs by outcome as text: "2 right, 1 unknown"; "" if there are none."""
     return ", ".join([f"{found[outcome]:,} {outcome}" for outcome in GraphOutcome if found.get(outcome)])
 
 

@@ -290,7 +290,7 @@ def in_model(
 
 
 def unknown(reason: str) -> str:
-    """Returns the sentence of graph/unknown for a model."""
+    """Returns the message of the rule graph/unknown about a model; `reason` is why the outcome is not known."""
     return f"what comes of its graph is not known: {reason}"
 
 

@@ -198,8 +198,8 @@ def _pointer_of(capsule: object, name: bytes | None) -> int:
 def _of_capsule(capsule: object, knows_read_only: bool) -> _Exported:
     """Consumes a DLPack capsule and returns its description. Raises BufferError for one that cannot be viewed.
 
-    A capsule of version 0 from an exporter that supports 1.0, and was asked for it, is read-only: jax exports its
-    immutable arrays this way.
+    `knows_read_only`: the exporter supports DLPack 1.0 and was asked for it. A capsule of version 0 from such an
+    exporter is read-only: jax exports its immutable arrays this way.
     """
     import numpy as np
 

@@ -104,7 +104,7 @@ def at_once(
 
 
 def _submitted(executor: Executor, function: Callable[..., T], call: tuple[Any, ...]) -> Future[T] | None:
-    """Returns the future of a call; None if the executor is broken, or a process cannot be started."""
+    """Returns the future of `function(*call)`; None if the executor is broken, or a process cannot be started."""
     try:
         return executor.submit(function, *call)
     except (BrokenExecutor, OSError, MemoryError):

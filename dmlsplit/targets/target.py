@@ -60,7 +60,7 @@ _8_BITS: Final = (TensorDataType.UINT8, TensorDataType.INT8)
 
 
 def lacking(assumed: Collection[str], release: Release | None) -> dict[int, str]:
-    """Maps each data type that a build refuses on a device with these properties to the device feature that it
+    """Maps each data type that a build refuses on a device with the properties `assumed` to the device feature that it
     needs."""
     found: dict[int, str] = {}
     if NO_FLOAT64 in assumed:
@@ -115,8 +115,8 @@ class Target:
         windows: Windows | None = None,
     ) -> None:
         """Makes the Target that stands for `by`. `lacking` maps each data type that the device lacks to the feature it
-        needs; `support` replaces the tensor support of the level's page or of the release; `windows` is the Windows
-        whose DirectML.dll judges."""
+        needs; `support` replaces the tensor support of the level's page or of the release; `compute_only`: the device
+        is a compute-only one (MCDM), as NPUs are; `windows` is the Windows whose DirectML.dll judges."""
         self.windows = windows
         self.lacking = lacking or {}
         self.runtime = by if isinstance(by, Runtime) else None
@@ -279,7 +279,7 @@ def find_target(
 
 
 def _on_device(by: By, assumed: tuple[str, ...], windows: Windows | None = None) -> Target:
-    """Returns the target on a device with these properties. Raises ValueError for an unknown property."""
+    """Returns the target on a device with the properties `assumed`. Raises ValueError for an unknown property."""
     for name in assumed:
         if name not in ASSUMPTIONS:
             raise ValueError(f"unknown assumption {name!r}; known: {', '.join(ASSUMPTIONS)}")

@@ -162,8 +162,8 @@ class SessionAnswer:
         return self.counts[Provider.DML] / running if running else 1.0
 
     def elsewhere(self) -> list[list[NodePlacement]]:
-        """Returns the nodes that are on the CPU, or may be, in groups of one operator and reason; the largest first,
-        those that compute with sizes last."""
+        """Returns the nodes that are on the CPU, or may be, in one list for each operator and reason. The longest list
+        comes first; lists of nodes that compute with sizes come last."""
         found: dict[tuple[object, ...], list[NodePlacement]] = {}
         for node in self.nodes.values():
             if node.provider in (Provider.CPU, Provider.BOTH, Provider.UNKNOWN):

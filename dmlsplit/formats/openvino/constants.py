@@ -156,6 +156,7 @@ _STEPS: Final[Mapping[str, Callable[[Layer, Value, tuple[Number, ...]], Value]]]
 
 
 def _unpacked(pairs: npt.NDArray[np.uint8], signed: bool) -> npt.NDArray[np.int64]:
-    """Returns the 4-bit elements of bytes as int64, two for each byte, the low half first."""
+    """Returns the 4-bit elements of bytes as int64, two for each byte, the low half first; from -8 to 7 if `signed`,
+    else from 0 to 15."""
     halves = np.stack((pairs & 15, pairs >> 4), axis=-1).reshape(-1).astype(np.int64)
     return np.where(halves > 7, halves - 16, halves) if signed else halves

@@ -44,7 +44,8 @@ def followed(graph: Graph) -> set[Node]:
 
 
 def merged(graph: Graph) -> set[Node]:
-    """Returns the nodes that ONNX Runtime may fuse with an Erf or a mean even without weights."""
+    """Returns the nodes at most four edges away from an operator (Erf, a mean) that ONNX Runtime may fuse with its
+    neighbours even if these read no weights."""
     return _around((node for node in graph.nodes if row_of(node.op_type).merges), _REACH_OF_MERGED)
 
 

@@ -222,8 +222,8 @@ def _measure(
     cuts: tuple[Sequence[float], Sequence[float]],
     rows: tuple[float, float, float],
 ) -> None:
-    """Draws the measure above the block, with the whole tensor's length on the axis or what is wrong with it. `rows`
-    are the y coordinates of measure and base, and the depth."""
+    """Draws the measure above the block, with the whole tensor's length on the axis or what is wrong with it. `cuts`
+    are the parts' x coordinates and widths, `rows` the y coordinates of measure and base, and the depth."""
     (starts, shares), (y, base, depth) = cuts, rows
     end, whole_end = starts[-1] + shares[-1], _end_of_whole(subject, along, starts, shares)
     left, right = starts[0] + depth, whole_end + depth
