@@ -463,8 +463,8 @@ def _compressed(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _without_dead(around: Surroundings, place: Place) -> Replacement:
-    """Returns no nodes for each index of a node that no output depends on and of all such nodes connected with it: they
-    are removed."""
+    """Maps the index of the place's node, which no output depends on, and those of all such nodes connected with it, to
+    no nodes: they are removed."""
     return {index: [] for index in around.dead[place.node]}
 
 

@@ -96,7 +96,8 @@ class JudgedModel:
 
     @property
     def _closest(self) -> OnnxSession:
-        """The session of the version that `observed` returns for the one that stands for the target."""
+        """The session of the target's version of ONNX Runtime or, if its behaviour was never recorded, of the version
+        that `observed` returns for it."""
         return self._session(observed(session_of(self.target)[0]))
 
     def _without_weights(self) -> tuple[onnx.ModelProto, Sequence[Spot]]:

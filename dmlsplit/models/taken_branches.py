@@ -31,12 +31,12 @@ class TakenBranches:
     """The places of the Ifs that read a tensor, in either branch."""
 
     def visit(self, nodes: Iterable[onnx.NodeProto], functions: dict[str, int]) -> None:
-        """Adds the places of a graph's nodes; `functions` numbers the names that nodes of functions write, which count
-        as added last."""
+        """Adds the places of a graph's nodes to `places`. `functions` maps the names that nodes of functions write to
+        numbers; these nodes count as added last, in the order of the numbers."""
         self.places |= {first_output(node): place for place, node in enumerate(_walk(list(nodes), functions))}
 
     def take(self, node: onnx.NodeProto, brought: Iterable[str]) -> None:
-        """Adds the branch of an If, which brings these names along."""
+        """Adds the branch of an If, `node`, under the next number; `brought` are the names that the branch computes."""
         name, number = first_output(node), len(self.ifs)
         self.ifs[number] = place = self.places.get(name, 0)
         self.around[number] = self.of.get(name)
@@ -46,7 +46,7 @@ class TakenBranches:
         self.of |= dict.fromkeys(brought, number)
 
     def chain(self, name: str) -> tuple[int, ...]:
-        """The numbers of the branches around a tensor, the outermost first."""
+        """Returns the numbers of the branches around a tensor, the outermost first; () if there are none."""
         found: list[int] = []
         number = self.of.get(name)
         while number is not None:
@@ -55,13 +55,14 @@ class TakenBranches:
         return tuple(found)
 
     def order(self, name: str) -> tuple[int, ...]:
-        """Sorts nodes by their first outputs, in the order in which they are visited: those of a branch as its If
-        is."""
+        """Returns a sort key for the node whose first output is `name`: nodes are sorted in the order in which ONNX
+        Runtime visits them, and those of a branch stand where its If stood."""
         return *(self.ifs[number] for number in self.chain(name)), self.places.get(name, 0)
 
 
 def _walk(nodes: list[onnx.NodeProto], functions: dict[str, int]) -> list[onnx.NodeProto]:
-    """The nodes in the order in which ONNX Runtime visits them, as Graph.walk."""
+    """Returns the nodes in the order in which ONNX Runtime visits them, as Graph.walk does; `functions` as in
+    `TakenBranches.visit`."""
     producers = {name: i for i, node in enumerate(nodes) for name in node.output if name}
     before = [{producers[name] for name in reads(node) if name in producers} - {i} for i, node in enumerate(nodes)]
     read = {each for found in before for each in found}

@@ -85,7 +85,7 @@ def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> A
 
 
 def _places(graphs: Sequence[SessionGraph]) -> list[Place]:
-    """Returns, for each graph, the place that a node of it has if it is not fused. `graphs` has each graph after the
+    """Returns, for each graph in order, the place of its nodes that are not fused. `graphs` has each graph after the
     graphs inside its nodes.
 
     Fused graphs are created in the order of the walk over nodes, kernels in the order of the file.

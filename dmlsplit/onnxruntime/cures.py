@@ -75,7 +75,8 @@ class Around(ABC, Generic[T]):
         """Returns the shape of a tensor; None if it is not known."""
 
     def reads_unchanged(self, node: int, tensor: T) -> bool:
-        """True if the node reads the tensor in the model too, without nodes between them that are gone here."""
+        """True if the node reads this very tensor in the model as well: no node between the two was removed or fused
+        here."""
         return True
 
     @cached_property

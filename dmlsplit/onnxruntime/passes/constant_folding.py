@@ -78,7 +78,8 @@ class _Links:
     """
 
     def __init__(self, graph: Graph, complete: bool = False) -> None:
-        """`complete`: all nodes are linked."""
+        """Makes the links of a graph. `complete`: all branches have taken the places of their Ifs, so that all nodes
+        are linked."""
         self._graph = graph
         self._branches = TakenBranches() if complete else graph.facts.branches
         self._first: dict[Value, Node] = {}
@@ -93,11 +94,11 @@ class _Links:
         return self._branches.chain(node.name) if self._branches.of else ()
 
     def _links_branches(self, folded: Node) -> bool:
-        """True if the branches in the graph of a node that is folded are linked to it."""
+        """True if, while `folded` is folded, the nodes of branches in its graph are linked to the nodes around them."""
         return not self._graph.facts.is_main or bool(self._chain(folded))
 
     def producers(self, node: Node, folded: Node) -> list[Node]:
-        """Returns the nodes that are linked to the inputs of `node` while `folded` is folded."""
+        """Returns the nodes that compute inputs of `node` and are linked to it while `folded` is folded."""
         around = self._chain(folded)
         found = []
         for value in node.inputs:
@@ -111,7 +112,7 @@ class _Links:
         return found
 
     def is_read(self, node: Node, folded: Node) -> bool:
-        """True if a node is linked to a reader other than `folded`."""
+        """True if, while `folded` is folded, a node is linked to a reader other than `folded`."""
         chain, around = self._chain(node), self._chain(folded)
         now = self._branches.places.get(folded.name, 0)
         for value in node.outputs:

@@ -6,8 +6,8 @@ from dmlsplit.models.graph import Graph, Node, Value
 
 
 def dropout_elimination(graph: Graph, node: Node) -> Value | None:
-    """Returns the first input of a Dropout whose mask is unused and which is not in training mode; None for another
-    one. Old versions keep a Dropout of version 22."""
+    """Returns the first input of a Dropout whose mask is unused and which is not in training mode, if the version
+    removes it (old versions keep a Dropout of version 22); else None."""
     has_mask = len(node.outputs) > 1 and bool(node.outputs[1].name)
     if has_mask or not graph.facts.removes_dropouts:
         return None

@@ -33,7 +33,7 @@ def permutation(node: Node, rank: int) -> Sequence[int]:
 
 
 def transpose_optimizer(graph: Graph) -> None:
-    """Marks, in place, the nodes that a Transpose in front of them may be moved over.
+    """Adds Doubt.TRANSPOSED, in place, to the nodes that a Transpose in front of them may be moved over.
 
     ONNX Runtime moves Transposes over a node if that leaves fewer of them: the other inputs need one each, and so does
     the output, unless a Transpose further on cancels it.
