@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -81,4 +82,4 @@ def _write(file: str, found: Explanation, format_: str) -> None:
         for piece in html.explained(file, found):
             _streams.write(piece)
     else:
-        _streams.write(explained.text(found))
+        _streams.write(explained.text(found, _streams.width() if _streams.person_reads(sys.stdout) else None))

@@ -360,7 +360,7 @@ def _matrix(groups: Sequence[Sequence[Answered]], asked: Columns, columns: int) 
             cells = [_cell(column, answered) for answered in block]
             yield f"{label:<{width}}" + "".join(f"{cell:>6}" for cell in cells) + "\n"
     if answers and not all(column.observed for column in asked.columns):
-        yield f"* {asked.not_observed}\n"
+        yield "\n".join([*_wrapped(f"* {asked.not_observed}", 0), ""])
 
 
 def _cell(column: Column, answered: Answered) -> str:

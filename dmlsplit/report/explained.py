@@ -6,11 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dmlsplit.report.placement import reason
+from dmlsplit.report.table import wrapped
 from dmlsplit.report.text import diagnostic_parts, plain
 from dmlsplit.system.printable import printable
 
 _MOST_LISTED: Final = 12
 """Nodes and operators of a part that are listed."""
+_LEAST_COLUMNS: Final = 40
+"""Of the second column; where it would be narrower, its text goes below the first."""
+_INDENT: Final = " " * 4
 
 if TYPE_CHECKING:
     from dmlsplit.onnxruntime.explaining import Explanation, NodeState, Step
@@ -51,11 +55,20 @@ def rows(found: Explanation) -> Iterator[tuple[str, str]]:
         yield "finding", plain(diagnostic_parts(finding.diagnostic, None))
 
 
-def text(found: Explanation) -> str:
-    """Returns the heading and the rows as text, in two columns."""
+def text(found: Explanation, columns: int | None = None) -> str:
+    """Returns the heading and the rows as text, in two columns; of at most so many `columns` of characters, if any."""
     pairs = list(rows(found))
     width = max((len(word) for word, _ in pairs), default=0)
-    return "\n".join([heading(found), *(f"  {word:{width}}  {said}" for word, said in pairs)]) + "\n"
+    lines = [heading(found)]
+    for word, said in pairs:
+        start = f"  {word:{width}}  "
+        if columns is None or len(start + said) <= columns:
+            lines.append(start + said)
+        elif columns - len(start) >= _LEAST_COLUMNS:
+            lines += wrapped(said, columns, start, " " * len(start))
+        else:
+            lines += [start.rstrip(), *wrapped(said, columns, _INDENT, _INDENT)]
+    return "\n".join(lines) + "\n"
 
 
 def _said(step: Step) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from dmlsplit.cli.explain import _completed
 from dmlsplit.onnxruntime import explain
+from dmlsplit.report import explained
 from tests.cli.conftest import HOSTILE, HOSTILE_SHOWN
 from tests.models import text
 
@@ -30,6 +31,14 @@ def test_a_row_for_each_step(cli, glu):
     assert (status, err, "Sigmoid s" in head, "1.24.4" in head) == (1, "", True, True)
     words = [re.split(r"  +", line.strip(), maxsplit=1)[0] for line in lines]
     assert words == [*(step.name for step in found.steps), "placement", "part 0", "compiled", "submitted", "finding"]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_the_rows_fit_a_terminal(glu, columns):
+    found = explain(glu, "s", "1.24.4")
+    said = explained.text(found, columns)
+    assert max(map(len, said.splitlines())) <= columns < max(map(len, explained.text(found).splitlines()))
+    assert said.split() == explained.text(found).split()
 
 
 def test_json_is_the_value(cli, glu):

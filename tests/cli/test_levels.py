@@ -228,6 +228,13 @@ class TestModels:
         assert "n0" not in out
         assert "'n6'" in out
 
+    @pytest.mark.parametrize("columns", [60, 80, 200])
+    def test_lines_fit_a_terminal(self, cli, many, monkeypatch, columns):
+        monkeypatch.setattr("dmlsplit.cli._streams.width", lambda: columns)
+        for option in ("--verbose", "--releases", "--runtimes"):
+            lines = [line for line in cli("levels", many, option).out.splitlines() if not line.startswith("m.onnx:")]
+            assert max(map(len, lines)) <= columns
+
     def test_faults_of_one_rule_are_one_line(self, cli, many):
         out = " ".join(cli("levels", many).out.split())
         assert re.search(r"error\[[a-z/-]+\] InputTensor.DimensionCount: [^;]*; [^;]*; and 2 more like it", out)
