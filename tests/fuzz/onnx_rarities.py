@@ -75,7 +75,9 @@ def mistype(mutator: Mutator) -> None:
     else:
         node = mutator.pick(onnx.NodeProto)
         if isinstance(node, onnx.NodeProto):
-            node.attribute.add().CopyFrom(attribute)
+            copy = AttributeProto()
+            copy.CopyFrom(attribute)  # of a node that may be inside the attribute
+            node.attribute.append(copy)
 
 
 def operate(mutator: Mutator) -> None:
