@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -41,7 +40,6 @@ class WriteBackOptions:
 def write_back(file: str, out: str | None, target: Target, given: Given, options: WriteBackOptions) -> int:
     """Writes the model of `file`, legalized for a target, to `out`, prints the changes, or why there are none, and
     returns the exit status: 1 if it cannot be legalized, else 0. Raises UsageError for options that do not fit."""
-    from dmlsplit.formats.files import AllowedFolders
     from dmlsplit.mending import mended_model
 
     _streams.refuse_to_replace(out, [file])
@@ -61,8 +59,7 @@ def write_back(file: str, out: str | None, target: Target, given: Given, options
         if out is not None and not options.dry_run:
             from dmlsplit.mending.writing import write
 
-            folders = AllowedFolders(os.path.dirname(os.path.abspath(file)), given.allow_paths)
-            for path in write(found, file, out, folders, copy_data=options.copy_data):
+            for path in write(found, file, out, copy_data=options.copy_data):
                 show(f"{printable(path, None)}: written\n")
     return 0
 

@@ -7,6 +7,7 @@ DxDispatch: duplicate keys (it takes the first) and text after the document (it 
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import re
@@ -316,3 +317,16 @@ class JsonText:
         _, end = _DECODER.raw_decode(self._text, value_offset)
         end = self._skip_space(end)
         return self._skip_space(end + 1) if self._text[end] == "," else end
+
+
+def is_lines(data: bytes) -> bool:
+    """True if any line is a JSON object by itself. A document that is merely malformed has no such line, so that it
+    gives one error, not one for each line."""
+    for line in io.BytesIO(data):
+        if line.lstrip().startswith(b"{"):
+            try:
+                JsonText(line)
+            except InputError:
+                continue
+            return True
+    return False

@@ -19,7 +19,7 @@ from dmlsplit.descriptors.diagnostics import Diagnostic, Position
 from dmlsplit.descriptors.enums import GRAPH, MODEL_GRAPH
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.json import OtherOperatorError, located, read_operator
-from dmlsplit.formats.jsontext import JsonText, KeyPath, read_bounded, read_line, shown
+from dmlsplit.formats.jsontext import JsonText, KeyPath, is_lines, read_bounded, read_line, shown
 from dmlsplit.rules import RULES
 from dmlsplit.system.errors import InputError, fault_of
 from dmlsplit.system.input_files import open_input
@@ -141,25 +141,12 @@ def _read_bytes(data: bytes, file: str, kind: Kind | None) -> Iterator[Entry]:
     try:
         text = JsonText(data, file=file)
     except InputError as error:
-        if kind is None and _is_lines(data):
+        if kind is None and is_lines(data):
             yield from _read_lines(io.BytesIO(data), file)
         else:
             yield failed(file, 0, error)
         return
     yield from _read_text(text, file, 0)
-
-
-def _is_lines(data: bytes) -> bool:
-    """True if any line is a JSON object by itself. A document that is merely malformed has no such line, so that it
-    gives one error, not one for each line."""
-    for line in io.BytesIO(data):
-        if line.lstrip().startswith(b"{"):
-            try:
-                JsonText(line)
-            except InputError:
-                continue
-            return True
-    return False
 
 
 def _read_lines(stream: BinaryIO, file: str) -> Iterator[Entry]:

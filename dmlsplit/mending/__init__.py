@@ -99,7 +99,9 @@ def mended_model(
         try:
             read = SourceModel(opened.enter_context(mapped(source)))
             note_references(read.locations, source)
-            found = mended(read, target, external_reader(AllowedFolders(folder, allow_paths)))
+            folders = AllowedFolders(folder, allow_paths)
+            found = mended(read, target, external_reader(folders))
+            found.folders = folders
         except InputError as error:
             raise InputError(f"{printable(os.fspath(source), None)}: {error}") from None
         yield found

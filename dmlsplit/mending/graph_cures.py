@@ -17,7 +17,7 @@ from dmlsplit.formats.onnx.protobuf import Names
 from dmlsplit.mending.cures import change_of
 from dmlsplit.mending.editing import Replacement, node_text, outputs_of, replace_nodes, show_output
 from dmlsplit.mending.judged import JudgedModel, wrong_graphs
-from dmlsplit.mending.sites import Bodies, Place, Site, Spot
+from dmlsplit.mending.sites import Place, Site, Spot
 from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.surroundings import Surroundings
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document
@@ -122,7 +122,7 @@ class Work:
         self._scopes = typed.scopes
         for site in typed.found:
             self._sites.setdefault(site.place, {}).setdefault(site.index, []).append(site)
-        self._bodies = Bodies(judged.model)
+        self._bodies = judged.bodies
         self._made_for: dict[str, Key] = {}
         """The fault whose cure made a node, by the node's name."""
         self._around: dict[Place, Surroundings | None] = {}

@@ -18,7 +18,7 @@ from dmlsplit.formats.onnx.protobuf import Names
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.mending.editing import names_of
-from dmlsplit.mending.sites import Site, Sites, Spot, numbered, sites_of
+from dmlsplit.mending.sites import Bodies, Site, Sites, Spot, numbered, sites_of
 from dmlsplit.mending.views import LEAST_RANK, View
 from dmlsplit.mending.words import Refusal, invalid
 from dmlsplit.models.functions import check_references
@@ -120,6 +120,11 @@ class JudgedModel:
         tensors even if no node needs it."""
         known = self._sites
         return known if known.typed else sites_of(self._read, self.read_external, self._inference, typed=True)
+
+    @cached_property
+    def bodies(self) -> Bodies:
+        """The graphs and functions of the model, by their places."""
+        return Bodies(self.model)
 
     @cached_property
     def names(self) -> Names:

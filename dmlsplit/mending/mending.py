@@ -9,6 +9,7 @@ from typing import Final
 
 import onnx
 
+from dmlsplit.formats.files import AllowedFolders
 from dmlsplit.formats.limits import Limit
 from dmlsplit.formats.onnx.protobuf import Names
 from dmlsplit.formats.onnx.tensors import ReadExternal
@@ -20,7 +21,7 @@ from dmlsplit.mending.graph_cures import cured
 from dmlsplit.mending.judged import JudgedModel, doubts, failing_elsewhere, faults, observed, session_of
 from dmlsplit.mending.ranks import within_ranks
 from dmlsplit.mending.rewritings import REWRITINGS
-from dmlsplit.mending.sites import Bodies, Body, Place
+from dmlsplit.mending.sites import Body, Place
 from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.versions import align_functions, at_older_opset, converted, restore_untouched
 from dmlsplit.mending.views import View
@@ -43,6 +44,8 @@ class Mending:
     left: list[Refusal] = field(default_factory=list)
     """What stays slow though the target takes it, and why; the model is written all the same."""
     parts: list[Part] | None = None
+    folders: AllowedFolders | None = None
+    """The folders that external data may be read from; None for a model that is no file."""
 
     @property
     def outcome(self) -> str:
@@ -140,13 +143,11 @@ def _unknown(found: Mending, judged: JudgedModel) -> Iterator[Refusal]:
 def _rewritten(found: Mending, judged: JudgedModel) -> dict[Place, dict[int, list[onnx.NodeProto]]]:
     """Returns the nodes that replace nodes that the target does not accept, by graph and index. Nodes that cannot be
     replaced are added to `found.refusals`."""
-    model = judged.model
-    taken = judged.names
+    bodies, taken = judged.bodies, judged.names
     calls: dict[tuple[Place, int], list[View]] = {}
     for view in judged.views:
         calls.setdefault((view.site.place, view.site.index), []).append(view)
     replaced: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
-    bodies = Bodies(model)
     for (place, index), group in calls.items():
         site = group[0].site
         try:

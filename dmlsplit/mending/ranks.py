@@ -18,7 +18,7 @@ from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.constants import constant_nodes
 from dmlsplit.mending.editing import node_text, replace_nodes
 from dmlsplit.mending.judged import JudgedModel
-from dmlsplit.mending.sites import Bodies, Place, Spot
+from dmlsplit.mending.sites import Place, Spot
 from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.words import Change, Refusal, document
 from dmlsplit.onnxruntime.ranks import BeyondRank, Sizes, merged_batch
@@ -39,7 +39,7 @@ def within_ranks(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel,
             refusals.append(Refusal(node.path, node.why))
         else:
             calls.setdefault(spot, []).append(node)
-    bodies, taken = Bodies(judged.model), judged.names
+    bodies, taken = judged.bodies, judged.names
     edits: dict[Place, dict[int, Sequence[onnx.NodeProto]]] = {}
     for (place, index), (node, *others) in calls.items():
         found, body = merged_batch(node), bodies.at(place)

@@ -8,7 +8,7 @@ not know, are rewritten here. onnxruntime/older_opset.py chooses the opset at wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from typing import Final
 
@@ -17,10 +17,10 @@ import onnx
 from dmlsplit.formats.onnx.protobuf import add_document, all_nodes, domain_of, first_output, refill
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.conversion import convert
-from dmlsplit.mending.editing import names_of, node_text, replace_nodes
+from dmlsplit.mending.editing import node_text, replace_nodes
 from dmlsplit.mending.forms import Form
 from dmlsplit.mending.judged import JudgedModel
-from dmlsplit.mending.sites import Bodies, Place, Site
+from dmlsplit.mending.sites import Place, Site
 from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document
 from dmlsplit.models.older_schemas import at_older
@@ -63,7 +63,7 @@ def converted(source: SourceModel, judged: JudgedModel, runtime: Runtime) -> lis
         return [*changes, change, *with_older_opset(source, model, wanted, text_of_change)]
     if why := judged.types_not_taken_at(wanted):  # the converter is not given nodes with graphs
         raise CannotMend(f"{reason}; {why}")
-    _rewrite_judged(source, model, sites, wanted, text_of_change)
+    _rewrite_judged(source, judged, wanted, text_of_change)
     imports = {-1: model.opset_import, **{i: function.opset_import for i, function in enumerate(model.functions)}}
     entries = {i: entry for i, own_imports in imports.items() for entry in own_imports if domain_of(entry) == ""}
     changed = {i: entry for i, entry in entries.items() if min(entry.version, wanted) != entry.version or i < 0}
@@ -119,17 +119,14 @@ def _with_ir_version(model: onnx.ModelProto, runtime: Runtime) -> list[Change]:
     return [Change("", ("older-ir-version",), reason, (f"IR version {own}",), (f"IR version {newest}",))]
 
 
-def _rewrite_judged(
-    source: SourceModel, model: onnx.ModelProto, sites: Sequence[Site], wanted: int, text_of_change: str
-) -> None:
-    """Converts the Split and Concat nodes of `model`, which are at `sites`, to opset `wanted`, in place. Each new node
-    gets `text_of_change` in its doc_string. Raises CannotMend if one cannot be converted."""
-    taken = names_of(model)
+def _rewrite_judged(source: SourceModel, judged: JudgedModel, wanted: int, text_of_change: str) -> None:
+    """Converts the Split and Concat nodes of the model to opset `wanted`, in place. Each new node gets `text_of_change`
+    in its doc_string. Raises CannotMend if one cannot be converted."""
+    bodies, taken = judged.bodies, judged.names
     calls: dict[tuple[Place, int], list[Site]] = {}
-    for site in sites:
+    for site in judged.sites:
         calls.setdefault((site.place, site.index), []).append(site)
     replaced: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
-    bodies = Bodies(model)
     for (place, index), group in calls.items():
         own = group[0].scope.origin.opset
         if own == wanted or since(group[0].node.op, own) == since(group[0].node.op, wanted):
@@ -149,7 +146,7 @@ def _rewrite_judged(
             replaced.setdefault(place, {})[index] = form.nodes(source.original(graph.node[index]), text_of_change)
         except CannotMend as refused:
             raise CannotMend(f"{group[0].path}: {refused}") from None
-    replace_nodes(model, replaced)
+    replace_nodes(judged.model, replaced)
 
 
 def at_older_opset(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel, list[Change], list[Refusal]]:

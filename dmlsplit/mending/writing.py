@@ -24,13 +24,13 @@ _DEVICES: Final = frozenset(
 """The names that Windows reserves in every folder, with any suffix."""
 
 
-def write(mending: Mending, file: str, out: str, folders: AllowedFolders, *, copy_data: bool = False) -> list[str]:
+def write(mending: Mending, file: str, out: str, *, copy_data: bool = False) -> list[str]:
     """Writes the mended model of `file` to `out`, whole or not at all, and returns the names of the written files:
     first external data, then `out`.
 
     External data stays where it is, and `out` has to be in the same folder, else InputError is raised. With
-    `copy_data` it is copied from `folders` to the same relative places beside `out`, and never outside of that folder.
-    Raises OSError if a file cannot be read or written.
+    `copy_data` it is copied from the allowed folders to the same relative places beside `out`, and never outside of
+    that folder. Raises OSError if a file cannot be read or written.
     """
     target = os.path.realpath(out)
     folder, here = os.path.dirname(target), os.path.dirname(os.path.realpath(file))
@@ -41,7 +41,7 @@ def write(mending: Mending, file: str, out: str, folders: AllowedFolders, *, cop
         )
         raise InputError(f"{message}, or copy the data with --copy-data")
     with atomic_files() as files:
-        for copy, source in _copies(data, folders, target).items():
+        for copy, source in _copies(data, mending.folders, target).items() if mending.folders is not None else ():
             _copy(files, source, copy)
         files.make_folder(folder)
         with naming(out), open(files.create(target), "wb") as stream:
