@@ -59,6 +59,8 @@ EXPANDED: Final = ON_BOTH | {Cell.EXPANDED_ON_DML, Cell.EXPANDED_ON_CPU}
 """Operators that others stand for: which ones depends on the model's opset."""
 _WITHOUT_CPU: Final = EXPANDED | {Cell.FUSED, Cell.DML, Cell.FAILS, Cell.NO_KERNEL}
 _OF_DIFFERENT_TYPES: Final = frozenset({"If"})
+_NO_TENSOR: Final = "bfloat16"
+"""The type that DirectML has no tensors of, and the CPU's control flow takes."""
 _FUSED: Final = frozenset({Cell.FUSED, Cell.FUSED_WITH_CPU, Cell.EXPANDED_ON_DML})
 _CONTRIBUTED: Final = 1
 """The opset of com.microsoft."""
@@ -148,7 +150,7 @@ class Operator:
                 return cell
         seen: list[frozenset[Cell]] = [self._seen.get((i, each), frozenset()) for i, each in enumerate(types)]
         if not all(seen):
-            return None
+            return Cell.CPU if self.name in _OF_DIFFERENT_TYPES and _NO_TENSOR in types else None
         if all(not cells.isdisjoint(ON_DML) for cells in seen):
             return min(cell for cells in seen for cell in cells if cell in ON_DML)
         if any(cells == {Cell.CPU} for cells in seen):

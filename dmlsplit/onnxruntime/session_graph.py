@@ -12,6 +12,7 @@ import onnx
 
 from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.formats.onnx.protobuf import first_output, has_graphs, reads, subgraphs
+from dmlsplit.formats.onnx.protobuf import operator_of as operator_name
 from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.models.graph import ANSWERS, Doubt, Graph, Node, cut
 from dmlsplit.models.once import Once
@@ -374,6 +375,8 @@ class SessionGraph:
         """Returns the table's answer about the node with this index, if it had the attributes of `node`; at the model's
         opset, or another. None if it has none."""
         at = self.opset if opset is None else opset
+        if not self.runtime.traits.ifs_read_sequences and operator_name(node) == "If" and self._reads_sequences(index):
+            return Cell.CPU
         return asked(node, *self.types_of_tensors(index), at, self.runtime, self._types_captured(index))
 
     def cell_at(self, index: int, opset: int) -> Cell | None:
@@ -388,6 +391,10 @@ class SessionGraph:
             own = [name for name in self._captured[index] if self._has(name)]
             self._captured_types[index] = self._types([n for n in own if self.scope.type_of(n)[0] != "SEQUENCE"])
         return self._captured_types[index]
+
+    def _reads_sequences(self, index: int) -> bool:
+        """True if graphs inside a node read a sequence from outside."""
+        return any(self._has(name) and self.scope.type_of(name)[0] == "SEQUENCE" for name in self._captured[index])
 
     def _has(self, name: str) -> bool:
         """True if this graph, or one around it, has a tensor of this name."""

@@ -46,6 +46,8 @@ class RuntimeTraits:
     before they are placed."""
     reads_half_epsilons: bool = False
     """True where a LayerNormalization that replaces other nodes has the epsilon of a constant of FLOAT16, too."""
+    ifs_read_sequences: bool = False
+    """True where an If is on DirectML even if its branches read a sequence from outside."""
     merges_shapes: bool = False
     """True where Shapes of tensors with equal sizes read one of these tensors."""
     folds_known_sizes: bool = False
@@ -169,7 +171,7 @@ NEWEST: Final = _RUNTIMES[-1]
 _COMPARISONS: Final = frozenset({"GreaterOrEqual", "LessOrEqual"})
 _1_18: Final = RuntimeTraits(constants_are_nodes=True, uninferred=_COMPARISONS | {"Einsum"}, merges_shapes=True)
 _1_19: Final = replace(_1_18, merges_shapes=False)
-_1_20: Final = replace(_1_19, uninferred=_COMPARISONS, fuses_first=True)
+_1_20: Final = replace(_1_19, uninferred=_COMPARISONS, fuses_first=True, ifs_read_sequences=True)
 _1_21: Final = replace(_1_20, reshapes_products=True, keeps_attentions=True)
 _1_23: Final = replace(_1_21, keeps_attentions=False)
 _1_24: Final = replace(_1_23, uninferred=frozenset())

@@ -382,6 +382,31 @@ def test_a_constant_of_half_precision_is_cast_for_the_cpu(data_type, created):
     assert found.created is created
 
 
+@pytest.mark.parametrize(("version", "place"), [("1.19.2", "CPU"), ("1.20.1", "DML")])
+@pytest.mark.parametrize("source", ["", "q = SequenceConstruct(x, x)"])
+def test_an_if_that_reads_a_sequence(source, version, place):
+    given = "" if source else "seq(float[2,3]) q, "
+    found = placed(
+        f"""(bool c, {given}int64 i, float[2,3] x) => (float[2,3] y) {{ {source}
+            y = If(c) <
+                then_branch = t () => (float[2,3] a) {{ a = SequenceAt(q, i) }},
+                else_branch = e () => (float[2,3] b) {{ b = Abs(x) }}
+            > }}""",
+        version,
+    )
+    assert where(found)["y"] == place
+
+
+def test_an_if_of_a_type_without_tensors_in_directml():
+    branch = "{} () => (bfloat16[2,3] a) {{ a = Identity(w) }}"
+    found = placed(
+        f"""(bool c, bfloat16[2,3] w) => (bfloat16[2,3] y) {{
+            y = If(c) <then_branch = {branch.format("t")}, else_branch = {branch.format("e")}> }}""",
+        opset=13,
+    )
+    assert where(found)["y"] == "CPU"
+
+
 def test_what_reads_a_removed_tensor_is_named():
     found = placed(
         f"(float[2,3] x) => (float[2,3] z, float[2,3] y) <bool c = {{1}}> {{ a = Exp(x) {SHAPED} "
