@@ -35,9 +35,9 @@ def is_packed(sizes: Sequence[int], strides: Sequence[int] | None) -> bool:
     not matter."""
     if strides is None:
         return True
-    return all(
-        size == 1 or stride == packed
-        for size, stride, packed in zip(sizes, strides, packed_strides(sizes), strict=True)
+    packed = packed_strides(sizes)
+    return strides == packed or all(
+        size == 1 or stride == wanted for size, stride, wanted in zip(sizes, strides, packed, strict=True)
     )
 
 

@@ -16,6 +16,8 @@ class Limit(Enum):
     or treats the value that it was reading as unknown.
     """
 
+    __hash__ = object.__hash__  # Enum's hashes the name, in Python
+
     def __init__(self, most: int, unit: str, bounds: str, a_byte: float = 0) -> None:
         self.most = most
         self.unit = unit
@@ -108,6 +110,6 @@ class Budget:
     def spend(self, limit: Limit, amount: int = 1) -> None:
         """Adds `amount` to what the file has used of `limit`. Raises LimitError if the sum exceeds the limit for this
         file."""
-        self._spent[limit] += amount
-        if self._spent[limit] > self.most(limit):
+        spent = self._spent[limit] = self._spent[limit] + amount
+        if spent > self.most(limit):
             raise LimitError(limit, self.most(limit))

@@ -7,11 +7,12 @@ Building one never judges it: an index out of range, a cycle, or an edge whose e
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import chain
-from typing import Final, TypeAlias
+from operator import attrgetter
+from typing import Any, Final, TypeAlias
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc, Tensors, narrowed
 from dmlsplit.descriptors.descs import JoinOperatorDesc, SplitOperatorDesc, TensorDesc, TensorLike, _tensors, _uint
@@ -37,11 +38,18 @@ class _Edge:
         """Returns (field name, C name) pairs of the edge's indices, in the struct's order."""
         return tuple([(index.name, index.name.title().replace("_", "")) for index in fields(cls)])
 
+    @classmethod
+    @cache
+    def _values(cls) -> Callable[[_Edge], tuple[Any, ...]]:
+        """Returns the indices."""
+        return attrgetter(*(index for index, _ in cls._named()))
+
     def __post_init__(self) -> None:
-        for index, member in self._named():
-            value = getattr(self, index)
-            if type(value) is not int or not 0 <= value <= UINT_MAX:
-                object.__setattr__(self, index, _uint(value, member))
+        values = self._values()(self)
+        if {int} == set(map(type, values)) and min(values) >= 0 and max(values) <= UINT_MAX:
+            return
+        for value, (index, member) in zip(values, self._named(), strict=True):
+            object.__setattr__(self, index, _uint(value, member))
 
 
 @dataclass(frozen=True, slots=True)

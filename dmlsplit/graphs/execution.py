@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
-from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, Tensor, Unmodelled, Wrong
+from dmlsplit.graphs.program import BufferView, CompiledGraph, Dispatch, StandIn, Tensor, Unmodelled, Wrong
 from dmlsplit.graphs.regions import at_first_index, overlap
 from dmlsplit.rules.graph_faults import Fault, FaultKind
 
@@ -173,6 +173,10 @@ class Execution:
         self.budget = MOST_COMPARISONS * (len(plan.dispatches) + 100)
         self.lost = self._by_tensor((output, (output, place, k)) for output, place, k in plan.lost)
         self.displaced = self._by_tensor((each.output, each) for each in plan.stand_ins if not each.part.first)
+        self.of_split: dict[int, list[StandIn]] = defaultdict(list)
+        """The stand-ins for parts of each Split."""
+        for stand_in in plan.stand_ins:
+            self.of_split[stand_in.part.split].append(stand_in)
         for time, dispatch in enumerate(plan.dispatches):
             faults = list(self._faults(dispatch))
             self._note_value(dispatch)
@@ -260,6 +264,9 @@ class Execution:
             self.never_negative.add(output)
 
     def _never_negative(self, tensor: Tensor) -> bool:
+        if tensor not in self.plan.parts:
+            self._spend()
+            return self._value(tensor) in self.never_negative
         return all(self._value(source) in self.never_negative for source, _ in self._sources(tensor))
 
     def _unchanged(self, write: _Write, earlier: _Write) -> bool:
@@ -275,6 +282,10 @@ class Execution:
     def _sources(self, tensor: Tensor) -> Iterator[tuple[Tensor, BufferView | None]]:
         """Yields the tensors whose writes make up `tensor`. With a Split's whole input that stands for a part comes the
         region of the part, with others None."""
+        if tensor not in self.plan.parts:
+            self._spend()
+            yield tensor, None
+            return
         stack: list[tuple[Tensor, BufferView | None]] = [(tensor, None)]
         while stack:
             self._spend()
@@ -335,8 +346,12 @@ class Execution:
         if not written:
             return None
         mild: WrongOutput | None = None
-        mine = {write.time for write, _ in written}.difference(*(piece.larger for piece in pieces))
-        for write in self.memory.since(region, min(write.time for write, _ in written)):
+        times = {write.time for write, _ in written}
+        later = self.memory.since(region, min(times))
+        if not later:
+            return None
+        mine = times.difference(*[piece.larger for piece in pieces])
+        for write in later:
             self._spend()
             if write.time in mine or not overlap(write.region, region):
                 continue
@@ -388,7 +403,7 @@ class Execution:
             if not self._overlap(stand_in.place, region):
                 continue
             split = stand_in.part.split
-            others = [other for other in self.plan.stand_ins if other is not stand_in and other.part.split == split]
+            others = [other for other in self.of_split[split] if other is not stand_in]
             for write in (write for other in others for write in self.memory.of_tensor[other.whole]):
                 if self._overlap(write.region, stand_in.place):
                     raise Unmodelled("what is joined in place of two parts of a Split may hold the right one")

@@ -234,6 +234,8 @@ def _read_region(program: Program, operand: Operand) -> tuple[Tensor, BufferView
 
 def _region(program: Program, tensor: Tensor) -> BufferView:
     """Returns the memory region of a tensor, and sets it for the tensor and all tensors that it is placed in."""
+    if tensor.region is not None:
+        return tensor.region
     chain = [tensor]
     while chain[-1].region is None:
         last = chain[-1]
@@ -273,7 +275,8 @@ def _check_memory(program: Program, dispatches: Iterable[Dispatch]) -> None:
     """Raises Refused if a dispatch reads or writes beyond the end of a buffer, with a fault for each such buffer."""
     refused: dict[str, Fault] = {}
     for dispatch in dispatches:
-        for region in map(dispatch.compiled_region, (*(region for _, region in dispatch.reads), dispatch.writes)):
+        regions = [*[region for _, region in dispatch.reads], dispatch.writes]
+        for region in regions if dispatch.wrong is None else map(dispatch.compiled_region, regions):
             available = program.buffers[region.buffer]
             if region.end > available and region.buffer not in refused:
                 size = region.end - region.offset

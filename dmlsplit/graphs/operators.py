@@ -14,6 +14,8 @@ from typing import Final
 class Family(enum.Enum):
     """Operators that CompileGraph treats alike."""
 
+    __hash__ = object.__hash__  # Enum's hashes the name, in Python
+
     ACTIVATION = "activation"
     """DML_OPERATOR_ACTIVATION_*: one input, one output, element by element."""
     UNARY = "element-wise, unary"

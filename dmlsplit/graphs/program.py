@@ -57,6 +57,26 @@ def bytes_of(sizes: Sequence[int], element_bytes: int) -> int:
     return -(-math.prod(sizes) * element_bytes // 4) * 4
 
 
+# The tensors of a graph have few different sizes and strides: what follows from them is computed once.
+
+
+@lru_cache(maxsize=1024)
+def _steps(strides: tuple[int, ...], element_bytes: int) -> tuple[int, ...]:
+    """Strides in bytes."""
+    return tuple([stride * element_bytes for stride in strides])
+
+
+@lru_cache(maxsize=1024)
+def _last(sizes: tuple[int, ...], steps: tuple[int, ...]) -> int:
+    """The offset of the last element."""
+    return sum([(size - 1) * step for size, step in zip(sizes, steps, strict=True)])
+
+
+@lru_cache(maxsize=1024)
+def _is_packed(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    return is_packed(sizes, strides)
+
+
 @lru_cache(maxsize=1024)
 def _packed(sizes: tuple[int, ...]) -> tuple[int, ...]:
     return packed_strides(sizes)
@@ -104,7 +124,7 @@ class Tensor:
 
     @property
     def packed(self) -> bool:
-        return is_packed(self.sizes, self.strides)
+        return _is_packed(self.sizes, self.strides)
 
     @property
     def name(self) -> TensorName:
@@ -139,7 +159,7 @@ class Tensor:
 
     def is_block_of(self, output: Tensor) -> bool:
         """True if the tensor is a contiguous block of a Join's output."""
-        return is_packed(self.sizes, output.strides)
+        return _is_packed(self.sizes, output.strides)
 
     def is_vectors_in(self, strides: Sequence[int]) -> bool:
         """True if, with these strides (in elements), contiguous runs and the steps between them are multiples of 16
@@ -155,8 +175,7 @@ class Tensor:
 
     def view(self, buffer: str, offset: int) -> BufferView:
         """Returns the view of this tensor at a byte offset of a buffer."""
-        steps = tuple([stride * self.element_bytes for stride in self.strides])
-        return BufferView(buffer, offset, self.sizes, steps, self.element_bytes)
+        return BufferView(buffer, offset, self.sizes, _steps(self.strides, self.element_bytes), self.element_bytes)
 
 
 @dataclass(eq=False, slots=True)
@@ -244,9 +263,9 @@ class Node:
         """Returns, for each output of a Split or Slice, its first element's index in each dimension of the input."""
         if self.family is not Family.SPLIT:
             return [self.offsets or (0,) * len(tensor.sizes) for tensor in self.outputs]
-        starts = accumulate((tensor.sizes[self.axis] for tensor in self.outputs[:-1]), initial=0)
-        dimensions = range(len(self.output.sizes))
-        return [tuple(start if d == self.axis else 0 for d in dimensions) for start in starts]
+        starts = accumulate([tensor.sizes[self.axis] for tensor in self.outputs[:-1]], initial=0)
+        before, behind = (0,) * self.axis, (0,) * (len(self.output.sizes) - self.axis - 1)
+        return [(*before, start, *behind) for start in starts]
 
     def places(self, strides: Sequence[int]) -> list[int]:
         """Returns the byte offset of each input of a Join in an output with these strides (in elements)."""
@@ -270,8 +289,7 @@ class BufferView:
     """The offset in bytes behind the last element."""
 
     def __post_init__(self) -> None:
-        last = sum((size - 1) * step for size, step in zip(self.sizes, self.steps, strict=True))
-        object.__setattr__(self, "end", self.offset + last + self.element_bytes)
+        object.__setattr__(self, "end", self.offset + _last(self.sizes, self.steps) + self.element_bytes)
 
     def part(self, offset: int, sizes: tuple[int, ...]) -> BufferView:
         """Returns a view of these sizes with the same steps, `offset` bytes behind this one's start."""
@@ -288,7 +306,7 @@ class BufferView:
         return (self.buffer, self.offset, self.steps) == (other.buffer, other.offset, other.steps)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Dispatch:
     """One shader: the tensors and regions that it reads, and the region that it writes. `node` is None for a copy."""
 

@@ -66,6 +66,8 @@ class Program:
 
     def _read(self, graph: GraphDesc) -> None:
         inputs = {i: self._tensor(end.desc, None, i) for i, end in enumerate(graph.inputs) if end is not None}
+        tensors = {id(desc): node_tensors(desc) for desc in {id(desc): desc for desc in graph.nodes}.values()}
+        """The inputs and the outputs of descriptors, by identity: many nodes share one."""
         for number, desc in enumerate(graph.nodes):
             kind = node_type(desc)
             row = BY_NUMBER.get(kind)
@@ -74,7 +76,7 @@ class Program:
                 raise Unmodelled(f"{short_name(kind)} (node {number}) was not observed in graphs")
             node = Node(self._of_build(family, kind), kind, [], [], number)
             node.outputs = [
-                self._tensor(tensor.desc if tensor else None, node, k) for k, tensor in enumerate(node_tensors(desc)[1])
+                self._tensor(tensor.desc if tensor else None, node, k) for k, tensor in enumerate(tensors[id(desc)][1])
             ]
             self.nodes.append(node)
             if not isinstance(desc, AnyOperatorDesc):
@@ -99,11 +101,11 @@ class Program:
         """The sizes and the element's bytes of inputs, by the identity of descriptors that were checked: many nodes
         share one."""
         for node, found, desc in zip(self.nodes, operands, graph.nodes, strict=True):
-            node.operands = [found[i] for i in sorted(found)]
+            node.operands = [found[i] for i in sorted(found)] if len(found) > 1 else list(found.values())
             ends = [(operand.sizes, operand.tensor.element_bytes) for operand in node.operands]
             if node.family is Family.JOIN:
-                node.starts = list(accumulate((operand.sizes[node.axis] for operand in node.operands), initial=0))
-            for end, tensor in zip(ends, node_tensors(desc)[0], strict=True) if read.get(id(desc)) != ends else ():
+                node.starts = list(accumulate([operand.sizes[node.axis] for operand in node.operands], initial=0))
+            for end, tensor in zip(ends, tensors[id(desc)][0], strict=True) if read.get(id(desc)) != ends else ():
                 if (
                     tensor is None
                     or tensor.desc is None
@@ -166,18 +168,21 @@ class Program:
 
     def uses(self) -> Uses:
         uses: Uses = defaultdict(list)
-        found = [(operand, (node, k)) for node in self.nodes for k, operand in enumerate(node.operands)]
-        found.sort(key=_rank)
-        for operand, use in found:
-            uses[operand.tensor].append(use)
+        for node in self.nodes:
+            for k, operand in enumerate(node.operands):
+                uses[operand.tensor].append((node, k))
+        for readers in uses.values():
+            if len(readers) > 1:
+                readers.sort(key=_rank)
         return uses
 
     def topological(self) -> list[Node]:
         return depth_first(self.nodes)
 
 
-def _rank(use: tuple[Operand, object]) -> tuple[int, int]:
-    return use[0].rank
+def _rank(use: tuple[Node, int]) -> tuple[int, int]:
+    node, k = use
+    return node.operands[k].rank
 
 
 def _as_read(numbers: tuple[int, ...] | None, desc: BufferTensorDesc) -> tuple[int, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import bisect
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from operator import itemgetter
 from typing import Final
 
 from dmlsplit.graphs.program import BufferView, Unmodelled
@@ -35,7 +37,7 @@ def overlap(one: BufferView, other: BufferView) -> bool:
     return _runs_meet(first, second)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Rows:
     """A region as runs of bytes without a gap: `outer` are the (count, step) of the dimensions around a run."""
 
@@ -55,17 +57,25 @@ class _Rows:
 
 
 def _rows(region: BufferView) -> _Rows:
-    dimensions = [(size, step) for size, step in zip(region.sizes, region.steps, strict=True) if size > 1]
-    run = region.element_bytes
+    return _Rows(region.offset, *_runs(region.sizes, region.steps, region.element_bytes))
+
+
+@lru_cache(maxsize=1024)
+def _runs(
+    sizes: tuple[int, ...], steps: tuple[int, ...], element_bytes: int
+) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """The length of the runs, and the count and step of the dimensions around them; many regions share these."""
+    run = element_bytes
     outer: list[tuple[int, int]] = []
-    for size, step in sorted(dimensions, key=lambda dimension: dimension[1]):
+    dimensions = [(size, step) for size, step in zip(sizes, steps, strict=True) if size > 1]
+    for size, step in sorted(dimensions, key=itemgetter(1)):
         if step == run and not outer:
             run *= size
         elif outer and step == outer[-1][0] * outer[-1][1]:
             outer[-1] = (outer[-1][0] * size, outer[-1][1])
         else:
             outer.append((size, step))
-    return _Rows(region.offset, run, tuple(reversed(outer)))
+    return run, tuple(reversed(outer))
 
 
 def _rows_meet(one: _Rows, other: _Rows) -> bool:

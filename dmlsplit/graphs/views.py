@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import mul, ne
 from typing import Final
 
 from dmlsplit.descriptors.layout import is_packed, packed_strides
@@ -94,7 +95,7 @@ def elide_splits(program: Program) -> None:
         element = source.tensor.element_bytes
         strides = packed_strides(source.tensor.sizes)
         parts = [
-            (tensor, sum(a * b for a, b in zip(offsets, strides, strict=True)) * element)
+            (tensor, sum(map(mul, offsets, strides)) * element)
             for tensor, offsets in zip(node.outputs, node.output_offsets(), strict=True)
         ]
         readers = [[use for use in uses[tensor] if use[0] not in removed] for tensor, _ in parts]
@@ -146,10 +147,9 @@ def _elidable(
     part, `parts` each part with its byte offset in the input."""
     if any(step != 1 for step in node.steps):
         return False
-    if node.family is Family.SLICE and not program.traits.splits_are_slices:
-        changed = zip(node.output.sizes, node.operands[0].tensor.sizes, strict=True)
-        if sum(a != b for a, b in changed) != 1:
-            return False
+    of_any_axes = program.traits.splits_are_slices or node.family is not Family.SLICE
+    if not of_any_axes and sum(map(ne, node.output.sizes, node.operands[0].tensor.sizes)) != 1:
+        return False
     for (tensor, offset), readers in zip(parts, uses, strict=True):
         if not _part_is_elidable(program, node, tensor, offset, readers):
             return False

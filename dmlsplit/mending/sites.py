@@ -129,6 +129,8 @@ class _SiteReader(Reader):
         super().__init__(model, read_external, (), False, Budget(model.ByteSize()), inference)
         self.sites: list[Site] = []
         self.scopes: dict[Place, list[Scope]] = {}
+        self._places: dict[int, Place] = {}
+        """The places of these scopes, by identity."""
 
     def _reads(self, nodes: Sequence[onnx.NodeProto]) -> bool:
         found = self._infers or super()._reads(nodes)
@@ -138,15 +140,15 @@ class _SiteReader(Reader):
     def _graph(
         self, scope: Scope, model: onnx.ModelProto, calls: tuple[Key, ...], failure: str
     ) -> Iterator[SplitNode | JoinNode | OtherNode]:
-        self.scopes.setdefault(Place(calls[-1] if calls else None, scope.steps), []).append(scope)
+        place = self._places[id(scope)] = Place(calls[-1] if calls else None, scope.steps)
+        self.scopes.setdefault(place, []).append(scope)
         yield from super()._graph(scope, model, calls, failure)
 
     def _judged(
         self, index: int, node: onnx.NodeProto, scope: Scope, calls: tuple[Key, ...], hint: Hint
     ) -> SplitNode | JoinNode:
         found = super()._judged(index, node, scope, calls, hint)
-        place = Place(calls[-1] if calls else None, scope.steps)
-        self.sites.append(Site(place, index, node, found, scope))
+        self.sites.append(Site(self._places[id(scope)], index, node, found, scope))
         return found
 
     def _needs_none(self, graph: onnx.GraphProto) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Final, TypeAlias
 
 import onnx
@@ -142,11 +143,9 @@ class Functions:
 
 def check_references(model: onnx.ModelProto) -> None:
     """Raises InputError if an attribute outside of functions refers to an attribute of a function."""
-    found = [attribute for node in all_nodes(model.graph.node) for attribute in node.attribute]
-    for function in model.functions:
-        for default in function.attribute_proto:
-            found += [default, *(a for graph in graphs_of(default) for n in all_nodes(graph.node) for a in n.attribute)]
-    for attribute in found:
+    defaults = [default for function in model.functions for default in function.attribute_proto]
+    bodies = [model.graph.node, *(graph.node for default in defaults for graph in graphs_of(default))]
+    for attribute in chain(defaults, (a for body in bodies for node in all_nodes(body) for a in node.attribute)):
         if attribute.ref_attr_name:
             name, reference = printable(attribute.name), printable(attribute.ref_attr_name)
             raise InputError(f"attribute '{name}' refers to '{reference}' of a function, and is in none")

@@ -262,12 +262,15 @@ class Graph:
         its index in the file, `number` its place in the order of nodes; `captured` are the names that graphs inside it
         read."""
         op_type = proto.op_type if domain_of(proto) == "" else ""
-        node = Node(index, proto, op_type, [], [self.value(name) for name in outputs], number)
+        read, written = list(map(self.value, inputs)), list(map(self.value, outputs))
+        node = Node(index, proto, op_type, read, written, number, list(map(self.value, captured)))
         self._nodes[node] = None
-        for value in node.outputs:
+        for value in written:
             value.producer = node if value.name else None
             value.is_computed = True
-        self.read(node, [self.value(name) for name in inputs], [self.value(name) for name in captured])
+        for value in (*read, *node.captured) if node.captured else read:
+            if value.name:
+                value.readers[node] = None
         return node
 
     def read(self, node: Node, values: Sequence[Value], captured: Sequence[Value] | None = None) -> None:
@@ -284,7 +287,7 @@ class Graph:
     def redirect(self, node: Node, instead: Mapping[Value, Value]) -> None:
         """Replaces those inputs of a node, and tensors that graphs in it read, that are keys of `instead` by their
         values there."""
-        if any(value in instead for value in (*node.inputs, *node.captured)):
+        if instead and any(value in instead for value in (*node.inputs, *node.captured)):
             inputs, captured = ([instead.get(v, v) for v in values] for values in (node.inputs, node.captured))
             self.read(node, inputs, captured)
 
@@ -397,7 +400,11 @@ class Graph:
         """
 
         def before(node: Node) -> Iterable[Node]:
-            found = set(node.producers)
+            values = (*node.inputs, *node.captured) if node.captured else node.inputs
+            if len(values) == 1:
+                producer = values[0].producer
+                return () if producer is None else (producer,)
+            found = {value.producer for value in values if value.producer is not None}
             return sorted(found, key=_number) if len(found) > 1 else found
 
         leaves = [node for node in self._nodes if not any(value.readers for value in node.outputs)]

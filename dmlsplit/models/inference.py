@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -18,7 +18,7 @@ import onnx
 from google.protobuf.message import DecodeError, EncodeError
 
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.onnx.protobuf import DEFAULT_DOMAINS, all_nodes, subgraphs
+from dmlsplit.formats.onnx.protobuf import DEFAULT_DOMAINS, all_nodes, has_graphs, subgraphs
 from dmlsplit.models import shadowing
 from dmlsplit.models.functions import Functions
 from dmlsplit.models.inference_parts import Part, joined, parts_of
@@ -159,7 +159,7 @@ def make_harmless(model: onnx.ModelProto, functions: Functions) -> None:
     for importing, nodes in [*((function, function.node) for function in model.functions), (model, model.graph.node)]:
         domains: dict[str, None] = {}
         for node in all_nodes(nodes):
-            if node.op_type == "Split" and functions.key_of(node) is None:
+            if node.op_type == "Split" and node.attribute and functions.key_of(node) is None:
                 numbers = [attribute.i for attribute in node.attribute if attribute.name == "num_outputs"]
                 if any(number < len(node.output) for number in numbers):
                     node.domain = _UNSAFE_DOMAIN
@@ -195,10 +195,13 @@ class Inference:
 
         `data_propagation`: sizes that the model computes are followed too.
         """
-        copied = _names_copied(model.graph)
-        if copied and copied > (most := Limit.ONNX_INFERENCE_NAMES.of(model.ByteSize())):
-            raise InferenceError(f"would copy more than {most} names for the graphs in nodes")
-        asked, names = shadowing.without(model)
+        copied, asked = 0, model
+        names: Mapping[str, str] = {}
+        if any(map(has_graphs, model.graph.node)):
+            copied = _names_copied(model.graph)
+            if copied > (most := Limit.ONNX_INFERENCE_NAMES.of(model.ByteSize())):
+                raise InferenceError(f"would copy more than {most} names for the graphs in nodes")
+            asked, names = shadowing.without(model)
         way = bytes([data_propagation])
         inferred = onnx.ModelProto()
         try:

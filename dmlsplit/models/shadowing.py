@@ -13,7 +13,16 @@ from copy import deepcopy
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import Names, all_nodes, computed, domain_of, refill, rename_tensors, subgraphs
+from dmlsplit.formats.onnx.protobuf import (
+    Names,
+    all_nodes,
+    computed,
+    domain_of,
+    has_graphs,
+    refill,
+    rename_tensors,
+    subgraphs,
+)
 from dmlsplit.system.errors import NotLoadedError
 from dmlsplit.system.printable import printable
 
@@ -37,6 +46,8 @@ def computed_again(graph: onnx.GraphProto) -> Iterator[str]:
 
 
 def _computed_again(graph: onnx.GraphProto, known: _Known) -> Iterator[str]:
+    if not any(map(has_graphs, graph.node)):
+        return
     with known.inside(value.name for value in (*graph.input, *graph.initializer)) as add:
         for node in graph.node:
             for inner in subgraphs(node) if node.attribute else ():
@@ -63,15 +74,20 @@ def check_names(graph: onnx.GraphProto, outer: tuple[Set[str], ...] = ()) -> Non
         known.add(name)
     known |= {tensor.name for tensor in graph.initializer}
     known |= {tensor.values.name for tensor in graph.sparse_initializer}
-    known |= {name for node in graph.node if is_constant(node) for name in node.output}
-    for name in (name for node in graph.node if not is_constant(node) for name in node.output if name):
+    written: list[str] = []
+    for node in graph.node:
+        if is_constant(node):
+            known.update(node.output)
+        else:
+            written += node.output
+    for name in filter(None, written):
         if name in known:
             raise NotLoadedError(f"{printable(name, 60)} is computed twice: the model is not loaded")
         known.add(name)
     around = (known, *outer)
     for node in graph.node:
         for name in node.input:
-            if name and not any(name in names for names in around):
+            if name not in known and name and not any(name in names for names in outer):
                 raise NotLoadedError(f"nothing gives {printable(name, 60)}: the model is not loaded")
         for inner in subgraphs(node) if node.attribute else ():
             check_names(inner, around)

@@ -40,9 +40,14 @@ def check_arity(model: onnx.ModelProto) -> None:
         known = _arity(node.op_type, opset)
         if known is None:
             raise InputError(f"{_called(node)} has an operator that opset {opset} does not have")
-        for verb, names, (least, most) in (("reads", node.input, known.inputs), ("writes", node.output, known.outputs)):
-            if not least <= len(names) <= most:
-                raise InputError(f"{_called(node)} {verb} {len(names)} tensors: {_allowed(least, most)}")
+        for verb, count, (least, most) in (
+            ("reads", len(node.input), known.inputs),
+            ("writes", len(node.output), known.outputs),
+        ):
+            if not least <= count <= most:
+                raise InputError(f"{_called(node)} {verb} {count} tensors: {_allowed(least, most)}")
+        if "" not in node.input:
+            continue
         if any(needed and not name for name, needed in zip(node.input, known.needed, strict=False)):
             raise InputError(f"{_called(node)} lacks an input")
 

@@ -133,7 +133,7 @@ class _Parts:
         fails = any(_is_refused(self._graph, node) for node in nodes)
         builder = _Builder(self._graph, self._optimized, nodes, self._fusible)
         alive = builder.alive()
-        sized = all(_is_sized(self._graph, node) for node in nodes)
+        sized = _are_sized(self._graph, nodes)
         complete = largest == nodes
         variants: list[FusedGraph] = []
         if sized and not fails and complete:
@@ -171,7 +171,7 @@ class _Parts:
         output is read."""
         builder = _Builder(self._graph, self._optimized, nodes, self._fusible)
         alive = builder.alive()
-        sized = all(_is_sized(self._graph, node) for node in nodes)
+        sized = _are_sized(self._graph, nodes)
         return sized, builder.built(alive) if sized and alive else None
 
 
@@ -188,17 +188,13 @@ def _is_refused(graph: SessionGraph, node: Node) -> bool:
     return node.op_type == "Split" and any(not name or 0 in (graph.shape(name) or ()) for name in _names(node.outputs))
 
 
-def _is_sized(graph: SessionGraph, node: Node) -> bool:
+def _are_sized(graph: SessionGraph, nodes: Iterable[Node]) -> bool:
     """True if the shapes around a node are inferred as ONNX Runtime infers them, and fit a descriptor."""
-    for values, made in ((node.inputs, False), (node.outputs, True)):
-        for value in values:
-            shape = graph.shape(value.known) if value.name else ()
-            if made and not is_static(shape):
-                return False
-            for dim in shape or ():
-                if isinstance(dim, int) and not 0 <= dim < 2**32:
-                    return False
-    return True
+    read = {graph.shape(value.known) for node in nodes for value in node.inputs if value.name}
+    made = {graph.shape(value.known) for node in nodes for value in node.outputs if value.name}
+    if not all(map(is_static, made)):
+        return False
+    return all(0 <= dim < 2**32 for shape in read | made for dim in shape or () if isinstance(dim, int))
 
 
 @dataclass(slots=True)
@@ -245,19 +241,21 @@ class _Builder:
         has_constants = False
         for number, row in enumerate(rows):
             described = []
-            whole = self._sizes(row.outputs[0]) if row.outputs and row.outputs[0].name else None
             for taken, value in enumerate(row.inputs):
+                end = ends.get(value)
+                if end is not None:
+                    wires.append((*end, number, taken))
+                    described.append(self._tensor(value))
+                    continue
                 name = value.name
-                broadcast = row_of(row.name).broadcasts and value not in ends and self.graph.is_constant(name)
-                desc = self._tensor(value, whole if broadcast else None)
-                if value in ends:
-                    wires.append((*ends[value], number, taken))
-                else:
-                    has_constants |= self.graph.is_constant(name) and self._bytes(value) < SMALLEST_BUFFER
-                    if (name, desc.sizes) not in inputs:
-                        inputs[name, desc.sizes] = len(shapes)
-                        shapes.append(desc)
-                    input_edges.append((inputs[name, desc.sizes], number, taken))
+                constant = self.graph.is_constant(name)
+                broadcast = constant and row_of(row.name).broadcasts and row.outputs and row.outputs[0].name
+                desc = self._tensor(value, self._sizes(row.outputs[0]) if broadcast else None)
+                has_constants |= constant and self._bytes(value) < SMALLEST_BUFFER
+                if (name, desc.sizes) not in inputs:
+                    inputs[name, desc.sizes] = len(shapes)
+                    shapes.append(desc)
+                input_edges.append((inputs[name, desc.sizes], number, taken))
                 described.append(desc)
             made.append(self._node(row, described, list(map(self._tensor, row.outputs))))
         output_edges = [(*ends[value], i) for i, value in enumerate(self.exits)]
@@ -266,7 +264,7 @@ class _Builder:
         behind = self._behind_transposes(alive)
         moved = frozenset(number for number, row in enumerate(rows) if row.node in behind)
         rectified = frozenset(number for number, row in enumerate(rows) if self._is_rectified(row.node))
-        constant = frozenset(number for number, row in enumerate(rows) if self._is_constant(row.node))
+        unchanging = frozenset(number for number, row in enumerate(rows) if self._is_constant(row.node))
 
         def described_as() -> tuple[GraphDesc, Once]:
             edges = starmap(InputGraphEdgeDesc, input_edges), starmap(OutputGraphEdgeDesc, output_edges)
@@ -299,7 +297,7 @@ class _Builder:
             has_constants,
             moved,
             rectified,
-            constant,
+            unchanging,
             judgements,
         )
 
@@ -340,7 +338,7 @@ class _Builder:
     def _tensors_of(self, node: Node) -> Sequence[Value]:
         """Returns the inputs that DirectML reads; the CPU reads the others."""
         on_cpu = row_of(node.op_type).cpu_inputs
-        return [value for i, value in enumerate(node.inputs) if i not in on_cpu]
+        return [value for i, value in enumerate(node.inputs) if i not in on_cpu] if on_cpu else node.inputs
 
     def _node(
         self, row: _Row, inputs: Sequence[BufferTensorDesc], outputs: Sequence[BufferTensorDesc]
@@ -475,7 +473,7 @@ class _Builder:
 
     def _behind_transposes(self, alive: Sequence[Node]) -> set[Node]:
         """Returns the nodes behind a Transpose, and behind nodes that ONNX Runtime may move it over."""
-        if self.graph.options.optimization < 1:
+        if self.graph.options.optimization < 1 or all(node.op_type != "Transpose" for node in alive):
             return set()
         members, found = set(alive), set[Node]()
         for node in alive:

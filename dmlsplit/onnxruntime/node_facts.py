@@ -27,7 +27,9 @@ def facts_in(graph: SessionGraph) -> Mapping[int, RuntimeFacts]:
 
     def made() -> Mapping[int, RuntimeFacts]:
         judged = [node for node in graph.nodes if node.op_type in JUDGED]
-        return {node.index: facts for node in judged if (facts := _facts_of(graph, node)) is not None}
+        equal: dict[RuntimeFacts, RuntimeFacts] = {}  # equal facts are one object: caches find them without comparing
+        found = ((node.index, _facts_of(graph, node)) for node in judged)
+        return {index: equal.setdefault(facts, facts) for index, facts in found if facts is not None}
 
     return graph.once("facts", made)
 
@@ -46,21 +48,23 @@ def _facts_of(graph: SessionGraph, of: Node) -> RuntimeFacts | None:
     if not scope.origin.opset or not read or not all(read) or data_type is None:
         return None
     attributes = {attribute.name: attribute for attribute in node.attribute}
+    shapes = tuple([graph.shape(name) for name in read])
+    known = list(zip(read, shapes, strict=True))
     facts = RuntimeFacts(
         _TYPES[node.op_type],
         scope.origin.opset,
         data_type,
-        tuple([graph.shape(name) for name in read]),
+        shapes,
         int(attributes["axis"].i) if "axis" in attributes else int(node.op_type == "Concat"),
         len(node.output),
         inputs=len(names),
         omitted=tuple([i for i, name in enumerate(node.output) if not name]),
         declared=tuple([_declared(graph, value) for value in of.outputs]),
         owned=tuple([_is_owned(graph, name) for name in read]),
-        stored_rank=max((len(graph.shape(name) or ()) for name in read if graph.is_initializer(name)), default=0),
+        stored_rank=max((len(shape or ()) for name, shape in known if graph.is_initializer(name)), default=0),
         folded=of.index in graph.graph.folded,
         ir_version=graph.model.ir_version,
-        shapes_known=all(is_static(graph.shape(name)) or _is_open(graph, name) for name in read),
+        shapes_known=all(is_static(shape) or _is_open(graph, name) for name, shape in known),
         prefers_cpu=graph.graph.kept(of).index in graph.preferring_cpu,
         axis_given="axis" in attributes,
         both_given="num_outputs" in attributes and len(names) > 1 and names[1] != "",

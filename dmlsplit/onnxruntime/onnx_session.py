@@ -65,10 +65,11 @@ class OnnxSessions:
         self.inputs = inputs or Inputs()
         self._require_known_names = require_known_names
         bodies = [proto.graph.node, *(function.node for function in proto.functions)]
-        nodes = [node for body in bodies for node in all_nodes(body)]
-        self._operators = {node.op_type for node in nodes}
+        self._operators = {node.op_type for body in bodies for node in all_nodes(body)}
         # without functions there are no overloads
-        self._has_overloads = bool(proto.functions) and any(each.overload for each in (*proto.functions, *nodes))
+        self._has_overloads = bool(proto.functions) and any(
+            each.overload for each in (*proto.functions, *(node for body in bodies for node in all_nodes(body)))
+        )
         self._once = Once()
         self.judged: list[NodeKey] = []
         """The Splits and Concats that were read, in the order of the file."""
@@ -121,7 +122,8 @@ class OnnxSessions:
             return SessionModel(proto, written, read, budget, inputs, require_known_names, habits, self._inference)
 
         model = made()
-        while habits.optimized and (left := without_branches(proto, model.session, taken, budget)) is not None:
+        may_take = habits.optimized and "If" in self._operators
+        while may_take and (left := without_branches(proto, model.session, taken, budget)) is not None:
             budget.spend(Limit.ONNX_TAKEN)
             proto = left
             model = made()

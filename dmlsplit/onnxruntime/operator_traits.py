@@ -21,6 +21,8 @@ from dmlsplit.onnxruntime.facts import Sizes
 class Kind(enum.Enum):
     """How well an operator's use of memory in a graph is known."""
 
+    __hash__ = object.__hash__  # Enum's hashes the name, in Python
+
     OBSERVED = "it is a row of dmlsplit.graphs.operators"
     WHOLE = "it works on whole tensors: never in place, and its output may lie in a Join"
     CONVOLUTION = "as WHOLE in four dimensions and more, as PACKED below"

@@ -50,8 +50,7 @@ def partitions(nodes: Sequence[Node], in_graph: Sequence[bool]) -> list[tuple[No
     having: dict[Node, _Partition] = {}
     found: list[_Partition] = []
     for node, fits in zip(nodes, in_graph, strict=True):
-        before = (value.producer for value in node.inputs)
-        feeding = [having[producer].root() for producer in before if producer in having]
+        feeding = [having[value.producer].root() for value in node.inputs if value.producer in having]
         still_open = [partition for partition in feeding if not partition.final]
         if not fits:
             for partition in feeding:

@@ -50,17 +50,12 @@ def beyond_rank(graph: SessionGraph, index: int, opset: int = 0) -> BeyondRank |
 
     A kernel with an open size, or with sizes that it reads from a computed tensor, is created only as the model runs.
     """
-    if opset:
-        return _beyond_rank(graph, index, opset)
-    return graph.once(("beyond rank", graph.runtime.version, index), lambda: _beyond_rank(graph, index, graph.opset))
-
-
-def _beyond_rank(graph: SessionGraph, index: int, opset: int) -> BeyondRank | None:
     node = graph.nodes[index].proto
     names = [*node.input, *node.output]
-    operator = operator_of(node, opset, graph.runtime)
+    operator = operator_of(node, opset or graph.opset, graph.runtime)
     most = None if operator is None else operator.most_rank
-    if most is None and all(len(graph.shape(name) or ()) <= MAX_RANK for name in names if name):
+    limit = MAX_RANK if most is None else min(most, MAX_RANK)
+    if max([len(graph.shape(name) or ()) for name in names if name], default=0) <= limit:
         return None
     shapes = [_static(graph, name) for name in names]
     on_cpu = row_of(node.op_type).cpu_inputs

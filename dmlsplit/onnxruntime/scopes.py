@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from functools import cache, lru_cache
@@ -124,20 +124,20 @@ class SessionModel:
         computed from known shapes give outputs their sizes. `partly`: partly known shapes count too."""
         origin = Origin.of(model, Functions((), self._budget), self._read_external, self._budget, partly)
         wanted = _for_inference(model, self._budget)
+        nodes = list(all_nodes(wanted.graph.node))
+        # A session knows no more of what is computed than it folds. Where all of that is folded, reading a model and
+        # asking about it are one inference.
+        measures = any(row_of(op_type).on_cpu for op_type in {node.op_type for node in nodes})
+        propagated = partly or (folds and not measures)
         make_harmless(wanted, origin.functions)
         if not partly:
-            self._lose_sizes(wanted, origin.opset)
+            self._lose_sizes(wanted, nodes, origin.opset)
         # Inference does not look at what a graph says a second time of its outputs.
         outputs = {value.name for value in wanted.graph.output}
         refill(wanted.graph.value_info, [value for value in wanted.graph.value_info if value.name not in outputs])
         symbols_of = _take_symbols(wanted.graph)
         taken = cache(lambda: Names.of(wanted.graph))
-        # A session knows no more of what is computed than it folds. Where all of that is folded, reading a model and
-        # asking about it are one inference.
-        measures = any(row_of(node.op_type).on_cpu for node in all_nodes(model.graph.node))
-        propagated = partly or (folds and not measures)
-        nodes = sum(1 for _ in all_nodes(wanted.graph.node))
-        for _ in range(_ROUNDS_OF_LARGE if nodes > _LARGE else _INFERRED // (nodes + 1)):
+        for _ in range(_ROUNDS_OF_LARGE if len(nodes) > _LARGE else _INFERRED // (len(nodes) + 1)):
             graph = model.graph
             # without inference, declarations still count
             with suppress(InferenceError):
@@ -150,24 +150,24 @@ class SessionModel:
             self.is_unfinished = self.is_unfinished or not partly
         return scope
 
-    def _lose_sizes(self, model: onnx.ModelProto, opset: int) -> None:
+    def _lose_sizes(self, model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto], opset: int) -> None:
         """Changes `model` in place so that inference does not find what ONNX Runtime does not know: the sizes of
         tensors taken from a sequence, of operators in `uninferred`, and of functions whose schema infers nothing. Nodes
         whose results have the same types replace them; what the file declares stays."""
-        nodes = [node for node in all_nodes(model.graph.node) if node.domain == "" and node.input and node.output]
-        sequences = [node for node in nodes if node.op_type in _OF_SEQUENCES]
+        lost = []
+        for node in nodes:
+            op_type = node.op_type
+            loses = op_type in _OF_SEQUENCES or op_type in self._uninferred or _is_uninferred(op_type, opset)
+            if loses and node.domain == "" and node.input and node.output:
+                lost.append(node)
         kinds: dict[str, int] = {}
-        if sequences:
+        if any(node.op_type in _OF_SEQUENCES for node in lost):
             with suppress(InferenceError):
                 kinds = _element_types(self.inference.infer_shapes(model).graph)
         taken = cache(lambda: Names.of(model.graph))
-        for node in nodes:
-            if node.op_type in _OF_SEQUENCES:
-                kind = kinds.get(node.output[0])
-            elif node.op_type in self._uninferred or _is_uninferred(node.op_type, opset):
-                kind = _kind_of_result(node.op_type, opset)
-            else:
-                continue
+        for node in lost:
+            is_taken = node.op_type in _OF_SEQUENCES
+            kind = kinds.get(node.output[0]) if is_taken else _kind_of_result(node.op_type, opset)
             if kind is None:
                 continue
             self.lost.update(node.output)
@@ -310,11 +310,10 @@ def _for_inference(model: onnx.ModelProto, budget: Budget) -> onnx.ModelProto:
     """
     copy = deepcopy(model)
     for node in all_nodes(copy.graph.node):
-        if node.domain != domain_of(
-            node
-        ):  # a domain set to "" serializes differently: the model would be inferred a second time
-            node.domain = domain_of(node)
-        if node.domain == "com.microsoft" and node.op_type in _SHAPED_AS:
+        domain = node.domain
+        if domain == "ai.onnx":  # a domain that is set to "" is written, too: the model would be inferred once more
+            node.domain = ""
+        elif domain == "com.microsoft" and node.op_type in _SHAPED_AS:
             node.domain, node.op_type = "", _SHAPED_AS[node.op_type]
             if node.op_type == "Identity":
                 del node.input[1:], node.output[1:]
@@ -325,11 +324,12 @@ def _for_inference(model: onnx.ModelProto, budget: Budget) -> onnx.ModelProto:
 def _hand_down(graph: onnx.GraphProto, outer: ChainMap[str, onnx.TensorProto], budget: Budget) -> None:
     """Copies integer constants of outer graphs into the graphs inside nodes that read them, in place. Raises LimitError
     if the copies are too large."""
-    own = {tensor.name for tensor in graph.initializer} | {name for n in graph.node for name in n.output}
-    read = dict.fromkeys(name for node in graph.node for name in node.input)
-    handed = [outer[name] for name in read if name not in own and name in outer]
-    budget.spend(Limit.ONNX_COPIED, sum(tensor.ByteSize() for tensor in handed))
-    graph.initializer.extend(handed)
+    if any(outer.maps):
+        own = {tensor.name for tensor in graph.initializer} | {name for n in graph.node for name in n.output}
+        read = dict.fromkeys(name for node in graph.node for name in node.input)
+        handed = [outer[name] for name in read if name not in own and name in outer]
+        budget.spend(Limit.ONNX_COPIED, sum(tensor.ByteSize() for tensor in handed))
+        graph.initializer.extend(handed)
     inner = [each for node in graph.node if node.attribute for each in subgraphs(node)]
     if not inner:
         return

@@ -66,8 +66,9 @@ class SessionGraph:
         self._shapes: dict[str, Shape | None] = {}
         self._is_changing = True
         self._element_types: dict[int, tuple[Types, Types]] = {}
-        self._types_in_words: dict[str, str | None] = {}
-        self._captured = [_captured(node) for node in scope.graph.node]
+        self._types_in_words: dict[str, str | None] = {"": ""}
+        self._with_graphs = [index for index, node in enumerate(scope.graph.node) if has_graphs(node)]
+        self._captured = {index: _captured(scope.graph.node[index]) for index in self._with_graphs}
         self._captured_types: dict[int, Types] = {}
         self.graph = self.before_optimization()
         """The graph after the passes that run before placement."""
@@ -83,7 +84,7 @@ class SessionGraph:
         self.order = self.graph.walk()
         """The indices of the remaining nodes, in the order in which ONNX Runtime visits them."""
         self._open = self._open_names()
-        self.has_subgraphs = any(has_graphs(node.proto) for node in self.order)
+        self.has_subgraphs = bool(self._with_graphs) and any(has_graphs(node.proto) for node in self.order)
         self.preferring_cpu = self._preferring_cpu()
         self.once = Once()
         """A cache shared with this graph in sessions of other runtimes; a key has to name whatever of the runtime
@@ -109,9 +110,7 @@ class SessionGraph:
         """Yields the graphs of a model, each after the graphs inside its nodes: ONNX Runtime fuses the inner ones
         first."""
         graph = cls(model, runtime, options, scope, run_scope, parent)
-        for index, node in enumerate(graph.nodes):
-            if not node.proto.attribute:
-                continue
+        for index in graph._with_graphs:
             inner_run = dict(run_scope.children(index)) if run_scope is not None else {}
             for name, child in scope.children(index):
                 yield from cls.all_of(model, runtime, options, child, inner_run.get(name), graph)
@@ -157,7 +156,8 @@ class SessionGraph:
         """Returns the model's graph as it is in the file."""
         made = Graph(self, (value.name for value in self.scope.graph.output), self.initializers)
         for index, node in enumerate(self.scope.graph.node):
-            made.add(index, node, self._number(index, node), node.input, node.output, _read_inside(node))
+            captured = _read_inside(node) if index in self._captured else ()
+            made.add(index, node, self._number(index, node), node.input, node.output, captured)
         return made
 
     def path(self, index: int) -> str:
@@ -277,9 +277,11 @@ class SessionGraph:
         """True for a constant of this graph or of one around it."""
         if self.graph.is_given(name):
             return True
+        if self.parent is None:
+            return False
         value = self.graph.values.get(name)
         hidden = name in self.inputs or (value is not None and value.is_computed)
-        return self.parent is not None and not hidden and self.parent.is_constant(name)
+        return not hidden and self.parent.is_constant(name)
 
     @cached_property
     def walk(self) -> Mapping[int, int]:
@@ -288,7 +290,7 @@ class SessionGraph:
 
     def _number(self, index: int, node: onnx.NodeProto) -> tuple[int, int]:
         """Returns a key that sorts the nodes as ONNX Runtime lists them; nodes of functions count as added last."""
-        place = self.model.inlined.get(first_output(node))
+        place = self.model.inlined.get(first_output(node)) if self.model.inlined else None
         return (0, index) if place is None else (1, place)
 
     # Constants, open tensors, and nodes that compute with sizes.
@@ -296,16 +298,18 @@ class SessionGraph:
     def _open_names(self) -> set[str]:
         """Returns the tensors with sizes that are known only as the model runs."""
         found = {name for name in self.inputs if not is_static(self.shape(name))}
+        integers = {name for name in self.inputs if self.scope.type_of(name)[0] in ("INT64", "INT32")}
+        """They may be sizes or lengths."""
         outer, lost = self.parent, self.model.lost
         for node in self.order:
-            if Doubt.STATIC in node.doubts:
+            if node.doubts and Doubt.STATIC in node.doubts:
                 continue
             names = [value.name for value in node.inputs if value.name and value.name not in self.graph.constants]
-            by_data = row_of(node.proto.op_type).data_dependent or not lost.isdisjoint(node.proto.output)
+            by_data = row_of(node.proto.op_type).data_dependent or (lost and not lost.isdisjoint(node.proto.output))
             is_open = by_data or self._has_computed_lengths(node) or not found.isdisjoint(names)
-            is_open = is_open or any(map(self._is_open_integer, names))
+            is_open = is_open or not integers.isdisjoint(names)
             if is_open or (outer is not None and any(map(outer.is_open, names))):
-                found.update(value.name for value in node.outputs if value.name)
+                found.update([value.name for value in node.outputs if value.name])
         return found
 
     def is_open(self, name: str) -> bool:
@@ -316,12 +320,9 @@ class SessionGraph:
 
     def _has_computed_lengths(self, node: Node) -> bool:
         """True for a Split whose lengths are computed as the model runs, even if they follow from the model."""
-        lengths = node.inputs[1:] if node.op_type == "Split" else ()
-        return any(value.name and not self.is_constant(value.name) for value in lengths)
-
-    def _is_open_integer(self, name: str) -> bool:
-        """True for an integer input, which may be sizes or lengths."""
-        return name in self.inputs and self.scope.type_of(name)[0] in ("INT64", "INT32")
+        if node.op_type != "Split":
+            return False
+        return any(value.name and not self.is_constant(value.name) for value in node.inputs[1:])
 
     def _preferring_cpu(self) -> set[int]:
         """Returns the indices of the nodes that are left on the CPU because they compute with sizes."""
@@ -385,7 +386,7 @@ class SessionGraph:
 
     def _types_captured(self, index: int) -> Types:
         """Returns the element types of the tensors that graphs inside a node read, without sequences."""
-        if not self._captured[index]:
+        if not self._captured.get(index):
             return ()
         if index not in self._captured_types:
             own = [name for name in self._captured[index] if self._has(name)]
@@ -413,13 +414,12 @@ class SessionGraph:
     def _types(self, names: Sequence[str]) -> Types:
         """Returns the element types of tensors in the table's words, "" for the name "", None for one that is not
         known."""
-        return tuple([self._type(name) if name else "" for name in names])
-
-    def _type(self, name: str) -> str | None:
-        if name not in self._types_in_words:
-            found = self.scope.element_type(name)
-            self._types_in_words[name] = found and found.lower()
-        return self._types_in_words[name]
+        known = self._types_in_words
+        for name in names:
+            if name not in known:
+                found = self.scope.element_type(name)
+                known[name] = found and found.lower()
+        return tuple([known[name] for name in names])
 
     def operator(self, index: int) -> Operator | None:
         """Returns the node's row of the table of operators; None if there is none."""
@@ -485,16 +485,15 @@ def release(model: SessionModel) -> None:
 
 def _captured(node: onnx.NodeProto) -> Sequence[str]:
     """Returns the names that the graphs inside a node read, and the node itself does not."""
-    if not has_graphs(node):
-        return ()
     own = set(node.input)
     return [name for name in dict.fromkeys(reads(node)) if name not in own]
 
 
 def _read_inside(node: onnx.NodeProto) -> Sequence[str]:
     """Returns the names that the graphs inside a node read."""
-    graphs = subgraphs(node) if has_graphs(node) else ()
-    inner = [each for graph in graphs for each in (*map(reads, graph.node), (value.name for value in graph.output))]
+    inner = [
+        each for graph in subgraphs(node) for each in (*map(reads, graph.node), (value.name for value in graph.output))
+    ]
     return list(dict.fromkeys(name for names in inner for name in names))
 
 

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from dmlsplit.system.printable import printable
 
@@ -231,18 +231,39 @@ def lost_tensor(fault: Fault) -> TensorName | str | None:
 def happens(fault: Fault) -> str:
     """Returns a sentence on what happens, without its consequences: "node 3 (RELU) has written over it, and its result
     is read instead"."""
-    node = f"node {fault.node}" if isinstance(fault.node, int) else str(fault.node)
-    operation = f"{node} ({fault.operator})" if isinstance(fault.node, int) else node
-    return _KINDS[fault.kind][1].format(
-        node=node,
-        operation="a copy" if fault.node is None else operation,
-        tensors=[printable(str(tensor), 60) for tensor in fault.tensors],
-        numbers=fault.numbers,
-        buffer=fault.buffer,
-        condition=fault.condition,
-        others=listed(list(map(str, fault.tensors[1:]))),
-        nodes=f"{listed([each.path for each in fault.nodes])} {'computes' if len(fault.nodes) == 1 else 'compute'}",
-    )
+    return _KINDS[fault.kind][1].format_map(_Words(fault))
+
+
+class _Words(dict[str, Any]):
+    """The words for a fault in its sentence, each made when the sentence has it."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(numbers=fault.numbers, buffer=fault.buffer, condition=fault.condition)
+        self._fault = fault
+
+    def __missing__(self, word: str) -> object:
+        return _WORDS[word](self._fault)
+
+
+def _node(fault: Fault) -> str:
+    return f"node {fault.node}" if isinstance(fault.node, int) else str(fault.node)
+
+
+def _operation(fault: Fault) -> str:
+    if fault.node is None:
+        return "a copy"
+    return f"{_node(fault)} ({fault.operator})" if isinstance(fault.node, int) else _node(fault)
+
+
+_WORDS: Final[Mapping[str, Callable[[Fault], object]]] = {
+    "node": _node,
+    "operation": _operation,
+    "tensors": lambda fault: [printable(str(tensor), 60) for tensor in fault.tensors],
+    "others": lambda fault: listed(list(map(str, fault.tensors[1:]))),
+    "nodes": lambda fault: (
+        f"{listed([each.path for each in fault.nodes])} {'computes' if len(fault.nodes) == 1 else 'compute'}"
+    ),
+}
 
 
 def of_output(index: int, fault: Fault) -> str:

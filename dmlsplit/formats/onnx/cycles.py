@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 import onnx
@@ -26,20 +26,18 @@ def _names_read(nodes: Sequence[onnx.NodeProto]) -> set[str]:
     """Returns the tensor names that nodes and their subgraphs read, except those defined inside these subgraphs.
     Raises InputError if the nodes depend on each other in a cycle."""
     found: set[str] = set()
-    needs: list[set[str]] = []
-    producers: dict[str, int] = {}
+    inside: dict[int, set[str]] = {}
     behind = False
     for index, node in enumerate(nodes):
-        read = set(node.input)
+        found.update(node.input)
         for graph in subgraphs(node) if node.attribute else ():
+            read = inside.setdefault(index, set())
             read |= _names_from_outside(graph)
-        read.discard("")
-        needs.append(read)
-        found |= read
-        producers.update(dict.fromkeys(node.output, index))
+            found |= read
+        found.discard("")
         behind = behind or not found.isdisjoint(node.output)
     if behind:  # an input is read before its producer, or by the producer itself
-        _check_order(nodes, needs, producers)
+        _check_order(nodes, inside)
     return found
 
 
@@ -54,9 +52,12 @@ def _names_from_outside(graph: onnx.GraphProto) -> set[str]:
     return read
 
 
-def _check_order(nodes: Sequence[onnx.NodeProto], needs: Iterable[set[str]], producers: dict[str, int]) -> None:
+def _check_order(nodes: Sequence[onnx.NodeProto], inside: Mapping[int, set[str]]) -> None:
+    """`inside` are the names that the graphs inside a node read, by the node's index."""
+    producers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
     order: TopologicalSorter[int] = TopologicalSorter()
-    for index, names in enumerate(needs):
+    for index, node in enumerate(nodes):
+        names = inside.get(index, set()).union(node.input)
         order.add(index, *(producers[name] for name in names if name in producers))
     try:
         order.prepare()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
@@ -125,7 +126,7 @@ def _copy(message: Message, copy: Message) -> None:
     """Fills the empty message `copy` with the fields of `message` that judging needs; of a large tensor all but the
     data."""
     kind = message.DESCRIPTOR.name
-    sized = message.attribute if isinstance(message, onnx.NodeProto) else [message]
+    sized = message.attribute if kind == "NodeProto" and message.ByteSize() > MAX_VALUE_BYTES else [message]
     if kind not in _CONTAINERS and all(each.ByteSize() <= MAX_VALUE_BYTES for each in sized):
         copy.CopyFrom(message)
         return
@@ -148,6 +149,7 @@ def _check_names(model: onnx.ModelProto) -> None:
     """Raises LimitError if names, ranks or the number of graphs exceed their limits. Changes `model` in place: strings
     of invalid UTF-8, which protobuf refuses in assignments, get backslash escapes, and unused fields are cleared."""
     todo: list[Message] = [model]
+    kinds: dict[FieldDescriptor, _Kind] = {}
     graphs = -1  # the model's own
     while todo:
         message = todo.pop()
@@ -161,18 +163,36 @@ def _check_names(model: onnx.ModelProto) -> None:
         elif own is onnx.TensorProto:
             check_rank(len(message.dims))
         for descriptor, value in message.ListFields():
-            kind = descriptor.type
-            if descriptor.name in _UNUSED:
+            kind = kinds.get(descriptor)
+            if kind is None:  # asked once: a model has many messages of few fields
+                kind = kinds[descriptor] = _kind(descriptor)
+            if kind is _Kind.UNUSED:
                 message.ClearField(descriptor.name)
-            elif kind == FieldDescriptor.TYPE_MESSAGE:
+            elif kind is _Kind.MESSAGE:
                 todo += (value,) if isinstance(value, Message) else value
-            elif kind == FieldDescriptor.TYPE_STRING:
+            elif kind is _Kind.STRING:
                 names = (value,) if isinstance(value, (str, bytes)) else value
-                for name in names:
-                    if len(name) > MAX_NAME:
-                        raise LimitError(Limit.ONNX_NAME, MAX_NAME)
+                if max(map(len, names)) > MAX_NAME:
+                    raise LimitError(Limit.ONNX_NAME, MAX_NAME)
                 if bytes in map(type, names):
                     _put(message, descriptor, value)
+
+
+class _Kind(enum.Enum):
+    """What `_check_names` does with a field."""
+
+    UNUSED = enum.auto()
+    MESSAGE = enum.auto()
+    STRING = enum.auto()
+    OTHER = enum.auto()
+
+
+def _kind(field: FieldDescriptor) -> _Kind:
+    if field.name in _UNUSED:
+        return _Kind.UNUSED
+    if field.type == FieldDescriptor.TYPE_MESSAGE:
+        return _Kind.MESSAGE
+    return _Kind.STRING if field.type == FieldDescriptor.TYPE_STRING else _Kind.OTHER
 
 
 def _put(message: Message, field: FieldDescriptor, value: Any) -> None:

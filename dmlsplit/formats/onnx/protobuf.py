@@ -55,8 +55,9 @@ def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     """Yields a graph and all graphs nested in its nodes; a graph comes before those in it."""
     yield graph
     for node in graph.node:
-        for subgraph in subgraphs(node) if has_graphs(node) else ():
-            yield from all_graphs(subgraph)
+        for attribute in node.attribute:
+            for subgraph in graphs_of(attribute) if attribute.HasField("g") or attribute.graphs else ():
+                yield from all_graphs(subgraph)
 
 
 def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
@@ -65,7 +66,10 @@ def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     while todo:
         for node in todo[-1]:
             yield node
-            if not node.attribute or not has_graphs(node):
+            for attribute in node.attribute:
+                if attribute.HasField("g") or attribute.graphs:
+                    break
+            else:  # as has_graphs, without a call for each node
                 continue
             if inner := [each for graph in subgraphs(node) for each in graph.node]:
                 todo.append(iter(inner))
@@ -95,10 +99,14 @@ def first_output(node: onnx.NodeProto) -> str:
     return ""
 
 
-def reads(node: onnx.NodeProto) -> Iterator[str]:
-    """Yields the names of the tensors that a node and its subgraphs read, the subgraphs' outputs included; a name may
+def reads(node: onnx.NodeProto) -> Iterable[str]:
+    """Returns the names of the tensors that a node and its subgraphs read, the subgraphs' outputs included; a name may
     come several times."""
-    for each in all_nodes([node]) if has_graphs(node) else [node]:
+    return _reads_inside(node) if has_graphs(node) else [text(name) for name in node.input if name]
+
+
+def _reads_inside(node: onnx.NodeProto) -> Iterator[str]:
+    for each in all_nodes([node]):
         yield from map(text, filter(None, each.input))
         for graph in subgraphs(each) if has_graphs(each) else ():
             yield from (text(value.name) for value in graph.output)

@@ -100,11 +100,15 @@ def _merge(graph: Graph, nodes: Iterable[Node], apart: Callable[[Node], _Key]) -
 def _key(node: Node, equal: Mapping[Value, Value]) -> _Key:
     """Returns a key that is equal for equal nodes; for a node that is never merged its index. `equal` maps values to
     the first equal one."""
-    comparable = all(attribute.type in _COMPARED for attribute in node.proto.attribute)
-    if node.op_type in ("", _UNMERGED) or row_of(node.op_type).random or not comparable:
+    if node.op_type in ("", _UNMERGED) or row_of(node.op_type).random:
         return (node.index,)
+    attributes = []
+    for attribute in node.proto.attribute:
+        if attribute.type not in _COMPARED:
+            return (node.index,)
+        attributes.append(attribute.SerializeToString())
     read = [_read(node, i, equal.get(value, value)) for i, value in enumerate(node.inputs)]
-    return (node.op_type, tuple(read), *sorted(each.SerializeToString() for each in node.proto.attribute))
+    return (node.op_type, tuple(read), *(sorted(attributes) if len(attributes) > 1 else attributes))
 
 
 def _read(node: Node, index: int, value: Value) -> object:

@@ -11,6 +11,7 @@ from dmlsplit.onnxruntime.operator_traits import (
     FUSED_MATMUL,
     FUSED_MATMUL_SOFTMAX,
     SKIP_LAYER_NORMALIZATION,
+    OperatorTraits,
     row_of,
 )
 
@@ -29,18 +30,23 @@ def followed(graph: Graph) -> set[Node]:
     nodes = graph.nodes
     patterns = _around((node for node in nodes if row_of(node.op_type).takes_weights), _REACH_OF_WEIGHTS)
     changed = merged(graph)
+    alone = {node for node in nodes if not row_of(node.op_type).followed}
+    """What stands beside one of them may be changed with it."""
     found = set()
     for node in nodes:
-        if row_of(node.op_type).kept:
+        traits = row_of(node.op_type)
+        if traits.kept:
             found.add(node)
+        elif node in alone or node in changed or (node in patterns and _reads_weights(graph, node, traits)):
             continue
-        on_cpu = row_of(node.op_type).cpu_inputs
-        read = [value.name for i, value in enumerate(node.inputs) if value.name and i not in on_cpu]
-        if node in changed or (node in patterns and any(map(graph.facts.is_constant, read))):
-            continue
-        if all(row_of(each.op_type).followed for each in (node, *node.producers, *node.readers)):
+        elif not alone or (alone.isdisjoint(node.producers) and alone.isdisjoint(node.readers)):
             found.add(node)
     return found
+
+
+def _reads_weights(graph: Graph, node: Node, traits: OperatorTraits) -> bool:
+    read = [value.name for i, value in enumerate(node.inputs) if value.name and i not in traits.cpu_inputs]
+    return any(map(graph.facts.is_constant, read))
 
 
 def merged(graph: Graph) -> set[Node]:
