@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.graphs.descriptors import node_type
 from dmlsplit.graphs.operators import BY_NUMBER
 from dmlsplit.graphs.traits import Fusion, GraphTraits, JoinPlacement
@@ -18,6 +19,8 @@ from dmlsplit.onnxruntime.operator_traits import FAMILIES, Kind, row_of
 
 _NORMALIZATIONS: Final = frozenset({"GroupNormalization", "InstanceNormalization", "MeanVarianceNormalization"})
 _CUTS: Final = frozenset({"Split", "Slice"})
+_OUTPUTS_AT_ONCE: Final = 4096
+"""The outputs whose dependencies are followed together; more would take more memory."""
 
 
 def is_without_risk(graph: FusedGraph, traits: GraphTraits) -> bool:
@@ -31,23 +34,44 @@ def is_without_risk(graph: FusedGraph, traits: GraphTraits) -> bool:
 def may_lose_branch(graph: FusedGraph) -> bool:
     """True if two outputs are computed from one tensor, the later one through a normalization that the earlier one does
     not need."""
-    needed = [_needed_by(graph, edge.from_node_index) for edge in graph.desc.output_edges]
-    for later, nodes in enumerate(needed):
-        for norm in (node for node in nodes if graph.ops[node] in _NORMALIZATIONS):
-            before = _needed_by(graph, norm) - {norm}
-            if any(norm not in earlier and before & earlier for earlier in needed[:later]):
-                return True
+    norms = [node for node, op in enumerate(graph.ops) if op in _NORMALIZATIONS]
+    if not norms:
+        return False
+    ends = [edge.from_node_index for edge in graph.desc.output_edges]
+    producers = [[node for node, _ in graph.reads.get(each, ()) if node >= 0] for each in range(len(graph.ops))]
+    order = list(depth_first(range(len(producers)), producers.__getitem__))
+    last = [-1] * len(order)
+    """The last output that needs each node."""
+    for output, end in enumerate(ends):
+        last[end] = output
+    for node in reversed(order):
+        for producer in producers[node]:
+            last[producer] = max(last[producer], last[node])
+    for first in range(0, len(ends), _OUTPUTS_AT_ONCE):
+        others = _beside(order, producers, ends[first : first + _OUTPUTS_AT_ONCE])
+        if any(others[norm] and first + _lowest(others[norm]) < last[norm] for norm in norms):
+            return True
     return False
 
 
-def _needed_by(graph: FusedGraph, end: int) -> set[int]:
-    """Returns a node and all nodes that it depends on."""
-    found, todo = {end}, [end]
-    while todo:
-        before = {node for node, _ in graph.reads.get(todo.pop(), ()) if node >= 0} - found
-        found |= before
-        todo += before
-    return found
+def _beside(order: Sequence[int], producers: Sequence[Sequence[int]], ends: Sequence[int]) -> list[int]:
+    """Returns for each node the outputs that do not need it, and need something that it needs: bits of a number, one for
+    each output. `order` has each node behind its producers, `ends` the node that computes each output."""
+    needing, around = [0] * len(order), [0] * len(order)
+    for output, end in enumerate(ends):
+        needing[end] |= 1 << output
+    for node in reversed(order):
+        for producer in producers[node]:
+            needing[producer] |= needing[node]
+    for node in order:
+        for producer in producers[node]:
+            around[node] |= around[producer] | needing[producer]
+    return [near & ~own for near, own in zip(around, needing, strict=True)]
+
+
+def _lowest(bits: int) -> int:
+    """Returns the index of the lowest bit that is set."""
+    return (bits & -bits).bit_length() - 1
 
 
 class _Risks:
@@ -83,17 +107,19 @@ class _Risks:
     def overwrites(self) -> bool:
         """True if an operator may work in place on the output of a Concat, or a part of it, of which an input is used
         elsewhere."""
+        intact: set[Tensor] = set()
         for node, op in enumerate(self._graph.ops):
             inputs = self._reads(node) if op == "Concat" else ()
-            if any(tensor[0] >= 0 and len(self._uses[tensor]) > 1 for tensor in inputs) and self._is_destroyed(
-                (node, 0)
-            ):
+            shared = any(tensor[0] >= 0 and len(self._uses[tensor]) > 1 for tensor in inputs)
+            if shared and self._is_destroyed((node, 0), intact):
                 return True
         return False
 
-    def _is_destroyed(self, tensor: Tensor) -> bool:
-        """True if an operator may work in place on a tensor, on a part of it, or on a Concat that it lies in."""
-        todo, seen = [tensor], {tensor}
+    def _is_destroyed(self, tensor: Tensor, intact: set[Tensor]) -> bool:
+        """True if an operator may work in place on a tensor, on a part of it, or on a Concat that it lies in. `intact`
+        are tensors of which that is false; if it is false of this one, it is added with all that it leads to."""
+        todo = [] if tensor in intact else [tensor]
+        intact.add(tensor)
         while todo:
             each = todo.pop()
             alone = len(self._uses.get(each, ())) == 1  # only then is its memory taken
@@ -101,8 +127,8 @@ class _Risks:
                 if alone and self._may_be_in_place(reader):
                     return True
                 if self._graph.ops[reader] in (*_CUTS, "Concat"):
-                    new = set(self._graph.outputs_of(reader)) - seen
-                    seen |= new
+                    new = set(self._graph.outputs_of(reader)) - intact
+                    intact |= new
                     todo += new
         return False
 

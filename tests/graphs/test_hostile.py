@@ -6,6 +6,10 @@ import pytest
 
 import dmlsplit as dml
 from dmlsplit.graphs.examples import Sketch, chain, unary
+from dmlsplit.graphs.execution import Execution
+from dmlsplit.graphs.memory import compile_graph
+from dmlsplit.graphs.traits import traits_of
+from dmlsplit.rules.graph_faults import FaultKind
 from tests.effort import calls
 from tests.graphs.structure import ONE, RELU, SPLIT, T4, T8, desc
 
@@ -126,6 +130,37 @@ def test_the_work_is_linear(made, directml):
     dml.validate(small, directml=directml)  # what is worked out once
     work = [calls(lambda graph=graph: dml.validate(graph, directml=directml)) for graph in (small, large)]
     assert work[1] <= 5 * work[0]
+
+
+class Looked(list):
+    """A list that counts how many of its items were looked at."""
+
+    seen = 0
+
+    def __iter__(self):
+        for item in super().__iter__():
+            Looked.seen += 1
+            yield item
+
+
+def test_inputs_of_splits_in_place_of_parts_are_looked_at_by_their_splits():
+    """Each of them asks for the others of its own Split."""
+    traits = traits_of(dml.find_release("1.9.0"))
+    work = []
+    for count in (FEW, 2 * FEW):
+        g = Sketch()
+        ends = []
+        for _ in range(count):
+            part, later = g.split(g("ACTIVATION_TANH", g.input(2, 8, 4, 8)), 1, (4, 4))
+            ends += [g("ACTIVATION_SIGMOID", part), g("ACTIVATION_RELU", later)]
+            ends.append(g.join([later, g.input(2, 4, 4, 8)], 1))
+        plan = compile_graph(g.graph(*ends), traits)
+        plan.stand_ins = Looked(plan.stand_ins)
+        Looked.seen = 0
+        faults = Execution(plan).faults
+        assert sum(each is not None and each.fault.kind is FaultKind.WHOLE_FIRST for each in faults) == count
+        work.append(Looked.seen)
+    assert work[1] == 2 * work[0] > 0
 
 
 @pytest.mark.slow
