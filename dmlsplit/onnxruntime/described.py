@@ -64,22 +64,29 @@ def operators_in(graph: SessionGraph) -> Sequence[NodeOperators]:
 def _operators_in(graph: SessionGraph) -> Iterator[NodeOperators]:
     after = optimized(graph)
     changed = _changed(after)
+    made: dict[object, Sequence[AnyOperatorDesc]] = {}
     for node in after.walk():
         place = placed(graph, node)
         if node.op_type in _WITHOUT or place.on_dml is not True:
             continue
         path = graph.path(node.index)
         try:
-            yield NodeOperators(path, tuple(_submitted(graph, node, node in changed, place.in_graph is True)))
+            yield NodeOperators(path, tuple(_submitted(graph, node, node in changed, place.in_graph is True, made)))
         except NotDescribedError as why:
             yield NodeOperators(path, (), str(why))
         except (ArithmeticError, LookupError, TypeError, ValueError):  # files say anything: a type, a number, a length
             yield NodeOperators(path, (), "its attributes or tensors are not what its schema says")
 
 
-def _submitted(graph: SessionGraph, node: Node, is_changed: bool, in_graph: bool) -> Sequence[AnyOperatorDesc]:
-    """Returns the DirectML operators of a node; `is_changed`: passes that are not modelled may change it; `in_graph`:
-    it is in a fused graph. Raises NotDescribedError if they are not known."""
+def _submitted(
+    graph: SessionGraph,
+    node: Node,
+    is_changed: bool,
+    in_graph: bool,
+    made: dict[object, Sequence[AnyOperatorDesc]],
+) -> Sequence[AnyOperatorDesc]:
+    """Returns the operators of a node; `is_changed` if passes may change it, `in_graph` if it is in a fused graph. `made`
+    are those of nodes before, by all that kernels read of a node without constants."""
     if graph.parent is not None and not in_graph:
         raise NotDescribedError("it is in a graph of a node, and in no fused graph")
     beside = (node, *node.producers, *node.readers)
@@ -92,7 +99,19 @@ def _submitted(graph: SessionGraph, node: Node, is_changed: bool, in_graph: bool
         raise NotDescribedError("the operators of its kernel are not derived")
     if kernel is moved and not in_graph:
         raise NotDescribedError("a copy outside of fused graphs is not derived")
-    return kernel(KernelFacts(graph, node))
+    values = (*node.inputs, *node.outputs)
+    if kernel is moved or node.absorbed or any(graph.is_initializer(value.known) for value in node.inputs):
+        return kernel(KernelFacts(graph, node))
+    first = {value: place for place, value in reversed(list(enumerate(values)))}
+    key = (
+        node.op_type,
+        len(node.inputs),
+        tuple([(first[v], bool(v.name), graph.data_type(v.known), graph.shape(v.known)) for v in values]),
+        *[each.SerializeToString() for each in node.proto.attribute],
+    )
+    if key not in made:
+        made[key] = kernel(KernelFacts(graph, node))
+    return made[key]
 
 
 def _changed(graph: Graph) -> set[Node]:

@@ -55,8 +55,8 @@ def may_lose_branch(graph: FusedGraph) -> bool:
 
 
 def _beside(order: Sequence[int], producers: Sequence[Sequence[int]], ends: Sequence[int]) -> list[int]:
-    """Returns for each node the outputs that do not need it, and need something that it needs: bits of a number, one for
-    each output. `order` has each node behind its producers, `ends` the node that computes each output."""
+    """Returns for each node the outputs that do not need it, and need something that it needs, as bits of a number: one
+    bit for each output. `order` has each node behind its producers, `ends` the node that computes each output."""
     needing, around = [0] * len(order), [0] * len(order)
     for output, end in enumerate(ends):
         needing[end] |= 1 << output
