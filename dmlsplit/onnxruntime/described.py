@@ -85,8 +85,10 @@ def _submitted(
     in_graph: bool,
     made: dict[object, Sequence[AnyOperatorDesc]],
 ) -> Sequence[AnyOperatorDesc]:
-    """Returns the operators of a node; `is_changed` if passes may change it, `in_graph` if it is in a fused graph. `made`
-    are those of nodes before, by all that kernels read of a node without constants."""
+    """Returns the DirectML operators of a node; `is_changed`: passes that are not modelled may change it; `in_graph`:
+    it is in a fused graph. Raises NotDescribedError if they are not known.
+
+    `made` are those of nodes before, by all that kernels read of a node without constants."""
     if graph.parent is not None and not in_graph:
         raise NotDescribedError("it is in a graph of a node, and in no fused graph")
     beside = (node, *node.producers, *node.readers)
