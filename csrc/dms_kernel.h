@@ -48,14 +48,17 @@ dms_slow dms_slow_reverse(const dms_nest *nest);
 #if !defined(__GNUC__) || !defined(__OPTIMIZE__) || defined(__OPTIMIZE_SIZE__) || DMS_SANITIZED
 #define DMS_UNROLLED
 #define DMS_UNROLLED_LONG
+#define DMS_UNROLLED_BY_4
 #define DMS_ROLLED
 #elif defined(__clang__)
 #define DMS_UNROLLED _Pragma("clang loop unroll(full)")
 #define DMS_UNROLLED_LONG DMS_UNROLLED
+#define DMS_UNROLLED_BY_4 _Pragma("clang loop unroll_count(4)")
 #define DMS_ROLLED _Pragma("clang loop unroll(disable)")
 #else
 #define DMS_UNROLLED
 #define DMS_UNROLLED_LONG _Pragma("GCC unroll 16")
+#define DMS_UNROLLED_BY_4 _Pragma("GCC unroll 4")
 #define DMS_ROLLED
 #pragma GCC optimize("O3")
 #endif
