@@ -77,6 +77,25 @@ static inline DMS_TARGET vector rotation_by(size_t fill)
 
 #define UNPACK(half, bits, a, b) _mm512_unpack##half##_epi##bits(a, b)
 
+static inline DMS_TARGET __m128i load_lane(const char *from)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)from);
+}
+
+static inline DMS_TARGET vector load_each(const char *const *from)     /* lane i from from[i] */
+{
+    const vector first = _mm512_inserti32x4(_mm512_castsi128_si512(load_lane(from[0])), load_lane(from[1]), 1);
+    return _mm512_inserti32x4(_mm512_inserti32x4(first, load_lane(from[2]), 2), load_lane(from[3]), 3);
+}
+
+static inline DMS_TARGET void store_each(char *const *to, vector v)     /* lane i at to[i] */
+{
+    _mm_storeu_si128((__m128i *)(void *)to[0], _mm512_castsi512_si128(v));
+    _mm_storeu_si128((__m128i *)(void *)to[1], _mm512_extracti32x4_epi32(v, 1));
+    _mm_storeu_si128((__m128i *)(void *)to[2], _mm512_extracti32x4_epi32(v, 2));
+    _mm_storeu_si128((__m128i *)(void *)to[3], _mm512_extracti32x4_epi32(v, 3));
+}
+
 /* Transposes the lanes of as many vectors: lane j of vector i becomes lane i of vector j. */
 static inline DMS_TARGET void transpose_lanes(vector *v)
 {

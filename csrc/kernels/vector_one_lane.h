@@ -12,6 +12,16 @@ static inline DMS_TARGET void store_lanes(char *to, size_t step, vector v)
     store(to, v);
 }
 
+static inline DMS_TARGET vector load_each(const char *const *from)
+{
+    return load(from[0]);
+}
+
+static inline DMS_TARGET void store_each(char *const *to, vector v)
+{
+    store(to[0], v);
+}
+
 static inline DMS_TARGET vector load_table(const uint8_t *table)
 {
     return load((const char *)table);

@@ -61,6 +61,17 @@ static inline DMS_TARGET void store_lanes(char *to, size_t step, vector v)
     _mm_storeu_si128((__m128i *)(void *)(to + step), _mm256_extracti128_si256(v, 1));
 }
 
+static inline DMS_TARGET vector load_each(const char *const *from)     /* lane i from from[i] */
+{
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(load_lane(from[0])), load_lane(from[1]), 1);
+}
+
+static inline DMS_TARGET void store_each(char *const *to, vector v)     /* lane i at to[i] */
+{
+    _mm_storeu_si128((__m128i *)(void *)to[0], _mm256_castsi256_si128(v));
+    _mm_storeu_si128((__m128i *)(void *)to[1], _mm256_extracti128_si256(v, 1));
+}
+
 static inline DMS_TARGET vector load_table(const uint8_t *table)    /* into every lane */
 {
     return _mm256_broadcastsi128_si256(load_lane((const char *)table));
