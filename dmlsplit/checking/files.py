@@ -280,7 +280,7 @@ def judge_alone(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
 
 
 def _name(entry: Entry) -> str | None:
-    """Returns the entry's name as results have it: every diagnostic of a report repeats it."""
+    """Returns the entry's name, shortened for results, in which every diagnostic repeats it; None if it has none."""
     return None if entry.name is None else shortened(entry.name, MAX_NAME)
 
 

@@ -169,7 +169,8 @@ class OpenNode:
         return _lowest_level(self)
 
     def cases(self, target: Target) -> Iterator[Case]:
-        """Yields a target's cases, the first that holds applies, given that the framework allows the node."""
+        """Yields a target's cases in order: of those whose conditions hold, the first applies. The framework is taken
+        to allow the node."""
         held, count = self.element.data_type, self.element.count
         assert held is not None
         bits = ELEMENT_BITS[held]

@@ -53,27 +53,30 @@ class BindingTable:
         self._assign(dispatchable, size_in_descriptors)
 
     def bind_inputs(self, bindings: Sequence[Binding]) -> None:
-        """Binds one binding to each input tensor; for an initializer, a BufferArrayBinding to each of its operators."""
+        """Binds one binding to each input tensor; for an initializer, a BufferArrayBinding to each of its operators. An
+        empty sequence unbinds all. If the build refuses a binding, nothing is bound and the device is removed. Raises
+        TypeError for objects that are no bindings, DirectMLError if the build would crash."""
         found = self._bind_all("BindInputs", self.dispatchable.input_slots, bindings)
         if found is not None:
             self._inputs = found or None
 
     def bind_outputs(self, bindings: Sequence[Binding]) -> None:
         """Binds one binding to each output tensor; for an initializer, the persistent resource of each of its
-        operators."""
+        operators. Unbinds, removes the device and raises as `bind_inputs` does."""
         found = self._bind_all("BindOutputs", self.dispatchable.output_slots, bindings)
         if found is not None:
             self._outputs = found or None
 
     def bind_temporary_resource(self, binding: Binding) -> None:
         """Binds at least TemporaryResourceSize bytes, for a graph. Split and Join need none: only None, or an empty
-        range, is right."""
+        range, is right. Removes the device and raises as `bind_inputs` does."""
         found = self._bind_one("BindTemporaryResource", self.dispatchable.temporary_slot, binding)
         if found is not None:
             self.temporary = _buffer_of(found)
 
     def bind_persistent_resource(self, binding: Binding) -> None:
-        """Binds the resource that the initializer has written, at least PersistentResourceSize bytes."""
+        """Binds the resource that the initializer has written, at least PersistentResourceSize bytes. Removes the
+        device and raises as `bind_inputs` does."""
         found = self._bind_one("BindPersistentResource", self.dispatchable.persistent_slot, binding)
         if found is not None:
             self.persistent = _buffer_of(found)

@@ -26,8 +26,8 @@ _FIVE: Final = 5
 
 
 def bypass_identities(program: Program) -> None:
-    """Makes readers of an identity's output read its input, and removes the identity from the program. For a graph
-    output only the home remains.
+    """Makes readers of an identity's output read its input, and removes the identity from the program; if its output is
+    a graph output, its input becomes that graph output.
 
     The order in which several identities of one tensor are removed is unknown. It matters, and raises Unmodelled, if
     Joins or graph outputs read the tensor behind more than one of them while it has other uses.

@@ -212,7 +212,8 @@ def _transpositions(sizes: Sizes, lying: Sequence[int], wanted: Sequence[int]) -
 
 
 def _outer_copy(sizes: Sizes, strides: Steps, order: Sequence[int], count: int) -> Loops:
-    """Returns the copy of the first `count` loops of an order, with the memory spanned by the others as one run."""
+    """Returns the loops of a copy: the first `count` of the loops in `order`, and inside them one run over the memory
+    that the others span."""
     run = 1 + sum((sizes[i] - 1) * strides[i] for i in order[count:])
     copied = (*[sizes[i] for i in order[:count]], run)
     return _copy(copied, (*[strides[i] for i in order[:count]], 1), packed_strides(copied))

@@ -38,7 +38,7 @@ def assembled(source: SourceModel, model: onnx.ModelProto) -> list[Part]:
 
 
 def _edits(source: SourceModel, model: onnx.ModelProto) -> Iterator[Edit]:
-    """Yields the changed fields of the model itself."""
+    """Yields an edit (begin, end, new parts) for each changed field of the model itself."""
     imports = zip(source.model.opset_import, model.opset_import, strict=True)
     functions = zip(source.model.functions, model.functions, strict=True)
     for field in source.fields:
@@ -69,7 +69,8 @@ def _edited(start: int, end: int, edits: Iterable[Edit]) -> Iterator[Part]:
 
 
 def _imports(found: Iterable[tuple[Field, onnx.OperatorSetIdProto, onnx.OperatorSetIdProto]]) -> Iterator[Edit]:
-    """Yields the imports of opsets whose version changed."""
+    """Yields an edit for each import of an opset whose version changed. `found` has, for each import, its field in the
+    source, the old and the new one."""
     for field, old, new in found:
         if old.version != new.version:
             yield field.start, field.end, message(field.number, [new.SerializeToString()])
@@ -136,7 +137,7 @@ def _written(source: SourceModel, nodes: Iterable[onnx.NodeProto], number: int) 
 
 
 def _attributes(source: SourceModel, node: onnx.NodeProto, place: Place) -> Iterator[Edit]:
-    """Yields the attributes of an unchanged node that hold changed graphs."""
+    """Yields an edit for each attribute of an unchanged node that holds a changed graph."""
     edits: dict[Field, list[Edit]] = {}
     for inner, graph in zip(source.inner.get(place.start, ()), subgraphs(node), strict=True):
         content = _content(source, inner.field, inner.graph.node, graph.node, NODE_OF_GRAPH)

@@ -179,7 +179,7 @@ class Facts(Protocol):
 
     @property
     def removes_dropouts(self) -> bool:
-        """True if the version removes a Dropout that does nothing."""
+        """True if the session's version of ONNX Runtime removes a Dropout that does nothing."""
 
     @property
     def fuses_reshapes(self) -> bool:
@@ -313,8 +313,8 @@ class Graph:
         return self.source(name) in self.constants
 
     def kept(self, node: Node) -> Node:
-        """Returns the node itself if it is in the graph, else the node that computes the values that replaced its
-        outputs; the node itself if there is none."""
+        """Returns the node that stands for `node` now: the node itself if it is in the graph, else the node that
+        computes what its readers read in its place; the node itself if there is no such node."""
         if node in self._nodes:
             return node
         found = (self.values[self.source(value.name)].producer for value in node.outputs if value.name)

@@ -167,8 +167,8 @@ def _compiles(graph: FusedGraph, traits: GraphTraits) -> GraphFault | bool | Non
 
 
 def _assumptions(kinds: Sequence[Kind]) -> list[dict[int, Family]]:
-    """Returns the trials: each maps the nodes whose operator was never recorded in a graph to families to try them
-    as."""
+    """Returns up to three trials. Each maps the index of every node whose operator was never recorded in a graph to a
+    family that it is tried as."""
     strange = {i: FAMILIES[kind] for i, kind in enumerate(kinds) if kind is not Kind.OBSERVED}
     trials = [{i: families[k] for i, families in strange.items()} for k in range(3)]
     return [trial for k, trial in enumerate(trials) if trial not in trials[:k]]

@@ -29,9 +29,9 @@ DOMAINS: Final = frozenset(
 def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
     """Yields a sentence for each reason why ONNX Runtime does not load a model; nothing for one that it loads.
 
-    Every function, called or not, writes all its outputs and imports its nodes' domains, spelled alike: "ai.onnx" and
-    "" differ. The model imports the domains of called functions, except ONNX Runtime's own. The types of a call are
-    inferred by the domain "" alone.
+    A model is loaded only if every function, called or not, writes all its outputs and imports its nodes' domains,
+    spelled as the nodes spell them: "ai.onnx" and "" differ. The model has to import the domains of called functions,
+    except ONNX Runtime's own. The types of a call are inferred by the domain "" alone.
     """
     called = _called(model)
     bodies = [model.graph.node, *(each.node for each in model.functions if key_of(each, each.name) in called)]

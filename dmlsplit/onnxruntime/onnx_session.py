@@ -91,8 +91,9 @@ class OnnxSessions:
         self._once = Once()
 
     def model(self, inputs: Inputs | None, habits: Habits = ALL_KNOWN) -> SessionModel:
-        """Returns the model for sessions with these inputs (None: those that it was read with) and habits. Raises
-        InputError for inputs that contradict the model or are not in it."""
+        """Returns the model as sessions read it that have these inputs (None: those that it was read with) and these
+        habits, which decide how functions and sizes are read. Raises InputError for inputs that contradict the model or
+        are not in it."""
         require = inputs is not None or self._require_known_names
         known = self.inputs if inputs is None else inputs
         # habits that do not change the model share one entry
@@ -286,7 +287,7 @@ class OnnxSession:
 
 
 def _ends_of_graphs(path: str) -> Iterator[int]:
-    """Yields the lengths of those beginnings of a node's path that may be the path of a graph."""
+    """Yields each index in the path of a node at which the path of a graph may end: those of its slashes."""
     return (i for i, character in enumerate(path[: Limit.ONNX_PATH.most + 1]) if character == "/")
 
 

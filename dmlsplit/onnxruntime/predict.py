@@ -146,8 +146,8 @@ class _Predictor:
         return self._alone(sizes, lengths, INIT)
 
     def before_operators(self) -> None:
-        """Loads the node, infers its shapes, folds it and chooses its provider. Raises _Stop, with the answer, if that
-        ends the prediction."""
+        """Follows the session up to the creation of operators: loading, folding, the choice of a provider, shapes.
+        Returns nothing if the node comes that far on DirectML; else raises _Stop, with the answer."""
         if self.runtime.no_session:
             self._fail("onnxruntime/no-device", self.runtime.no_session)
         if not self.runtime.observed:
@@ -251,7 +251,7 @@ class _Predictor:
     # Tensors and lengths.
 
     def _lengths(self, sizes: Sizes) -> Sizes:
-        """Returns the lengths of a Split as the kernel computes them; () for a Concat."""
+        """Returns the lengths of a Split as the kernel computes them from the sizes of the whole; () for a Concat."""
         facts = self.facts
         if not facts.is_split:
             return ()

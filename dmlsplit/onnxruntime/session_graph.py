@@ -117,7 +117,8 @@ class SessionGraph:
         yield graph
 
     def in_session_of(self, runtime: Runtime, parent: SessionGraph | None) -> SessionGraph:
-        """Returns this graph in a session of another runtime, which may leave other nodes on the CPU."""
+        """Returns a SessionGraph of the same graph in a session of another runtime, with the results of passes shared
+        if they are the same; `parent` is the graph around it in that session."""
         other = copy.copy(self)
         other.runtime, other.parent = runtime, parent
         other._implemented = other._all_implemented()
@@ -237,7 +238,8 @@ class SessionGraph:
 
     @property
     def removes_dropouts(self) -> bool:
-        """True if the version removes a Dropout that does nothing."""
+        """True if the graph has a Dropout, and the session's version of ONNX Runtime removes one that does nothing; old
+        versions keep those of opset 22 and later."""
         return "Dropout" in self._operators and (self.opset < _NEW_DROPOUT or self.runtime.traits.removes_new_dropouts)
 
     @property

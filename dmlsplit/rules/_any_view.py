@@ -49,8 +49,8 @@ class AnyView:
 
     @cached_property
     def tensors(self) -> dict[str, BufferTensorDesc]:
-        """Maps the names of the buffer tensors in the tables, such as "ATensor" or "QuantizationTensors[0]", to the
-        tensors."""
+        """Maps the name of each buffer tensor that is not null, an entry of an array as "QuantizationTensors[0]", to
+        the tensor."""
         return {
             steps_text(steps): tensor.desc
             for steps, tensor, _ in self.tensor_steps

@@ -95,7 +95,8 @@ class NodeFacts(ABC):
         """Returns the facts with this input shape, which must agree with the known one."""
 
     def differences(self) -> Iterable[tuple[str, str]]:
-        """Returns pairs of a member (or "") and a message on how runtimes deviate there, whatever the rules find."""
+        """Returns pairs of a member ("" for the node) and a message on how runtimes deviate from the specification
+        there, whatever the rules find; none by default."""
         return ()
 
     def to_dict(self) -> dict[str, Any]:

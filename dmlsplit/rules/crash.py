@@ -51,8 +51,8 @@ def crash(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
 
 
 def _first_looks(o: OperatorView) -> Finding | Refused | None:
-    """Returns what the first checks of a release come to, before the tensors one by one: the finding of a crash, a
-    refusal, or None if they pass."""
+    """Returns the outcome of a release's first checks, which come before those of each tensor: the finding of a crash,
+    REFUSED, or None if they pass. None too for a target that is no release."""
     release = o.target.release
     if release is None:
         return None
@@ -83,11 +83,9 @@ def _walks_sizes(o: OperatorView) -> bool:
 
 
 def _walk(o: OperatorView) -> Finding | Refused | None:
-    """Returns what comparing sizes comes to, which builds do before they check the tensors themselves: the finding of a
-    crash, a refusal, or None if they agree.
-
-    A split uses the input's DimensionCount for every output, a join each input's for the output.
-    """
+    """Returns the outcome of a build's comparison of sizes, which comes before the checks of the tensors themselves:
+    the finding of a crash, REFUSED, or None if the sizes agree. A split uses the input's DimensionCount for every
+    output, a join each input's for the output."""
     is_join = o.type is OperatorType.JOIN
     total = 0
     for part in o.parts:

@@ -58,7 +58,7 @@ def layer_normalization(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def skip_layer_normalization(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
-    """Returns the sum of two or three tensors, as one or two operators, and its normalization."""
+    """Returns the one or two operators that add two or three tensors, and the one that normalizes the sum."""
     own = f.shape(f.value(0))
     whole = (own[0], *own[1:-1], *(1,) * (3 - len(own)), own[-1], 1)
     vector = (1, 1, own[-1], 1)
