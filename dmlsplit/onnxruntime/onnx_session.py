@@ -123,8 +123,7 @@ class OnnxSessions:
             return SessionModel(proto, written, read, budget, inputs, require_known_names, habits, self._inference)
 
         model = made()
-        may_take = habits.optimized and "If" in self._operators
-        while may_take and (left := without_branches(proto, model.session, taken, budget)) is not None:
+        while habits.optimized and (left := without_branches(proto, model.session, taken, budget)) is not None:
             budget.spend(Limit.ONNX_TAKEN)
             proto = left
             model = made()
