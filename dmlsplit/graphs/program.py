@@ -62,13 +62,13 @@ def bytes_of(sizes: Sequence[int], element_bytes: int) -> int:
 
 @lru_cache(maxsize=1024)
 def _steps(strides: tuple[int, ...], element_bytes: int) -> tuple[int, ...]:
-    """Strides in bytes."""
+    """Returns strides, given in elements, in bytes."""
     return tuple([stride * element_bytes for stride in strides])
 
 
 @lru_cache(maxsize=1024)
 def _last(sizes: tuple[int, ...], steps: tuple[int, ...]) -> int:
-    """The offset of the last element."""
+    """Returns the offset in bytes of the last element; `steps` are strides in bytes."""
     return sum([(size - 1) * step for size, step in zip(sizes, steps, strict=True)])
 
 

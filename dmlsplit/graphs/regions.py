@@ -64,7 +64,8 @@ def _rows(region: BufferView) -> _Rows:
 def _runs(
     sizes: tuple[int, ...], steps: tuple[int, ...], element_bytes: int
 ) -> tuple[int, tuple[tuple[int, int], ...]]:
-    """The length of the runs, and the count and step of the dimensions around them; many regions share these."""
+    """Returns the bytes of a contiguous run, and the (count, step in bytes) pairs of the dimensions around it,
+    outermost first; `steps` are strides in bytes. Cached: many regions share these."""
     run = element_bytes
     outer: list[tuple[int, int]] = []
     dimensions = [(size, step) for size, step in zip(sizes, steps, strict=True) if size > 1]

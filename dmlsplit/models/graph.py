@@ -77,7 +77,7 @@ class Node:
 
     @property
     def name(self) -> str:
-        """Its first output's name; "" where it has none."""
+        """The name of the node's first output that has one; "" if none has."""
         return next((value.name for value in self.outputs if value.name), "")
 
     @property

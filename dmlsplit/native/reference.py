@@ -35,7 +35,8 @@ def join(desc: JoinOperatorDesc, inputs: Sequence[Memory], output: Memory) -> No
 
 
 def _places(desc: OperatorDesc, whole: Memory, parts: Sequence[Memory]) -> Iterator[tuple[int, int, int, Memory]]:
-    """Yields for each element its bytes, its places in the whole tensor and in the part, and the part's memory."""
+    """Yields for each element: its size in bytes, its byte offsets in the whole's memory and in the part's, and the
+    part's memory."""
     geometry = Geometry.of(desc)
     size = geometry.whole.bits // 8
     start = 0

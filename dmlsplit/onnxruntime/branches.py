@@ -151,8 +151,8 @@ def _taken(
 
 
 def _open_shapes(nodes: Iterable[onnx.NodeProto], named: Iterable[onnx.NodeProto], scope: Scope) -> set[str]:
-    """The outputs of the Shapes of tensors with open sizes among the nodes of a scope, by the names that `named` gives
-    them."""
+    """Returns the names of the outputs of those Shape nodes whose input has open sizes in `scope`; `named` are the same
+    nodes as `nodes`, with the names to return."""
     return {
         first_output(now)
         for node, now in zip(nodes, named, strict=False)

@@ -144,7 +144,7 @@ def outcome_of(part: Part, runtime: Runtime) -> tuple[GraphOutcome, tuple[str, .
 
 
 def takes_constants(runtime: Runtime) -> bool:
-    """True if the runtime submits no constants as nodes, or its DirectML accepts such nodes."""
+    """False if the runtime submits constants as nodes of a graph and its DirectML refuses such nodes; else True."""
     return not runtime.traits.constants_are_nodes or version_key(runtime.directml) >= _FIRST_TO_TAKE_CONSTANTS
 
 

@@ -387,7 +387,8 @@ class SessionGraph:
         return self.cell_of(index, self.nodes[index].proto, opset)
 
     def _types_captured(self, index: int) -> Types:
-        """Returns the element types of the tensors that graphs inside a node read, without sequences."""
+        """Returns the element types of the tensors that graphs inside a node read from outside; sequences are left
+        out."""
         if not self._captured.get(index):
             return ()
         if index not in self._captured_types:

@@ -53,7 +53,8 @@ def _names_from_outside(graph: onnx.GraphProto) -> set[str]:
 
 
 def _check_order(nodes: Sequence[onnx.NodeProto], inside: Mapping[int, set[str]]) -> None:
-    """`inside` are the names that the graphs inside a node read, by the node's index."""
+    """Raises InputError, which names a node, if the nodes depend on each other in a cycle. `inside` maps the index of a
+    node to the names that the graphs inside it read."""
     producers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
     order: TopologicalSorter[int] = TopologicalSorter()
     for index, node in enumerate(nodes):

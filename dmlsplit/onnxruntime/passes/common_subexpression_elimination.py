@@ -73,7 +73,9 @@ def subexpressions_of_branches(graph: Graph) -> None:
 
 
 def _merge(graph: Graph, nodes: Iterable[Node], apart: Callable[[Node], _Key]) -> None:
-    """Merges equal nodes, in place, into the first one; nodes for which `apart` returns different keys differ."""
+    """Makes readers of equal nodes' outputs read those of the first one, in place, and removes nodes that nothing uses
+    then. Nodes for which `apart` returns different keys are not equal. Splits that differ in their number of outputs
+    only are marked as doubtful."""
     first: dict[_Key, Value] = {}
     equal: dict[Value, Value] = {}
     splits: dict[_Key, list[Node]] = {}
