@@ -244,7 +244,7 @@ def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
         found["documented_only"] = [column.label for column in asked.columns if not column.observed]
     found[asked.key] = taken
     found["with_rewriting"] = list(rewritten)
-    found["unknown"] = unknown
+    found["unknown"] = asked.labels if answered.is_unknown else unknown
     if asked is RUNTIMES:
         found["on_cpu"] = on_cpu
     found["open_sizes"] = [{asked.key: labels, "answer": said} for said, labels in _alike(answered.open_sizes).items()]

@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from dmlsplit.checking.compatibility import LEVELS, RELEASES, RUNTIMES
 from tests.models import GLU, model, node, value
 
 
@@ -125,9 +126,20 @@ def test_many_unknown_nodes_are_one_line(cli, tmp_path):
     assert [line.partition(":")[0] for line in out.splitlines()[1:]] == ["  not known of s0, s1, s2, ..."]
 
 
-@pytest.mark.parametrize("command", ["legalize", "plan"])
-def test_a_node_without_an_operator_is_not_ok(cli, tmp_path, command):
+@pytest.fixture
+def behind_another(tmp_path):
+    """A Split of what an operator gives of which nothing is known."""
     nodes = [node("Other", ["x"], ["y"], domain="own"), node("Split", ["y"], ["a", "b"], name="cut")]
     made = model(nodes, [value("x", (4, 2))], ["a", "b"], opset=13, domains=["own"], ir_version=8)
     (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+
+
+@pytest.mark.parametrize("command", ["legalize", "plan"])
+def test_a_node_without_an_operator_is_not_ok(cli, behind_another, command):
     assert cli(command, "m.onnx").out.startswith("m.onnx: unknown: 'cut' Split (")
+
+
+@pytest.mark.parametrize(("options", "columns"), [([], LEVELS), (["--releases"], RELEASES), (["--runtimes"], RUNTIMES)])
+def test_a_node_without_an_operator_is_unknown_to_all(cli, behind_another, options, columns):
+    (found,) = json.loads(cli("levels", "m.onnx", *options, "--format", "json").out)
+    assert (found["unknown"], found["refused"]) == (columns.labels, [])
