@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import onnx
 
@@ -25,8 +25,6 @@ from dmlsplit.mending.source import (
     origin,
 )
 
-_IMPORT_OF_FUNCTION: Final = onnx.FunctionProto.OPSET_IMPORT_FIELD_NUMBER
-
 Edit: TypeAlias = tuple[int, int, list[Part]]
 """The offsets at which a field of the source begins and ends, and the parts that replace it."""
 
@@ -34,7 +32,8 @@ Edit: TypeAlias = tuple[int, int, list[Part]]
 def assembled(source: SourceModel, model: onnx.ModelProto) -> list[Part]:
     """Returns the parts (new bytes and ranges of the source) of a file with `model`, which differs from source.model
     in nodes, IR version and opsets only."""
-    return joined(_edited(0, source.size, _edits(source, model)))
+    parts = list(_edited(0, source.size, _edits(source, model)))
+    return joined(parts)
 
 
 def _edits(source: SourceModel, model: onnx.ModelProto) -> Iterator[Edit]:
@@ -47,9 +46,8 @@ def _edits(source: SourceModel, model: onnx.ModelProto) -> Iterator[Edit]:
             content = _content(source, field, source.model.graph.node, model.graph.node, NODE_OF_GRAPH)
         elif field.is_message(FUNCTION):
             old, new = next(functions)
-            inside = source.inside("function", field.content, field.end)
-            imported = [each for each, _ in inside if each.is_message(_IMPORT_OF_FUNCTION)]
-            versions = list(_imports(zip(imported, old.opset_import, new.opset_import, strict=True)))
+            imported = zip(source.imports[field.start], old.opset_import, new.opset_import, strict=True)
+            versions = list(_imports(imported))
             content = _content(source, field, old.node, new.node, NODE_OF_FUNCTION, versions)
         elif field.is_message(IMPORT):
             yield from _imports([(field, *next(imports))])

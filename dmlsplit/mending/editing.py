@@ -10,10 +10,9 @@ from typing import TypeAlias
 import numpy as np
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import Names, all_nodes, first_output, reads, refill, subgraphs
+from dmlsplit.formats.onnx.protobuf import Names, all_nodes, reads, refill, subgraphs
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.sites import Bodies, Place
-from dmlsplit.mending.source import origin
 from dmlsplit.system.printable import printable
 
 Replacement: TypeAlias = Mapping[int, Sequence[onnx.NodeProto]]
@@ -32,21 +31,6 @@ def names_of(model: onnx.ModelProto) -> Names:
         found.update(text(value.name) for value in values)
         found.update(text(tensor.values.name) for tensor in graph.sparse_initializer)
     return found
-
-
-def name_apart(model: onnx.ModelProto) -> None:
-    """Renames, in place, each new node whose name another node has too: ONNX Runtime loads no graph with two nodes of
-    one name. A new node has the name of its output."""
-    nodes = [*all_nodes(model.graph.node), *(n for function in model.functions for n in all_nodes(function.node))]
-    named: dict[str, list[onnx.NodeProto]] = defaultdict(list)
-    for node in nodes:
-        named[text(node.name)].append(node)
-    taken = Names()
-    for name, alike in named.items():
-        for node in alike if name and len(alike) > 1 else ():
-            if name == first_output(node) and origin(node) is None:
-                taken = taken or names_of(model)
-                node.name = taken.fresh(name)
 
 
 def replace_nodes(model: onnx.ModelProto, replaced: Mapping[Place, Replacement]) -> None:

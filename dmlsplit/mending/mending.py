@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -11,10 +12,10 @@ import onnx
 
 from dmlsplit.formats.files import AllowedFolders
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.onnx.protobuf import Names
-from dmlsplit.formats.onnx.tensors import ReadExternal
+from dmlsplit.formats.onnx.protobuf import Names, all_nodes, first_output
+from dmlsplit.formats.onnx.tensors import ReadExternal, text
 from dmlsplit.mending.assembling import assembled
-from dmlsplit.mending.editing import name_apart, node_text, replace_nodes
+from dmlsplit.mending.editing import node_text, replace_nodes
 from dmlsplit.mending.fields import Part, size_of
 from dmlsplit.mending.forms import Form
 from dmlsplit.mending.graph_cures import cured
@@ -22,7 +23,7 @@ from dmlsplit.mending.judged import JudgedModel, doubts, failing_elsewhere, faul
 from dmlsplit.mending.ranks import within_ranks
 from dmlsplit.mending.rewritings import REWRITINGS
 from dmlsplit.mending.sites import Body, Place
-from dmlsplit.mending.source import SourceModel
+from dmlsplit.mending.source import SourceModel, origin
 from dmlsplit.mending.versions import align_functions, at_older_opset, converted, restore_untouched
 from dmlsplit.mending.views import View
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document, invalid, together
@@ -117,7 +118,7 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
         found.refusals.append(Refusal("", elsewhere))
     if not found.refusals:
         restore_untouched(judged.model, source.model, aligned)
-        name_apart(judged.model)
+        _name_apart(judged)
         parts = assembled(source, judged.model)
         size, most = size_of(parts), Limit.ONNX_FILE.most
         if size > most:
@@ -138,6 +139,20 @@ def _unknown(found: Mending, judged: JudgedModel) -> Iterator[Refusal]:
         yield Refusal("", f"what {runtime.version} does was not observed; it is taken for {observed(runtime).version}")
     named = {each.path for each in found.unknown}
     yield from (each for each in doubts(judged.views) if each.path not in named)
+
+
+def _name_apart(judged: JudgedModel) -> None:
+    """Renames, in place, each new node whose name another node has too: ONNX Runtime loads no graph with two nodes of
+    one name. A new node has the name of its output."""
+    model = judged.model
+    nodes = [*all_nodes(model.graph.node), *(n for function in model.functions for n in all_nodes(function.node))]
+    named: dict[str, list[onnx.NodeProto]] = defaultdict(list)
+    for node in nodes:
+        named[text(node.name)].append(node)
+    for name, alike in named.items():
+        for node in alike if name and len(alike) > 1 else ():
+            if name == first_output(node) and origin(node) is None:
+                node.name = judged.names.fresh(name)
 
 
 def _rewritten(found: Mending, judged: JudgedModel) -> dict[Place, dict[int, list[onnx.NodeProto]]]:

@@ -35,6 +35,7 @@ _COPIED_AT_ONCE: Final = 1 << 22
 
 IR_VERSION: Final = onnx.ModelProto.IR_VERSION_FIELD_NUMBER
 IMPORT: Final = onnx.ModelProto.OPSET_IMPORT_FIELD_NUMBER
+IMPORT_OF_FUNCTION: Final = onnx.FunctionProto.OPSET_IMPORT_FIELD_NUMBER
 GRAPH: Final = 7
 FUNCTION: Final = 25
 NODE_OF_GRAPH: Final = 1
@@ -99,6 +100,8 @@ class SourceModel:
         """The model's own fields that a change may concern."""
         self.inner: dict[int, Sequence[Inner]] = {}
         """The graphs inside a node, by the offset at which the node starts."""
+        self.imports: dict[int, Sequence[Field]] = {}
+        """The imports of opsets of a function, by the offset at which it starts."""
         self._mark_all()
         self.locations: Sequence[str] = list(dict.fromkeys([*external_locations(self.model), *self._left_out]))
         """The files of external data, by the names in the model, each once."""
@@ -179,6 +182,8 @@ class SourceModel:
                 self._mark(self.model.graph.node, "graph", field)
             elif field.is_message(FUNCTION):
                 self._mark(next(functions).node, "function", field)
+                inside = self.inside("function", field.content, field.end)
+                self.imports[field.start] = [each for each, _ in inside if each.is_message(IMPORT_OF_FUNCTION)]
 
     def _mark(self, nodes: Iterable[onnx.NodeProto], kind: str, body: Field) -> None:
         """Writes the place of each node (the offsets of its field in the source) into its doc_string, in place, also in
