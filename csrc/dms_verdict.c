@@ -27,7 +27,7 @@ static bool comes_before(const dms_judged *o, dms_member tensor, uint64_t part, 
 
 static void describe(const dms_judged *o, dmlsplit_verdict *found)
 {
-    const bool in_tensor = o->member != NO_MEMBER || o->part != DMLSPLIT_WHOLE || o->tensor == INPUT_TENSOR || o->tensor == OUTPUT_TENSOR;
+    const bool in_tensor = o->part != DMLSPLIT_WHOLE || o->tensor == INPUT_TENSOR || o->tensor == OUTPUT_TENSOR;
     found->rule = o->rule;
     found->tensor = o->rule == NULL || !in_tensor ? "" : member_names[o->tensor];
     found->member = o->rule == NULL ? "" : member_names[in_tensor ? o->member : o->tensor];

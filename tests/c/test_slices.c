@@ -335,6 +335,23 @@ static void matrices(void)
     }
 }
 
+/* The longest piece that no slice cuts is sought in all shapes of parts: of matrices the shorter side. */
+static void units(void)
+{
+    enum { ROWS = 100, NARROW = 20, WIDE = 300 };
+    static const uint64_t sizes[] = {ROWS, NARROW + WIDE}, lengths[] = {NARROW, WIDE, NARROW};
+    static const int64_t strides[] = {4, ROWS * 4};
+    check_case = "units";
+    for (int first = 0; first < 2; first++) {
+        const dmlsplit_geometry g = {sizeof g, DMLSPLIT_SPLIT, 4, 2, 1, 0, 2, sizes, strides, lengths + first, NULL};
+        dmlsplit_plan *plan = NULL;
+        CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+        CHECK_EQUAL(plan->shape_count, 2);
+        CHECK_EQUAL(plan->unit, ROWS * 4);
+        dmlsplit_plan_destroy(plan);
+    }
+}
+
 int main(void)
 {
     static const size_t skews[] = {0, 16, 21, 63};
@@ -342,6 +359,7 @@ int main(void)
     memset(spoilt, SPOILT, sizeof spoilt);
     small();
     many_parts();
+    units();
     dms_least_slice = 2048;
     matrices();
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)

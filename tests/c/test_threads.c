@@ -302,7 +302,10 @@ static void call_forked(void)
     paint(&one, true, 0);
     paint(&several, true, 0);
     CHECK(run(plan, true, &several, 3) == DMLSPLIT_OK);
-    CHECK(count_threads() == 0 || count_threads() >= 3);       /* the caller's and those that it was given */
+    const int threads = count_threads();
+    CHECK(threads == 0 || threads >= 3);        /* the caller's and those that it was given */
+    CHECK(run(plan, true, &several, 3) == DMLSPLIT_OK);
+    CHECK_EQUAL(count_threads(), threads);      /* which work again */
     paint(&several, true, 0);
     for (int i = 0; i < CALLERS; i++)
         CHECK(pthread_create(&callers[i], NULL, run_until_stopped, plan) == 0);

@@ -71,6 +71,16 @@ static void verdicts(void)
     CHECK_EQUAL(dmlsplit_validate_split(&split, newest, &v), DMLSPLIT_OK);
     dmlsplit_verdict_path(&v, path, sizeof path);
     CHECK(v.crashes && strcmp(v.rule, "split/crash") == 0 && strcmp(path, "InputTensor") == 0);
+
+    check_case = "a tensor as a whole, and a member of the operator";
+    CHECK_EQUAL(dmlsplit_validate_split(&split, 0x6400, &v), DMLSPLIT_OK);
+    CHECK(strcmp(v.rule, "tensor/null") == 0 && strcmp(v.tensor, "InputTensor") == 0 && v.member[0] == 0 && v.part == DMLSPLIT_WHOLE);
+    split.InputTensor = &whole;
+    CHECK_EQUAL(dmlsplit_validate_split(&split, 0x6400, &v), DMLSPLIT_OK);
+    CHECK(strcmp(v.rule, "split/outputs-null") == 0 && v.tensor[0] == 0 && strcmp(v.member, "OutputTensors") == 0);
+    const DML_JOIN_OPERATOR_DESC into_nothing = {2, parts, NULL, 2};
+    CHECK_EQUAL(dmlsplit_validate_join(&into_nothing, 0x6400, &v), DMLSPLIT_OK);
+    CHECK(strcmp(v.rule, "tensor/null") == 0 && strcmp(v.tensor, "OutputTensor") == 0 && v.member[0] == 0);
 }
 
 /* The difference of two of its places takes more than 64 bits. */
