@@ -19,7 +19,8 @@ static void copy_words(uint64_t *to, const uint64_t *from, size_t size)
 
 enum { OPERANDS = PARTS + 1 };
 
-static int64_t strides[OPERANDS][RANK], before[OPERANDS][RANK], offsets[OPERANDS];
+/* A row has an entry more than it needs: of rows of one entry ESBMC 7.7 takes the first for every one. */
+static int64_t strides[OPERANDS][RANK + 1], before[OPERANDS][RANK + 1], offsets[OPERANDS];
 static uint64_t lengths[OPERANDS], sizes[RANK];
 static dms_operand operands[OPERANDS];
 

@@ -113,6 +113,34 @@ static int through_a_sink(const DML_OPERATOR_DESC *desc)
            dmlsplit_capture_operator(desc, at_most, &few) == -2 && few == 0;
 }
 
+/* Each count of a graph up to the limit is taken; of a larger one nothing is read. */
+static int counts_of_a_graph(void)
+{
+    static const char above[] = "{\"Type\": \"DML_GRAPH\", \"Desc\": null}";
+    DML_GRAPH_DESC graph = {0, 0, 0, NULL, 0, NULL, 0, NULL, 0, NULL};
+    uint32_t *counts[6];
+    size_t i;
+    counts[0] = &graph.InputCount;
+    counts[1] = &graph.OutputCount;
+    counts[2] = &graph.NodeCount;
+    counts[3] = &graph.InputEdgeCount;
+    counts[4] = &graph.OutputEdgeCount;
+    counts[5] = &graph.IntermediateEdgeCount;
+    for (i = 0; i < COUNT(counts); i++) {
+        size_t most = (size_t)1 << 30, more = (size_t)1 << 30;
+        *counts[i] = MOST_TENSORS;
+        if (dmlsplit_capture_graph(&graph, NULL, at_most, &most) != 0)
+            return 0;
+        *counts[i] = MOST_TENSORS + 1;
+        if (dmlsplit_capture_graph(&graph, NULL, at_most, &more) != 0)
+            return 0;
+        *counts[i] = 0;
+        if (((size_t)1 << 30) - most < 2 * sizeof above || ((size_t)1 << 30) - more != sizeof above - 1)
+            return 0;
+    }
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     size_t i;
@@ -132,5 +160,7 @@ int main(int argc, char **argv)
     if (dmlsplit_write_json(stdout, NULL) != 0 || dmlsplit_write_json(unwritable, NULL) != -2)
         return 6;
     fclose(unwritable);
+    if (!counts_of_a_graph())
+        return 8;
     return 0;
 }

@@ -68,6 +68,7 @@ SPEED = (
     ("csrc/*", r"PREFETCH|FETCH_PAGE|DMS_FETCH|CLAIM|\bahead\b|dms_ahead|dms_lines_ahead", "what is asked for early"),
     ("csrc/kernels/stretch_template.h", r"\bpages = |\bis_source = ", "what is asked for early"),
     ("csrc/kernels/transpose_template.h", r"; tile->(fetched|claimed) && ", "what is asked for early"),
+    ("csrc/kernels/rows_template.h", r"size >= 8 \* VECTOR && ", "whether stores of a piece begin at a multiple of vectors"),
     ("csrc/kernels/reverse_template.h", r"dms_is_streamed", "whether rows are stored past the caches"),
     ("csrc/kernels/channels_template.h", r"; i \+= DMS_LINE / VECTOR\) ", "what is asked for early"),
 )
