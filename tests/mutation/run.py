@@ -68,7 +68,12 @@ SPEED = (
     ("csrc/*", r"PREFETCH|FETCH_PAGE|DMS_FETCH|CLAIM|\bahead\b|dms_ahead|dms_lines_ahead", "what is asked for early"),
     ("csrc/kernels/stretch_template.h", r"\bpages = |\bis_source = ", "what is asked for early"),
     ("csrc/kernels/transpose_template.h", r"; tile->(fetched|claimed) && ", "what is asked for early"),
-    ("csrc/kernels/rows_template.h", r"size >= 8 \* VECTOR && ", "whether stores of a piece begin at a multiple of vectors"),
+    ("csrc/kernels/transpose.c", r"tile->(fetched|claimed) = ", "what is asked for early"),
+    (
+        "csrc/kernels/rows_template.h",
+        r"size >= 8 \* VECTOR && ",
+        "whether stores of a piece begin at a multiple of vectors",
+    ),
     ("csrc/kernels/reverse_template.h", r"dms_is_streamed", "whether rows are stored past the caches"),
     ("csrc/kernels/channels_template.h", r"; i \+= DMS_LINE / VECTOR\) ", "what is asked for early"),
 )
@@ -136,7 +141,7 @@ TESTS_OF = {
     "csrc/dms_targets.inc": {"verdict", "tests/test_c_verdict.py", PROOFS},
     "csrc/dms_directml.c": {"directml", "failures", "tests/test_c_verdict.py"},
     "csrc/dms_capture.c": {"capture", "tests/test_capture.py"},
-    "csrc/dms_members.*": {"capture", "tests/test_capture.py"},
+    "csrc/dms_members.*": {"capture", "directml", "tests/test_capture.py"},
 }
 """What nothing else of the core calls, and its tests. All else is for all tests but the proofs, which verdicts have."""
 
