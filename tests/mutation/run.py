@@ -87,6 +87,9 @@ EXPLAINED = {
         "<",
         "<=",
     ): "where both are equal, so are the two blocks: the longest divides the block's bytes",
+    ("csrc/kernels/channels_template.h", "enum { WIDEST = LANES == 1 ? 4 : 8 };", "8", "(8 + 1)"): (
+        "elements of pixels have 1, 2, 4, 8 or 16 bytes"
+    ),
     (
         "csrc/kernels/channels_avx512vbmi.h",
         "return size <= before ? 0 : size - before < DMS_LINE ? size - before : DMS_LINE;",
