@@ -25,14 +25,23 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_piece)(char *to, const ch
         dms_copy_short(to, from, size);
         return;
     }
+    enum { STEP = 2 * VECTOR < DMS_LINE ? DMS_LINE : 2 * VECTOR };
+    char *const last = to + size - VECTOR;
+    const bool is_long = size >= 8 * VECTOR;
+    if (!is_long && claimed == 0 && 2 * VECTOR >= DMS_LINE) {   /* 0.93 to 0.98 of the time; with 16-byte vectors pieces of 120 and 80 bytes took 1.66 */
+        const vector end = load(from + size - VECTOR);
+        DMS_ROLLED
+        for (; to < last; to += VECTOR, from += VECTOR)
+            store(to, load(from));
+        store(last, end);
+        return;
+    }
     if (claimed == 0 && size >= call) {                /* memcpy may use rep movsb */
         dms_copy_long(to, from, size);
         return;
     }
-    enum { STEP = 2 * VECTOR < DMS_LINE ? DMS_LINE : 2 * VECTOR };
-    char *const last = to + size - VECTOR;
     const vector tail = load(from + size - VECTOR);
-    if (size >= 8 * VECTOR && (uintptr_t)to % VECTOR != 0) {
+    if (is_long && (uintptr_t)to % VECTOR != 0) {
         const size_t head = VECTOR - (uintptr_t)to % VECTOR;
         store(to, load(from));
         to += head;
@@ -124,7 +133,9 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_pieces)(piece *pieces, si
 /* Copies `rows` rows of pieces. A split has a writer for each part; a join and a run have one, which stays in registers. */
 static DMS_TARGET void DMS_NAME(put_pieces)(piece *pieces, size_t count, uint64_t rows, dms_lines *writers, bool split, const dms_stores *stores)
 {
-    if (!dms_is_streamed(stores)) {
+    if (stores->regime == DMS_PLAIN) {
+        DMS_NAME(copy_pieces)(pieces, count, rows, 0, stores->call);
+    } else if (!dms_is_streamed(stores)) {
         DMS_NAME(copy_pieces)(pieces, count, rows, stores->ahead, stores->call);
     } else if (split) {
         for (; rows > 0; rows--)
