@@ -439,6 +439,22 @@ def test_in_a_graph_of_a_node_an_output_of_a_branch_has_its_first_reader_alone(o
     assert (found.created, where(found)["Scan.body/If.then_branch/Exp"]) == (True, place)
 
 
+def test_shapes_of_a_branch_and_around_it_are_not_merged():
+    """A Shape around the branch, of sizes that one in the branch has too, takes along what computes its tensor."""
+    found = placed(
+        """(float[5,2,3] x, float[2,3] w) => (float[5,2,3] y) {
+            y = Scan<num_scan_inputs = 1, body = b (float[2,3] s) => (float[2,3] r) <bool c = {1}> {
+                a, g = If(c) <
+                    then_branch = t () =>
+                        (float[2,3] p, float[?,?] h) { p = Exp(w) k = Shape(s) h = ConstantOfShape(k) },
+                    else_branch = e () => (float[2,3] q, float[?,?] m) { q = Abs(w) m = Neg(s) }
+                >
+                z = Shape(a) o = ConstantOfShape<value = float[1] {2}>(z) n = Mul(s, o) r = Add(n, g) }>(x) }""",
+        "1.18.0",
+    )
+    assert (found.created, where(found)["Scan.body/If.then_branch/Exp"]) == (True, "folded")
+
+
 def test_what_only_a_graph_inside_a_removed_node_reads_stays():
     """The session fails: nothing reads what its fused graph computes."""
     found = placed(

@@ -16,8 +16,9 @@ def shape_input_merge(graph: Graph) -> None:
     Shape, in place."""
     if not graph.facts.merges_shapes:
         return
-    first: dict[Shape, Value] = {}
+    first: dict[tuple[object, Shape], Value] = {}
     late: set[Value] = set()
+    chain = graph.facts.branches.chain
     for node in graph.walk():
         shaping = [node.inputs[i] for i in row_of(node.op_type).shaping if i < len(node.inputs)]
         if not late.isdisjoint(node.inputs) or any(map(_is_computed, shaping)):
@@ -26,7 +27,7 @@ def shape_input_merge(graph: Graph) -> None:
             continue
         shape = graph.facts.shape(node.inputs[0].name)
         if shape is not None and None not in shape and node.inputs[0] not in late:
-            graph.read(node, [first.setdefault(shape, node.inputs[0])])
+            graph.read(node, [first.setdefault((chain(node.name), shape), node.inputs[0])])
 
 
 def _is_computed(value: Value) -> bool:
