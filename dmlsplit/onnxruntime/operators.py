@@ -145,6 +145,9 @@ class Operator:
         usual = self.usual
         own = [i for i, each in enumerate(types) if each != usual[i]]
         alone = [self._cells.get((*usual[:i], types[i], *usual[i + 1 :])) for i in own]
+        if "float16" in {types[i] for i in self.row["inputs"]} and Cell.NO_KERNEL in alone:
+            # what the CPU computes in FLOAT alone is cast, where an input is of FLOAT16
+            return self._cells.get(tuple(["float" if each == "float16" else each for each in types]), Cell.NO_KERNEL)
         for cell in (Cell.NO_KERNEL, Cell.CPU):
             if cell in alone:
                 return cell

@@ -407,6 +407,13 @@ def test_an_if_of_a_type_without_tensors_in_directml():
     assert where(found)["y"] == "CPU"
 
 
+@pytest.mark.parametrize(("given", "created"), [("float16", True), ("float", False)])
+def test_what_the_cpu_computes_in_float_alone(given, created):
+    """Tensors of FLOAT16 are cast around it, if an input is one."""
+    found = placed(f"({given}[2,3] x) => (float16[2,3] y) {{ y = RandomUniformLike<dtype = 10>(x) }}", opset=21)
+    assert (found.created, where(found)["y"]) == (created, "CPU")
+
+
 def test_what_reads_a_removed_tensor_is_named():
     found = placed(
         f"(float[2,3] x) => (float[2,3] z, float[2,3] y) <bool c = {{1}}> {{ a = Exp(x) {SHAPED} "
