@@ -189,7 +189,7 @@ def read(path: str) -> Configuration:
 
 def _read(path: str) -> Configuration | None:
     """Returns the configuration in a file; None for a pyproject.toml without a table for dmlsplit. Raises InputError if
-    it is invalid, OSError if it cannot be read."""
+    the configuration is invalid, OSError if the file cannot be read."""
     table = _table(path)
     if not _is_own(path):
         tools = table.get("tool", {})

@@ -245,8 +245,9 @@ def _tried(sessions: Sessions, target: Target, found: Sequence[GraphFinding]) ->
 
 
 def _of_newest(found: Diagnostic) -> Diagnostic:
-    """Returns a finding about the graphs of the newest ONNX Runtime as a finding for a level that no version stands
-    for: an error becomes graph/unknown."""
+    """Returns what a finding about the graphs of the newest ONNX Runtime says for a feature level that is no version's
+    highest: an error becomes a graph/unknown that quotes it, at the same place; any other finding is returned
+    unchanged."""
     if found.severity is not Severity.ERROR:
         return found
     message = (

@@ -89,7 +89,8 @@ _assume_option: Final = click.option(
 
 def target_options(*, several: bool = False) -> Callable[[Command], Command]:
     """Returns a decorator that adds --feature-level, --directml, --onnxruntime, --windows, --windows-ml and --assume.
-    The command gets the Target as `target` or, if `several`, at least one as `targets`."""
+    The command gets the Target that they name as `target`, by default the newest release of DirectML; UsageError is
+    raised if they name more than one. If `several`, the command gets a tuple of one or more as `targets` instead."""
 
     def add(command: Command) -> Command:
         @click.option(

@@ -65,7 +65,9 @@ def write(text: str, *, colons_meant: bool = False) -> None:
 
 
 def complain(message: object) -> None:
-    """Writes one line to standard error; if that is closed or full, nothing happens."""
+    """Writes "dmlsplit: " and the text of `message` to standard error as one line: line breaks and other control
+    characters become backslash escapes, and commands to CI servers are escaped. Does nothing if standard error is
+    missing or the system refuses to write."""
     with suppress(OSError, AttributeError):
         sys.stderr.write(inert(f"dmlsplit: {printable(str(message), None)}\n"))
 

@@ -26,8 +26,9 @@ _MOST_PROFILE: Final = 4094
 def doctor() -> int:
     """Show version, C extension, CPU features, kernels and optional packages.
 
-    The exit status is 1 where numpy or the C extension is missing: operators can be judged, but not run. A missing
-    optional package is no error.
+    The exit status is 1 where numpy or the C extension is missing (operators can be judged, but not run), where the
+    extension is of another version of dmlsplit, and where the profile that DMLSPLIT_PROFILE names is not used. A
+    missing optional package is no error.
 
     \b
     Example:

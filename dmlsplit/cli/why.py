@@ -164,8 +164,9 @@ def _compared(file: str, target: Target, given: Given, runtime_json: str) -> Com
 
 
 def _words(command: str) -> list[str]:
-    """Returns the words of a command line, as a shell without variables splits it. Raises UsageError if it is malformed
-    or empty."""
+    """Returns the words of a command line. Quotes and backslashes have the meaning that a POSIX shell gives them; on
+    Windows, a quoted word keeps its quotes and backslashes are ordinary characters. Variables are not replaced. Raises
+    UsageError for a quote or escape without end, and if there is no word."""
     try:
         words = shlex.split(command, posix=os.name == "posix")
     except ValueError as error:

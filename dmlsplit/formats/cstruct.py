@@ -231,8 +231,8 @@ class _Writer:
 
 
 def _checked(address: Address, alignment: int, path: str) -> int:
-    """Returns `address`. Raises DescriptorError if it is null, has more than 64 bits, or is no multiple of `alignment`
-    bytes."""
+    """Returns `address`. Raises DescriptorError, which names the member `path`, if it is null, has more than 64 bits,
+    or is no multiple of `alignment` bytes."""
     if not address:
         raise DescriptorError(f"{path}: the address is null")
     if not 0 < address < 1 << 64:

@@ -56,8 +56,11 @@ class WrongOutput:
         return self.negatives_only or self.signs_only
 
     def or_milder(self, other: WrongOutput | None) -> WrongOutput:
-        """Returns the fault of a tensor of which one part has this fault and another part `other` (None: none): this
-        one, and limited to negatives or signs only if both are limited in the same way."""
+        """Returns the fault of a whole tensor if one part of it has this fault and another part has `other`.
+
+        That is this fault; if `other` is not limited to negatives or to signs in the same way, without the limit. If
+        `other` is None, the other part is right, and this fault is returned unchanged.
+        """
         alike = other is None or (self.negatives_only, self.signs_only) == (other.negatives_only, other.signs_only)
         return self if alike else replace(self, negatives_only=False, signs_only=False)
 

@@ -60,8 +60,13 @@ def _legalized(desc: Any, target: Target) -> Any:
 
 
 def movable_types(target: Target, kind: OperatorType, own: TensorDataType) -> tuple[TensorDataType, ...]:
-    """Returns the data types that a target accepts and that may move elements of type `own`: first one of its width or
-    else a narrower one; then the wider ones, whose elements have to divide the rows."""
+    """Returns the data types, accepted by a target for all tensors of an operator, that may move elements of type
+    `own`.
+
+    First one type: `own` itself if accepted, else an accepted unsigned type of the same width, else the widest
+    narrower unsigned type. Then all wider unsigned types, widest first: the caller has to check that the bytes of each
+    row are a multiple of such an element. Never empty, since every target accepts UINT32.
+    """
     from dmlsplit.legalize._build import data_types
 
     return data_types(target, kind, own)

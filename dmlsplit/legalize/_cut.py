@@ -204,8 +204,13 @@ class Cutter:
         return _Way(len(points) - 1 + copies, len(loops.lengths) + len(points), loops.axis, tuple(points))
 
     def _cut_between_parts(self, loops: Loops) -> _Way | Obstacle | None:
-        """Returns the plan that cuts between parts, and their pieces further; None if there is no such place, an
-        Obstacle if there are too many. A join is cut only where no lead-in steps (see `_lead_in_steps`) are needed."""
+        """Returns the plan that cuts the axis at all edges between parts (the tensors that are split off or joined) at
+        which buffers can be bound, and the pieces further; None if there is no such edge. Returns an Obstacle if the
+        plan needs too many operators or a piece can neither be accepted nor cut.
+
+        A split that may use a temporary buffer is cut at every edge; any other operator, only at the edges that need no
+        lead-in steps (see `_lead_in_steps`).
+        """
         edges = loops.edges()
         anywhere = self._use_temporary and self._kind is OperatorType.SPLIT
         inner = [edge for edge in edges[1:-1] if anywhere or self._lead_in_steps(loops, edge) == 0]

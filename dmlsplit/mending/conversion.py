@@ -86,7 +86,7 @@ def convert(
 
 @dataclass
 class _Asked:
-    """A graph or function to convert, with the constants of the graphs around it."""
+    """A graph or function to convert from opset `own`, with the constants of the graphs around it, by name."""
 
     body: _Body
     own: int
@@ -96,8 +96,12 @@ class _Asked:
 
 
 def _bodies(body: _Body, own: int, around: Mapping[str, onnx.TensorProto]) -> Iterator[_Asked]:
-    """Yields a graph or function after all graphs inside it; `around` are the constants, by name, of the graphs around
-    it."""
+    """Yields a record of each graph nested in the nodes of `body`, a graph or function, at any depth, and of `body`
+    last: a graph comes after those inside it.
+
+    `own` is the opset that the nodes are converted from; `around` are the constants, by name, of the graphs around
+    `body`. A nested graph sees the constants of `body` too.
+    """
     known = {**around, **_constants(body)}
     for node in body.node:
         for graph in subgraphs(node):

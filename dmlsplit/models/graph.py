@@ -82,7 +82,8 @@ class Node:
 
     @property
     def origins(self) -> tuple[int, ...]:
-        """The indices of all nodes of the model's graph that this node stands for: its own and those fused into it."""
+        """The indices of all nodes of the model's graph that this node stands for: first its own index, then the
+        indices of the nodes fused into it."""
         return self.index, *self.absorbed
 
     @property

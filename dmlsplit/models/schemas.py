@@ -20,7 +20,7 @@ def schema_of(operator: str, opset: int) -> Any:
 
 
 def since(operator: str, opset: int) -> int | None:
-    """Returns the opset that introduced the version of an operator that `opset` has; None if there is no such
-    operator."""
+    """Returns the opset that introduced the version of an operator that is in force in `opset`, both opsets of the
+    default domain; None if `opset` has no such operator."""
     schema = schema_of(operator, opset)
     return None if schema is None else int(schema.since_version)

@@ -166,7 +166,7 @@ class Scope:
         return data_type
 
     def set_type(self, name: str, data_type: int, shape: Shape) -> None:
-        """Records a tensor's type (a TensorProto.DataType) and shape, which inference did not find."""
+        """Records a tensor's type (a TensorProto.DataType) and shape, in place of what inference found, if anything."""
         self._types[name] = helper.make_tensor_type_proto(data_type, shape)
         self._read_types.pop(name, None)
 

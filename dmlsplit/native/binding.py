@@ -201,7 +201,8 @@ def _check_operands(operands: list[_Operand]) -> None:
 
 
 def _intersecting(operands: list[_Operand]) -> list[list[_Operand]]:
-    """Returns the operands in groups such that byte ranges of different groups do not intersect."""
+    """Returns the operands, sorted by address, in as many groups as possible such that byte ranges of operands in
+    different groups do not intersect; [] if there are no operands."""
     groups: list[list[_Operand]] = []
     end = -1
     for operand in sorted(operands, key=lambda operand: operand.begin):

@@ -134,8 +134,9 @@ class Place(NamedTuple):
 
 
 Places: TypeAlias = Callable[[Around[Any], int, Any], Iterator[Place]]
-"""The places that a cure may be applied at against a fault of this node, the nearest first. The last argument is the
-tensor that is lost, None where none is."""
+"""A function that yields the places that a cure may be applied at against a fault of a node, the nearest first. Its
+arguments are the graph, the node, and the tensor whose elements are lost by the fault, None if it loses none; `_` in
+functions that do not use the tensor."""
 
 
 def _producers(operator: str) -> Places:
@@ -171,19 +172,20 @@ def _behind_identities(around: Around[Any], tensor: Any) -> Any:
 
 
 def _taking(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """Yields a place for each Concat that the node depends on; those that read the lost tensor come first."""
+    """Yields a place for each Concat that the node depends on: first each that reads the tensor `lost`, directly or
+    through Identity nodes, then the others, the nearest first."""
     concats = [each for each in around.above(node) if around.op(each) == "Concat"]
     taking = [each for each in concats if _takes(around, each, lost)]
     yield from (Place(each) for each in dict.fromkeys((*taking, *concats)))
 
 
-def _itself(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
+def _itself(around: Around[Any], node: int, _: Any) -> Iterator[Place]:
+    """Yields one place: the node."""
     yield Place(node)
 
 
-def _joined(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """Yields a place for each Concat whose output the node reads: the Concat, that output, and the node. `lost` is not
-    used."""
+def _joined(around: Around[Any], node: int, _: Any) -> Iterator[Place]:
+    """Yields a place for each Concat whose output the node reads: the Concat, that output, and the node."""
     for concat in around.above(node):
         if around.op(concat) == "Concat":
             for output in around.outputs_of(concat)[:1]:
@@ -200,8 +202,9 @@ def _joined_from(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
             yield place
 
 
-def _joined_parts(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """Yields a place for each part of a Split or Slice, at or behind the node, that a Concat reads."""
+def _joined_parts(around: Around[Any], node: int, _: Any) -> Iterator[Place]:
+    """Yields a place for each output of a Split or Slice that a Concat reads: the Split or Slice, that output, and the
+    Concat. The Split or Slice is the node or depends on it."""
     for cut in around.below(node):
         if around.op(cut) in ("Split", "Slice"):
             for part in around.outputs_of(cut):
@@ -210,9 +213,10 @@ def _joined_parts(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
                 )
 
 
-def _used_parts(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """Yields a place for each Split or Slice, behind the node or right before it, of which only one part is used, by
-    one node."""
+def _used_parts(around: Around[Any], node: int, _: Any) -> Iterator[Place]:
+    """Yields a place for each Split or Slice with only one output that is used, by one node only and not as an output
+    of the graph: the Split or Slice, that output, and its reader. The Split or Slice is the node, depends on it, or
+    computes one of its inputs."""
     before = [each for tensor in around.inputs_of(node) if (each := around.producer(tensor)) is not None]
     for cut in dict.fromkeys((*around.below(node), *before)):
         if around.op(cut) not in ("Split", "Slice"):
@@ -223,16 +227,18 @@ def _used_parts(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
 
 
 def _other_uses(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """Yields a place for each output of the graph that other nodes compute from the lost tensor, if the node computes
-    outputs that nothing reads."""
+    """Yields a place for each output of the graph that another node, except a Concat, computes directly from the
+    tensor `lost`: the node, that output, and its producer. Nothing if `lost` is None, or if each of the node's outputs
+    is read or is no output of the graph."""
     ends = [tensor for tensor in around.outputs_of(node) if tensor in around.exits and not around.readers_of(tensor)]
     for reader in around.readers_of(lost) if ends and lost is not None else ():
         if reader != node and around.op(reader) != "Concat":
             yield from (Place(node, each, reader) for each in around.outputs_of(reader) if each in around.exits)
 
 
-def _leaving(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
-    """Yields a place for each output of the node that is an output of the graph and is read as well."""
+def _leaving(around: Around[Any], node: int, _: Any) -> Iterator[Place]:
+    """Yields a place, the node and the tensor, for each output of the node that is an output of the graph and is read
+    by a node as well."""
     for tensor in around.outputs_of(node):
         if tensor in around.exits and around.readers_of(tensor):
             yield Place(node, tensor)

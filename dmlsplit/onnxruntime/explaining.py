@@ -447,8 +447,9 @@ def _part(index: int, part: Part) -> FusedPart:
 
 
 def _submitted(node: _Node, answer: RuntimeAnswer | None, parts: Sequence[Part]) -> tuple[str, ...]:
-    """Returns the C names of the DirectML operators that a node becomes: those of its answer, or its nodes in a fused
-    graph; () if they are not known."""
+    """Returns the names of the DirectML operators that a node becomes, such as "DML_OPERATOR_GEMM": the operators of
+    `answer`, or else, if the node is in a fused graph whose nodes are known (one of `parts`), the operators made from
+    this node there; () if there is neither."""
     if answer is not None:
         return tuple([_operator_name(node_type(desc)) for desc in answer.operators])
     part = next((each for each in parts if node.index in each.members and each.is_known), None)

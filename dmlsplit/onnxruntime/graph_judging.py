@@ -76,10 +76,12 @@ class JudgedGraph:
 
 
 def judged(graph: FusedGraph, traits: GraphTraits | None, *, takes_constants: bool = True) -> JudgedGraph:
-    """Returns the judgement of a graph by a release with these traits; None stands for a release whose graph compiler
-    was never recorded.
+    """Returns what a release of DirectML makes of a graph: whether CompileGraph accepts it, and which of its outputs
+    are wrong.
 
-    `takes_constants`: the release accepts constants as nodes, as newer versions of ONNX Runtime submit them.
+    `traits` describe the release's graph compiler; None if it was never recorded: whether the graph compiles and all
+    its outputs are then unknown. If `takes_constants` is False, the release refuses graphs with constants as nodes,
+    which newer versions of ONNX Runtime submit; such a graph is refused whatever the traits are.
     """
     return graph.once((traits, takes_constants), lambda: _judgement(graph, traits, takes_constants))
 

@@ -70,8 +70,12 @@ def _of_ranks(found: Sequence[BeyondRank]) -> Iterator[Diagnostic]:
 
 
 def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | None:
-    """Returns the finding that many nodes on DirectML are in no fused graph because sizes are open; None if at least as
-    many nodes are in fused graphs."""
+    """Returns the finding that DirectML's nodes in `graph` are in no fused graph because sizes are open when the
+    session is made; None if the whole session has at least as many nodes in fused graphs as `graph` has such nodes.
+
+    Counted are the nodes that could be fused if the sizes of their inputs and outputs were known. None also if nothing
+    in `graph` is fused anyway: fusion is off, or a node has a graph inside.
+    """
     if not graph.fuses:
         return None
     alone = [

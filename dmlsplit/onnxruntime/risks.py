@@ -70,7 +70,7 @@ def _beside(order: Sequence[int], producers: Sequence[Sequence[int]], ends: Sequ
 
 
 def _lowest(bits: int) -> int:
-    """Returns the index of the lowest bit that is set."""
+    """Returns the index of the lowest bit that is set, 0 for an odd number; -1 if none is set."""
     return (bits & -bits).bit_length() - 1
 
 

@@ -162,7 +162,8 @@ class SessionGraph:
         return made
 
     def path(self, index: int) -> str:
-        """Returns the path of a node in diagnostics."""
+        """Returns the path of node `index` of this graph in diagnostics, made safe to print: the label of its graph and
+        "/", if the graph is not the model's own, then the node's name, or else its first output's or its operator."""
         if index not in self._paths:
             self._paths[index] = name_of(self.nodes[index].proto, self.scope)
         return self._paths[index]

@@ -153,7 +153,9 @@ def node_rules(facts: type[NodeFacts]) -> tuple[NodeRule[Any], ...]:
 
 
 def valid_where(facts: NodeFacts) -> tuple[Condition, ...]:
-    """Returns the conditions on open sizes under which the framework's rules find no fault in a node without errors."""
+    """Returns the conditions on open sizes that all have to hold for the rules of the node's framework (ONNX, ONNX
+    Runtime or OpenVINO) to find no error in it; () if none depends on an open size. `judge_node` must not report an
+    error of the node; rules that only warn do not count."""
     return facts.valid_where(rule for rule in node_rules(type(facts)) if rule.severity is Severity.ERROR)
 
 

@@ -304,8 +304,12 @@ def _dtype(text: object, fields: object) -> np.dtype[Any]:
 
 
 def _view(exported: _Exported, value: object) -> np.ndarray:
-    """Returns an array of the memory. Raises BufferError for impossible sizes and strides, and for those that leave the
-    known memory."""
+    """Returns an array over the memory that `value` exported, without a copy, writable if it was exported so; the array
+    keeps the memory's owner alive. An array without bytes is a new one.
+
+    Raises BufferError for sizes, strides or an address that are impossible, that reach outside the buffers of `value`
+    or of its `base`, as far as these have buffers, or whose memory holds references to Python objects.
+    """
     import numpy as np
 
     shape, dtype = exported.shape, exported.dtype
@@ -344,7 +348,8 @@ def _packed(shape: Sequence[int], size: int) -> tuple[int, ...]:
 
 
 def _extent(exported: _Exported) -> tuple[int, int]:
-    """Returns the address of the first byte of all elements, and that behind the last one."""
+    """Returns the lowest address of the elements' bytes and the address behind the highest; every size is at least 1.
+    Strides that are None stand for a packed row-major layout."""
     strides = exported.strides if exported.strides is not None else _packed(exported.shape, exported.dtype.itemsize)
     spans = [(n - 1) * stride for n, stride in zip(exported.shape, strides, strict=True)]
     begin = exported.address + sum(span for span in spans if span < 0)
@@ -369,7 +374,7 @@ def _known_memory(value: object) -> Iterator[tuple[int, int, bool]]:
 
 
 def _bounds(view: memoryview) -> tuple[int, int]:
-    """Returns the address of a buffer's first byte, and that behind its last one; (0, 0) if it is empty."""
+    """Returns the lowest address of a buffer's bytes and the address behind the highest; (0, 0) if it is empty."""
     import numpy as np
 
     if not view.nbytes:

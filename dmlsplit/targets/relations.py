@@ -30,8 +30,8 @@ class Part:
         return tuple([_union(row[i] for row in self.rows) for i in range(len(self.groups))])
 
     def has(self, values: Mapping[str, int]) -> bool:
-        """True if a row has the values of all members in `values`; a member that `values` lacks may have any. False if
-        members of one group have different values."""
+        """True if one row accepts the values of all members of this part; a member that `values` lacks may have any
+        value, and names of other parts are ignored. False if members of one group, which have to be equal, differ."""
         bits = []
         for group in self.groups:
             found = {values[name] for name in group if name in values}

@@ -146,8 +146,8 @@ class _Runner:
     warnings: list[Diagnostic] = field(default_factory=list)
 
     def initialize(self) -> None:
-        """Allocates and fills `self.buffers` with the resources' initial values, then initializes all dispatchables.
-        Raises InputError if memory is short or a binding is refused."""
+        """Allocates `self.buffers`, a buffer for each resource with initial values (which may fill only its beginning),
+        then initializes all dispatchables. Raises InputError if memory is short or a binding is refused."""
         for name, resource in self.model.resources.items():
             if resource.initial_values is None:
                 continue

@@ -131,15 +131,16 @@ class _Handler(ContentHandler):
         self.graph = Graph("")
         return self.graph
 
-    def _part(self, built: Any, name: str, attributes: Mapping[str, str]) -> Any:
-        """Returns `built`, an element that its parent may have only once, and records it. Raises InputError if the
-        parent has one already."""
+    def _part(self, parent: Any, name: str, _: Mapping[str, str]) -> Any:
+        """Starts an element `name` that may occur only once in the element around it, and has no object of its own.
+        Returns `parent`, the object of the element around it (a graph or layer), to which its children are added.
+        Raises InputError for a second element of this name."""
         seen = self._stack[-1][2]
         if name in seen:
             layer = self._layer()
             raise self.error(f"a second <{name}>{'' if layer is None else f' in {layer}'}")
         seen.add(name)
-        return built
+        return parent
 
     def _start_layer(self, graph: Graph, _: str, attributes: Mapping[str, str]) -> Layer:
         number = self._natural(attributes, "id", "<layer>")

@@ -104,8 +104,12 @@ class Graph:
     """Maps input ports to the output ports that feed them."""
 
     def in_order(self) -> Iterator[Layer]:
-        """Yields the layers, each after its producers, and fills `sources`, which maps an input port to the output
-        port that feeds it. Raises InputError for an edge from or to a port that does not exist, and for a cycle."""
+        """Yields the layers, each after its producers. Before the first one, fills `sources`, which maps an input port
+        to the output port that feeds it.
+
+        Raises InputError for an edge from or to a port that does not exist and for a second edge to a port, before the
+        first layer; for a cycle, after all layers that do not depend on it.
+        """
         outputs = {(layer.id, port.id) for layer in self.layers.values() for port in layer.outputs}
         inputs = {(layer.id, port.id) for layer in self.layers.values() for port in layer.inputs}
         waiting = dict.fromkeys(self.layers, 0)

@@ -71,8 +71,8 @@ def document(drawings: Sequence[Drawing]) -> str:
 
 
 def fragment(desc: OperatorDesc, report: Report, prefix: str) -> str:
-    """Returns the picture as an SVG element, as text, for a page that already has `canvas.style()` and
-    `canvas.definitions(prefix)`."""
+    """Returns the text of one <svg> element that shows the tensors of the operator `desc` and what `report` found
+    about them. The page that embeds it has to have `canvas.style()` and `canvas.definitions(prefix)`."""
     part = _draw(Drawing(desc, report), prefix)
     root = canvas.root(part.height, **{"aria-label": f"{part.title}. {part.description}"})
     root.append(part.root)
