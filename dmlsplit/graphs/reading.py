@@ -66,18 +66,20 @@ class Program:
 
     def _read(self, graph: GraphDesc) -> None:
         inputs = {i: self._tensor(end.desc, None, i) for i, end in enumerate(graph.inputs) if end is not None}
-        tensors = {id(desc): node_tensors(desc) for desc in {id(desc): desc for desc in graph.nodes}.values()}
+        distinct = {id(desc): desc for desc in graph.nodes}.values()
+        tensors = {id(desc): node_tensors(desc) for desc in distinct}
         """The inputs and the outputs of descriptors, by identity: many nodes share one."""
+        kinds = {id(desc): node_type(desc) for desc in distinct}
+        families = {kind: row.family if (row := BY_NUMBER.get(kind)) else None for kind in kinds.values()}
+        assumed = self.assumed or {}
         for number, desc in enumerate(graph.nodes):
-            kind = node_type(desc)
-            row = BY_NUMBER.get(kind)
-            family = (self.assumed or {}).get(number, row.family if row else None)
+            kind = kinds[id(desc)]
+            family = assumed.get(number, families[kind])
             if family is None:
                 raise Unmodelled(f"{short_name(kind)} (node {number}) was not observed in graphs")
             node = Node(self._of_build(family, kind), kind, [], [], number)
-            node.outputs = [
-                self._tensor(tensor.desc if tensor else None, node, k) for k, tensor in enumerate(tensors[id(desc)][1])
-            ]
+            for k, tensor in enumerate(tensors[id(desc)][1]):
+                node.outputs.append(self._tensor(tensor.desc if tensor else None, node, k))
             self.nodes.append(node)
             if not isinstance(desc, AnyOperatorDesc):
                 node.axis = desc.axis

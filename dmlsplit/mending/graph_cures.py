@@ -81,7 +81,7 @@ def cured(source: SourceModel, model: JudgedModel) -> Cured:
 
 def errors(judged: JudgedModel) -> list[GraphFinding]:
     """Returns the graph findings of severity error."""
-    return [each for each in judged.findings if each.diagnostic.severity is Severity.ERROR]
+    return [each for each in judged.findings if each.severity is Severity.ERROR]
 
 
 def keyed(found: Iterable[GraphFinding]) -> dict[Key, GraphFinding]:

@@ -246,8 +246,9 @@ class Graph:
         made = Graph(facts or self.facts, (), self.constants)
         made.values = {name: Value(name, is_output=True) for name, value in self.values.items() if value.is_output}
         for node in self._nodes:
-            tensors = ([value.name for value in values] for values in (node.inputs, node.outputs, node.captured))
-            made.add(node.index, node.proto, node.number, *tensors).doubts.update(node.doubts)
+            read, written = [value.name for value in node.inputs], [value.name for value in node.outputs]
+            captured = [value.name for value in node.captured] if node.captured else ()
+            made.add(node.index, node.proto, node.number, read, written, captured).doubts.update(node.doubts)
         return made
 
     def add(

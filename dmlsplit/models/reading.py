@@ -56,10 +56,14 @@ class Reader:
         self._read_external = read_external
         self._calls = 0
         self._options = _options(model.graph)
-        self.node_count = self._functions.count(model.graph.node)
-        """The number of nodes of the model; a function's count once for each call."""
+        self._model = model
         self._given = given
         self._outdated = resized
+
+    @property
+    def node_count(self) -> int:
+        """The number of nodes of the model; a function's count once for each call."""
+        return self._functions.count(self._model.graph.node)
 
     def items(
         self,

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from itertools import groupby
 from typing import Final
 
-from dmlsplit.descriptors.diagnostics import Diagnostic
+from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
 from dmlsplit.descriptors.dims import Shape
 from dmlsplit.descriptors.location import Location
 from dmlsplit.graphs.descriptors import node_tensors
@@ -22,7 +22,7 @@ from dmlsplit.onnxruntime.graph_build import session_graphs
 from dmlsplit.onnxruntime.graph_judging import GraphFault, forget_compiled, hidden, judged, takes_constants
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
-from dmlsplit.rules.graph import GRAPH_RULES
+from dmlsplit.rules.graph import GRAPH_RULES, GraphRule
 from dmlsplit.rules.graph_faults import (
     Affected,
     Fault,
@@ -84,6 +84,15 @@ class GraphFinding:
         return in_model(self.fault, self.culprit, self.outputs, leave=self.leave, reader=self.reader)
 
     @property
+    def severity(self) -> Severity:
+        """The severity of `diagnostic`."""
+        return self._rule.severity if self.said is None else self.said.severity
+
+    @property
+    def _rule(self) -> GraphRule:
+        return GRAPH_RULES[_UNKNOWN if self.fault is None else self.fault.rule]
+
+    @property
     def diagnostic(self) -> Diagnostic:
         """The finding in words: what is wrong, the releases with the same fault, and what helps."""
         if self.said is not None:
@@ -93,8 +102,7 @@ class GraphFinding:
             helps.append(UNSPLIT)
         remark = self.remark if self.cure is None else ""
         message = "; ".join(filter(None, [self.what, *map(str, self.affected), remark, ", or ".join(helps)]))
-        rule = _UNKNOWN if self.fault is None else self.fault.rule
-        return GRAPH_RULES[rule].diagnostic(Location(node=self.path), message)
+        return self._rule.diagnostic(Location(node=self.path), message)
 
     @property
     def _remedy(self) -> str:
