@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -152,13 +152,15 @@ _worker = _Worker()
 atexit.register(_worker.close)
 
 
-def make_harmless(model: onnx.ModelProto, functions: Functions) -> None:
+def make_harmless(model: onnx.ModelProto, functions: Functions, own: Iterable[onnx.NodeProto] | None = None) -> None:
     """Changes, in place, what makes onnx crash or fail: a Split with more outputs than num_outputs moves to another
-    domain, and domains without an opset import get one."""
+    domain, and domains without an opset import get one. `own` are the nodes of the model itself, those inside nodes
+    among them, if the caller has them."""
     everywhere: dict[str, None] = {}
-    for importing, nodes in [*((function, function.node) for function in model.functions), (model, model.graph.node)]:
+    bodies = [(function, all_nodes(function.node)) for function in model.functions]
+    for importing, nodes in [*bodies, (model, all_nodes(model.graph.node) if own is None else own)]:
         domains: dict[str, None] = {}
-        for node in all_nodes(nodes):
+        for node in nodes:
             if node.op_type == "Split" and node.attribute and functions.key_of(node) is None:
                 numbers = [attribute.i for attribute in node.attribute if attribute.name == "num_outputs"]
                 if any(number < len(node.output) for number in numbers):

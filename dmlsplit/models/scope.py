@@ -43,8 +43,8 @@ class Origin:
     opset: int
     """The opset of the default domain; 0 where none is imported, or several."""
     functions: Functions
-    symbols: Mapping[str, int]
-    """The symbolic dimensions of the model itself, numbered from 1."""
+    graph: onnx.GraphProto = field(repr=False, compare=False)
+    """The graph of the model itself."""
     read_external: ReadExternal
     budget: Budget
     partly: bool = True
@@ -61,15 +61,19 @@ class Origin:
         budget: Budget,
         partly: bool = True,
     ) -> Origin:
-        symbols = {name: number for number, name in enumerate(symbols_of(model.graph), 1)}
-        return cls(opset_of(model), functions, symbols, read_external, budget, partly)
+        return cls(opset_of(model), functions, model.graph, read_external, budget, partly)
+
+    @cached_property
+    def symbols(self) -> Mapping[str, int]:
+        """The symbolic dimensions of the model itself, numbered from 1."""
+        return {name: number for number, name in enumerate(symbols_of(self.graph), 1)}
 
     @cached_property
     def names(self) -> Mapping[int, str]:
         """Maps the number of each symbol, negative as in a Constant, to its name."""
         return {-number: name for name, number in self.symbols.items()}
 
-    @property
+    @cached_property
     def version(self) -> int:
         """The version of Split that this opset has; 0 if the opset is unknown."""
         return max((version for version in VERSIONS if version <= self.opset), default=0)

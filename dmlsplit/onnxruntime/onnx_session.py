@@ -18,7 +18,6 @@ from dmlsplit.formats.onnx.protobuf import all_nodes
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Advise, Inputs, InSession, NodeKey
 from dmlsplit.models import given, shadowing
-from dmlsplit.models.functions import check_references
 from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
 from dmlsplit.models.scope import opset_of
@@ -45,6 +44,8 @@ if TYPE_CHECKING:  # the graphs are made of what is in this package
 
 class OnnxSessions:
     """A model without weights (loading.without_weights), which is not changed, in sessions of all versions.
+
+    Its references are checked (functions.check_references).
 
     `inputs` are the facts about its inputs for sessions that are given none; a name in them that the model lacks is an
     error only where `require_known_names`. `inference` is the file's; all its models share its time.
@@ -102,7 +103,6 @@ class OnnxSessions:
         return self._once(("model", known.key, require, same), lambda: self._made(known, require, same))
 
     def _made(self, inputs: Inputs, require_known_names: bool, habits: Habits) -> SessionModel:
-        check_references(self.proto)
         budget = Budget(self.proto.ByteSize())
         read = with_overloads_as_read(self.proto, habits.overloads) if self._has_overloads else self.proto
         proto, written = inlined(read, budget)

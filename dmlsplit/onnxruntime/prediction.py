@@ -18,6 +18,7 @@ import onnx
 from dmlsplit.descriptors.dims import Dim
 from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.sessions import Inputs
+from dmlsplit.models.functions import check_references
 from dmlsplit.onnxruntime.reports import answer_json
 from dmlsplit.targets.runtime_versions import Runtime, find_runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
@@ -83,4 +84,6 @@ def _sessions(
     from dmlsplit.onnxruntime.onnx_session import OnnxSessions  # it asks fusion, which is made of what is here
 
     proto, read_external = loading.of_source(source, allow_paths)
-    return OnnxSessions(loading.without_weights(proto), read_external)
+    read = loading.without_weights(proto)
+    check_references(read)
+    return OnnxSessions(read, read_external)

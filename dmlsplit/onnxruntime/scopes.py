@@ -123,13 +123,12 @@ class SessionModel:
         """Returns the scope of a model's graph. `constants` are known elements of tensors. `folds`: sizes that are
         computed from known shapes give outputs their sizes. `partly`: partly known shapes count too."""
         origin = Origin.of(model, Functions((), self._budget), self._read_external, self._budget, partly)
-        wanted = _for_inference(model, self._budget)
-        nodes = list(all_nodes(wanted.graph.node))
+        wanted, nodes = _for_inference(model, self._budget)
         # A session knows no more of what is computed than it folds. Where all of that is folded, reading a model and
         # asking about it are one inference.
         measures = any(row_of(op_type).on_cpu for op_type in {node.op_type for node in nodes})
         propagated = partly or (folds and not measures)
-        make_harmless(wanted, origin.functions)
+        make_harmless(wanted, origin.functions, nodes)
         if not partly:
             self._lose_sizes(wanted, nodes, origin.opset)
         # Inference does not look at what a graph says a second time of its outputs.
@@ -303,13 +302,14 @@ def _put_symbols(graph: onnx.GraphProto, symbols: Mapping[str, Mapping[int, str]
                 dims[place].dim_param = symbol
 
 
-def _for_inference(model: onnx.ModelProto, budget: Budget) -> onnx.ModelProto:
-    """Returns a copy of the model in which onnx's inference finds most.
+def _for_inference(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, list[onnx.NodeProto]]:
+    """Returns a copy of the model in which onnx's inference finds most, and its nodes, those inside nodes among them.
 
     It does not look for constants of an outer graph, and it does not know ONNX Runtime's own operators.
     """
     copy = deepcopy(model)
-    for node in all_nodes(copy.graph.node):
+    nodes = list(all_nodes(copy.graph.node))
+    for node in nodes:
         domain = node.domain
         if domain == "ai.onnx":  # a domain that is set to "" is written, too: the model would be inferred once more
             node.domain = ""
@@ -318,7 +318,7 @@ def _for_inference(model: onnx.ModelProto, budget: Budget) -> onnx.ModelProto:
             if node.op_type == "Identity":
                 del node.input[1:], node.output[1:]
     _hand_down(copy.graph, ChainMap(), budget)
-    return copy
+    return copy, nodes
 
 
 def _hand_down(graph: onnx.GraphProto, outer: ChainMap[str, onnx.TensorProto], budget: Budget) -> None:
