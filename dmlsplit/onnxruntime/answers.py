@@ -66,8 +66,8 @@ class Answers(NamedTuple):
 
 
 def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> Answers:
-    """Returns the answers about the Split and Concat nodes of all graphs of a model, inner graphs first, and what fails
-    its session."""
+    """Returns the answers about the Split and Concat nodes of all graphs of a model, inner graphs first, and all events
+    that fail, or may fail, the creation of its session; the answers take these failures into account."""
     found: list[tuple[NodeOnRuntime, Place]] = []
     failures = [Failure(LOADING, why) for why in model.refused]
     graphs = SessionGraph.of_model(model, runtime, options)
@@ -93,8 +93,8 @@ def _places(graphs: Sequence[SessionGraph]) -> list[Place]:
     number = {id(graph): i for i, graph in enumerate(graphs)}
 
     def way(graph: SessionGraph) -> tuple[tuple[int, int], ...]:
-        """Returns the nodes around a graph, from the outside in, as (position in the walk, number of the graph inside
-        the node)."""
+        """Returns the nodes around a graph, from the outside in, as (position in the walk over the nodes, number of the
+        graph inside the node); position -1 for a node that optimization removed, () for the model's own graph."""
         around = graph.parent
         if around is None:
             return ()
@@ -108,8 +108,9 @@ def _places(graphs: Sequence[SessionGraph]) -> list[Place]:
 
 
 def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> list[tuple[NodeOnRuntime, Place]]:
-    """Returns the answers about one graph's Split and Concat nodes, each with its place. `place` is that of a node that
-    is not fused; whatever else fails the session is appended to `failures`."""
+    """Returns the answers about one graph's Split and Concat nodes, each with its place in session creation. `place` is
+    the place of a node of the graph that is not fused. The failures of the session that other nodes, fused parts and
+    constants cause are appended to `failures`."""
     options = graph.options if graph.fuses == graph.options.graph_fusion else replace(graph.options, graph_fusion=False)
     facts = facts_in(graph)
     graphs = session_graphs(graph)
@@ -137,14 +138,15 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
 
 
 def _asked(graph: SessionGraph, index: int) -> tuple[int, str, FirstRun | None]:
-    """Returns the index of the node that now computes this node's outputs, this node's path, and the sizes of the first
-    Run (None if unknown)."""
+    """Returns the index of the node that computes the outputs of node `index` after optimization (`index` itself, or an
+    equal node kept in its place), the path of node `index`, and the sizes of the first Run, None if unknown."""
     kept = graph.graph.kept(graph.nodes[index]).index
     return kept, graph.path(index), first_run(graph, kept)
 
 
 def _places_in(graph: SessionGraph, graphs: SessionGraphs, place: Place) -> dict[int, Place]:
-    """Maps the index of each node of a graph to its place; `place` is that of a node that is not fused."""
+    """Maps the index of each node of a graph to its place in session creation; `place` is the place of any node of the
+    graph that is not fused."""
     found: dict[int, Place] = {}
     for number, part in enumerate(graphs.parts):
         for position, (origins, reader) in enumerate(zip(part.origins, part.first_readers, strict=True)):
@@ -156,8 +158,8 @@ def _places_in(graph: SessionGraph, graphs: SessionGraphs, place: Place) -> dict
 
 
 def _count(part: Part | None) -> int | None:
-    """Returns the number of nodes of a fused graph, at most; None without one, and if it is unknown whether the number
-    is below 5."""
+    """Returns the largest number of nodes that a fused part can have; None for no part, and if it is unknown whether
+    the number is below 5."""
     if part is None or part.least < LEAST_NODES_FOR_VOLATILE <= part.most:
         return None
     return part.most
@@ -229,8 +231,8 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place) -> Iterator[Fai
 
 
 def _refusals(graph: SessionGraph, graphs: SessionGraphs) -> dict[Part, Refusal]:
-    """Maps each part that CompileGraph refuses, or may refuse, to the reason; {} for a version whose behaviour was
-    never recorded."""
+    """Maps each fused part of `graphs` that CompileGraph refuses, or may refuse, to the reason; {} if the behaviour of
+    the session's version of ONNX Runtime was never recorded."""
     if not graph.runtime.observed:
         return {}
     traits = traits_of(graph.runtime.release)
@@ -238,7 +240,8 @@ def _refusals(graph: SessionGraph, graphs: SessionGraphs) -> dict[Part, Refusal]
 
 
 def _doubt(graph: SessionGraph, node: Node, on_dml: bool | None) -> str:
-    """Returns why a node other than Split and Concat may keep the session from being created; "" if nothing does."""
+    """Returns why a node other than Split and Concat may keep the session from being created: its domain, or 4-bit
+    elements if `on_dml`, whether DirectML has a kernel for it, is None (unknown); "" for neither."""
     domain, path = domain_of(node.proto), graph.path(node.index)
     if domain not in DOMAINS:
         return f"{path} is of the domain {printable(domain, 60)}, which ONNX Runtime does not have by itself"

@@ -52,8 +52,8 @@ def without_branches(model: onnx.ModelProto, scope: Scope, taken: Taken, budget:
 
 
 class _Standing(NamedTuple):
-    """A node of a graph with inserted branches: the scope that its names belong to, and its index there, None for an
-    inserted node without one."""
+    """A node of a graph with inserted branches, the scope that its names belong to, and its index among the nodes of
+    that scope's graph; None for an inserted node that is not in it."""
 
     node: onnx.NodeProto
     scope: Scope
@@ -114,8 +114,9 @@ def _declare(graph: onnx.GraphProto, types: Mapping[str, onnx.TypeProto]) -> Non
 def _taken(
     standing: _Standing, index: int, graph: onnx.GraphProto, taken: Taken, budget: Budget
 ) -> list[_Standing] | None:
-    """Returns the nodes that replace the If at `index` of the graph, and records the change in `taken` and the graph;
-    None if the node is no If with a constant condition."""
+    """Returns the nodes that replace the If `standing`, at `index` of the graph, and records the change in `taken` and
+    the graph; None, and changes nothing, if it is no If with two branches and a constant condition. Raises LimitError
+    if names become too long."""
     node, scope, place = standing
     if node.op_type != "If" or domain_of(node) != "" or place is None:
         return None

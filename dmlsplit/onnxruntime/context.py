@@ -17,7 +17,7 @@ _TWIN: Final = "another Split differs in its outputs only"
 
 
 class _Change(NamedTuple):
-    """Another outcome of a node because of its graph, and the reason."""
+    """The outcome of a node because of the nodes around it, in place of the one by its own facts, and the reason."""
 
     outcome: Outcome
     habit: str

@@ -52,7 +52,7 @@ class Around(ABC, Generic[T]):
 
     @abstractmethod
     def op(self, node: int | None) -> str:
-        """Returns the ONNX operator of a node; "" for one outside the default domain, and for None."""
+        """Returns the ONNX operator of a node; "" for an operator outside the default domain, and if `node` is None."""
 
     @abstractmethod
     def inputs_of(self, node: int) -> Sequence[T]:
@@ -75,8 +75,8 @@ class Around(ABC, Generic[T]):
         """Returns the shape of a tensor; None if it is not known."""
 
     def reads_unchanged(self, node: int, tensor: T) -> bool:
-        """True if the node reads this very tensor in the model as well: no node between the two was removed or fused
-        here."""
+        """True if the node reads the tensor in the model too. False if this graph left out or fused a node that stands
+        between the tensor and the node in the model."""
         return True
 
     @cached_property
@@ -91,7 +91,8 @@ class Around(ABC, Generic[T]):
         return frozenset(found)
 
     def above(self, node: int) -> Iterator[int]:
-        """Yields the nodes that a node's inputs depend on, the nearest first, at most _MOST_NEAR."""
+        """Yields the nodes that a node's inputs depend on, the nearest first: at most _MOST_NEAR, and none that is more
+        than _NEAR edges away."""
         return islice(self._above(node), _MOST_NEAR)
 
     def _above(self, node: int) -> Iterator[int]:
@@ -108,7 +109,8 @@ class Around(ABC, Generic[T]):
             todo = following
 
     def below(self, node: int) -> Iterator[int]:
-        """Yields a node and the nodes that depend on it, the nearest first, at most _MOST_NEAR."""
+        """Yields a node and the nodes that depend on it, the nearest first: at most _MOST_NEAR, and none that is _NEAR
+        edges away or more."""
         return islice(self._below(node), _MOST_NEAR)
 
     def _below(self, node: int) -> Iterator[int]:
@@ -126,7 +128,8 @@ class Around(ABC, Generic[T]):
 
 
 class Place(NamedTuple):
-    """A place in a graph where a cure may be applied: the node that is changed, and a tensor and its reader."""
+    """A place in a graph where a cure may be applied: the node that is changed, and, for cures that need them, a tensor
+    and a node that reads it; None and -1 for other cures."""
 
     node: int
     tensor: Any = None
@@ -140,13 +143,14 @@ functions that do not use the tensor."""
 
 
 def _producers(operator: str) -> Places:
-    """Returns a function that yields a place for each node of an operator that a node depends on, the nearest first."""
+    """Returns a function that yields a place for each node with operator `operator` that a node depends on, the nearest
+    first."""
     return lambda around, node, lost: (Place(each) for each in around.above(node) if around.op(each) == operator)
 
 
 def _operands(operator: str) -> Places:
-    """Returns a function that yields a place for each input of a node that an operator computes, directly or through
-    Identity nodes."""
+    """Returns a function that yields a place for each input of a node that a node with operator `operator` computes,
+    directly or through Identity nodes: the node, that input, and the node again as its reader."""
 
     def found(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
         for tensor in around.inputs_of(node):
@@ -282,7 +286,8 @@ def _moves_over_cut(around: Around[Any], place: Place) -> bool:
 
 
 def _moves_behind_cut(around: Around[Any], place: Place) -> bool:
-    """True if the node that feeds a Split may be moved behind it: nothing else reads its output."""
+    """True if the node of the place is a Split and the node that computes its input may be moved behind it: one of
+    MOVABLE, whose output only the Split reads and the graph does not output."""
     whole = around.inputs_of(place.node)[0]
     before = around.producer(whole)
     if before is None or around.op(place.node) != "Split" or around.op(before) not in MOVABLE:
@@ -291,7 +296,8 @@ def _moves_behind_cut(around: Around[Any], place: Place) -> bool:
 
 
 def _is_movable(around: Around[Any], place: Place) -> bool:
-    """True if the reader may be moved over the Split or Concat that computes the tensor: no other node reads it."""
+    """True if the reader of the place's tensor may be moved over the Split or Concat that computes it: the reader is
+    one of MOVABLE, reads this tensor in the model too, and is its only reader."""
     alone = list(around.readers_of(place.tensor)) == [place.reader]
     return alone and around.op(place.reader) in MOVABLE and around.reads_unchanged(place.reader, place.tensor)
 
@@ -334,12 +340,16 @@ class Cure:
         return self.places is not None and self.bit_exact and not self.adds_output and not self.renames
 
     def sentence(self, a: str = "a", b: str = "b") -> str:
-        """Returns the change as an imperative sentence, with `a` and `b` as the names of the gate's two operands."""
+        """Returns the change as an imperative sentence. `a` and `b` are the names of the two operands of the product
+        that the fault is about; a sentence that does not speak of one ignores them."""
         return self.change.format(a=a, b=b)
 
     def place(self, around: Around[Any], node: int, way: int, lost: Any = None) -> Place | None:
-        """Returns the place number `way` (0 is the nearest) at which to apply the cure against a fault of this node, by
-        which the tensor `lost` is lost; None if there is none or the cure does not apply there."""
+        """Returns the place number `way` (0 is the nearest) at which to apply the cure against a fault of this node;
+        None if there is no such place, the cure does not apply there, or it changes no node but how the model is run.
+
+        `lost` is the tensor whose elements the fault loses, None if it loses none.
+        """
         place = None if self.places is None else next(islice(self.places(around, node, lost), way, None), None)
         return place if place is not None and self.applies(around, place) else None
 
@@ -572,7 +582,8 @@ def ways(fault: FaultKind, directml: ReleaseLike) -> Sequence[tuple[Cure, range]
 
 @lru_cache(maxsize=1024)
 def all_ways(fault: FaultKind, directml: ReleaseLike) -> Sequence[tuple[Cure, range]]:
-    """Returns the result of `ways`, followed by the cures that change outputs or rounding."""
+    """Returns the result of `ways`, followed by the cures that change the model's outputs, their names or rounding, in
+    the same form; cures that change only how the model is run are left out."""
     cures = cures_of(fault, directml)
     return (*ways(fault, directml), *_at_places([each for each in cures if each.places and not each.is_kept]))
 
@@ -584,8 +595,9 @@ def _at_places(cures: Sequence[Cure]) -> list[tuple[Cure, range]]:
 
 
 def advised(fault: FaultKind, around: Around[Any], node: int, directml: ReleaseLike, lost: Any = None) -> Cure | None:
-    """Returns the first cure of a fault that applies at the node, else the first that only changes how the model is
-    run; None if there is none. `lost` is the tensor that the fault loses."""
+    """Returns the first cure of a fault, in the order of `all_ways`, that applies around the node; else the first that
+    only changes how the model is run; None if there is neither. `lost` is the tensor whose elements the fault loses,
+    None if it loses none."""
     found = (cure for cure, at in all_ways(fault, directml) if cure.place(around, node, at[0], lost) is not None)
     return next(found, None) or of_run(fault)
 

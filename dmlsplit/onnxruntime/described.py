@@ -35,13 +35,14 @@ _AROUND_MATMUL: Final = _PRODUCTS | {"Transpose", "Mul", "Div", "Add", "Softmax"
 
 
 def operators_of(graphs: Sequence[SessionGraph]) -> tuple[NodeOperators, ...]:
-    """Returns, for each node of the graphs on DirectML other than Split and Concat, the DirectML operators that it
-    submits."""
+    """Returns a record of each node of the graphs on DirectML, other than Split and Concat, with the DirectML operators
+    that it submits, or why these are not known; in the order of the graphs."""
     return tuple([each for graph in graphs for each in operators_in(graph)])
 
 
 def refusals(found: Iterable[NodeOperators], runtime: Runtime) -> Iterator[Diagnostic]:
-    """Yields the errors that the tables of a runtime's DirectML have of the nodes' operators; each names its node."""
+    """Yields the errors of the nodes' operators by the tables of the DirectML that `runtime` ships; the location of
+    each names the node's path. Nothing for nodes whose operators are not known."""
     for each in found:
         for desc in each.operators:
             for said in _against(desc, runtime.release):
@@ -50,13 +51,13 @@ def refusals(found: Iterable[NodeOperators], runtime: Runtime) -> Iterator[Diagn
 
 @lru_cache(maxsize=4096)
 def _against(desc: AnyOperatorDesc, release: Release) -> tuple[Diagnostic, ...]:
-    """Returns the errors that the tables of a release have of a descriptor. Cached: nodes of a model have equal
+    """Returns the errors of a descriptor by the tables of a release. Cached, since many nodes of a model have equal
     operators."""
     return tuple(evaluate_any(desc, target_of(release)).errors)
 
 
 def operators_in(graph: SessionGraph) -> Sequence[NodeOperators]:
-    """Returns, for each node of a graph on DirectML after all passes, the DirectML operators that it submits."""
+    """Returns what `operators_of` returns, for one graph: its nodes after all optimization passes, in order."""
     # sessions that place all nodes alike share what is cached
     return graph.once(("operators", graph.runtime.key < WITH_RESAMPLE3), lambda: tuple(_operators_in(graph)))
 
@@ -88,7 +89,7 @@ def _submitted(
     """Returns the DirectML operators of a node; `is_changed`: passes that are not modelled may change it; `in_graph`:
     it is in a fused graph. Raises NotDescribedError if they are not known.
 
-    `made` are those of nodes before, by all that kernels read of a node without constants."""
+    `made` caches the operators of earlier nodes, by everything that kernels read of a node without constants."""
     if graph.parent is not None and not in_graph:
         raise NotDescribedError("it is in a graph of a node, and in no fused graph")
     beside = (node, *node.producers, *node.readers)

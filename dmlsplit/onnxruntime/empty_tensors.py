@@ -75,7 +75,8 @@ def lost_outputs(graph: SessionGraph) -> Iterator[LostOutputs]:
 
 
 def _follows(shape: Shape | None, size: str | int | None) -> bool:
-    """True if a tensor of this shape has no elements when the symbolic size `size` is 0."""
+    """True if it follows from the symbolic size `size` being 0 that a tensor of this shape has no elements; False if
+    `size` is no symbol or the shape is unknown."""
     return isinstance(size, str) and shape is not None and size in shape
 
 

@@ -256,7 +256,7 @@ def _nodes(graphs: Sequence[SessionGraph]) -> Iterator[_Node]:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The node that is asked for: any with this name or path, or the one of this key."""
+    """The node that is asked for: the one with `key`, or if that is None any with this path or name."""
 
     path: str
     key: NodeKey | None = None
@@ -268,7 +268,8 @@ class _Wanted:
         return "" if self.key is None else self.key.op
 
     def among(self, nodes: Sequence[_Node]) -> list[_Node]:
-        """Returns the nodes that may be meant: those with the path or, if there are none, with the name."""
+        """Returns the nodes in `nodes` that may be meant: by key if there is one, else by path or, if no node has the
+        path, by name; only number `number` of them if that is given. [] if there is none."""
         if self.key is not None:
             return [each for each in nodes if NodeKey(each.operator, each.path, each.number) == self.key]
         found = [each for each in nodes if each.path == self.path] or [
@@ -278,8 +279,9 @@ class _Wanted:
 
 
 def _wanted(node: str | int, items: Sequence[Item], names: Container[str]) -> _Wanted:
-    """Returns which node a caller names; a number is an index into `items` unless a node has it as its name. Raises
-    InputError for an index out of range."""
+    """Returns which node a caller names. An int, or the text of a number that is not in `names`, is an index into
+    `items`, the nodes that `check` lists; text#k is the node number k with the path or name `text`. Raises InputError
+    for an index out of range; that a name exists is not checked."""
     if isinstance(node, int) or (node not in names and parsed_index(node) is not None):
         index = node if isinstance(node, int) else parsed_index(node)
         assert index is not None
@@ -296,7 +298,7 @@ def _wanted(node: str | int, items: Sequence[Item], names: Container[str]) -> _W
 
 
 def parsed_index(text: str) -> int | None:
-    """Returns the number that a text of at most nine digits is; None for any other text."""
+    """Returns the value of a text of one to nine decimal digits; None for any other text."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
 
 
@@ -310,8 +312,8 @@ def _path_of(item: Item) -> str:
 
 
 def _only(wanted: _Wanted, found: Sequence[_Node], nodes: Sequence[_Node]) -> _Node:
-    """Returns the only node in `found`. Raises InputError, which suggests names, if there is none or there are
-    several."""
+    """Returns the only node in `found`. Raises InputError if there is none, with names from `nodes` that resemble the
+    wanted one, or if there are several, with a name for each."""
     if len(found) == 1:
         return found[0]
     name = printable(wanted.path)
@@ -426,7 +428,7 @@ def _provider(graph: SessionGraph, index: int) -> str | None:
 
 
 def _why(found: SessionAnswer, node: _Node) -> Why | None:
-    """Returns the reason why a node is not on DirectML; None if it is, or if that is not known."""
+    """Returns the reason why a node is not on DirectML; None if it is on DirectML, or if that is not known."""
     alike = [each.why for each in found.nodes.values() if each.path == node.path and each.op.endswith(node.operator)]
     return alike[node.number] if node.number < len(alike) else None
 

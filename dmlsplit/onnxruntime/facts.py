@@ -97,7 +97,8 @@ class RuntimeFacts:
 
 @dataclass(frozen=True, slots=True)
 class FirstRun:
-    """The sizes of the first Run, for which kernels are made that were not made before."""
+    """The sizes of a node's tensors at the first Run: kernels that are not created with the session are created then,
+    for these sizes."""
 
     shapes: tuple[Sizes | None, ...]
     lengths: Sizes | None = None

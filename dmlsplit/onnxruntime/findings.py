@@ -205,8 +205,9 @@ def _of_fused(graph: FusedGraph, runtime: Runtime, complete: bool) -> Iterator[G
 
 
 def _of_found(around: _InFused, found: GraphFault, runtime: Runtime, affected: tuple[Affected, ...]) -> GraphFinding:
-    """Returns the finding of a graph's fault, reported on the nearest Split or Concat of the graph or, without one, on
-    the node at fault."""
+    """Returns the finding about fault `found` of a fused graph, reported on the Split or Concat of the graph that is
+    nearest to the node at fault or, if the graph has none, on the node at fault. `affected` are the DirectML versions
+    with the same fault; `runtime` is the version whose session it is."""
     graph = around.graph
     first = next((i for i, op in enumerate(graph.ops) if op in JUDGED), 0)
     culprit = found.node if found.node is not None else first
@@ -267,13 +268,13 @@ class _InFused(Around[Tensor]):
         return self.graph.inputs[index] if node is None else self.graph.tensors[node][index]
 
     def lost(self, fault: Fault) -> Tensor | None:
-        """Returns the tensor of the graph that a fault loses; None if it loses none."""
+        """Returns the tensor of the graph whose elements a fault loses; None if it loses none."""
         name = lost_tensor(fault)
         return None if not isinstance(name, TensorName) else (-1 if name.node is None else name.node, name.number)
 
     def used_part(self, node: int) -> int | None:
-        """Returns the only node that reads a part of what `node` computes, through a Split or Slice; None if there is
-        none."""
+        """Returns the node that reads the first Split or Slice of an output of `node` with exactly one reader; None if
+        no Split or Slice that reads an output of `node` has exactly one."""
         for cut in (reader for tensor in self.outputs_of(node) for reader in self.readers_of(tensor)):
             readers = self.graph.readers_of(cut)
             if self.op(cut) in ("Split", "Slice") and len(readers) == 1:
@@ -327,15 +328,16 @@ def _affected(graph: FusedGraph, found: GraphFault) -> Sequence[Affected]:
 
 @cache
 def _shipped() -> Mapping[str, Release]:
-    """Maps each DirectML version that an ONNX Runtime ships, in order, to the release that stands for it."""
+    """Maps each DirectML version that a known ONNX Runtime ships, the oldest first, to the release whose tables and
+    traits are used for it."""
     releases = {runtime.directml: runtime.release for runtime in reversed(runtimes())}
     return {directml: releases[directml] for directml in sorted(releases, key=version_key)}
 
 
 @lru_cache(maxsize=256)
 def _spans(affected: tuple[bool, ...]) -> Sequence[Affected]:
-    """Returns the runs of successive shipped versions that are affected; `affected` has a flag for each shipped
-    version."""
+    """Returns the runs of successive versions in `_shipped()` that are affected, with the versions of ONNX Runtime that
+    ship them; () if none is. `affected` has a flag for each version in `_shipped()`, in its order."""
     found = []
     for is_affected, versions in groupby(zip(_shipped(), affected, strict=True), lambda each: each[1]):
         if is_affected:
@@ -347,7 +349,8 @@ def _spans(affected: tuple[bool, ...]) -> Sequence[Affected]:
 
 
 def _rules(graph: FusedGraph, release: Release) -> frozenset[tuple[str, int | None]]:
-    """Returns the (rule, node) pairs of the faults that a graph has with a release."""
+    """Returns the faults that a graph has with a DirectML release, each as (rule id, index of the node that causes it,
+    None for a copy)."""
     return frozenset((each.rule, each.node) for each in judged(graph, traits_of(release)).found)
 
 

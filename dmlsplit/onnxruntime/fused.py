@@ -102,8 +102,8 @@ class FusedGraph:
         return self.once(wanted, lambda: self._all_nearest(wanted))[start]
 
     def _all_nearest(self, wanted: frozenset[str]) -> list[int | None]:
-        """Returns the nearest such node for every node, found level by level from the wanted nodes; None if the graph
-        has none."""
+        """Returns, for every node, the index of the node with one of these operators that is the fewest edges away, as
+        `nearest` does; None for all if the graph has no such node."""
         found: list[int | None] = [node if op in wanted else None for node, op in enumerate(self.ops)]
         first = next((node for node in found if node is not None), None)
         distance = {node: 0 for node in found if node is not None}

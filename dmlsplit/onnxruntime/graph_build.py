@@ -167,8 +167,8 @@ class _Parts:
         return self._most_nodes[largest[0]]
 
     def _whole(self, nodes: Sequence[Node]) -> tuple[bool, FusedGraph | None]:
-        """Returns True if the sizes of all nodes are known, and their graph; None for that if they are not, or if no
-        output is read."""
+        """Returns whether the sizes of all nodes are known, and the graph of the nodes; None in place of the graph if
+        the sizes are not known, or if nothing reads an output of the nodes."""
         builder = _Builder(self._graph, self._optimized, nodes, self._fusible)
         alive = builder.alive()
         sized = _are_sized(self._graph, nodes)
@@ -176,7 +176,8 @@ class _Parts:
 
 
 def _unfit(node: Node) -> str:
-    """Returns why no session is created if an activation is fused into a node; "" if one is."""
+    """Returns why session creation fails if an activation is fused into a node, as the end of a sentence about the
+    node; "" if it does not fail."""
     if node.op_type == "Gemm" and (len(node.inputs) < 3 or node.inputs[2].name == ""):
         return "has no C"
     # the attribute axes, which its schema always gives it, is not one of the fused operator
@@ -189,7 +190,8 @@ def _is_refused(graph: SessionGraph, node: Node) -> bool:
 
 
 def _are_sized(graph: SessionGraph, nodes: Iterable[Node]) -> bool:
-    """True if the shapes around a node are inferred as ONNX Runtime infers them, and fit a descriptor."""
+    """True if the nodes' outputs have static shapes, and every known size of inputs and outputs fits 32 bits
+    unsigned, as descriptors hold it."""
     read = {graph.shape(value.known) for node in nodes for value in node.inputs if value.name}
     made = {graph.shape(value.known) for node in nodes for value in node.outputs if value.name}
     if not all(map(is_static, made)):
@@ -390,8 +392,9 @@ class _Builder:
         more: object,
         make: Callable[[], GraphNode],
     ) -> GraphNode:
-        """Returns the descriptor of an operator between tensors that `_tensor` returned; `make` creates it the first
-        time. `more` are the other things that it depends on."""
+        """Returns the node made by `make`, from a cache: equal calls share one node. `inputs` and `outputs` are tensors
+        that `_tensor` returned (compared by identity); `more` is everything else, hashable, that the node depends
+        on."""
         key = operator, tuple(map(id, inputs)), tuple(map(id, outputs)), more
         if key not in self._nodes:
             self._nodes[key] = make()

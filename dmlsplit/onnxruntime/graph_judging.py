@@ -127,14 +127,16 @@ def _followed(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bo
 
 
 def _strange(graph: FusedGraph) -> tuple[str, ...]:
-    """Returns the names of the operators that are tried as several families."""
+    """Returns the names, sorted, of the operators of a graph that were never observed in a graph, and that are
+    therefore judged as members of several families; () if there are none."""
     ops = zip(graph.ops, graph.kinds, strict=True)
     found = sorted({op for op, kind in ops if kind is not Kind.OBSERVED and len(set(FAMILIES[kind])) > 1})
     return tuple([op or "an operator of another domain" for op in found])
 
 
 def outcome_of(part: Part, runtime: Runtime) -> tuple[GraphOutcome, tuple[str, ...]]:
-    """Returns what comes of a fused part in a session, and the operators for which that is unknown."""
+    """Returns what comes of a fused part in a session of `runtime`, and the names of the operators because of which
+    that is unknown: () if it is known, and also if the part's nodes or sizes are not known."""
     if part.fails or (part.is_known and not part.variants):
         return GraphOutcome.REFUSED, ()
     if not part.is_known:
@@ -221,10 +223,10 @@ def _judged(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family
 
 
 def hidden(graph: FusedGraph, traits: GraphTraits | None) -> tuple[GraphFault, ...]:
-    """Returns the faults that `judged` does not report, because their outputs are wrong already or the graph is refused
-    before.
+    """Returns the faults of a graph that `judged` does not report, because the outputs concerned are wrong already by
+    another fault, or the graph is refused for another reason; at most one for each rule and node.
 
-    One for each rule and node: the cure of one may cure the others.
+    () if `judged` reports no fault, or for traits None. Traits as in `judged`.
     """
     answer = judged(graph, traits)
     if not answer.found or traits is None:
@@ -262,7 +264,7 @@ def _arising(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Famil
 
 
 def _made_by(tensor: Tensor) -> tuple[int, int] | None:
-    """Returns the node, and the number of its output, that computes a tensor or the tensor that it copies; None for a
+    """Returns (node, number of the node's output) of the tensor that `tensor` is or is a copy of; None if that is a
     graph input."""
     name = tensor.original.name
     return None if name.node is None else (name.node, name.number)

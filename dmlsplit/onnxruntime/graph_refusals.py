@@ -19,7 +19,8 @@ class Refusal(NamedTuple):
 
 
 def refusal(part: Part, traits: GraphTraits | None) -> Refusal | None:
-    """Returns why a release with these traits refuses, or may refuse, a part's graph; None if it accepts it."""
+    """Returns why CompileGraph of a DirectML release with these traits refuses, or may refuse, a part's graph; None if
+    it accepts it, or if no variant of the graph is known. Traits are None for a release that was never recorded."""
     verdicts = [compiles(variant, traits) for variant in part.variants]
     faults = [verdict for verdict in verdicts if isinstance(verdict, GraphFault)]
     if len(verdicts) > len(faults) + verdicts.count(True) or 0 < len(faults) < len(verdicts):

@@ -45,7 +45,7 @@ def _findings(
 
 
 def _of_older(older: OlderOpset, own: int) -> Diagnostic:
-    """Returns the finding that more nodes are on DirectML at an older opset."""
+    """Returns the finding that more nodes are on DirectML at the opset of `older`; `own` is the model's opset."""
     rule = whole_model.OPSET_WITHOUT_KERNELS
     cure = f"it cannot be taken there as it is: {older.why}" if older.why else rule.cure
     message = (

@@ -14,7 +14,7 @@ from dmlsplit.onnxruntime.facts import LengthsFrom, RuntimeFacts
 
 
 def signed(number: int) -> int:
-    """Returns the value of a number after conversion to a signed int of 32 bits."""
+    """Returns the value of a number's low 32 bits as a signed integer in two's complement: 2**31 gives -2**31."""
     return (number + 2**31) % 2**32 - 2**31
 
 

@@ -134,8 +134,8 @@ class Operator:
         return {}
 
     def _concluded(self, types: Types) -> Cell | None:
-        """Returns the answer that follows for types that were not recorded together, or are not all known; None if none
-        does."""
+        """Returns the answer for types that were not recorded together, or of which some are None (unknown), as far as
+        the recorded answers imply it; else None."""
         if (of_all := _only(set(self._cells.values()))) is Cell.NO_KERNEL or of_all in ON_BOTH:
             return of_all
         if None in types:
@@ -223,12 +223,14 @@ class Operator:
 
 
 def _only(cells: Set[Cell | None]) -> Cell | None:
-    """Returns the cell, if all are equal; EXPANDED for EXPANDED with and without copies, None for any other mixture."""
+    """Returns the cell, if `cells` has one; EXPANDED if all are EXPANDED with or without copies; None for any other
+    mixture, and for no cells."""
     return next(iter(cells)) if len(cells) == 1 else Cell.EXPANDED if cells and cells <= ON_BOTH else None
 
 
 def _known(cell: str) -> Cell | None:
-    """Returns an answer of the table as a Cell; None if nothing was recorded, or the test was no valid model."""
+    """Returns a letter of the table as a Cell; None if nothing was recorded ("" or NOT_ASKED), or if the model that was
+    tried was not valid."""
     return None if cell in ("", NOT_ASKED, Cell.INVALID) else Cell(cell)
 
 

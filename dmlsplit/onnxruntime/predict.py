@@ -315,7 +315,8 @@ class _Predictor:
     # Descriptors.
 
     def _alone(self, sizes: Sequence[Sizes], lengths: Sizes, at: str) -> RuntimeAnswer:
-        """Returns the answer about an operator outside of fused graphs; `at` says when it is created."""
+        """Returns the answer about an operator that is created outside of fused graphs; `at`, the event that creates
+        it, goes into the answer."""
         if self._has_empty(sizes, lengths):
             return self._skipped(sizes)
         kept = [shape for shape in sizes if 0 not in shape] if not self.facts.is_split else sizes

@@ -45,8 +45,8 @@ class BeyondRank:
 
 
 def beyond_rank(graph: SessionGraph, index: int, opset: int = 0) -> BeyondRank | None:
-    """Returns the rank of a node's tensors that makes session creation fail; None if none does. `opset`: at another
-    opset.
+    """Returns the rank that makes session creation fail, and the highest that the kernel takes, for the node with this
+    index; None if its ranks are no reason to fail. `opset`: the model's opset to assume, 0 for its own.
 
     A kernel with an open size, or with sizes that it reads from a computed tensor, is created only as the model runs.
     """

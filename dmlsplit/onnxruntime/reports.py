@@ -25,7 +25,8 @@ class RuntimeReport(Report):
 
     @classmethod
     def of(cls, report: Report, answer: RuntimeAnswer | None = None) -> RuntimeReport:
-        """Returns the report as a RuntimeReport with this answer; a RuntimeReport itself, unchanged."""
+        """Returns a RuntimeReport with the content of `report` and with `answer`; `report` itself, and `answer` is
+        ignored, if it is a RuntimeReport already."""
         if isinstance(report, RuntimeReport):
             return report
         return cls(**{f.name: getattr(report, f.name) for f in fields(report)}, answer=answer)

@@ -105,8 +105,8 @@ class _Risks:
         return any(family.computes for family in ((row.family,) if row is not None else FAMILIES[kind]))
 
     def overwrites(self) -> bool:
-        """True if an operator may work in place on the output of a Concat, or a part of it, of which an input is used
-        elsewhere."""
+        """True if an operator may work in place on a Concat's output, or on a part of that output, while an input of
+        the Concat is used elsewhere too."""
         intact: set[Tensor] = set()
         for node, op in enumerate(self._graph.ops):
             inputs = self._reads(node) if op == "Concat" else ()
@@ -116,8 +116,11 @@ class _Risks:
         return False
 
     def _is_destroyed(self, tensor: Tensor, intact: set[Tensor]) -> bool:
-        """True if an operator may work in place on a tensor, on a part of it, or on a Concat that it lies in. `intact`
-        are tensors of which that is false; if it is false of this one, it is added with all that it leads to."""
+        """True if an operator may work in place on a tensor, on a part of it, or on a Concat that it lies in.
+
+        `intact` caches tensors for which this is false, across calls: each tensor visited is added to it, so that a
+        caller must not ask again after True.
+        """
         todo = [] if tensor in intact else [tensor]
         intact.add(tensor)
         while todo:

@@ -273,7 +273,8 @@ class SessionGraph:
         return self.scope.type_of(name)[0]
 
     def elements(self, name: str) -> Array | None:
-        """Returns the elements of a small constant; None for any other tensor, and if they are unknown."""
+        """Returns the elements of a constant; None for a tensor that is no constant, or whose elements are too many or
+        not known."""
         return self.scope.elements(name) if self.is_constant(name) else None
 
     def is_constant(self, name: str) -> bool:
@@ -292,7 +293,8 @@ class SessionGraph:
         return {node.index: place for place, node in enumerate(self.order)}
 
     def _number(self, index: int, node: onnx.NodeProto) -> tuple[int, int]:
-        """Returns a key that sorts the nodes as ONNX Runtime lists them; nodes of functions count as added last."""
+        """Returns the sort key of the node with this index in the order in which ONNX Runtime lists nodes: by index,
+        and nodes of inlined functions behind all others."""
         place = self.model.inlined.get(first_output(node)) if self.model.inlined else None
         return (0, index) if place is None else (1, place)
 
@@ -372,19 +374,21 @@ class SessionGraph:
         return None if cell is None else is_on_dml(cell)
 
     def cell(self, index: int) -> Cell | None:
-        """Returns the answer of the table of operators about the node; None if it has none."""
+        """Returns the operator table's answer about the node with this index at the model's opset; None if the table
+        has no answer."""
         return self._implemented[index]
 
     def cell_of(self, index: int, node: onnx.NodeProto, opset: int | None = None) -> Cell | None:
-        """Returns the table's answer about the node with this index, if it had the attributes of `node`; at the model's
-        opset, or another. None if it has none."""
+        """Returns the operator table's answer about node `node` with the tensors and types of the node with this index.
+        `opset` None stands for the model's opset. None if the table has no answer."""
         at = self.opset if opset is None else opset
         if not self.runtime.traits.ifs_read_sequences and operator_name(node) == "If" and self._reads_sequences(index):
             return Cell.CPU
         return asked(node, *self.types_of_tensors(index), at, self.runtime, self._types_captured(index))
 
     def cell_at(self, index: int, opset: int) -> Cell | None:
-        """Returns the table's answer about the node at another opset of the model; None if it has none."""
+        """Returns the operator table's answer about the node with this index if the model had opset `opset`; None if
+        the table has no answer."""
         return self.cell_of(index, self.nodes[index].proto, opset)
 
     def _types_captured(self, index: int) -> Types:
