@@ -79,7 +79,8 @@ def _of_build(batch: Sequence[tuple[Entry, Target, Result]], build: Build, keep:
 
 
 def _question(entry: Entry) -> Question | None:
-    """Returns the operator or graph of an entry; None for a node of a model, and for what could not be read."""
+    """Returns the operator or graph of an entry, as a build is asked about it; None for a node of a model, and for an
+    entry that could not be read."""
     if entry.node is not None:
         return None
     return entry.graph or entry.other or entry.descriptor

@@ -146,8 +146,9 @@ def _use(report: Report) -> Use:
 
 
 class _Known(NamedTuple):
-    """Caches rewritings with the tensor support of their targets and whether others accept their operators; failed
-    rewritings; and reports with their targets. Targets are compared by the properties that decide."""
+    """A cache of rewritings (with the tensor support of the target that each was made for, and whether other targets
+    accept its operators), of failed rewritings, and of reports by target. Targets are compared by the properties that
+    decide."""
 
     kind: OperatorType
     made: list[tuple[object, Legalization, dict[object, bool]]]

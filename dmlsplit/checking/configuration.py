@@ -143,13 +143,15 @@ class Configuration(NamedTuple):
         return found
 
     def ignored(self, file: str) -> tuple[str, ...]:
-        """Returns the rules and scopes that per-file-ignores lists for a file."""
+        """Returns the rules and scopes that per-file-ignores lists for a file, by all patterns that match the file; ()
+        if none does."""
         entries = self.table.get("per-file-ignores", {})
         return tuple(rule for pattern, rules in entries.items() if self._matches(file, pattern) for rule in rules)
 
     def of_models(self, file: str, key: str) -> dict[str, Any]:
-        """Returns the table `key` ("shapes", "dims" or "free-dimensions") for a model: the general entries, overridden
-        by those of matching patterns."""
+        """Returns the table `key` ("shapes", "dims" or "free-dimensions") for a model file: the general entries,
+        overridden by the entries of each pattern that matches the file; of several patterns, the last in the
+        configuration wins. {} if there are none."""
         found: dict[str, Any] = dict(self.table.get(key, {}))
         for pattern, table in self.table.get("models", {}).items():
             if self._matches(file, pattern):

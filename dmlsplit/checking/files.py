@@ -262,8 +262,8 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
 
 
 def judge_alone(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
-    """Returns what `judge_entry` does about an entry that is no node of a model: an operator or graph by itself, or
-    what is not judged."""
+    """Returns what `judge_entry` returns for an entry that is no node of a model: an operator or graph by itself, an
+    entry that could not be read, or one that is not judged."""
     name, position = _name(entry), entry.locate(Location())
     if entry.error is not None:
         error = entry.error
@@ -314,8 +314,8 @@ def _judged(entry: Entry, target: Target) -> Report:
 
 
 def _by(target: Target, report: Report) -> Report:
-    """Returns the report as a RuntimeReport if the target is a runtime and it is not about a graph; else the report
-    itself."""
+    """Returns the report as a RuntimeReport if the target is a version of ONNX Runtime and the report is not about a
+    graph; else the report itself."""
     if target.runtime is None or report.operator == GRAPH:
         return report
     from dmlsplit.onnxruntime.reports import RuntimeReport

@@ -116,7 +116,7 @@ def _in_graph(verdict: NodeVerdict, node: InSession, target: Target, *, advises:
 
 
 def _correctness(found: Iterable[Diagnostic]) -> Correctness:
-    """Returns the correctness of a graph that has these findings."""
+    """Returns the correctness of a graph that has these findings; without any, the graph is right."""
     if any(each.severity is Severity.ERROR for each in found):
         return "wrong"
     return "unknown" if any(each.rule == "graph/unknown" for each in found) else "right"

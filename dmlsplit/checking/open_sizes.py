@@ -205,8 +205,8 @@ class OpenNode:
             yield Case(Use.REWRITTEN, depending((*limits, *bounded, *together)))
 
     def _ranks(self, ranks: list[int]) -> Iterator[Condition]:
-        """Yields the conditions that the rank, if it is open, is in `ranks`, which are consecutive; nothing if it is
-        known."""
+        """Yields the conditions under which the rank is in `ranks`, consecutive numbers in ascending order; nothing if
+        the rank is known."""
         if self.whole is not None:
             return
         if len(ranks) == 1:
@@ -216,8 +216,8 @@ class OpenNode:
             yield Condition(DIMENSIONS, "at most", ranks[-1])
 
     def _bounded(self, bits: int, factor: int, target: Target) -> Iterator[Condition]:
-        """Yields the conditions that no tensor exceeds the target's limit, counted in elements of `bits` bits, each
-        1/`factor` of the node's element."""
+        """Yields the conditions under which no tensor exceeds the target's limit on its size. Tensors are taken as
+        elements of `bits` bits, of which `factor` make one element of the node."""
         elements = ELEMENTS if self.whole is None else product(self.whole)
         yield Condition(elements, "at most", _most_elements(bits, target) // factor, "elements")
         if self.kind is OperatorType.JOIN and self.whole is not None:
@@ -226,7 +226,8 @@ class OpenNode:
                 yield Condition(product(sizes), "at most", INPUT_ELEMENTS_MAX // factor, "elements in an input")
 
     def _together(self, whole: tuple[Expression, ...], number: int) -> Iterator[Condition]:
-        """Yields the conditions that elements are contiguous in each tensor in groups of `number`."""
+        """Yields the conditions under which the contiguous runs of elements that the node moves are multiples of
+        `number` elements long in each tensor; `whole` is the shape of the whole."""
         inner = (*whole[self.axis + 1 :], self.element.count)
         for part in self.parts:
             sizes = (*(whole[: self.axis] if len(self.parts) == 1 else ()), part, *inner)

@@ -85,7 +85,8 @@ def cli(context: click.Context, show_version: bool) -> int:
     Exit status: 0 no error found; 1 a diagnostic of severity error; 2 wrong usage, unreadable or malformed input.
 
     \f
-    Returns the exit status without a subcommand: 0 for --version, else 2 after the help. A subcommand returns its own.
+    Returns the exit status without a subcommand: 0 for --version, else 2 after the help on standard error. With one,
+    click returns the status of the subcommand. Exceptions become a status in `main`.
     """
     if show_version:
         _streams.write(f"dmlsplit {__version__}\n")
@@ -97,9 +98,11 @@ def cli(context: click.Context, show_version: bool) -> int:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Runs a command line (None: the process's) and returns its exit status; a user's mistake raises nothing.
+    """Runs a command line (None: the process's) and returns its exit status; no Exception is raised.
 
-    A signal that asks the process to end does so once the command has undone what it began.
+    That is what the command returns; 2, after one line on standard error, if it raises an error; BROKEN_PIPE if the
+    reader of standard output is gone; INTERRUPTED after Ctrl-C. A signal that asks the process to end does so once the
+    command has undone what it began; if it does not, 128 plus its number is returned.
     """
     try:
         return _status(args)

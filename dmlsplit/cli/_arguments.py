@@ -204,9 +204,10 @@ def _is_on_command_line(name: str) -> bool:
 
 
 def _targets(assume: tuple[str, ...], **given: tuple[str, ...]) -> tuple[Target, ...]:
-    """Returns the targets that the options name: one level, or releases, versions of ONNX Runtime, Windows and Windows
-    ML; each version of ONNX Runtime is combined with each Windows. `assume` are the properties of the device. Raises
-    UsageError for unknown names and for options that exclude each other."""
+    """Returns the targets that the options name, without duplicates: one feature level, or releases, versions of ONNX
+    Runtime, Windows and Windows ML; each version of ONNX Runtime is combined with each Windows. If they name none, the
+    newest release alone. `assume` are the properties of the device. Raises UsageError for unknown names, for options
+    that exclude each other, and for several feature levels."""
     feature_level, runtimes_, windows = (given.get(name, ()) for name in ("feature_level", "onnxruntime", "windows"))
     try:
         for name in TARGETS[1:]:

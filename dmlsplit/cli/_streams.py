@@ -77,7 +77,8 @@ def output(path: str | None, *, colons_meant: bool = False) -> Iterator[Write]:
     """Context manager that gives a function that writes text to the file `path` or, as `write` does, to standard output
     if `path` is None or "-".
 
-    A regular file is replaced when the block ends, links followed: on any failure the old one stays, and nothing else.
+    A regular file is replaced when the block ends, links followed; if the block or the writing fails, the old file
+    stays as it was, and no other file is left.
     A device or a pipe is written as it is. Raises OSError, which names the path, if it cannot be written.
     """
     if path in (None, "-"):

@@ -82,7 +82,9 @@ def ask(
     input, or no library.
 
     \f
-    Prints the answers and returns the exit status, 0 or 1; what status 2 is for raises.
+    Prints the answers and returns the exit status: 2 if a question could not be read or a model not be asked (the rest
+    is asked all the same), 1 if something was refused or ended the process, else 0. Raises UsageError for options and
+    files that do not fit, DmlSplitError if a build is not here.
     """
     names = expanded(files)
     _streams.refuse_to_replace(out, names)

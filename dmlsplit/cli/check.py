@@ -134,8 +134,9 @@ def check(files: tuple[str, ...], targets: tuple[Target, ...], given: Given, **o
       dmlsplit check operators.jsonl --directml 1.15.4 --ask
 
     \f
-    Writes the report and returns the exit status: 2 if something could not be read, 1 for errors and what --fail-on
-    names, else 0. Raises UsageError for options that do not fit.
+    Writes the report and returns the exit status: 2 if something could not be read; 0 if --write-baseline wrote a
+    baseline; 1 for errors, models that miss --require-dml or --require-capture, and what --fail-on names; else 0.
+    Raises UsageError for options that do not fit, InputError for a baseline that does not exist.
     """
     if (options["require_dml"] is not None or options["require_capture"]) and not any(t.runtime for t in targets):
         raise click.UsageError("--require-dml and --require-capture need --onnxruntime")

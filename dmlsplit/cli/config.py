@@ -34,7 +34,8 @@ def config(cflags: bool, libs: bool, sources: bool, cmake_dir: bool) -> int:
       cmake -S . -B build -Ddmlsplit_SOURCE=$(dmlsplit config --cmake-dir)
 
     \f
-    Prints the words and returns the exit status, 0. Raises UsageError without an option, DmlSplitError without headers.
+    Prints the words and returns the exit status, 0. Raises UsageError if no option is given, DmlSplitError if this
+    installation has no headers.
     """
     if not (cflags or libs or sources or cmake_dir):
         raise click.UsageError("one of --cflags, --libs, --sources and --cmake-dir is needed")

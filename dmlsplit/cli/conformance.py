@@ -68,7 +68,7 @@ def export(folder: str) -> int:
     """Write the files and their table of contents into a folder, which is made.
 
     \f
-    Prints the table and returns the exit status, 0. Raises OSError if writing fails.
+    Prints the table and returns the exit status, 0. Raises OSError if the folder or a file cannot be written.
     """
     from dmlsplit.conformance import suite
 
@@ -114,7 +114,8 @@ def run(
       dmlsplit conformance run --only executions --format junit -o results.xml -- python emulator.py --quiet
 
     \f
-    Writes the results and returns the exit status: 2 if no case was answered, 1 if a case fails, else 0.
+    Writes the results and returns the exit status: 2 if no file has a case for the versions asked, 1 if a case fails,
+    else 0. Raises UsageError for an unknown release or version.
     """
     from dmlsplit.conformance.judging import Outcome
     from dmlsplit.conformance.running import run as running

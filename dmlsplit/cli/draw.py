@@ -32,7 +32,8 @@ def draw(file: str, out: str | None, index: int | None, target: Target, given: G
       dmlsplit draw model.json --index 3 --feature-level 2_1 -o - > split.svg
 
     \f
-    Writes the picture and returns the exit status. Raises UsageError for an index that FILE lacks.
+    Writes the picture and returns the exit status: 2 if something could not be read or there is nothing to draw (then
+    nothing is written), 1 if an operator is refused, else 0. Raises UsageError for an index that FILE lacks.
     """
     from dmlsplit.report import svg
 

@@ -49,8 +49,8 @@ def explain(file: str, node: str, target: Target, given: Given, format_: str) ->
       dmlsplit explain model.onnx 0 --format json -o explained.json
 
     \f
-    Prints the steps and returns the exit status: 1 if the answer or a finding is an error, else 0. Raises InputError
-    for a model that cannot be read and a node that it lacks.
+    Prints the steps and returns the exit status: 1 if a diagnostic of the answer or of a finding is an error, else 0.
+    Raises InputError for a model that cannot be read, and for a node that the model lacks or has several of.
     """
     from dmlsplit.onnxruntime.explaining import explain as explained
 

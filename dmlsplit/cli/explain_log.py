@@ -40,7 +40,8 @@ def explain_log(file: str, model: str | None, target: Target, given: Given, form
       python run.py 2>&1 | dmlsplit explain-log -
 
     \f
-    Prints the findings and returns the exit status, 0 or 1. Raises InputError if the log or the model cannot be read.
+    Prints the findings and returns the exit status: 1 if one of them is an error, else 0. Raises InputError if the log
+    or the model cannot be read, OSError if one cannot be opened.
     """
     from dmlsplit.checking.log_findings import ModelFacts
     from dmlsplit.logs.reading import read

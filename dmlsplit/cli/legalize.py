@@ -73,7 +73,8 @@ def legalize(file: str, out: str | None, format_: str, target: Target, given: Gi
 
     \f
     Prints the operators or changes, writes the output, and returns the exit status: 2 if an operator could not be read,
-    1 if one has no rewriting, else 0. Raises UsageError for options that do not fit.
+    1 if an operator or the model cannot be legalized (then no output is written), else 0. Raises UsageError for options
+    that do not fit, InputError for a model that cannot be read.
     """
     if os.path.isdir(file):
         raise click.UsageError(f"'{file}' is a folder; one model is rewritten at a time")

@@ -70,8 +70,9 @@ def levels(
       dmlsplit levels model.onnx --runtimes
 
     \f
-    Prints the answers or tables and returns the exit status: 2 if an operator could not be read, 1 if one is taken by
-    no level, else 0.
+    Prints the answers, or without `file` the tables, and returns the exit status: 2 if an operator could not be read;
+    1 if an operator is taken as it is by no column asked (level, release or version), where an unknown answer and, of a
+    version, the CPU count as taken; else 0. Raises UsageError for --releases and --runtimes together.
     """
     if by_release and by_runtime:
         raise click.UsageError("--releases and --runtimes exclude each other")
@@ -192,8 +193,8 @@ def _doubts(found: Iterable[Compatibility]) -> Iterator[ColumnReasons]:
 
 
 def _answers(file: str, given: Given, asked: Columns) -> tuple[list[Answered], int]:
-    """Returns the answers about all operators of a file, and the exit status: 2 if one cannot be read, 1 if one is
-    accepted by no column, else 0."""
+    """Returns the answers of all columns about the operators of a file, and the exit status: 2 if an operator cannot be
+    read; 1 if an operator is accepted by no column as it is, nor unknown to one, nor run on the CPU by one; else 0."""
     status = 0
     answers = []
     for read in read_with_nodes(file, given):

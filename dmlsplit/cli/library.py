@@ -71,7 +71,8 @@ def add(version: str) -> int:
     """Fetch one package with pip, check the SHA-256 of its libraries, and keep them with their licences.
 
     \f
-    Prints what was done and returns the exit status, 0. Raises Unavailable or BuildError if the package cannot be had.
+    Prints what was done and returns the exit status, 0. Raises UsageError for an unknown version, Unavailable or
+    BuildError if the package cannot be fetched or is not the known one.
     """
     from dmlsplit.library.fetching import add as fetch
     from dmlsplit.library.fetching import is_added, megabytes
@@ -101,7 +102,8 @@ def remove(version: str) -> int:
     """Delete a build from this machine.
 
     \f
-    Prints what was done and returns the exit status, 0.
+    Prints what was done and returns the exit status, 0, also if the build was not here. Raises UsageError for an
+    unknown version.
     """
     from dmlsplit.library.fetching import remove as delete
     from dmlsplit.library.places import directory_of

@@ -26,7 +26,8 @@ def plan(file: str, given: Given) -> int:
       dmlsplit plan model.onnx --dim batch=1
 
     \f
-    Prints the plans and returns the exit status: 2 if an operator could not be read, 1 if one has no plan, else 0.
+    Prints the plans and returns the exit status: 2 if an operator could not be read, 1 if an operator is refused or has
+    no plan, else 0.
     """
     from dmlsplit.native import core
     from dmlsplit.native.execution import compile

@@ -36,7 +36,8 @@ def run(model: str, allow_path: tuple[str, ...], directml: str | None, onnxrunti
       dmlsplit run model.json --allow-path weights
 
     \f
-    Returns the exit status; status 2 for a malformed model or bindings is raised as InputError.
+    Prints the output and returns the exit status: 2 if a file could not be written, 1 if an operator is refused, else
+    0. Raises InputError for a malformed model and for bindings that do not fit, UsageError for an unknown release.
     """
     from dmlsplit.formats import dxdispatch
     from dmlsplit.report import text

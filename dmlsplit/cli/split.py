@@ -99,8 +99,9 @@ def split(
       dmlsplit split input.bin --descriptor split.json -o parts
 
     \f
-    Writes the files and returns the exit status: 1 if the descriptor is refused, else 0. Raises UsageError for options
-    that do not fit, InputError or OSError for files.
+    Writes the files and returns the exit status: 1 if the descriptor is refused (then no file is written), else 0.
+    Raises UsageError for options that do not fit, InputError for a file that cannot be split, OSError if reading or
+    writing fails.
     """
     from dmlsplit.native import core
     from dmlsplit.native.file_split import split_file

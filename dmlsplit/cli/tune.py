@@ -23,7 +23,8 @@ def tune(out: str | None) -> int:
       DMLSPLIT_PROFILE=machine.profile dmlsplit doctor
 
     \f
-    Writes the profile and returns the exit status, 0.
+    Writes the profile to `out`, to standard output if that is None or "-", and returns the exit status, 0. Raises
+    OSError if it cannot be written.
     """
     with _streams.output(out) as write:  # before the seconds that measuring takes
         write(core.format_profile(core.measure_profile()))

@@ -92,8 +92,9 @@ def why(
       dmlsplit why model.onnx --check "python compare.py {}" --timeout 60 -o small
 
     \f
-    Prints what was found, writes the files of -o, and returns the exit status: 1 if something is wrong, else 0. Raises
-    InputError for a model that cannot be read, or with which nothing is wrong.
+    Prints what was found, writes the files of -o, and returns the exit status: 1 if what is wrong is an error, else 0.
+    Raises InputError for a model that cannot be read and, unless placements of a machine are given to compare, for one
+    with which nothing is wrong; UsageError for options that do not fit.
     """
     assert target.runtime is not None
     if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
@@ -123,8 +124,8 @@ def why(
 
 
 def _reduced(file: str, target: Target, given: Given, may_be_right: bool, **asked: Any) -> Reduction | None:
-    """Returns the reduction of a file; None if nothing is wrong with it and it `may_be_right`. Raises InputError
-    otherwise, and if it cannot be read."""
+    """Returns the reduction of the model in a file. If nothing is wrong with the model, returns None with
+    `may_be_right`, and raises InputError without. Raises InputError also if the file cannot be read."""
     from dmlsplit.reducing import reduce
     from dmlsplit.reducing.reduction import NothingWrongError
 

@@ -51,7 +51,7 @@ class OtherOperatorError(InputError):
 
 
 class ParsedOperator(NamedTuple):
-    """A descriptor and its text; `notes` are the reader's changes."""
+    """A descriptor and the text that it was read from; `notes` say what the reader changed."""
 
     descriptor: OperatorDesc
     notes: tuple[Diagnostic, ...]

@@ -100,7 +100,7 @@ class OperatorNode(Generic[DescT]):
         return self._described()
 
     def descriptor_if_any(self) -> DescT | None:
-        """Returns the result of `descriptor`, or None if that would raise."""
+        """Returns the result of `descriptor`; None if `descriptor` would raise InputError."""
         return None if self.obstacle() is not None else self._described()
 
     def _described(self) -> DescT:

@@ -65,7 +65,8 @@ class WrongOutput:
         return self if alike else replace(self, negatives_only=False, signs_only=False)
 
     def beside(self, other: WrongOutput | None) -> WrongOutput:
-        """Returns this fault with an extent that covers `other`, another fault of the same tensor or None, as well."""
+        """Returns this fault of a tensor with an extent that also covers the elements that `other`, a further fault of
+        the tensor, makes wrong; this fault unchanged if `other` is None."""
         if other is None or other.extent is self.extent:
             return self
         either = Extent.ALL in (self.extent, other.extent)
@@ -227,8 +228,8 @@ class Execution:
                 yield found if alike or found.extent is Extent.ALL else replace(found, extent=Extent.SOME)
 
     def _are_equal(self, wrong: Wrong) -> bool:
-        """True if a wrong dispatch computes the right values all the same: the tensors that it reads have the values of
-        those that it should read, or the products are equal, as x * relu(x) is relu(x) * relu(x)."""
+        """True if a wrong dispatch computes the right values all the same: each tensor that it reads has the value of
+        the tensor that it should read, or the products are equal, as x * relu(x) is relu(x) * relu(x)."""
         pairs = [(self._value(one), self._value(other)) for one, other in wrong.instead]
         differing = [(one, other) for one, other in pairs if one is not other]
         if wrong.fault.kind is not FaultKind.PRODUCT or len(differing) != 1:

@@ -108,8 +108,8 @@ JOIN: Final = BY_NAME["JOIN"].number
 
 
 def operator_name(number: int) -> str:
-    """Returns the C name of an operator, "DML_OPERATOR_RELU"-like; "DML_OPERATOR_TYPE(53)" for a number without a row
-    in this table."""
+    """Returns the C name of the operator with this DML_OPERATOR_TYPE, such as "DML_OPERATOR_ACTIVATION_RELU"; for a
+    number without a row in this table, text such as "DML_OPERATOR_TYPE(53)"."""
     row = BY_NUMBER.get(number)
     return PREFIX + row.name if row else f"{PREFIX}TYPE({number})"
 

@@ -55,7 +55,7 @@ class GraphReport(Report):
 
     @property
     def cure(self) -> str:
-        """What to change about a valid graph that CompileGraph compiles wrongly, as text; "" if it does not."""
+        """What to change about a valid graph that CompileGraph compiles wrongly, as text; "" for any other graph."""
         rules = [GRAPH_RULES[d.rule] for d in self.errors if d.rule in GRAPH_RULES]
         return "; ".join(dict.fromkeys(rule.cure for rule in rules if rule.sound))
 
@@ -89,8 +89,8 @@ class _Compiled(NamedTuple):
 
 
 def judge(graph: GraphDesc, target: Target, traits: Sequence[GraphTraits | None]) -> GraphReport:
-    """Returns the report of a target whose builds have these traits; None stands for a build of which none were
-    recorded."""
+    """Returns the report of a target on a graph; `traits` has the traits of each build of the target, None for a build
+    whose traits were never recorded."""
     graph = described(graph)
     created, failure = _created(graph, target)
     compiled = failure or _by_builds(graph, faults(graph), traits)

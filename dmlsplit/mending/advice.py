@@ -123,8 +123,8 @@ class _Trials:
         return cures
 
     def _together(self, curable: dict[Key, GraphFinding]) -> dict[Key, Helps | None] | None:
-        """Returns the first cure of every finding, by its key, if applying all of them at once removes these faults
-        and adds none; otherwise None."""
+        """Returns the first cure of every finding in `curable`, by key, if applying all of these cures at once removes
+        the faults and adds none; otherwise None."""
         chosen, asked = dict.fromkeys(curable, 0), dict(curable)
         self._spend()
         trial = self._work.tried(chosen, asked)
@@ -136,9 +136,9 @@ class _Trials:
         return {key: _helps(finding, chosen[key], trial.made_for[key]) for key, finding in curable.items()}
 
     def _alone(self, key: Key, finding: GraphFinding) -> tuple[bool, Helps | None]:
-        """Tries the cures of one finding in order. Returns (True, the first that removes the fault and adds none), or
-        else (True, the first that replaces it by other faults, or None); (False, None) if the budget ran out before
-        all were tried."""
+        """Tries the cures of one finding in order. Returns (True, the first cure that removes the fault and adds none);
+        without such a cure, (True, the first that replaces the fault by others, None if none does); (False, None) if
+        the budget of trials ran out before all cures were tried."""
         chosen = {key: 0}
         partly: Helps | None = None
         while self._left > 0:

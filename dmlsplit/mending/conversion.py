@@ -120,8 +120,8 @@ def _constants(body: _Body) -> dict[str, onnx.TensorProto]:
 
 
 def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
-    """Returns the tensor of a Constant node, made from any attribute that can hold it; None for another node, and for
-    an attribute whose type is not read."""
+    """Returns the value of a Constant node as a tensor, whichever attribute holds the value; None for another node, for
+    a reference to an attribute of a function, and for an attribute whose type is not read."""
     if node.op_type != "Constant" or domain_of(node) != "" or len(node.attribute) != 1:
         return None
     (given,) = node.attribute

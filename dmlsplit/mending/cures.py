@@ -34,9 +34,10 @@ Change: TypeAlias = Callable[[Surroundings, Place], "Replacement | None"]
 def change_of(
     cure: Cure, places: range, around: Surroundings, node: int, lost: str | None = None
 ) -> Replacement | None:
-    """Returns the nodes that replace others, by their index, when a cure is applied to node `node` at the places with
-    these numbers (0 is the nearest). None if the cure does not apply at one of them, or would change a node twice.
-    `lost` is the tensor that the fault loses."""
+    """Returns the nodes that replace others, keyed by the index of the replaced node, when a cure is applied against a
+    fault of node `node` at the places with these numbers (0 is the nearest). None if the cure does not apply at one of
+    the places, or would change a node twice. `lost` is the name of the tensor whose elements the fault loses, None if
+    it loses none."""
     changed: dict[int, Sequence[onnx.NodeProto]] = {}
     for way in places:
         place = cure.place(around, node, way, lost)
@@ -279,8 +280,8 @@ def _is_rewirable(around: Surroundings, index: int) -> bool:
 
 
 def _max_input(around: Surroundings, place: Place) -> Replacement | None:
-    """Returns, keyed by a Concat's index, the Concat with Max(v, v) in front of those inputs that other nodes read too
-    or, if there are none, of all computed inputs; None if no input is computed."""
+    """Returns, keyed by a Concat's index, the Concat with Max(v, v) in front of each input v that other nodes read too
+    or, if there is no such input, of each computed input; None if no input is computed."""
     concat = place.node
     names = [name for name in dict.fromkeys(map(text, around.nodes[concat].input)) if name in around.producers]
     shared = [name for name in names if _is_shared(around, name)]
@@ -430,8 +431,8 @@ _NO_CONSTANTS: Final = frozenset({"STRING", "COMPLEX64", "COMPLEX128"})
 
 
 def _empty_output(around: Surroundings, place: Place) -> Replacement | None:
-    """Returns, keyed by a node's index, constants in place of its outputs that have no elements, and the node if it has
-    others; None if such a constant cannot be made or the node cannot be rewired."""
+    """Returns, keyed by a node's index, constants in place of the node's outputs that have no elements, and the node
+    itself if it has other outputs; None if such a constant cannot be made or the node cannot be rewired."""
     names = empty_outputs(around, place.node)
     made: list[onnx.NodeProto] = []
     for name in names:

@@ -71,8 +71,9 @@ def outputs_of(graph: onnx.GraphProto | onnx.FunctionProto) -> set[str]:
 
 
 def _without_dead(nodes: list[onnx.NodeProto], outputs: set[str], unread: set[str]) -> list[onnx.NodeProto]:
-    """Returns the nodes, in order, without those whose outputs nobody reads any more. The search starts at the
-    producers of the tensors in `unread` and goes on to the producers of what removed nodes read."""
+    """Returns the nodes, in order, without nodes that became useless: nothing reads an output of theirs, and none is in
+    `outputs`. The search starts at the producers of the tensors in `unread` and goes on to the producers of what
+    removed nodes read; other useless nodes stay."""
     readers: dict[str, int] = defaultdict(int)
     producers = {text(name): i for i, node in enumerate(nodes) for name in node.output if name}
     for node in nodes:

@@ -194,8 +194,8 @@ class Work:
         return trial, None, None
 
     def _fault_behind(self, path: str) -> Key | None:
-        """Returns the fault whose cure made the node at `path`, None if none did; the name of a node in a function
-        follows the path of the call."""
+        """Returns the fault whose cure made the node at `path`, None if no cure made it. In a path, the name of a node
+        in a function follows the path of the call."""
         parts = path.split("/")
         return next((key for i in range(len(parts)) if (key := self._made_for.get("/".join(parts[i:])))), None)
 

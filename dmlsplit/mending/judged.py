@@ -57,8 +57,8 @@ def session_of(target: Target) -> tuple[Runtime, bool]:
 
 
 def observed(runtime: Runtime) -> Runtime:
-    """Returns the version itself if its behaviour was recorded from its library, else the newest version whose
-    behaviour was."""
+    """Returns `runtime` if the behaviour of its library was recorded, else the newest version whose library's behaviour
+    was recorded."""
     return runtime if runtime.observed else next(other for other in runtimes() if other.observed)
 
 
@@ -164,13 +164,13 @@ class JudgedModel:
         return older_opset(session.graphs, lambda: session.unoptimized.graphs)
 
     def different_at(self, opset: int) -> str:
-        """Returns the first node that means something else at an older opset, and why, as text; "" if every node means
-        the same."""
+        """Returns the first node that means something else at the older opset `opset` than at the model's, and why, as
+        text; "" if every node means the same."""
         return different_at(self._closest.unoptimized.graphs, opset)
 
     def types_not_taken_at(self, opset: int) -> str:
-        """Returns the first node with graphs inside that does not accept its types at another opset, and why, as text;
-        "" if there is none."""
+        """Returns the first node with graphs inside whose operator, at opset `opset`, does not accept the types of the
+        node's tensors, and why, as text; "" if there is no such node."""
         return types_not_taken_at(self._closest.unoptimized.graphs, opset)
 
     @cached_property
@@ -248,8 +248,8 @@ def failing_elsewhere(views: Sequence[View]) -> str:
 
 
 def _passed_over(view: View) -> set[str]:
-    """Returns the rules whose diagnostics are not about the node itself: another node fails or, for a release, the
-    runtime's graph, which `findings` judge."""
+    """Returns the ids of the rules whose diagnostics in the answer are not about the node itself: another node fails
+    or, if the target is no version of ONNX Runtime, its graph is refused, which `findings` judge."""
     return {ELSEWHERE} if view.target.runtime is not None else {ELSEWHERE, "onnxruntime/graph-refused"}
 
 
@@ -267,7 +267,8 @@ def wrong_graphs(views: Sequence[View]) -> list[GraphFinding]:
 
 
 def faults(view: View) -> Iterator[str]:
-    """Yields the reasons why the target refuses a node; none if it accepts the node, or if too little is known."""
+    """Yields the reasons why the target refuses a node; none if the target accepts the node, or if too little is known
+    of the node."""
     node = view.node
     if not node.report.ok:
         yield invalid(node)

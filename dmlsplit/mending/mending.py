@@ -176,8 +176,8 @@ def _rewritten(found: Mending, judged: JudgedModel) -> dict[Place, dict[int, lis
 
 
 def _node(found: Mending, graph: Body | None, group: Sequence[View], taken: Names) -> list[onnx.NodeProto] | None:
-    """Returns the nodes that replace the node of the views in `group`, which are its calls, and adds the change to
-    `found`; None if it stays. Raises CannotMend if it cannot be replaced."""
+    """Returns the nodes that replace one node, and adds the change to `found`; None if the node stays. `group` has a
+    view of the node for each call of the functions around it. Raises CannotMend if it cannot be replaced."""
     site = group[0].site
     for view in group:
         if not view.site.node.report.ok:

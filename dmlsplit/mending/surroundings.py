@@ -143,7 +143,7 @@ class Surroundings(Around[str]):
         return name in self.exits or bool(self.readers.get(name))
 
     def fresh(self, name: str, word: str) -> str:
-        """Returns an unused name made from `name` and `word`, and adds it to those in use."""
+        """Returns an unused name made from `name` and `word`, and adds it to the names in use."""
         return self.taken.fresh(f"{name}/{word}")
 
     def node(self, op: str, inputs: Sequence[str], output: str, **attributes: object) -> onnx.NodeProto:
@@ -179,7 +179,8 @@ class Surroundings(Around[str]):
         return self._shared[key]
 
     def constants_of(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
-        """Returns the nodes that make those constants of `constant` that the given nodes read."""
+        """Returns the nodes that make the constants, named by `constant` before, that the given nodes read; [] if they
+        read none."""
         read = dict.fromkeys(text(name) for node in nodes for name in node.input)
         return [node for name in read if name in self._constants for node in self._constants[name]]
 

@@ -77,8 +77,8 @@ def converted(source: SourceModel, judged: JudgedModel, runtime: Runtime) -> lis
 
 
 def align_functions(model: onnx.ModelProto) -> dict[int, int]:
-    """Gives functions of another opset, in place, the model's opset if their operators are equal at both. Maps the
-    index of each changed function to its own opset.
+    """Gives functions of another opset, in place, the model's opset if their operators are equal at both. Returns a
+    mapping from the index of each changed function to the opset that it had.
 
     A model is not valid if an operator of a function differs between the two opsets, and Constant, which is inserted
     into functions, differs between most.
@@ -93,8 +93,8 @@ def align_functions(model: onnx.ModelProto) -> dict[int, int]:
 
 
 def restore_untouched(model: onnx.ModelProto, source: onnx.ModelProto, old: Mapping[int, int]) -> None:
-    """Gives functions whose nodes did not change their own opset back, in place, unless it is newer than the one that
-    they have now; `old` maps their indices to these opsets."""
+    """Gives each function in `old`, which maps indices of functions to opsets, that opset back, in place, if its nodes
+    are still those of `source`, and if the opset is not newer than the one that the function has now."""
     for index, version in old.items():
         function = model.functions[index]
         if function.node == source.functions[index].node:

@@ -83,5 +83,5 @@ class View:
         return self.target.runtime is not None and (not self.is_split or (whole is not None and 0 in whole))
 
     def found(self, rule: str) -> bool:
-        """True if the runtime's answer has a diagnostic of this rule."""
+        """True if the runtime's answer has a diagnostic of this rule id; False if there is no answer."""
         return self.answer is not None and any(d.rule == rule for d in self.answer.diagnostics)

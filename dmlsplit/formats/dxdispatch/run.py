@@ -124,7 +124,7 @@ BindPoint: TypeAlias = tuple[str, int]
 
 
 def _bind_points(operator: Geometry) -> tuple[BindPoint, BindPoint]:
-    """Returns two bind points (name, number of tensors): that of the operator's inputs and that of its outputs."""
+    """Returns the bind points, (name, number of tensors), of the operator's inputs and of its outputs."""
     roles = operator.roles
     return roles.sides((roles.whole, 1), (roles.parts, len(operator.parts)))
 

@@ -127,7 +127,7 @@ def rename_tensors(node: onnx.NodeProto, new_name: Callable[[str], str]) -> None
 
 
 def add_document(node: onnx.NodeProto, document: str) -> None:
-    """Appends a line to the node's documentation, in place."""
+    """Appends the line `document` to the node's doc_string, in place."""
     node.doc_string = "\n".join(filter(None, [text(node.doc_string), document]))
 
 

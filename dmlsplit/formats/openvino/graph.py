@@ -146,7 +146,8 @@ class Graph:
 
 
 def integer(text: str) -> int | None:
-    """Returns the value of a decimal number of at most 20 digits; None for any other text."""
+    """Returns the value of the text of a decimal integer of at most 20 digits, with or without a minus sign and blanks
+    around it; None for any other text."""
     match = _INTEGER.fullmatch(text)
     return int(match[1]) if match is not None else None
 
