@@ -139,7 +139,8 @@ def compatibility(desc: OperatorDesc | AnyOperatorDesc | GraphDesc, asked: Colum
 
 
 def _use(report: Report) -> Use:
-    """Returns the use of a graph, or of an operator that has no rewriting, by its report."""
+    """Returns the use of a graph, or of an operator for which no rewriting is tried, by its report: refused, unknown or
+    as it is."""
     if not report.ok:
         return Use.REFUSED
     return Use.UNKNOWN if report.is_unknown else Use.AS_IT_IS

@@ -78,5 +78,6 @@ def questions(question: Question) -> Callable[[str], Question]:
 
 
 def _both(first: Callable[[str], bool], second: Callable[[str], bool], rule: str) -> bool:
-    """Returns True if both functions return True for the id of a rule. A partial of this function can be pickled."""
+    """True if both `first` and `second` are true for the rule id `rule`. Unlike a lambda, a partial of this function
+    can be pickled, for other processes."""
     return first(rule) and second(rule)

@@ -39,7 +39,9 @@ class WriteBackOptions:
 
 def write_back(file: str, out: str | None, target: Target, given: Given, options: WriteBackOptions) -> int:
     """Writes the model of `file`, legalized for a target, to `out`, prints the changes, or why there are none, and
-    returns the exit status: 1 if it cannot be legalized, else 0. Raises UsageError for options that do not fit."""
+    returns the exit status: 1 if the model cannot be legalized, else 0. Without `out`, with --dry-run, and if the model
+    cannot be legalized, no model is written. Raises UsageError for options that do not fit, InputError if `file` is no
+    model, OSError if a file cannot be read or written."""
     from dmlsplit.mending import mended_model
 
     _streams.refuse_to_replace(out, [file])

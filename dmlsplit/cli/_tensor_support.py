@@ -167,5 +167,5 @@ def _support_table(operator: OperatorType) -> Table:
 
 
 def _range(values: Sequence[object]) -> str:
-    """Returns consecutive values as text: "3_0-4_0", or the value if there is only one."""
+    """Returns one or more consecutive values as text: the first and the last, "3_0-4_0", or the only one."""
     return str(values[0]) if len(values) == 1 else f"{values[0]}-{values[-1]}"

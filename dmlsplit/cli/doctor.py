@@ -60,7 +60,8 @@ def _numpy() -> tuple[str, bool]:
 
 
 def _extension() -> tuple[list[str], bool]:
-    """Returns the lines about the C extension, and True if it is missing, broken, or passes over a profile."""
+    """Returns the lines about the C extension, and True if it is missing, of another version, or does not use the
+    profile that DMLSPLIT_PROFILE names; else False."""
     from dmlsplit.native import core
 
     if core.IMPORT_ERROR is not None:

@@ -189,8 +189,8 @@ def _strides(shape: Shape, fortran_order: bool, itemsize: int) -> Shape:
 
 
 def _descriptor(file: str) -> SplitOperatorDesc | None:
-    """Returns the only operator of a file, which must be a Split; if it is refused, prints its faults and returns None.
-    Raises InputError for any other file."""
+    """Returns the descriptor of the only operator of a file, which must be a Split; if the Split is refused, prints the
+    faults to standard error and returns None. Raises InputError for any other file."""
     entries = list(read_entries(file))
     for entry in entries:
         if entry.error is not None:

@@ -227,8 +227,8 @@ class JsonText:
         return self._error(error.pos, f"not JSON: {error.msg[0].lower()}{error.msg[1:]}")
 
     def _find(self, pattern: _Pattern) -> int:
-        """Returns the offset of the first named group of `pattern` that matches, which it does only outside strings; 0
-        if none matches."""
+        """Returns the offset in the text of the first match of a named group of `pattern`; named groups match outside
+        strings only. 0 if none matches."""
         for match in pattern.compiled.finditer(self._text):
             if match.lastgroup is not None:
                 return match.start(match.lastgroup)

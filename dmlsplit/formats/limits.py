@@ -104,7 +104,7 @@ class Budget:
         self._spent: Counter[Limit] = Counter()
 
     def most(self, limit: Limit) -> int:
-        """Returns the limit's value for this file."""
+        """Returns the value of a limit for a file of this budget's size."""
         return limit.of(self._size)
 
     def spend(self, limit: Limit, amount: int = 1) -> None:

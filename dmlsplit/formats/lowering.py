@@ -74,9 +74,9 @@ class NodeLegalization(Legalization[Any]):
         super().dispatch(self._lowered(input, "input"), self._lowered(out, "output", copies=False))
 
     def _lowered(self, given: Any, side: Side, *, copies: bool = True) -> Any:
-        """Returns the framework's array or arrays of `side` ("input" or "output") as arrays of DirectML elements: one
-        array for a Split's input or a Concat's output, else a list. `copies`: an array may be copied to make it
-        contiguous."""
+        """Returns `given`, the framework's array or arrays of `side` ("input" or "output"), as arrays of DirectML
+        elements: one array for a Split's input or a Concat's output, else a list. `copies`: an array may be copied to
+        make it contiguous."""
         if side == members_of(self.desc).roles.whole_side:
             return self._array(given, side, copies)
         return [self._array(array, f"{side}s[{i}]", copies) for i, array in enumerate(given)]

@@ -114,8 +114,8 @@ class ModelNodes:
 
 
 def lengths_text(lengths: Sequence[Dim] | None, most: int = 8) -> str:
-    """Returns lengths as shape_text shows them, "?" for None; of more than `most`, the middle ones are left out and
-    the number is added."""
+    """Returns lengths as text, in the form of shape_text; "?" if `lengths` is None. If there are more than `most`, the
+    middle ones are left out and the number of lengths is added."""
     if lengths is None or len(lengths) <= most:
         return "?" if lengths is None else shape_text(lengths)
     head, tail = shape_text(lengths[: most - 2])[:-1], shape_text(lengths[-1:])[1:]

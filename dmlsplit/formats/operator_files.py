@@ -116,8 +116,8 @@ def failed(file: str, index: int, error: InputError, name: str | None = None) ->
 
 
 def _everywhere(error: InputError) -> Callable[[Location], Position | None]:
-    """Returns a `locate` function that returns the error's line and column for every location; None if the error has
-    no position."""
+    """Returns a `locate` function (see Entry) that returns the error's line and column for every location or, if the
+    error has no position, None for every location."""
     position = None if error.line is None or error.column is None else (error.line, error.column)
     return lambda location: position
 

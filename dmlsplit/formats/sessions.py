@@ -40,15 +40,15 @@ Advise: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
 
 
 class Session(Protocol):
-    """The answers of one version of ONNX Runtime about a model and its nodes. Each raises InputError for what
-    contradicts the model."""
+    """The answers of one version of ONNX Runtime about a model and its nodes. Each method and property raises
+    InputError if the given facts contradict the model."""
 
     def answer(self, place: NodeKey) -> RuntimeAnswer:
         """Returns what the version makes of the Split or Concat node at `place`."""
 
     def graph_diagnostics(self, place: NodeKey | None, advise: Advise | None = None) -> tuple[Diagnostic, ...]:
-        """Returns the faults of the DirectML graphs that the node at `place` is compiled in, for None those of a model
-        without a Split or Concat; `advise` adds advice to each."""
+        """Returns the faults of the DirectML graphs that the node at `place` is compiled in; if `place` is None, the
+        faults of the graphs of a model without a Split or Concat. `advise` adds advice to each; None adds none."""
 
     @property
     def placement(self) -> SessionAnswer:

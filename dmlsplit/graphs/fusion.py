@@ -35,7 +35,7 @@ def fuse(program: Program) -> None:
                 continue
             source = sigmoid.operands[0]
             if source.tensor.origin is other.origin:
-                _check_sizes(program, product)
+                _check_sizes(product)
                 if other is not source.tensor:
                     fault = Fault(FaultKind.GATE, product.number, (source.tensor.name, other.name))
                     product.wrong = Wrong(fault, ((_value_of(source.tensor), _value_of(other)),))
@@ -51,14 +51,15 @@ def fuse(program: Program) -> None:
         _fuse_products(program)
 
 
-def _check_sizes(program: Program, product: Node) -> None:
+def _check_sizes(product: Node) -> None:
+    """Raises Unmodelled if the factors of a product have other sizes than the product."""
     if any(operand.sizes != product.output.sizes for operand in product.operands):
         raise Unmodelled("a product with a sigmoid of tensors of different sizes was not observed")
 
 
 def _only_maker(program: Program, tensor: Tensor, type: int, uses: Uses) -> Node | None:
-    """Returns the node that produces a tensor, if it has this type and is not fused and the tensor has one reader and
-    is no graph output; else None."""
+    """Returns the node that produces a tensor if the node has the DML_OPERATOR_TYPE `type` and is neither fused nor
+    removed, and the tensor has one reader and is no graph output; else None. `uses` maps tensors to their readers."""
     node = tensor.producer
     if node is None or node.type != type or node.removed or node.fused:
         return None
@@ -80,8 +81,8 @@ def _fuse_chain(program: Program, product: Node, k: int, sigmoid: Node, uses: Us
     if p is not source and q.origin is not source.origin:
         return False
     rest = q if p is source else p
-    _check_sizes(program, product)
-    _check_sizes(program, inner)
+    _check_sizes(product)
+    _check_sizes(inner)
     place = rest.index if rest.producer is not None else 0
     found = [source] if source.producer is None else source.producer.outputs
     if place >= len(found):
@@ -119,8 +120,8 @@ def _fuse_products(program: Program) -> None:
 
 
 def _swish(program: Program, tensor: Tensor, uses: Uses) -> Node | None:
-    """Returns the node that produces a tensor, if it is a fused x * sigmoid(x) and the tensor has one reader and is no
-    graph output; else None."""
+    """Returns the node that produces a tensor if the node is a fused x * sigmoid(x), and the tensor has one reader and
+    is no graph output; else None. `uses` maps tensors to their readers."""
     node = tensor.producer
     return node if node and node.fused and len(uses[tensor]) == 1 and tensor not in program.output_set else None
 

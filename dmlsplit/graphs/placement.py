@@ -134,8 +134,8 @@ def _copy(program: Program, operand: Operand) -> Tensor:
 
 
 def home_outputs(program: Program) -> list[Tensor]:
-    """Returns, for each graph output, the tensor that lives in its buffer: its own, or that of an inserted copy if it
-    lives elsewhere."""
+    """Returns, for each graph output, the tensor that lives in the output's buffer: the tensor that the output is or,
+    if that lives elsewhere, the output of a copy, which is inserted into the program."""
     homes = []
     for i, tensor in enumerate(program.outputs):
         elsewhere = (

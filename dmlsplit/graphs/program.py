@@ -62,13 +62,14 @@ def bytes_of(sizes: Sequence[int], element_bytes: int) -> int:
 
 @lru_cache(maxsize=1024)
 def _steps(strides: tuple[int, ...], element_bytes: int) -> tuple[int, ...]:
-    """Returns strides, given in elements, in bytes."""
+    """Returns strides in bytes for strides in elements of `element_bytes` bytes."""
     return tuple([stride * element_bytes for stride in strides])
 
 
 @lru_cache(maxsize=1024)
 def _last(sizes: tuple[int, ...], steps: tuple[int, ...]) -> int:
-    """Returns the offset in bytes of the last element; `steps` are strides in bytes."""
+    """Returns the offset in bytes of the last element from the first; `steps` are strides in bytes, sizes at least
+    1."""
     return sum([(size - 1) * step for size, step in zip(sizes, steps, strict=True)])
 
 
@@ -133,7 +134,8 @@ class Tensor:
 
     @property
     def original(self) -> Tensor:
-        """The tensor that inserted copies copy; the tensor itself if no inserted copy produces it."""
+        """The tensor at the start of the chain of inserted copies that ends in this one; the tensor itself if no
+        inserted copy produces it."""
         tensor = self
         while tensor.producer is not None and tensor.producer.number is None:
             tensor = tensor.producer.operands[0].tensor

@@ -126,7 +126,8 @@ class Program:
         ]
 
     def _of_build(self, family: Family, kind: int) -> Family:
-        """Returns the family by which this build compiles operator number `kind`, which in most builds is `family`."""
+        """Returns the family by which this build compiles the operator with DML_OPERATOR_TYPE `kind`: `family`, that of
+        most builds, or the one that the traits of this build give."""
         if family is Family.BLOCK and self.traits.normalizations_take_rows:
             return Family.WHOLE
         if kind == ACTIVATION_IDENTITY and self.traits.drops_activation_identities:
@@ -188,6 +189,6 @@ def _rank(use: tuple[Node, int]) -> tuple[int, int]:
 
 
 def _as_read(numbers: tuple[int, ...] | None, desc: BufferTensorDesc) -> tuple[int, ...]:
-    """Returns the first DimensionCount entries of Sizes or Strides, which are those that DirectML reads; () for
-    None."""
+    """Returns the entries of Sizes or Strides, given in `numbers`, that DirectML reads: the first DimensionCount of
+    `desc`; () for None."""
     return (numbers or ())[: desc.dimension_count]

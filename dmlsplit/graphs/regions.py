@@ -16,8 +16,8 @@ MOST_RUNS: Final = 4096
 
 
 def at_first_index(region: BufferView) -> tuple[BufferView, BufferView]:
-    """Returns the region at the first index of its first dimension, and the region of all other indices; if there are
-    no others, the same region twice."""
+    """Returns two parts of a region: its elements at the first index of the outermost dimension, and all others; if
+    that dimension has one index, the whole region twice."""
     count = region.sizes[0]
     first = replace(region, sizes=(1, *region.sizes[1:]))
     if count == 1:
@@ -39,7 +39,8 @@ def overlap(one: BufferView, other: BufferView) -> bool:
 
 @dataclass(slots=True)
 class _Rows:
-    """A region as runs of bytes without a gap: `outer` are the (count, step) of the dimensions around a run."""
+    """A region as runs of `run` contiguous bytes, the first at byte `offset` of the buffer; `outer` has the (count,
+    step in bytes) of each dimension around a run."""
 
     offset: int
     run: int

@@ -147,7 +147,8 @@ def _buffer(tensor: TensorDesc | None) -> BufferTensorDesc | None:
 
 
 def _cycle(graph: GraphDesc) -> int | None:
-    """Returns the lowest index of the nodes in a cycle; None if there is no cycle."""
+    """Returns the lowest index of the nodes of one cycle, any of them if the edges form several; None if there is no
+    cycle."""
     order: TopologicalSorter[int] = TopologicalSorter()
     for edge in graph.intermediate_edges:
         order.add(edge.to_node_index, edge.from_node_index)

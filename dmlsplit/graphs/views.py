@@ -57,7 +57,7 @@ def bypass_identities(program: Program) -> None:
 
 
 def cut_splits(program: Program) -> None:
-    """Replaces each Split in the program by a Slice for each output that is used."""
+    """Replaces each Split in the program, in place, by a Slice for each of its outputs that is used."""
     uses = program.uses()
     before, program.nodes = program.nodes, []
     for node in before:
@@ -143,8 +143,8 @@ def _elidable(
     strides: Sequence[int],
     uses: Sequence[Readers],
 ) -> bool:
-    """True if all readers of all parts of a Split or Slice can read its input instead. `uses` has the readers of each
-    part, `parts` each part with its byte offset in the input."""
+    """True if all readers of all parts of a Split or Slice can read the Split's or Slice's input instead, with strides
+    `strides` (in elements). `parts` has each part with its byte offset in the input, `uses` the readers of each."""
     if any(step != 1 for step in node.steps):
         return False
     of_any_axes = program.traits.splits_are_slices or node.family is not Family.SLICE

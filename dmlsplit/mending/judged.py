@@ -213,8 +213,8 @@ class JudgedModel:
 
     @cached_property
     def spots(self) -> Mapping[str, Sequence[Spot]]:
-        """Maps the path of a node in a finding to the model's nodes that it may stand for: findings are about a model
-        whose functions are inlined."""
+        """Maps the path of a node in a finding to the places of the model's nodes that the path may stand for: findings
+        are about a model whose functions are inlined."""
         runtime = self.target.graph_runtime
         assert runtime is not None
         found: dict[str, list[Spot]] = {}

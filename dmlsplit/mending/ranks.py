@@ -53,7 +53,7 @@ def within_ranks(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel,
         assert body is not None
         original = source.original(body.node[index])
         said = document([_NAME], node.path, judged.target.name, node.why)
-        made = _with_reshapes(original, node, *found, taken, said)
+        made = _with_reshapes(original, node, found[0], taken, said)
         edits.setdefault(place, {})[index] = made
         changes.append(Change(node.path, (_NAME,), node.why, (node_text(original),), tuple(map(node_text, made))))
     if not edits:
@@ -64,11 +64,11 @@ def within_ranks(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel,
 
 
 def _with_reshapes(
-    original: onnx.NodeProto, node: BeyondRank, given: Sequence[Sizes | None], result: Sizes, taken: Names, said: str
+    original: onnx.NodeProto, node: BeyondRank, given: Sequence[Sizes | None], taken: Names, said: str
 ) -> list[onnx.NodeProto]:
     """Returns a copy of `original` and the Reshapes around it: its first inputs get the sizes `given` (None: as they
-    are), its output has the sizes `result` and is reshaped back. Adds new names to `taken`; each node gets `said` in
-    its doc_string."""
+    are), and the output is reshaped to the sizes that it has in the session, which are static. Adds new names to
+    `taken`; each node gets `said` in its doc_string."""
     made: list[onnx.NodeProto] = []
     changed = deepcopy(original)
     names, output = [text(name) for name in original.input], text(original.output[0])

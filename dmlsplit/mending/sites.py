@@ -102,8 +102,8 @@ class Bodies:
         self._inner: dict[Spot, dict[tuple[str, int], onnx.GraphProto]] = {}
 
     def at(self, place: Place) -> Body | None:
-        """Returns the graph or function at a place; None for a graph that the caller of a function passes as an
-        attribute."""
+        """Returns the graph or function at a place of this model; None if the place is inside a graph that the caller
+        of a function passes to it as an attribute."""
         found: Body = self._graph if place.key is None else self._functions[place.key]
         for depth, (index, name, number) in enumerate(place.steps):
             spot = Place(place.key, place.steps[:depth]), index

@@ -152,7 +152,7 @@ def _operands(operator: str) -> Places:
     """Returns a function that yields a place for each input of a node that a node with operator `operator` computes,
     directly or through Identity nodes: the node, that input, and the node again as its reader."""
 
-    def found(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
+    def found(around: Around[Any], node: int, _: Any) -> Iterator[Place]:
         for tensor in around.inputs_of(node):
             if around.op(around.producer(_behind_identities(around, tensor))) == operator:
                 yield Place(node, tensor, node)

@@ -286,7 +286,8 @@ class OnnxSession:
 
 
 def _ends_of_graphs(path: str) -> Iterator[int]:
-    """Yields each index in the path of a node at which the path of a graph may end: those of its slashes."""
+    """Yields the index of each slash in the path of a node, up to the longest path of a graph that is possible: the
+    path of the graph that holds the node ends at one of these."""
     return (i for i, character in enumerate(path[: Limit.ONNX_PATH.most + 1]) if character == "/")
 
 

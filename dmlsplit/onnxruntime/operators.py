@@ -258,8 +258,8 @@ def column_of(runtime: Runtime) -> int | None:
 
 @lru_cache(maxsize=4096)
 def find_operator(domain: str, op_type: str, opset: int, runtime: Runtime) -> Operator | None:
-    """Returns the operator at the schema version that an opset has, in a session of a runtime; None if the table lacks
-    it.
+    """Returns the operator, at the schema version in force in opset `opset`, with the answers that stand for `runtime`;
+    None if the table lacks the operator or that version, or has no answers for the runtime.
 
     `opset` is that of the operator's own domain.
     """

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 import onnx
 
 from dmlsplit.descriptors.diagnostics import SCHEMA, Severity
-from dmlsplit.descriptors.dims import Shape
 from dmlsplit.models.given import symbols_of
 from dmlsplit.onnxruntime.explaining import Explanation, explain
 from dmlsplit.reducing.classes import NEW, SESSION_FAILS
@@ -103,7 +102,7 @@ def reduced(
     """Returns the reduction of a model; arguments and errors are those of dmlsplit.reducing.reduce."""
     with opened(source, tuple(allow_paths)) as original, _check_of(check, original, seed, timeout) as asked:
         model = original.model
-        found = _findings(model, question, {}, needed=asked is None)
+        found = _findings(model, question, needed=asked is None)
         chosen = _chosen(found, rule, needed=asked is None)
         own: Check = asked or SameClass(question, _identity(chosen))
         before = node_count(model)
@@ -118,7 +117,7 @@ def reduced(
         small = replace(question, inputs=with_shapes(question.inputs, reducer.shapes))
         seeds = _seeds(reducer, original, seed, asked)
         made = filled(reducer.model, original, seeds)
-        left = _findings(made, small, {}, needed=False)
+        left = _findings(made, small, needed=False)
         class_ = None if chosen is None else _class_of(left, chosen, by_rule=rule is not None)
         if class_ is None or asked is not None:
             class_ = _chosen(left, rule, needed=False)
@@ -160,10 +159,8 @@ def _check_of(
             yield made
 
 
-def _findings(
-    model: onnx.ModelProto, question: Question, shapes: Mapping[str, Shape], *, needed: bool
-) -> Sequence[Finding]:
-    """Returns the findings about a model; `shapes` as in `Check`. If it cannot be judged, raises InputError if they are
+def _findings(model: onnx.ModelProto, question: Question, *, needed: bool) -> Sequence[Finding]:
+    """Returns the findings about a model. If the model cannot be judged, raises InputError if the findings are
     `needed`, else returns ()."""
     try:
         return findings_of(model, question)

@@ -183,7 +183,7 @@ class ResourceReader(FieldReader):
         return np.array([self._number(dtype, value, (*path, i)) for i, value in enumerate(values)], dtype)
 
     def _number(self, dtype: np.dtype, value: Any, path: KeyPath) -> Any:
-        """Returns a JSON value as a numpy scalar of `dtype`; for floats "nan", "inf" and "-inf" are accepted too.
+        """Returns a JSON value as a numpy scalar of `dtype`; if that is a float type, also "nan", "inf" and "-inf".
         Raises InputError for a value of another kind or out of range."""
         name = f"{path[-2]}[{path[-1]}]" if isinstance(path[-1], int) else path[-1]
         if dtype.kind != "f":

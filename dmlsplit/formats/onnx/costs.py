@@ -24,7 +24,8 @@ ENDLESS: Final = 1 << 62
 
 
 class Cost(NamedTuple):
-    """`own` is the fixed cost, `copies` the number of copies of each attribute of the enclosing function."""
+    """The memory that copying nodes takes: `own` is the fixed part in bytes, `copies` maps the name of each attribute
+    of the enclosing function to the number of copies of its value."""
 
     own: int
     copies: Mapping[str, int] = {}
@@ -39,8 +40,8 @@ def not_followed(node: onnx.NodeProto) -> None:
 
 
 def cost_of(nodes: Iterable[onnx.NodeProto], callee: Callee = not_followed) -> Cost:
-    """Returns the memory, in bytes, that copies of the nodes take, graphs included. `callee` returns the cost of the
-    function that a node calls, or None."""
+    """Returns the memory, in bytes, that copies of the nodes take, graphs included. `callee` returns the cost of
+    expanding a node's call of a function, None for a node that calls none or is not expanded."""
     own, copies = 0, Counter[str]()
     for node in nodes:
         called = callee(node) or Cost(0)

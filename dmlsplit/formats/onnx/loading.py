@@ -123,8 +123,8 @@ def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _copy(message: Message, copy: Message) -> None:
-    """Fills the empty message `copy` with the fields of `message` that judging needs; of a large tensor all but the
-    data."""
+    """Fills the empty message `copy`, in place, with the fields of `message` that judging needs; of a large tensor,
+    with all fields but the data."""
     kind = message.DESCRIPTOR.name
     sized = message.attribute if kind == "NodeProto" and message.ByteSize() > MAX_VALUE_BYTES else [message]
     if kind not in _CONTAINERS and all(each.ByteSize() <= MAX_VALUE_BYTES for each in sized):
@@ -196,7 +196,8 @@ def _kind(field: FieldDescriptor) -> _Kind:
 
 
 def _put(message: Message, field: FieldDescriptor, value: Any) -> None:
-    """Sets a scalar field of `message`, repeated or not, to `value`."""
+    """Sets a scalar field of `message`, repeated or not, to `value`; of strings, bytes of invalid UTF-8 become
+    backslash escapes."""
     put: Callable[[Any], Any] = text if field.type == FieldDescriptor.TYPE_STRING else lambda each: each
     if isinstance(value, (str, bytes, int, float)):
         setattr(message, field.name, put(value))

@@ -39,8 +39,8 @@ class JudgedLayer(Generic[F]):
         return Report(found, self.facts.specification, None, op).located(lambda _: self.layer.place)
 
     def _declared(self, shape: Shape | None, declared: Shape | None) -> Shape | None:
-        """Returns the computed shape with its unknown sizes filled in from the port's declaration; the computed shape
-        alone if the two contradict, None if both are unknown."""
+        """Returns the computed shape `shape` with unknown sizes filled in from `declared`, the shape that the port
+        declares; `shape` unchanged if the two contradict, None if both are None (unknown)."""
         return merged(shape, declared) if compatible(shape, declared) else shape
 
 

@@ -135,7 +135,7 @@ def draw(parent: ET.Element, subject: Subject, top: float, prefix: str) -> float
         label(parent, "fault small mid halo", left + share / 2, base - height / 2 + 4, f"{extra:,} left")
     _measure(parent, subject, along, (starts, shares), (top + 36, base, depth))
     _names(parent, up, away, base, height, depth, end)
-    return _legend(parent, subject, skewed, base + 24)
+    return _legend(parent, skewed, base + 24)
 
 
 class Box(NamedTuple):
@@ -279,7 +279,7 @@ def _names(
         label(parent, "ink small mono name", x, base - depth / 2 + 17, canvas.shortened(away.text, room))
 
 
-def _legend(parent: ET.Element, subject: Subject, skewed: Sequence[str], y: float) -> float:
+def _legend(parent: ET.Element, skewed: Sequence[str], y: float) -> float:
     """Draws the note on what is not to scale, and returns the y coordinate of its end."""
     if not skewed:
         return y - 8

@@ -62,16 +62,12 @@ def strip(subject: Subject, tensor: DrawnTensor, part: int | None) -> Strip:
     for place, count, index, first in _found(sizes, strides, numbering, axis, limit):
         if axis is not None:
             first += start * numbering[axis]
-        found[place] = MemoryCell(
-            count, first, part if part is not None else _part_of(subject, sizes, strides, axis, index)
-        )
+        found[place] = MemoryCell(count, first, part if part is not None else _part_of(subject, axis, index))
     rows = [s for size, s in zip(sizes, strides, strict=True) if size > 1 and 1 < s <= CELLS_IN_ROW]
     return Strip(tensor, part, places, found, max(rows, default=1))
 
 
-def _part_of(
-    subject: Subject, sizes: Sequence[int], strides: Sequence[int], axis: int | None, indices: tuple[int, int]
-) -> int | None:
+def _part_of(subject: Subject, axis: int | None, indices: tuple[int, int]) -> int | None:
     if axis is None:
         return None
     first, last = (subject.part_at(index) for index in indices)
