@@ -305,7 +305,7 @@ static void call_forked(void)
     const int threads = count_threads();
     CHECK(threads == 0 || threads >= 3);        /* the caller's and those that it was given */
     CHECK(run(plan, true, &several, 3) == DMLSPLIT_OK);
-    CHECK_EQUAL(count_threads(), threads);      /* which work again */
+    CHECK(count_threads() <= threads);          /* which work again; one that was cancelled may have been listed until now */
     paint(&several, true, 0);
     for (int i = 0; i < CALLERS; i++)
         CHECK(pthread_create(&callers[i], NULL, run_until_stopped, plan) == 0);
