@@ -102,6 +102,12 @@ EXPLAINED = {
         ">",
         ">=",
     ): "an implied size is a multiple of 4, which 2^64 - 1 is not",
+    (
+        "dmlsplit/rules/operator.py",
+        "if part.sizes[:axis] == before and part.sizes[axis + 1 :] == after:",
+        "+",
+        "-",
+    ): "of a part that is not passed over the loop that follows finds no size that differs, either",
     ("dmlsplit/rules/operator.py", "continue", "continue", "pass"): (
         "of a part that has the whole's sizes off the axis, the loop that follows finds none that differs"
     ),
