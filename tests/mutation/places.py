@@ -198,6 +198,8 @@ WORDING = {"summary", "explanation", "cure", "releases", "message"}
 """Arguments that are text for people."""
 EXAMPLES = {"bad", "good"}
 """Arguments that are a rule's examples: tests, of which another may be as good."""
+DEFAULT = "strict=False"
+"""An argument that is what zip does without it."""
 MAKES_EXAMPLES = "example"
 """The function that makes some of them."""
 
@@ -317,7 +319,7 @@ class _PythonPlaces:
 
     def of_call(self, node: ast.Call) -> Iterator[Mutation]:
         for keyword in node.keywords:
-            if keyword.arg is not None and keyword.arg not in WORDING | EXAMPLES:
+            if keyword.arg is not None and keyword.arg not in WORDING | EXAMPLES and ast.unparse(keyword) != DEFAULT:
                 begin, end = self.span(keyword)
                 after = re.match(r"\s*,\s*", self.source[end:])
                 yield self.made("argument dropped", begin, end + len(after[0]) if after else end, "")

@@ -111,6 +111,9 @@ EXPLAINED = {
     ("dmlsplit/rules/operator.py", "continue", "continue", "pass"): (
         "of a part that has the whole's sizes off the axis, the loop that follows finds none that differs"
     ),
+    ("dmlsplit/rules/onnx/split_facts.py", "if self._uneven and (self.axis or 0) < 0:", "0", "(0 + 1)"): (
+        "an axis that is not given is not negative, as 0 or as 1"
+    ),
     (
         "dmlsplit/rules/strides.py",
         "_UNDECIDED: Final = (8, 7, 8, 10, 10, 12), (71189247, 86866478, 130923340, 126580591, 107794138, 14629924)",

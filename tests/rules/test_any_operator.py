@@ -178,6 +178,13 @@ def test_what_a_level_has_as_an_activation():
         assert dml.validate(desc, feature_level=level).hresult == hresult
 
 
+@pytest.mark.parametrize("sizes", [(0, 1, 4, 1), (1, 1, 4, 0)])
+def test_a_build_divides_by_the_sizes_of_a_scale(sizes):
+    report = dml.validate(changed("QUANTIZE", QuantizationTensors=[x(*sizes), x(1, 1, 4, 1)]))
+    ends = [d.path for d in report.diagnostics if d.rule == "operator/ends-the-process"]
+    assert ends == ["QuantizationTensors[0].Sizes"]
+
+
 def test_what_ends_the_process_has_no_hresult():
     for release, hresult in (("1.15.4", None), ("1.10.1", 0x80070057)):
         report = dml.validate(changed("ELEMENT_WISE_QUANTIZE_LINEAR", InputTensor=None), directml=release)

@@ -112,6 +112,7 @@ def test_what_runtimes_do_otherwise_is_said_of_a_node_without_a_fault():
         (counted, []),
         (replace(counted, axis=-1), ["n.num_outputs"]),
         (replace(counted, axis=-1, input_shape=(4, 8)), []),
+        (replace(counted, axis=0, input_shape=(7, 4)), []),
         (first, ["n"]),
         (replace(first, version=2), []),
         (replace(first, inputs=2, split_input=True, split_type="FLOAT"), ["n", "n.split"]),
