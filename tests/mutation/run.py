@@ -114,6 +114,9 @@ EXPLAINED = {
     ("dmlsplit/rules/onnx/split_facts.py", "if self._uneven and (self.axis or 0) < 0:", "0", "(0 + 1)"): (
         "an axis that is not given is not negative, as 0 or as 1"
     ),
+    ("dmlsplit/rules/_any_view.py", "found |= dict(zip(names, tensors, strict=True))", "True", "False"): (
+        "they were found to be as many as each other on the line before"
+    ),
     (
         "dmlsplit/rules/strides.py",
         "_UNDECIDED: Final = (8, 7, 8, 10, 10, 12), (71189247, 86866478, 130923340, 126580591, 107794138, 14629924)",

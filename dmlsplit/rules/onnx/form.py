@@ -12,7 +12,6 @@ from dmlsplit.rules.onnx.split_facts import ATTRIBUTES, DATA_TYPES, MAX_INPUTS, 
 # The nodes that the rules' examples vary.
 EQUAL = OnnxSplit(13, 2, data_type="FLOAT", input_shape=(4, 6), axis=1)
 GIVEN = replace(EQUAL, inputs=2, split_input=True, split_values=(2, 4), split_type="INT64", split_shape=(2,))
-ATTRIBUTE = replace(EQUAL, version=11, split=(2, 4))
 COUNTED = replace(EQUAL, version=18, num_outputs=2)
 
 

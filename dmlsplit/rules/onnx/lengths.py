@@ -11,7 +11,7 @@ from dmlsplit.descriptors.dims import Dim, shape_text
 from dmlsplit.rules._facts import misdeclared, outputs_fit
 from dmlsplit.rules._model import Fact, Finding, Findings, NodeRule
 from dmlsplit.rules._sources import OBSERVED_RUNTIMES, ONNX_IR, ONNX_SPLIT, ONNX_SPLIT_CHANGES, ONNX_SPLIT_SHAPES
-from dmlsplit.rules.onnx.form import ATTRIBUTE, COUNTED, EQUAL, GIVEN
+from dmlsplit.rules.onnx.form import COUNTED, EQUAL, GIVEN
 from dmlsplit.rules.onnx.split_facts import OnnxSplit
 
 
@@ -186,8 +186,8 @@ def split_sum(n: OnnxSplit) -> Findings:
     severity=Severity.NOTE,
     sources=(ONNX_SPLIT_CHANGES,),
     needs={Fact.FORM, Fact.LENGTHS},
-    bad=replace(ATTRIBUTE, version=2, split=(0, 6)),
-    good=replace(ATTRIBUTE, version=11, split=(0, 6)),
+    bad=replace(EQUAL, version=2, split=(0, 6)),
+    good=replace(EQUAL, version=11, split=(0, 6)),
 )
 def split_zero(n: OnnxSplit) -> Findings:
     if n.version < 11:
