@@ -3,8 +3,10 @@
 import dataclasses
 import pkgutil
 import runpy
+import sys
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -46,6 +48,17 @@ def test_what_rules_are_made_of_does_not_change():
 def test_every_id_is_found_by_grep():
     source = "".join(path.read_text("utf-8") for path in PACKAGE.rglob("*.py"))
     assert not [id for id in RULES if f'"{id}"' not in source]
+
+
+@pytest.mark.parametrize("ids", [("graph/one", "graph/one"), tuple(REDIRECTS)[:1]])
+def test_an_id_belongs_to_one_rule_for_ever(ids, monkeypatch):
+    module = ModuleType("dmlsplit.rules.made")
+    for i, id in enumerate(ids):
+        setattr(module, f"rule_{i}", dataclasses.replace(RULES["graph/unknown"], id=id))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(dmlsplit.rules, "_MODULES", {"graph": ("made",)})
+    with pytest.raises(ValueError, match=f"{ids[0]} is taken"):
+        dmlsplit.rules._scope.__wrapped__("graph")
 
 
 def test_old_ids_lead_to_rules():
