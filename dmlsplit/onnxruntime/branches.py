@@ -152,8 +152,9 @@ def _taken(
 
 
 def _open_shapes(nodes: Iterable[onnx.NodeProto], named: Iterable[onnx.NodeProto], scope: Scope) -> set[str]:
-    """Returns the names of the outputs of those Shape nodes whose input has open sizes in `scope`; `named` are the same
-    nodes as `nodes`, with the names to return."""
+    """Returns the names of the outputs of the Shape nodes in `nodes` whose input has open sizes in `scope`. `named` has
+    a node for each of `nodes`, in their order: the same node with the names that it has in the graph now, which are
+    returned."""
     return {
         first_output(now)
         for node, now in zip(nodes, named, strict=False)

@@ -60,21 +60,23 @@ class Place:
 
     @property
     def kernel(self) -> Moment:
-        """The moment at which the node's kernel is created, which creates its operator."""
+        """The moment at which the node's kernel is created, and with the kernel the node's operator."""
         return (4, self.outward, self.index) if self.fused is None else (2, self.graph, self.fused, 0, self.index)
 
     @property
     def operator(self) -> Moment:
-        """The moment at which the operator for the fused graph is created."""
+        """The moment at which the node's operator for its fused graph is created; for a node that is not fused, that of
+        its kernel."""
         return self.kernel if self.fused is None else (2, self.graph, self.fused, 1, self.index)
 
     @property
     def compilation(self) -> Moment:
-        """The moment at which the node, or its fused graph, is compiled."""
+        """The moment at which the node's fused graph is compiled; for a node that is not fused, that of its kernel."""
         return self.kernel if self.fused is None else (2, self.graph, self.fused, 2)
 
     def failure(self, answer: RuntimeAnswer) -> Moment:
-        """Returns the moment at which the session fails, by this node's answer, whose last diagnostic is the reason."""
+        """Returns the moment at which the session fails because of this node. `answer` is the answer about the node,
+        whose last diagnostic is the reason."""
         rule = answer.diagnostics[-1].rule
         if rule in _MOMENTS:
             return _MOMENTS[rule]
@@ -88,8 +90,8 @@ class Place:
         return self.operator if len(answer.operators) > 1 else self.kernel
 
     def up_to(self, first: Moment, answer: RuntimeAnswer) -> RuntimeAnswer:
-        """Returns the answer with only the operators that are submitted up to the moment `first`, at which the session
-        fails."""
+        """Returns the answer about this node with only the operators that are submitted up to the moment `first`, at
+        which the session fails, and with the compilation only if it comes before that."""
         moments = (self.kernel, self.operator) if answer.at == INIT else ()
         count = sum(moment <= first for moment in moments[: len(answer.operators)])
         compiled = answer.compile if answer.at == INIT and self.compilation < first else None

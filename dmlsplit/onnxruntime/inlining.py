@@ -108,8 +108,8 @@ def _expanded(
 
 
 def name_in_path(node: onnx.NodeProto) -> str:
-    """Returns the name of a body's node in paths; an unnamed Split or Concat is called by its first output, another
-    node by its operator."""
+    """Returns the name, in paths, of a node in the body of a function or branch: its own name; if it has none, the name
+    of its first output for a Split or Concat, its operator for any other node."""
     return node.name or (first_output(node) if node.op_type in JUDGED else "") or node.op_type
 
 

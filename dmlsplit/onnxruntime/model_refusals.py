@@ -19,8 +19,8 @@ NO_LENGTHS: Final = "neither lengths nor num_outputs are given"
 
 
 def refusals(facts: RuntimeFacts, runtime: Runtime) -> Iterator[Refusal]:
-    """Yields the reasons to refuse a model with this node, in the order in which ONNX Runtime finds them; none if it is
-    loaded."""
+    """Yields the reasons, (id of a rule, message), for which `runtime` does not load a model with this Split or Concat,
+    in the order in which ONNX Runtime finds them; nothing if it loads the model."""
     opset, newest = facts.opset, runtime.newest_opset
     if opset > newest:
         yield "onnxruntime/opset-too-new", f"opset {opset} is newer than {newest}, the newest that it loads"

@@ -65,8 +65,8 @@ def _candidates(graphs: Sequence[SessionGraph]) -> Iterator[int]:
 
 
 def _moved(graphs: Sequence[SessionGraph], opset: int) -> tuple[list[tuple[str, str]], int]:
-    """Returns (path, operator) of each node that comes to DirectML at another opset, and by how many nodes the number
-    on DirectML grows."""
+    """Returns (path, operator) of each node that is on DirectML at opset `opset` but not at the model's, and by how
+    many the number of nodes on DirectML is greater there; negative if it is less."""
     came, went = [], 0
     for graph in graphs:
         for node in graph.order:
@@ -81,14 +81,14 @@ def _moved(graphs: Sequence[SessionGraph], opset: int) -> tuple[list[tuple[str, 
 
 
 def different_at(graphs: Sequence[SessionGraph], opset: int) -> str:
-    """Returns the first node that means something else at an older opset, and why, as text; "" if every node means the
-    same there."""
+    """Returns the first node that means something else at the older opset `opset` than at the model's, and why, as
+    text; "" if every node means the same there."""
     return next((found for graph in graphs for found in _different(graph, opset)), "")
 
 
 def types_not_taken_at(graphs: Sequence[SessionGraph], opset: int) -> str:
-    """Returns the first node with graphs inside that does not accept its types at another opset, and why, as text; ""
-    if there is none."""
+    """Returns the first node with graphs inside whose operator, at opset `opset`, does not accept the types of the
+    node's tensors, and why, as text; "" if there is no such node."""
     for graph in graphs:
         for index, node in enumerate(graph.nodes):
             if domain_of(node.proto) == "" and has_graphs(node.proto):

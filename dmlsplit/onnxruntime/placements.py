@@ -97,7 +97,8 @@ def _placed(graph: SessionGraph, index: int, fused: int | None, is_left: bool) -
 
 
 def _why(graph: SessionGraph, index: int, cell: Cell) -> tuple[Why, int | None]:
-    """Returns why a node is not on DirectML, and the newest version of its operator that is, None if none is."""
+    """Returns why a node is not on DirectML and, if the reason is the model's opset, the newest schema version of its
+    operator with which the node would be on DirectML; None for any other reason."""
     if cell is Cell.NO_KERNEL:
         return Why.NO_KERNEL, None
     node = graph.nodes[index].proto
@@ -161,8 +162,8 @@ def _steps(graph: SessionGraph) -> Iterator[_Step]:
 
 
 def side(graph: SessionGraph, value: Value) -> Provider:
-    """Returns the provider in whose memory a tensor is made; FOLDED for an input, which can be given anywhere, UNKNOWN
-    if it is not known."""
+    """Returns the provider in whose memory a tensor is made; Provider.FOLDED for a tensor that no node computes, which
+    can be given anywhere; Provider.UNKNOWN if the provider is not known."""
     node = value.producer
     if node is None:
         return Provider.FOLDED

@@ -26,8 +26,8 @@ class Placed(NamedTuple):
 
 
 def placed(graph: SessionGraph, node: Node) -> Placed:
-    """Returns the provider of a node of a graph, or of the same graph optimized further, and whether it can be in a
-    fused graph."""
+    """Returns whether DirectML runs a node and whether the node can be in a fused graph, each None if unknown. The node
+    is of `graph`, or of the same graph after further optimization."""
     if node.op_type in JUDGED:
         return _judged(graph, node)
     # Of other operators the node of the file counts; an Identity may read another tensor after optimization.

@@ -36,8 +36,8 @@ MAX_RANK: Final = 8
 
 
 def diagnostic(id: str, path: str, message: str) -> Diagnostic:
-    """Returns a diagnostic of a rule of the scope onnxruntime/ about the node at `path`; its message ends with the
-    cure."""
+    """Returns a diagnostic of the rule with this id, of the scope onnxruntime/, about the node at `path`: `message`,
+    followed by the rule's cure if it has one."""
     rule = RULES[id]
     cure = f"; {rule.cure}" if isinstance(rule, Habit) and rule.cure else ""
     return rule.diagnostic(Location(node=path), f"{message}{cure}")

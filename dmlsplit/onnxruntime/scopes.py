@@ -209,8 +209,8 @@ def _element_types(graph: onnx.GraphProto) -> dict[str, int]:
 
 
 def _add_known(scope: Scope, graph: onnx.GraphProto, taken: Callable[[], Names]) -> bool:
-    """Adds to `graph`, in place, values computed from known shapes as initializers, and returns True if there were any.
-    `taken` returns the names of the model."""
+    """Adds to `graph`, in place, initializers for values that are computed from shapes known in `scope`, and returns
+    True if there were any. `taken` returns the set of names in use, to which new names are added."""
     added = False
     for index, node in enumerate(scope.graph.node):
         for _, child in scope.children(index) if node.attribute else ():

@@ -218,8 +218,8 @@ class SessionGraph:
 
     @property
     def fusions(self) -> tuple[bool, ...]:
-        """A key of what decides on the result of the passes beside the graph itself: equal for runtimes that share
-        it."""
+        """The properties of the session that, beside the graph, decide on the result of the optimization passes:
+        runtimes with equal ones share the result."""
         return tuple([getattr(self, name) for name in ANSWERS])
 
     @property

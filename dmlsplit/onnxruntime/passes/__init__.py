@@ -49,8 +49,8 @@ from dmlsplit.onnxruntime.passes.transpose_optimizer import transpose_optimizer
 
 
 class Pass(NamedTuple):
-    """A change of a graph, the optimization level from which on it is made, and the operators of which it changes
-    nothing without one; none where it may change any graph."""
+    """A change of a graph, the optimization level from which on it is made, and operators: a graph without any of these
+    stays as it is. Without operators, the pass may change any graph."""
 
     level: int
     change: Callable[[Graph], None]

@@ -21,7 +21,8 @@ def bias_gelu_fusion(graph: Graph) -> None:
 
 
 def _with_bias(graph: Graph, add: Node) -> list[Value] | None:
-    """Returns the inputs of an Add, its vector last; None if there is no vector, or it is not as long as rows are."""
+    """Returns the two inputs of an Add, the vector last; None if neither is a vector, or if the vector is not as long
+    as the rows of the other input."""
     shapes = [graph.facts.shape(value.known) for value in add.inputs]
     if any(not shape or not isinstance(shape[-1], int) for shape in shapes):
         return None

@@ -54,8 +54,9 @@ def _fold(graph: Graph, nodes: Iterable[Node], links: _Links) -> None:
 
 
 def _fold_producers(graph: Graph, node: Node, links: _Links) -> None:
-    """Removes, in place, the nodes in front of one that are linked to no other reader, from input to input: nodes that
-    only a graph inside a removed node reads stay."""
+    """Removes, in place, the nodes that compute inputs of `node`, are linked to no other reader and compute no graph
+    output, then likewise the nodes that compute inputs of removed ones. A node that only a graph inside a removed node
+    reads stays."""
     waiting = links.producers(node, node)
     while waiting:
         each = waiting.pop()

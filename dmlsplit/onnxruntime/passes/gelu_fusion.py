@@ -45,7 +45,8 @@ def contributed_gelu_fusion(graph: Graph) -> None:
 
 
 def _gelu(graph: Graph, div: Node) -> list[Node] | None:
-    """Returns the nodes of the GELU that a Div begins, the last one last; None if it begins none."""
+    """Returns all nodes of the GELU that a Div begins, the last of them at the end of the list; None if the Div begins
+    no GELU."""
     if div.op_type != "Div" or not any(is_number(graph, div.inputs[1], root) for root in _ROOTS):
         return None
     source = div.inputs[0]

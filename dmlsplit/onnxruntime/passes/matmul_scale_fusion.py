@@ -76,8 +76,8 @@ def _takes_factors(graph: Graph, node: Node) -> bool:
 
 
 def _scaled(graph: Graph, node: Node | None) -> tuple[Value, np.float32] | None:
-    """Returns the tensor that a node multiplies by one constant number, or divides by one, and that factor; None for
-    any other node."""
+    """Returns the tensor that a Mul or Div multiplies or divides by one constant number, and the factor that this
+    amounts to; None for any other node, and for None."""
     if node is None or node.op_type not in ("Mul", "Div") or len(node.inputs) != 2:
         return None
     for factor in node.inputs if node.op_type == "Mul" else node.inputs[1:]:

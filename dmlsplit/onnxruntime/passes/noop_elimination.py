@@ -17,8 +17,8 @@ _NEUTRAL: Final[Mapping[str, tuple[float, tuple[int, ...]]]] = {
 
 
 def noop_elimination(graph: Graph, node: Node) -> Value | None:
-    """Returns the other input of a Mul, Add, Sub or Div with a neutral constant of one element, if the shape stays the
-    same; else None."""
+    """Returns the input of a Mul, Add, Sub or Div whose other input is a neutral constant of one element (0 or 1), if
+    the result has the shape of the returned input; else None."""
     if node.op_type not in _NEUTRAL or len(node.inputs) != 2:
         return None
     neutral, places = _NEUTRAL[node.op_type]

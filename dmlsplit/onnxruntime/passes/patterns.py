@@ -15,27 +15,29 @@ _ABSOLUTE: Final = 1e-8
 
 
 def reader(node: Node | None, op_type: str) -> Node | None:
-    """Returns the only node that reads a node's result, if it is of this operator; else None."""
+    """Returns the only node that reads the result of `node`, if its operator is `op_type`; else, and if `node` is None,
+    None."""
     found = None if node is None else node.only_reader
     return found if found is not None and found.op_type == op_type else None
 
 
 def producer(node: Node | None, op_type: str) -> Node | None:
-    """Returns the first node of this operator that computes an input of a node; None if there is none."""
+    """Returns the producer of the first input of `node` that a node with operator `op_type` computes; None if there is
+    no such input, or if `node` is None."""
     inputs = () if node is None else node.inputs
     found = (value.producer for value in inputs)
     return next((each for each in found if each is not None and each.op_type == op_type), None)
 
 
 def is_read_once(node: Node, times: int = 1) -> bool:
-    """True if nodes read the first output exactly this many times, and it is no output of the graph."""
+    """True if nodes read the first output of `node` exactly `times` times, and it is no output of the graph."""
     value = node.outputs[0]
     count = sum(each.inputs.count(value) + each.captured.count(value) for each in value.readers)
     return count == times and not value.is_output
 
 
 def other(node: Node, value: Value) -> Value:
-    """Returns that one of a node's two inputs that is not `value`."""
+    """Returns the other input of a node with two inputs, of which one is `value`."""
     return node.inputs[1] if node.inputs[0] is value else node.inputs[0]
 
 
@@ -57,8 +59,8 @@ def is_number(graph: Graph, value: Value, wanted: float) -> bool:
 
 
 def has_number(graph: Graph, node: Node, wanted: float) -> Value | None:
-    """Returns the other input of a node with two, of which one is a constant of about `wanted`; None for any other
-    node."""
+    """Returns the other input of a node with two inputs of which one is a constant of one element that is about
+    `wanted`; None for any other node."""
     if len(node.inputs) != 2:
         return None
     found = (value for value in node.inputs if is_number(graph, value, wanted))

@@ -26,7 +26,8 @@ def undone_transpose(graph: Graph, node: Node) -> Value | None:
 
 
 def permutation(node: Node, rank: int) -> Sequence[int]:
-    """Returns the permutation of a Transpose of a tensor of this rank; () if its attribute is none."""
+    """Returns the permutation of a Transpose: its attribute perm, () if that is no permutation; without the attribute,
+    `rank` axes in reverse order."""
     perm = attribute(node, "perm")
     found = tuple(range(rank - 1, -1, -1)) if perm is None else tuple(perm.ints)
     return found if sorted(found) == list(range(len(found))) else ()
@@ -59,7 +60,7 @@ def transpose_optimizer(graph: Graph) -> None:
 
 
 def _gives(node: Node, moved: bool) -> bool:
-    """True for a Transpose and, if `moved`, for a node that one may be moved over."""
+    """True for a Transpose and, if `moved`, for a node that a Transpose may be moved over."""
     return node.op_type == "Transpose" or (moved and _is_transposable(node))
 
 
