@@ -360,8 +360,9 @@ def refuse_closed_input(files: Iterable[str]) -> None:
 
 
 def rule_filter(select: Iterable[str], ignore: Iterable[str]) -> Keep:
-    """Returns a function that is true for the rule ids that --select and --ignore keep. Both hold ids, old ones
-    included, or scopes such as `tensor/`. Raises UsageError for an unknown one."""
+    """Returns a function from a rule id to True if the rule is wanted: it is in `select`, or `select` is empty, and it
+    is not in `ignore`. Both hold ids, former ones included, or scopes such as `tensor/`. Raises UsageError for an id or
+    scope that does not exist."""
     selected, ignored = _rule_ids(select, "--select"), _rule_ids(ignore, "--ignore")
     if not (selected or ignored):
         return keep_all
@@ -379,7 +380,7 @@ def _rule_ids(names: Iterable[str], option: str) -> frozenset[str]:
 
 
 def completing(names: Callable[[], Iterable[str]]) -> Complete:
-    """Returns a shell completion that offers those of the names that begin with the typed text."""
+    """Returns a shell completion that offers each name that `names` returns and that begins with the typed text."""
     return lambda context, parameter, start: [name for name in dict.fromkeys(names()) if name.startswith(start)]
 
 
@@ -402,8 +403,8 @@ complete_release: Final = completing(lambda: [name for each in releases() for na
 
 
 def known_rule_id(name: str, option: str = "") -> str:
-    """Returns the current id of a rule, given that or an old one. Raises UsageError, which suggests the nearest ids, if
-    there is no such rule; `option` names the option in it."""
+    """Returns the current id of the rule whose current or former id is `name`. Raises UsageError, which suggests the
+    nearest ids, if there is no such rule; `option` is the option that the error names, "" for none."""
     id = REDIRECTS.get(name, name)
     if id in RULES:
         return id

@@ -27,8 +27,8 @@ _STANDARD_OUTPUT: Final = "standard output"
 
 
 class Named(click.Path):
-    """An option's value: the name of a file or folder that is written. An empty one is that of the current folder to
-    some functions, and of nothing to others."""
+    """An option's value: the name of a file or folder that is written. An empty name is refused: it means the current
+    folder to some functions, and no file to others."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
         if value == "":

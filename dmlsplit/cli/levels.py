@@ -258,8 +258,8 @@ def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
 
 
 def _group_text(group: Sequence[Answered], asked: Columns, verbose: bool) -> str:
-    """Returns the text on operators with equal answers; reasons that differ are shown of the first one. `verbose`:
-    every diagnostic is shown, not one for each rule."""
+    """Returns the text on operators with equal answers; where their reasons differ, those of the first operator are
+    shown. `verbose`: every diagnostic is shown, not one for each rule."""
     first = group[0].answer
     if len(group) == 1:
         subject = text.plain(text.subject_parts(first))

@@ -157,8 +157,8 @@ class _Trials:
         return partly is not None, partly
 
     def _shown(self, judged: JudgedModel) -> str:
-        """Returns text that names the new faults of a changed model; "" if it has more faults than before, if one is
-        at a new node, or if less is known."""
+        """Returns text that names the faults of the changed model `judged` that the model did not have before; "" if
+        the changed model has more faults, if a fault is at a new node, or if less is known of the changed model."""
         after = _kinds(judged.findings)
         new = [each for each in errors(judged) if (after - self._before)[_kind(each)]]
         if after.total() > self._before.total() or after[None] > self._before[None]:

@@ -40,8 +40,8 @@ def last_part(items: Sequence[T], is_wrong: IsWrong[T]) -> Sequence[T]:
 
 
 def without_needless(items: Sequence[T], is_wrong: IsWrong[T]) -> Sequence[T]:
-    """Returns the items, in order, without those that can be removed: first runs of half of them are tried, at last
-    single ones. `items` must be wrong; the result is wrong too and, without any one of its items, right."""
+    """Returns the items, in order, without items that can be removed: runs of half of the items are tried first, single
+    items last. `items` must be wrong; the result is wrong too, and right if any one item is removed from it."""
     size = max(len(items) // 2, 1)
     while True:
         start, removed = 0, False

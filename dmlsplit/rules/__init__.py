@@ -146,7 +146,7 @@ reads_past_an_array: Final = crash.reads_past_an_array
 
 @cache
 def node_rules(facts: type[NodeFacts]) -> tuple[NodeRule[Any], ...]:
-    """Returns the rules for frameworks' nodes with facts of this class."""
+    """Returns the rules that check nodes whose facts are of the class `facts`, in the order of their definitions."""
     return tuple(
         [rule for rule in _scope(facts.scope).values() if isinstance(rule, NodeRule) and isinstance(rule.bad, facts)]
     )

@@ -104,11 +104,12 @@ class NodeFacts(ABC):
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
 
     def valid_where(self, rules: Iterable[NodeRule[Any]]) -> tuple[Condition, ...]:
-        """Returns the conditions on open sizes under which none of the rules finds a fault."""
+        """Returns the conditions on open sizes that all have to hold for none of `rules` to find a fault; () if none
+        depends on an open size."""
         return depending(condition for rule in rules for condition in rule.where(self))
 
     def judge(self, rules: Iterable[NodeRule[Any]], node: str) -> tuple[Diagnostic, ...]:
-        """Returns the diagnostics of these rules about the node of that name.
+        """Returns the diagnostics of `rules` about the node with these facts; `node` names it in their locations.
 
         If a rule finds a fault that runtimes treat differently, a separate warning says so.
         """

@@ -296,10 +296,10 @@ def operator_rules(
 
 
 def type_name(data_type: int) -> str:
-    """Returns the name of a data type ("FLOAT32" for 1), or the number as text if it has none."""
+    """Returns the name of a DML_TENSOR_DATA_TYPE ("FLOAT32" for 1); the number as text if it has no name."""
     return data_type.name if isinstance(data_type, TensorDataType) else str(int(data_type))
 
 
 def number_range(numbers: tuple[int, ...]) -> str:
-    """Returns consecutive numbers as text: "1-8" for (1, ..., 8), the number if there is one."""
+    """Returns one or more consecutive numbers as text: "1-8" for (1, ..., 8), "4" for (4,)."""
     return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}"
