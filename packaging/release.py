@@ -15,7 +15,7 @@ from pathlib import Path
 VERSION = ("dmlsplit/_version.py", r'^__version__: Final = "([^"]+)"$')
 """The file that states the version, and how."""
 REPEATED = [
-    ("include/dmlsplit.h", r'^/\* The library\'s version, "([^"]+)"', 3),
+    ("include/dmlsplit.h", r'^/\* Returns the library\'s version, "([^"]+)"', 3),
     ("CITATION.cff", r"^version: (\S+)$", 3),
     ("docs/howto-ci.md", r"^- uses: \S+/dmlsplit@v(\S+)", 3),
     ("docs/howto-ci.md", r"^  rev: v(\S+)$", 3),

@@ -83,14 +83,14 @@ class TestInThisProcess:
 
     def test_what_was_read_before_stays(self, cli, good, monkeypatch):
         """The judging of the second line raises: the first has its verdict, and the other file, too."""
-        real = checking.evaluate
+        real = checking.judged
 
-        def judge(descriptor, judge):
+        def judge(descriptor, target):
             if descriptor.axis == 1:
                 raise RecursionError("deep")
-            return real(descriptor, judge)
+            return real(descriptor, target)
 
-        monkeypatch.setattr(checking, "evaluate", judge)
+        monkeypatch.setattr(checking, "judged", judge)
         (good / "lines.jsonl").write_text(f"{GOOD}\n{GOOD.replace(': 2}', ': 1}')}\n")
         assert '"Axis": 1' in (good / "lines.jsonl").read_text()
         status, out, err = cli("check", "lines.jsonl", "good.json", "--format", "jsonl")
@@ -100,7 +100,7 @@ class TestInThisProcess:
         assert [json.loads(line)["index"] for line in out.splitlines()] == [0, 1, 0]
 
     def test_an_interrupt_is_no_fault_of_a_file(self, good, monkeypatch):
-        monkeypatch.setattr(checking, "evaluate", raising(KeyboardInterrupt()))
+        monkeypatch.setattr(checking, "judged", raising(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             list(dml.check_files([good / "good.json"]))
 

@@ -78,7 +78,7 @@ def test_no_thread_can_be_started(cli, tmp_path, monkeypatch, arguments):
     assert sorted(os.listdir(tmp_path)) == ["m.onnx"]
 
 
-@pytest.mark.parametrize("command_", ["levels", "legalize"])
+@pytest.mark.parametrize(("command_", "judging"), [("levels", "judge_entry"), ("legalize", "judge_alone")])
 @pytest.mark.parametrize(
     ("error", "said"),
     [
@@ -87,12 +87,12 @@ def test_no_thread_can_be_started(cli, tmp_path, monkeypatch, arguments):
         (RecursionError("too deep"), "it could not be judged: RecursionError: too deep"),
     ],
 )
-def test_what_nobody_foresaw_is_one_line(cli, tmp_path, monkeypatch, command_, error, said):
+def test_what_nobody_foresaw_is_one_line(cli, tmp_path, monkeypatch, command_, judging, error, said):
     def judged(*arguments):
         raise error
 
     (tmp_path / "good.json").write_text(GOOD)
-    monkeypatch.setattr(f"dmlsplit.cli.{command_}.judge_entry", judged)
+    monkeypatch.setattr(f"dmlsplit.cli.{command_}.{judging}", judged)
     result = cli(command_, "good.json")
     assert (result.status, result.err) == (2, f"dmlsplit: good.json: {said}\n")
 

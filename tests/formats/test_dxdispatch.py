@@ -240,7 +240,7 @@ def test_write_file(write_model, tmp_path):
     ("command", "message"),
     [
         (write_file("taken"), "Is a directory"),
-        (write_file("model.json/x.bin"), "File exists"),
+        (write_file("model.json/x.bin"), "Not a directory"),
         (write_file("x.npy", dimensions=[5]), "need 5 elements, it has 4"),
         (write_file("x.npy", dimensions=[1] * 40), "40 dimensions"),
         (write_file("t.npy", "T"), "no initialValuesDataType"),
