@@ -259,6 +259,7 @@ _ROWS: Final = (
     _row("Round", 99, broadcasts=True, transposable=True, followed=True),
     _row("Selu", 45, broadcasts=True, transposable=True, followed=True),
     _row("SequenceAt", data_dependent=True),
+    _row("SequenceLength", on_cpu=True),
     _row("SequenceMap", computed=True),
     _row("Shape", transposable=True, on_cpu=True),
     _row("Shrink", transposable=True),

@@ -13,7 +13,7 @@ import onnx
 from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.formats.onnx.protobuf import first_output, has_graphs, reads, subgraphs
 from dmlsplit.formats.onnx.protobuf import operator_of as operator_name
-from dmlsplit.formats.onnx.tensors import Array
+from dmlsplit.formats.onnx.tensors import Array, text
 from dmlsplit.models.graph import ANSWERS, Doubt, Graph, Node, cut
 from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import name_of
@@ -68,7 +68,9 @@ class SessionGraph:
         self._element_types: dict[int, tuple[Types, Types]] = {}
         self._types_in_words: dict[str, str | None] = {"": ""}
         self._with_graphs = [index for index, node in enumerate(scope.graph.node) if has_graphs(node)]
-        self._captured = {index: _captured(scope.graph.node[index]) for index in self._with_graphs}
+        self._captured = {
+            index: _captured(scope, index, folds=options.optimization >= 1) for index in self._with_graphs
+        }
         self._captured_types: dict[int, Types] = {}
         self.graph = self.before_optimization()
         """The graph after the passes that run before placement."""
@@ -491,10 +493,24 @@ def release(model: SessionModel) -> None:
     model.once = Once()
 
 
-def _captured(node: onnx.NodeProto) -> Sequence[str]:
-    """Returns the names that the graphs inside a node read, and the node itself does not."""
-    own = set(node.input)
-    return [name for name in dict.fromkeys(reads(node)) if name not in own]
+def _captured(scope: Scope, index: int, *, folds: bool) -> Sequence[str]:
+    """Returns the names that the graphs inside the node with this index read, and the node itself does not. `folds`:
+    Shape nodes of static tensors, which constant folding removes, are left out."""
+    own = set(scope.graph.node[index].input)
+    return [name for name in dict.fromkeys(_left_to_read(scope, index, folds)) if name not in own]
+
+
+def _left_to_read(scope: Scope, index: int, folds: bool) -> Iterator[str]:
+    """Yields the names that `_captured` returns, and others; a name may come several times."""
+    for _, child in scope.children(index):
+        for i, node in enumerate(child.graph.node):
+            names = [text(name) for name in node.input if name]
+            if folds and operator_name(node) == "Shape" and names and is_static(child.type_of(names[0])[1]):
+                continue
+            yield from names
+            if has_graphs(node):
+                yield from _left_to_read(child, i, folds)
+        yield from (text(value.name) for value in child.graph.output)
 
 
 def _read_inside(node: onnx.NodeProto) -> Sequence[str]:

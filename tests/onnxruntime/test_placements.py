@@ -54,6 +54,35 @@ def test_nodes_that_compute_with_sizes():
     assert found.copies == (0, 0)
 
 
+@pytest.mark.parametrize("version", ["1.24.4", "1.20.1"])
+def test_the_length_of_a_sequence_is_a_size(version):
+    found = placed(
+        """(seq(float[2,3]) s, float[3,2,3] x) => (float[?,?,?] y) {
+            n = SequenceLength(s) f = Cast<to=1>(n) g = Sqrt(f)
+            v = Scan<num_scan_inputs=1, body = b (float[2,3] i) => (float[2,3] o) { h = Mul(i, g) o = Neg(h) }>(x)
+            y = Relu(v)
+        }""",
+        version,
+    )
+    assert where(found) == {
+        **dict.fromkeys(("n", "Scan.body/h", "Scan.body/o"), "DML"),
+        **dict.fromkeys(("f", "g", "v", "y"), "CPU"),
+    }
+    assert reason(found, "y") is Why.SIZES
+
+
+@pytest.mark.parametrize(("rows", "provider"), [("2", "DML"), ("N", "CPU")])
+def test_a_folded_shape_takes_no_strings_into_a_branch(rows, provider):
+    found = placed(
+        f"""(bool c, string[{rows},3] s, float[2,3] x) => (float[2,3] y, int64[?] z) {{
+            y, z = If(c) <then_branch = t () => (float[2,3] a, int64[?] n) {{ n = Shape(s) a = Neg(x) }},
+                          else_branch = e () => (float[2,3] b, int64[?] m) {{ b = Abs(x) m = Shape(x) }}>
+        }}""",
+        opset=19,
+    )
+    assert where(found)["y"] == provider
+
+
 BODY = "{ h = Neg(p) s = Shape(h) n = Abs(s) r = Reshape(h, n) e = Exp(r) a = Tanh(e) "
 DEAD = BODY.replace("Tanh(e)", "Tanh(p)")
 AROUND = {
@@ -187,7 +216,7 @@ def test_copies_of_what_graphs_inside_nodes_read():
 @pytest.mark.parametrize(("data_type", "provider"), [("int64", "DML"), ("bfloat16", "CPU"), ("string", "CPU")])
 def test_what_the_branches_of_an_if_read_decides(data_type, provider):
     found = placed(
-        f"""(bool c, float[2] x, {data_type}[2] z) => (float[2] y) {{
+        f"""(bool c, float[2] x, {data_type}[N] z) => (float[2] y) {{
             y = If(c) <
                 then_branch = t () => (float[2] a) {{ s = Shape(z) a = Relu(x) }},
                 else_branch = e () => (float[2] b) {{ b = Abs(x) }}
