@@ -342,7 +342,8 @@ class SessionGraph:
         found = set()
         for node in self.order if on_cpu else ():
             names, implemented = [value.name for value in node.inputs], self.implemented(node.index)
-            if implemented is None or on_cpu.isdisjoint((*names, *(value.name for value in node.captured))):
+            inside = map(self.graph.source, self._captured.get(node.index, ()))
+            if implemented is None or on_cpu.isdisjoint((*names, *inside)):
                 continue
             cpu_inputs = row_of(node.op_type).cpu_inputs
             if not implemented or all(self._stays(i, name, on_cpu, cpu_inputs) for i, name in enumerate(names) if name):

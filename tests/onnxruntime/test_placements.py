@@ -83,6 +83,20 @@ def test_a_folded_shape_takes_no_strings_into_a_branch(rows, provider):
     assert where(found)["y"] == provider
 
 
+def test_a_folded_shape_takes_no_sizes_into_a_body():
+    found = placed(
+        """(float16[N,3] s, float[3,2,3] x) => (float[?,?,?] y, float q) {
+            m = Size(s) f = Cast<to=1>(m) q = Sqrt(f)
+            v, w = Scan<num_scan_inputs=1, body = b (float[2,3] i) => (float[2,3] o, int64[?] h) {
+                h = Shape(f) o = Neg(i)
+            }>(x)
+            y = Relu(v)
+        }"""
+    )
+    assert (where(found)["q"], where(found)["y"]) == ("CPU", "DML")
+    assert found.copies == (0, 1)
+
+
 BODY = "{ h = Neg(p) s = Shape(h) n = Abs(s) r = Reshape(h, n) e = Exp(r) a = Tanh(e) "
 DEAD = BODY.replace("Tanh(e)", "Tanh(p)")
 AROUND = {
