@@ -33,7 +33,7 @@ from dmlsplit.onnxruntime.node_facts import facts_in, first_run
 from dmlsplit.onnxruntime.operators import Cell, moves_any_type
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
-from dmlsplit.onnxruntime.ranks import beyond_rank
+from dmlsplit.onnxruntime.ranks import beyond_rank, fails
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
@@ -220,7 +220,8 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place) -> Iterator[Fai
     path, cell, neighbour = graph.path(node.index), graph.cell(node.index), placed(graph, node)
     if doubt := _doubt(graph, node, neighbour.on_dml):
         yield Failure(LOADING, doubt, certain=False, node=path)
-    if rank := beyond_rank(graph, node.index) if neighbour.on_dml else None:
+    rank = beyond_rank(graph, node.index) if neighbour.on_dml else None
+    if rank is not None and fails(rank, neighbour):
         yield Failure(place.kernel, rank.why, node=path)
     if cell is Cell.NO_KERNEL:
         why = f"neither DirectML nor the CPU has a kernel for {path} and its types"

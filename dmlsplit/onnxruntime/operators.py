@@ -145,9 +145,13 @@ class Operator:
         usual = self.usual
         own = [i for i, each in enumerate(types) if each != usual[i]]
         alone = [self._cells.get((*usual[:i], types[i], *usual[i + 1 :])) for i in own]
-        if "float16" in {types[i] for i in self.row["inputs"]} and Cell.NO_KERNEL in alone:
+        in_float = self._cells.get(tuple(["float" if each == "float16" else each for each in types]))
+        if "float16" in {types[i] for i in self.row["inputs"]}:
             # what the CPU computes in FLOAT alone is cast, where an input is of FLOAT16
-            return self._cells.get(tuple(["float" if each == "float16" else each for each in types]), Cell.NO_KERNEL)
+            if Cell.NO_KERNEL in alone:
+                return in_float or Cell.NO_KERNEL
+            if in_float is Cell.CPU and not any((i, "float16") in self._seen for i in own):
+                return in_float
         for cell in (Cell.NO_KERNEL, Cell.CPU):
             if cell in alone:
                 return cell

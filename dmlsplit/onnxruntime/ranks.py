@@ -11,12 +11,15 @@ from dmlsplit.descriptors.dims import is_static
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import operator_of
+from dmlsplit.onnxruntime.placing import Placed, placed
 from dmlsplit.onnxruntime.predict import MAX_RANK
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 Sizes: TypeAlias = tuple[int, ...]
 _BATCHED: Final = ("MatMul", "Trilu")
 """Operators that work on the last two dimensions of each element of a batch by themselves."""
+_LIMITED_IN_GRAPHS: Final = frozenset({"Resize", "Trilu"})
+"""Operators whose kernels are created for any rank, up to MAX_RANK, outside of fused graphs."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,13 @@ def all_beyond_rank(graphs: Sequence[SessionGraph]) -> Iterator[BeyondRank]:
         for node in graph.order:
             if node.op_type in JUDGED or graph.on_dml(node.index) is not True:
                 continue
-            if (found := beyond_rank(graph, node.index)) is not None:
+            if (found := beyond_rank(graph, node.index)) is not None and fails(found, placed(graph, node)):
                 yield found
+
+
+def fails(found: BeyondRank, place: Placed) -> bool:
+    """True if session creation fails by `found`, for a node at this place."""
+    return found.most >= MAX_RANK or found.operator not in _LIMITED_IN_GRAPHS or place.in_graph is not False
 
 
 def merged_batch(node: BeyondRank) -> tuple[list[Sizes | None], Sizes] | str:

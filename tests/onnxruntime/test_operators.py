@@ -54,6 +54,15 @@ def test_types_decide(types, found):
     assert where("Add", 14, *types, outputs=(None,)) == found
 
 
+def test_float16_that_was_not_asked_is_computed_where_float_is():
+    """On the CPU it is, by a kernel of its own or between Casts; other types stay unknown."""
+    row = find_operator("", "SplitToSequence", 11, NEW)
+    assert ("float", "int64", "float") in row._cells
+    assert ("float16", "int64", "float16") not in row._cells
+    assert row.ask(("float16", "int64", "float16")) is Cell.CPU
+    assert row.ask(("double", "int64", "double")) is None
+
+
 def test_types_that_were_not_asked_together_are_taken_by_themselves():
     row = find_operator("", "Cast", 13, NEW)
     assert ("int8", "uint16") not in row._cells

@@ -872,6 +872,25 @@ def test_a_rank_that_fails_the_session(rank, session):
     assert (found.created, (found.failure or ("",))[0]) == (session, "" if session else "y")
 
 
+@pytest.mark.parametrize(("behind", "session"), [("Tanh(v)", False), ("If(c) <{}, {}>", True)])
+def test_a_rank_that_only_fused_graphs_refuse(behind, session):
+    """A graph with an If inside has no fused graphs; a Trilu by itself takes any rank."""
+    one = "{} () => (float[2,3] {}) {{ {} = {}(v) }}"
+    behind = behind.format(
+        one.format("then_branch = f", "n", "n", "Neg"), one.format("else_branch = g", "o", "o", "Abs")
+    )
+    found = placed(
+        f"""(bool c, float[2,2,2,3,4] w, float[2,3] x) => (float[2,3] y) {{
+            v = Round(x) y = If(c) <
+                then_branch = t () => (float[2,3] a) {{ a = Identity(v) }},
+                else_branch = e () => (float[2,3] b) {{ q = Trilu(w) b = {behind} }}
+            >
+        }}""",
+        opset=18,
+    )
+    assert (found.created, (found.failure or ("",))[0]) == (session, "" if session else "If.else_branch/q")
+
+
 @pytest.mark.parametrize(("sizes", "session"), [((1, 1), True), ((1, 2), True), ((2, 2), False)])
 def test_a_resize_leaves_sizes_of_1_out(sizes, session):
     batch, channels = sizes
