@@ -180,6 +180,8 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
         fault = _opened(os.fsdecode(arguments[0]), *arguments[1:])
     elif event in _STARTED:
         fault = "" if any(worker in str(arguments) for worker in _WORKERS) else f"{event}{arguments}"
+    elif event == "os.mkdir" and os.path.lexists(arguments[0]):  # it fails, and changes nothing
+        return
     elif event in _CHANGED:
         paths = [os.path.realpath(each) for each in arguments if isinstance(each, (str, bytes))]
         fault = "" if all(map(_is_writable, map(os.fsdecode, paths))) else f"{event}{arguments}"
