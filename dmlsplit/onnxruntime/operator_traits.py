@@ -87,7 +87,8 @@ class OperatorTraits:
     merges: bool = False
     """Optimization fuses it with its neighbours even without weights."""
     core: tuple[frozenset[str], frozenset[str]] | None = None
-    """The operators in front of it, any for none, and behind it where it is in the middle of a fused pattern."""
+    """Where it is in the middle of a fused pattern: the operators of the pattern in front of it, an empty set for any,
+    and those behind it."""
     data_dependent: bool = False
     """Only a run determines its output sizes, unless inference knows them."""
     on_cpu: bool = False

@@ -31,8 +31,6 @@ _SMALL_INITIALIZER: Final = 100
 """The most elements of an initializer that lets a node stay on the CPU."""
 _FIRST_GELU: Final = 20
 _FIRST_LAYER_NORM: Final = 17
-_FUSED_FIRST: Final = frozenset({"Erf", "ReduceMean", "Reshape", "Shape"})
-"""Operators of the patterns that only some versions fuse before nodes are placed."""
 _NEW_CONV: Final = 22
 """The version of Conv from which on old versions of ONNX Runtime do not change its weights."""
 _NEW_DROPOUT: Final = 22
@@ -134,19 +132,14 @@ class SessionGraph:
     def _optimized_otherwise(self, other: SessionGraph) -> bool:
         """True if the session of `other`, the same graph in another runtime, fuses or folds other nodes before they are
         placed."""
-        if self.options.optimization < 1:
-            return False
         if self.parent is not None and other.parent is not None and self.parent.graph is not other.parent.graph:
             return True
-        fused = {
-            (
-                *(each.makes_gelus, each.makes_layer_norms, each.reads_half_epsilons),
-                *(each.fuses_reshapes, each.merges_shapes),
-            )
-            for each in (self, other)
-        }
-        if len(fused) > 1 and any(node.op_type in _FUSED_FIRST for node in self.nodes):
+        level = self.options.optimization
+        made = [each for each in BEFORE_PLACEMENT if each.may_change(level, self._operators)]
+        if any(getattr(self, name) != getattr(other, name) for each in made for name in each.asks):
             return True
+        if level < 1:
+            return False
         by_size = self.folds_known_sizes != other.folds_known_sizes
         for i, node in enumerate(self.nodes):
             kernel = self.has_cpu_kernel(i) != other.has_cpu_kernel(i)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
 from collections import Counter
 
 import pytest
@@ -11,6 +14,7 @@ from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.tensors import no_external_data
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.models.graph import ANSWERS, Facts
+from dmlsplit.onnxruntime import passes, session_graph
 from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.targets.runtime_versions import find_runtime
@@ -215,3 +219,25 @@ def test_versions_that_answer_a_pass_otherwise_share_no_graph():
     asked = [name for name in answers if isinstance(getattr(graphs[0], name), bool)]
     assert tuple(asked) == ANSWERS
     assert [graph.fusions for graph in graphs] == [tuple(getattr(graph, name) for name in asked) for graph in graphs]
+
+
+def test_versions_that_answer_a_pass_before_placement_otherwise_share_no_graph(monkeypatch):
+    def made_up_fusion(graph):
+        if graph.facts.fuses_convs:
+            graph.remove(graph.nodes[-1])
+
+    made_up = passes.Pass(1, made_up_fusion, frozenset({"Conv"}), frozenset({"fuses_convs"}))
+    monkeypatch.setattr(session_graph, "BEFORE_PLACEMENT", (made_up,))
+    model = text("(float[1,2,4,4] x, float[2,2,1,1] w) => (float[?,?,?,?] y) { c = Conv(x, w) y = Neg(c) }", opset=22)
+    sessions = OnnxSessions(loading.without_weights(model), no_external_data)
+    graphs = [sessions.of(find_runtime(version)).graphs[0] for version in ("1.24.4", "1.30.0")]
+    assert [[node.op_type for node in graph.graph.nodes] for graph in graphs] == [["Conv", "Neg"], ["Conv"]]
+
+
+@pytest.mark.parametrize("module", sorted({each.change.__module__ for each in passes.BEFORE_PLACEMENT}))
+def test_passes_before_placement_declare_what_they_ask_of_the_version(module):
+    """Besides `folds_known_sizes`, which sessions compare node by node, and `is_main`, which no version decides."""
+    declared = {name for each in passes.BEFORE_PLACEMENT if each.change.__module__ == module for name in each.asks}
+    tree = ast.parse(inspect.getsource(importlib.import_module(module)))
+    asked = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & set(ANSWERS)
+    assert asked - {"folds_known_sizes", "is_main"} == declared, "name them in the pass's row, in `asks`"

@@ -5,7 +5,7 @@ Each pass changes a dmlsplit.models.graph.Graph. Its module has the name of ONNX
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, NamedTuple, TypeAlias
@@ -49,21 +49,30 @@ from dmlsplit.onnxruntime.passes.transpose_optimizer import transpose_optimizer
 
 
 class Pass(NamedTuple):
-    """A change of a graph, the optimization level from which on it is made, and operators: a graph without any of these
-    stays as it is. Without operators, the pass may change any graph."""
+    """A change of a graph, and the first optimization level that makes it."""
 
     level: int
     change: Callable[[Graph], None]
     needs: frozenset[str] = frozenset()
+    """The pass changes no graph that has none of these operators before the first pass of the list; without operators
+    it may change any graph."""
+    asks: frozenset[str] = frozenset()
+    """For a pass before placement, the properties of Facts that it asks of the version of ONNX Runtime: versions with
+    other answers share no graph that the pass may change."""
+
+    def may_change(self, level: int, operators: Set[str]) -> bool:
+        """True if optimization level `level` makes the pass, and a graph of these operators is one that it may
+        change."""
+        return level >= self.level and not (self.needs and self.needs.isdisjoint(operators))
 
 
-def _pass(level: int, change: Callable[[Graph], None], needs: str = "") -> Pass:
-    return Pass(level, change, frozenset(needs.split()))
+def _pass(level: int, change: Callable[[Graph], None], needs: str = "", asks: str = "") -> Pass:
+    return Pass(level, change, frozenset(needs.split()), frozenset(asks.split()))
 
 
 BEFORE_PLACEMENT: Final = (
     _pass(1, eliminate_identities, "Identity"),
-    _pass(1, shape_input_merge, "Shape"),
+    _pass(1, shape_input_merge, "Shape", "merges_shapes"),
     _pass(0, constant_nodes, "Constant"),
     _pass(1, constant_sharing),
     _pass(1, subexpressions_of_branches),
@@ -71,9 +80,9 @@ BEFORE_PLACEMENT: Final = (
     _pass(1, identities_of_branches, "Identity"),
     _pass(1, folding_behind_branches),
     _pass(1, common_subexpression_elimination),
-    _pass(1, reshape_fusion, "Reshape"),
-    _pass(1, gelu_fusion, "Erf"),
-    _pass(1, layer_norm_fusion, "ReduceMean"),
+    _pass(1, reshape_fusion, "Reshape", "fuses_reshapes"),
+    _pass(1, gelu_fusion, "Erf", "makes_gelus"),
+    _pass(1, layer_norm_fusion, "ReduceMean", "makes_layer_norms reads_half_epsilons"),
     _pass(1, transpose_optimizer, "Transpose"),
 )
 """The passes whose result decides on sizes and placement, in order."""
@@ -113,7 +122,7 @@ def run(passes: Iterable[Pass], graph: Graph, level: int) -> None:
         watch(None, graph, False)
     operators = {node.op_type for node in graph.nodes}
     for each in passes:
-        if level >= each.level and not (each.needs and operators.isdisjoint(each.needs)):
+        if each.may_change(level, operators):
             each.change(graph)
         if watch is not None:
             watch(each, graph, level >= each.level)
