@@ -7,6 +7,11 @@ import pytest
 import dmlsplit as dml
 from dmlsplit.library.catalogue import onnxruntime_builds
 from dmlsplit.onnxruntime import find_runtime, runtime_of_release, runtimes
+from dmlsplit.onnxruntime.operators import recorded_versions
+from dmlsplit.targets.runtime_versions import WHEEL
+
+ASKED_ONLY = ("1.19.0", "1.20.0", "1.21.0", "1.21.1", "1.23.0", "1.24.1", "1.24.2", "1.24.3")
+"""The versions that were asked about models, but not about each operator."""
 
 
 def test_versions_stand_in_order_and_once():
@@ -26,6 +31,18 @@ def test_what_a_version_loads_only_grows():
 
 def test_the_versions_of_the_live_test_are_observed():
     assert all(find_runtime(made.version).observed for made in onnxruntime_builds())
+
+
+def test_a_version_is_observed_only_where_it_was_asked():
+    own = [runtime.version for runtime in runtimes() if runtime.observed and not runtime.like]
+    unasked = [version for version in own if version not in (*recorded_versions(), *ASKED_ONLY)]
+    assert unasked == [], "not in the table of operators: they are `like` another version, or `observed=False`"
+
+
+def test_every_wheel_is_in_the_row_of_its_directml():
+    """The rows are those of dmlsplit/targets/releases.py."""
+    wheels = {runtime.version: runtime.directml for runtime in runtimes() if WHEEL in runtime.packages}
+    assert {version: dml.find_release(f"{WHEEL}-{version}-windows").directml for version in wheels} == wheels
 
 
 def test_like_is_an_observed_version_with_the_same_directml():

@@ -144,7 +144,7 @@ def test_what_is_said_beside_examples(name):
     now = judged(name)
     assert sum(map(len, now.values())) > 500
     differences = list(itertools.islice(differing(now, recorded()[name]), 3))
-    assert not differences
+    assert not differences, "python -m tests.rules.test_beside writes the record"
 
 
 if __name__ == "__main__":

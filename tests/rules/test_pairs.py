@@ -42,7 +42,8 @@ def slug(id):
 
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_two_faults_of_one_node(name):
-    assert reported(FRAMEWORKS[name]) == json.loads(RECORD.read_text("utf-8"))[name]
+    recorded = json.loads(RECORD.read_text("utf-8"))[name]
+    assert reported(FRAMEWORKS[name]) == recorded, "python -m tests.rules.test_pairs writes the record"
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ def test_diagnostics_name_the_place_and_both_sides(rule):
 
 def test_the_documentation_has_a_page_of_every_rule():
     pages = {path.relative_to(DOCS / "rules").with_suffix("").as_posix(): path for path in DOCS.glob("rules/**/*.md")}
-    assert set(pages) == set(RULES)
+    assert set(pages) == set(RULES), "python docs/generate.py writes the pages"
     for id, path in pages.items():
         heading, *lines = path.read_text("utf-8").splitlines()
         assert heading == f"# {id}"
@@ -97,10 +97,12 @@ def test_the_documentation_has_a_page_of_every_rule():
 def test_links_to_the_former_page_of_all_rules_lead_to_theirs():
     index = (DOCS / "rules.md").read_text("utf-8")
     for id in RULES:
-        assert f'| <a id="{id.replace("/", "")}"></a>[{id}](rules/{id}.md) | {RULES[id].summary} |' in index
+        row = f'| <a id="{id.replace("/", "")}"></a>[{id}](rules/{id}.md) | {RULES[id].summary} |'
+        assert row in index, "python docs/generate.py writes the pages"
 
 
 def test_summaries_for_c_are_those_of_the_registry():
     root = Path(__file__).parents[2]
     made = runpy.run_path(str(root / "csrc" / "generate_rules.py"))["text"]()
-    assert (root / "csrc" / "dms_rules.inc").read_text("utf-8") == made  # python csrc/generate_rules.py
+    written = (root / "csrc" / "dms_rules.inc").read_text("utf-8")
+    assert written == made, "python csrc/generate_rules.py writes dms_rules.inc"
