@@ -5,14 +5,14 @@ Source: graph_partitioner.cc (InlineNodes) of ONNX Runtime, and onnx's schemas; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import onnx
 from onnx import helper
 
-from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs
+from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs, refill
 from dmlsplit.formats.onnx.tensors import type_name
 from dmlsplit.models.inference import Inference, InferenceError
 from dmlsplit.models.schemas import schema_of
@@ -41,10 +41,8 @@ def body_of(node: onnx.NodeProto, types: Sequence[str | None], opset: int, infer
         return None
     given = {attribute.name: attribute for attribute in node.attribute}
     for each in found.node:
-        for attribute in each.attribute:
-            if attribute.ref_attr_name:
-                own = given.get(attribute.ref_attr_name) or _default(schema, attribute.ref_attr_name)
-                _bind(attribute, own)
+        bound = [_bound(attribute, given, schema) for attribute in each.attribute]
+        refill(each.attribute, [attribute for attribute in bound if attribute is not None])
     return Body(list(found.input), list(found.output), list(found.node), _types(found, kinds, opset, inference))
 
 
@@ -64,19 +62,22 @@ def _function(schema: Any, node: onnx.NodeProto, kinds: Sequence[int]) -> onnx.F
     return made if made.node else None
 
 
-def _default(schema: Any, name: str) -> onnx.AttributeProto | None:
-    found = schema.attributes.get(name)
-    return None if found is None else found.default_value
-
-
-def _bind(attribute: onnx.AttributeProto, given: onnx.AttributeProto | None) -> None:
-    """Gives `attribute`, which refers to an attribute of a function's call, the type and value of `given`, in place;
-    its name stays. If `given` is None, it gets no value."""
-    name = attribute.name
-    attribute.Clear()
-    if given is not None:
-        attribute.CopyFrom(given)
-    attribute.name = name
+def _bound(
+    attribute: onnx.AttributeProto, given: Mapping[str, onnx.AttributeProto], schema: Any
+) -> onnx.AttributeProto | None:
+    """Returns an attribute of a node in a function's body or, if it refers to an attribute of the function's call, a
+    copy of that under its own name: the one of `given`, or the default of `schema`; None if there is neither."""
+    name = attribute.ref_attr_name
+    if not name:
+        return attribute
+    declared = schema.attributes.get(name)
+    found = given.get(name) or (None if declared is None else declared.default_value)
+    if found is None or not found.name:
+        return None
+    made = onnx.AttributeProto()
+    made.CopyFrom(found)
+    made.name = attribute.name
+    return made
 
 
 def _types(function: onnx.FunctionProto, kinds: Sequence[int], opset: int, inference: Inference) -> dict[str, str]:

@@ -20,6 +20,7 @@ from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
 from dmlsplit.onnxruntime.graph_judging import outcome_of
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, ON_BOTH, Cell, Types, asked, find_operator, is_on_dml, operator_of
+from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGED
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
 from dmlsplit.verdicts.model_placements import Failed, FusedSize, NodePlacement, Provider, SessionAnswer, Why
@@ -150,8 +151,9 @@ def _steps(graph: SessionGraph) -> Iterator[_Step]:
     """Yields the nodes of a graph after all passes; in place of a node without a kernel, the nodes of its function."""
     for node in optimized(graph).nodes:
         cell = _cell(graph, node)
-        inputs = [value if value.name and not graph.is_constant(value.name) else None for value in node.inputs]
-        outputs = [value if value.name else None for value in node.outputs]
+        read = enumerate(node.inputs)
+        inputs = [_read(node, i, v) if v.name and not graph.is_constant(v.name) else None for i, v in read]
+        outputs = [tensor for value in node.outputs for tensor in (_copied(node, value) if value.name else (None,))]
         body = None
         if cell in EXPANDED and node.op_type == graph.nodes[node.index].op_type:
             body = graph.once(("body", node), partial(_body, graph, node))
@@ -159,6 +161,20 @@ def _steps(graph: SessionGraph) -> Iterator[_Step]:
             yield from _in_place_of(graph, (node,), inputs, outputs, body)
         else:
             yield _step(node.op_type, _where(graph, node, cell), inputs, outputs)
+
+
+def _read(node: Node, place: int, value: Value) -> Hashable:
+    """Returns what tells the tensor that a node reads at a place of its inputs from others: each input that reads a
+    DequantizeLinear has one of its own. Source: ensure_unique_dq_for_node_unit.cc of ONNX Runtime."""
+    before = value.producer
+    return (value, node, place) if before is not None and before.op_type == UNMERGED else value
+
+
+def _copied(node: Node, value: Value) -> Iterator[Hashable]:
+    """Yields an output of a node and, of a DequantizeLinear, the outputs of those that its readers have."""
+    yield value
+    for reader in value.readers if node.op_type == UNMERGED else ():
+        yield from (_read(reader, i, value) for i, read in enumerate(reader.inputs) if read is value)
 
 
 def side(graph: SessionGraph, value: Value) -> Provider:
@@ -201,14 +217,12 @@ def _step(
 
 
 def _body(graph: SessionGraph, node: Node) -> Body | None:
-    """Returns the nodes that stand for a node without a kernel; None if they are not known, or if Transposes among them
-    may be moved."""
+    """Returns the nodes that stand for a node without a kernel; None if they are not known."""
     return _body_of(graph, node.proto, graph.types_of_tensors(node.index)[0])
 
 
 def _body_of(graph: SessionGraph, node: onnx.NodeProto, types: Types) -> Body | None:
-    found = body_of(node, types, graph.opset, graph.model.inference)
-    return None if found is None or any(each.op_type == "Transpose" for each in found.nodes) else found
+    return body_of(node, types, graph.opset, graph.model.inference)
 
 
 def _in_place_of(

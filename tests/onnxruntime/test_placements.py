@@ -211,6 +211,27 @@ def test_an_input_that_both_read_is_copied():
     assert found.copies == (0, 1)
 
 
+@pytest.mark.parametrize(
+    ("more", "given", "copies"),
+    [
+        ("", "", (0, 1)),
+        ("s = Sqrt(d)", "", (0, 2)),
+        ("s = Div(d, d)", "", (0, 3)),
+        ("s = Round(d)", "", (0, 1)),
+        ("s = Sqrt(d)", ", float[N,3] d", (0, 2)),
+    ],
+)
+def test_each_reader_of_a_dequantize_linear_copies_its_own(more, given, copies):
+    """One of FLOAT8 is on the CPU, as are a Round of opset 22; the other readers are on DirectML."""
+    shown = ", float[N,3] s" if more else ""
+    found = placed(
+        f"""(float8e5m2[N,3] x) => (float[N,3] y{shown}{given}) <float k = {{1.0}}> {{
+            d = DequantizeLinear(x, k) y = Neg(d) {more} }}""",
+        opset=22,
+    )
+    assert found.copies == copies
+
+
 def test_copies_of_what_graphs_inside_nodes_read():
     """A graph inside a node copies what it reads from outside, where nodes on both sides in it read that."""
     found = placed(
@@ -740,6 +761,26 @@ STANDING_FOR = {
         13,
         "(double[2,4] x, int64[2] t) => (double y) { y = NegativeLogLikelihoodLoss(x, t) }",
         (2, 1),
+    ),
+    "SoftmaxCrossEntropyLoss of DOUBLE": (
+        13,
+        "(double[2,4] x, int64[2] t) => (double y) { y = SoftmaxCrossEntropyLoss(x, t) }",
+        (3, 2),
+    ),
+    "SoftmaxCrossEntropyLoss, which is not reduced": (
+        13,
+        '(double[2,4] x, int64[2] t) => (double[2] y) { y = SoftmaxCrossEntropyLoss<reduction="none">(x, t) }',
+        (2, 2),
+    ),
+    "SoftmaxCrossEntropyLoss of opset 23": (
+        23,
+        "(float[2,4] x, int64[2] t) => (float y) { y = SoftmaxCrossEntropyLoss(x, t) }",
+        (2, 4),
+    ),
+    "SoftmaxCrossEntropyLoss that ignores a class": (
+        13,
+        "(double[2,4] x, int64[2] t) => (double y) { y = SoftmaxCrossEntropyLoss<ignore_index=1>(x, t) }",
+        (4, 2),
     ),
     "Mish of a constant": (
         22,

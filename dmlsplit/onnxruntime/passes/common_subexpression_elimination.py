@@ -27,7 +27,7 @@ _COMPARED: Final = frozenset({_Type.FLOAT, _Type.INT, _Type.STRING, _Type.FLOATS
 
 _Key: TypeAlias = tuple[object, ...]
 
-_UNMERGED: Final = "DequantizeLinear"
+UNMERGED: Final = "DequantizeLinear"
 """The operator that is computed for each of its readers."""
 
 
@@ -102,7 +102,7 @@ def _merge(graph: Graph, nodes: Iterable[Node], apart: Callable[[Node], _Key]) -
 def _key(node: Node, equal: Mapping[Value, Value]) -> _Key:
     """Returns a key that is equal for equal nodes; for a node that is never merged its index. `equal` maps values to
     the first equal one."""
-    if node.op_type in ("", _UNMERGED) or row_of(node.op_type).random:
+    if node.op_type in ("", UNMERGED) or row_of(node.op_type).random:
         return (node.index,)
     attributes = []
     for attribute in node.proto.attribute:
@@ -119,7 +119,7 @@ def _read(node: Node, index: int, value: Value) -> object:
 
     A reader of a DequantizeLinear through an Identity that is removed shares the one in front of the Identity.
     """
-    if value.producer is None or value.producer.proto.op_type != _UNMERGED:
+    if value.producer is None or value.producer.proto.op_type != UNMERGED:
         return value.name
     name = node.proto.input[index]
     return (value.name, node.index, index) if name == value.name else (value.name, name)
