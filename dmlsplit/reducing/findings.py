@@ -10,6 +10,7 @@ from typing import Final
 import onnx
 
 from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
+from dmlsplit.descriptors.location import steps_text
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.nodes import ModelNodes, OtherNode, SplitNode
 from dmlsplit.formats.onnx.protobuf import all_nodes
@@ -130,8 +131,11 @@ def _answered(item: SplitNode | JoinNode, question: Question) -> Sequence[Diagno
 
 
 def _of_diagnostic(found: Diagnostic, node: str = "") -> Finding:
-    """Returns the finding that a diagnostic is, about `node` or, if that is "", about the node that it names."""
-    return Finding(found.rule, found.severity, node or str(found.location.node or ""), found.message)
+    """Returns the finding that a diagnostic is, about `node` or, if that is "", about the node that it names; its
+    message names the member, too."""
+    steps = found.location.steps
+    message = f"{steps_text(steps)}: {found.message}" if steps else found.message
+    return Finding(found.rule, found.severity, node or found.location.node, message)
 
 
 def _of_session(model: onnx.ModelProto, placed: SessionAnswer, found: Sequence[Finding]) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -27,13 +28,20 @@ def write(found: Reduction, folder: str, explained: str) -> list[str]:
     """Writes into the folder the model, its inputs and outputs as .npy files, a summary that names them, and what
     `explain` says of the node at fault, as text (`explained`) and as JSON; returns the names of the files.
 
-    All files are written, or none. Those of another reduction there are removed. Raises OSError if writing fails.
+    All files are written, or none. Those of another reduction there, which has its summary beside them, are replaced or
+    removed. Raises FileExistsError, which names one of them, where there is no summary, and OSError if writing fails.
     """
     contents = dict(_contents(found, explained))
-    with atomic_files() as files, naming(folder):
-        files.make_folder(folder)
-        for name in filter(_OURS.fullmatch, os.listdir(folder)):
-            if name not in contents:  # of another reduction
+    with atomic_files() as files:
+        with naming(folder):
+            files.make_folder(folder)
+            there = sorted(os.listdir(folder))
+        old = [name for name in there if name in contents or _OURS.fullmatch(name)]
+        if old and SUMMARY not in there:
+            said = f"it is there already, and without {SUMMARY} no file of another reduction"
+            raise FileExistsError(errno.EEXIST, said, os.path.join(folder, old[0]))
+        for name in old:
+            if name not in contents:
                 files.discard(os.path.join(folder, name))
         for name, parts in contents.items():
             path = os.path.join(folder, name)

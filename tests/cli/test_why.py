@@ -68,6 +68,23 @@ def test_what_another_reduction_left_is_removed(cli, glu, tmp_path):
     assert set(os.listdir(tmp_path / "small")) == {*NAMES, "notes.npy"} - {"directml.0.npy"}
 
 
+@pytest.mark.parametrize("name", ["model.onnx", "inputs.7.npy", "explain.txt"])
+def test_what_no_reduction_left_is_kept(cli, glu, tmp_path, name):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / name).write_bytes(b"mine")
+    status, out, err = cli("why", "glu.onnx", "--onnxruntime", "1.24.4", "-o", "mine")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert f"{os.path.join('mine', name)}: it is there already" in err
+    assert os.listdir(tmp_path / "mine") == [name]
+    assert (tmp_path / "mine" / name).read_bytes() == b"mine"
+
+
+def test_a_message_names_the_member(cli, tmp_path):
+    onnx.save(text("(float[3,6] x) => (float[2,6] a) { a, b = Split<axis=0, num_outputs=0>(x) }"), tmp_path / "m.onnx")
+    out = cli("why", "m.onnx", "--onnxruntime", "1.24.4").out
+    assert re.search(r"^  a: num_outputs: ", out, re.MULTILINE), out
+
+
 def test_a_session_over_the_directml_of_a_windows(cli, tmp_path):
     body = "(float[1,4,4,4] x) => (float[1,4,4,4] o) <float k = {2}> { y = Exp(x)  z = Abs(y)  o = Mul(z, k) }"
     onnx.save(text(body), tmp_path / "m.onnx")

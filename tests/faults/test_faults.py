@@ -107,7 +107,7 @@ SCENARIOS = {
     "changes as a page": Scenario("legalize in/m.onnx --onnxruntime 1.24.4 --format html -o changes.html", ONNX),
     "reduction": Scenario(
         "why in/m.onnx --onnxruntime 1.24.4 -o small",
-        {**PLAIN, "small/model.onnx": b"old", "small/inputs.7.npy": b"of another one", "small/notes.txt": b"mine"},
+        {**PLAIN, **{f"small/{name}": b"old" for name in ("why.json", "model.onnx", "inputs.7.npy", "notes.txt")}},
         together=("small/model.onnx", "small/why.json", "small/explain.json", "small/inputs.0.npy"),
     ),
     "operators": Scenario("legalize d.json --feature-level 2_1 -o o.json", {**DESCRIPTOR, "o.json": b"old"}),
