@@ -32,10 +32,10 @@ bool dms_are_packed(const dmlsplit_plan *plan);
 /* Returns the width of each part in bytes if all are equal, else 0. */
 size_t dms_equal_width(const dmlsplit_plan *plan);
 
-/* Copies the rows from `first` on by moves: those that shuffles leave over. */
+/* Copies the rows from `first` on, which shuffles leave over, by moves. */
 void dms_move_channels(const dms_channels *channels, bool split, uint64_t first);
 
-/* Advances the pointers by so many rows, which have no gaps. */
+/* Advances the pointers by `rows` rows, which have no gaps. */
 static inline void dms_skip_rows(dms_channels *channels, uint64_t rows)
 {
     channels->whole += rows * channels->row;

@@ -76,7 +76,7 @@ static const char *replay_merge(dms_space *s, uint32_t outer, uint32_t inner)
         dms_operand *const operand = &s->operands[i];
         const bool one = outer == s->axis && operand->length == 1;
         if (!one && !spans(operand->strides[inner], s->sizes[inner], operand->strides[outer]))
-            return "two dimensions are merged of which one does not continue the other";
+            return "two dimensions are merged, but one does not continue the other";
         operand->strides[outer] = operand->strides[inner];
         operand->length *= outer == s->axis ? s->sizes[inner] : 1;
     }

@@ -125,7 +125,8 @@ static void merge_all(dms_space *space)
     arrange(space);
 }
 
-/* Reverses dimensions with negative strides in the first operand, in all operands, which changes no address. Not the axis: its direction is the order of parts. */
+/* Makes the first operand's strides positive: reverses each dimension with a negative one, in all operands, which changes no address. The axis stays: its
+ * direction is the order of the parts. */
 static void reverse_negative(dms_space *space)
 {
     for (uint32_t d = 0; d < space->rank; d++) {

@@ -170,7 +170,7 @@ typedef struct dms_stores {
     dms_regime regime;
     uintptr_t page;                     /* mask of a page, 4095: the source is prefetched page by page; 0: line by line */
     uintptr_t ahead;                    /* bytes that prefetches are ahead: of the source if streamed, of the target if claimed; 0 if plain */
-    uint64_t call;                      /* memcpy copies contiguous pieces of at least so many bytes */
+    uint64_t call;                      /* least bytes of a contiguous piece that memcpy copies */
     uint32_t streamed_height, cached_height;    /* of tiles of transposes, in squares */
     uint32_t way, ways;                 /* bytes of a way of the first-level cache, and how many it has */
 } dms_stores;

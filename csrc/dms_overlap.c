@@ -62,7 +62,8 @@ static bool try_step(search *s, uint32_t left, distance total, bool nonzero, int
     return reachable && find(s, left - 1, rest, nonzero || d != 0);
 }
 
-/* True if some vector of differences, not all 0 together with the outer ones, leads from `total` to a distance of at most slack. */
+/* True if differences in the `left` innermost dimensions lead from `total` to a distance of at most slack. nonzero: an outer difference is not 0; if false, one
+ * of these must not be 0. */
 static bool find(search *s, uint32_t left, distance total, bool nonzero)
 {
     if (left == 0)

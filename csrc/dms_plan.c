@@ -131,7 +131,7 @@ static uint64_t repeats_of(const dms_space *space, const dms_operand *operand)
     return repeats;
 }
 
-/* Returns the bytes that a run reads, those of a broadcast once. All parts count as the one that repeats itself least. */
+/* Returns the bytes that a run reads; broadcast bytes count once. All parts count as the one that repeats itself least. */
 static uint64_t bytes_read(const dmlsplit_plan *plan)
 {
     const dms_space *space = &plan->space;

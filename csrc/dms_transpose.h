@@ -17,7 +17,7 @@ typedef enum dms_sink {
     DMS_STACKED,                        /* several squares at once: each row of the target gets several cache lines in a row */
     DMS_LINES,                          /* squares are whole cache lines of the target */
     DMS_CARRIED,                        /* a line is the end of one square and the begin of the next */
-    DMS_COLLECTED,                      /* as DMS_CARRIED, but staged in cached memory, where registers cannot do it */
+    DMS_COLLECTED,                      /* as DMS_CARRIED, but lines are staged in cached memory where registers cannot hold them */
     DMS_GATHERED                        /* short rows of the target that fill lines together; staged as well */
 } dms_sink;
 
@@ -28,7 +28,7 @@ typedef struct dms_side {
     int64_t step;                       /* bytes from one row to the next; 0 where they are listed */
     const dms_stretch *listed;          /* rows begin where the parts of this stretch do; NULL: step bytes apart */
     uint64_t row, part;                 /* of the part that is listed next: its number among the parts that are not empty, and among all */
-    uintptr_t distance_bits;            /* OR of all distances between rows, of this matrix and of those that the loops around it lead to */
+    uintptr_t distance_bits;            /* OR of all distances between rows, of this matrix and of all others that the loops around it reach */
 } dms_side;
 
 /* A tile of rows x columns elements. Row i lies at from[i] + from_offset, contiguous; column j goes to to[j] + to_offset, contiguous. */
@@ -54,7 +54,7 @@ typedef struct dms_transposer {
     size_t vector;                      /* bytes of its vectors */
 } dms_transposer;
 
-/* True if elements of so many bytes are transposed: 1, 2, 4, 8 or 16. size is above 0. */
+/* True if elements of `size` bytes are transposed: 1, 2, 4, 8 or 16. size is above 0. */
 static inline bool dms_is_element(size_t size)
 {
     return size <= 16 && (size & (size - 1)) == 0;

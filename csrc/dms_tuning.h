@@ -26,13 +26,13 @@ enum {
 
     /* ---- Measuring ---- */
     DMS_MEASURED_ROUNDS = 6,            /* all of which have to agree. Not recorded */
-    DMS_MEASURED_MARGIN = 10,           /* the faster way has to win by 1 in so many. Not recorded */
+    DMS_MEASURED_MARGIN = 10,           /* the faster way has to win by one part in this many. Not recorded */
     DMS_MEASURED_SIDE = 1024,           /* elements of 4 bytes: rows and columns of the matrix. Derived: COPIED */
     DMS_MEASURED_COPIED = 4 << 20,      /* of a copy within the last level. Not recorded */
     DMS_MEASURED_STREAMED = 16 << 20,   /* and beyond it. Not recorded */
     DMS_MEASURED_PIECE = 1 << 18,       /* of pieces that memcpy or a loop copies. Not recorded */
     DMS_TUNED_ROUNDS = 32,              /* rounds of dmlsplit tune, */
-    DMS_MEASURED_OUTLIERS = 8,          /* of which 1 in so many may disagree. Not recorded */
+    DMS_MEASURED_OUTLIERS = 8,          /* of which one in this many may disagree. Not recorded */
     DMS_NEAREST_AHEAD = 1024,           /* the other distance of prefetches that is tried. Zen 4 */
 
     DMS_TRIED_ROUNDS = 6,               /* in which dmlsplit_plan_tune compares two ways. Not recorded */
@@ -88,15 +88,15 @@ enum {
 
     /* ---- Transposes ---- */
     DMS_LEAST_MATRIX = 256,             /* elements. Not recorded */
-    DMS_NARROW_SIDE = 12,               /* elements of a side, or a line if that is less: narrower matrices are moved. Not recorded */
+    DMS_NARROW_SIDE = 12,               /* least elements of a side of a transposed matrix; a cache line if that is fewer. Narrower ones are moved. Not recorded */
     DMS_COLUMNS_FEW = 8,                /* least elements of a row whose columns are transposed, */
     DMS_COLUMNS_WIDE = 8,               /* and bytes of an element from which they are not. Not recorded */
-    DMS_TRANSPOSED_FILL = 512,          /* a broadcast matrix's row that is transposed rather than filled. Zen 5: 0.55 of the time */
+    DMS_TRANSPOSED_FILL = 512,          /* longest target row, in bytes, of a broadcast matrix that is transposed rather than filled. Zen 5: 0.55 of the time */
     DMS_LEAST_FILL = 128,               /* repeated bytes that are a fill. Zen 5 */
     DMS_TILE_SQUARES = 16,              /* squares of a tile within the caches, */
-    DMS_TILE_HIGH = 8,                  /* squares below each other. Zen 5; a Zen 4 took 0.75 of the time with tiles one square high */
+    DMS_TILE_HIGH = 8,                  /* height of a tile in squares. Zen 5; a Zen 4 took 0.75 of the time with tiles one square high */
     DMS_LONG_COLUMN = 2048,             /* least rows of columns of bytes that are stored four lines at a time. Zen 5 */
-    DMS_STREAMED_HIGH = 3,              /* squares of the height of a tile past the caches. Zen 5; a Zen 4 took 0.55 to 0.8 of the time with one */
+    DMS_STREAMED_HIGH = 3,              /* height of a tile past the caches in squares. Zen 5; a Zen 4 took 0.55 to 0.8 of the time with one */
     DMS_STREAMED_HIGH_UNFETCHED = 2,    /* the same, if the next tile is not prefetched. Zen 5 */
     DMS_STREAMED_WIDE = 4096,           /* width of such a tile, */
     DMS_CARRIED_WIDE = 2048,            /* and where its lines are carried on. Zen 5 */
@@ -108,9 +108,9 @@ enum {
     /* ---- Single elements ---- */
     DMS_REVERSED_PIECE = 2048,          /* claimed before it is written backwards, or staged for lines. Not recorded */
     DMS_REVERSED_STREAMED = 256,        /* shortest adjacent rows that are streamed: 0.4 to 0.9 of the time, rows of 80 bytes 1.9. Zen 5 */
-    DMS_REVERSED_LEAST = 16,            /* least steps backwards: fewer are five times as fast in blocks of another loop. Not recorded */
-    DMS_STRIDED_LONG = 32,              /* steps of a long loop, */
-    DMS_STRIDED_LEAST = 16,             /* or, if there is none, of the innermost one with so many. Not recorded */
+    DMS_REVERSED_LEAST = 16,            /* least steps of a reversed loop: with fewer, blocks of another loop are five times as fast. Not recorded */
+    DMS_STRIDED_LONG = 32,              /* least steps of a long loop: the innermost one is the line, */
+    DMS_STRIDED_LEAST = 16,             /* or, if no loop is long, the innermost one of this many. Not recorded */
     DMS_STRIDED_INSIDE = 64,            /* steps of all short loops within it. Not recorded */
     DMS_STRIDED_BLOCK = 16384,          /* whose lines stay in a first-level cache: half of it. Derived */
     DMS_STRIDED_BLOCK_LEAST = 64,       /* steps of a block, */

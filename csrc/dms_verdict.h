@@ -92,7 +92,7 @@ typedef struct dms_operator {
     uint32_t count, axis;
 } dms_operator;
 
-/* Return a view of the descriptor: pointers into it, nothing is read through them. */
+/* Returns a view of the descriptor: pointers into it, nothing is read through them. */
 static inline dms_operator dms_read_split(const DML_SPLIT_OPERATOR_DESC *desc)
 {
     const dms_operator read = {true, desc->InputTensor, desc->OutputTensors, desc->OutputCount, desc->Axis};
@@ -127,7 +127,8 @@ typedef struct dms_place {
     bool is_output;
 } dms_place;
 
-/* Keeps the first fault in descriptor order, of two at one place the one found first. refused: false if the build accepts what is unsafe. */
+/* Records a fault; the verdict keeps the first one in descriptor order, and of two faults at one place the one recorded first. refused: false if the build
+ * accepts what is unsafe. */
 void dms_found(dms_judged *o, const char *rule, bool refused, dms_member tensor, uint64_t part, dms_member inside, uint32_t index);
 
 #ifdef DMS_TESTING
@@ -135,12 +136,13 @@ void dms_found(dms_judged *o, const char *rule, bool refused, dms_member tensor,
 extern void (*dms_each_fault)(const dmlsplit_verdict *fault);
 #endif
 
-/* As dms_found, of a tensor of the operator, and refused: at an entry of a member, at a member. */
+/* Records a fault of the tensor at `at`, as dms_found does, that refuses the operator. index: the entry of the member `inside` that is at fault. */
 static inline void dms_found_in_entry(dms_judged *o, const dms_place *at, const char *rule, dms_member inside, uint32_t index)
 {
     dms_found(o, rule, true, at->tensor, at->part, inside, index);
 }
 
+/* The same of the member as a whole. */
 static inline void dms_found_in(dms_judged *o, const dms_place *at, const char *rule, dms_member inside)
 {
     dms_found_in_entry(o, at, rule, inside, DMLSPLIT_NO_DIMENSION);

@@ -156,7 +156,7 @@ _NAMES = {
     "verdicts.runtime_answers": "RuntimeAnswer",
     "verdicts.validation": "minimum_feature_level supported_feature_levels supported_releases",
 }
-"""Module -> the names of it that the package has; those that are not in __all__ stand in dml.graphs and dml.device."""
+"""Module -> its names that the package has; names that are not in __all__ stand in dml.graphs and dml.device."""
 
 _LAZY = {name: f"dmlsplit.{module}" for module, names in _NAMES.items() for name in names.split()}
 _MODULES = ("device", "graphs", "library", "onnx", "onnxruntime")

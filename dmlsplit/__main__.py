@@ -10,7 +10,7 @@ from dmlsplit.system.signals import held_back
 
 def main() -> int:
     """Runs the command line of the process. A signal waits while the command is imported: nothing catches it there."""
-    # numpy's threads for linear algebra, of which there is none here, each take memory as they are imported.
+    # Each of numpy's threads for linear algebra takes memory as numpy is imported; there is no linear algebra here.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         collect_rarely()

@@ -89,7 +89,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector gather_bytes(const vector *from, unsi
     return v;
 }
 
-/* The first of two steps; the second one gathers vector n from to[n * second .. n * second + second - 1]. */
+/* The first of two steps: gathers to[i * second + j] from the `first` vectors at from[j * first], by table i. The second step gathers vectors i * second to
+ * i * second + second - 1 from these same vectors of `to`. */
 static DMS_TARGET DMS_ALWAYS_INLINE void gather_bundles(vector *to, const vector *from, unsigned first, unsigned second, const gather_tables *tables)
 {
     for (unsigned i = 0; i < first; i++)

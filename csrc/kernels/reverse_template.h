@@ -26,7 +26,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector backwards(size_t size)
     return load_table(table);
 }
 
-/* True if rows of so many bytes are streamed: they are adjacent in the target, or long. */
+/* True if rows of `bytes` bytes are streamed: they are adjacent in the target, or long. */
 static inline bool makes_lines(const dms_nest *nest, uint64_t bytes)
 {
     const bool follow = nest->rank < 2 || nest->loops[nest->rank - 2].target_stride == (int64_t)bytes;

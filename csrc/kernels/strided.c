@@ -14,7 +14,7 @@ typedef struct nesting {
     dms_loop inners[DMLSPLIT_MAX_RANK], outers[DMLSPLIT_MAX_RANK];
 } nesting;
 
-/* Returns the innermost loop of at least so many steps; nest->rank if there is none. */
+/* Returns the innermost loop of at least `steps` steps; nest->rank if there is none. */
 static uint32_t find_loop(const dms_nest *nest, uint64_t steps)
 {
     uint32_t d = nest->rank;

@@ -10,8 +10,8 @@
 #include "../dms_checked.h"
 #include "../dms_transpose.h"
 
-/* True if rows are a multiple of such a power of two apart that the cache lines of a square share sets of the first-level cache and evict each other: a set
- * holds as many lines as the cache has ways. */
+/* True if rows are so far apart that the cache lines of a square share sets of the first-level cache and evict each other: a set holds as many lines as the
+ * cache has ways. The largest power of two that divides the distance decides. */
 static bool share_sets(int64_t apart, size_t side, const dms_stores *stores)
 {
     const uintptr_t step = (uintptr_t)apart & (0 - (uintptr_t)apart);
@@ -158,7 +158,7 @@ static char **find_addresses(addresses *a, dms_side *side, uint64_t first, size_
     return a->at + (first - a->first);
 }
 
-/* A matrix, and those that the loops around it lead to: one list of addresses serves all, plus an offset for each. */
+/* A matrix, and all others that the loops around it reach: one list of addresses serves all, plus an offset for each. */
 typedef struct matrices {
     dms_tile *tile;
     dms_side *from, *to;

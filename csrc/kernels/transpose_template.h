@@ -114,7 +114,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector load_row(const square *s, size_t row,
     return whole ? load(from) : load_some(from, s->columns * size);
 }
 
-/* Stores a column: a line of each of so many squares, or a part of one line. */
+/* Stores a column: a line of each of `squares` squares, or a part of one line. */
 static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t column, const vector *lines, size_t size, size_t squares, bool whole,
                                                       dms_sink sink)
 {
@@ -228,7 +228,7 @@ static DMS_ALWAYS_INLINE bool is_direct(const square *s, size_t size)
     return s->rows >= lane && s->columns % (VECTOR / size) == 0 && !(masked && s->rows > 3 * lane);
 }
 
-/* Transposes such a square. */
+/* Transposes a square that is_direct. */
 static DMS_TARGET DMS_ALWAYS_INLINE void transpose_directly(const square *s, size_t size, dms_sink sink)
 {
     square vectors = *s;
@@ -337,7 +337,8 @@ typedef struct last_part {
     size_t begin, count;
 } last_part;
 
-/* Returns a whole square or vector at the end, or a lane if that is enough. A single row or column is moved, and so many are masked that make more lanes. */
+/* Returns a whole square or vector at the end, or a lane if that is enough; begin is SIZE_MAX if there is none. A single row or column that is left is moved;
+ * more than FEW_LANES lanes of less than a whole are masked. */
 static DMS_ALWAYS_INLINE last_part find_last(size_t count, size_t whole, size_t lane)
 {
     const bool masked = count < whole && count > FEW_LANES * lane;

@@ -219,7 +219,7 @@ def _of_model(
 
 def _of_models(placements: Sequence[SessionAnswer]) -> Iterator[Diagnostic]:
     """Yields the findings about a model as a whole, the most serious first, each once; one that not all versions have
-    names those that do."""
+    names the versions that do."""
     versions: dict[Diagnostic, list[str]] = {}
     for each in placements:
         for found in each.diagnostics:

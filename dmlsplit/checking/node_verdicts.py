@@ -127,7 +127,8 @@ def columns_of(
 ) -> tuple[Compatibility, ...]:
     """Returns the answer of each level, release or version in `asked` about a node, including its graph.
 
-    Levels and releases are left out if the node is no operator for any sizes.
+    If no sizes make the node an operator, levels and releases are left out; if that leaves no column, each column has
+    the answer of the graph alone, or () is returned if the graph is not wrong.
     """
     answers = {} if descriptor is None else {each.column: each for each in compatibility(descriptor, asked)}
     open_node = None if descriptor is not None else OpenNode.of(node)

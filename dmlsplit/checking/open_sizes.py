@@ -60,7 +60,7 @@ class Case(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class OpenAnswer:
     """A target's answer about a node of open sizes. `valid`: the conditions under which the framework allows it;
-    `cases`: its uses, of which the first whose conditions hold applies; unknown where none does."""
+    `cases`: its uses; the first one whose conditions hold applies, and the use is unknown if there is none."""
 
     valid: tuple[Condition, ...]
     cases: tuple[Case, ...]

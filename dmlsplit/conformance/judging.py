@@ -51,8 +51,8 @@ def expected(case: Case, version: str, *, correct: bool = False) -> list[Case]:
 
 
 def judge(case: Case, file: File, answers: Sequence[Case], given: Case) -> Result:
-    """Returns the best result of comparing an answer with those of several builds of one version: agreeing with one of
-    them suffices."""
+    """Returns the best result of comparing an answer with the answers of each build of one version: it passes if it
+    agrees with one of them."""
     results = [_compared(case["id"], file, answer, given) for answer in answers]
     order = (Outcome.PASSED, Outcome.SKIPPED, Outcome.FAILED)
     return min(results, key=lambda result: order.index(result.outcome))

@@ -178,8 +178,8 @@ class _Written:
         return found
 
     def overlapping(self, rule: Rule, memory: MemoryRange, slot: BindingSlot) -> list[Diagnostic]:
-        """Returns at most one diagnostic of `rule`, that `memory` overlaps an output: the one that reaches furthest
-        among those that begin below the end of `memory`."""
+        """Returns a diagnostic of `rule` if `memory` overlaps an output, about the output that reaches furthest among
+        the outputs that begin below the end of `memory`; [] if it overlaps none."""
         below = bisect_left(self._begins, memory.address + slot.size)
         if below == 0 or self._furthest[below - 1][1] <= memory.address:
             return []

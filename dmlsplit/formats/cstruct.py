@@ -1,7 +1,7 @@
 """A descriptor in C memory, and back: DirectML.h's structs as a 64-bit program lays them out.
 
-`write` makes the structs for a call through ctypes, cffi or an emulated device; `read` copies those that a C program
-has built. Null pointers stand for None on both sides.
+`write` makes the structs for a call through ctypes, cffi or an emulated device; `read` copies structs that a C
+program has built. Null pointers stand for None on both sides.
 
 Source of the layouts: DirectML.h, member order; they are the same on x64 and ARM64.
 """

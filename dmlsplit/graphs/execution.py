@@ -371,7 +371,7 @@ class Execution:
         return mild
 
     def _written_over(self, tensor: Tensor, write: _Write, earlier: _Write) -> WrongOutput:
-        """Returns the fault of a tensor of which a write changes the bytes that an earlier one stored."""
+        """Returns the fault of a tensor, for a write that changes bytes that an earlier write stored."""
         stand_in = self.stand_ins.get(write.tensor)
         if stand_in is not None:
             if write.copied is not None and write.copied is earlier.copied:

@@ -126,8 +126,8 @@ class Program:
         ]
 
     def _of_build(self, family: Family, kind: int) -> Family:
-        """Returns the family by which this build compiles the operator with DML_OPERATOR_TYPE `kind`: `family`, that of
-        most builds, or the one that the traits of this build give."""
+        """Returns the family that this build compiles the operator with DML_OPERATOR_TYPE `kind` as: `family`, as most
+        builds do, or another one by the traits of this build."""
         if family is Family.BLOCK and self.traits.normalizations_take_rows:
             return Family.WHOLE
         if kind == ACTIVATION_IDENTITY and self.traits.drops_activation_identities:

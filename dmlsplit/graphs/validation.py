@@ -159,8 +159,8 @@ def _compiled(graph: GraphDesc, traits: GraphTraits | None) -> _Compiled:
 
 
 def _created(graph: GraphDesc, target: Target) -> tuple[list[Diagnostic], _Compiled | None]:
-    """Returns the faults of each node by itself and, if CreateOperator fails for a node, what becomes of the graph at
-    the first one; None if it fails for none."""
+    """Returns the faults of each node by itself, and the outcome of the graph if CreateOperator fails for a node (the
+    first one decides), else None."""
     known: dict[object, tuple[Sequence[Diagnostic], _Compiled | None]] = {}
     found: list[Diagnostic] = []
     failure: _Compiled | None = None
@@ -180,7 +180,7 @@ _UNDEFINED: Final = _Compiled((), None)
 
 
 def _of_node(node: GraphNode, target: Target) -> tuple[Sequence[Diagnostic], _Compiled | None]:
-    """Returns the faults of a node and, if CreateOperator fails for it, what becomes of the graph, else None. A missing
+    """Returns the faults of a node, and the outcome of the graph if CreateOperator fails for it, else None. A missing
     tensor is not reported here: it is a fault of the graph."""
     if isinstance(node, AnyOperatorDesc):
         report: Report = evaluate_any(node, target)

@@ -123,7 +123,7 @@ class Loops(NamedTuple):
         return Loops(sizes, self.strides, self.axis, (size,) if i == self.axis else self.lengths)
 
     def edges(self) -> list[int]:
-        """Returns the step at which each part begins on the axis, then the end of the last one."""
+        """Returns, in steps of the axis, where each part begins, then where the last one ends."""
         return list(accumulate(self.lengths, initial=0))
 
     def distinct(self) -> Loops:

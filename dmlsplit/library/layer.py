@@ -29,7 +29,7 @@ from dmlsplit.system.input_files import input_size, open_input
 
 COMPILE_SECONDS: Final = 300
 MARK: Final = b"dmlsplit layer over DirectML"
-"""What the layer's file contains, and no other library."""
+"""Bytes in the layer's file, which no other library contains."""
 MOST_BYTES: Final = 8 << 20
 """The layer's file is smaller."""
 MOST_LIBRARY_BYTES: Final = 1 << 28

@@ -60,9 +60,9 @@ class ModelAnswer:
     `created`: whether there is one; `failure` is ONNX Runtime's own message where there is none. `nodes` are the
     model's by name (unnamed ones as Operator@index, those of branches behind the path of their node): DML, CPU, another
     provider, or "folded" where the session's graph has no such node any more: folded, fused into another, or removed;
-    empty where there is no session. `added` are nodes that the optimizer made. `operators` are those that DirectML was
-    asked to create, by name, with how often; `refused` those that it refused; `submitted` has their descriptors, each
-    once. `graphs` are those that were compiled.
+    empty where there is no session. `added` are nodes that the optimizer made. `operators` counts,
+    by name, the operators that DirectML was asked to create, `refused` the refused ones; `submitted` has their
+    descriptors, each once. `graphs` are the compiled graphs.
     """
 
     version: str

@@ -227,7 +227,7 @@ def _signature(operator: str, opset: int) -> tuple[object, ...]:
 
 
 def _put(asked: _Asked, made: onnx.ModelProto, taken: Names, original: Original, documentation: str) -> None:
-    """Replaces the nodes of a body, in place, by those that the converter made. New tensors that clash get fresh
+    """Replaces the nodes of a body, in place, by the converter's nodes. New tensors that clash get fresh
     names, which are added to `taken`."""
     body = asked.body
     own = {text(name) for node in body.node for name in (*node.input, *node.output)}

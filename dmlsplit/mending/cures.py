@@ -66,7 +66,7 @@ def _two_slices(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _one_slice(around: Surroundings, place: Place) -> Replacement | None:
-    """Returns the nodes by which the reader of a Split's part reads a new Slice of the Split's input instead, keyed by
+    """Returns the nodes that let the reader of a Split's part read a new Slice of the Split's input instead, keyed by
     the index of the node that they replace; None if the range is unknown or the reader cannot be rewired."""
     part, reader = place.tensor, place.reader
     split = around.producer(part)
@@ -93,8 +93,8 @@ def _sliced(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _split_first(around: Surroundings, place: Place) -> Replacement | None:
-    """Returns the nodes, keyed by the indices that they replace, by which the node in front of a Split moves behind it,
-    one copy for each part that is read; None if that node cannot be moved."""
+    """Returns the nodes, keyed by the indices that they replace, that move the node in front of a Split behind it, one
+    copy for each part that is read; None if that node cannot be moved."""
     cut = place.node
     before = around.producer(text(around.nodes[cut].input[0]))
     if before is None or not _is_rewirable(around, before) or len(around.inputs_of(before)) != 1:
@@ -220,7 +220,7 @@ def _slice(around: Surroundings, whole: str, part: str, axis: int, start: int, e
 
 
 def _between(around: Surroundings, name: str, readers: Sequence[int], op: str) -> Replacement | None:
-    """Returns the nodes, keyed by the indices that they replace, by which the nodes `readers` read tensor `name`
+    """Returns the nodes, keyed by the indices that they replace, that let the nodes `readers` read tensor `name`
     through Max(t, t), or through a Reshape to the same shape. None if there are no readers, one cannot be rewired, or
     the Reshape cannot be written."""
     if not readers or not all(map(around.can_be_rewired, readers)):

@@ -304,7 +304,7 @@ def _doubt(view: View) -> str:
 
 @lru_cache(maxsize=1024)
 def _refusals(desc: OperatorDesc, target: Target) -> Sequence[str]:
-    """Returns the messages with which the target refuses a descriptor, none if it accepts it. Cached: a model's nodes
+    """Returns the messages of the target's errors about a descriptor, none if it accepts it. Cached: a model's nodes
     have few different descriptors."""
     return tuple([diagnostic.message for diagnostic in evaluate(desc, target).errors])
 

@@ -79,8 +79,8 @@ class Functions:
         return min(sum(1 if key is None else self._counts.get(key, 1) for key in keys), ENDLESS)
 
     def called_by(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.FunctionProto]:
-        """Returns the functions that the nodes, the graphs in them, and these functions call, each after those that it
-        calls. Returns [] if a function calls itself, or if following the calls would copy more than ONNX_EXPANDED.
+        """Returns the functions that the nodes, the graphs in them, and these functions call, callees before callers.
+        Returns [] if a function calls itself, or if following the calls would copy more than ONNX_EXPANDED.
 
         Raises LimitError if the functions returned so far are too large together.
         """
@@ -115,7 +115,7 @@ class Functions:
 
     def _add_costs(self, callers: Mapping[Key, Sequence[Key]]) -> None:
         """Computes and records, for each function that does not call itself, the cost of expanding a call of it and its
-        number of nodes. `callers` maps a function to those that call it."""
+        number of nodes. `callers` maps a function to its callers."""
         left = {key: set(called) for key, called in self._calls.items()}
         done = [key for key, called in left.items() if not called]
         while done:

@@ -294,8 +294,8 @@ class Graph:
             self.read(node, inputs, captured)
 
     def redirect_all(self, instead: Mapping[Value, Value]) -> None:
-        """Replaces, in all nodes, the values that are keys of `instead` by those that it maps them to; `source` follows
-        the replacements."""
+        """Replaces, in all nodes, each value that is a key of `instead` by the value that it is mapped to; `source`
+        follows the replacements."""
         if not instead:
             return
         ends = _ends(instead)

@@ -116,7 +116,7 @@ class _Known:
 
     @contextmanager
     def inside(self, names: Iterable[str]) -> Iterator[Callable[[Iterable[str]], None]]:
-        """Context manager: inside the block `names` count as known too, and so do those that are passed to the function
+        """Context manager: inside the block `names` count as known too, and so do names that are passed to the function
         that it gives."""
         new: set[str] = set()
 

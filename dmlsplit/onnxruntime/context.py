@@ -54,7 +54,7 @@ def _change(
     if node in graph.once("behind twins", lambda: _behind_twins(graph)):
         if Doubt.TWINS_DIFFER in node.doubts:
             return _Change(Outcome.UNKNOWN, "onnxruntime/twins-differ", _TWIN)
-        message = "it is behind a Split of which another differs in its outputs only"
+        message = "it is behind a Split that differs from another one in its outputs only"
         return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", message)
     if answer.compile is None or answer.compile.call != "CompileGraph":
         part = None

@@ -314,7 +314,7 @@ def _is_dead(around: Around[Any], place: Place) -> bool:
 class Cure:
     """One change of a model. `change` says it as an imperative; v, y, x, g, {a} and {b} are those of the FaultKind.
 
-    `first_wrong` is the first DirectML with which it does not help, "" where it always did.
+    `first_wrong` is the first DirectML that it does not help with, "" if it always did.
     """
 
     name: str
@@ -574,9 +574,9 @@ def cures_of(fault: FaultKind, directml: ReleaseLike = None, *, onnxruntime: Run
 
 @lru_cache(maxsize=1024)  # each fault of a graph asks
 def ways(fault: FaultKind, directml: ReleaseLike) -> Sequence[tuple[Cure, range]]:
-    """Returns the cures of a fault with which a model is written back, each with the numbers of the places to apply it
-    at: all at the nearest one, the cheapest first, then all at the next one, and so on; at last all at the nearest two,
-    three and more together, since what lies in one Concat may lie in several."""
+    """Returns the cures of a fault that can be written into a model, each with the numbers of the places where it is
+    applied. First come all cures at the nearest place, the cheapest first, then all at the next place, and so on; last,
+    all at the nearest two, three and more places together, since what lies in one Concat may lie in several."""
     return tuple(_at_places([cure for cure in cures_of(fault, directml) if cure.is_kept]))
 
 

@@ -28,7 +28,7 @@ from dmlsplit.verdicts.any_operator import evaluate_any
 from dmlsplit.verdicts.model_placements import NodeOperators
 
 _WITHOUT: Final = (*JUDGED, "Constant", "Shape", "Size", "If")
-"""Operators that submit nothing, and those that predict.py answers for."""
+"""Operators that predict.py answers for, and operators that submit nothing."""
 
 _PRODUCTS: Final = frozenset({"MatMul", FUSED_MATMUL})
 _AROUND_MATMUL: Final = _PRODUCTS | {"Transpose", "Mul", "Div", "Add", "Softmax"}

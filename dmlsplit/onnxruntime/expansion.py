@@ -30,7 +30,7 @@ class Body(NamedTuple):
 
 
 def body_of(node: onnx.NodeProto, types: Sequence[str | None], opset: int, inference: Inference) -> Body | None:
-    """Returns the function body by which onnx defines a node of the default domain, for inputs of these element types
+    """Returns the function body that defines, in onnx, a node of the default domain, for inputs of these element types
     ("" for a missing one). None if it has no body, if a type is not known, or if a node in the body has a graph."""
     schema = schema_of(node.op_type, opset) if domain_of(node) == "" else None
     if schema is None or None in types:

@@ -149,8 +149,8 @@ def _is_dml(cell: Cell | None) -> bool:
 
 
 def _cast(graph: SessionGraph, index: int) -> str:
-    """Returns, as text, a cast of one element type around the node with this index with which DirectML has a kernel for
-    it; "" if no such cast is enough, or if the table of operators lacks the node's operator."""
+    """Returns, as text, the cast of one element type that gives DirectML a kernel for the node with this index; "" if
+    no such cast is enough, or if the table of operators lacks the node's operator."""
     operator = graph.operator(index)
     types = graph.types_of(index)
     if operator is None:

@@ -92,8 +92,8 @@ class OnnxSessions:
         self._once = Once()
 
     def model(self, inputs: Inputs | None, habits: Habits = ALL_KNOWN) -> SessionModel:
-        """Returns the model as sessions read it that have these inputs (None: those that it was read with) and these
-        habits, which decide how functions and sizes are read. Raises InputError for inputs that contradict the model or
+        """Returns the model as sessions with these inputs (None: the inputs that it was read with) and habits read it;
+        habits decide how functions and sizes are read. Raises InputError for inputs that contradict the model or
         are not in it."""
         require = inputs is not None or self._require_known_names
         known = self.inputs if inputs is None else inputs
@@ -194,8 +194,8 @@ class OnnxSession:
 
     def graph_diagnostics(self, place: NodeKey | None, advise: Advise | None = None) -> tuple[Diagnostic, ...]:
         """Returns the faults of the DirectML graphs that are reported on this Split or Concat; `advise` adds advice,
-        and is called once for all. Of several nodes with one path the first gets them; the first node of all gets those
-        of other nodes too."""
+        and is called once for all. Of several nodes with one path the first gets them; the model's first Split or
+        Concat also gets the faults of other nodes."""
         if place is not None and place.number > 0:
             return ()
         elsewhere = self._elsewhere(advise) if place == next(iter(self._sessions.judged), None) else ()

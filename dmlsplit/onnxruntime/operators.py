@@ -211,8 +211,8 @@ class Operator:
 
     @cached_property
     def most_rank(self) -> int | None:
-        """The highest rank of tensors with static sizes with which a session is created; None if no rank failed, or
-        none was recorded.
+        """The highest rank of tensors with static sizes that a session is created for; None if no rank failed, or none
+        was recorded.
 
         A version older than all that were recorded has the rank of the oldest: observed for all on DirectML.
         """

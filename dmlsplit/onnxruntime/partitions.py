@@ -44,8 +44,8 @@ class _Partition:
 def partitions(nodes: Sequence[Node], in_graph: Sequence[bool]) -> list[tuple[Node, ...]]:
     """Returns the fused graphs, as tuples of nodes in order, in the order in which they are compiled.
 
-    `nodes` are in topological order; `in_graph` says of each whether it can be in a fused graph. A merged partition
-    stands before the one that it was merged into.
+    `nodes` are in topological order; `in_graph` says of each whether it can be in a fused graph. A node that reads
+    several open partitions joins the first one and merges the others into it; their nodes then stand in front.
     """
     having: dict[Node, _Partition] = {}
     found: list[_Partition] = []

@@ -1,4 +1,4 @@
-"""Where every node of a model goes in a session, and what follows of it: copies, graph capture, whether it is made.
+"""Where every node of a model goes in a session, and what follows from it: copies, graph capture, whether it is made.
 
 Source: fallback_cpu_capability.cc, transformer_memcpy.cc and inference_session.cc of ONNX Runtime; observed.
 """

@@ -1,6 +1,6 @@
 """Whether the memory of a fused graph can be shared in a way that makes anything wrong, whatever its layout.
 
-For graphs whose layout is not known: those over which ONNX Runtime may move Transposes, and those that the model of
+For graphs whose layout is not known: graphs that ONNX Runtime may move Transposes over, and graphs that the model of
 CompileGraph does not follow. An operator in place destroys what lies in its memory, which is an input of a Concat or
 the whole that a part is cut out of; a product with a sigmoid is fused where its operands come from one node.
 """

@@ -1,4 +1,4 @@
-"""The classes of what is wrong that are no ids of rules."""
+"""The classes of faults that are no ids of rules."""
 
 from __future__ import annotations
 

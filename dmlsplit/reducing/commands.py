@@ -25,7 +25,7 @@ _WRONG: Final = 1
 
 @dataclass(slots=True)
 class CommandCheck:
-    """The check of a command. `unclear` counts the models of which it could not say whether they are wrong."""
+    """The check of a command. `unclear` counts the models that it could not judge."""
 
     words: Sequence[str]
     timeout: float

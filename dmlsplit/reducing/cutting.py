@@ -1,5 +1,5 @@
-"""Models of some of the nodes of a model: what they read of other nodes becomes an input of its known type, what they
-compute for others an output."""
+"""Cuts some nodes out of a model as a model of their own: a tensor that one of them reads from another node becomes an
+input of its known type, a tensor that another node reads an output."""
 
 from __future__ import annotations
 

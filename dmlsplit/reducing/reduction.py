@@ -49,7 +49,7 @@ class Reduction:
     checks: int
     """How many models were checked."""
     unclear: int
-    """Of how many of them the check could not say whether they are wrong."""
+    """The number of checked models that the check could not judge."""
     seeds: Mapping[str, Seed]
     """The seeds of weights, by the names of tensors."""
     inputs: Computed
@@ -60,7 +60,7 @@ class Reduction:
     explanation: Explanation | None = None
     """What becomes of the node at fault."""
     others: tuple[str, ...] = field(default=())
-    """Further classes of which the original has findings, the most serious first."""
+    """The other classes of the original's findings, the most serious first."""
 
     @property
     def is_error(self) -> bool:

@@ -140,7 +140,7 @@ _BEFORE_ARRAYS: Final = frozenset(
         *("tensor/flags-unknown", "tensor/dimension-count-out-of-range", "tensor/sizes-null"),
     }
 )
-"""Rules by which a tensor is refused before its Sizes and Strides are read."""
+"""Rules that refuse a tensor before its Sizes and Strides are read."""
 _COMPARED_ELSEWHERE: Final = "tensor/dimension-count-not-supported"
 """An operator's ranks are compared before all tensors or after them."""
 

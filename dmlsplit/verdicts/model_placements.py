@@ -1,4 +1,4 @@
-"""What a version of ONNX Runtime makes of a model as a whole: where each node goes, and what follows of it."""
+"""What a version of ONNX Runtime makes of a model as a whole: where each node goes, and what follows from it."""
 
 from __future__ import annotations
 

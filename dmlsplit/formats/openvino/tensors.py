@@ -85,8 +85,8 @@ class GivenShapes:
         self._used: set[str] = set()
 
     def fill(self, output: Output, shape: Shape | None) -> Shape | None:
-        """Returns the shape of an output, `shape` with unknown sizes filled in from those that the caller gives for one
-        of its names; None if neither is known. Raises InputError if the two contradict."""
+        """Returns the shape of an output, `shape` with unknown sizes filled in from the shape that the caller gives for
+        one of its names; None if neither is known. Raises InputError if the two contradict."""
         for name in output.names() if self._shapes else ():
             if name in self._shapes:
                 self._used.add(name)

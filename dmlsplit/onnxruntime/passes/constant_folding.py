@@ -145,8 +145,8 @@ def _reading_copies(graph: Graph) -> set[Node]:
 
 
 def _shape_of_input(graph: Graph, node: Node, copies: Container[Node]) -> Shape | None:
-    """Returns the shape of the first input; for a node in `copies`, whose DequantizeLinear is an added one of which the
-    file says nothing, the shape of what that one reads. None if unknown."""
+    """Returns the shape of the first input, None if it is unknown. A node in `copies` reads a DequantizeLinear that is
+    not in the file: for it, the shape of the DequantizeLinear's own first input."""
     value = node.inputs[0]
     if node in copies and value.producer is not None and value.producer.inputs:
         value = value.producer.inputs[0]
@@ -165,8 +165,8 @@ def _folds(graph: Graph, node: Node, copies: Container[Node]) -> bool:
 
 
 def _is_computed(graph: Graph, node: Node, names: Sequence[str]) -> bool:
-    """True if the CPU computes the node before the session runs. For half precision it has hardly any kernel: only
-    those that move elements, and Cast."""
+    """True if the CPU computes the node before the session runs. For half precision it has few kernels: Cast, and
+    operators that move elements."""
     if not graph.facts.has_cpu_kernel(node.index):
         return False
     if graph.facts.folds_known_sizes and not all(is_static(graph.facts.shape(v.name)) for v in node.outputs if v.name):

@@ -31,7 +31,7 @@ def reshape_fusion(graph: Graph) -> None:
     """Folds, in place, each Concat that becomes the constant shape of a Reshape, and removes the nodes that only led to
     it.
 
-    Those of several outputs, and Concats with an unknown fate, are marked as doubtful.
+    Nodes of several outputs that led to it, and Concats with an unknown fate, are marked as doubtful.
     """
     if not graph.facts.fuses_reshapes:
         return

@@ -18,7 +18,7 @@ from dmlsplit.onnxruntime.operator_traits import (
 _REACH: Final = 3
 """The most edges from the core of a pattern to its other nodes."""
 _REACH_OF_WEIGHTS: Final = 6
-"""The most edges from an operator to weights with which optimization fuses it."""
+"""Optimization fuses an operator only with weights at most this many edges away."""
 _HEADS: Final = 3
 """The query, key and value of an attention."""
 _REACH_OF_MERGED: Final = 4
@@ -88,7 +88,7 @@ def _is_core(node: Node) -> bool:
 
 
 def _around(nodes: Iterable[Node], reach: int) -> set[Node]:
-    """Returns the given nodes, and all nodes at most `reach` edges away from one of them."""
+    """Returns the given nodes, and all nodes at most `reach` edges away from one of them, in either direction."""
     found = set(nodes)
     new = found
     for _ in range(reach):

@@ -35,7 +35,7 @@ OPERATORS_SHOWN: Final = 3
 """The most operators shown of a rewriting."""
 DIAGNOSTICS_SHOWN: Final = 50
 RULES_SHOWN: Final = 3
-"""The most rules shown by which a level or release refuses an operator."""
+"""The most rules shown for one refusal of an operator by a level or release."""
 JSON_SHOWN: Final = 4000
 """The most characters shown of a rewritten operator's JSON; `dmlsplit legalize` prints longer ones."""
 _NUMBERS_SHOWN: Final = 8
