@@ -197,7 +197,7 @@ PYTHON_ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
 WORDING = {"summary", "explanation", "cure", "releases", "message"}
 """Arguments that are text for people."""
 EXAMPLES = {"bad", "good"}
-"""Arguments that are a rule's examples: tests, of which another may be as good."""
+"""Arguments that are a rule's examples: tests, of which another may be as good. So is what only they read."""
 DEFAULT = "strict=False"
 """An argument that is what zip does without it."""
 MAKES_EXAMPLES = "example"
@@ -205,22 +205,50 @@ MAKES_EXAMPLES = "example"
 
 
 def python_mutations(path: str, source: str) -> Iterator[Mutation]:
-    return _PythonPlaces(path, source).walk(ast.parse(source))
+    tree = ast.parse(source)
+    return _PythonPlaces(path, source, _names_of_examples(tree)).walk(tree)
+
+
+def _is_example(node: ast.AST) -> bool:
+    if isinstance(node, ast.keyword):
+        return node.arg in EXAMPLES
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == MAKES_EXAMPLES
+
+
+def _names_of_examples(tree: ast.Module) -> set[str]:
+    """Private names that nothing but examples reads."""
+    read: dict[bool, set[str]] = {True: set(), False: set()}
+
+    def look(node: ast.AST, is_example: bool) -> None:
+        is_example = is_example or _is_example(node)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            read[is_example].add(node.id)
+        for child in ast.iter_child_nodes(node):
+            look(child, is_example)
+
+    look(tree, False)
+    return {name for name in read[True] - read[False] if name.startswith("_")}
+
+
+def _defined(node: ast.AST) -> list[str]:
+    """The names that a statement defines."""
+    if isinstance(node, ast.FunctionDef):
+        return [node.name]
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
 
 
 class _PythonPlaces:
     """One method for each kind of node that can be changed."""
 
-    def __init__(self, path: str, source: str) -> None:
-        self.path, self.source = path, source
+    def __init__(self, path: str, source: str, of_examples: set[str]) -> None:
+        self.path, self.source, self.of_examples = path, source, of_examples
         self.lines = source.splitlines(keepends=True)
         self.begins = [0, *itertools.accumulate(map(len, self.lines))]
 
     def walk(self, node: ast.AST) -> Iterator[Mutation]:
         """Without annotations, text, examples, and what only type checkers read."""
-        if isinstance(node, ast.keyword) and node.arg in EXAMPLES:
-            return
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == MAKES_EXAMPLES:
+        if _is_example(node) or self.of_examples.intersection(_defined(node)):
             return
         if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
             return

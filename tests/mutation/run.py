@@ -117,12 +117,6 @@ EXPLAINED = {
     ("dmlsplit/rules/_any_view.py", "found |= dict(zip(names, tensors, strict=True))", "True", "False"): (
         "they were found to be as many as each other on the line before"
     ),
-    (
-        "dmlsplit/rules/strides.py",
-        "_UNDECIDED: Final = (8, 7, 8, 10, 10, 12), (71189247, 86866478, 130923340, 126580591, 107794138, 14629924)",
-        "7",
-        "(7 + 1)",
-    ): "it is an example of what is not decided, and so is the other",
 }
 """File, line, what was there and what became of it -> why no test can tell the two apart."""
 
