@@ -471,8 +471,104 @@ static void wrong_steps(void)
     dmlsplit_plan_destroy(plan);
 }
 
+enum { ROWS = 1000 };
+
+/* Rows that are cut into parts of so many elements. */
+static dmlsplit_geometry rows_of(uint64_t rows, uint32_t element_size, uint64_t parts, const uint64_t *part_lengths)
+{
+    static uint64_t given[2];
+    const dmlsplit_geometry g = {sizeof g, DMLSPLIT_SPLIT, element_size, 2, 1, 0, parts, given, NULL, part_lengths, NULL};
+    given[0] = rows;
+    given[1] = 0;
+    for (uint64_t i = 0; i < parts; i++)
+        given[1] += part_lengths[i];
+    return g;
+}
+
+/* Two dimensions, copied to where they are packed. Strides count elements. */
+static dmlsplit_geometry view_of(uint64_t outer, uint64_t inner, uint32_t element_size, int64_t outer_stride, int64_t inner_stride)
+{
+    static uint64_t given[2];
+    static int64_t given_strides[2];
+    const dmlsplit_geometry g = {sizeof g, DMLSPLIT_SPLIT, element_size, 2, 0, 0, 1, given, given_strides, given, NULL};
+    given[0] = outer;
+    given[1] = inner;
+    given_strides[0] = outer_stride * element_size;
+    given_strides[1] = inner_stride * element_size;
+    return g;
+}
+
+/* Whether a kernel of this name, if there is one, can copy the plan, fast or slowly, on this CPU or another. */
+static void expect_can(const char *name, bool can, dmlsplit_geometry g)
+{
+    dmlsplit_plan *plan = NULL;
+    check_case = name;
+    CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+    for (uint32_t i = 0; i < DMS_KERNEL_COUNT; i++) {
+        const dms_kernel *kernel = &dms_kernel_table[i];
+        if (strcmp(kernel->name, name) == 0)
+            CHECK_EQUAL((kernel->can_nest != NULL ? kernel->can_nest(&plan->shapes[0].nest) : kernel->can_group(plan)) == NULL, can);
+    }
+    dmlsplit_plan_destroy(plan);
+}
+
+/* What each kernel takes at most, and at least. */
+static void limits_of_kernels(void)
+{
+    static const struct {
+        const char *planes, *channels;
+        uint32_t widest_element, widest_part;
+        uint64_t most;
+    } vectors[] = {{"planes_ssse3", "channels_ssse3", 4, 8, 4}, {"planes_avx2", "channels_avx2", 8, 8, 4},
+                   {"planes_neon", "channels_neon", 4, 8, 4}, {"planes_avx512vbmi", "channels_avx512vbmi", 16, 16, 16}};
+    static const char *const for_rows[] = {"rows_avx512", "rows_avx2", "rows_ssse3", "rows_neon"};
+    static const char *const for_columns[] = {"columns_avx512", "columns_avx2", "columns_ssse3", "columns_neon"};
+    static const char *const backwards[] = {"reverse_avx2", "reverse_ssse3", "reverse_neon"};
+    static const uint64_t ones[17] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, unequal[] = {1, 3}, row[] = {1, 2047}, longer[] = {2, 2047};
+    static const uint64_t qwords[] = {1, 2, 5}, four[] = {1, 2, 1, 4}, seven[] = {1, 2, 4}, bytes[] = {12, 20, 32};
+    for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++) {
+        const uint64_t most = vectors[i].most;
+        const uint32_t widest = vectors[i].widest_element;
+        expect_can(vectors[i].planes, true, view_of(most, ROWS, widest, 1, (int64_t)most));
+        expect_can(vectors[i].planes, false, view_of(most, ROWS, 2 * widest, 1, (int64_t)most));
+        expect_can(vectors[i].planes, false, view_of(most + 1, ROWS, widest, 1, (int64_t)most + 1));
+        expect_can(vectors[i].channels, true, rows_of(ROWS, vectors[i].widest_part, most, ones));
+        expect_can(vectors[i].channels, false, rows_of(ROWS, vectors[i].widest_part * 2, most, ones));
+        expect_can(vectors[i].channels, false, rows_of(ROWS, vectors[i].widest_part, most + 1, ones));
+        expect_can(vectors[i].channels, false, rows_of(ROWS, 3, 2, ones));
+        expect_can(vectors[i].channels, false, rows_of(ROWS, 1, 2, unequal));
+    }
+    for (size_t i = 0; i < 4; i++) {
+        expect_can(for_rows[i], true, rows_of(2, 1, 2, row));
+        expect_can(for_rows[i], false, rows_of(1, 1, 2, row));
+        expect_can(for_rows[i], false, rows_of(ROWS, 1, 1, row));
+        expect_can(for_columns[i], true, rows_of(2, 16, 2, ones));
+        expect_can(for_columns[i], false, rows_of(1, 16, 2, ones));
+        expect_can(for_columns[i], false, rows_of(ROWS, 32, 2, ones));
+        expect_can(for_columns[i], false, rows_of(ROWS, 3, 2, ones));
+        expect_can(for_columns[i], false, rows_of(ROWS, 1, 2, unequal));
+    }
+    for (size_t i = 0; i < 3; i++) {
+        expect_can(backwards[i], true, view_of(3, 5, 16, 5, -1));
+        expect_can(backwards[i], false, view_of(3, 5, 32, 5, -1));
+        expect_can(backwards[i], false, view_of(3, 5, 3, 5, -1));
+        expect_can(backwards[i], false, view_of(3, 5, 16, 10, -2));
+    }
+    expect_can("channels", true, rows_of(ROWS, 1, 16, ones));
+    expect_can("channels", false, rows_of(ROWS, 1, 17, ones));
+    expect_can("channels", true, rows_of(ROWS, 1, 2, row));
+    expect_can("channels", false, rows_of(ROWS, 1, 2, longer));
+    expect_can("qwords_avx512", true, rows_of(ROWS, 8, 3, qwords));
+    expect_can("qwords_avx512", false, rows_of(ROWS, 8, 4, four));
+    expect_can("qwords_avx512", false, rows_of(ROWS, 8, 3, seven));
+    expect_can("qwords_avx512", false, rows_of(ROWS, 1, 3, bytes));
+    expect_can("strided", true, view_of(3, 16, 4, 100, 2));
+    expect_can("strided", false, view_of(3, 15, 4, 100, 2));
+}
+
 int main(void)
 {
+    limits_of_kernels();
     wrong_steps();
     counted_overlap();
     geometries();
