@@ -66,6 +66,19 @@ def test_the_hook(project, tmp_path):
     assert not said.exists(), said.read_text()
 
 
+def test_the_hook_takes_no_file_for_an_option(project):
+    """pre-commit puts the names behind `args`, which are the hook's own or those of a user who follows the page."""
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    (shown,) = re.findall(r"hooks: (\[\{id: dmlsplit, .*\}\])", (ROOT / "docs" / "howto-ci.md").read_text())
+    (project / "wrong.onnx").rename(project / "-oright.onnx")
+    before = (project / "right.onnx").read_bytes()
+    for args in (hook["args"], yaml.safe_load(shown)[0]["args"]):
+        done = run(sys.executable, *hook["entry"].split()[1:], *args, "-oright.onnx", cwd=project)
+        assert done.returncode == 1
+        assert done.stdout.startswith("-oright.onnx: "), done.stdout + done.stderr
+        assert (project / "right.onnx").read_bytes() == before
+
+
 class Action:
     """action.yml, run as a runner does: each step by its shell, with the inputs put in place."""
 
