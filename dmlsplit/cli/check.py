@@ -257,8 +257,9 @@ class CheckOptions(NamedTuple):
             by = f"{text.place(file, None)}: with {found.runtime.judged_by}"
             if self.require_dml is not None and found.on_dml < self.require_dml:
                 yield f"{by} {found.on_dml:.3f} of the nodes are on DirectML, --require-dml is {self.require_dml:g}"
-            if self.require_capture and not found.capture:
-                why = found.capture_prevented_by or "whether it is captured is not known"
+            if self.require_capture and (found.created is False or not found.capture):
+                unknown = "its session fails" if found.created is False else "whether it is captured is not known"
+                why = found.capture_prevented_by or unknown
                 yield f"{by} it is not captured as one graph, as --require-capture wants it: {why}"
 
 

@@ -44,7 +44,7 @@ def lines(placements: Sequence[SessionAnswer]) -> Iterator[list[Part]]:
     for each in placements:
         head = [(f"{each.runtime.judged_by}: ", ""), (_session(each), _STYLES[each.created])]
         yield [*head, (f"; {counts(each.counts)}", "")] if each.nodes else head
-        if each.nodes:
+        if each.nodes and (each.created is not False or each.outcomes):
             yield [("  ", ""), (_graphs(each), "")]
     groups: dict[str, list[str]] = {}
     for each in placements:
@@ -79,11 +79,14 @@ def _order(item: tuple[Provider, int]) -> int:
 
 
 def _graphs(placement: SessionAnswer) -> str:
+    """Returns the fused graphs of a session as text and, unless it fails, its copies and whether it can be captured."""
     sizes = [size.text for size in placement.graphs]
     more = f", ... {len(sizes) - SIZES_SHOWN} more" if len(sizes) > SIZES_SHOWN else ""
     nodes = "node" if sizes == ["1"] else "nodes"
     of = f" of {', '.join(sizes[:SIZES_SHOWN])}{more} {nodes}" if sizes else ""
     fused = f"{len(sizes)} fused graph{'s' * (len(sizes) != 1)}{of}{_outcomes(placement)}"
+    if placement.created is False:
+        return fused
     copies = placement.copies
     copied = (
         "copies between devices: not known"
@@ -97,8 +100,8 @@ def _outcomes(placement: SessionAnswer) -> str:
     """Returns the outcomes of a session's graphs as the end of a sentence: ", right", ", 2 right, 1 unknown (Einsum)";
     "" if there are no graphs."""
     found = placement.outcomes
-    said = str(next(iter(found))) if len(found) == 1 else outcomes(found)
-    undecided = dict.fromkeys(op for graph in placement.graphs for op in graph.undecided)
+    said = str(next(iter(found))) if found.total() == len(placement.graphs) and len(found) == 1 else outcomes(found)
+    undecided = dict.fromkeys(op for graph in placement.graphs if graph.outcome in found for op in graph.undecided)
     named = f" ({listed(list(undecided))})" if undecided else ""
     return f", {said}{named}" if said else ""
 

@@ -149,8 +149,10 @@ class SessionAnswer:
 
     @cached_property
     def outcomes(self) -> Counter[GraphOutcome]:
-        """The number of fused graphs with each outcome."""
-        return Counter(graph.outcome for graph in self.graphs)
+        """The number of fused graphs with each outcome. Of a session that fails, of the refused ones alone: nothing
+        comes of the others."""
+        every = self.created is not False
+        return Counter(each.outcome for each in self.graphs if every or each.outcome is GraphOutcome.REFUSED)
 
     @property
     def on_dml(self) -> float:

@@ -71,6 +71,21 @@ def test_a_session_that_fails(cli, model):
     )
 
 
+def test_nothing_comes_of_the_graphs_of_a_session_that_fails(cli, model):
+    """But where one of them is why it fails: that is counted."""
+    file = model("(float[1,2,2,2,3,4] a, float[1,2,2,2,4,5] b) => (float[1,2,2,2,3,5] y) { y = MatMul(a, b) }")
+    out = cli("check", file, *NEW).out
+    assert "session fails at y: " in out
+    assert "fused graph" not in out
+    assert "graph capture" not in out
+    found = cli("check", file, *NEW, "--select", "placement/", "--require-capture")
+    assert (found.status, found.err.endswith("wants it: its session fails\n")) == (1, True)
+    halves = "(float[1,4,4,8] x) => (float[1,2,4,8] a) { v = Tanh(x) p, q = Split<axis=1>(v) a = Sigmoid(p) }"
+    out = cli("check", model(halves, 13), *NEW).out
+    assert "  1 fused graph of 3 nodes, refused\n" in out
+    assert out.endswith("; 1 fused graph: 1 refused\n")
+
+
 def test_versions_are_columns(cli, model):
     body = "(float[2,4] x) => (float[2,4] y) { a = Relu(x) y = Transpose<perm=[0,1]>(a) }"
     lines = head(cli, model(body, 21), "--onnxruntime", "1.20.1", *NEW)
