@@ -85,3 +85,19 @@ def test_a_joins_output_is_refused_by_its_sizes_before_its_strides_are_read(inpu
     output = buf((2**30, inputs, 1, 1), dml.TensorDataType.UINT8, strides=(inputs, 1), dimension_count=4)
     desc = dml.JoinOperatorDesc(parts, output, 1)
     assert [dml.validate(desc, directml=release).hresult for release in ("1.4.0", "1.15.4")] == [hresult] * 2
+
+
+@pytest.mark.parametrize(
+    ("differs", "release", "hresult"),
+    [
+        ({"data_type": dml.TensorDataType.FLOAT32}, "1.15.4", dml.HResult.E_INVALIDARG),
+        ({"sizes": (2, 1, 4)}, "1.15.4", dml.HResult.E_INVALIDARG),
+        ({"data_type": dml.TensorDataType.FLOAT32}, "1.4.0", None),
+    ],
+)
+def test_a_join_is_refused_by_an_input_that_is_unlike_the_output_before_the_next_is_read(differs, release, hresult):
+    """By its type alone, or by its number of dimensions alone; a build that looks at the output last reads all."""
+    unlike = buf(**{"sizes": (2, 1, 4, 5), **differs})
+    short = buf((2, 2, 4, 5), strides=(1, 1), dimension_count=4, total_tensor_size_in_bytes=160)
+    desc = with_part(with_part(glue(), 0, unlike), 1, short)
+    assert dml.validate(desc, directml=release).hresult == hresult
