@@ -5,7 +5,7 @@
 
 enum { DMS_MOST_CHANNELS = 16 };        /* parts */
 
-/* A dms_stretch whose parts were looked up: pointers, widths and steps of each. */
+/* A dms_stretch whose parts were looked up: pointers, widths and strides of each. */
 struct dms_channels {
     size_t count;                       /* parts, without the empty ones */
     size_t row;                         /* bytes of a row of the whole */
@@ -13,7 +13,7 @@ struct dms_channels {
     size_t places[DMS_MOST_CHANNELS];   /* where they begin in a row of the whole */
     char *whole;
     char *parts[DMS_MOST_CHANNELS];
-    int64_t step, steps[DMS_MOST_CHANNELS];     /* bytes from row to row, in the whole and in the parts */
+    int64_t stride, strides[DMS_MOST_CHANNELS]; /* bytes from row to row, in the whole and in the parts */
     uint64_t rows;
 };
 

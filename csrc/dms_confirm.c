@@ -184,7 +184,7 @@ static const char *read_space(const dmlsplit_plan *plan, const dmlsplit_geometry
     read_strides(g, DMLSPLIT_WHOLE, s->operands[0].strides);
     if (!has_range(g, &s->operands[0], plan->begin, plan->end))
         return "the whole has another range of bytes";
-    const int64_t step = s->operands[0].strides[g->axis];
+    const int64_t stride = s->operands[0].strides[g->axis];
     for (uint64_t i = 0; i < g->part_count; start += g->lengths[i++]) {
         const dms_shape *const shape = plan->parts[i].shape;
         if (g->lengths[i] == 0 || shape == NULL) {
@@ -202,7 +202,7 @@ static const char *read_space(const dmlsplit_plan *plan, const dmlsplit_geometry
         }
         if (operand->length != g->lengths[i] || memcmp(operand->strides, strides, g->rank * sizeof strides[0]) != 0)
             return "parts of two shapes share one";
-        if (plan->parts[i].place - plan->space.operands[0].offset != (start > 0 ? (int64_t)start * step : 0))
+        if (plan->parts[i].place - plan->space.operands[0].offset != (start > 0 ? (int64_t)start * stride : 0))
             return "a part has another place in the whole";
     }
     return NULL;

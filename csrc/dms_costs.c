@@ -59,22 +59,22 @@ dms_slow dms_slow_columns(const dmlsplit_plan *plan)
                : fast;
 }
 
-dms_slow dms_slow_shuffle(const dmlsplit_plan *plan, size_t unit)
+dms_slow dms_slow_shuffle(const dmlsplit_plan *plan, size_t vector_size)
 {
     const dms_slow small = dms_slow_small_rows(plan);
     const uint64_t row = row_of(plan), parts = dms_full_parts(plan);
     const bool wide = row >= DMS_SHUFFLE_WIDE * parts;
     if (small.why != NULL)
         return small;
-    if (row > (unit < DMS_WIDEST_UNIT ? DMS_SHUFFLE_WIDEST : DMS_SHUFFLE_WIDEST_OF_64) * parts)
+    if (row > (vector_size < DMS_WIDEST_VECTOR ? DMS_SHUFFLE_WIDEST : DMS_SHUFFLE_WIDEST_OF_64) * parts)
         return slow(DMS_AFTER_PARTS, "pieces of a row are of 12 bytes or more on average, with 64-byte vectors of 20");
-    const uint64_t rows = dms_shuffle_rows(plan, unit);
+    const uint64_t rows = dms_shuffle_rows(plan, vector_size);
     if (plan->space.sizes[plan->space.axis - 1] < DMS_SHUFFLE_LEAST_BLOCKS * rows)
         return slow(DMS_AFTER_PARTS, "there are too few rows for the tables to pay");
-    if (!dms_shuffle_takes(plan, unit, wide ? DMS_SHUFFLE_FEW_STEPS : DMS_SHUFFLE_MOST_STEPS))
+    if (!dms_shuffle_takes(plan, vector_size, wide ? DMS_SHUFFLE_FEW_STEPS : DMS_SHUFFLE_MOST_STEPS))
         return slow(DMS_AFTER_PARTS, "too many vectors have to be looked at for one");
     if (wide && dms_is_streamed(&plan->stores[DMS_MOVE]) &&
-        (plan->direction == DMLSPLIT_JOIN || row > DMS_SHUFFLE_WIDE * parts || rows > unit / 4 || rows * row > DMS_SHUFFLE_STREAMED_BLOCK))
+        (plan->direction == DMLSPLIT_JOIN || row > DMS_SHUFFLE_WIDE * parts || rows > vector_size / 4 || rows * row > DMS_SHUFFLE_STREAMED_BLOCK))
         return slow(DMS_AFTER_PARTS, "wide pieces had to be staged, and are not the parts of a split, of 8 bytes on average and a multiple of 4");
     if (plan->space.operands[0].length >= DMS_SHUFFLE_COLUMNS && row >= DMS_SHUFFLE_COLUMN_ROW)
         return slow(DMS_AFTER_COLUMNS, "8 elements and 16 bytes a row or more");

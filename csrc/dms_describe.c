@@ -11,7 +11,7 @@ static void describe_stores(dms_text *text, const char *what, const dms_stores *
 {
     if (dms_is_streamed(stores))
         dms_text_add(text, "%s larger than the caches: kernels that can store past them do, and prefetch %s %" PRIu64 " bytes ahead\n", what,
-                     stores->page > 0 ? "the page after the next," : "lines", (uint64_t)stores->ahead);
+                     stores->page_mask > 0 ? "the page after the next," : "lines", (uint64_t)stores->ahead);
     else if (stores->regime == DMS_CLAIMED)
         dms_text_add(text, "%s beyond the second-level cache: kernels that can prefetch lines before they write them (prefetchw) do\n", what);
 }

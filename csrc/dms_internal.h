@@ -168,7 +168,7 @@ typedef enum dms_regime {
 
 typedef struct dms_stores {
     dms_regime regime;
-    uintptr_t page;                     /* mask of a page, 4095: the source is prefetched page by page; 0: line by line */
+    uintptr_t page_mask;                /* 4095: the source is prefetched page by page; 0: line by line */
     uintptr_t ahead;                    /* bytes that prefetches are ahead: of the source if streamed, of the target if claimed; 0 if plain */
     uint64_t call;                      /* least bytes of a contiguous piece that memcpy copies */
     uint32_t streamed_height, cached_height;    /* of tiles of transposes, in squares */

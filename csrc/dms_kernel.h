@@ -93,7 +93,7 @@ static DMS_ALWAYS_INLINE uintptr_t dms_ahead(uintptr_t address, uintptr_t page, 
  * a longer distance for each would prefetch too much at once. */
 static DMS_ALWAYS_INLINE uintptr_t dms_lines_ahead(const dms_stores *stores, bool one_stream)
 {
-    return one_stream && stores->page == 0 ? stores->ahead : DMS_NEAR_AHEAD;
+    return one_stream && stores->page_mask == 0 ? stores->ahead : DMS_NEAR_AHEAD;
 }
 
 #if DMS_X86
@@ -113,7 +113,7 @@ static DMS_ALWAYS_INLINE uintptr_t dms_lines_ahead(const dms_stores *stores, boo
 #endif
 #define DMS_PREFETCH_AT(address, distance) DMS_PREFETCH_NEAR((uintptr_t)(address) + (uintptr_t)(distance))
 #define DMS_FETCH_PAGE(address, stores) \
-    ((stores)->page > 0 ? DMS_PREFETCH_FAR(dms_ahead((uintptr_t)(address), (stores)->page, (stores)->ahead)) : (void)0)
+    ((stores)->page_mask > 0 ? DMS_PREFETCH_FAR(dms_ahead((uintptr_t)(address), (stores)->page_mask, (stores)->ahead)) : (void)0)
 #define DMS_FETCH(address, page, ahead) \
     ((page) > 0 ? DMS_PREFETCH_FAR(dms_ahead((uintptr_t)(address), page, ahead)) : DMS_PREFETCH_AT(address, ahead))
 
@@ -199,24 +199,24 @@ static inline void dms_copy_long(char *to, const char *from, size_t size)
 }
 
 /* Copies count runs at constant steps by a loop for their size; runs of 20 bytes took 0.4 of the time of calls (kernels/scalar.c). */
-void dms_copy_runs(char *to, const char *from, int64_t to_step, int64_t from_step, uint64_t count, size_t run);
+void dms_copy_runs(char *to, const char *from, int64_t to_stride, int64_t from_stride, uint64_t count, size_t run);
 
 /* ---- Rows (dms_stretch.c) ---- */
 
-/* Consecutive rows at one step in the whole, and at one step in each part. */
+/* Consecutive rows at one stride in the whole, and at one stride in each part. */
 typedef struct dms_stretch {
     const dmlsplit_plan *plan;
     const dms_buffers *buffers;
     uint64_t index[DMLSPLIT_MAX_RANK];  /* of the first row */
     uint64_t rows;
     char *whole;                        /* its first row */
-    int64_t step;                       /* bytes to the next one in the whole */
+    int64_t stride;                     /* bytes to the next one in the whole */
 } dms_stretch;
 
 /* A part in a stretch. */
 typedef struct dms_stretch_part {
     char *base;                         /* its first row */
-    int64_t step;                       /* bytes to the next one */
+    int64_t stride;                     /* bytes to the next one */
     size_t size;                        /* bytes of a row, */
     int64_t place;                      /* and where they begin in a row of the whole */
 } dms_stretch_part;
@@ -243,7 +243,7 @@ static inline bool dms_next_part(const dms_stretch *s, uint64_t *part, dms_stret
         return false;
     const dms_operand *operand = plan->parts[*part].shape->operand;
     found->base = dms_part_base(s->buffers, *part) + dms_first_row(s, operand);
-    found->step = operand->strides[plan->space.axis - 1];
+    found->stride = operand->strides[plan->space.axis - 1];
     found->size = (size_t)(operand->length * plan->space.element_size);
     found->place = plan->parts[*part].place - plan->space.operands[0].offset;
     ++*part;

@@ -279,7 +279,7 @@ dms_stores dms_stores_for(const dmlsplit_profile *p, dms_regime regime, uintptr_
     const uintptr_t ahead = pages ? DMS_PAGES_AHEAD : p->ahead > 0 ? p->ahead : DMS_LINES_AHEAD;
     dms_stores s;
     s.regime = regime;
-    s.page = regime == DMS_STREAMED && pages ? 4095 : 0;
+    s.page_mask = regime == DMS_STREAMED && pages ? 4095 : 0;
     s.ahead = regime == DMS_STREAMED ? ahead : regime == DMS_CLAIMED ? claimed : 0;
     s.call = p->call > 0 ? p->call : DMS_LEAST_CALLED;
     s.streamed_height = p->streamed_height > 0 ? p->streamed_height : DMS_STREAMED_HIGH;

@@ -3,12 +3,12 @@
 
 #include "dms_channels.h"
 
-enum { DMS_MOST_STEPS = 384, DMS_MOST_VECTORS = 96, DMS_WIDEST_UNIT = 64, DMS_OUT_OF_STEP = 0x80 };
+enum { DMS_MOST_STEPS = 384, DMS_MOST_VECTORS = 96, DMS_WIDEST_VECTOR = 64, DMS_OUT_OF_STEP = 0x80 };
 
 /* Takes bytes from one source vector: byte t of the target is byte table[t] of the source where mask has bit t. Elsewhere the table holds
  * DMS_OUT_OF_STEP, which makes pshufb give 0. */
 typedef struct dms_step {
-    uint8_t table[DMS_WIDEST_UNIT];
+    uint8_t table[DMS_WIDEST_VECTOR];
     uint64_t mask;
     uint32_t source;                    /* index of a source stream */
     uint32_t offset;                    /* bytes from the block's begin in it */
@@ -32,14 +32,14 @@ typedef struct dms_shuffle {
     dms_step steps[DMS_MOST_STEPS];     /* in the order of the vectors */
 } dms_shuffle;
 
-/* Returns the list for a plan that dms_shuffle_takes, for free(); NULL if there is no memory. unit: bytes of a vector. */
-dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t unit);
+/* Returns the list for a plan that dms_shuffle_takes, for free(); NULL if there is no memory. vector_size: in bytes. */
+dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t vector_size);
 
-/* Returns the rows of a block for vectors of `unit` bytes. */
-uint64_t dms_shuffle_rows(const dmlsplit_plan *plan, size_t unit);
+/* Returns the rows of a block for vectors of `vector_size` bytes. */
+uint64_t dms_shuffle_rows(const dmlsplit_plan *plan, size_t vector_size);
 
 /* True if the list has room for all steps of a plan of packed rows, and needs at most `most` steps a vector on average. */
-bool dms_shuffle_takes(const dmlsplit_plan *plan, size_t unit, size_t most);
+bool dms_shuffle_takes(const dmlsplit_plan *plan, size_t vector_size, size_t most);
 
-/* Returns what shuffles by vectors of `unit` bytes cost if they are slow for the plan (dms_costs.c). */
-dms_slow dms_slow_shuffle(const dmlsplit_plan *plan, size_t unit);
+/* Returns what shuffles by vectors of `vector_size` bytes cost if they are slow for the plan (dms_costs.c). */
+dms_slow dms_slow_shuffle(const dmlsplit_plan *plan, size_t vector_size);

@@ -178,9 +178,9 @@ dms_slice dms_find_slice(const dmlsplit_plan *plan, const dms_slices *cut, uint6
     if (index >= cut->count || cut->count == 1)
         return s;
     if (cut->by_rows) {                 /* 64 rows are whole cache lines of every part */
-        const uint64_t unit = plan->rows / cut->count >= DMS_SLICE_STEPS * DMS_LINE ? DMS_LINE : 1, units = plan->rows / unit;
-        s.first = share(units, index, cut->count) * unit;
-        s.last = index + 1 == cut->count ? plan->rows : share(units, index + 1, cut->count) * unit;
+        const uint64_t grain = plan->rows / cut->count >= DMS_SLICE_STEPS * DMS_LINE ? DMS_LINE : 1, grains = plan->rows / grain;
+        s.first = share(grains, index, cut->count) * grain;
+        s.last = index + 1 == cut->count ? plan->rows : share(grains, index + 1, cut->count) * grain;
     } else {
         s.first = share(plan->bytes, index, cut->count);
         s.last = share(plan->bytes, index + 1, cut->count);

@@ -16,7 +16,7 @@ bool dms_next_stretch(dms_stretch *s, const dmlsplit_plan *plan, const dms_buffe
     if (s->rows > last - *row)
         s->rows = last - *row;
     s->whole = (char *)buffers->whole + dms_first_row(s, &space->operands[0]);
-    s->step = space->operands[0].strides[line];
+    s->stride = space->operands[0].strides[line];
     *row += s->rows;
     return true;
 }

@@ -8,7 +8,7 @@ enum {
     DMS_TILE_COLUMNS = 1024,
     DMS_STACK = 4,                      /* squares that are transposed at once */
     DMS_MOST_CARRIED = 256,             /* columns of a tile whose lines are carried on */
-    DMS_MOST_GATHERED = 16384           /* bytes of short rows of the target */
+    DMS_MOST_COALESCED = 16384          /* bytes of short rows of the target */
 };
 
 /* How transposed squares are stored, chosen once for a matrix: the first two through the caches, the others past them. */
@@ -18,15 +18,15 @@ typedef enum dms_sink {
     DMS_LINES,                          /* squares are whole cache lines of the target */
     DMS_CARRIED,                        /* a line is the end of one square and the begin of the next */
     DMS_COLLECTED,                      /* as DMS_CARRIED, but lines are staged in cached memory where registers cannot hold them */
-    DMS_GATHERED                        /* short rows of the target that fill lines together; staged as well */
+    DMS_COALESCED                       /* short rows of the target that fill lines together; staged as well */
 } dms_sink;
 
 /* The contiguous rows of a matrix, or of the transposed one. const is cast away, as in dms_buffers. */
 typedef struct dms_side {
     uint64_t count;
     char *begin;                        /* the first row */
-    int64_t step;                       /* bytes from one row to the next; 0 where they are listed */
-    const dms_stretch *listed;          /* rows begin where the parts of this stretch do; NULL: step bytes apart */
+    int64_t stride;                     /* bytes from one row to the next; 0 where they are listed */
+    const dms_stretch *listed;          /* rows begin where the parts of this stretch do; NULL: stride bytes apart */
     uint64_t row, part;                 /* of the part that is listed next: its number among the parts that are not empty, and among all */
     uintptr_t distance_bits;            /* OR of all distances between rows, of this matrix and of all others that the loops around it reach */
 } dms_side;
@@ -45,7 +45,7 @@ typedef struct dms_tile {
     char **from, **to;
     int64_t from_offset, to_offset;
     int64_t next;                       /* bytes from each row to that of the next tile */
-    dms_lines *carries;                 /* one for each column if carried or collected, one for all if gathered */
+    dms_lines *carries;                 /* one for each column if carried or collected, one for all if coalesced */
 } dms_tile;
 
 /* How an instruction set transposes tiles. */
@@ -66,8 +66,8 @@ static inline size_t dms_smaller(uint64_t a, size_t b)
     return a < b ? (size_t)a : b;
 }
 
-/* Returns a side of count rows at one step. */
-dms_side dms_space_out(char *begin, int64_t step, uint64_t count);
+/* Returns a side of count rows at one stride. */
+dms_side dms_space_out(char *begin, int64_t stride, uint64_t count);
 
 /* Transposes a matrix, once for each combination of indices of the loops around it. from, to: the rows of the source and of the target; both are changed
  * while rows that are listed are walked. */

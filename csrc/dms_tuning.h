@@ -100,7 +100,7 @@ enum {
     DMS_STREAMED_HIGH_UNFETCHED = 2,    /* the same, if the next tile is not prefetched. Zen 5 */
     DMS_STREAMED_WIDE = 4096,           /* width of such a tile, */
     DMS_CARRIED_WIDE = 2048,            /* and where its lines are carried on. Zen 5 */
-    DMS_LONG_TARGET_ROW = 512,          /* rows of the target that are not gathered. Not recorded */
+    DMS_LONG_TARGET_ROW = 512,          /* rows of the target that are not coalesced. Not recorded */
     DMS_SHORT_TARGET_ROW = 256,         /* shorter rows have more partial lines than whole ones. Not recorded */
     DMS_LEVEL1_WAYS = 8,                /* ways of a first-level cache of unknown size: 32 KiB of a Zen 4. Derived */
     DMS_LEVEL1_WAY = 4096,              /* and bytes of one. Derived */

@@ -80,10 +80,10 @@ void dms_run_small_rows(const dmlsplit_plan *plan, const dms_buffers *buffers, u
     while (dms_next_stretch(&stretch, plan, buffers, &first, last)) {
         channels.rows = stretch.rows;
         channels.whole = stretch.whole;
-        channels.step = stretch.step;
+        channels.stride = stretch.stride;
         for (uint64_t i = 0, c = 0; dms_next_part(&stretch, &i, &part); c++) {
             channels.parts[c] = part.base;
-            channels.steps[c] = part.step;
+            channels.strides[c] = part.stride;
         }
         plan->group->copy_stretch(&channels, plan->tables, plan->direction == DMLSPLIT_SPLIT, &plan->stores[DMS_MOVE]);
     }
@@ -95,9 +95,9 @@ void dms_move_channels(const dms_channels *c, bool split, uint64_t first)
     for (uint64_t row = first, rows; row < c->rows; row += rows) {
         rows = c->rows - row < block ? c->rows - row : block;
         for (size_t i = 0; i < c->count; i++) {
-            char *const in_whole = c->whole + (int64_t)row * c->step + c->places[i];
-            char *const in_part = c->parts[i] + (int64_t)row * c->steps[i];
-            dms_copy_runs(split ? in_part : in_whole, split ? in_whole : in_part, split ? c->steps[i] : c->step, split ? c->step : c->steps[i],
+            char *const in_whole = c->whole + (int64_t)row * c->stride + c->places[i];
+            char *const in_part = c->parts[i] + (int64_t)row * c->strides[i];
+            dms_copy_runs(split ? in_part : in_whole, split ? in_whole : in_part, split ? c->strides[i] : c->stride, split ? c->stride : c->strides[i],
                           rows, c->widths[i]);
         }
     }
@@ -123,11 +123,11 @@ void dms_copy_planes(const dms_nest *nest, char *target, const char *source, dms
     dms_channels c;
     c.count = p->count;
     c.row = p->count * nest->run;
-    c.step = (int64_t)c.row;
+    c.stride = (int64_t)c.row;
     c.rows = pixels->size;
     for (unsigned i = 0; i < p->count; i++) {
         c.widths[i] = nest->run;
-        c.steps[i] = (int64_t)nest->run;
+        c.strides[i] = (int64_t)nest->run;
         c.places[i] = i * nest->run;
     }
     dms_first(m.count, index);

@@ -133,7 +133,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void copy_channel_blocks(const dms_channels 
     const unsigned first = first_of(count, split), second = count / first, targets = split ? count : 1;
     const unsigned together = second > 8 ? 1 : second;      /* stores in a row: as many as registers hold */
     const unsigned most = split && first > 1 && count > MOST_AT_ONCE ? MOST_BATCH : 1;
-    const size_t source_step = split ? count * DMS_LINE : DMS_LINE;
+    const size_t source_stride = split ? count * DMS_LINE : DMS_LINE;
     vector table[DMS_MOST_CHANNELS], from[DMS_MOST_CHANNELS], bundled[MOST_BATCH][DMS_MOST_CHANNELS], waiting[DMS_MOST_CHANNELS], rotation[DMS_MOST_CHANNELS];
     __mmask64 masks[DMS_MOST_CHANNELS][MOST_PAIRS], filled[DMS_MOST_CHANNELS];
     const char *source[DMS_MOST_CHANNELS];
@@ -161,7 +161,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void copy_channel_blocks(const dms_channels 
                 if (split && regime == DMS_STREAMED)    /* several streams keep enough pages open by themselves */
                     DMS_FETCH_PAGE(source[i], stores);
                 from[i] = load(source[i]);
-                source[i] += source_step;
+                source[i] += source_stride;
             }
             if (first > 1)
                 gather_bundles(bundled[b], from, first, second, &tables->first);

@@ -9,7 +9,7 @@
  *                                          from vector 1, bytes 1 4 7   ->  aaaaaaaa
  *                                          from vector 2, bytes 2 5
  *
- * 2 and 4 parts: one byte shuffle sorts each vector of the whole by parts into units, and the matrix of units is transposed. A join does the reverse:
+ * 2 and 4 parts: one byte shuffle sorts each vector of the whole by parts into elements, and the matrix of elements is transposed. A join does the reverse:
  *
  *     abcdabcd abcdabcd ...  ->  aabbccdd aabbccdd ...  ->  aa aa aa aa, bb bb bb bb, ...
  */
@@ -24,7 +24,7 @@ enum {
 
 typedef struct equal_tables {
     unsigned count;                     /* parts */
-    size_t width, unit;                 /* bytes of a piece; of a unit of the transposed matrix */
+    size_t width, element;              /* bytes of a piece; of an element of the transposed matrix */
     uint8_t order[3][3][BLOCK];         /* 3 parts: table of each vector written, for each vector read; else only the first one */
 } equal_tables;
 
@@ -32,10 +32,10 @@ static void fill_equal(equal_tables *t, unsigned count, size_t width, bool split
 {
     t->count = count;
     t->width = width;
-    t->unit = count * width <= BLOCK ? BLOCK / count : width;
+    t->element = count * width <= BLOCK ? BLOCK / count : width;
     memset(t->order, DMS_OUT_OF_STEP, sizeof t->order);
     for (size_t i = 0; i < BLOCK && count != 3; i++) {          /* bytes of a sorted vector */
-        const size_t in_whole = (i % t->unit / width * count + i / t->unit) * width + i % width;
+        const size_t in_whole = (i % t->element / width * count + i / t->element) * width + i % width;
         t->order[0][0][split ? i : in_whole] = (uint8_t)(split ? in_whole : i);
     }
     for (size_t i = 0; i < 3 * BLOCK && count == 3; i++) {      /* bytes of the whole */
@@ -47,10 +47,10 @@ static void fill_equal(equal_tables *t, unsigned count, size_t width, bool split
     }
 }
 
-/* Replaces a block's vectors read by those to write. count, unit and split are constants. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(permute_block)(vector *v, vector (*order)[3], unsigned count, size_t unit, bool split)
+/* Replaces a block's vectors read by those to write. count, element and split are constants. */
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(permute_block)(vector *v, vector (*order)[3], unsigned count, size_t element, bool split)
 {
-    const bool sorted = count * unit == BLOCK;      /* otherwise a unit is a piece, already in place */
+    const bool sorted = count * element == BLOCK;   /* otherwise an element is a piece, already in place */
     if (count == 3) {
         const vector a = v[0], b = v[1], c = v[2];
         for (unsigned i = 0; i < 3; i++)
@@ -59,20 +59,20 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(permute_block)(vector *v, vect
     }
     for (unsigned i = 0; i < count && sorted && split; i++)
         v[i] = shuffle_bytes(v[i], order[0][0], 0);
-    for (unsigned i = 0; i < count; i += BLOCK / (unsigned)unit)
-        transpose_panel(v + i, unit);
+    for (unsigned i = 0; i < count; i += BLOCK / (unsigned)element)
+        transpose_panel(v + i, element);
     for (unsigned i = 0; i < count && sorted && !split; i++)
         v[i] = shuffle_bytes(v[i], order[0][0], 0);
 }
 
 /* Copies all rows: whole vectors of blocks, then the rest by moves. streamed (a constant): a split whose parts begin at cache lines, by non-temporal stores. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels *c, const equal_tables *t, unsigned count, size_t unit, bool split,
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels *c, const equal_tables *t, unsigned count, size_t element, bool split,
                                                               bool streamed, const dms_stores *stores)
 {
     const uintptr_t ahead = dms_lines_ahead(stores, true);
-    const size_t block = LANES * BLOCK / t->width, step = count * BLOCK;
+    const size_t block = LANES * BLOCK / t->width, stride = count * BLOCK;
     const uint64_t rows = c->rows / block * block;
-    const bool wide = count * unit > BLOCK;         /* 4 parts of 8 bytes: vectors 0 and 2 of the whole have two, 1 and 3 the other two */
+    const bool wide = count * element > BLOCK;      /* 4 parts of 8 bytes: vectors 0 and 2 of the whole have two, 1 and 3 the other two */
     const size_t place[] = {0, wide ? 2 : 1, wide ? 1 : 2, 3};
     vector order[3][3], v[4];
     char *whole = c->whole, *parts[4];
@@ -86,27 +86,27 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
             DMS_FETCH_PAGE(whole + i * VECTOR, stores);
         }
         for (unsigned i = 0; i < count; i++)
-            v[i] = split ? load_lanes(whole + place[i] * BLOCK, (ptrdiff_t)step) : load(parts[i]);
-        DMS_NAME(permute_block)(v, order, count, unit, split);
+            v[i] = split ? load_lanes(whole + place[i] * BLOCK, (ptrdiff_t)stride) : load(parts[i]);
+        DMS_NAME(permute_block)(v, order, count, element, split);
         for (unsigned i = 0; i < count; i++) {
             if (streamed)
                 stream(parts[i], v[i]);
             else if (split)
                 store(parts[i], v[i]);
             else
-                store_lanes(whole + place[i] * BLOCK, step, v[i]);
+                store_lanes(whole + place[i] * BLOCK, stride, v[i]);
             parts[i] += VECTOR;
         }
-        whole += LANES * step;
+        whole += LANES * stride;
     }
     dms_move_channels(c, split, rows);
 }
 
 #define COPY(split, streamed)                                                                            \
-    (t->count == 2   ? DMS_NAME(copy_equal)(c, t, 2, 8, split, streamed, stores)                        \
-     : t->count == 3 ? DMS_NAME(copy_equal)(c, t, 3, 1, split, streamed, stores)                        \
-     : t->unit == 4  ? DMS_NAME(copy_equal)(c, t, 4, 4, split, streamed, stores)                        \
-                     : DMS_NAME(copy_equal)(c, t, 4, 8, split, streamed, stores))
+    (t->count == 2     ? DMS_NAME(copy_equal)(c, t, 2, 8, split, streamed, stores)                      \
+     : t->count == 3   ? DMS_NAME(copy_equal)(c, t, 3, 1, split, streamed, stores)                      \
+     : t->element == 4 ? DMS_NAME(copy_equal)(c, t, 4, 4, split, streamed, stores)                      \
+                       : DMS_NAME(copy_equal)(c, t, 4, 8, split, streamed, stores))
 
 static DMS_TARGET void DMS_NAME(copy_stretch)(const dms_channels *c, const void *tables, bool split, const dms_stores *stores)
 {

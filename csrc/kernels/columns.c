@@ -39,7 +39,7 @@ void dms_transpose_columns(const dmlsplit_plan *plan, const dms_buffers *buffers
     const bool split = plan->direction == DMLSPLIT_SPLIT;
     dms_stretch s;
     while (dms_next_stretch(&s, plan, buffers, &first, last)) {
-        dms_side parts = list_parts(&s, stores), rows = dms_space_out(s.whole, s.step, s.rows);
+        dms_side parts = list_parts(&s, stores), rows = dms_space_out(s.whole, s.stride, s.rows);
         dms_transpose(transposer, (size_t)plan->space.element_size, split ? &rows : &parts, split ? &parts : &rows, stores, NULL, 0);
     }
 }

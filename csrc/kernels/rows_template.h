@@ -68,7 +68,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_piece)(char *to, const ch
 typedef struct piece {
     char *to;
     const char *from;
-    int64_t to_step, from_step;
+    int64_t to_stride, from_stride;
     size_t size;
 } piece;
 
@@ -80,7 +80,7 @@ enum { ROOM = 3 * DMS_LINE };
  * just written stalls. */
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece *p, const dms_stores *stores)
 {
-    const uintptr_t page = stores->page, ahead = p->size >= DMS_LONG_PIECE_FETCHED || page > 0 ? stores->ahead : DMS_NEAR_AHEAD;
+    const uintptr_t page = stores->page_mask, ahead = p->size >= DMS_LONG_PIECE_FETCHED || page > 0 ? stores->ahead : DMS_NEAR_AHEAD;
     const char *from = p->from;
     size_t size = p->size;
     if ((uintptr_t)w->line + w->fill != (uintptr_t)p->to) { /* at first nothing waits, and line points to bytes */
@@ -89,8 +89,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece
     }
     if (w->fill >= DMS_LINE)            /* filled by the previous piece */
         DMS_NAME(drain_lines)(w, 0);
-    p->to += p->to_step;
-    p->from += p->from_step;
+    p->to += p->to_stride;
+    p->from += p->from_stride;
     if (size < DMS_LINE) {
         DMS_PREFETCH_AT(from, DMS_NEAR_AHEAD);
         dms_copy_short(w->bytes + w->fill, from, size);
@@ -124,8 +124,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_pieces)(piece *pieces, si
             piece *p = &pieces[i];
             char *const to = p->to;
             const char *const from = p->from;
-            p->to += p->to_step;
-            p->from += p->from_step;
+            p->to += p->to_stride;
+            p->from += p->from_stride;
             DMS_NAME(copy_piece)(to, from, p->size, claimed, call);
         }
 }
@@ -175,8 +175,8 @@ static size_t find_pieces(const dms_stretch *s, uint64_t *part, piece *pieces)
     size_t count = 0;
     while (count < MOST_WRITERS && dms_next_part(s, part, &found)) {
         char *const in_whole = s->whole + found.place;
-        const piece in_part = {found.base, in_whole, found.step, s->step, found.size};
-        const piece joined = {in_whole, found.base, s->step, found.step, found.size};
+        const piece in_part = {found.base, in_whole, found.stride, s->stride, found.size};
+        const piece joined = {in_whole, found.base, s->stride, found.stride, found.size};
         pieces[count++] = split ? in_part : joined;
     }
     return count;

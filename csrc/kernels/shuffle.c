@@ -9,21 +9,21 @@
 #include "../dms_memory.h"
 #include "../dms_shuffle.h"
 
-/* Returns the fewest rows that are whole units in every part. The unit is a power of two. */
-static size_t rows_of_block(const dms_channels *l, size_t unit)
+/* Returns the fewest rows that are whole vectors in every part. vector_size is a power of two. */
+static size_t rows_of_block(const dms_channels *l, size_t vector_size)
 {
-    size_t bits = unit;
+    size_t bits = vector_size;
     for (size_t i = 0; i < l->count; i++)
         bits |= l->widths[i];
-    return unit / (bits & (0 - bits));
+    return vector_size / (bits & (0 - bits));
 }
 
 /* Makes byte t of the last vector come from this byte of a source stream, which has `width` bytes a row. Returns false if there are too many steps. */
-static bool add_byte(dms_shuffle *s, size_t unit, size_t t, uint32_t source, size_t width, size_t byte)
+static bool add_byte(dms_shuffle *s, size_t vector_size, size_t t, uint32_t source, size_t width, size_t byte)
 {
     dms_woven *v = &s->vectors[s->vector_count - 1];
     dms_step *const end = &s->steps[s->step_count], *step = end - v->steps;
-    while (step < end && (step->source != source || byte < step->offset || byte >= step->offset + unit))
+    while (step < end && (step->source != source || byte < step->offset || byte >= step->offset + vector_size))
         step++;
     if (step == end) {
         if (s->step_count == DMS_MOST_STEPS)
@@ -34,7 +34,7 @@ static bool add_byte(dms_shuffle *s, size_t unit, size_t t, uint32_t source, siz
         step->mask = 0;
         step->source = source;
         step->block = (uint32_t)(width * s->rows);      /* no load may go beyond it: the stream may end there */
-        step->offset = byte + unit <= step->block ? (uint32_t)byte : step->block - (uint32_t)unit;
+        step->offset = byte + vector_size <= step->block ? (uint32_t)byte : step->block - (uint32_t)vector_size;
     }
     step->table[t] = (uint8_t)(byte - step->offset);
     step->mask |= UINT64_C(1) << t;
@@ -42,61 +42,61 @@ static bool add_byte(dms_shuffle *s, size_t unit, size_t t, uint32_t source, siz
 }
 
 /* Adds the vector at this offset of a target stream. Returns false if there are too many vectors or steps. */
-static bool add_vector(dms_shuffle *s, const dms_channels *l, bool split, size_t unit, uint32_t target, size_t offset)
+static bool add_vector(dms_shuffle *s, const dms_channels *l, bool split, size_t vector_size, uint32_t target, size_t offset)
 {
     const size_t width = split ? l->widths[target] : l->row;
     const dms_woven vector = {target, (uint32_t)offset, (uint32_t)(width * s->rows), 0};
     if (s->vector_count == DMS_MOST_VECTORS)
         return false;
     s->vectors[s->vector_count++] = vector;
-    DMS_COUNT_STEPS(unit);
-    for (size_t t = 0; t < unit; t++) {
+    DMS_COUNT_STEPS(vector_size);
+    for (size_t t = 0; t < vector_size; t++) {
         const size_t row = (offset + t) / width, column = (offset + t) % width;
         uint32_t part = split ? target : 0;
         while (!split && column >= l->places[part] + l->widths[part])
             part++;
-        if (split ? !add_byte(s, unit, t, 0, l->row, row * l->row + l->places[part] + column)
-                  : !add_byte(s, unit, t, part, l->widths[part], row * l->widths[part] + column - l->places[part]))
+        if (split ? !add_byte(s, vector_size, t, 0, l->row, row * l->row + l->places[part] + column)
+                  : !add_byte(s, vector_size, t, part, l->widths[part], row * l->widths[part] + column - l->places[part]))
             return false;
     }
     return true;
 }
 
 /* Returns false if there are too many vectors or steps. */
-static bool build_list(const dmlsplit_plan *plan, size_t unit, dms_shuffle *s)
+static bool build_list(const dmlsplit_plan *plan, size_t vector_size, dms_shuffle *s)
 {
     const bool split = plan->direction == DMLSPLIT_SPLIT;
     dms_channels l;
     dms_lay_out_channels(plan, &l);
-    s->rows = rows_of_block(&l, unit);
+    s->rows = rows_of_block(&l, vector_size);
     s->vector_count = s->step_count = 0;
     for (uint32_t i = 0; i < (split ? l.count : 1); i++)
-        for (size_t offset = 0; offset < (split ? l.widths[i] : l.row) * s->rows; offset += unit)
-            if (!add_vector(s, &l, split, unit, i, offset))
+        for (size_t offset = 0; offset < (split ? l.widths[i] : l.row) * s->rows; offset += vector_size)
+            if (!add_vector(s, &l, split, vector_size, i, offset))
                 return false;
     return true;
 }
 
-dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t unit)
+dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t vector_size)
 {
     dms_shuffle *made = dms_allocate(1, sizeof *made);
     if (made != NULL)
-        (void)build_list(plan, unit, made);  /* succeeds: dms_shuffle_takes has built it before */
+        (void)build_list(plan, vector_size, made);  /* succeeds: dms_shuffle_takes has built it before */
     return made;
 }
 
-uint64_t dms_shuffle_rows(const dmlsplit_plan *plan, size_t unit)
+uint64_t dms_shuffle_rows(const dmlsplit_plan *plan, size_t vector_size)
 {
     dms_channels l;
     dms_lay_out_channels(plan, &l);
-    return rows_of_block(&l, unit);
+    return rows_of_block(&l, vector_size);
 }
 
 /* On the heap: the list is too large for the stack. */
-bool dms_shuffle_takes(const dmlsplit_plan *plan, size_t unit, size_t most)
+bool dms_shuffle_takes(const dmlsplit_plan *plan, size_t vector_size, size_t most)
 {
     dms_shuffle *const s = dms_allocate(1, sizeof *s);
-    const bool takes = s != NULL && build_list(plan, unit, s) && s->step_count <= most * s->vector_count;
+    const bool takes = s != NULL && build_list(plan, vector_size, s) && s->step_count <= most * s->vector_count;
     free(s);
     return takes;
 }

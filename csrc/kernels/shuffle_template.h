@@ -21,8 +21,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave)(const dms_woven *v, con
                                                          char *const *to, uint64_t first, uint64_t blocks)
 {
     enum { IN_REGISTERS = 8 };
-    const size_t held = steps < IN_REGISTERS ? steps : IN_REGISTERS, to_step = v->block;
-    char *target = to[v->target] + v->offset + first * to_step;
+    const size_t held = steps < IN_REGISTERS ? steps : IN_REGISTERS, to_stride = v->block;
+    char *target = to[v->target] + v->offset + first * to_stride;
     vector table[IN_REGISTERS];
     uint64_t mask[IN_REGISTERS];
     const char *source[IN_REGISTERS];
@@ -42,8 +42,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave)(const dms_woven *v, con
             const char *bytes = from[step[i].source] + step[i].offset + (first + block) * step[i].block;
             woven = shuffle_into(woven, load_lanes(bytes, step[i].block), load_table(step[i].table), step[i].mask);
         }
-        store_lanes(target, to_step, woven);
-        target += LANES * to_step;
+        store_lanes(target, to_stride, woven);
+        target += LANES * to_stride;
         if (one)
             at += LANES * size[0];
         for (size_t i = 0; i < held && !one; i++)

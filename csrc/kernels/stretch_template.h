@@ -13,7 +13,7 @@
 /* Prefetches the source of later batches, or claims the lines that they write. */
 static DMS_TARGET inline void DMS_NAME(prefetch_batch)(const dms_channels *batch, bool split, const dms_stores *stores)
 {
-    const bool streamed = dms_is_streamed(stores), pages = split && stores->page > 0;
+    const bool streamed = dms_is_streamed(stores), pages = split && stores->page_mask > 0;
     const uintptr_t ahead = dms_lines_ahead(stores, split);
     for (size_t i = 0; i <= batch->count; i++) {
         const char *const at = i == 0 ? batch->whole : batch->parts[i - 1];

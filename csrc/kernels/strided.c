@@ -54,28 +54,28 @@ const char *dms_can_strided(const dms_nest *nest)
 /* Returns the steps of a block, whose cache lines stay in the first-level cache. */
 static uint64_t block_of(const dms_loop *line)
 {
-    const uint64_t to = dms_abs_i64(line->target_stride), from = dms_abs_i64(line->source_stride), step = to > from ? to : from;
-    if (step > DMS_STRIDED_BLOCK / DMS_STRIDED_BLOCK_LEAST)
+    const uint64_t to = dms_abs_i64(line->target_stride), from = dms_abs_i64(line->source_stride), stride = to > from ? to : from;
+    if (stride > DMS_STRIDED_BLOCK / DMS_STRIDED_BLOCK_LEAST)
         return DMS_STRIDED_BLOCK_LEAST;
-    return step < DMS_STRIDED_BLOCK / DMS_STRIDED_BLOCK_MOST ? DMS_STRIDED_BLOCK_MOST : DMS_STRIDED_BLOCK / step;
+    return stride < DMS_STRIDED_BLOCK / DMS_STRIDED_BLOCK_MOST ? DMS_STRIDED_BLOCK_MOST : DMS_STRIDED_BLOCK / stride;
 }
 
 void dms_run_strided(const dms_nest *nest, char *target, const char *source)
 {
     nesting n;
     (void)sort_loops(nest, &n);
-    const int64_t to_step = n.line.target_stride, from_step = n.line.source_stride;
+    const int64_t to_stride = n.line.target_stride, from_stride = n.line.source_stride;
     const uint64_t block = block_of(&n.line);
     const uint32_t outer = DMLSPLIT_MAX_RANK - n.outer, inner = DMLSPLIT_MAX_RANK - n.inner;
     uint64_t index[DMLSPLIT_MAX_RANK];
     dms_first(outer + inner, index);
     do
         for (uint64_t first = 0, steps; first < n.line.size; first += steps) {
-            char *to = target + (int64_t)first * to_step;
-            const char *from = source + (int64_t)first * from_step;
+            char *to = target + (int64_t)first * to_stride;
+            const char *from = source + (int64_t)first * from_stride;
             steps = n.line.size - first < block ? n.line.size - first : block;
             do
-                dms_copy_runs(to, from, to_step, from_step, steps, nest->run);
+                dms_copy_runs(to, from, to_stride, from_stride, steps, nest->run);
             while (dms_next(n.inners + n.inner, inner, index + outer, &to, &from));
         }
     while (dms_next(n.outers + n.outer, outer, index, &target, &source));

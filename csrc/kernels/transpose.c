@@ -14,8 +14,8 @@
  * cache has ways. The largest power of two that divides the distance decides. */
 static bool share_sets(int64_t apart, size_t side, const dms_stores *stores)
 {
-    const uintptr_t step = (uintptr_t)apart & (0 - (uintptr_t)apart);
-    return side * (step < stores->way ? step : stores->way) > (size_t)stores->ways * stores->way;
+    const uintptr_t power = (uintptr_t)apart & (0 - (uintptr_t)apart);
+    return side * (power < stores->way ? power : stores->way) > (size_t)stores->ways * stores->way;
 }
 
 /* Returns the sink of a streamed matrix. Rows of the target that begin at one offset in a line are whole lines after a head; short adjacent rows fill lines
@@ -26,8 +26,8 @@ static dms_sink choose_sink(const dms_transposer *transposer, size_t element_siz
     const bool is_short = rows < DMS_SHORT_TARGET_ROW / element_size;
     if (!is_short && to->distance_bits % DMS_LINE == 0 && begin % element_size == 0)
         return DMS_LINES;
-    if (rows <= DMS_LONG_TARGET_ROW / element_size && to->step == (int64_t)(rows * element_size))
-        return DMS_GATHERED;
+    if (rows <= DMS_LONG_TARGET_ROW / element_size && to->stride == (int64_t)(rows * element_size))
+        return DMS_COALESCED;
     if (is_short)
         return DMS_STORED;
     return transposer->vector == DMS_LINE && (begin | to->distance_bits) % 2 == 0 ? DMS_CARRIED : DMS_COLLECTED;
@@ -42,9 +42,9 @@ static dms_sink choose_sink(const dms_transposer *transposer, size_t element_siz
 static void shape_stored(dms_tile *tile, const dms_transposer *transposer, const dms_side *from, const dms_side *to, const dms_stores *stores)
 {
     const size_t size = tile->element_size, side = tile->side;
-    const bool together = share_sets(from->step, side, stores);
-    const bool low = size > 1 && together && !share_sets(to->step, DMS_TILE_SQUARES * side, stores);
-    const bool crowded = share_sets(to->step, side, stores);
+    const bool together = share_sets(from->stride, side, stores);
+    const bool low = size > 1 && together && !share_sets(to->stride, DMS_TILE_SQUARES * side, stores);
+    const bool crowded = share_sets(to->stride, side, stores);
     const bool many = to->listed != NULL && transposer->vector == DMS_LINE && from->count >= DMS_LONG_COLUMN && to->count >= side;
     const bool stacked = from->count >= DMS_STACK * side && (size == 1 ? crowded || many : size == 2 && crowded && !together);
     tile->sink = stacked ? DMS_STACKED : DMS_STORED;
@@ -61,9 +61,9 @@ static void shape_streamed(dms_tile *tile, const dms_side *to, const dms_stores 
 {
     const size_t size = tile->element_size, side = tile->side;
     tile->height = side;
-    if (tile->sink == DMS_GATHERED) {
+    if (tile->sink == DMS_COALESCED) {
         tile->height = DMS_TILE_ROWS;
-        tile->width = dms_smaller(DMS_MOST_GATHERED / (uint64_t)to->step, DMS_TILE_COLUMNS);
+        tile->width = dms_smaller(DMS_MOST_COALESCED / (uint64_t)to->stride, DMS_TILE_COLUMNS);
     } else if (tile->sink == DMS_LINES) {
         tile->height = (tile->fetched ? stores->streamed_height : dms_smaller(stores->streamed_height, DMS_STREAMED_HIGH_UNFETCHED)) * side;
         tile->width = dms_smaller(DMS_STREAMED_WIDE / size, DMS_TILE_COLUMNS);
@@ -88,13 +88,13 @@ static void shape_tile(dms_tile *tile, const dms_transposer *transposer, size_t 
     tile->side = (size_t)DMS_LINE >> shift;
     tile->sink = streamed ? choose_sink(transposer, element_size, from->count, to) : DMS_STORED;
     tile->claimed = stores->regime == DMS_CLAIMED;
-    tile->fetched = streamed && !share_sets(from->step, tile->side, stores);
+    tile->fetched = streamed && !share_sets(from->stride, tile->side, stores);
     if (tile->sink == DMS_STORED)
         shape_stored(tile, transposer, from, to, stores);
     else
         shape_streamed(tile, to, stores);
     const bool aside = from->listed != NULL || from->count <= tile->height;     /* the next tile is beside this one, not below */
-    tile->next = aside ? (int64_t)(tile->width * element_size) : (int64_t)tile->height * from->step;
+    tile->next = aside ? (int64_t)(tile->width * element_size) : (int64_t)tile->height * from->stride;
     if (aside && to->count <= tile->width)
         tile->fetched = false;          /* there is none, and prefetches of unmapped addresses are slow */
     tile->head = tile->sink >= DMS_CARRIED ? 0 : (uintptr_t)(0 - (uintptr_t)to->begin) % DMS_LINE >> shift;
@@ -104,9 +104,9 @@ static void shape_tile(dms_tile *tile, const dms_transposer *transposer, size_t 
 
 /* ---- Tiles ---- */
 
-dms_side dms_space_out(char *begin, int64_t step, uint64_t count)
+dms_side dms_space_out(char *begin, int64_t stride, uint64_t count)
 {
-    const dms_side side = {count, begin, step, NULL, 0, 0, (uintptr_t)step};
+    const dms_side side = {count, begin, stride, NULL, 0, 0, (uintptr_t)stride};
     return side;
 }
 
@@ -115,7 +115,7 @@ static void list_rows(dms_side *side, uint64_t first, size_t count, char **at)
 {
     dms_stretch_part part;
     for (size_t i = 0; i < count && side->listed == NULL; i++)
-        at[i] = side->begin + (int64_t)i * side->step;
+        at[i] = side->begin + (int64_t)i * side->stride;
     if (side->listed == NULL)
         return;
     if (first < side->row)
@@ -128,7 +128,7 @@ static void list_rows(dms_side *side, uint64_t first, size_t count, char **at)
 
 static int64_t offset_of(const dms_side *side, uint64_t first)
 {
-    return side->listed == NULL ? (int64_t)first * side->step : 0;
+    return side->listed == NULL ? (int64_t)first * side->stride : 0;
 }
 
 /* Addresses of as many rows of a side as fit: of listed rows those from `first` on, else of the first rows. */
@@ -162,7 +162,7 @@ static char **find_addresses(addresses *a, dms_side *side, uint64_t first, size_
 typedef struct matrices {
     dms_tile *tile;
     dms_side *from, *to;
-    addresses from_rows, to_rows;       /* to_rows is not used if columns are carried, collected or gathered */
+    addresses from_rows, to_rows;       /* to_rows is not used if columns are carried, collected or coalesced */
     const dms_loop *around;
     uint32_t around_count;
     int64_t from_moved, to_moved;       /* bytes from the first matrix to this one */
@@ -243,7 +243,7 @@ static void transpose_carried(matrices *m)
 }
 
 /* A tile has all rows. Columns are adjacent in the target, and in the staging memory. */
-static void transpose_gathered(matrices *m)
+static void transpose_coalesced(matrices *m)
 {
     dms_tile *const tile = m->tile;
     take_rows(m, 0);
@@ -279,17 +279,17 @@ static DMS_NEVER_INLINE void store_all(matrices *m)
     transpose_all(m, transpose_stored);
 }
 
-static DMS_NEVER_INLINE void gather_all(matrices *m)
+static DMS_NEVER_INLINE void coalesce_all(matrices *m)
 {
     char *from[DMS_TILE_ROWS], *to[DMS_TILE_COLUMNS];
-    _Alignas(DMS_LINE) char gathered[DMS_MOST_GATHERED + 2 * DMS_LINE];
-    dms_lines carry = {NULL, gathered, 0, 0};
-    dms_side columns = dms_space_out(gathered, m->to->step, m->to->count);
+    _Alignas(DMS_LINE) char coalesced[DMS_MOST_COALESCED + 2 * DMS_LINE];
+    dms_lines carry = {NULL, coalesced, 0, 0};
+    dms_side columns = dms_space_out(coalesced, m->to->stride, m->to->count);
     m->from_rows = list_addresses(m->from, from, DMS_TILE_ROWS);
     m->tile->to = to;
     m->tile->carries = &carry;
     list_rows(&columns, 0, dms_smaller(m->to->count, m->tile->width), to);
-    transpose_all(m, transpose_gathered);
+    transpose_all(m, transpose_coalesced);
 }
 
 static DMS_NEVER_INLINE void carry_all(matrices *m)
@@ -313,7 +313,7 @@ void dms_transpose(const dms_transposer *transposer, size_t element_size, dms_si
     switch (tile.sink) {
     case DMS_CARRIED:
     case DMS_COLLECTED: carry_all(&m); break;
-    case DMS_GATHERED: gather_all(&m); break;
+    case DMS_COALESCED: coalesce_all(&m); break;
     default: store_all(&m); break;
     }
 }

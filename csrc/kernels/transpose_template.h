@@ -428,7 +428,7 @@ static DMS_TARGET void DMS_NAME(transpose)(dms_tile *tile)
         transpose_collected(tile);
     else
         transpose_squares(tile);
-    if (tile->sink == DMS_GATHERED)
+    if (tile->sink == DMS_COALESCED)
         DMS_NAME(drain_lines)(tile->carries, tile->columns * tile->rows * tile->element_size);
 }
 

@@ -1,14 +1,14 @@
 /* vector_one_lane.h - the operations on lanes, where shuffles cross the whole vector: it is one lane */
 
-static inline DMS_TARGET vector load_lanes(const char *from, ptrdiff_t step)
+static inline DMS_TARGET vector load_lanes(const char *from, ptrdiff_t stride)
 {
-    (void)step;
+    (void)stride;
     return load(from);
 }
 
-static inline DMS_TARGET void store_lanes(char *to, size_t step, vector v)
+static inline DMS_TARGET void store_lanes(char *to, size_t stride, vector v)
 {
-    (void)step;
+    (void)stride;
     store(to, v);
 }
 

@@ -45,20 +45,20 @@ static inline DMS_TARGET __m128i load_lane(const char *from)
     return _mm_loadu_si128((const __m128i *)(const void *)from);
 }
 
-/* Loads sixteen bytes into each lane, from addresses step apart. */
-static inline DMS_TARGET vector load_lanes(const char *from, ptrdiff_t step)
+/* Loads sixteen bytes into each lane, `stride` apart. */
+static inline DMS_TARGET vector load_lanes(const char *from, ptrdiff_t stride)
 {
-    return _mm256_inserti128_si256(_mm256_castsi128_si256(load_lane(from)), load_lane(from + step), 1);
+    return _mm256_inserti128_si256(_mm256_castsi128_si256(load_lane(from)), load_lane(from + stride), 1);
 }
 
-static inline DMS_TARGET void store_lanes(char *to, size_t step, vector v)
+static inline DMS_TARGET void store_lanes(char *to, size_t stride, vector v)
 {
-    if (step == 16) {
+    if (stride == 16) {
         store(to, v);
         return;
     }
     _mm_storeu_si128((__m128i *)(void *)to, _mm256_castsi256_si128(v));
-    _mm_storeu_si128((__m128i *)(void *)(to + step), _mm256_extracti128_si256(v, 1));
+    _mm_storeu_si128((__m128i *)(void *)(to + stride), _mm256_extracti128_si256(v, 1));
 }
 
 static inline DMS_TARGET vector load_each(const char *const *from)     /* lane i from from[i] */

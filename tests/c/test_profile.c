@@ -98,7 +98,7 @@ static void regimes(void)
                     CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
                     CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
                     CHECK_EQUAL(plan->stores[DMS_MOVE].regime, is_streamed ? DMS_STREAMED : is_claimed ? DMS_CLAIMED : DMS_PLAIN);
-                    CHECK_EQUAL(plan->stores[DMS_MOVE].page, is_streamed && fetch == DMLSPLIT_FETCH_PAGES ? 4095u : 0u);
+                    CHECK_EQUAL(plan->stores[DMS_MOVE].page_mask, is_streamed && fetch == DMLSPLIT_FETCH_PAGES ? 4095u : 0u);
                     CHECK_EQUAL(plan->stores[DMS_TRANSPOSE].regime, DMS_STREAMED);
                     dmlsplit_plan_destroy(plan);
                 }
