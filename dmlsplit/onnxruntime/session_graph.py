@@ -399,7 +399,8 @@ class SessionGraph:
 
     def _reads_sequences(self, index: int) -> bool:
         """True if graphs inside a node read a sequence from outside."""
-        return any(self._has(name) and self.scope.type_of(name)[0] == "SEQUENCE" for name in self._captured[index])
+        read = self._captured.get(index, ())
+        return any(self._has(name) and self.scope.type_of(name)[0] == "SEQUENCE" for name in read)
 
     def _has(self, name: str) -> bool:
         """True if this graph, or one around it, has a tensor of this name."""

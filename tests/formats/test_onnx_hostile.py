@@ -3,6 +3,7 @@
 import contextlib
 
 import pytest
+from onnx import TensorProto
 
 import dmlsplit as dml
 from dmlsplit.formats import onnx as front_end
@@ -22,6 +23,13 @@ class TestHostile:
         bad, good = front_end.read(model(nodes, [value("x", [4])]))
         assert rules(bad) == {"onnx/outputs-exceed-num-outputs"}
         assert good.lengths == (2, 2)
+
+    def test_an_if_without_branches_reads_nothing_from_outside(self):
+        nodes = [node("Split", ["x"], ["a", "b"], axis=0), node("If", ["c"], ["y"])]
+        broken = model(nodes, [value("x", [4, 8]), value("c", [], TensorProto.BOOL)], opset=17)
+        broken.ir_version = 8
+        [split] = dml.onnxruntime.on_onnxruntime(broken, "1.19.2")
+        assert (split.path, str(split.answer.outcome)) == ("a", "DML")
 
     def test_what_ends_the_inference_leaves_the_rest(self, monkeypatch):
         from dmlsplit.models import inference
