@@ -199,6 +199,9 @@ class Facts(Protocol):
     def has_cpu_kernel(self, index: int) -> bool:
         """True if the CPU provider has a kernel for the node with this index."""
 
+    def is_expanded(self, index: int) -> bool:
+        """True if the node with this index has no kernel, and the nodes of its function stand for it."""
+
 
 ANSWERS: Final = tuple(
     [name for name, each in vars(Facts).items() if isinstance(each, property) and _type_of(each) == "bool"]

@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple
 
+import onnx
+
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.tensors import element_type
+from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.models.graph import Node
 from dmlsplit.onnxruntime.context import in_context
@@ -24,13 +27,14 @@ from dmlsplit.onnxruntime.creation import (
     failures_of,
     with_failures,
 )
+from dmlsplit.onnxruntime.expansion import body_of
 from dmlsplit.onnxruntime.facts import FirstRun, RuntimeFacts
 from dmlsplit.onnxruntime.fused import Part, SessionGraphs
 from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
 from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
-from dmlsplit.onnxruntime.operators import Cell, moves_any_type
+from dmlsplit.onnxruntime.operators import EXPANDED, Cell, asked, is_fused, moves_any_type
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
 from dmlsplit.onnxruntime.ranks import beyond_rank, fails
@@ -176,6 +180,14 @@ def _failures(
         if part.complete and not part.leading and not any(index in facts for index in part.members):
             why = f"nothing reads what the fused graph of {part.paths[0]} computes"
             found.append(Failure(places[part.origins[0][0]].compilation, why, node=part.paths[0]))
+    for node in optimized(graph).nodes if graph.fuses else ():
+        sizes = [graph.shape(value.known) for value in node.outputs if value.name]
+        if graph.is_expanded(node.index) and not node.is_used and all(map(is_static, sizes)):
+            types = graph.types_of_tensors(node.index)[0]
+            if _ends_in_fused(graph, node.proto, types):
+                path = graph.path(node.index)
+                why = f"nothing reads what the fused graph of {path} computes"
+                found.append(Failure(places[node.index].compilation, why, node=path))
     for node in graph.graph.nodes if graph.is_main else ():
         if node.unresolved:
             path, name = graph.path(node.index), printable(node.unresolved, 60)
@@ -188,6 +200,33 @@ def _failures(
         if node.index not in facts:
             found += _of_neighbour(graph, node, places[node.index])
     return found
+
+
+def _ends_in_fused(graph: SessionGraph, node: onnx.NodeProto, types: Sequence[str | None]) -> bool:
+    """True if a node without a kernel, with inputs of these element types, is computed last by one that can be fused,
+    behind one that cannot."""
+    body = body_of(node, types, graph.opset, graph.model.inference)
+    if body is None:
+        return False
+    made = {name: i for i, each in enumerate(body.nodes) if each.op_type != "Constant" for name in each.output}
+
+    def before(index: int) -> Iterator[int]:
+        return (made[name] for name in body.nodes[index].input if name in made)
+
+    def cell_of(index: int) -> Cell | None:
+        each = body.nodes[index]
+        read, written = [tuple([body.types.get(name) for name in names]) for names in (each.input, each.output)]
+        return asked(each, read, written, graph.opset, graph.runtime)
+
+    for last in {made[name] for name in body.outputs if name in made}:
+        cells = [cell_of(index) for index in depth_first([last], before)]
+        cell = cells[-1]
+        if cell in EXPANDED or cell is Cell.NO_KERNEL:
+            if _ends_in_fused(graph, body.nodes[last], [body.types.get(name) for name in body.nodes[last].input]):
+                return True
+        elif cell is not None and is_fused(cell) and any(each is not None and not is_fused(each) for each in cells):
+            return True
+    return False
 
 
 def lost_constants(graph: SessionGraph, fused: Container[int] = ()) -> Iterator[Failure]:

@@ -21,7 +21,7 @@ from dmlsplit.models.scope import Scope
 from dmlsplit.models.taken_branches import TakenBranches
 from dmlsplit.onnxruntime.fused import SessionGraphs
 from dmlsplit.onnxruntime.operator_traits import row_of
-from dmlsplit.onnxruntime.operators import Cell, Operator, Types, asked, is_on_cpu_too, is_on_dml, operator_of
+from dmlsplit.onnxruntime.operators import EXPANDED, Cell, Operator, Types, asked, is_on_cpu_too, is_on_dml, operator_of
 from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, run
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.targets.runtime_versions import Runtime
@@ -257,6 +257,10 @@ class SessionGraph:
         """True if the CPU has a kernel for the node with this index, or if that is not known."""
         cell = self._implemented[index]
         return cell is None or is_on_cpu_too(cell)
+
+    def is_expanded(self, index: int) -> bool:
+        """True if the nodes of its function stand for the node with this index."""
+        return self._implemented[index] in EXPANDED
 
     @property
     def opset(self) -> int:

@@ -71,6 +71,34 @@ def test_the_length_of_a_sequence_is_a_size(version):
     assert reason(found, "y") is Why.SIZES
 
 
+NOTHING_READS = {
+    "the type that a Cast stands for": ("float8e5m2[2] x, float[2] s", 23, "n = Neg(s) r = CastLike(x, n)", "n"),
+    "a type that is read": ("float8e5m2[2] x, float[2] s", 23, "n = Neg(s) c = CastLike(x, n) r = Add(n, c)", None),
+    "the type of a CastLike with a kernel": ("float16[2] x, float[2] s", 19, "n = Neg(s) r = CastLike(x, n)", None),
+    "a Bernoulli": ("float[2] x, float[2] s", 17, "d = Bernoulli(x) r = Neg(s)", "d"),
+    "a Bernoulli of open sizes": ("float[N] x, float[2] s", 17, "d = Bernoulli(x) r = Neg(s)", None),
+    "a loss in a loss": (
+        "float[3,5] x, int64[3] t, float[2] s",
+        23,
+        "d = SoftmaxCrossEntropyLoss(x, t) r = Neg(s)",
+        "d",
+    ),
+    "a Where behind a comparison on the CPU": ("double[3,5] x, float[2] s", 17, "d = LeakyRelu(x) r = Neg(s)", "d"),
+    "a loss that ends on the CPU": (
+        *("double[3,5] x, int64[3] t, float[2] s", 17),
+        *("d = NegativeLogLikelihoodLoss(x, t) r = Neg(s)", None),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING_READS)
+def test_a_fused_graph_in_place_of_a_node_whose_results_nothing_reads(name):
+    inputs, opset, body, node = NOTHING_READS[name]
+    found = placed(f"({inputs}) => (float[2] r) {{ {body} }}", opset=opset)
+    assert found.created is (node is None)
+    assert (found.failure and found.failure.node) == node
+
+
 @pytest.mark.parametrize(("rows", "provider"), [("2", "DML"), ("N", "CPU")])
 def test_a_folded_shape_takes_no_strings_into_a_branch(rows, provider):
     found = placed(

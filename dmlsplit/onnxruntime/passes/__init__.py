@@ -94,7 +94,7 @@ PASSES: Final = (
     _pass(1, gemm_transpose_fusion, "Transpose"),
     _pass(1, conv_fusion, "Conv"),
     _pass(1, relu_clip_fusion, "Clip"),
-    _pass(0, function_expansion, "HardSwish"),
+    _pass(0, function_expansion, "CastLike HardSwish"),
     _pass(2, quick_gelu_fusion, "Sigmoid"),
     _pass(2, fast_gelu_fusion, "Tanh"),
     _pass(2, contributed_gelu_fusion, "Erf"),

@@ -9,8 +9,11 @@ from dmlsplit.models.graph import Graph
 
 
 def function_expansion(graph: Graph) -> None:
-    """Replaces, in place, each HardSwish by x * HardSigmoid(x)."""
+    """Replaces, in place, each HardSwish by x * HardSigmoid(x), and lets a CastLike for which a Cast stands read only
+    what that reads."""
     for node in graph.nodes:
+        if node.op_type == "CastLike" and graph.facts.is_expanded(node.index):
+            graph.read(node, node.inputs[:1])
         if node.op_type == "HardSwish":
             sigmoid = graph.insert(node, "HardSigmoid", node.inputs)
             graph.read(node, [*node.inputs, *sigmoid.outputs])
