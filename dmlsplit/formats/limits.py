@@ -54,7 +54,7 @@ class Limit(Enum):
     ONNX_FOLDED = 20_000, "nodes", "all nodes that are evaluated for lengths"
     ONNX_PARTS = 2**18, "parts", "all Splits and Concats, by inputs, outputs, lengths or num_outputs, the most of them"
     ONNX_FOLDING = 64, "nodes", "the way from a length back to the constants that it is computed of"
-    ONNX_CALLS = 1000, "calls", "functions with a Split or Concat, those that functions call included"
+    ONNX_CALLS = 1000, "calls", "functions with a Split or Concat, also where another function calls them"
     ONNX_CALL_DEPTH = 32, "calls", "functions with a Split or Concat that call one another"
     ONNX_COPIED = 32 << 20, "bytes of memory", "functions with a Split or Concat at all their calls, as estimated", 16
     ONNX_EXPANDED = 64 << 20, "bytes of memory", "functions at the calls that shape inference follows, as estimated", 16

@@ -140,7 +140,7 @@ def _readers_first(program: Program, homes: Sequence[Tensor], *, deepest: bool) 
 
 
 def _share(program: Program, homes: Sequence[Tensor]) -> None:
-    """Marks, in place, inputs that an element-by-element operator overwrites: those that no other node reads.
+    """Marks, in place, the inputs that element-by-element operators overwrite: an input that no other node reads.
 
     Only uses of the tensor itself count, as in CompileGraph: views of it, and a Join's output that it lives in, are
     ignored. If both inputs qualify, the order of their producers decides.

@@ -118,8 +118,8 @@ def _newest() -> Build:
 def ask(desc: Question, directml: DirectMLLike = None, *, compile: bool = False, explain: bool = True) -> LibraryAnswer:
     """Returns what a DirectML build answers to CreateOperator or, for a graph, to CompileGraph.
 
-    `directml` names the build (dmlsplit.library.builds() has those that are here); without it, the newest one here is
-    asked. `compile`: CompileOperator is called too, and a dispatch is recorded. `explain`: if the build refuses, the
+    `directml` names one of dmlsplit.library.builds(); without it, the newest of these is asked. `compile`:
+    CompileOperator is called too, and a dispatch is recorded. `explain`: if the build refuses, the
     debug layer is asked for its reason, if it was added ("debug-layer").
 
     Raises NotAdded if the build was not fetched, Unavailable if it cannot be asked here, ValueError for a descriptor

@@ -65,7 +65,7 @@ SENTENCES: Final[Mapping[str, int]] = {
     "Catastrophic failure": 0x8000FFFF,
     "The specified module could not be found": 0x8007007E,
 }
-"""What Windows says of a code, by which a log that has no number tells it."""
+"""Maps Windows' message for a code to the code, for logs that have the message and no number."""
 FACILITIES: Final[Mapping[int, str]] = {
     0x007: "Windows",
     0x013: ".NET",

@@ -23,7 +23,7 @@ class Asks(enum.Enum):
 
 
 class Message(NamedTuple):
-    """A message: `pattern` is searched in a line, `codes` are HRESULTs of which the line must have one (none: any or
+    """A message: `pattern` is searched in a line, the line must have one of the HRESULTs `codes` (none: any or
     none). `next` is a command, {model} and {version} in it are the user's; "" where no command of dmlsplit helps.
     `error`: something fails by it."""
 

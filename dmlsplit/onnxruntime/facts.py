@@ -69,7 +69,7 @@ class RuntimeFacts:
     both_given: bool = False
     """True for a Split with both lengths and num_outputs."""
     inputs: int = 1
-    """The number of inputs, with those that have no name."""
+    """The number of inputs, omitted ones (without a name) included."""
     prefers_cpu: bool = False
     """True where it computes with sizes: ONNX Runtime leaves such nodes on the CPU."""
 

@@ -135,8 +135,8 @@ def _strange(graph: FusedGraph) -> tuple[str, ...]:
 
 
 def outcome_of(part: Part, runtime: Runtime) -> tuple[GraphOutcome, tuple[str, ...]]:
-    """Returns what comes of a fused part in a session of `runtime`, and the names of the operators because of which
-    that is unknown: () if it is known, and also if the part's nodes or sizes are not known."""
+    """Returns the outcome of a fused part in a session of `runtime`, and the names of the operators that make it
+    unknown: () if the outcome is known, and also if the part's nodes or sizes are not."""
     if part.fails or (part.is_known and not part.variants):
         return GraphOutcome.REFUSED, ()
     if not part.is_known:

@@ -35,7 +35,7 @@ def facts_in(graph: SessionGraph) -> Mapping[int, RuntimeFacts]:
 
 
 def _is_open(graph: SessionGraph, name: str) -> bool:
-    """True for a tensor of which it is certain that only a run determines its sizes."""
+    """True if it is certain that only a run determines the sizes of a tensor."""
     return graph.is_open(name) and not graph.model.is_unfinished
 
 

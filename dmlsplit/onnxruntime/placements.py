@@ -99,7 +99,7 @@ def _placed(graph: SessionGraph, index: int, fused: int | None, is_left: bool) -
 
 def _why(graph: SessionGraph, index: int, cell: Cell) -> tuple[Why, int | None]:
     """Returns why a node is not on DirectML and, if the reason is the model's opset, the newest schema version of its
-    operator with which the node would be on DirectML; None for any other reason."""
+    operator that DirectML would run the node with; None for any other reason."""
     if cell is Cell.NO_KERNEL:
         return Why.NO_KERNEL, None
     node = graph.nodes[index].proto
@@ -171,7 +171,7 @@ def _read(node: Node, place: int, value: Value) -> Hashable:
 
 
 def _copied(node: Node, value: Value) -> Iterator[Hashable]:
-    """Yields an output of a node and, of a DequantizeLinear, the outputs of those that its readers have."""
+    """Yields an output of a node and, for a DequantizeLinear, the output of the copy that each of its readers has."""
     yield value
     for reader in value.readers if node.op_type == UNMERGED else ():
         yield from (_read(reader, i, value) for i, read in enumerate(reader.inputs) if read is value)

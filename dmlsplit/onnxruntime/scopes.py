@@ -90,7 +90,7 @@ class SessionModel:
         self._uninferred = habits.uninferred
         self.inlined = {name: place for place, name in enumerate(inlined)}
         self.is_unfinished = False
-        """True where more sizes follow from those that are known than rounds of inference found."""
+        """True if more rounds of inference would find more sizes than those that are known."""
         self.refused: tuple[str, ...] = ()
         """The reasons why no version loads the model."""
         self.removed: frozenset[str] = frozenset()

@@ -50,7 +50,7 @@ class Cut:
         self._constants: dict[str, onnx.TensorProto | None] = {}
 
     def path(self, index: int) -> str:
-        """Returns the path by which findings name the node with this index."""
+        """Returns the path of the node with this index, as findings name it."""
         return name_of(self.nodes[index], self.scope)
 
     def holding(self, path: str) -> int | None:

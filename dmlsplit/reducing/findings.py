@@ -99,8 +99,8 @@ def findings_of(model: onnx.ModelProto, question: Question) -> list[Finding]:
 
 
 def _sorted(found: Sequence[Finding]) -> list[Finding]:
-    """Returns the findings, without those that only follow from others, the most serious first; each class comes once
-    for a node."""
+    """Returns the findings, the most serious first; consequences of other findings are left out, and each class comes
+    once for a node."""
     kept: dict[tuple[tuple[str, str], str], Finding] = {}
     for each in found:
         if each.rule not in _CONSEQUENCES:

@@ -132,7 +132,7 @@ class Tally:
         self.nodes: Counter[Provider] = Counter()
         """The nodes of the models, by where they run, where one version of ONNX Runtime is asked."""
         self.graphs: Counter[GraphOutcome] = Counter()
-        """The fused graphs of the models, by what comes of them, where one version of ONNX Runtime is asked."""
+        """The number of fused graphs of the models by outcome, if one version of ONNX Runtime is asked."""
         self.placements: list[tuple[str | None, SessionAnswer]] = []
         """What each model becomes, with its file."""
         self._oks: list[bool] = []

@@ -104,8 +104,8 @@ def tensor_support(operator: str | int, by: By | str | int) -> tuple[TensorSuppo
 
 
 def settings_of(schema: OperatorSchema, by: By) -> dict[str, tuple[TensorSupport, ...]]:
-    """Maps each setting of an attribute ("Function=L2", "ScaleBias=given") with which fewer data types are accepted to
-    the rows of the tensors concerned."""
+    """Maps each setting of an attribute that narrows the accepted data types ("Function=L2", "ScaleBias=given") to the
+    rows of the tensors concerned."""
     if schema.name in _SPLIT_AND_JOIN:
         return {}
     settings = dict.fromkeys(setting for each in operator_support(schema, by).facts for setting in each.by)

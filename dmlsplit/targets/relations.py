@@ -108,7 +108,7 @@ class Relation:
         return [[names.index(name) for name in group] for part in self.parts for group in part.groups]
 
     def agrees(self, names: Sequence[str], answers: Mapping[Combination, bool]) -> bool:
-        """True if, of the combinations in `answers`, this relation accepts exactly those that are answered with True; a
+        """True if this relation accepts each combination that `answers` maps to True, and none that it maps to False; a
         combination has a value for each of `names`."""
         return all(self.has(dict(zip(names, each, strict=True))) == ok for each, ok in answers.items())
 

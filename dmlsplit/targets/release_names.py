@@ -72,8 +72,8 @@ def _release_named(name: str) -> Release:
 
 
 def _around(version: str, known: list[_Shipment]) -> list[_Shipment]:
-    """Returns the neighbours of an unknown version: the last shipment below it, and those that continue it (1.15:
-    1.15.1) or else the first one above. A side without shipments is left out."""
+    """Returns the neighbours of an unknown version: the last shipment below it, and all shipments that continue it
+    (1.15: 1.15.1) or else the first one above. A side without shipments is left out."""
     key = version_key(version)
     below = [entry for entry in known if entry.last < key][-1:]
     above = [entry for entry in known if entry.continues(version)]

@@ -119,8 +119,8 @@ def with_faults(desc: OperatorDesc, report: Report) -> Report | None:
 
 
 def _run_tensor_rules(operator: OperatorView, found: list[Diagnostic], *, limits: bool) -> None:
-    """Appends the faults of all tensors to `found`; without `limits`, only those that do not depend on the level or
-    build. Parts with equal descriptors, of which there may be thousands, are judged once."""
+    """Appends the faults of all tensors to `found`; without `limits`, only faults that do not depend on the level
+    or build. There may be thousands of parts with equal descriptors; they are judged once."""
     _run_on_tensor(operator.whole, found, limits)
     known: dict[BufferTensorDesc, tuple[TensorFindings, set[Aspect]]] = {}
     for part in operator.parts:

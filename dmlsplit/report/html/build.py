@@ -319,7 +319,7 @@ def _lines(answer: Compatibility) -> tuple[str, ...]:
     elif answer.legalization.ok:
         lines += [f"rewritten: {step}" for step in answer.legalization.steps]
     else:
-        # The rewriting may be another target's, whose name would be wrong for those that share the reason.
+        # The rewriting may be for another target; its name would be wrong for targets that share the reason.
         name = f" for {answer.legalization.report.judged_by}"
         reasons = [d.message for d in answer.legalization.report.errors if d.rule.startswith("legalize/")]
         lines += [reason.replace(name, "", 1) for reason in reasons]
