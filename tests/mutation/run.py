@@ -59,6 +59,10 @@ COMPILED_AWAY = NOT_COMPILED, SAME_CODE = "does not compile", "compiles to the s
 TESTING = ["-O1", "-DDMS_TESTING"]
 SHIPPED = ["-O2", "-fPIC", "-fvisibility=hidden"]
 """What is compared to find changes without an effect, and linked into the extension."""
+LEAKS = ["-fsanitize=leak"]
+"""For the linker: a C test that leaves memory behind fails."""
+FORKS = {"threads"}
+"""Tests whose children start threads, which they cannot beside LeakSanitizer."""
 
 SPEED = (
     ("csrc/dms_costs.c", ".", "which of the kernels that can is taken"),
@@ -323,6 +327,7 @@ class CoreOfC:
         for flavour in ("testing", "shipped"):
             (self.objects / flavour).mkdir(parents=True)
         self.read_by = {source: self._reads(source) for source in self.sources}
+        self.leaks = self._leaks()
         self.extension = next((tree / "dmlsplit").glob("_ffi*.so"), tree / "dmlsplit" / "_ffi.abi3.so")
 
     def mutations(self) -> Iterator[Mutation]:
@@ -376,8 +381,20 @@ class CoreOfC:
             run_pytest(self.tree, name, seconds)
             return
         program = self.objects / name
-        run([*CC, f"{program}.o", *self._all("testing"), "-pthread", "-o", program], self.tree, 120)
+        leaks = [] if name in FORKS else self.leaks
+        run([*CC, *leaks, f"{program}.o", *self._all("testing"), "-pthread", "-o", program], self.tree, 120)
         run([program, self._source(name)], self.tree, seconds)
+
+    def _leaks(self) -> list[str]:
+        """What makes leaks fail, where the compiler and the system can."""
+        source, program = self.objects / "probe.c", self.objects / "probe"
+        source.write_text("int main(void) { return 0; }\n")
+        try:
+            run([*CC, *LEAKS, source, "-o", program], self.tree, 120)
+            run([program], self.tree, 120)
+        except Ended:
+            return []
+        return LEAKS
 
     def _reads(self, source: Path) -> set[Path]:
         done = subprocess.run(
