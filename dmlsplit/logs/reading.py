@@ -24,6 +24,8 @@ _LINES_BEFORE: Final = 2
 MOST_FINDINGS: Final = 1_000
 """Findings that are kept apart; lines of further ones are only counted."""
 
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+"""As a terminal takes it: it says nothing, and may stand right before a code."""
 _CODE: Final = re.compile(r"(?<![0-9A-Za-z.])(?:0[xX])?([8Cc][0-9A-Fa-f]{7})(?![0-9A-Za-z])")
 _DECIMAL: Final = re.compile(r"(?<![\w.])-([12]\d{9})(?![\w.])")
 """A code as Python and .NET print it: a negative number of 32 bits."""
@@ -106,8 +108,8 @@ def read(stream: BinaryIO) -> Log:
     log = Log([])
     known: dict[object, Finding] = {}
     before: deque[str] = deque(maxlen=_LINES_BEFORE)
-    for number, text in enumerate(_lines(stream), 1):
-        log.lines = number
+    for number, coloured in enumerate(_lines(stream), 1):
+        log.lines, text = number, _COLOUR.sub("", coloured)
         finding = _finding(number, text, before)
         if finding is None:
             before.append(text)

@@ -38,7 +38,9 @@ def text(file: str, log: Log, command: tuple[str, str], facts: ModelFacts | None
         yield f"{name}: {left} more unknown\n"
     if log.more:
         yield f"{name}: {log.more} further lines report errors\n"
-    yield f"{log.lines:,} lines: {len(known)} known message{'s' * (len(known) != 1)}, {len(unknown)} unknown\n"
+    counts = ((log.lines, "line"), (len(known), "known message"))
+    lines, messages = (f"{count:,} {what}{'s' * (count != 1)}" for count, what in counts)
+    yield f"{lines}: {messages}, {len(unknown)} unknown\n"
 
 
 def _known(name: str, finding: Finding, command: tuple[str, str], facts: ModelFacts | None) -> Iterator[str]:

@@ -253,6 +253,16 @@ class TestCommand:
         assert (out, err.count("\n")) == ("", 1)
         assert said in err
 
+    def test_colours_are_no_part_of_a_line(self, capsys):
+        line = "[E:onnxruntime:, a.cc:1] AbiCustomRegistry.cpp(518): "
+        Path("app.log").write_text(f"\x1b[1;31m{line}\x1b[0;93m80070057\x1b[m\n")
+        assert main(["explain-log", "app.log"]) == 1
+        first, *_, last = capsys.readouterr().out.splitlines()
+        assert first == (
+            f"app.log:1: kernel-not-created 80070057 E_INVALIDARG at AbiCustomRegistry.cpp:518: {line}80070057"
+        )
+        assert last == "1 line: 1 known message, 0 unknown"
+
     def test_escape_codes_are_shown(self, capsys):
         Path("app.log").write_bytes(b"Error: \x1b[31m::error::x\x07 \xc2\x9b\n::error title=x::Error: y\n")
         main(["explain-log", "app.log"])
