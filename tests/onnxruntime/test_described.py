@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import lzma
+from collections import defaultdict
 from functools import cache
 
 import pytest
 
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
+from dmlsplit.descriptors.schema import operators
 from dmlsplit.formats import any_operator_json
 from dmlsplit.onnxruntime.described import operators_in, refusals
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
+from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import SessionOptions
 from dmlsplit.verdicts.model_placements import NodeOperators
@@ -45,6 +48,18 @@ def without_flags(operator):
 
 def as_json(desc):
     return without_flags(json.loads(any_operator_json.dumps(desc)))
+
+
+def test_a_row_of_the_operator_table_has_the_operator_that_was_submitted():
+    numbers = {f"DML_OPERATOR_{operator.name}": operator.number for operator in operators()}
+    submitted = defaultdict(set)
+    for graph, opset, answers, _ in table()["rows"]:
+        nodes = models.text(graph, opset).graph.node
+        if len(nodes) == 1:
+            submitted[nodes[0].op_type].update(numbers[each["Type"]] for answer in answers for each in answer or ())
+    assert len(submitted) > 80
+    rows = {name: row_of(name).dml for name, found in submitted.items() if found}
+    assert {name: dml for name, dml in rows.items() if dml not in (None, *submitted[name])} == {}
 
 
 @pytest.mark.parametrize("version", table()["versions"])

@@ -133,7 +133,7 @@ VERSIONS = {"shape_input_merge": "1.18.0"}
 
 def test_every_pass_has_a_model_and_is_a_step():
     names = [each.change.__name__ for each in (*passes.BEFORE_PLACEMENT, *passes.PASSES)]
-    assert list(CHANGED) == names
+    assert list(CHANGED) == names, "CHANGED has a model for each pass, in their order"
     assert [step.name for step in explain(text(GLU), "a", "1.24.4").steps] == names
 
 
