@@ -187,7 +187,7 @@ def compare(options: argparse.Namespace, builds: Path) -> int:
     results = Results(cases)
     with suppress(KeyboardInterrupt):  # what was measured until then is judged
         for i in range(options.rounds):
-            with Lockstep(settings, own_copies, options.clock) as lockstep:
+            with Lockstep(settings, own_copies, options.clock, i) as lockstep:
                 if i == 0:
                     for name in (A, B):
                         print(f"{settings[name].name}: {json.dumps(lockstep.sides[name].about)}")

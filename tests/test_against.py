@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parents[1] / "benchmarks"
 sys.path.insert(0, str(FOLDER))
 
 import against  # noqa: E402
-from suite import builds  # noqa: E402
+from suite import builds, lockstep  # noqa: E402
 from suite.cases import CASES  # noqa: E402
 from suite.comparison import Turns, Verdict, judge, quantile  # noqa: E402
 from suite.lockstep import AGAIN, A, B, Lockstep, Refused, Setting, calls_of_a_turn, of_copy  # noqa: E402
@@ -230,28 +230,54 @@ class TestLockstep:
     SETTING = Setting("this one", Path(dmlsplit.__file__).parents[1])
 
     def sides(self, own_copies):
-        return Lockstep(dict.fromkeys((A, AGAIN, B), self.SETTING), own_copies, "cpu")
+        return Lockstep(dict.fromkeys((A, AGAIN, B), self.SETTING), own_copies, "cpu", 0)
 
     @pytest.mark.parametrize("own_copies", [False, True])
     def test_all_jobs_have_as_many_turns(self, own_copies):
         case = next(case for case in CASES if case.name == "f2")
-        with self.sides(own_copies) as lockstep:
-            kernels, times = lockstep.kernels_and_times(case, 0.001, check=True)
+        with self.sides(own_copies) as sides:
+            kernels, times = sides.kernels_and_times(case, 0.001, check=True)
         copies = {(side, "copy") for side in ((A, AGAIN, B) if own_copies else (A,))}
         assert times.keys() == {(A, "case"), (AGAIN, "case"), (B, "case")} | copies
         assert len({len(each) for each in times.values()}) == 1
         assert kernels[A] == kernels[B] != ""
 
+    def test_each_round_has_an_order_of_its_own(self, monkeypatch):
+        """Who takes its pages first would otherwise gain or lose by them in all rounds alike."""
+        asked = []
+
+        class Side:
+            def __init__(self, setting, *_):
+                self.name = setting.name
+
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *_):
+                pass
+
+            def ask(self, **request):
+                asked.append(self.name)
+                return {"kernels": "scalar", "times": {}}
+
+        monkeypatch.setattr(lockstep, "Process", Side)
+        settings = {side: Setting(side, self.SETTING.package) for side in (A, AGAIN, B)}
+        for number in range(20):
+            with Lockstep(settings, False, "cpu", number) as sides:
+                monkeypatch.setattr(sides, "_turns", lambda *_: {})
+                sides.kernels_and_times(CASES[0], 0, check=False)
+        assert {asked[i] for i in range(0, len(asked), 3)} == {A, AGAIN, B}
+
     def test_what_is_not_held_to_an_instruction_set_is_refused(self):
         """forced_isa.h is in builds for a comparison only."""
         setting = Setting("this one", self.SETTING.package, isa="any" if _widest() != "any" else "ssse3")
         with pytest.raises(Refused, match=r"this one: .* is asked for"):
-            Lockstep({A: setting}, False, "cpu")
+            Lockstep({A: setting}, False, "cpu", 0)
 
     def test_modules_of_another_installation_are_refused(self, tmp_path):
         """The package that is measured is the one that was named."""
         with pytest.raises(Refused, match="which is not in"):
-            Lockstep({A: Setting("A", tmp_path)}, False, "cpu")
+            Lockstep({A: Setting("A", tmp_path)}, False, "cpu", 0)
 
     def test_modules_that_a_package_lacks_are_not_looked_for_elsewhere(self, tmp_path):
         """A commit has dmlsplit._native, the checkout dmlsplit.native: an editable installation has both names."""
@@ -259,13 +285,13 @@ class TestLockstep:
         (tmp_path / "dmlsplit" / "__init__.py").write_text("")
         (tmp_path / "dmlsplit" / "_native.py").write_text("import os\nos._exit(7)")
         with pytest.raises(Refused, match="its process ended with status 7"):
-            Lockstep({A: Setting("A", tmp_path)}, False, "cpu")
+            Lockstep({A: Setting("A", tmp_path)}, False, "cpu", 0)
 
     def test_a_process_that_ends(self, tmp_path):
         (tmp_path / "dmlsplit").mkdir()
         (tmp_path / "dmlsplit" / "__init__.py").write_text("raise SystemExit(3)")
         with pytest.raises(Refused, match="its process ended with status 3"):
-            Lockstep({A: Setting("A", tmp_path)}, False, "cpu")
+            Lockstep({A: Setting("A", tmp_path)}, False, "cpu", 0)
 
 
 def _widest():

@@ -92,12 +92,15 @@ class Process:
 class Lockstep:
     """The processes of A, A again and B, new for each round: their buffers, pages and measured profiles are, too."""
 
-    def __init__(self, settings: dict[str, Setting], own_copies: bool, clock: str) -> None:
-        """`own_copies`: each side is measured beside a copy by its own package; otherwise A is beside memcpy."""
+    def __init__(self, settings: dict[str, Setting], own_copies: bool, clock: str, number: int) -> None:
+        """`own_copies`: each side is measured beside a copy by its own package; otherwise A is beside memcpy.
+
+        `number` of the round: each has an order of its own, in which sides take their pages and their turns.
+        """
         self.copies = dict.fromkeys(SIDES, "own") if own_copies else {A: "memcpy"}
         self._stack = ExitStack()
         self.cpu = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-        self._random = random.Random(0)
+        self._random = random.Random(number)
         with ExitStack() as started:
             self.sides = {
                 name: started.enter_context(Process(setting, self.cpu, clock)) for name, setting in settings.items()
@@ -118,7 +121,7 @@ class Lockstep:
         Raises NotMeasured where a side cannot run the case.
         """
         kernels, estimates = {}, {}
-        for name, side in self.sides.items():
+        for name, side in self._random.sample(list(self.sides.items()), len(self.sides)):
             ready = side.ask(prepare=case.name, copy=self.copies.get(name), check=check)
             if ready.get("wrong"):
                 raise NotMeasured(f"{side.name}: WRONG")
