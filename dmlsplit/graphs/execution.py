@@ -177,10 +177,12 @@ class Execution:
         self.budget = MOST_COMPARISONS * (len(plan.dispatches) + 100)
         self.lost = self._by_tensor((output, (output, place, k)) for output, place, k in plan.lost)
         self.displaced = self._by_tensor((each.output, each) for each in plan.stand_ins if not each.part.first)
-        self.of_split: dict[int, list[StandIn]] = defaultdict(list)
-        """The stand-ins for parts of each Split."""
+        self.of_whole: dict[Tensor, list[StandIn]] = defaultdict(list)
+        """The stand-ins that each Split's whole input is."""
         for stand_in in plan.stand_ins:
-            self.of_split[stand_in.part.split].append(stand_in)
+            self.of_whole[stand_in.whole].append(stand_in)
+        self.joined: dict[tuple[int, str], list[tuple[StandIn, _Write]]] = defaultdict(list)
+        """The writes so far of the stand-ins for parts of each Split, by the buffer that is written."""
         for time, dispatch in enumerate(plan.dispatches):
             faults = list(self._faults(dispatch))
             self._note_value(dispatch)
@@ -191,7 +193,10 @@ class Execution:
                 else:
                     self.arisen.setdefault(each, dispatch.output)
             copied = self._value(dispatch.reads[0][0]) if dispatch.copies else None
-            self.memory.write(_Write(time, dispatch, copied, fault))
+            write = _Write(time, dispatch, copied, fault)
+            self.memory.write(write)
+            for stand_in in self.of_whole.get(write.tensor, ()):
+                self.joined[stand_in.part.split, write.region.buffer].append((stand_in, write))
         self.faults = [self._held(home) for home in plan.homes]
         if not passes_on:
             for home, held in zip(plan.homes, self.faults, strict=True):
@@ -407,11 +412,10 @@ class Execution:
             if not self._overlap(stand_in.place, region):
                 continue
             split = stand_in.part.split
-            others = [other for other in self.of_split[split] if other is not stand_in]
-            for write in (write for other in others for write in self.memory.of_tensor[other.whole]):
-                if self._overlap(write.region, stand_in.place):
+            for other, write in self.joined.get((split, stand_in.place.buffer), ()):
+                if other is not stand_in and self._overlap(write.region, stand_in.place):
                     raise Unmodelled("what is joined in place of two parts of a Split may hold the right one")
-            return WrongOutput(Fault(FaultKind.WHOLE_FIRST, stand_in.part.split))
+            return WrongOutput(Fault(FaultKind.WHOLE_FIRST, split))
         return None
 
     def _overlap(self, one: BufferView, other: BufferView) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 import dmlsplit as dml
 from dmlsplit.graphs.examples import Sketch, chain, unary
-from dmlsplit.graphs.execution import Execution
+from dmlsplit.graphs.execution import MOST_COMPARISONS, Execution
 from dmlsplit.graphs.memory import compile_graph
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.rules.graph_faults import FaultKind
@@ -161,6 +161,20 @@ def test_inputs_of_splits_in_place_of_parts_are_looked_at_by_their_splits():
         assert sum(each is not None and each.fault.kind is FaultKind.WHOLE_FIRST for each in faults) == count
         work.append(Looked.seen)
     assert work[1] == 2 * work[0] > 0
+
+
+def test_inputs_of_splits_in_place_of_parts_are_held_against_those_in_one_buffer():
+    """Each part of one Split is joined by itself: no Join's memory holds what another one got."""
+    count = 2 * FEW
+    g = Sketch()
+    ends = []
+    for part in g.split(g("ACTIVATION_TANH", g.input(2, 4 * count, 4, 8)), 1, (4,) * count):
+        ends += [g("ACTIVATION_SIGMOID", part), g.join([part, g.input(2, 4 * count, 4, 8)], 1)]
+    plan = compile_graph(g.graph(*ends), traits_of(dml.find_release("1.9.0")))
+    execution = Execution(plan)
+    kinds = [fault.fault.kind for fault in execution.faults if fault is not None]
+    assert (kinds.count(FaultKind.WHOLE_FIRST), kinds.count(FaultKind.WHOLE_OVER_OTHERS)) == (count - 1, 1)
+    assert MOST_COMPARISONS * (len(plan.dispatches) + 100) - execution.budget < 20 * count
 
 
 @pytest.mark.slow
