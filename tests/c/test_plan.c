@@ -270,6 +270,37 @@ static void buffers(void)
     dmlsplit_plan_destroy(join);
 }
 
+/* A pointer is to the first element, and the bytes begin before it where strides are negative, of the whole or of parts. The last part has 160 bytes. */
+static void mirrored_buffers(void)
+{
+    enum { WHOLE = 300, WHOLE_BYTES = 192, LAST_BYTES = 160, APART = 700 };
+    static const int64_t mirrored[] = {-96, 16, -4}, mirrored_parts[] = {-16, 16, -4, 1, 1, 1, -80, 16, -4};
+    static const struct {
+        int at;
+        bool meets;
+    } places[] = {{WHOLE - LAST_BYTES, false}, {WHOLE - LAST_BYTES + 1, true}, {WHOLE + WHOLE_BYTES - 1, true}, {WHOLE + WHOLE_BYTES, false}};
+    static char memory[800];
+    check_case = "mirrored buffers";
+    for (uint32_t k = 0; k < 8; k++) {
+        dmlsplit_geometry g = legal();
+        g.direction = k % 2;
+        g.strides = k & 2 ? mirrored : NULL;
+        g.part_strides = k & 4 ? mirrored_parts : NULL;
+        dmlsplit_plan *plan = create(&g);
+        int64_t begin, first, last, end;
+        CHECK_EQUAL(dmlsplit_plan_whole_range(plan, &begin, &end), DMLSPLIT_OK);
+        CHECK_EQUAL(dmlsplit_plan_part_range(plan, 0, &first, &end), DMLSPLIT_OK);
+        CHECK_EQUAL(dmlsplit_plan_part_range(plan, 2, &last, &end), DMLSPLIT_OK);
+        for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+            const void *parts[] = {memory + APART - first, NULL, memory + places[i].at - last};
+            dmlsplit_fault fault;
+            CHECK_EQUAL(dmlsplit_plan_check_ranges(plan, memory + WHOLE - begin, parts, &fault), places[i].meets ? DMLSPLIT_RANGES_INTERSECT : DMLSPLIT_OK);
+            CHECK_EQUAL(fault.part, places[i].meets ? 2 : DMLSPLIT_WHOLE);
+        }
+        dmlsplit_plan_destroy(plan);
+    }
+}
+
 /* More parts than the pairwise comparison takes, in random order. */
 static void many_buffers(void)
 {
@@ -579,6 +610,7 @@ int main(void)
     empty();
     ranges_of_plan();
     buffers();
+    mirrored_buffers();
     many_buffers();
     descriptions();
     nulls();
