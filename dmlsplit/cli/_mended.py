@@ -48,7 +48,10 @@ def write_back(file: str, out: str | None, target: Target, given: Given, options
     _streams.refuse_to_replace(options.page, [file])
     _streams.refuse_to_replace(options.page, [out], "the model that -o writes")
     if given.shapes or given.dims or given.free_dimensions:
-        raise click.UsageError("a model is written for all of its sizes: --shape, --dim and --free-dimension give some")
+        raise click.UsageError(
+            "a model is written for all of its sizes: --shape, --dim and --free-dimension give some; "
+            "to fix them in the file there is python -m onnxruntime.tools.make_dynamic_shape_fixed"
+        )
     show = _streams.write if options.page != "-" else lambda text: None
     with mended_model(file, target, given.allow_paths) as found:
         if options.page is not None:  # before the model, whose external data it must not replace

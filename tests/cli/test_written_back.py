@@ -36,6 +36,14 @@ def test_a_model_is_written(cli, tmp_path):
     assert (tmp_path / "again.onnx").read_bytes() == (tmp_path / "fixed.onnx").read_bytes()
 
 
+@pytest.mark.parametrize("option", ["--shape=x:1,4,2,2,2", "--dim=N=2", "--free-dimension=N=2"])
+def test_who_gives_sizes_hears_how_a_file_gets_them(cli, tmp_path, option):
+    save(tmp_path / "m.onnx")
+    status, _, err = cli("legalize", "m.onnx", "--onnxruntime", "1.24.4", "-o", "fixed.onnx", option)
+    assert (status, (tmp_path / "fixed.onnx").exists()) == (2, False)
+    assert "in the file there is python -m onnxruntime.tools.make_dynamic_shape_fixed" in err
+
+
 @pytest.mark.parametrize("option", ["--dry-run", "--diff"])
 def test_it_can_be_asked_without_writing(cli, tmp_path, option):
     save(tmp_path / "m.onnx")
