@@ -101,3 +101,11 @@ def test_a_join_is_refused_by_an_input_that_is_unlike_the_output_before_the_next
     short = buf((2, 2, 4, 5), strides=(1, 1), dimension_count=4, total_tensor_size_in_bytes=160)
     desc = with_part(with_part(glue(), 0, unlike), 1, short)
     assert dml.validate(desc, directml=release).hresult == hresult
+
+
+def test_a_join_is_refused_by_a_sum_of_more_than_32_bits_before_arrays_are_read():
+    byte = dml.TensorDataType.UINT8
+    parts = [buf((length, 1, 1, 1), byte) for length in (2**31 - 1, 2**31 - 1, 2)]
+    short = buf((1, 1, 1, 1), byte, strides=(1, 1), dimension_count=4, total_tensor_size_in_bytes=4)
+    desc = dml.JoinOperatorDesc([*parts, short], buf((1, 1, 1, 1), byte), 0)
+    assert dml.validate(desc, **NEWEST).hresult == dml.HResult.E_INVALIDARG
