@@ -5,7 +5,8 @@
 places.py lists where the code can be changed, and how; of each language --count (100) changes are chosen by the seed,
 an operator first, then a place. Each is made in a copy of the tree, and tests run until one fails: C programs, the
 quick ones first, then those of the Python package; for rules the tests of their scope, then the others. One process
-works at a time, after all others of the machine. --only repeats some, by the numbers that were printed.
+works at a time, after all others of the machine. Kernels that this CPU lacks do not run, so few of their changes are
+caught: a CPU with AVX-512 VBMI has all. --only repeats some, by the numbers that were printed.
 
 A journal keeps each outcome: a run that was ended goes on from there, and asks again of survivors and of files that
 were edited. --quick leaves out the tests that take long; a run without it, by the same journal, asks of the survivors.
