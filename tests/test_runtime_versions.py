@@ -106,6 +106,7 @@ def test_the_release_that_judges_is_the_one_inside(runtime):
         ("reads_overloads", "1.30.0"),
         ("ifs_read_sequences", "1.20.0"),
         ("folds_known_sizes", "1.30.0"),
+        ("fuses_new_wheres", "1.30.0"),
         ("fuses_new_convs", "1.30.0"),
         ("fuses_new_reshapes", "1.30.0"),
         ("removes_new_dropouts", "1.30.0"),

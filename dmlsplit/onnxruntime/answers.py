@@ -35,6 +35,7 @@ from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
 from dmlsplit.onnxruntime.operators import EXPANDED, Cell, asked, is_fused, moves_any_type
+from dmlsplit.onnxruntime.passes.not_where_fusion import broken_wheres
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
 from dmlsplit.onnxruntime.ranks import beyond_rank, fails
@@ -193,6 +194,10 @@ def _failures(
             path, name = graph.path(node.index), printable(node.unresolved, 60)
             why = f"{path} takes its If's place, and {name}, which it reads, is removed before with a Shape of it"
             found.append(Failure(OPTIMIZING, why, node=path))
+    for node, name in broken_wheres(graph.graph) if graph.breaks_wheres else ():
+        path = graph.path(node.index)
+        why = f"{path} reads {printable(name, 60)}, a Not that is fused with the Wheres behind it and removed"
+        found.append(Failure(OPTIMIZING, why, node=path))
     for index in filter(graph.implemented, graphs.unfit):
         why = f"{graph.path(index)} {graphs.unfit[index]}, and the activation behind it is put into it"
         found.append(Failure(OPTIMIZING, why, node=graph.path(index)))

@@ -35,6 +35,8 @@ _NEW_CONV: Final = 22
 """The version of Conv from which on old versions of ONNX Runtime do not change its weights."""
 _NEW_DROPOUT: Final = 22
 """The version of Dropout from which on old versions of ONNX Runtime do not remove one."""
+_NEW_WHERE: Final = 16
+"""The version of Where from which on old versions of ONNX Runtime do not fuse a Not in front of it."""
 _NEW_RESHAPE: Final = 19
 """The version of Reshape from which on old versions of ONNX Runtime do not fuse its shape."""
 
@@ -252,6 +254,12 @@ class SessionGraph:
     def folds_known_sizes(self) -> bool:
         """True if a node is folded only if the sizes of its results are inferred."""
         return self.runtime.traits.folds_known_sizes
+
+    @property
+    def breaks_wheres(self) -> bool:
+        """True if a Where that reads a Not is fused with it, whatever else the Wheres behind the Not read of it."""
+        fuses = self.opset < _NEW_WHERE or self.runtime.traits.fuses_new_wheres
+        return self.is_main and self.options.optimization >= 1 and "Where" in self._operators and fuses
 
     def has_cpu_kernel(self, index: int) -> bool:
         """True if the CPU has a kernel for the node with this index, or if that is not known."""

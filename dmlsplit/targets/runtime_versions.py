@@ -56,6 +56,8 @@ class RuntimeTraits:
     """True where the shape that a Concat computes for a Reshape of version 19 or newer becomes a constant."""
     fuses_new_convs: bool = False
     """True where scales and shifts behind a Conv of version 22 are fused into its weights."""
+    fuses_new_wheres: bool = False
+    """True where a Not in front of a Where of version 16 is fused with it."""
     removes_new_dropouts: bool = False
     """True where a Dropout of version 22 is removed."""
 
@@ -183,6 +185,7 @@ _1_30: Final = replace(
     folds_known_sizes=True,
     fuses_new_reshapes=True,
     fuses_new_convs=True,
+    fuses_new_wheres=True,
     removes_new_dropouts=True,
     reads_half_epsilons=True,
 )

@@ -99,6 +99,39 @@ def test_a_fused_graph_in_place_of_a_node_whose_results_nothing_reads(name):
     assert (found.failure and found.failure.node) == node
 
 
+@pytest.mark.parametrize(
+    ("body", "opset", "version", "created"),
+    [
+        ("n = Not(a) c = Where(n, n, b)", 12, "1.24.4", False),
+        ("n = Not(a) c = Where(n, b, n)", 12, "1.18.0", False),
+        ("n = Not(a) c = Where(n, n, b)", 16, "1.24.4", True),
+        ("n = Not(a) c = Where(n, n, b)", 16, "1.30.0", False),
+        ("z = Identity(a) n = Not(z) c = Where(n, n, b)", 12, "1.24.4", False),
+        ("z = And(a, b) n = Not(z) c = Where(n, n, b)", 12, "1.24.4", True),
+        ("n = Not(a) d = Where(n, a, b) c = Where(d, n, b)", 12, "1.24.4", False),
+        ("n = Not(a) d = Or(n, b) c = Where(n, n, d)", 12, "1.24.4", True),
+        ("n = Not(a) c = Where(b, n, a)", 12, "1.24.4", True),
+        ("c = Not(a) d = Where(c, c, b)", 12, "1.24.4", True),
+    ],
+)
+def test_a_where_that_reads_a_not_twice(body, opset, version, created):
+    found = placed(
+        f"(bool[2,3] a, bool[2,3] b) => (bool[2,3] c, bool[2,3] e) {{ {body} e = Xor(a, b) }}", version, opset
+    )
+    assert found.created is created
+    assert created or (found.failure.node == "c" and "reads n, a Not that" in found.failure.message)
+
+
+def test_a_where_in_a_branch_that_reads_a_not_twice():
+    found = placed(
+        """(bool k, bool[2,3] a, bool[2,3] b) => (bool[2,3] y) {
+            y = If(k) <then_branch = t () => (bool[2,3] p) { n = Not(a) p = Where(n, n, b) },
+                       else_branch = e () => (bool[2,3] q) { q = And(a, b) }> }""",
+        opset=12,
+    )
+    assert found.created is True
+
+
 @pytest.mark.parametrize(("rows", "provider"), [("2", "DML"), ("N", "CPU")])
 def test_a_folded_shape_takes_no_strings_into_a_branch(rows, provider):
     found = placed(
