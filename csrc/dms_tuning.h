@@ -1,8 +1,9 @@
 /* dms_tuning.h - every number of the core that was tuned: what it bounds, its unit, and the machine that it was measured on
  *
- * Machines   Zen 4: AMD EPYC, family 25. Zen 5: AMD EPYC, family 26, L1 48 KiB in 12 ways, L2 1 MiB, L3 32 MiB. Intel: Sapphire or Emerald Rapids,
- *            L2 2 MiB. All are virtual machines with 2 cores, gcc 12.2, November 2026. "Not recorded": no measurement of the number is kept.
- *            "Derived": it follows from what is said, and is no measurement. No number was measured on an Arm machine.
+ * Machines   Zen 3: AMD EPYC, family 25, L1 32 KiB in 8 ways, L2 512 KiB, L3 32 MiB, no AVX-512. Zen 4: AMD EPYC, family 25. Zen 5: AMD EPYC, family 26,
+ *            L1 48 KiB in 12 ways, L2 1 MiB, L3 32 MiB. Intel: Sapphire or Emerald Rapids, L2 2 MiB. All are virtual machines with 2 cores, gcc 12.2, November
+ *            2026. "Not recorded": no measurement of the number is kept. "Derived": it follows from what is said, and is no measurement. No number was measured
+ *            on an Arm machine.
  * Profile    What differs from machine to machine in the first place is in dmlsplit_profile, whose defaults are here (dms_profile.c).
  * Not here   What the structure of a kernel dictates: widths of vectors, registers, rounds of a transposition; and limits that only bound memory.
  *
