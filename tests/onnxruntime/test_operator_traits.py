@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import lzma
+import re
+from collections import defaultdict
+
 import pytest
 from onnx import defs
 
@@ -22,6 +27,7 @@ from dmlsplit.onnxruntime.operator_traits import (
     Kind,
     row_of,
 )
+from tests.onnxruntime import kernels
 
 MADE = {
     *(BIAS_GELU, FAST_GELU, FUSED_ADD, FUSED_MATMUL, FUSED_MATMUL_SOFTMAX, GELU, QUICK_GELU, RESHAPED_GEMM),
@@ -45,6 +51,20 @@ def test_every_row_says_something():
 def test_directml_operators_exist():
     numbers = {None, *(operator.number for operator in operators())}
     assert {name: row.dml for name, row in OPERATORS.items() if row.dml not in numbers} == {}
+
+
+def test_directml_operators_are_the_recorded_ones():
+    """Where a node of an operator became one DirectML operator, always the same, in every version."""
+    content, made = json.loads(lzma.decompress(kernels.DATA.read_bytes())), defaultdict(set)
+    for text, _, answers, _ in content["rows"]:
+        name = re.search(r" y = (\w+)", text)[1]
+        made[name] |= {tuple(each["Type"] for each in answer) for answer in answers if answer is not None}
+    numbers = {f"DML_OPERATOR_{operator.name}": operator.number for operator in operators()}
+    single = {
+        name: numbers[next(iter(types))[0]] for name, types in made.items() if [len(each) for each in types] == [1]
+    }
+    assert len(single) > 60
+    assert {name: OPERATORS[name].dml for name in single} == single
 
 
 @pytest.mark.parametrize("name", [name for name, row in OPERATORS.items() if row.cpu_inputs or row.shaping])
