@@ -411,6 +411,8 @@ void dms_cpu_mask(uint32_t mask);
 extern uint32_t dms_removed_kernel;     /* index of a row that is left out of the table; DMS_KERNEL_COUNT: none */
 extern bool (*dms_other_cpuid)(uint32_t leaf, uint32_t subleaf, uint32_t *registers);    /* what another CPU answers; NULL: this one is asked */
 extern void (*dms_while_measuring)(void);       /* called before what was measured is kept; may be NULL */
+extern void (*dms_before_slice)(void);          /* called by a thread before it copies a slice; may be NULL */
+extern double (*dms_other_clock)(void);         /* seconds, instead of the system's clock; may be NULL */
 extern uint64_t dms_least_slice, dms_fallback_bytes, dms_kernel_runs[DMS_KERNEL_COUNT], dms_plan_steps;
 #define DMS_COUNT_RUN(kernel) ((void)dms_kernel_runs[(kernel) - dms_kernel_table]++)
 #define DMS_COUNT_STEPS(count) ((void)(dms_plan_steps += (count)))

@@ -82,12 +82,20 @@ static struct pool {
     thread threads[MOST_THREADS];
 } pool = {MUTEX, CONDITION, CONDITION, NULL, 0, 0, false, {0}};
 
+#ifdef DMS_TESTING
+void (*dms_before_slice)(void);
+#endif
+
 /* Copies slices until all are taken. The caller holds the guard; it is released while a slice is copied. */
 static void work(task *t)
 {
     while (t->taken < t->cut.count) {
         const uint64_t index = t->taken++;
         unlock(&pool.guard);
+#ifdef DMS_TESTING
+        if (dms_before_slice != NULL)
+            dms_before_slice();
+#endif
         const dms_slice slice = dms_find_slice(t->plan, &t->cut, index);
         dms_run_slice(t->plan, t->buffers, &t->cut, &slice);
         lock(&pool.guard);

@@ -65,6 +65,37 @@ static void budget(void)
     CHECK(left < 1000);
 }
 
+/* A search decides with as many steps as it needs, and is given up with one less. */
+static void steps_needed(void)
+{
+    enum { MANY = 1 << 20 };
+    int searches = 0;
+    check_case = "steps needed";
+    for (int i = 0; i < 20000; i++) {
+        uint64_t sizes[RANK];
+        int64_t strides[RANK];
+        const uint32_t rank = (uint32_t)(1 + random_below(RANK));
+        const uint64_t element_size = 1 + random_below(5);
+        uint32_t left = MANY;
+        for (uint32_t d = 0; d < rank; d++) {
+            sizes[d] = 1 + random_below(MOST_SIZE);
+            strides[d] = (int64_t)random_below(2 * MOST_STRIDE + 1) - MOST_STRIDE;
+        }
+        const dmlsplit_status status = dms_check_overlap(rank, sizes, strides, element_size, &left);
+        const uint32_t needed = MANY - left;
+        if (needed == 0)
+            continue;
+        searches++;
+        left = needed;
+        CHECK_EQUAL(dms_check_overlap(rank, sizes, strides, element_size, &left), status);
+        CHECK_EQUAL(left, 0);
+        left = needed - 1;
+        CHECK_EQUAL(dms_check_overlap(rank, sizes, strides, element_size, &left), DMLSPLIT_OVERLAP_UNDECIDED);
+        CHECK_EQUAL(left, 0);
+    }
+    CHECK(searches > 1000);
+}
+
 static void extremes(void)
 {
     const uint64_t sizes[] = {2, 2};
@@ -80,6 +111,7 @@ int main(void)
 {
     random_layouts();
     budget();
+    steps_needed();
     extremes();
     return check_report();
 }

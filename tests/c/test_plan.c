@@ -97,6 +97,27 @@ static void geometries(void)
     WITH(g.element_size = UINT32_MAX, DMLSPLIT_OK, NOWHERE);
 }
 
+/* Each limit of a geometry, and one beyond it. */
+static void limits_of_geometries(void)
+{
+    const uint64_t most_strides = (uint64_t)PTRDIFF_MAX / sizeof(int64_t) / 3;
+    static const uint64_t two[] = {2, 1, 1}, ones[] = {1, 1, 1}, all[] = {2}, one[] = {1}, too_long[] = {UINT64_MAX};
+    static const uint64_t most[] = {UINT64_C(1317624576693539401), 1, 1}, more[] = {UINT64_C(1317624576693539402), 1, 1};   /* a seventh of INT64_MAX */
+    static const int64_t farthest[] = {PTRDIFF_MAX - 4, 4, 4}, farther[] = {PTRDIFF_MAX - 3, 4, 4}, ignored[] = {INT64_MIN, INT64_MAX, 4};
+    static const int64_t below[] = {-(PTRDIFF_MAX - 4), 4, 4}, further_below[] = {-(PTRDIFF_MAX - 3), 4, 4};
+    WITH((g.part_count = most_strides, g.lengths = too_long), DMLSPLIT_LENGTH_SUM, DMLSPLIT_WHOLE, 1);
+    WITH((g.part_count = most_strides + 1, g.lengths = too_long), DMLSPLIT_OUT_OF_MEMORY, NOWHERE);
+    WITH((g.axis = 0, g.sizes = two, g.lengths = all, g.part_count = 1, g.strides = farthest), DMLSPLIT_OK, NOWHERE);
+    WITH((g.axis = 0, g.sizes = two, g.lengths = all, g.part_count = 1, g.strides = farther), DMLSPLIT_OVERFLOW, DMLSPLIT_WHOLE, 0);
+    WITH((g.axis = 0, g.sizes = two, g.lengths = all, g.part_count = 1, g.strides = below), DMLSPLIT_OK, NOWHERE);
+    WITH((g.axis = 0, g.sizes = two, g.lengths = all, g.part_count = 1, g.strides = further_below), DMLSPLIT_OVERFLOW, DMLSPLIT_WHOLE, 0);
+    WITH((g.axis = 0, g.sizes = ones, g.lengths = one, g.part_count = 1, g.strides = ignored), DMLSPLIT_OK, NOWHERE);
+    if (sizeof(void *) < sizeof(int64_t))
+        return;
+    WITH((g.axis = 0, g.element_size = 7, g.sizes = most, g.lengths = most, g.part_count = 1), DMLSPLIT_OK, NOWHERE);
+    WITH((g.axis = 0, g.element_size = 7, g.sizes = more, g.lengths = more, g.part_count = 1), DMLSPLIT_OVERFLOW, DMLSPLIT_WHOLE, 0);
+}
+
 /* The struct of a later version: what this one does not know has to be 0. */
 static void later_geometry(void)
 {
@@ -363,6 +384,34 @@ static void describe_shapes_up_to_eight(void)
     }
 }
 
+/* How a plan stores is told where it is not plain. */
+static void described_stores(void)
+{
+    static const uint64_t rows[] = {3, 1024}, halves[] = {512, 512};
+    static const char *const told[REGIMES] = {
+        NULL,
+        "copies beyond the second-level cache: kernels that can prefetch lines before they write them (prefetchw) do\n",
+        "copies larger than the caches: kernels that can store past them do, and prefetch lines 16384 bytes ahead\n",
+        "copies larger than the caches: kernels that can store past them do, and prefetch the page after the next, 8192 bytes ahead\n",
+    };
+    const dmlsplit_geometry g = {sizeof g, DMLSPLIT_JOIN, 1, 2, 1, 0, 2, rows, NULL, halves, NULL};
+    check_case = "stores that are described";
+    for (int regime = 0; regime < REGIMES; regime++) {
+        char text[4000];
+        use_regime(regime);
+        dmlsplit_plan *plan = create(&g);
+        dmlsplit_plan_describe(plan, text, sizeof text);
+        CHECK(strstr(text, "join, 2 parts, 3072 bytes\nthe whole, folded: elements of 16 bytes, 3 every 1024; axis: 64 every 16\n") == text);
+        CHECK(strstr(text, "\n2 parts of length 32: runs of 512 bytes, 3 (to every 1024, from every 512); kernel ") != NULL);
+        for (int other = 1; other < REGIMES; other++)
+            CHECK((strstr(text, told[other]) != NULL) == (other == regime));
+        CHECK((strstr(text, "matrices that are transposed ") != NULL) == (regime != PLAIN));
+        CHECK((strstr(text, "runs that are repeated ") != NULL) == (regime != PLAIN));
+        dmlsplit_plan_destroy(plan);
+    }
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+}
+
 static void descriptions(void)
 {
     static const int64_t transposed[] = {4, 8, 48};
@@ -392,6 +441,7 @@ static void descriptions(void)
     CHECK(strstr(text, "not strided: there is no loop of 16 steps or more\n") != NULL);
     dmlsplit_plan_destroy(plan);
     describe_shapes_up_to_eight();
+    described_stores();
 }
 
 static void nulls(void)
@@ -502,6 +552,137 @@ static void wrong_steps(void)
     dmlsplit_plan_destroy(plan);
 }
 
+/* A plan's first fold, once more: what its geometry was folded by. */
+static void trace_of(const dmlsplit_geometry *g, dms_trace *trace)
+{
+    enum { OPERANDS = 3, RANK = 3 };
+    static int64_t strides[OPERANDS][RANK];
+    static dms_operand operands[OPERANDS];
+    dms_space s;
+    memset(&s, 0, sizeof s);
+    s.rank = RANK;
+    s.axis = g->axis;
+    s.element_size = g->element_size;
+    memcpy(s.sizes, g->sizes, sizeof sizes);
+    s.operand_count = OPERANDS;
+    s.operands = operands;
+    for (int i = 0; i < OPERANDS; i++) {
+        const int64_t *const given = i == 0 ? g->strides : g->part_strides + (i - 1) * RANK;
+        memcpy(strides[i], given, sizeof strides[i]);
+        operands[i] = (dms_operand){i == 0 ? g->sizes[g->axis] : g->lengths[i - 1], 0, strides[i]};
+    }
+    trace->count = 0;
+    s.trace = trace;
+    dms_fold(&s);
+}
+
+/* A plan of which one number is another one is not confirmed. */
+static void wrong_numbers(void)
+{
+    static const uint64_t cut[] = {2, 4};
+    static const int64_t whole[] = {-200, 32, 5}, parts[] = {100, 16, 4, 80, 20, 4};     /* nothing merges, and a dimension is reversed */
+    dmlsplit_geometry g = legal();
+    g.lengths = cut;
+    g.part_count = 2;
+    g.strides = whole;
+    g.part_strides = parts;
+    for (uint32_t direction = 0; direction < 2; direction++) {
+        g.direction = direction;
+        dmlsplit_plan *const plan = create(&g);
+        dms_trace trace, nothing;
+        trace_of(&g, &trace);
+        nothing.count = 0;
+        check_case = "wrong numbers";
+        CHECK(trace.count > 0 && plan->space.rank == 3 && plan->shape_count == 2);
+        CHECK(dms_confirm_space(plan, &g, &trace) == NULL);
+        CHECK(dms_confirm_space(plan, &g, &nothing) != NULL);
+#define WRONG(number)                                                                                                   \
+    do {                                                                                                                \
+        check_case = #number;                                                                                           \
+        number++;                                                                                                       \
+        CHECK(dms_confirm_space(plan, &g, &trace) != NULL);                                                             \
+        number--;                                                                                                       \
+        CHECK(dms_confirm_space(plan, &g, &trace) == NULL);                                                             \
+    } while (0)
+        WRONG(plan->begin);
+        WRONG(plan->end);
+        WRONG(plan->space.rank);
+        WRONG(plan->space.axis);
+        WRONG(plan->space.element_size);
+        for (uint32_t d = 0; d < 3; d++)
+            if (d != plan->space.axis)
+                WRONG(plan->space.sizes[d]);
+        for (int i = 0; i < 3; i++) {
+            WRONG(plan->space.operands[i].length);
+            WRONG(plan->space.operands[i].offset);
+            for (int d = 0; d < 3; d++)
+                WRONG(plan->space.operands[i].strides[d]);
+        }
+        for (int i = 0; i < 2; i++) {
+            WRONG(plan->shapes[i].begin);
+            WRONG(plan->shapes[i].end);
+            WRONG(plan->parts[i].place);
+            const dms_shape *const own = plan->parts[i].shape;
+            plan->parts[i].shape = NULL;
+            CHECK(dms_confirm_space(plan, &g, &trace) != NULL);
+            plan->parts[i].shape = &plan->shapes[1 - i];
+            CHECK(dms_confirm_space(plan, &g, &trace) != NULL);
+            plan->parts[i].shape = own;
+        }
+#undef WRONG
+        dmlsplit_plan_destroy(plan);
+    }
+}
+
+/* So is a nest. */
+static void wrong_nests(void)
+{
+    static const uint64_t cut[] = {2, 4};
+    static const int64_t whole[] = {200, 32, 5}, parts[] = {100, 40, 4, 400, 80, 6};
+    dmlsplit_geometry g = legal();
+    dms_trace nothing;
+    g.lengths = cut;
+    g.part_count = 2;
+    g.strides = whole;
+    g.part_strides = parts;
+    nothing.count = 0;                  /* the loops of each part are in order already, */
+    for (uint32_t direction = 0; direction < 2; direction++) {
+        dms_trace reordered;
+        memset(&reordered, 0, sizeof reordered);
+        reordered.count = 1;            /* but the axis comes last in the space */
+        reordered.steps[0].kind = DMS_REORDER;
+        reordered.steps[0].count = 3;
+        reordered.steps[0].order[1] = 2;
+        reordered.steps[0].order[2] = 1;
+        g.direction = direction;
+        dmlsplit_plan *const plan = create(&g);
+        dms_shape *const shape = &plan->shapes[1];
+        check_case = "wrong nests";
+        CHECK(plan->space.axis == 2 && shape->nest.rank == 3);
+        CHECK(dms_confirm_nest(plan, shape, &reordered) == NULL);
+        CHECK(dms_confirm_nest(plan, shape, &nothing) != NULL);
+#define WRONG(number)                                                                                                   \
+    do {                                                                                                                \
+        check_case = #number;                                                                                           \
+        number++;                                                                                                       \
+        CHECK(dms_confirm_nest(plan, shape, &reordered) != NULL);                                                       \
+        number--;                                                                                                       \
+        CHECK(dms_confirm_nest(plan, shape, &reordered) == NULL);                                                       \
+    } while (0)
+        WRONG(shape->nest.rank);
+        WRONG(shape->nest.run);
+        WRONG(shape->nest.part_offset);
+        WRONG(shape->nest.whole_offset);
+        for (int d = 0; d < 3; d++) {
+            WRONG(shape->nest.loops[d].size);
+            WRONG(shape->nest.loops[d].target_stride);
+            WRONG(shape->nest.loops[d].source_stride);
+        }
+#undef WRONG
+        dmlsplit_plan_destroy(plan);
+    }
+}
+
 enum { ROWS = 1000 };
 
 /* Rows that are cut into parts of so many elements. */
@@ -601,8 +782,11 @@ int main(void)
 {
     limits_of_kernels();
     wrong_steps();
+    wrong_numbers();
+    wrong_nests();
     counted_overlap();
     geometries();
+    limits_of_geometries();
     later_geometry();
     few_rows();
     overlaps();

@@ -130,6 +130,164 @@ static void fills(void)
     CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
 }
 
+/* Lines of a fill are claimed from two thirds of the threshold on; those of a transpose of bytes from four times the second-level cache on, on every CPU. */
+static void claims(void)
+{
+    static const uint64_t rows[] = {9, 1024}, square[] = {64, 64};
+    static const int64_t repeated[] = {0, 1};
+    enum { COUNTED = 9 * 1024 / 3 * 2 + 1024, TRANSPOSED = 2 * 64 * 64, LEVEL2 = TRANSPOSED / 4 };
+    dmlsplit_profile given = {.struct_size = sizeof given, .stream_copies = UINT64_MAX, .stream_turns = UINT64_MAX};
+    dmlsplit_plan *plan = NULL;
+    check_case = "claims";
+    for (uint64_t more = 0; more < 2; more++) {
+        const dmlsplit_geometry fill = one_part(1, rows, repeated);
+        given.claim = (COUNTED / 2 + more) * 3;
+        CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
+        CHECK_EQUAL(dmlsplit_plan_create(&fill, &plan, NULL), DMLSPLIT_OK);
+        CHECK_EQUAL(plan->shapes[0].nest.kind, DMS_FILL);
+        CHECK_EQUAL(plan->stores[DMS_FILL].regime, more == 0 ? DMS_CLAIMED : DMS_PLAIN);
+        dmlsplit_plan_destroy(plan);
+    }
+    given.claim = UINT64_MAX;
+    for (uint32_t size = 1; size <= 2; size++)
+        for (uint64_t level2 = 0; level2 < 2 * LEVEL2; level2 = level2 == 0 ? LEVEL2 : level2 == LEVEL2 ? LEVEL2 + 1 : 2 * LEVEL2) {
+            const int64_t strides[] = {size, (int64_t)size * 64};
+            const dmlsplit_geometry g = one_part(size, square, strides);
+            given.level2 = level2;
+            CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
+            CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+            CHECK_EQUAL(plan->stores[DMS_TRANSPOSE].regime, size == 1 && level2 == LEVEL2 ? DMS_CLAIMED : DMS_PLAIN);
+            CHECK_EQUAL(plan->stores[DMS_MOVE].regime, DMS_PLAIN);
+            CHECK_EQUAL(plan->shapes[0].nest.stores.regime, plan->stores[DMS_TRANSPOSE].regime);
+            dmlsplit_plan_destroy(plan);
+        }
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+}
+
+/* What is read counts once where it is broadcast: of a split's whole, and of a join's parts as they are in the one that repeats itself least. */
+static void traffic(void)
+{
+    static const uint64_t sizes[] = {8, 64}, halves[] = {48, 16}, one[] = {8};
+    static const int64_t columns[] = {64, 0, 16, 1}, rows[] = {0, 1, 0, 1}, both[] = {0, 0, 0, 0}, axis[] = {0, 1};
+    static const struct {
+        const int64_t *parts;
+        uint64_t read;
+    } cases[] = {{NULL, 512}, {columns, 512}, {rows, 512 / 8}, {both, 512 / 128}};
+    dmlsplit_profile given = {.struct_size = sizeof given, .claim = UINT64_MAX, .stream_turns = UINT64_MAX};
+    dmlsplit_plan *plan = NULL;
+    check_case = "traffic";
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (uint64_t more = 0; more < 2; more++) {
+            const dmlsplit_geometry g = {sizeof g, DMLSPLIT_JOIN, 1, 2, 1, 0, 2, sizes, NULL, halves, cases[i].parts};
+            given.stream_copies = 512 + cases[i].read + more;
+            CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
+            CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+            CHECK_EQUAL(plan->stores[DMS_MOVE].regime, more == 0 ? DMS_STREAMED : DMS_PLAIN);
+            dmlsplit_plan_destroy(plan);
+        }
+    for (uint64_t more = 0; more < 2; more++) {         /* along the axis of a split */
+        const dmlsplit_geometry g = {sizeof g, DMLSPLIT_SPLIT, 1, 2, 0, 0, 1, sizes, axis, one, NULL};
+        given.stream_copies = 512 + 512 / 8 + more;
+        CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
+        CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+        CHECK_EQUAL(plan->stores[DMS_MOVE].regime, more == 0 ? DMS_STREAMED : DMS_PLAIN);
+        dmlsplit_plan_destroy(plan);
+    }
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+}
+
+/* What a plan takes from a profile, and from none. */
+static void stores_of_profiles(void)
+{
+    const dmlsplit_profile none = {.struct_size = sizeof none};
+    const dmlsplit_profile given = {.struct_size = sizeof given, .level1 = 3 * 4096, .level1_ways = 3, .call = 1, .ahead = 1, .streamed_height = 1,
+                                    .cached_height = 1};
+    static const uintptr_t aheads[] = {0, 77, DMS_LINES_AHEAD};
+    check_case = "stores of profiles";
+    for (int regime = DMS_PLAIN; regime <= DMS_STREAMED; regime++) {
+        const dms_stores by_default = dms_stores_for(&none, (dms_regime)regime, 77), s = dms_stores_for(&given, (dms_regime)regime, 77);
+        CHECK(by_default.regime == (dms_regime)regime && by_default.page_mask == 0 && by_default.ahead == aheads[regime]);
+        CHECK(by_default.call == DMS_LEAST_CALLED && by_default.streamed_height == DMS_STREAMED_HIGH && by_default.cached_height == DMS_TILE_HIGH);
+        CHECK(by_default.ways == DMS_LEVEL1_WAYS && by_default.way == DMS_LEVEL1_WAY);
+        CHECK(s.regime == (dms_regime)regime && s.page_mask == 0 && s.ahead == (regime == DMS_STREAMED ? 1 : aheads[regime]));
+        CHECK(s.call == 1 && s.streamed_height == 1 && s.cached_height == 1 && s.ways == 3 && s.way == 4096);
+        dmlsplit_profile pages = given;
+        pages.fetch = DMLSPLIT_FETCH_PAGES;
+        const dms_stores p = dms_stores_for(&pages, (dms_regime)regime, 77);
+        CHECK(p.page_mask == (regime == DMS_STREAMED ? 4095 : 0) && p.ahead == (regime == DMS_STREAMED ? DMS_PAGES_AHEAD : aheads[regime]));
+    }
+}
+
+/* Each limit of a profile, set and in a text, and one beyond it. */
+static void limits_of_profiles(void)
+{
+    static const struct {
+        const char *text;
+        bool taken;
+    } lines[] = {
+        {"streamed_height 3", true}, {"streamed_height 4", false}, {"cached_height 8", true}, {"cached_height 9", false}, {"cached_height 16", false},
+        {"cached_height 1", true}, {"cached_height 2", true}, {"cached_height 0", true}, {"cached_height 6", false}, {"ahead 1048576", true},
+        {"ahead 1048577", false}, {"ahead 0", true}, {"call 18446744073709551615", true}, {"call 18446744073709551614", true},
+        {"call 18446744073709551616", false}, {"call 18446744073709551620", false}, {"call 28446744073709551610", false}, {"call 1:", false},
+        {"call 1/", false}, {"call 9", true}, {"call 0", true}, {"call", false}, {"call never", true}, {"call neve", false}, {"call never5", false},
+        {"fetch lines", true}, {"fetch pages", true}, {"fetch line", false}, {"fetch 0", false}, {"fetch", false}, {"call 5 # five", false}, {"", true},
+        {"#", true}, {" \t ", true}, {"call\t 5\t \r", true}, {"call 5\r ", false}, {"call 5\r\r", false}, {"cal 5", false}, {"stream_copies 1", true},
+        {"stream_turns 1", true}, {"claim 1", true}, {"level1 1", false},
+    };
+    check_case = "limits of profiles";
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        for (int last = 0; last < 2; last++) {
+            dmlsplit_profile p = {.struct_size = sizeof p};
+            uint32_t number = 77;
+            char text[100];
+            (void)snprintf(text, sizeof text, "call 5\n%s%s", lines[i].text, last ? "" : "\ncall 6\n");
+            if (!CHECK_EQUAL(dmlsplit_parse_profile(text, &p, &number), lines[i].taken ? DMLSPLIT_OK : DMLSPLIT_BAD_PROFILE))
+                printf("of \"%s\"\n", lines[i].text);
+            CHECK_EQUAL(number, lines[i].taken ? 77 : 2);
+            CHECK_EQUAL(dmlsplit_parse_profile(text, &p, NULL), lines[i].taken ? DMLSPLIT_OK : DMLSPLIT_BAD_PROFILE);
+        }
+    for (uint32_t height = 0; height <= 17; height++) {
+        const bool is_power = (height & (height - 1)) == 0;
+        dmlsplit_profile p = {.struct_size = sizeof p, .streamed_height = height};
+        CHECK_EQUAL(dmlsplit_set_profile(&p), height <= DMS_STREAMED_HIGH ? DMLSPLIT_OK : DMLSPLIT_BAD_PROFILE);
+        p.streamed_height = 0;
+        p.cached_height = height;
+        CHECK_EQUAL(dmlsplit_set_profile(&p), is_power && height <= DMS_TILE_HIGH ? DMLSPLIT_OK : DMLSPLIT_BAD_PROFILE);
+    }
+    for (uint32_t more = 0; more < 2; more++) {
+        const dmlsplit_profile p = {.struct_size = sizeof p, .ahead = DMS_MOST_AHEAD + more};
+        CHECK_EQUAL(dmlsplit_set_profile(&p), more == 0 ? DMLSPLIT_OK : DMLSPLIT_BAD_PROFILE);
+    }
+    for (uint32_t more = 0; more < 2; more++) {
+        static union {
+            dmlsplit_profile p;
+            char bytes[DMS_LARGEST_STRUCT];
+        } largest;
+        largest.p.struct_size = DMS_LARGEST_STRUCT + more;
+        CHECK_EQUAL(dmlsplit_set_profile(&largest.p), more == 0 ? DMLSPLIT_OK : DMLSPLIT_BAD_STRUCT_SIZE);
+        largest.p.struct_size = DMS_FIRST_PROFILE - 1;
+        CHECK_EQUAL(dmlsplit_measure_profile(more == 0 ? NULL : &largest.p), more == 0 ? DMLSPLIT_NULL_POINTER : DMLSPLIT_BAD_STRUCT_SIZE);
+    }
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+}
+
+/* A text is cut where its buffer ends, and has its whole length all the same. */
+static void cut_texts(void)
+{
+    const dmlsplit_profile p = {.struct_size = sizeof p, .stream_copies = UINT64_MAX, .claim = UINT64_MAX - 1};
+    char text[1000], cut[1000];
+    check_case = "texts that are cut";
+    const size_t length = dmlsplit_format_profile(&p, text, sizeof text);
+    CHECK(strstr(text, "\nstream_copies never\nstream_turns 0\nclaim 18446744073709551614\nfetch lines\ncall 0\nahead 0\nstreamed_height 0\ncached_height 0\n") != NULL);
+    CHECK_EQUAL(dmlsplit_format_profile(&p, NULL, sizeof text), length);
+    for (size_t capacity = 0; capacity <= length + 1; capacity++) {
+        memset(cut, 'x', sizeof cut);
+        CHECK_EQUAL(dmlsplit_format_profile(&p, cut, capacity), length);
+        CHECK(capacity == 0 || (strlen(cut) == capacity - 1 && memcmp(cut, text, capacity - 1) == 0));
+        CHECK(cut[capacity] == 'x');
+    }
+}
+
 #if defined(DMLSPLIT_MEASURE) && DMLSPLIT_MEASURE == 0
 #define LARGE_ORIGIN DMLSPLIT_FROM_CPUID
 #else
@@ -398,8 +556,22 @@ static void features(void)
         {DMS_VENDOR_INTEL, 0, 0, {{0, 0, 0, 0}}, .leaf1_ecx = ~(1u << 27), .leaf7 = UINT32_MAX},
         {DMS_VENDOR_INTEL, 0, 0, {{0, 0, 0, 0}}, .leaf1_ecx = UINT32_MAX, .leaf7 = ~(1u << 5)},
     };
+    static const struct {
+        uint32_t lacks, leaves;         /* a bit of leaf 7, ebx and ecx; what is there without it */
+    } leaves[] = {
+        {0, UINT32_MAX}, {1u << 16, DMS_ISA_SSSE3 | DMS_ISA_AVX2}, {1u << 17, DMS_ISA_SSSE3 | DMS_ISA_AVX2}, {1u << 30, DMS_ISA_SSSE3 | DMS_ISA_AVX2},
+        {1u << 31, DMS_ISA_SSSE3 | DMS_ISA_AVX2}, {1u << 1, DMS_ISA_SSSE3 | DMS_ISA_AVX2 | DMS_ISA_AVX512},
+    };
     const uint32_t real = dms_cpu_isa();
     check_case = "features";
+    for (size_t i = 0; i < sizeof leaves / sizeof leaves[0] && (real & DMS_ISA_AVX512VBMI) != 0; i++) {    /* of a CPU whose system saves all registers */
+        const cpu it = {DMS_VENDOR_INTEL, 0, 0, {{0, 0, 0, 0}}, .leaf1_ecx = UINT32_MAX, .leaf7 = ~leaves[i].lacks};
+        other = &it;
+        dms_other_cpuid = answer;
+        dms_cpu_mask(UINT32_MAX);
+        dms_other_cpuid = NULL;
+        CHECK_EQUAL(dms_cpu_isa(), real & leaves[i].leaves);
+    }
     for (size_t i = 0; i < sizeof cpus / sizeof cpus[0]; i++) {
         other = &cpus[i];
         dms_other_cpuid = answer;
@@ -477,20 +649,95 @@ static void tuned(void)
     CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
 }
 
+/* What a copy takes in each regime, less in every n-th round, as a clock says that is read before and after. */
+static const dmlsplit_plan *timed;
+static double costs[DMS_STREAMED + 1], clock_now;
+static int readings, lucky_every;
+
+static double regime_clock(void)
+{
+    const bool is_end = readings++ % 2 != 0, is_lucky = lucky_every > 0 && readings / 4 % lucky_every == 0;
+    clock_now += is_end ? is_lucky ? 1 : costs[timed->stores[DMS_MOVE].regime] : 1000;
+    return clock_now;
+}
+
+static dms_regime tuned_to(double plain, double claimed, double streamed, uint64_t *runs)
+{
+    enum { BYTES = 1 << 20 };
+    static const uint64_t size[] = {1, BYTES};
+    static char whole[BYTES], part[BYTES];
+    const dmlsplit_geometry g = one_part(1, size, NULL);
+    dmlsplit_plan *plan = NULL;
+    void *parts[] = {part};
+    CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+    timed = plan;
+    costs[DMS_PLAIN] = plain;
+    costs[DMS_CLAIMED] = claimed;
+    costs[DMS_STREAMED] = streamed;
+    readings = 0;
+    clock_now = 0;
+    dms_other_clock = regime_clock;
+    memset(dms_kernel_runs, 0, sizeof dms_kernel_runs);
+    CHECK_EQUAL(dmlsplit_plan_tune(plan, whole, parts), DMLSPLIT_OK);
+    dms_other_clock = NULL;
+    *runs = 0;
+    for (uint32_t k = 0; k < DMS_KERNEL_COUNT; k++)
+        *runs += dms_kernel_runs[k];
+    const dms_regime regime = plan->stores[DMS_MOVE].regime;
+    CHECK(plan->stores[DMS_TRANSPOSE].regime == regime && plan->stores[DMS_FILL].regime == regime);
+    CHECK(plan->shapes[0].nest.stores.regime == regime);
+    CHECK(plan->stores[DMS_FILL].ahead == (regime == DMS_CLAIMED ? DMS_FILLED_AHEAD : plan->stores[DMS_MOVE].ahead));
+    CHECK(plan->stores[DMS_MOVE].ahead == (regime == DMS_PLAIN ? 0 : regime == DMS_CLAIMED ? DMS_CLAIMED_AHEAD : plan->stores[DMS_TRANSPOSE].ahead));
+    dmlsplit_plan_destroy(plan);
+    return regime;
+}
+
+/* Another way to store is taken where it wins by 15 percent in all six rounds but one; what loses is given up after two. */
+static void timed_regimes(void)
+{
+    enum { TIMES = 2, EACH = 1 + (4 << 20 >> 20) + 1, LOST = 2 * TIMES * EACH, WON = 6 * TIMES * EACH };
+    uint64_t runs = 0;
+    check_case = "timed regimes";
+    for (int regime = PLAIN; regime <= STREAMED; regime++) {
+        use_regime(regime);
+        CHECK_EQUAL(tuned_to(100, 84, 200, &runs), DMS_CLAIMED);
+        CHECK_EQUAL(tuned_to(200, 100, 84, &runs), DMS_STREAMED);
+        CHECK_EQUAL(tuned_to(84, 100, 200, &runs), DMS_PLAIN);
+        CHECK_EQUAL(tuned_to(100, 100, 100, &runs), regime);
+        CHECK_EQUAL(runs, 3 * LOST);
+        CHECK_EQUAL(tuned_to(regime == PLAIN ? 100 : 85, regime == CLAIMED ? 100 : 85, regime == STREAMED ? 100 : 85, &runs), regime);
+    }
+    use_regime(PLAIN);
+    CHECK_EQUAL(tuned_to(100, 50, 50, &runs), DMS_CLAIMED);
+    CHECK_EQUAL(runs, 2 * LOST + WON);
+    for (int unlucky = 1; unlucky <= 6; unlucky++) {    /* every so many-th round is as short as any */
+        lucky_every = unlucky;
+        CHECK_EQUAL(tuned_to(100, 50, 100, &runs), unlucky > 3 ? DMS_CLAIMED : DMS_PLAIN);
+    }
+    lucky_every = 0;
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+}
+
 int main(void)
 {
     listings();
     profiles();
     regimes();
     fills();
+    claims();
+    traffic();
+    stores_of_profiles();
     measured();
     set_while_measured();
     sizes_of_structs();
     texts();
+    limits_of_profiles();
+    cut_texts();
     families();
     machines();
     features();
     heights();
     tuned();
+    timed_regimes();
     return check_report();
 }

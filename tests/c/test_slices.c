@@ -335,6 +335,83 @@ static void matrices(void)
     }
 }
 
+/* Slices of rows have as many rows each, but for one; from 16 times 64 rows on they begin at a multiple of 64, the last one taking the rest. */
+static void rows(void)
+{
+    static const uint64_t row_counts[] = {4096, 4095, 4097, 5000, 6143, 6144, 6200, 16384, 65600}, halves[] = {8, 24};
+    static const uint32_t counts[] = {1, 2, 3, 4, 6, 7, 16, 64};
+    check_case = "rows";
+    use_regime(PLAIN);
+    for (size_t r = 0; r < sizeof row_counts / sizeof row_counts[0]; r++)
+        for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+            const uint64_t sizes[] = {row_counts[r], 32};
+            const dmlsplit_geometry g = {sizeof g, DMLSPLIT_SPLIT, 1, 2, 1, 0, 2, sizes, NULL, halves, NULL};
+            dmlsplit_plan *plan = NULL;
+            uint64_t next = 0, least = UINT64_MAX, most = 0;
+            CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+            CHECK(plan->rows == row_counts[r]);
+            if (plan->group == NULL) {  /* without vectors, on some machines */
+                dmlsplit_plan_destroy(plan);
+                continue;
+            }
+            const dms_slices cut = dms_choose_slices(plan, counts[c]);
+            const uint64_t each = row_counts[r] / cut.count, grain = each >= 1024 ? 64 : 1;
+            CHECK_EQUAL(cut.count, counts[c]);
+            for (uint64_t i = 0; i < cut.count && cut.count > 1; i++) {
+                const dms_slice s = dms_find_slice(plan, &cut, i);
+                CHECK(s.first == next && s.first % grain == 0 && s.first_part == 0 && s.last_part == 2);
+                next = s.last;
+                least = next - s.first < least ? next - s.first : least;
+                most = next - s.first > most ? next - s.first : most;
+            }
+            CHECK(cut.count == 1 || (next == row_counts[r] && most - least <= 2 * grain && most <= each + 2 * grain));
+            const dms_slice beyond = dms_find_slice(plan, &cut, cut.count);
+            CHECK(beyond.last == 0 && beyond.last_part == 0);
+            dmlsplit_plan_destroy(plan);
+        }
+}
+
+/* A slice of bytes begins at its share, or at the last step before it of which a slice has 16: of a part's loops from the outside in, or of 64 bytes of a
+ * run. */
+static void moves(void)
+{
+    enum { PLANES = 6, LINES = 50, RUN = 160, APART = RUN + 32 };
+    static const uint64_t sizes[] = {PLANES, LINES, RUN}, long_sizes[] = {2, 4, 6000};
+    static const uint32_t counts[] = {2, 3, 5, 7, 8, 16};
+    static char source[PLANES * LINES * APART + 2 * 4 * 7000], target[2 * 4 * 6000];
+    check_case = "moves";
+    use_regime(PLAIN);
+    for (int is_long = 0; is_long < 2; is_long++) {
+        const uint64_t *const s = is_long ? long_sizes : sizes;
+        const int64_t apart = is_long ? 7000 : APART, strides[] = {(int64_t)s[1] * apart + 64, apart, 1};
+        const uint64_t total = s[0] * s[1] * s[2];
+        const dmlsplit_geometry g = {sizeof g, DMLSPLIT_SPLIT, 1, 3, 0, 0, 1, s, strides, s, NULL};
+        dmlsplit_plan *plan = NULL;
+        void *part = target;
+        memset(source, 1, sizeof source);
+        CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+        CHECK(plan->shapes[0].nest.kind == DMS_MOVE && plan->group == NULL);
+        CHECK_EQUAL(plan->unit, 64);
+        for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
+            const uint64_t count = counts[c], slice = total / count;
+            uint64_t step = total;
+            for (int d = 0; d < 3 && step > slice / 16; d++)
+                step = d < 2 ? step / s[d] : 64;
+            CHECK_EQUAL(dmlsplit_plan_slices(plan, counts[c]), count);
+            for (uint32_t i = 0; i < count; i++) {
+                const uint64_t first = total * i / count / step * step, last = i + 1 == count ? total : total * (i + 1) / count / step * step;
+                uint64_t wrong = 0;
+                memset(target, 0, sizeof target);
+                CHECK_EQUAL(dmlsplit_split_slice(plan, source, &part, i, counts[c]), DMLSPLIT_OK);
+                for (uint64_t at = 0; at < total; at++)
+                    wrong += target[at] != (at >= first && at < last);
+                CHECK_EQUAL(wrong, 0);
+            }
+        }
+        dmlsplit_plan_destroy(plan);
+    }
+}
+
 /* The longest piece that no slice cuts is sought in all shapes of parts: of matrices the shorter side. */
 static void units(void)
 {
@@ -362,6 +439,10 @@ int main(void)
     units();
     dms_least_slice = 2048;
     matrices();
+    moves();
+    dms_least_slice = 1024;
+    rows();
+    dms_least_slice = 2048;
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (uint32_t count = 1; count <= 64; count += STEP)
             for (size_t k = 0; k < SKEWS; k++) {

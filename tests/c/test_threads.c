@@ -215,6 +215,10 @@ static void call_cancelled(void)
 #endif
 
 #ifdef _WIN32
+static void call_together(void)
+{
+}
+
 static void call_forked(void)
 {
 }
@@ -223,6 +227,44 @@ static void call_while_measuring(void)
 {
 }
 #else
+static _Atomic int wanted, arrived, number_of_run;
+
+/* Waits until as many threads as a run may have are at work on it, once in each thread, but not for ever. */
+static void meet(void)
+{
+    static _Thread_local int seen;
+    const struct timespec moment = {0, 1000000L};
+    if (seen != number_of_run) {
+        seen = number_of_run;
+        arrived++;
+    }
+    (void)nanosleep(&moment, NULL);
+    for (int i = 0; i < 20000 && arrived < wanted; i++)
+        (void)nanosleep(&moment, NULL);
+}
+
+/* A run has all the threads that it may have, be they new or not, and no others. */
+static void call_together(void)
+{
+    static const int counts[] = {4, 2, 3, 5, 5, 1, 4};
+    dmlsplit_plan *plan = make_plan(&shapes[1], true, NULL);
+    memory m = make_memory(&shapes[1], plan, 0);
+    check_case = "together";
+    paint(&m, true, 0);
+    dms_before_slice = meet;
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        wanted = counts[i];
+        arrived = 0;
+        number_of_run++;
+        CHECK(run(plan, true, &m, (uint32_t)counts[i]) == DMLSPLIT_OK);
+        CHECK_EQUAL(arrived, counts[i] == 1 ? 0 : counts[i]);   /* one copies without slices */
+    }
+    dms_before_slice = NULL;
+    free_memory(&m);
+    dmlsplit_plan_destroy(plan);
+    check_case = "";
+}
+
 /* Runs in a child of fork(), by threads that it has to start, into memory that the parent has made. */
 static int copies_in_child(const dmlsplit_plan *plan, memory *one, memory *several)
 {
@@ -395,6 +437,7 @@ int main(void)
 {
     call_chosen();
     call_every_kernel();
+    call_together();
     call_cancelled();
     call_forked();
     call_while_measuring();

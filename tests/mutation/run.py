@@ -12,9 +12,9 @@ A journal keeps each outcome: a run that was ended goes on from there, and asks 
 were edited. --quick leaves out the tests that take long; a run without it, by the same journal, asks of the survivors.
 
 Not counted, and replaced by others: what does not compile, or compiles to the same machine code, as code for other
-machines does; what only decides how fast a copy is (SPEED), which is listed; and what no test can tell from the
-original, as EXPLAINED says of each. Survivors are printed at the end. Exit status 1 where fewer than 95 of 100 are
-caught.
+machines does; what only tests compile; what only decides how fast a copy is (SPEED), which is listed; and what no test
+can tell from the original, as EXPLAINED says of each. Survivors are printed at the end. Exit status 1 where fewer than
+95 of 100 are caught.
 """
 
 from __future__ import annotations
@@ -70,28 +70,33 @@ SPEED = (
     ("csrc/dms_tuning.h", ".", "tuned numbers"),
     ("csrc/dms_measure.c", ".", "what the machine is measured by"),
     ("csrc/dms_kernels.inc", r"\d+\)\)?$", "costs of kernels"),
-    ("csrc/*", r"PREFETCH|FETCH_PAGE|DMS_FETCH|CLAIM|\bahead\b|dms_ahead|dms_lines_ahead", "what is asked for early"),
+    ("csrc/*", r"\bDMS_(PREFETCH|FETCH|CLAIM)(_\w+)?\(", "what is asked for early"),
+    ("csrc/*", r"^\s*DMS_(ASSERT|COUNT_STEPS|COUNT_RUN)\(", "what only tests count, or check"),
+    ("csrc/dms_kernel.h", r"\bahead\b|dms_ahead|dms_lines_ahead", "what is asked for early"),
+    ("csrc/kernels/*", r"\bahead\b|dms_ahead|dms_lines_ahead", "what is asked for early"),
     ("csrc/kernels/stretch_template.h", r"\bpages = |\bis_source = ", "what is asked for early"),
-    ("csrc/kernels/transpose_template.h", r"; tile->(fetched|claimed) && ", "what is asked for early"),
     ("csrc/kernels/transpose.c", r"tile->(fetched|claimed) = ", "what is asked for early"),
     (
-        "csrc/kernels/rows_template.h",
-        r"size >= 8 \* VECTOR && ",
-        "whether stores of a piece begin at a multiple of vectors",
+        "csrc/kernels/transpose.c",
+        r"\b(together|low|crowded|many|stacked|high|power|share_sets)\b",
+        "the shape of tiles that are stored through the caches",
     ),
-    ("csrc/kernels/reverse_template.h", r"dms_is_streamed", "whether rows are stored past the caches"),
-    ("csrc/kernels/channels_template.h", r"; i \+= DMS_LINE / VECTOR\) ", "what is asked for early"),
+    ("csrc/kernels/transpose_template.h", r"\bfew\b", "which squares are moved element by element"),
+    ("csrc/kernels/rows_template.h", r"\bis_long\b|\bsize >= call\b", "which loop, or memcpy, copies a piece"),
+    ("csrc/kernels/rows_template.h", r"size < DMS_SHORTEST_STREAM", "whether pieces are stored past the caches"),
+    (
+        "csrc/kernels/reverse_template.h",
+        r"dms_is_streamed|\bfollow = ",
+        "whether rows are stored past the caches",
+    ),
+    ("csrc/kernels/strided.c", r"DMS_STRIDED_BLOCK", "the steps of a block"),
 )
-"""Files, what their lines have in common, and what such a line decides: the time that a copy takes."""
+"""Files, what their statements have in common, and what such a statement decides: the time that a copy takes. A loop or a
+condition is read with what it is for, so that one which only prefetches is listed by that. Each of the ways that a
+statement of a kernel chooses from copies the same bytes."""
 
 EXPLAINED = {
     ("csrc/dms_overlap.c", "if (!nonzero && low < 0)", "0", "(0 + 1)"): "low is a whole number, and 0 becomes 0",
-    (
-        "csrc/kernels/strided.c",
-        "return step < DMS_STRIDED_BLOCK / DMS_STRIDED_BLOCK_MOST ? DMS_STRIDED_BLOCK_MOST : DMS_STRIDED_BLOCK / step;",
-        "<",
-        "<=",
-    ): "where both are equal, so are the two blocks: the longest divides the block's bytes",
     ("csrc/kernels/channels_template.h", "enum { WIDEST = LANES == 1 ? 4 : 8 };", "8", "(8 + 1)"): (
         "elements of pixels have 1, 2, 4, 8 or 16 bytes"
     ),
@@ -570,11 +575,45 @@ def chosen(places: list[Mutation], seed: int, tree: Path) -> Iterator[Mutation]:
             del left[operator]
 
 
+HEADER = re.compile(r"\s*(for|if|while|else)\b[^;]*(;[^;]*;[^;]*)?$")
+"""A line that says how often, or whether, the statement below it is run."""
+
+
+def statement_at(text: str, number: int) -> str:
+    """The line of this number, without comments; of a loop or a condition up to the statement that it is for."""
+    lines: list[str] = []
+    for line in text.splitlines()[number - 1 :]:
+        lines.append(re.sub(r"/\*.*?\*/", "", line).rstrip())
+        if lines[-1].endswith("{") or not HEADER.match(lines[-1]):
+            break
+    return "\n".join(lines)
+
+
+def is_for_tests(text: str, number: int) -> bool:
+    """Whether a line is compiled for tests only."""
+    inside: list[bool] = []
+    for line in text.splitlines()[:number]:
+        if re.match(r"#\s*if", line):
+            inside.append(re.match(r"#\s*ifdef DMS_TESTING", line) is not None)
+        elif re.match(r"#\s*el", line):
+            inside[-1] = False
+        elif re.match(r"#\s*endif", line):
+            inside.pop()
+    return any(inside)
+
+
 def outcome_of(mutation: Mutation, text: str, code: CoreOfC | RulesInPython, ask: bool) -> tuple[str, str]:
     """`left out`, `caught` or `survived`, and why or by what; unless it is to be asked, some are left out at once."""
     line = text.splitlines()[mutation.line - 1]
+    if mutation.path.startswith("csrc/") and is_for_tests(text, mutation.line):
+        return "left out", "only tests compile it"
+    statement = statement_at(text, mutation.line)
     speed = next(
-        (what for path, pattern, what in SPEED if fnmatch.fnmatch(mutation.path, path) and re.search(pattern, line)),
+        (
+            what
+            for path, pattern, what in SPEED
+            if fnmatch.fnmatch(mutation.path, path) and re.search(pattern, statement, re.MULTILINE)
+        ),
         None,
     )
     if speed is not None and not ask:
