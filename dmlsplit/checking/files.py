@@ -43,6 +43,7 @@ Keep: TypeAlias = Callable[[str], bool]
 """Returns True for rule ids whose diagnostics are wanted."""
 
 _MOST_SERIOUS: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
+_WHOLE_MODEL: Final = "--onnxruntime tells what becomes of the other nodes"
 MAX_NAME: Final = Limit.REPORT_NAME.most
 
 
@@ -272,6 +273,9 @@ def judge_alone(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
         return NotRead(_by(target, report), name, position)
     report = _in_file(_judged(entry, target), entry, target, keep)
     if entry.index < 0:
+        if entry.sessions is not None and target.runtime is None:
+            notes = [replace(note, message=f"{note.message}; {_WHOLE_MODEL}") for note in report.diagnostics]
+            report = replace(report, diagnostics=tuple(notes))
         return Note(report)
     if report.operator is None:
         return NotJudged(report, name, position) if report.ok else NotRead(report, name, position)
