@@ -35,6 +35,7 @@ def cluster():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_thousands_of_files(files, cluster):
     from distributed import Client
 

@@ -125,7 +125,9 @@ RUNNERS = {"python": run_python, "console": run_console, "c": run_c, "cpp": run_
         for page, name in ((page, page.relative_to(ROOT).as_posix()) for page in PAGES if page not in RULES)
     ],
 )
-@pytest.mark.parametrize("alone", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["inside", "processes"])
+@pytest.mark.parametrize(
+    "alone", [False, pytest.param(True, marks=[pytest.mark.slow, pytest.mark.thorough])], ids=["inside", "processes"]
+)
 def test_page(page, alone, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))

@@ -263,10 +263,10 @@ class Trial:
             ), place
 
 
-SLOW = {"reduction"}
+MARKS = {"library": [pytest.mark.slow], "reduction": [pytest.mark.slow, pytest.mark.thorough]}
 
 
-@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in SCENARIOS])
+@pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, ())) for name in SCENARIOS])
 def trial(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> Trial:
     return Trial(server, SCENARIOS[request.param], tmp_path)
 
@@ -279,6 +279,7 @@ def test_each_call_fails_once(trial: Trial) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("fault", ERRORS)
 def test_each_call_fails_once_by_each_error(trial: Trial, fault: int) -> None:
     for at in range(1, trial.count + 1):

@@ -39,7 +39,10 @@ def agrees(said: str | list[str], recorded: str | list[str]) -> bool:
 
 
 @pytest.fixture(
-    scope="module", params=[4, pytest.param(1, marks=pytest.mark.slow)], ids=["every fourth", "all"], name="step"
+    scope="module",
+    params=[4, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.thorough])],
+    ids=["every fourth", "all"],
+    name="step",
 )
 def _step(request):
     return request.param

@@ -183,7 +183,7 @@ def test_inputs_of_splits_in_place_of_parts_are_held_against_those_in_one_buffer
     [
         (a_chain, "right"),
         (a_cycle, "unknown"),
-        (one_join, "right"),
+        pytest.param(one_join, "right", marks=pytest.mark.thorough),
         (one_split, "right"),
         (edges_to_nowhere, "unknown"),
     ],

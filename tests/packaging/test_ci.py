@@ -131,7 +131,9 @@ def test_the_action(action, project):
     assert (project / "report.xml").read_text().startswith("<?xml")
 
 
-@pytest.mark.parametrize("path", [None, f".{os.pathsep}", "{project}"], ids=repr)
+@pytest.mark.parametrize(
+    "path", [None, f".{os.pathsep}", pytest.param("{project}", marks=pytest.mark.thorough)], ids=repr
+)
 def test_the_action_imports_nothing_from_the_checkout(action, project, path):
     """Nor where the workflow has a PYTHONPATH that leads there: an empty folder in it does, too."""
     said = plant(project)

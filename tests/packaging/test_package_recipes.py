@@ -113,7 +113,7 @@ def copy(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("shared", [False, pytest.param(True, marks=pytest.mark.thorough)])
 def test_conan_creates_the_package_and_uses_it(copy, tmp_path, shared):
     path = os.pathsep.join((sysconfig.get_path("scripts"), os.environ["PATH"]))
     conan = shutil.which("conan", path=path)
@@ -132,7 +132,10 @@ def test_conan_creates_the_package_and_uses_it(copy, tmp_path, shared):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="names of libraries on Linux")
-@pytest.mark.parametrize(("linkage", "library"), [("static", "libdmlsplit.a"), ("dynamic", "libdmlsplit.so")])
+@pytest.mark.parametrize(
+    ("linkage", "library"),
+    [("static", "libdmlsplit.a"), pytest.param("dynamic", "libdmlsplit.so", marks=pytest.mark.thorough)],
+)
 def test_the_port_installs_one_library(copy, tmp_path, linkage, library):
     packages = tmp_path / "packages"
     portfile = copy / PORT.relative_to(ROOT) / "portfile.cmake"
