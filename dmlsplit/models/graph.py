@@ -183,6 +183,10 @@ class Facts(Protocol):
         """True if the session's version of ONNX Runtime removes a Dropout that does nothing."""
 
     @property
+    def removes_casts(self) -> bool:
+        """True if the session's version of ONNX Runtime removes a Cast that only Shapes read."""
+
+    @property
     def fuses_reshapes(self) -> bool:
         """True if the session's version of ONNX Runtime makes the shape that a Concat computes for a Reshape a
         constant."""
@@ -198,6 +202,9 @@ class Facts(Protocol):
 
     def has_cpu_kernel(self, index: int) -> bool:
         """True if the CPU provider has a kernel for the node with this index."""
+
+    def captured(self, index: int) -> Iterable[str]:
+        """Returns the names that graphs inside the node with this index read once their Shapes are folded."""
 
     def is_expanded(self, index: int) -> bool:
         """True if the node with this index has no kernel, and the nodes of its function stand for it."""

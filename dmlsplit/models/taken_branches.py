@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import first_output, reads
+from dmlsplit.formats.onnx.protobuf import all_nodes, first_output, reads, subgraphs
 from dmlsplit.formats.onnx.walking import depth_first
 
 
@@ -30,10 +30,13 @@ class TakenBranches:
     readers: dict[str, list[int]] = field(default_factory=dict)
     """The places of the Ifs that read a tensor, in either branch."""
 
-    def visit(self, nodes: Iterable[onnx.NodeProto], functions: dict[str, int]) -> None:
-        """Adds the places of a graph's nodes to `places`. `functions` maps the names that nodes of functions write to
-        numbers; these nodes count as added last, in the order of the numbers."""
-        self.places |= {first_output(node): place for place, node in enumerate(_walk(list(nodes), functions))}
+    def visit(self, nodes: Iterable[onnx.NodeProto], functions: dict[str, int]) -> list[onnx.NodeProto]:
+        """Adds the places of a graph's nodes to `places`, and returns the nodes in the order of these. `functions` maps
+        the names that nodes of functions write to numbers; these nodes count as added last, in the order of the
+        numbers."""
+        visited = _walk(list(nodes), functions)
+        self.places |= {first_output(node): place for place, node in enumerate(visited)}
+        return visited
 
     def take(self, node: onnx.NodeProto, brought: Iterable[str]) -> None:
         """Adds the branch of an If, `node`, under the next number; `brought` are the names that the branch computes."""
@@ -41,8 +44,11 @@ class TakenBranches:
         self.ifs[number] = place = self.places.get(name, 0)
         self.around[number] = self.of.get(name)
         self.given.update((each, number) for each in node.output if each)
+        inside = (inner for graph in subgraphs(node) for inner in all_nodes(graph.node))
+        made = {output for inner in inside for output in inner.output}
         for each in dict.fromkeys(reads(node)):
-            self.readers.setdefault(each, []).append(place)
+            if each not in made:
+                self.readers.setdefault(each, []).append(place)
         self.of |= dict.fromkeys(brought, number)
 
     def chain(self, name: str) -> tuple[int, ...]:

@@ -134,12 +134,16 @@ def _taken(
     for inner, path in zip(body.node, paths, strict=False):
         inner.name = counted(path, budget)
     computed = [output for inner in body.node for output in inner.output if output]
+    written = {name: place for place, name in enumerate(taken.written)}
     if first_output(node) not in taken.branches.places:
-        taken.branches.visit(graph.node, {name: place for place, name in enumerate(taken.written)})
+        taken.branches.visit(graph.node, written)
         taken.branches.late |= _open_shapes(graph.node, graph.node, scope)
-    taken.written += computed
     taken.branches.take(node, [*computed, *(tensor.name for tensor in body.initializer)])
-    taken.branches.visit(body.node, {})
+    pairs = zip(branches[chosen].node, body.node, strict=False)
+    of_functions = {first_output(now): written[name] for old, now in pairs if (name := first_output(old)) in written}
+    # ONNX Runtime adds a branch's nodes in the order in which it visits them
+    visited = taken.branches.visit(body.node, of_functions)
+    taken.written += [output for inner in visited for output in inner.output if output]
     child = next(child for name, child in scope.children(place) if name == chosen)
     taken.branches.late |= _open_shapes(branches[chosen].node, body.node, child)
     graph.initializer.extend(body.initializer)

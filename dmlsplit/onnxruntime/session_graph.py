@@ -33,6 +33,9 @@ _FIRST_GELU: Final = 20
 _FIRST_LAYER_NORM: Final = 17
 _NEW_CONV: Final = 22
 """The version of Conv from which on old versions of ONNX Runtime do not change its weights."""
+_FIRST_REMOVED_CAST: Final = 13
+_NEW_CAST: Final = 21
+"""The version of Cast from which on old versions of ONNX Runtime do not remove one in front of a Shape."""
 _NEW_DROPOUT: Final = 22
 """The version of Dropout from which on old versions of ONNX Runtime do not remove one."""
 _NEW_WHERE: Final = 16
@@ -241,6 +244,13 @@ class SessionGraph:
         return "Dropout" in self._operators and (self.opset < _NEW_DROPOUT or self.runtime.traits.removes_new_dropouts)
 
     @property
+    def removes_casts(self) -> bool:
+        """True if the graph has a Cast and a Shape, and the session's version of ONNX Runtime removes a Cast that only
+        Shapes read; old versions keep those of opset 21 and later."""
+        known = self.opset < _NEW_CAST or self.runtime.traits.removes_new_casts
+        return {"Cast", "Shape"} <= self._operators and self.opset >= _FIRST_REMOVED_CAST and known
+
+    @property
     def fuses_reshapes(self) -> bool:
         """True if the shape that a Concat computes for a Reshape becomes a constant."""
         return self.opset < _NEW_RESHAPE or self.runtime.traits.fuses_new_reshapes
@@ -265,6 +275,11 @@ class SessionGraph:
         """True if the CPU has a kernel for the node with this index, or if that is not known."""
         cell = self._implemented[index]
         return cell is None or is_on_cpu_too(cell)
+
+    def captured(self, index: int) -> Sequence[str]:
+        """Returns the names that graphs inside the node with this index read once their Shapes are folded, without
+        those that the node reads itself."""
+        return self._captured.get(index, ())
 
     def is_expanded(self, index: int) -> bool:
         """True if the nodes of its function stand for the node with this index."""
@@ -424,8 +439,9 @@ class SessionGraph:
         """Returns the element types of a node's inputs and outputs, "" for one that is left out, None for one that is
         not known."""
         if index not in self._element_types:
-            node = self.nodes[index].proto
-            self._element_types[index] = self._types(node.input), self._types(node.output)
+            node = self.nodes[index]
+            read = [value.name for value in node.inputs] if index in self.graph.replaced else node.proto.input
+            self._element_types[index] = self._types(read), self._types(node.proto.output)
         return self._element_types[index]
 
     def _types(self, names: Sequence[str]) -> Types:

@@ -60,6 +60,8 @@ class RuntimeTraits:
     """True where a Not in front of a Where of version 16 is fused with it."""
     removes_new_dropouts: bool = False
     """True where a Dropout of version 22 is removed."""
+    removes_new_casts: bool = False
+    """True where a Cast of version 21 or newer that only Shapes read is removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,7 @@ _1_30: Final = replace(
     fuses_new_convs=True,
     fuses_new_wheres=True,
     removes_new_dropouts=True,
+    removes_new_casts=True,
     reads_half_epsilons=True,
 )
 _TRAITS: Final = (

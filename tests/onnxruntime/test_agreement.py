@@ -17,6 +17,7 @@ from dmlsplit.models.graph import ANSWERS, Facts
 from dmlsplit.onnxruntime import passes, session_graph
 from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
+from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import RULES
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 from dmlsplit.verdicts.runtime_answers import Outcome
@@ -238,6 +239,13 @@ def test_versions_that_answer_a_pass_before_placement_otherwise_share_no_graph(m
 def test_passes_before_placement_declare_what_they_ask_of_the_version(module):
     """Besides `folds_known_sizes`, which sessions compare node by node, and `is_main`, which no version decides."""
     declared = {name for each in passes.BEFORE_PLACEMENT if each.change.__module__ == module for name in each.asks}
-    tree = ast.parse(inspect.getsource(importlib.import_module(module)))
-    asked = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)} & set(ANSWERS)
+    asked = {node.attr for node in _sources(module) if isinstance(node, ast.Attribute)} & set(ANSWERS)
     assert asked - {"folds_known_sizes", "is_main"} == declared, "name them in the pass's row, in `asks`"
+
+
+def _sources(module):
+    """The syntax of a module of a pass, and of the rules of `passes` that it imports."""
+    nodes = list(ast.walk(ast.parse(inspect.getsource(importlib.import_module(module)))))
+    imported = {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    rules = {rule.__module__ for rules in RULES.values() for rule in rules}
+    return nodes + [node for each in imported & rules if each != module for node in _sources(each)]

@@ -36,6 +36,7 @@ CHOICE = "(float[2,6] x) => (float[2,6] o, float[2,6] u) <bool t = {1}>"
 TAKEN = "<then_branch = b () => (float[2,6] p) {{ [a] p = {} }}, else_branch = e () => (float[2,6] q) {{ q = Neg(x) }}>"
 CHANGED = {
     "eliminate_identities": (f"{CONSTANTS} {{ a = Identity(x) o = Neg(a) u = Abs(x) }}", "a", Fate.REMOVED),
+    "remove_first_noops": ("(float[2,6] x) => (float[2,6] o) { a = Cast<to=1>(x) o = Neg(a) }", "a", Fate.REMOVED),
     "shape_input_merge": (
         "(float[N,6] x) => (int64[2] a, int64[2] u) { a = Shape(x) n = Neg(x) u = Shape(n) }",
         "a",
@@ -47,7 +48,7 @@ CHANGED = {
         Fate.FOLDED,
     ),
     "constant_sharing": (f"{CONSTANTS} {{ o = Add(x, one) u = Mul(x, uno) }}", "u", Fate.CHANGED),
-    "subexpressions_of_branches": (
+    "first_subexpression_elimination": (
         f"{CHOICE} {{ a = Neg(x) b = Neg(x) o = Abs(a) e = Exp(b) u = If(t) {TAKEN.format('Abs(e)')} }}",
         "a",
         Fate.REMOVED,
@@ -55,6 +56,11 @@ CHANGED = {
     "constant_folding": (f"{CONSTANTS} {{ k = Neg(one) o = Mul(x, k) u = Abs(x) }}", "k", Fate.FOLDED),
     "identities_of_branches": (
         f"{CHOICE} {{ o = Abs(x) [i] w = If(t) {TAKEN.format('Identity(x)')} u = Neg(w) }}",
+        "i.then_branch/a",
+        Fate.REMOVED,
+    ),
+    "noops_of_branches": (
+        f"{CHOICE} {{ o = Abs(x) [i] w = If(t) {TAKEN.format('Cast<to=1>(x)')} u = Neg(w) }}",
         "i.then_branch/a",
         Fate.REMOVED,
     ),
@@ -66,7 +72,7 @@ CHANGED = {
         Fate.FOLDED,
     ),
     "common_subexpression_elimination": (
-        f"{CONSTANTS} {{ a = Neg(x) b = Neg(x) o = Abs(a) u = Exp(b) }}",
+        f"{CHOICE} {{ a = Neg(x) o = Abs(a) [i] w = If(t) {TAKEN.format('Identity(x)')} b = Neg(w) u = Exp(b) }}",
         "a",
         Fate.REMOVED,
     ),
@@ -88,7 +94,7 @@ CHANGED = {
         "b",
         Fate.UNKNOWN,
     ),
-    "remove_noops": ("(float[2,6] x) => (float[2,6] o) { a = Cast<to=1>(x) o = Neg(a) }", "a", Fate.REMOVED),
+    "remove_noops": ("(float[2,6] x) => (float[2,6] o) { a = Neg(x) o = Identity(a) }", "o", Fate.REMOVED),
     "div_mul_fusion": (f"{CONSTANTS} {{ d = Div(one, x) o = Mul(d, x) u = Abs(x) }}", "d", Fate.FUSED),
     "gemm_sum_fusion": (f"{MATRIX} {{ g = Gemm(x, w) o = Sum(g, y) }}", "g", Fate.FUSED),
     "matmul_add_fusion": (f"{MATRIX} {{ a = MatMul(x, w) o = Add(a, y) }}", "o", Fate.FUSED),

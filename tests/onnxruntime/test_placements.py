@@ -557,6 +557,61 @@ def test_twins_are_merged_before_a_shape_is_folded():
     assert (found.created, where(found)["a"]) == (True, "DML")
 
 
+def test_what_only_a_folded_shape_in_a_branch_reads_is_read_no_more():
+    """Of two equal nodes the one that is visited first stays: once its Shape is folded the other If does not lead to
+    the twin any more, which was equal to it only behind the first If."""
+    found = placed(
+        """(float[2,3] x, bool c) => (float[2,3] u, float[2,3] y) <bool t = {1}> {
+            w = If(t) <
+                then_branch = t () => (float[2,3] p) { p = Identity(x) },
+                else_branch = e () => (float[2,3] q) { q = Exp(x) }
+            >
+            b = Neg(w) a = Neg(x) u = Abs(a)
+            y = If(c) <
+                then_branch = t () => (float[2,3] p) { s = Shape(b) p = ConstantOfShape(s) },
+                else_branch = e () => (float[2,3] q) { q = Exp(x) }
+            > }"""
+    )
+    assert (where(found)["b"], where(found)["a"]) == ("folded", "DML")
+
+
+def test_what_a_body_in_a_taken_branch_computes_for_a_folded_shape():
+    """It is no tensor that the If reads from around it."""
+    found = placed(
+        """(float[2,3] x) => (float[2,3] y) <bool t = {1}> {
+            y = If(t) <
+                then_branch = t () => (float[2,3] p) {
+                    p = Scan<num_scan_inputs = 1, body = b (float[3] s) => (float[3] r) {
+                        a = Exp(s) z = Shape(a) k = ConstantOfShape<value = float[1] {2}>(z) r = Mul(s, k)
+                    }>(x)
+                },
+                else_branch = e () => (float[2,3] q) { q = Exp(x) }
+            > }"""
+    )
+    assert where(found)["If.then_branch/Scan.body/a"] == "folded"
+
+
+def test_equal_nodes_are_merged_before_anything_is_folded():
+    found = placed(
+        """(float[2,3] x, bool c) => (float[2,3] u, float[2,3] y) {
+            b = Neg(x) a = Neg(x) u = Abs(a)
+            y = If(c) <
+                then_branch = t () => (float[2,3] p) { s = Shape(b) p = ConstantOfShape(s) },
+                else_branch = e () => (float[2,3] q) { q = Exp(x) }
+            > }"""
+    )
+    assert (where(found)["b"], where(found)["a"]) == ("DML", "folded")
+
+
+@pytest.mark.parametrize(("read", "place", "copies"), [("string", "CPU", (1, 1)), ("float16", "DML", (0, 0))])
+def test_a_shape_reads_what_a_cast_in_front_of_it_reads(read, place, copies):
+    found = placed(
+        f"""({read}[N,3] x, float[2,3] z) => (float[?,?] y) <int64[2] one = {{1,1}}> {{
+            c = Cast<to = 1>(x) s = Shape(c) m = Mul(s, one) y = Expand(z, m) }}"""
+    )
+    assert (where(found)["c"], where(found)["s"], found.copies) == ("folded", place, copies)
+
+
 @pytest.mark.parametrize(("order", "place"), [("zr", "folded"), ("rz", "DML")])
 def test_in_a_graph_of_a_node_an_output_of_a_branch_has_its_first_reader_alone(order, place):
     """Where that is a Shape, what the branch computes is removed, whatever else reads it."""

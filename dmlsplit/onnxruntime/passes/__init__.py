@@ -15,7 +15,7 @@ from dmlsplit.onnxruntime.passes.bias_gelu_fusion import bias_gelu_fusion
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import (
     common_subexpression_elimination,
     constant_sharing,
-    subexpressions_of_branches,
+    first_subexpression_elimination,
 )
 from dmlsplit.onnxruntime.passes.constant_folding import (
     constant_folding,
@@ -42,7 +42,11 @@ from dmlsplit.onnxruntime.passes.matmul_transpose_fusion import matmul_transpose
 from dmlsplit.onnxruntime.passes.quick_gelu_fusion import quick_gelu_fusion
 from dmlsplit.onnxruntime.passes.relu_clip_fusion import relu_clip_fusion
 from dmlsplit.onnxruntime.passes.reshape_fusion import reshape_fusion
-from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import remove_noops
+from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import (
+    noops_of_branches,
+    remove_first_noops,
+    remove_noops,
+)
 from dmlsplit.onnxruntime.passes.shape_input_merge import shape_input_merge
 from dmlsplit.onnxruntime.passes.skip_layer_norm_fusion import skip_layer_norm_fusion
 from dmlsplit.onnxruntime.passes.transpose_optimizer import transpose_optimizer
@@ -72,12 +76,14 @@ def _pass(level: int, change: Callable[[Graph], None], needs: str = "", asks: st
 
 BEFORE_PLACEMENT: Final = (
     _pass(1, eliminate_identities, "Identity"),
+    _pass(1, remove_first_noops, asks="removes_dropouts removes_casts"),
     _pass(1, shape_input_merge, "Shape", "merges_shapes"),
     _pass(0, constant_nodes, "Constant"),
     _pass(1, constant_sharing),
-    _pass(1, subexpressions_of_branches),
+    _pass(1, first_subexpression_elimination),
     _pass(1, constant_folding),
     _pass(1, identities_of_branches, "Identity"),
+    _pass(1, noops_of_branches, asks="removes_dropouts removes_casts"),
     _pass(1, folding_behind_branches),
     _pass(1, common_subexpression_elimination),
     _pass(1, reshape_fusion, "Reshape", "fuses_reshapes"),

@@ -63,13 +63,15 @@ def common_subexpression_elimination(graph: Graph) -> None:
     _merge(graph, graph.walk(), lambda node: ())
 
 
-def subexpressions_of_branches(graph: Graph) -> None:
-    """Makes readers of equal outputs read the first one, in place, in each branch that takes its If's place and around
-    these branches."""
+def first_subexpression_elimination(graph: Graph) -> None:
+    """Makes readers of equal outputs read the first one, in place, before anything is folded: each branch that takes
+    its If's place by itself, and what is around these branches."""
     branches = graph.facts.branches
     if any(node.name in branches.of for node in graph.nodes if branches.of):
         nodes = sorted(graph.nodes, key=lambda node: branches.order(node.name))
         _merge(graph, nodes, lambda node: branches.chain(node.name))
+    else:
+        common_subexpression_elimination(graph)
 
 
 def _merge(graph: Graph, nodes: Iterable[Node], apart: Callable[[Node], _Key]) -> None:

@@ -37,6 +37,15 @@ def constant_folding(graph: Graph) -> None:
             (node for node in nodes if node.name not in branches.late), key=lambda node: branches.order(node.name)
         )
     _fold(graph, nodes, _Links(graph))
+    _forget_captured(graph)
+
+
+def _forget_captured(graph: Graph) -> None:
+    """Takes from each node, in place, what only folded Shapes in its graphs read."""
+    for node in graph.nodes:
+        if node.captured:
+            left = {*map(graph.source, graph.facts.captured(node.index)), *(value.name for value in node.inputs)}
+            graph.read(node, node.inputs, [value for value in node.captured if value.name in left])
 
 
 def folding_behind_branches(graph: Graph) -> None:

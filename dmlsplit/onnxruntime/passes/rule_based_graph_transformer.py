@@ -5,7 +5,7 @@ Source: rule_based_graph_transformer.cc of ONNX Runtime, and a file for each rul
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from dmlsplit.formats.onnx.walking import depth_first
@@ -15,21 +15,37 @@ from dmlsplit.onnxruntime.passes.dropout_elimination import dropout_elimination
 from dmlsplit.onnxruntime.passes.expand_elimination import expand_elimination
 from dmlsplit.onnxruntime.passes.identity_elimination import identity_elimination
 from dmlsplit.onnxruntime.passes.noop_elimination import noop_elimination
+from dmlsplit.onnxruntime.passes.pre_shape_node_elimination import pre_shape_node_elimination
 from dmlsplit.onnxruntime.passes.slice_elimination import slice_elimination
 from dmlsplit.onnxruntime.passes.transpose_optimizer import undone_transpose
 
 Rule: TypeAlias = Callable[[Graph, Node], Value | None]
 """Returns the value that can replace a node's output; None where the node does something."""
 
-RULES: Final[Mapping[str, Rule]] = {
-    "Cast": cast_elimination,
-    "Dropout": dropout_elimination,
-    "Expand": expand_elimination,
-    "Identity": identity_elimination,
-    "Slice": slice_elimination,
-    "Transpose": undone_transpose,
-    **dict.fromkeys(("Add", "Div", "Mul", "Sub"), noop_elimination),
+RULES: Final[Mapping[str, Sequence[Rule]]] = {
+    "Cast": (cast_elimination, pre_shape_node_elimination),
+    "Dropout": (dropout_elimination,),
+    "Expand": (expand_elimination,),
+    "Identity": (identity_elimination,),
+    "Slice": (slice_elimination,),
+    "Transpose": (undone_transpose,),
+    **dict.fromkeys(("Add", "Div", "Mul", "Sub"), (noop_elimination,)),
 }
+_FIRST: Final = {op_type: rules for op_type, rules in RULES.items() if op_type not in ("Identity", "Transpose")}
+"""The rules that are followed before anything is folded; Identities and Transposes have passes of their own."""
+
+
+def remove_first_noops(graph: Graph) -> None:
+    """Removes, in place, the nodes other than Identities that do nothing, unless they compute graph outputs or the
+    outputs of branches."""
+    _remove(graph, _FIRST, {name for name, _ in graph.facts.branches.given})
+
+
+def noops_of_branches(graph: Graph) -> None:
+    """Removes, in place, the nodes other than Identities that do nothing, once branches have taken the places of their
+    Ifs, whose outputs some of these nodes compute."""
+    if graph.facts.branches.given:
+        _remove(graph, _FIRST, ())
 
 
 def remove_noops(graph: Graph) -> None:
@@ -38,16 +54,21 @@ def remove_noops(graph: Graph) -> None:
     An Identity of a graph output that nothing else reads goes if it alone reads its input: the node in front of it
     computes the graph output then.
     """
-    if not any(node.op_type in RULES for node in graph.nodes):
+    _remove(graph, RULES, ())
+
+
+def _remove(graph: Graph, rules: Mapping[str, Sequence[Rule]], kept: Container[str]) -> None:
+    """Removes, in place, the nodes that do nothing by `rules`, but none whose output is in `kept`."""
+    if not any(node.op_type in rules for node in graph.nodes):
         return
     instead: dict[Value, Value] = {}
     shared: set[Value] = set()
     undone: list[Node] = []
     for node in list(depth_first(reversed(graph.nodes), lambda node: reversed(list(node.producers)))):
         graph.redirect(node, instead)
-        rule = RULES.get(node.op_type)
-        source = rule(graph, node) if rule is not None else None
-        if source is None or not _can_be_removed(node):
+        found = (rule(graph, node) for rule in rules.get(node.op_type, ()))
+        source = next((value for value in found if value is not None), None)
+        if source is None or not _can_be_removed(node) or node.outputs[0].name in kept:
             continue
         before, result = node.inputs[0].producer, node.outputs[0]
         if any(result in reader.captured and source in reader.captured for reader in result.readers if reader.captured):
@@ -62,6 +83,7 @@ def remove_noops(graph: Graph) -> None:
         if node.op_type == "Identity" and before is not None and alone and not result.readers:
             graph.remove(node)
             graph.write(before, [result if value is source else value for value in before.outputs])
+    graph.redirect_all(instead)
     for node in dict.fromkeys(undone):
         if not node.is_used:
             graph.remove(node)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import remove_noops
-from tests.onnxruntime.passes import after
+from dmlsplit.onnxruntime.passes.common_subexpression_elimination import common_subexpression_elimination
+from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import remove_first_noops, remove_noops
+from tests.onnxruntime.passes import after, graph_of, left
 
 HEAD = "(float[2,6] x) => (float[2,6] o) <float one = {1}, float zero = {0}, float two = {2}, float[1] ones = {1}>"
 LIMITS = (
@@ -92,3 +93,32 @@ def test_old_versions_keep_a_new_dropout(opset, version, is_left):
 def test_an_old_slice_of_everything(end, count):
     body = f"{HEAD} {{ a = Slice<starts=[0], ends=[{end}], axes=[1]>(x) o = Abs(a) }}"
     assert len(after(remove_noops, body, 9)) == count
+
+
+@pytest.mark.parametrize(
+    ("opset", "version", "body", "expected"),
+    [
+        (13, "1.18.0", "c = Cast<to=1>(x) o = Shape(c)", ["o = Shape(x)"]),
+        (12, "1.18.0", "c = Cast<to=1>(x) o = Shape(c)", ["c = Cast(x)", "o = Shape(c)"]),
+        (21, "1.24.4", "c = Cast<to=1>(x) o = Shape(c)", ["c = Cast(x)", "o = Shape(c)"]),
+        (21, "1.30.0", "c = Cast<to=1>(x) o = Shape(c)", ["o = Shape(x)"]),
+        (13, "1.24.4", "c = Cast<to=1>(x) o = Shape(c) u = Neg(c)", ["c = Cast(x)", "o = Shape(c)", "u = Neg(c)"]),
+    ],
+    ids=["13", "older", "newer", "newer, removed", "read otherwise"],
+)
+def test_a_cast_that_only_shapes_read(opset, version, body, expected):
+    """Asked of these versions."""
+    outputs = "(int64[2] o, float[?,?] u)" if " u = " in body else "(int64[2] o)"
+    assert after(remove_first_noops, f"(double[N,6] x) => {outputs} {{ {body} }}", opset, version) == expected
+
+
+def test_a_cast_between_equal_nodes_is_removed_before_they_are_merged():
+    graph = graph_of("(float[2,6] x) => (float[2,6] o) { a = Neg(x) c = Cast<to=1>(x) b = Neg(c) o = Add(a, b) }")
+    remove_first_noops(graph)
+    common_subexpression_elimination(graph)
+    assert left(graph) == ["b = Neg(x)", "o = Add(b,b)"]
+
+
+def test_identities_and_transposes_are_not_among_the_first():
+    body = "a = Identity(x) t = Transpose(a) u = Transpose(t) o = Neg(u)"
+    assert len(after(remove_first_noops, f"{HEAD} {{ {body} }}")) == 4
