@@ -45,7 +45,6 @@ static const char *replay_reorder(dms_space *s, const dms_rewriting *r)
 {
     const dms_space before = *s;
     uint64_t named = 0;                 /* a bit for each dimension */
-    s->axis = DMS_NO_AXIS;
     for (uint32_t d = 0; d < r->count; d++) {
         const uint32_t from = r->order[d];
         if (from >= before.rank || (named >> from & 1) != 0)
@@ -165,8 +164,7 @@ static bool has_range(const dmlsplit_geometry *g, const dms_operand *operand, in
     end -= (int64_t)g->element_size;
     for (uint32_t d = 0; d < g->rank; d++) {
         const int64_t last = (int64_t)((d == g->axis ? operand->length : g->sizes[d]) - 1);
-        if (last > 0)
-            *(operand->strides[d] < 0 ? &begin : &end) -= last * operand->strides[d];
+        *(operand->strides[d] < 0 ? &begin : &end) -= last * operand->strides[d];
     }
     return begin == 0 && end == 0;
 }

@@ -69,7 +69,7 @@ SPEED = (
     ("csrc/dms_costs.c", ".", "which of the kernels that can is taken"),
     ("csrc/dms_tuning.h", ".", "tuned numbers"),
     ("csrc/dms_measure.c", ".", "what the machine is measured by"),
-    ("csrc/dms_kernels.inc", r"\d+\)\)?$", "costs of kernels"),
+    ("csrc/dms_kernels.inc", r"@\d+\)\)?$", "costs of kernels"),
     ("csrc/*", r"\bDMS_(PREFETCH|FETCH|CLAIM)(_\w+)?\(", "what is asked for early"),
     ("csrc/*", r"^\s*DMS_(ASSERT|COUNT_STEPS|COUNT_RUN)\(", "what only tests count, or check"),
     ("csrc/dms_kernel.h", r"\bahead\b|dms_ahead|dms_lines_ahead", "what is asked for early"),
@@ -83,6 +83,11 @@ SPEED = (
     ),
     ("csrc/kernels/transpose_template.h", r"\bfew\b", "which squares are moved element by element"),
     ("csrc/kernels/rows_template.h", r"\bis_long\b|\bsize >= call\b", "which loop, or memcpy, copies a piece"),
+    (
+        "csrc/kernels/*",
+        r"if \((streamed|regime == DMS_STREAMED)\)\n\s*stream\(",
+        "whether a line is stored past the caches",
+    ),
     ("csrc/kernels/rows_template.h", r"size < DMS_SHORTEST_STREAM", "whether pieces are stored past the caches"),
     (
         "csrc/kernels/reverse_template.h",
@@ -91,9 +96,9 @@ SPEED = (
     ),
     ("csrc/kernels/strided.c", r"DMS_STRIDED_BLOCK", "the steps of a block"),
 )
-"""Files, what their statements have in common, and what such a statement decides: the time that a copy takes. A loop or a
-condition is read with what it is for, so that one which only prefetches is listed by that. Each of the ways that a
-statement of a kernel chooses from copies the same bytes."""
+"""Files, what their statements have in common, and what such a statement decides: the time that a copy takes. A loop or
+a condition is read with what it is for, so that one which only prefetches is listed by that; @ stands
+where the change begins. Each of the ways that a statement of a kernel chooses from copies the same bytes."""
 
 EXPLAINED = {
     ("csrc/dms_overlap.c", "if (!nonzero && low < 0)", "0", "(0 + 1)"): "low is a whole number, and 0 becomes 0",
@@ -607,12 +612,14 @@ def outcome_of(mutation: Mutation, text: str, code: CoreOfC | RulesInPython, ask
     line = text.splitlines()[mutation.line - 1]
     if mutation.path.startswith("csrc/") and is_for_tests(text, mutation.line):
         return "left out", "only tests compile it"
-    statement = statement_at(text, mutation.line)
+    statement, column = statement_at(text, mutation.line), mutation.begin - text.rfind("\n", 0, mutation.begin) - 1
+    changed = f"{statement[:column]}@{statement[column:]}"
     speed = next(
         (
             what
             for path, pattern, what in SPEED
-            if fnmatch.fnmatch(mutation.path, path) and re.search(pattern, statement, re.MULTILINE)
+            if fnmatch.fnmatch(mutation.path, path)
+            and re.search(pattern, changed if "@" in pattern else statement, re.MULTILINE)
         ),
         None,
     )
