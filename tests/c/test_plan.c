@@ -1,6 +1,6 @@
 /* test_plan.c - what plans refuse and tell, apart from copying */
 #include "check.h"
-#include "dms_internal.h"
+#include "dms_kernel.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -778,8 +778,119 @@ static void limits_of_kernels(void)
     expect_can("strided", false, view_of(3, 15, 4, 100, 2));
 }
 
+typedef const char *can_group(const dmlsplit_plan *plan);
+typedef const char *can_nest(const dms_nest *nest);
+
+/* Why a kernel cannot copy a plan, or its first nest, in the words of `dmlsplit plan`; NULL: it can. */
+static void expect_refusal(can_group *group, can_nest *nest, dmlsplit_geometry g, const char *text)
+{
+    dmlsplit_plan *const plan = create(&g);
+    const char *const refusal = group != NULL ? group(plan) : nest(&plan->shapes[0].nest);
+    if (!CHECK((refusal == NULL) == (text == NULL) && (text == NULL || strcmp(refusal, text) == 0)))
+        printf("it says: %s\n", refusal != NULL ? refusal : "nothing");
+    dmlsplit_plan_destroy(plan);
+}
+
+static const dms_kernel *find_kernel(const char *name)
+{
+    for (uint32_t i = 0; i < DMS_KERNEL_COUNT; i++)
+        if (strcmp(dms_kernel_table[i].name, name) == 0)
+            return &dms_kernel_table[i];
+    return NULL;
+}
+
+static dmlsplit_geometry with_strides(dmlsplit_geometry g, const int64_t *strides, const int64_t *parts)
+{
+    g.strides = strides;
+    g.part_strides = parts;
+    return g;
+}
+
+static void refusals(void)
+{
+    static const char one_row[] = "there is one row only", repeats[] = "rows are repeated: parts are filled", apart[] = "pieces of a row are not contiguous";
+    static const char few[] = "there are not 2 to 16 parts", lengthy[] = "rows are longer than 2048 bytes", gaps[] = "rows do not follow each other without gaps";
+    static const char unequal[] = "there are not 2 to 4 parts of 1, 2, 4 or 8 bytes", widths[] = "elements are not of 1, 2, 4, 8 or 16 bytes";
+    static const char one[] = "there is one row or one part only", no_pixels[] = "it moves no pixels of 2 to 16 elements to planes or back";
+    static const char many[] = "pixels have more than 4 elements, or these more than 8 bytes, of 16-byte vectors 4";
+    static const char no_gather[] = "there are not 2 to 16 parts of 1, 2, 4, 8 or 16 bytes", no_qwords[] = "rows are not 64 bytes in 2 or 3 pieces of whole qwords";
+    static const char no_matrix[] = "no matrix of 256 elements or more, of 1, 2, 4, 8 or 16 bytes each, is transposed";
+    static const uint64_t pair[] = {1, 1}, ones[17] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, thousands[] = {1024, 1024}, longer[] = {1024, 1025};
+    static const uint64_t three[] = {1, 2}, nine[] = {9, 9}, sixteen[] = {16, 16}, empty[] = {2, 0}, five[] = {1, 1, 1, 1, 1}, no_unit[] = {1, 1, 1};
+    static const int64_t repeated[] = {0, 1}, spread[] = {5, 2}, padded[] = {3, 1}, part_padded[] = {1, 1, 2, 1};
+    check_case = "refusals";
+    expect_refusal(dms_can_rows, NULL, rows_of(ROWS, 1, 2, pair), NULL);
+    expect_refusal(dms_can_rows, NULL, rows_of(1, 1, 2, pair), one_row);
+    expect_refusal(dms_can_rows, NULL, rows_of(2, 1, 2, pair), NULL);
+    expect_refusal(dms_can_rows, NULL, rows_of(ROWS, 1, 1, pair), "there is one part only");
+    expect_refusal(dms_can_rows, NULL, rows_of(ROWS, 1, 2, empty), NULL);
+    expect_refusal(dms_can_rows, NULL, with_strides(rows_of(ROWS, 1, 2, pair), repeated, NULL), repeats);
+    expect_refusal(dms_can_rows, NULL, with_strides(rows_of(ROWS, 1, 2, pair), spread, NULL), apart);
+    expect_refusal(dms_can_packed_rows, NULL, rows_of(ROWS, 1, 2, pair), NULL);
+    expect_refusal(dms_can_packed_rows, NULL, rows_of(1, 1, 2, pair), one_row);
+    expect_refusal(dms_can_packed_rows, NULL, with_strides(rows_of(ROWS, 1, 2, empty), padded, NULL), few);
+    expect_refusal(dms_can_packed_rows, NULL, rows_of(ROWS, 1, 16, ones), NULL);
+    expect_refusal(dms_can_packed_rows, NULL, rows_of(ROWS, 1, 17, ones), few);
+    expect_refusal(dms_can_packed_rows, NULL, rows_of(ROWS, 1, 2, thousands), NULL);
+    expect_refusal(dms_can_packed_rows, NULL, rows_of(ROWS, 1, 2, longer), lengthy);
+    expect_refusal(dms_can_packed_rows, NULL, with_strides(rows_of(ROWS, 1, 2, pair), padded, NULL), gaps);
+    expect_refusal(dms_can_packed_rows, NULL, with_strides(rows_of(ROWS, 1, 2, pair), NULL, part_padded), gaps);
+    expect_refusal(dms_can_equal, NULL, rows_of(ROWS, 1, 2, pair), NULL);
+    expect_refusal(dms_can_equal, NULL, rows_of(ROWS, 8, 4, ones), NULL);
+    expect_refusal(dms_can_equal, NULL, rows_of(ROWS, 8, 5, ones), unequal);
+    expect_refusal(dms_can_equal, NULL, rows_of(ROWS, 1, 2, sixteen), unequal);
+    expect_refusal(dms_can_equal, NULL, rows_of(ROWS, 1, 2, nine), unequal);
+    expect_refusal(dms_can_equal, NULL, rows_of(ROWS, 1, 2, three), unequal);
+    expect_refusal(dms_can_equal, NULL, rows_of(ROWS, 3, 2, pair), unequal);
+    expect_refusal(dms_can_equal, NULL, rows_of(1, 1, 2, pair), one_row);
+    expect_refusal(dms_can_columns, NULL, rows_of(ROWS, 16, 2, pair), NULL);
+    expect_refusal(dms_can_columns, NULL, rows_of(2, 16, 2, pair), NULL);
+    expect_refusal(dms_can_columns, NULL, rows_of(1, 16, 2, pair), one);
+    expect_refusal(dms_can_columns, NULL, rows_of(ROWS, 3, 2, pair), widths);
+    expect_refusal(dms_can_columns, NULL, rows_of(ROWS, 32, 2, pair), widths);
+    expect_refusal(dms_can_columns, NULL, with_strides(rows_of(ROWS, 1, 2, pair), spread, NULL), "rows of the whole are not contiguous");
+    expect_refusal(dms_can_columns, NULL, with_strides(rows_of(ROWS, 1, 2, pair), repeated, NULL), repeats);
+    expect_refusal(dms_can_columns, NULL, with_strides(rows_of(ROWS, 1, 2, pair), NULL, part_padded), "parts are not contiguous columns of one element");
+    expect_refusal(dms_can_columns, NULL, rows_of(ROWS, 1, 2, three), "parts are not contiguous columns of one element");
+    expect_refusal(NULL, dms_can_transpose, view_of(16, 16, 16, 1, 16), NULL);
+    expect_refusal(NULL, dms_can_transpose, view_of(15, 17, 16, 1, 15), no_matrix);
+    expect_refusal(NULL, dms_can_transpose, view_of(16, 16, 3, 1, 16), no_matrix);
+    expect_refusal(NULL, dms_can_transpose, view_of(16, 16, 1, 40, 1), no_matrix);
+    expect_refusal(NULL, dms_can_reverse, view_of(3, 5, 16, 5, -1), NULL);
+    expect_refusal(NULL, dms_can_reverse, view_of(3, 5, 32, 5, -1), widths);
+    expect_refusal(NULL, dms_can_reverse, view_of(3, 5, 3, 5, -1), widths);
+    expect_refusal(NULL, dms_can_reverse, view_of(1, 16, 1, 16, 1), "it is one run");
+    expect_refusal(NULL, dms_can_reverse, view_of(3, 4, 4, 5, 1), "no loop goes backwards");
+    expect_refusal(NULL, dms_can_reverse, view_of(3, 5, 1, 10, -2), "no loop goes backwards");
+    expect_refusal(NULL, dms_can_runs, view_of(1, 16, 1, 16, 1), NULL);
+    expect_refusal(find_kernel("channels")->can_group, NULL, with_strides(rows_of(ROWS, 1, 2, pair), padded, NULL), NULL);
+    expect_refusal(find_kernel("channels")->can_group, NULL, rows_of(ROWS, 1, 17, ones), few);
+    expect_refusal(NULL, find_kernel("strided")->can_nest, view_of(3, 15, 4, 100, 2), "there is no loop of 16 steps or more");
+    const dms_kernel *const planes = find_kernel(DMS_NEON ? "planes_neon" : "planes_ssse3"), *const gather = find_kernel("planes_avx512vbmi");
+    if (planes != NULL) {
+        expect_refusal(NULL, planes->can_nest, view_of(4, ROWS, 4, 1, 4), NULL);
+        expect_refusal(NULL, planes->can_nest, view_of(5, ROWS, 4, 1, 5), many);
+        expect_refusal(NULL, planes->can_nest, view_of(4, ROWS, 8, 1, 4), many);
+        expect_refusal(NULL, planes->can_nest, view_of(17, ROWS, 1, 1, 17), no_pixels);
+    }
+    if (gather != NULL) {
+        expect_refusal(NULL, gather->can_nest, view_of(16, ROWS, 16, 1, 16), NULL);
+        expect_refusal(NULL, gather->can_nest, view_of(17, ROWS, 1, 1, 17), no_pixels);
+        const dms_kernel *const channels = find_kernel("channels_avx512vbmi"), *const of_64 = find_kernel("qwords_avx512");
+        expect_refusal(channels->can_group, NULL, rows_of(ROWS, 16, 16, ones), NULL);
+        expect_refusal(channels->can_group, NULL, rows_of(ROWS, 1, 2, three), no_gather);
+        expect_refusal(channels->can_group, NULL, rows_of(ROWS, 32, 2, pair), no_gather);
+        expect_refusal(channels->can_group, NULL, rows_of(ROWS, 3, 5, five), no_gather);
+        expect_refusal(channels->can_group, NULL, rows_of(1, 1, 2, pair), one_row);
+        expect_refusal(of_64->can_group, NULL, rows_of(ROWS, 8, 3, no_unit), no_qwords);
+        expect_refusal(of_64->can_group, NULL, rows_of(1, 8, 3, no_unit), one_row);
+        expect_refusal(of_64->can_group, NULL, rows_of(ROWS, 32, 2, pair), NULL);
+    }
+}
+
 int main(void)
 {
+    refusals();
     limits_of_kernels();
     wrong_steps();
     wrong_numbers();
