@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from typing import Final
+from typing import Final, TypeAlias
 
 import onnx
 
@@ -15,6 +15,16 @@ from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 
 MAX_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
+
+Place: TypeAlias = tuple[int, ...]
+"""Where a node comes from: its index in the file, or that of the node whose function it stands for, and its index in
+the body, level by level."""
+
+
+def in_order(written: Mapping[str, Place]) -> list[str]:
+    """Returns the names that nodes of functions write in the order in which ONNX Runtime adds these nodes: level by
+    level, and on each level in the order of the nodes that they stand for."""
+    return sorted(written, key=lambda name: (len(written[name]), written[name]))
 
 
 def with_overloads_as_read(model: onnx.ModelProto, told_apart: bool) -> onnx.ModelProto:
@@ -41,42 +51,43 @@ def with_overloads_as_read(model: onnx.ModelProto, told_apart: bool) -> onnx.Mod
     return copy
 
 
-def inlined(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, tuple[str, ...]]:
+def inlined(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, dict[str, Place]]:
     """Returns a copy of the model with calls of local functions replaced by their bodies, and the names that the
-    bodies' nodes write, in order; the model itself and () if it has no functions.
+    bodies' nodes write, with the place of each node; the model itself and {} if it has no functions.
 
     Raises InputError for endless calls, LimitError if the copies are too large.
     """
     if not model.functions:
-        return model, ()
+        return model, {}
     functions = Functions(model.functions, budget)
     if len(functions.called_by(model.graph.node)) == 0:
         calls = [node for node in model.graph.node if functions.key_of(node) is not None]
         if calls:
             raise InputError("functions call themselves, or one another too often")
     copy = deepcopy(model)
-    written: list[str] = []
+    written: dict[str, Place] = {}
     _inline(copy.graph, functions, 0, written, Names.of(copy.graph), budget)
     del copy.functions[:]
-    return copy, tuple(written)
+    return copy, written
 
 
 def _inline(
-    graph: onnx.GraphProto, functions: Functions, depth: int, written: list[str], taken: Names, budget: Budget
+    graph: onnx.GraphProto, functions: Functions, depth: int, written: dict[str, Place], taken: Names, budget: Budget
 ) -> None:
-    refill(graph.node, _expanded(graph.node, functions, depth, written, taken, budget))
+    refill(graph.node, _expanded(graph.node, functions, depth, (), written, taken, budget))
 
 
 def _expanded(
     nodes: Iterable[onnx.NodeProto],
     functions: Functions,
     depth: int,
-    written: list[str],
+    around: Place,
+    written: dict[str, Place],
     taken: Names,
     budget: Budget,
 ) -> Iterator[onnx.NodeProto]:
-    """Yields the nodes with bodies in place of calls. `taken` are all names of the model; names that bodies write are
-    appended to `written`."""
+    """Yields the nodes with bodies in place of calls. `around` is the place of the call whose body the nodes are, ()
+    for those of a graph; `taken` are all names of the model; names that bodies write are added to `written`."""
     for index, node in enumerate(nodes):
         for subgraph in subgraphs(node):
             _inline(subgraph, functions, depth, written, taken, budget)
@@ -87,24 +98,40 @@ def _expanded(
         if depth >= MAX_DEPTH:
             raise InputError(f"functions are called over {MAX_DEPTH} deep")
         function = functions[key]
-        name = node.name or node.op_type
         if len(node.output) < len(function.output):
             # versions read past the outputs of the call: the outcome is undefined
+            name = node.name or node.op_type
             raise InputError(f"{printable(name)} leaves out outputs of the function that it calls")
-        actual = dict(zip(function.input, node.input, strict=False))
-        # an output that the call leaves unnamed is computed all the same
-        actual.update({o: name for o, name in zip(function.output, node.output, strict=False) if name})
-        body = functions.body(key, node)
-        called = list(map(name_in_path, body.node))
-        for inner in all_nodes(body.node):
-            if not inner.name and inner.op_type in JUDGED:
-                inner.name = name_in_path(inner)  # names of the body, which are replaced
-        names = dict.fromkeys(function.input, "") | actual
-        rename(body, with_prefix(names, f"{name}_{index}/", taken), budget)
-        for inner, own in zip(body.node, called, strict=True):
-            inner.name = counted(f"{name}/{own}", budget)
-            written.extend(output for output in inner.output if output)
-        yield from _expanded(body.node, functions, depth + 1, written, taken, budget)
+        body, place = functions.body(key, node), (*around, index)
+        written |= put_in_place(body, function.input, function.output, node, place, taken, budget)
+        yield from _expanded(body.node, functions, depth + 1, place, written, taken, budget)
+
+
+def put_in_place(
+    body: onnx.GraphProto,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    node: onnx.NodeProto,
+    place: Place,
+    taken: Names,
+    budget: Budget,
+) -> dict[str, Place]:
+    """Renames the tensors and nodes of a function's body, in place, so that the body can stand where `node` does, at
+    `place`. `inputs` and `outputs` are the function's; other names get a prefix, and are added to `taken`. Returns the
+    names that the body's nodes write, with the place of each. Raises LimitError if names become too long."""
+    name = node.name or node.op_type
+    actual = dict(zip(inputs, node.input, strict=False))
+    # an output that the call leaves unnamed is computed all the same
+    actual.update({output: name for output, name in zip(outputs, node.output, strict=False) if name})
+    called = list(map(name_in_path, body.node))
+    for inner in all_nodes(body.node):
+        if not inner.name and inner.op_type in JUDGED:
+            inner.name = name_in_path(inner)  # names of the body, which are replaced
+    names = dict.fromkeys(inputs, "") | actual
+    rename(body, with_prefix(names, f"{name}_{place[-1]}/", taken), budget)
+    for inner, own in zip(body.node, called, strict=True):
+        inner.name = counted(f"{name}/{own}", budget)
+    return {output: (*place, i) for i, inner in enumerate(body.node) for output in inner.output if output}
 
 
 def name_in_path(node: onnx.NodeProto) -> str:

@@ -25,8 +25,10 @@ from dmlsplit.onnxruntime.answers import Answers, NodeOnRuntime, answers
 from dmlsplit.onnxruntime.arity import check_arity
 from dmlsplit.onnxruntime.branches import Taken, without_branches
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
+from dmlsplit.onnxruntime.function_inlining import FunctionInlining, places_of
 from dmlsplit.onnxruntime.imports import not_loaded
-from dmlsplit.onnxruntime.inlining import inlined, with_overloads_as_read
+from dmlsplit.onnxruntime.inlining import in_order, inlined, with_overloads_as_read
+from dmlsplit.onnxruntime.operators import operator_of
 from dmlsplit.onnxruntime.predict import INIT, diagnostic
 from dmlsplit.onnxruntime.scopes import ALL_KNOWN, Habits, SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph, release
@@ -98,9 +100,18 @@ class OnnxSessions:
         require = inputs is not None or self._require_known_names
         known = self.inputs if inputs is None else inputs
         # habits that do not change the model share one entry
-        optimized, overloads, uninferred = habits
-        same = Habits(optimized, overloads or not self._has_overloads, uninferred & self._operators)
+        optimized, overloads, uninferred, inlines = habits
+        inlining = inlines if inlines is not None and self._inlines(inlines) else None
+        same = Habits(optimized, overloads or not self._has_overloads, uninferred & self._operators, inlining)
         return self._once(("model", known.key, require, same), lambda: self._made(known, require, same))
+
+    def _inlines(self, runtime: Runtime) -> bool:
+        """True if a version may put nodes of functions in place of nodes that are no calls before it optimizes."""
+        if not self.proto.functions:
+            return False
+        opset, bodies = opset_of(self.proto), (self.proto.graph.node, *(f.node for f in self.proto.functions))
+        rows = {operator_of(node, opset, runtime) for body in bodies for node in all_nodes(body)}
+        return any(row is not None and row.is_expanded_at_all for row in rows)
 
     def _made(self, inputs: Inputs, require_known_names: bool, habits: Habits) -> SessionModel:
         budget = Budget(self.proto.ByteSize())
@@ -116,13 +127,18 @@ class OnnxSessions:
             f"{printable(name, 60)} is computed in a graph of a node, and known before it: the model is not loaded"
             for name in again
         ]
-        taken = Taken(list(written))
+        taken = Taken(in_order(written))
 
         def made() -> SessionModel:
             written, read = taken.written, self.read_external
             return SessionModel(proto, written, read, budget, inputs, require_known_names, habits, self._inference)
 
         model = made()
+        if habits.inlines is not None:
+            inlining = FunctionInlining(habits.inlines, self._inference, budget, written, places_of(read))
+            while (left := inlining.inlined(proto, model.session)) is not None:
+                proto, taken = left, Taken(in_order(written))
+                model = made()
         while habits.optimized and (left := without_branches(proto, model.session, taken, budget)) is not None:
             budget.spend(Limit.ONNX_TAKEN)
             proto = left
@@ -152,7 +168,7 @@ class OnnxSession:
     def model(self) -> SessionModel:
         """The model as the session reads it: functions are inlined, and constant Ifs replaced by their branches."""
         traits = self.runtime.traits
-        habits = Habits(self.options.optimization >= 1, traits.reads_overloads, traits.uninferred)
+        habits = Habits(self.options.optimization >= 1, traits.reads_overloads, traits.uninferred, self.runtime)
         return self._once("model", lambda: self._sessions.model(self._inputs, habits))
 
     @property

@@ -205,6 +205,11 @@ class Operator:
         return any(map(is_on_dml, self._cells.values()))
 
     @cached_property
+    def is_expanded_at_all(self) -> bool:
+        """True if others stand for the operator with some type."""
+        return not EXPANDED.isdisjoint(self._cells.values())
+
+    @cached_property
     def has_variants(self) -> bool:
         """True if the table also has answers for nodes of this operator with other attributes."""
         return any("attributes" in each.row for each in self.versions)

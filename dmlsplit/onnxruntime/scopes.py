@@ -27,6 +27,7 @@ from dmlsplit.models.schemas import schema_of
 from dmlsplit.models.scope import Origin, Scope
 from dmlsplit.models.taken_branches import TakenBranches
 from dmlsplit.onnxruntime.operator_traits import row_of
+from dmlsplit.targets.runtime_versions import Runtime
 
 _FIRST_WITH_DEFAULTS = 4
 """The first IR version in which an initializer that is an input too is only its default."""
@@ -56,6 +57,9 @@ class Habits(NamedTuple):
     """Functions of one name are told apart by their overload."""
     uninferred: frozenset[str] = frozenset()
     """Operators whose output sizes are not inferred before the model runs."""
+    inlines: Runtime | None = None
+    """The version by whose kernels nodes of functions are put in place of nodes before anything is optimized; None
+    where there are no such nodes."""
 
 
 ALL_KNOWN: Final = Habits()
@@ -214,7 +218,7 @@ def _add_known(scope: Scope, graph: onnx.GraphProto, taken: Callable[[], Names])
     added = False
     for index, node in enumerate(scope.graph.node):
         for _, child in scope.children(index) if node.attribute else ():
-            twin_graph = _inside(graph.node[index], child)
+            twin_graph = inside(graph.node[index], child)
             added |= twin_graph is not None and _add_known(child, twin_graph, taken)
         shaping = row_of(node.op_type).shaping
         if not shaping or domain_of(node) != "" or not _lacks_shape(node, scope):
@@ -233,7 +237,7 @@ def _add_known(scope: Scope, graph: onnx.GraphProto, taken: Callable[[], Names])
     return added
 
 
-def _inside(node: onnx.NodeProto, scope: Scope) -> onnx.GraphProto | None:
+def inside(node: onnx.NodeProto, scope: Scope) -> onnx.GraphProto | None:
     """Returns the graph in the attributes of `node` at the place of `scope`, the scope of a graph inside a copy of that
     node; None if it was taken out, since inference cannot read it."""
     _, name, number = scope.steps[-1]

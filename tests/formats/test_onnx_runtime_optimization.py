@@ -201,8 +201,8 @@ KEPT, CONSTANT, UNKNOWN = ("CPU", None), ("CPU", "init"), ("unknown", None)
         ("u = Gather(s, u0) c = Concat<axis=0>(u, c6, c4) y = Reshape<allowzero=1>(r, c)", KEPT),
         ("u = Gather(s, u0) c = Concat<axis=0>(u, c6, c4) y = Expand(r, c)", KEPT),
         ("u = Gather(s, u0) c = Concat<axis=0>(u, c6, c4) i = Identity(c) y = Reshape(r, i)", CONSTANT),
-        ("u = Gather(s, u0) c = Concat<axis=0>(u, c6, c4) i = Cast<to=7>(c) y = Reshape(r, i)", UNKNOWN),
-        ("u = Gather(s, u0) v = Mul(u, c1) c = Concat<axis=0>(u, v, c4) y = Reshape(r, c)", UNKNOWN),
+        ("u = Gather(s, u0) c = Concat<axis=0>(u, c6, c4) i = Cast<to=7>(c) y = Reshape(r, i)", CONSTANT),
+        ("u = Gather(s, u0) v = Mul(u, c1) c = Concat<axis=0>(u, v, c4) y = Reshape(r, c)", KEPT),
         (
             "n = Gather(s, one) u = Unsqueeze(n, u0) m = Gather(s, two) v = Unsqueeze(m, u0) "
             "c = Concat<axis=0>(u, c21, v) y = Reshape(r, c)",

@@ -591,6 +591,14 @@ def test_what_a_body_in_a_taken_branch_computes_for_a_folded_shape():
     assert where(found)["If.then_branch/Scan.body/a"] == "folded"
 
 
+def test_what_reads_a_shape_that_is_equal_to_a_later_one_is_folded():
+    found = placed(
+        """(float[2,3] x) => (int64[2] y, int64[2] z) {
+            a = Exp(x) s = Shape(a) y = Abs(s) r = Shape(a) z = Neg(r) }"""
+    )
+    assert set(where(found).values()) == {"folded"}
+
+
 def test_equal_nodes_are_merged_before_anything_is_folded():
     found = placed(
         """(float[2,3] x, bool c) => (float[2,3] u, float[2,3] y) {

@@ -30,12 +30,12 @@ def constant_nodes(graph: Graph) -> None:
 def constant_folding(graph: Graph) -> None:
     """Folds, in place, nodes with constant inputs only, and Shape nodes of static tensors with the nodes in front that
     nothing else needs."""
-    nodes = graph.nodes
     branches = graph.facts.branches
     if branches.of:
-        nodes = sorted(
-            (node for node in nodes if node.name not in branches.late), key=lambda node: branches.order(node.name)
-        )
+        early = (node for node in graph.nodes if node.name not in branches.late)
+        nodes = sorted(early, key=lambda node: branches.order(node.name))
+    else:
+        nodes = graph.walk()
     _fold(graph, nodes, _Links(graph))
     _forget_captured(graph)
 
@@ -51,7 +51,7 @@ def _forget_captured(graph: Graph) -> None:
 def folding_behind_branches(graph: Graph) -> None:
     """Folds, in place, what can be folded only after branches have taken the places of their Ifs."""
     if graph.facts.branches.of:
-        _fold(graph, graph.nodes, _Links(graph, complete=True))
+        _fold(graph, graph.walk(), _Links(graph, complete=True))
 
 
 def _fold(graph: Graph, nodes: Iterable[Node], links: _Links) -> None:

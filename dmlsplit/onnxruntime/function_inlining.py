@@ -1,0 +1,84 @@
+"""Replaces nodes without a kernel by the nodes of their functions before anything is optimized.
+
+Source: InlineFunctionsAOT of graph_partitioner.cc of ONNX Runtime, which does so with models that have local functions,
+whether they are called or not. In other models such nodes are replaced as the graph is partitioned, behind the passes
+of level 1 (expansion.py). Observed with all versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import dataclass
+
+import onnx
+
+from dmlsplit.formats.limits import Budget
+from dmlsplit.formats.onnx.protobuf import Names, all_graphs, first_output, has_graphs, refill
+from dmlsplit.models.inference import Inference
+from dmlsplit.models.scope import Scope
+from dmlsplit.onnxruntime.expansion import Body, body_of
+from dmlsplit.onnxruntime.inlining import Place, put_in_place
+from dmlsplit.onnxruntime.operators import EXPANDED, Types, asked
+from dmlsplit.onnxruntime.scopes import inside
+from dmlsplit.targets.runtime_versions import Runtime
+
+
+@dataclass
+class FunctionInlining:
+    """The nodes of functions that are put in place of nodes in a session of `runtime`."""
+
+    runtime: Runtime
+    inference: Inference
+    budget: Budget
+    written: dict[str, Place]
+    """The names that nodes of functions write, with the place of each node; it grows."""
+    places: dict[str, Place]
+    """Those that the nodes of the file write."""
+
+    def inlined(self, model: onnx.ModelProto, scope: Scope) -> onnx.ModelProto | None:
+        """Returns a copy of the model in which the nodes of its function stand for each node without a kernel; None if
+        there is no such node. `scope` is that of the model's graph. Raises LimitError if names become too long."""
+        copy = deepcopy(model)
+        return copy if self._inline(copy.graph, scope, Names.of(model.graph)) else None
+
+    def _inline(self, graph: onnx.GraphProto, scope: Scope, taken: Names) -> bool:
+        """Replaces the nodes of a graph, in place, and those of the graphs inside; returns True if there were any."""
+        changed, nodes = False, []
+        for index, node in enumerate(graph.node):
+            for _, child in scope.children(index) if has_graphs(node) else ():
+                inner = inside(node, child)
+                changed |= inner is not None and self._inline(inner, child, taken)
+            body = self._body(node, scope)
+            if body is None:
+                nodes.append(node)
+                continue
+            changed = True
+            made = onnx.GraphProto(node=body.nodes)
+            for inner in made.node:
+                inner.name = inner.name or first_output(inner)  # which is unique in the body
+            name = first_output(node)
+            place = self.written.get(name) or self.places.get(name, (index,))
+            self.written |= put_in_place(made, body.inputs, body.outputs, node, place, taken, self.budget)
+            nodes += made.node
+        if changed:
+            refill(graph.node, [deepcopy(node) for node in nodes])
+        return changed
+
+    def _body(self, node: onnx.NodeProto, scope: Scope) -> Body | None:
+        """Returns the nodes that stand for a node; None if it has a kernel, or if they are not known."""
+        opset = scope.origin.opset
+        read, made = [_types(scope, names) for names in (node.input, node.output)]
+        if has_graphs(node) or asked(node, read, made, opset, self.runtime) not in EXPANDED:
+            return None
+        return body_of(node, read, opset, self.inference)
+
+
+def places_of(model: onnx.ModelProto) -> dict[str, Place]:
+    """Returns the first outputs of all nodes of a model, each with the index of its node in the graph."""
+    return {first_output(node): (i,) for graph in all_graphs(model.graph) for i, node in enumerate(graph.node)}
+
+
+def _types(scope: Scope, names: Iterable[str]) -> Types:
+    found = [scope.element_type(name) if name else "" for name in names]
+    return tuple([each and each.lower() for each in found])
