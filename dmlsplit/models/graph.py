@@ -187,6 +187,10 @@ class Facts(Protocol):
         """True if the session's version of ONNX Runtime removes a Cast that only Shapes read."""
 
     @property
+    def fuses_wheres(self) -> bool:
+        """True if the session's version of ONNX Runtime fuses a Where with the Not in front of it."""
+
+    @property
     def fuses_reshapes(self) -> bool:
         """True if the session's version of ONNX Runtime makes the shape that a Concat computes for a Reshape a
         constant."""

@@ -35,7 +35,6 @@ from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
 from dmlsplit.onnxruntime.operators import EXPANDED, Cell, asked, is_fused, moves_any_type
-from dmlsplit.onnxruntime.passes.not_where_fusion import broken_wheres
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
 from dmlsplit.onnxruntime.ranks import beyond_rank, fails
@@ -191,13 +190,7 @@ def _failures(
                 found.append(Failure(places[node.index].compilation, why, node=path))
     for node in graph.graph.nodes if graph.is_main else ():
         if node.unresolved:
-            path, name = graph.path(node.index), printable(node.unresolved, 60)
-            why = f"{path} takes its If's place, and {name}, which it reads, is removed before with a Shape of it"
-            found.append(Failure(OPTIMIZING, why, node=path))
-    for node, name in broken_wheres(graph.graph) if graph.breaks_wheres else ():
-        path = graph.path(node.index)
-        why = f"{path} reads {printable(name, 60)}, a Not that is fused with the Wheres behind it and removed"
-        found.append(Failure(OPTIMIZING, why, node=path))
+            found.append(Failure(OPTIMIZING, _why_unresolved(graph, node), node=graph.path(node.index)))
     for index in filter(graph.implemented, graphs.unfit):
         why = f"{graph.path(index)} {graphs.unfit[index]}, and the activation behind it is put into it"
         found.append(Failure(OPTIMIZING, why, node=graph.path(index)))
@@ -205,6 +198,14 @@ def _failures(
         if node.index not in facts:
             found += _of_neighbour(graph, node, places[node.index])
     return found
+
+
+def _why_unresolved(graph: SessionGraph, node: Node) -> str:
+    """Returns why the tensor that a node is left to read is computed by no node any more."""
+    path, name = graph.path(node.index), printable(node.unresolved, 60)
+    if any(each.op_type == "Not" and node.unresolved in each.proto.output for each in graph.nodes):
+        return f"{path} reads {name}, a Not that is fused with the Wheres behind it and removed"
+    return f"{path} takes its If's place, and {name}, which it reads, is removed before with a Shape of it"
 
 
 def _ends_in_fused(graph: SessionGraph, node: onnx.NodeProto, types: Sequence[str | None]) -> bool:

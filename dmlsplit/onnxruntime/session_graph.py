@@ -251,6 +251,12 @@ class SessionGraph:
         return {"Cast", "Shape"} <= self._operators and self.opset >= _FIRST_REMOVED_CAST and known
 
     @property
+    def fuses_wheres(self) -> bool:
+        """True if the graph has a Where, and the session's version of ONNX Runtime fuses it with the Not in front of
+        it; old versions do not from opset 16 on."""
+        return "Where" in self._operators and (self.opset < _NEW_WHERE or self.runtime.traits.fuses_new_wheres)
+
+    @property
     def fuses_reshapes(self) -> bool:
         """True if the shape that a Concat computes for a Reshape becomes a constant."""
         return self.opset < _NEW_RESHAPE or self.runtime.traits.fuses_new_reshapes
@@ -264,12 +270,6 @@ class SessionGraph:
     def folds_known_sizes(self) -> bool:
         """True if a node is folded only if the sizes of its results are inferred."""
         return self.runtime.traits.folds_known_sizes
-
-    @property
-    def breaks_wheres(self) -> bool:
-        """True if a Where that reads a Not is fused with it, whatever else the Wheres behind the Not read of it."""
-        fuses = self.opset < _NEW_WHERE or self.runtime.traits.fuses_new_wheres
-        return self.is_main and self.options.optimization >= 1 and "Where" in self._operators and fuses
 
     def has_cpu_kernel(self, index: int) -> bool:
         """True if the CPU has a kernel for the node with this index, or if that is not known."""

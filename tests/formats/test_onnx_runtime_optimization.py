@@ -184,7 +184,7 @@ def test_convolutions_are_nodes_whatever_joins_them():
     assert outcome(ask(nodes, [value("x", [1, 4, 8, 8])], ["a", "b"], kernels)) == [("S", "DML", "init", 4)]
 
 
-KEPT, CONSTANT, UNKNOWN = ("CPU", None), ("CPU", "init"), ("unknown", None)
+KEPT, CONSTANT = ("CPU", None), ("CPU", "init")
 
 
 @pytest.mark.parametrize(

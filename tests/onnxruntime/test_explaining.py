@@ -37,6 +37,11 @@ TAKEN = "<then_branch = b () => (float[2,6] p) {{ [a] p = {} }}, else_branch = e
 CHANGED = {
     "eliminate_identities": (f"{CONSTANTS} {{ a = Identity(x) o = Neg(a) u = Abs(x) }}", "a", Fate.REMOVED),
     "remove_first_noops": ("(float[2,6] x) => (float[2,6] o) { a = Cast<to=1>(x) o = Neg(a) }", "a", Fate.REMOVED),
+    "not_where_fusion": (
+        "(bool[2,6] x, float[2,6] z) => (float[2,6] o) { a = Not(x) b = Neg(z) o = Where(a, b, z) }",
+        "a",
+        Fate.REMOVED,
+    ),
     "shape_input_merge": (
         "(float[N,6] x) => (int64[2] a, int64[2] u) { a = Shape(x) n = Neg(x) u = Shape(n) }",
         "a",
@@ -62,6 +67,11 @@ CHANGED = {
     "noops_of_branches": (
         f"{CHOICE} {{ o = Abs(x) [i] w = If(t) {TAKEN.format('Cast<to=1>(x)')} u = Neg(w) }}",
         "i.then_branch/a",
+        Fate.REMOVED,
+    ),
+    "later_not_where_fusion": (
+        "(bool[2,6] x, float[2,6] z) => (float[2,6] o) { a = Not(x) b = Not(a) o = Where(b, z, z) }",
+        "a",
         Fate.REMOVED,
     ),
     "folding_behind_branches": (
@@ -131,7 +141,7 @@ CHANGED = {
     "dml_operator_fusion": (f"{MATRIX} {{ a = Add(x, y) o = Relu(a) }}", "a", Fate.FUSED),
 }
 """For each pass a model, a node of it, and what the pass makes of that node."""
-OPSETS = {"gelu_fusion": 20, "later_layer_norm_fusion": 13}
+OPSETS = {"not_where_fusion": 13, "later_not_where_fusion": 13, "gelu_fusion": 20, "later_layer_norm_fusion": 13}
 """Other opsets than 17."""
 VERSIONS = {"shape_input_merge": "1.18.0"}
 """Other versions than 1.24.4."""

@@ -39,6 +39,7 @@ from dmlsplit.onnxruntime.passes.matmul_activation_fusion import matmul_activati
 from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
 from dmlsplit.onnxruntime.passes.matmul_scale_fusion import matmul_scale_fusion
 from dmlsplit.onnxruntime.passes.matmul_transpose_fusion import matmul_transpose_fusion
+from dmlsplit.onnxruntime.passes.not_where_fusion import later_not_where_fusion, not_where_fusion
 from dmlsplit.onnxruntime.passes.quick_gelu_fusion import quick_gelu_fusion
 from dmlsplit.onnxruntime.passes.relu_clip_fusion import relu_clip_fusion
 from dmlsplit.onnxruntime.passes.reshape_fusion import reshape_fusion
@@ -77,6 +78,7 @@ def _pass(level: int, change: Callable[[Graph], None], needs: str = "", asks: st
 BEFORE_PLACEMENT: Final = (
     _pass(1, eliminate_identities, "Identity"),
     _pass(1, remove_first_noops, asks="removes_dropouts removes_casts"),
+    _pass(1, not_where_fusion, "Where", "fuses_wheres"),
     _pass(1, shape_input_merge, "Shape", "merges_shapes"),
     _pass(0, constant_nodes, "Constant"),
     _pass(1, constant_sharing),
@@ -84,6 +86,7 @@ BEFORE_PLACEMENT: Final = (
     _pass(1, constant_folding),
     _pass(1, identities_of_branches, "Identity"),
     _pass(1, noops_of_branches, asks="removes_dropouts removes_casts"),
+    _pass(1, later_not_where_fusion, "Where", "fuses_wheres"),
     _pass(1, folding_behind_branches),
     _pass(1, common_subexpression_elimination),
     _pass(1, reshape_fusion, "Reshape", "fuses_reshapes"),
