@@ -321,7 +321,7 @@ def test_numbers_that_json_lacks(printed):
         dml.AnyOperatorDesc("ACTIVATION_ELU", {"InputTensor": tensor, "OutputTensor": tensor, "Alpha": number})
         for number in numbers
     ]
-    halves = [-math.inf, math.inf, 2.0**-24, -65504.0, 1.5]
+    halves = [-math.inf, math.inf, math.nan, -0.0, 2.0**-24, 2.0**-14 - 2.0**-24, -65504.0, 1.5, 1023.5, 1024.0, 2048.0]
     filled = {"OutputTensor": tensor, "ValueDataType": "FLOAT16"}
     descs += [dml.AnyOperatorDesc("FILL_VALUE_CONSTANT", {**filled, "Value": number}) for number in halves]
     read = [any_operator_json.loads(line).members for line in printed(descs)]
