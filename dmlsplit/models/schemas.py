@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from onnx import defs
+from onnx import FunctionProto, defs
 
 _NEWEST: Final = 2**31 - 1
 """The largest opset that schemas are looked up by: it is an int of C."""
@@ -24,3 +24,15 @@ def since(operator: str, opset: int) -> int | None:
     default domain; None if `opset` has no such operator."""
     schema = schema_of(operator, opset)
     return None if schema is None else int(schema.since_version)
+
+
+def body_version(schema: Any, opset: int) -> int | None:
+    """Returns the opset that the body of a schema's function was written for, the newest one up to `opset`; None if the
+    operator has no function there, or one of operators that `opset` has newer versions of."""
+    versions = (*schema.function_opset_versions, *schema.context_dependent_function_opset_versions)
+    found = max((int(version) for version in versions if version <= opset), default=None)
+    if found is None or found not in schema.function_opset_versions:
+        return found
+    function = FunctionProto.FromString(schema.get_function_with_opset_version(found))
+    changed = any(since(node.op_type, found) != since(node.op_type, opset) for node in function.node)
+    return None if changed else found

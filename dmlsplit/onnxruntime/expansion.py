@@ -15,7 +15,7 @@ from onnx import helper
 from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs, refill
 from dmlsplit.formats.onnx.tensors import type_name
 from dmlsplit.models.inference import Inference, InferenceError
-from dmlsplit.models.schemas import schema_of
+from dmlsplit.models.schemas import body_version, schema_of
 
 _TYPES: Final[dict[str, int]] = {name.lower(): number for name, number in onnx.TensorProto.DataType.items()}
 
@@ -36,7 +36,7 @@ def body_of(node: onnx.NodeProto, types: Sequence[str | None], opset: int, infer
     if schema is None or None in types:
         return None
     kinds = [_TYPES.get(each or "", onnx.TensorProto.UNDEFINED) for each in types]
-    found = _function(schema, node, kinds)
+    found = _function(schema, node, kinds, body_version(schema, opset))
     if found is None or any(map(has_graphs, found.node)):
         return None
     given = {attribute.name: attribute for attribute in node.attribute}
@@ -46,17 +46,20 @@ def body_of(node: onnx.NodeProto, types: Sequence[str | None], opset: int, infer
     return Body(list(found.input), list(found.output), list(found.node), _types(found, kinds, opset, inference))
 
 
-def _function(schema: Any, node: onnx.NodeProto, kinds: Sequence[int]) -> onnx.FunctionProto | None:
-    """Returns a copy of the function that a schema has for this node; None if it has none."""
-    if schema.has_function:
-        made = onnx.FunctionProto()
-        made.CopyFrom(schema.function_body)
-        return made
-    if not schema.has_context_dependent_function:
+def _function(
+    schema: Any, node: onnx.NodeProto, kinds: Sequence[int], version: int | None
+) -> onnx.FunctionProto | None:
+    """Returns the function that a schema has for this node, written for opset `version`; None if it has none."""
+    made = onnx.FunctionProto()
+    if version is None:
         return None
+    if version in schema.function_opset_versions:
+        made.ParseFromString(schema.get_function_with_opset_version(version))
+        return made
     given = [helper.make_tensor_type_proto(kind, None).SerializeToString() for kind in kinds]
+    make = schema.get_context_dependent_function_with_opset_version
     try:
-        made = onnx.FunctionProto.FromString(schema.get_context_dependent_function(node.SerializeToString(), given))
+        made.ParseFromString(make(version, node.SerializeToString(), given))
     except (RuntimeError, ValueError, IndexError):  # onnx's, of attributes that it cannot read
         return None
     return made if made.node else None

@@ -19,6 +19,7 @@ import onnx
 
 from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.models.schemas import body_version, schema_of
 from dmlsplit.targets.runtime_versions import Runtime, key_of
 
 PLACE: Final = "onnxruntime/operators.json.xz"
@@ -127,6 +128,8 @@ class Operator:
             own = rows.get(",".join(map(str, types)))
             cells = [each.get(str(opset), "") for each in ([own] if own is not None else rows.values())]
             return _only({_known(each[self.column : self.column + 1]) for each in cells})
+        if cell is Cell.NO_KERNEL and opset is not None and _has_newer_body(self.name, self.version, opset):
+            return Cell.EXPANDED
         return cell
 
     @cached_property
@@ -285,6 +288,13 @@ def _versions(name: str, column: int) -> Mapping[int, Operator]:
     unknown one."""
     rows: Mapping[str, Any] = table()["operators"].get(name, {})
     return {int(version): Operator(name, int(version), row, column) for version, row in rows.items()}
+
+
+@lru_cache(maxsize=4096)
+def _has_newer_body(name: str, version: int, opset: int) -> bool:
+    """True if ONNX defines an operator at a schema version by others from an opset on that is newer, up to `opset`."""
+    schema = schema_of(name, opset)
+    return schema is not None and schema.since_version == version and (body_version(schema, opset) or 0) > version
 
 
 @lru_cache(maxsize=4096)

@@ -1187,3 +1187,12 @@ def test_a_node_is_placed_once_whatever_becomes_of_the_graph():
     for one, other in zip(graph.order, optimized(graph).walk(), strict=True):
         assert one is not other
         assert placed_in(graph, one) is placed_in(graph, other)
+
+
+@pytest.mark.parametrize("op", ["Elu", "Softplus", "Mish"])
+@pytest.mark.parametrize(("opset", "created"), [(18, True), (19, False)])
+def test_a_body_counts_up_to_the_opset_that_changes_its_operators(op, opset, created):
+    """The bodies of opset 18 have a CastLike, or a Softplus of DOUBLE, whose body has one. Asked of 1.18.0, 1.24.4."""
+    found = placed(f"(double[2,3] x) => (double[2,3] y) {{ y = {op}(x) }}", opset=opset)
+    assert found.created is created
+    assert not created or found.copies == ((3, 3) if op == "Elu" else (1, 1))
