@@ -50,6 +50,15 @@ def test_both_searches_give_up_after_as_many_steps():
     assert re.findall(r"#define SEARCH_STEPS (\d+)", text) == [str(OVERLAP_SEARCH_LIMIT)]
 
 
+def test_summaries_of_rules(library):
+    """Of each rule that a descriptor can break, as the registry has it; no other has one."""
+    ids = [rule.id for rule in RULES.values() if isinstance(rule, DescriptorRule)]
+    summaries = {id: library.dmlsplit_rule_summary(id.encode()) for id in ids}
+    assert summaries == {id: RULES[id].summary.encode() for id in ids}
+    assert library.dmlsplit_rule_summary(b"split/no-such-rule") is None
+    assert library.dmlsplit_rule_summary(None) is None
+
+
 @pytest.mark.parametrize("name", ["random", "boundary", "systematic"])
 @pytest.mark.parametrize(
     "step",

@@ -33,7 +33,7 @@ class Verdict(ctypes.Structure):
 def load(folder):
     """The verdict's sources, compiled."""
     path = folder / "libverdict.so"
-    names = ("dms_verdict*.c", "dms_overlap.c", "dms_text.c")
+    names = ("dms_verdict*.c", "dms_overlap.c", "dms_rules.c", "dms_text.c")
     sources = [source for name in names for source in (ROOT / "csrc").glob(name)]
     command = [
         "cc",
@@ -52,6 +52,7 @@ def load(folder):
     found = ctypes.CDLL(str(path))
     found.dmlsplit_verdict_path.restype = ctypes.c_size_t
     found.dmlsplit_find_release.restype = ctypes.c_uint32
+    found.dmlsplit_rule_summary.restype = ctypes.c_char_p
     return found
 
 

@@ -72,6 +72,10 @@ static void verdicts(void)
     dmlsplit_verdict_path(&v, path, sizeof path);
     CHECK(v.crashes && strcmp(v.rule, "split/crash") == 0 && strcmp(path, "InputTensor") == 0);
 
+    check_case = "summaries";
+    CHECK(strcmp(dmlsplit_rule_summary("join/inputs-null"), "InputTensors is a null pointer.") == 0);
+    CHECK(dmlsplit_rule_summary(v.rule) != NULL && dmlsplit_rule_summary(NULL) == NULL && dmlsplit_rule_summary("join/inputs") == NULL);
+
     check_case = "a tensor as a whole, and a member of the operator";
     CHECK_EQUAL(dmlsplit_validate_split(&split, 0x6400, &v), DMLSPLIT_OK);
     CHECK(strcmp(v.rule, "tensor/null") == 0 && strcmp(v.tensor, "InputTensor") == 0 && v.member[0] == 0 && v.part == DMLSPLIT_WHOLE);

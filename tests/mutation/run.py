@@ -162,6 +162,7 @@ PYTHON_TESTS_OF_C = (
 )
 TESTS_OF = {
     "csrc/dms_verdict*": {"verdict", "directml", "failures", "tests/test_c_verdict.py", PROOFS},
+    "csrc/dms_rules.*": {"verdict", "tests/test_c_verdict.py"},
     "csrc/dms_targets.inc": {"verdict", "tests/test_c_verdict.py", PROOFS},
     "csrc/dms_directml.c": {"directml", "failures", "tests/test_c_verdict.py"},
     "csrc/dms_capture.c": {"capture", "tests/test_capture.py"},
