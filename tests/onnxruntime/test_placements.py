@@ -543,6 +543,18 @@ def test_what_the_cpu_computes_in_float_alone(given, created):
     assert (found.created, where(found)["y"]) == (created, "CPU")
 
 
+def test_what_a_graph_inside_a_node_of_a_taken_branch_reads_is_not_missed():
+    branches = (
+        "then_branch = g () => (float[2,3] v) { v = Abs(a) }, else_branch = h () => (float[2,3] w) { w = Neg(x) }"
+    )
+    branch = f"p = If(k) <{branches}>"
+    taken = TAKES % (branch, "q = Neg(x)")
+    found = placed(
+        f"(float[2,3] x, bool k) => (float[2,3] z, float[2,3] y) <bool c = {{1}}> {{ a = Exp(x) {SHAPED} {taken} }}"
+    )
+    assert (found.created, where(found)["a"]) == (True, "folded")
+
+
 def test_what_reads_a_removed_tensor_is_named():
     found = placed(
         f"(float[2,3] x) => (float[2,3] z, float[2,3] y) <bool c = {{1}}> {{ a = Exp(x) {SHAPED} "

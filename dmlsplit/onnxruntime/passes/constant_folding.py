@@ -73,7 +73,8 @@ def _fold_producers(graph: Graph, node: Node, links: _Links) -> None:
             continue
         for value in each.outputs:
             for reader in value.readers:
-                if reader is not node:
+                # what a graph in a node reads may come from further out: ONNX Runtime does not miss it
+                if reader is not node and value in reader.inputs:
                     reader.unresolved = reader.unresolved or value.name
         waiting += links.producers(each, node)
         graph.folded.add(each.index)
