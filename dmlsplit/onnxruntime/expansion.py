@@ -19,6 +19,9 @@ from dmlsplit.models.schemas import body_version, schema_of
 
 _TYPES: Final[dict[str, int]] = {name.lower(): number for name, number in onnx.TensorProto.DataType.items()}
 
+_CHANGED: Final = frozenset({"Attention"})
+"""Operators whose body the onnx that is asked here has otherwise than the one in versions of ONNX Runtime."""
+
 
 class Body(NamedTuple):
     """The nodes of a function's body, and the element types of its tensors by name, in ONNX's lower-case words."""
@@ -31,8 +34,9 @@ class Body(NamedTuple):
 
 def body_of(node: onnx.NodeProto, types: Sequence[str | None], opset: int, inference: Inference) -> Body | None:
     """Returns the function body that defines, in onnx, a node of the default domain, for inputs of these element types
-    ("" for a missing one). None if it has no body, if a type is not known, or if a node in the body has a graph."""
-    schema = schema_of(node.op_type, opset) if domain_of(node) == "" else None
+    ("" for a missing one). None if it has no body, if that or a type is not known, or if a node in it has a graph."""
+    known = domain_of(node) == "" and node.op_type not in _CHANGED
+    schema = schema_of(node.op_type, opset) if known else None
     if schema is None or None in types:
         return None
     kinds = [_TYPES.get(each or "", onnx.TensorProto.UNDEFINED) for each in types]

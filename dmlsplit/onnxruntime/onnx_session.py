@@ -111,7 +111,7 @@ class OnnxSessions:
             return False
         opset, bodies = opset_of(self.proto), (self.proto.graph.node, *(f.node for f in self.proto.functions))
         rows = {operator_of(node, opset, runtime) for body in bodies for node in all_nodes(body)}
-        return any(row is not None and row.is_expanded_at_all for row in rows)
+        return any(row is not None and row.may_be_expanded(opset) for row in rows)
 
     def _made(self, inputs: Inputs, require_known_names: bool, habits: Habits) -> SessionModel:
         budget = Budget(self.proto.ByteSize())

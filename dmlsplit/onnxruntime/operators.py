@@ -95,7 +95,8 @@ class Operator:
         """Returns the element type of each type parameter of a node, in ONNX's lower-case words: "float".
 
         `inputs` and `outputs` have the type of each tensor, "" for one that is left out, None if it is not known. A
-        parameter without tensors has its usual type; None if no tensor's type is known.
+        parameter without tensors has its usual type, or where that was not recorded with the others, the type that was,
+        if all of these have one answer; None if no tensor's type is known.
         """
         found: list[str | None] = [""] * len(self.row["parameters"])
         for tensors, places in ((inputs, self.row["inputs"]), (outputs, self.row["outputs"])):
@@ -103,7 +104,11 @@ class Operator:
                 place = places[min(i, len(places) - 1)] if places else -1
                 if place >= 0 and each != "" and not found[place]:
                     found[place] = each
-        return tuple([usual if each == "" else each for each, usual in zip(found, self.usual, strict=True)])
+        made = tuple([usual if each == "" else each for each, usual in zip(found, self.usual, strict=True)])
+        if "" in found and made not in self._cells:
+            rows = [row for row in self._cells if all(own in ("", e) for own, e in zip(found, row, strict=True))]
+            return rows[0] if len({self._cells[row] for row in rows}) == 1 else made
+        return made
 
     def all_types(self, inputs: Types, outputs: Types, captured: Types) -> list[Types]:
         """Returns a list of results of `types`: for most operators one, that for all tensors of the node; for an If one
@@ -128,8 +133,9 @@ class Operator:
             own = rows.get(",".join(map(str, types)))
             cells = [each.get(str(opset), "") for each in ([own] if own is not None else rows.values())]
             return _only({_known(each[self.column : self.column + 1]) for each in cells})
-        if cell is Cell.NO_KERNEL and opset is not None and _has_newer_body(self.name, self.version, opset):
-            return Cell.EXPANDED
+        # of BFLOAT16 the others have no kernels either
+        if cell is Cell.NO_KERNEL and opset is not None and _NO_TENSOR not in types:
+            return Cell.EXPANDED if _has_newer_body(self.name, self.version, opset) else cell
         return cell
 
     @cached_property
@@ -207,10 +213,11 @@ class Operator:
         """True if the operator is on DirectML with some type."""
         return any(map(is_on_dml, self._cells.values()))
 
-    @cached_property
-    def is_expanded_at_all(self) -> bool:
-        """True if others stand for the operator with some type."""
-        return not EXPANDED.isdisjoint(self._cells.values())
+    def may_be_expanded(self, opset: int) -> bool:
+        """True if others stand for the operator with some type in a model of an opset."""
+        cells = set(self._cells.values())
+        newer = Cell.NO_KERNEL in cells and _has_newer_body(self.name, self.version, opset)
+        return newer or not EXPANDED.isdisjoint(cells)
 
     @cached_property
     def has_variants(self) -> bool:
@@ -292,9 +299,12 @@ def _versions(name: str, column: int) -> Mapping[int, Operator]:
 
 @lru_cache(maxsize=4096)
 def _has_newer_body(name: str, version: int, opset: int) -> bool:
-    """True if ONNX defines an operator at a schema version by others from an opset on that is newer, up to `opset`."""
+    """True if ONNX defines an operator at a schema version, whatever its types, by others from an opset on that is
+    newer, up to `opset`."""
     schema = schema_of(name, opset)
-    return schema is not None and schema.since_version == version and (body_version(schema, opset) or 0) > version
+    if schema is None or schema.since_version != version or not schema.has_function:
+        return False
+    return (body_version(schema, opset) or 0) > version
 
 
 @lru_cache(maxsize=4096)

@@ -64,6 +64,13 @@ def test_nodes_in_functions_and_in_graphs():
     assert set(found.values()) == {"DML"}
 
 
+def test_an_operator_that_only_a_newer_opset_defines_by_others():
+    body = "(double[2] x, float[2] w) => (double[2] y, float[2] u) { [e] y = Elu(x) [f] u = own.F(w) }"
+    found = session(body)
+    assert found.placement.nodes["e/Y"].op == "Where"
+    assert found.placement.created is True
+
+
 def test_versions_share_a_model_in_which_nothing_is_replaced():
     sessions = OnnxSessions(text("(float[2] x) => (float[2] y) { y = own.F(x) }", 18, functions=LOCAL), lambda *_: None)
     first, second = (sessions.of(find_runtime(version), SessionOptions()).model for version in ("1.24.4", "1.24.1"))

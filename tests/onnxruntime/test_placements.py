@@ -1208,3 +1208,12 @@ def test_a_body_counts_up_to_the_opset_that_changes_its_operators(op, opset, cre
     found = placed(f"(double[2,3] x) => (double[2,3] y) {{ y = {op}(x) }}", opset=opset)
     assert found.created is created
     assert not created or found.copies == ((3, 3) if op == "Elu" else (1, 1))
+
+
+@pytest.mark.parametrize(("data_type", "place"), [("double", "both"), ("float", "CPU")])
+def test_a_type_parameter_without_tensors(data_type, place):
+    """An Attention without a mask: what was recorded with a mask of DOUBLE counts. Its body is not known."""
+    tensor = f"{data_type}[1,2,4,8]"
+    found = placed(f"({tensor} q, {tensor} k, {tensor} v) => ({tensor} y) {{ y = Attention(q, k, v) }}", opset=23)
+    assert where(found) == {"y": place}
+    assert found.copies == (None if place == "both" else (0, 0))
