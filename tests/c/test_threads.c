@@ -227,7 +227,7 @@ static void call_while_measuring(void)
 {
 }
 #else
-static _Atomic int wanted, arrived, number_of_run;
+static _Atomic int wanted, arrived, number_of_run, is_late;
 
 /* Waits until as many threads as a run may have are at work on it, once in each thread, but not for ever. */
 static void meet(void)
@@ -239,8 +239,9 @@ static void meet(void)
         arrived++;
     }
     (void)nanosleep(&moment, NULL);
-    for (int i = 0; i < 20000 && arrived < wanted; i++)
+    for (int i = 0; i < 20000 && arrived < wanted && !is_late; i++)
         (void)nanosleep(&moment, NULL);
+    is_late = arrived < wanted;         /* the others wait no longer, either */
 }
 
 /* A run has all the threads that it may have, be they new or not, and no others. */
