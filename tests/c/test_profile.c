@@ -33,6 +33,10 @@ static void listings(void)
     CHECK_EQUAL(dmlsplit_kernel_available(DMS_KERNEL_COUNT - 1), 1);
     CHECK(dmlsplit_kernel_name(DMS_KERNEL_COUNT) == NULL && dmlsplit_kernel_isa(DMS_KERNEL_COUNT) == NULL);
     CHECK_EQUAL(dmlsplit_kernel_available(DMS_KERNEL_COUNT), 0);
+    static const char *const names[] = {"ssse3", "avx2", "avx512", "avx512vbmi", "neon", "any"};
+    for (uint32_t bit = 0; bit < sizeof names / sizeof names[0]; bit++)
+        CHECK(strcmp(dms_isa_name(1u << bit), names[bit]) == 0);
+    CHECK(strcmp(dms_isa_name(DMS_ISA_ANY), "any") == 0 && strcmp(dms_isa_name(DMS_ISA_SSSE3 | DMS_ISA_AVX2), "any") == 0);
     CHECK(strcmp(dmlsplit_version(), DMLSPLIT_VERSION) == 0);
     const size_t length = dmlsplit_cpu_features(features, sizeof features);
     CHECK_EQUAL(length, strlen(features));

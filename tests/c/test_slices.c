@@ -371,6 +371,31 @@ static void rows(void)
         }
 }
 
+/* Of few rows as many slices as have equally many each, up to what was asked for; none of 16 rows or more has to be equal. */
+static void few_rows(void)
+{
+    static const struct {
+        uint64_t rows;
+        uint32_t most, count;
+    } cases[] = {{12, 16, 12}, {12, 12, 12}, {12, 11, 6}, {12, 5, 4}, {12, 1, 1}, {13, 12, 1}, {17, 16, 1}, {30, 16, 15}, {32, 2, 2}, {33, 2, 2},
+                 {34, 3, 2}, {225, 16, 15}, {239, 16, 14}, {240, 15, 15}, {240, 16, 16}, {240, 17, 16}, {256, 16, 16}};
+    static const uint64_t halves[] = {1500, 1500};
+    check_case = "few rows";
+    use_regime(PLAIN);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const uint64_t sizes[] = {cases[i].rows, 3000};
+        const dmlsplit_geometry g = {sizeof g, DMLSPLIT_SPLIT, 1, 2, 1, 0, 2, sizes, NULL, halves, NULL};
+        dmlsplit_plan *plan = NULL;
+        CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+        const dms_slices cut = dms_choose_slices(plan, cases[i].most);
+        if (plan->group != NULL) {      /* there is none without vectors */
+            CHECK_EQUAL(cut.count, cases[i].count);
+            CHECK(cut.by_rows);
+        }
+        dmlsplit_plan_destroy(plan);
+    }
+}
+
 /* A slice of bytes begins at its share, or at the last step before it of which a slice has 16: of a part's loops from the outside in, or of 64 bytes of a
  * run. */
 static void moves(void)
@@ -442,6 +467,7 @@ int main(void)
     moves();
     dms_least_slice = 1024;
     rows();
+    few_rows();
     dms_least_slice = 2048;
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (uint32_t count = 1; count <= 64; count += STEP)

@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import fnmatch
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -65,12 +66,13 @@ LEAKS = ["-fsanitize=leak"]
 FORKS = {"threads"}
 """Tests whose children start threads, which they cannot beside LeakSanitizer."""
 
+PREFETCH = re.compile(r"\bDMS_(PREFETCH|FETCH|CLAIM)(_\w+)?\(")
 SPEED = (
     ("csrc/dms_costs.c", ".", "which of the kernels that can is taken"),
     ("csrc/dms_tuning.h", ".", "tuned numbers"),
     ("csrc/dms_measure.c", ".", "what the machine is measured by"),
     ("csrc/dms_kernels.inc", r"@\d+\)\)?$", "costs of kernels"),
-    ("csrc/*", r"\bDMS_(PREFETCH|FETCH|CLAIM)(_\w+)?\(", "what is asked for early"),
+    ("csrc/*", PREFETCH.pattern, "what is asked for early"),
     ("csrc/*", r"^\s*DMS_(ASSERT|COUNT_STEPS|COUNT_RUN)\(", "what only tests count, or check"),
     ("csrc/dms_kernel.h", r"\bahead\b|dms_ahead|dms_lines_ahead", "what is asked for early"),
     ("csrc/kernels/*", r"\bahead\b|dms_ahead|dms_lines_ahead", "what is asked for early"),
@@ -586,11 +588,16 @@ HEADER = re.compile(r"\s*(for|if|while|else)\b[^;]*(;[^;]*;[^;]*)?$")
 
 
 def statement_at(text: str, number: int) -> str:
-    """The line of this number, without comments; of a loop or a condition up to the statement that it is for."""
+    """The line of this number, without comments; of a loop or a condition up to the statement that it is for, or with a
+    block that only prefetches."""
     lines: list[str] = []
-    for line in text.splitlines()[number - 1 :]:
+    rest = iter(text.splitlines()[number - 1 :])
+    for line in rest:
         lines.append(re.sub(r"/\*.*?\*/", "", line).rstrip())
-        if lines[-1].endswith("{") or not HEADER.match(lines[-1]):
+        if lines[-1].endswith("{"):
+            block = list(itertools.takewhile(lambda line: line.strip() != "}", rest))
+            return "\n".join([*lines, *block] if all(map(PREFETCH.search, block)) else lines)
+        if not HEADER.match(lines[-1]):
             break
     return "\n".join(lines)
 
