@@ -35,6 +35,7 @@ from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
 from dmlsplit.onnxruntime.operators import EXPANDED, Cell, asked, is_fused, moves_any_type
+from dmlsplit.onnxruntime.passes.qdq_propagation import reading_float8
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
 from dmlsplit.onnxruntime.ranks import beyond_rank, fails
@@ -47,6 +48,8 @@ from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 _LEAST_LOST: Final = 128
 """The bytes from which on a constant is kept outside of its proto."""
+_FIRST_QUANTIZED: Final = 2
+"""The first optimization level that lets nodes move quantized elements."""
 _FOUR_BITS: Final = frozenset({"INT4", "UINT4", "FLOAT4E2M1"})
 """The types that only a few operators and versions have kernels for."""
 
@@ -191,6 +194,10 @@ def _failures(
     for node in graph.graph.nodes if graph.is_main else ():
         if node.unresolved:
             found.append(Failure(OPTIMIZING, _why_unresolved(graph, node), node=graph.path(node.index)))
+    for node, name in reading_float8(graph.graph) if graph.options.optimization >= _FIRST_QUANTIZED else ():
+        path = graph.path(node.index)
+        why = f"{path} is left to move the elements of {printable(name, 60)}, for which DirectML has no kernel"
+        found.append(Failure(CHECKING, why, node=path))
     for index in filter(graph.implemented, graphs.unfit):
         why = f"{graph.path(index)} {graphs.unfit[index]}, and the activation behind it is put into it"
         found.append(Failure(OPTIMIZING, why, node=graph.path(index)))
