@@ -141,9 +141,16 @@ static void run_case(const fold_case *c)
         operands[i].offset = c->given.operands[i].offset;
         operands[i].strides = strides[i];
     }
+    dms_trace trace;
+    trace.count = 0;
+    s.trace = &trace;
     dms_fold(&s);
 
     check_case = c->name;
+    CHECK(trace.count <= DMS_MOST_REWRITINGS);
+    trace.count = 0;
+    dms_fold(&s);                       /* once more: there is nothing left to do */
+    CHECK_EQUAL(trace.count, 0);
     CHECK_EQUAL(s.axis, c->expected.axis);
     CHECK_EQUAL(s.element_size, c->expected.element_size);
     if (!CHECK_EQUAL(s.rank, c->expected.rank))
@@ -273,8 +280,43 @@ static void rewritings(void)
         CHECK(taken[kind] > 0 && refused[kind] > 0);
 }
 
+/* No step names a dimension that is not there, be its strides 0 and its size 1. */
+static void dimensions_beyond(void)
+{
+    enum { THERE = 2 };
+    check_case = "dimensions beyond";
+    for (uint32_t kind = 0; kind < KINDS; kind++)
+        for (uint32_t beyond = 0; beyond < 2; beyond++)
+            for (int is_inner = 0; is_inner < 2; is_inner++) {
+                dms_trace trace;
+                drawn d;
+                memset(&d, 0, sizeof d);
+                memset(&trace, 0, sizeof trace);
+                own(&d);
+                d.space.rank = THERE;
+                d.space.axis = kind == DMS_WIDEN ? THERE - 1 + beyond : DMS_NO_AXIS;
+                d.space.element_size = kind == DMS_ABSORB || kind == DMS_WIDEN ? 1 : 0;
+                d.space.operand_count = 2;
+                for (int i = 0; i <= THERE; i++) {
+                    d.space.sizes[i] = 1;
+                    d.strides[0][i] = d.strides[1][i] = (int64_t)d.space.element_size;
+                }
+                d.operands[0].length = d.operands[1].length = 2;
+                const uint8_t dimension = (uint8_t)(THERE - 1 + beyond);
+                trace.count = 1;
+                trace.steps[0].kind = (uint8_t)kind;
+                trace.steps[0].outer = is_inner ? 0 : dimension;
+                trace.steps[0].inner = is_inner ? dimension : 0;
+                trace.steps[0].count = 1;
+                trace.steps[0].order[0] = dimension;
+                const bool is_named = kind == DMS_MERGE || kind == DMS_REORDER || kind == DMS_WIDEN || !is_inner;
+                CHECK_EQUAL(dms_replay(&d.space, &trace) == NULL, beyond == 0 || !is_named);
+            }
+}
+
 int main(void)
 {
+    dimensions_beyond();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         run_case(&cases[i]);
     check_case = "rewritings";

@@ -40,6 +40,17 @@ static void listings(void)
     CHECK(strcmp(dmlsplit_version(), DMLSPLIT_VERSION) == 0);
     const size_t length = dmlsplit_cpu_features(features, sizeof features);
     CHECK_EQUAL(length, strlen(features));
+    for (uint32_t mask = 1; mask < 32; mask = 2 * mask + 1) {
+        char expected[200] = "";
+        dms_cpu_mask(mask);
+        for (uint32_t bit = 0; bit < 5; bit++)
+            if ((dms_cpu_isa() >> bit & 1) != 0) {
+                strcat(expected, expected[0] != 0 ? " " : "");
+                strcat(expected, names[bit]);
+            }
+        CHECK_EQUAL(dmlsplit_cpu_features(features, sizeof features), strlen(expected));
+        CHECK(strcmp(features, expected) == 0);
+    }
     dms_cpu_mask(0);
     CHECK_EQUAL(dmlsplit_cpu_features(features, sizeof features), 0);
     dms_cpu_mask(UINT32_MAX);

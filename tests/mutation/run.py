@@ -83,6 +83,7 @@ SPEED = (
         r"\b(together|low|crowded|many|stacked|high|power|share_sets)\b",
         "the shape of tiles that are stored through the caches",
     ),
+    ("csrc/dms_transpose.h", r"DMS_STACK = @", "how many squares are transposed at once"),
     ("csrc/kernels/transpose_template.h", r"\bfew\b", "which squares are moved element by element"),
     ("csrc/kernels/rows_template.h", r"\bis_long\b|\bsize >= call\b", "which loop, or memcpy, copies a piece"),
     (
