@@ -1,0 +1,198 @@
+"""Copies between devices, and what prevents the capture of a graph: small models in onnx's text form."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.onnxruntime.placements import placed, where
+
+
+def test_copies_and_capture():
+    found = placed("(float[4,4] x) => (float[4,4] y) { a = Relu(x) b = Round(a) y = Sigmoid(b) }", opset=22)
+    assert where(found) == {"a": "DML", "b": "CPU", "y": "DML"}
+    assert found.copies == (1, 1)
+    assert found.capture_prevented_by == "2 tensors are copied between the CPU and the device"
+
+
+@pytest.mark.parametrize(
+    ("behind", "version", "copies"),
+    [
+        ("o = Add(a, d)", "1.24.4", (0, 1)),
+        ("o = Add(a, d)", "1.30.0", (0, 0)),
+        ("b = Add(a, d) o = Relu(b)", "1.24.4", (0, 1)),
+        ("b = Add(a, d) o = Relu(b)", "1.30.0", (0, 1)),
+    ],
+)
+def test_what_follows_a_conv_on_the_cpu(behind, version, copies):
+    """From 1.30.0 on a shift becomes a part of its weights; an activation on DirectML stays there."""
+    found = placed(
+        f"""(float[1,2,4,4] x) => (float[?,?,?,?] o) <float[2,2,1,1] w = {{1,2,3,4}}, float[1,2,1,1] d = {{1,2}}> {{
+            a = Conv(x, w) {behind}
+        }}""",
+        version,
+        opset=22,
+    )
+    assert found.copies == copies
+
+
+def test_an_input_that_both_read_is_copied():
+    found = placed("(float[4,4] x) => (float[4,4] y, float[4,4] z) { y = Relu(x) z = Round(x) }", opset=22)
+    assert found.copies == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("more", "given", "copies"),
+    [
+        ("", "", (0, 1)),
+        ("s = Sqrt(d)", "", (0, 2)),
+        ("s = Div(d, d)", "", (0, 3)),
+        ("s = Round(d)", "", (0, 1)),
+        ("s = Sqrt(d)", ", float[N,3] d", (0, 2)),
+    ],
+)
+def test_each_reader_of_a_dequantize_linear_copies_its_own(more, given, copies):
+    """One of FLOAT8 is on the CPU, as are a Round of opset 22; the other readers are on DirectML."""
+    shown = ", float[N,3] s" if more else ""
+    found = placed(
+        f"""(float8e5m2[N,3] x) => (float[N,3] y{shown}{given}) <float k = {{1.0}}> {{
+            d = DequantizeLinear(x, k) y = Neg(d) {more} }}""",
+        opset=22,
+    )
+    assert found.copies == copies
+
+
+@pytest.mark.parametrize("version", ["1.20.1", "1.24.4"])
+def test_a_function_in_a_function_copies(version):
+    """Mish is made of a Softplus, which is made of operators on both providers."""
+    found = placed("(double[N,3] x) => (double[N,3] y) { z = Abs(x) w = Mish(z) y = Neg(w) }", version, 18)
+    assert found.copies == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "where_it_is"),
+    [
+        ("(float[2,3] d, int64[?] q) {", {"n": "DML", "q": "CPU"}),
+        ("(int64[?] q) <float[2,3] d> {", {"n": "folded", "q": "folded"}),
+        ("(int64[?] q, float[?,?] w) <float[2,3] d> { w = Neg(d)", {"n": "DML", "q": "CPU"}),
+    ],
+    ids=["an output", "the first reader", "the second reader"],
+)
+def test_what_the_file_says_of_a_dequantize_linear_is_not_said_of_its_copies(text, where_it_is):
+    text = text.replace("{", "{ d = DequantizeLinear(x, s)")
+    found = placed(f"(int8[N,3] x, float s) => {text} n = Shape(d) q = Abs(n) }}")
+    assert where(found) | where_it_is == where(found)
+
+
+def test_capture_where_the_elements_of_a_constant_are_lost():
+    """Nothing is fused where it is captured: the constant is read outside of fused graphs."""
+    found = placed(
+        """(float[32] x) => (float[32] y) <bool c = {1}> {
+            y = If(c) <
+                then_branch = t () => (float[32] a) {
+                    n = Constant<value_ints = [32]>()
+                    k = ConstantOfShape<value = float[1] {1}>(n)
+                    a = Add(x, k)
+                },
+                else_branch = e () => (float[32] b) { b = Abs(x) }
+            >
+        }"""
+    )
+    assert (found.created, found.capture) == (True, False)
+    assert "128 bytes or more" in str(found.capture_prevented_by)
+
+
+@pytest.mark.parametrize(("opset", "copies"), [(22, (0, 0)), (23, (1, 2))])
+def test_copies_around_nodes_that_optimization_makes(opset, copies):
+    """A product of three dimensions becomes a Gemm between two Reshapes, which are on the CPU from opset 23 on."""
+    found = placed(
+        """(float[2,3,4] x) => (float[2,3,5] y) <float[4,5] w = {1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1},
+            float[5] b = {1,1,1,1,1}> { m = MatMul(x, w) a = Add(m, b) y = Sigmoid(a) }""",
+        opset=opset,
+    )
+    assert found.copies == copies
+
+
+STANDING_FOR = {
+    "Bernoulli of an input": (17, "(float[4] x) => (float[4] y) { y = Bernoulli(x) }", (0, 2)),
+    "Bernoulli": (17, "(float[4] x) => (float[4] y) { a = Relu(x) y = Bernoulli(a) }", (1, 1)),
+    "integers of Bernoulli": (17, "(double[4] x) => (int32[4] y) { a = Abs(x) y = Bernoulli<dtype=6>(a) }", (0, 1)),
+    "CenterCropPad": (
+        18,
+        "(float[2,4,3] x) => (float[2,2,3] y) <int64[3] s = {2, 2, 3}> { a = Round(x) y = CenterCropPad(a, s) }",
+        (0, 0),
+    ),
+    "GroupNormalization": (
+        21,
+        """(float[2,4,3] x, float[4] s, float[4] b) => (float[2,4,3] y) {
+            y = GroupNormalization<num_groups=2>(x, s, b) }""",
+        (0, 0),
+    ),
+    "CastLike, whose second input nothing reads": (
+        23,
+        "(float[2] x, float16[2] z) => (float16[2] y, float16[2] r) { r = Relu(z) b = Abs(x) y = CastLike(b, z) }",
+        (1, 0),
+    ),
+    "LeakyRelu": (17, "(double[2,3] x) => (double[2,3] y) { y = LeakyRelu(x) }", (2, 3)),
+    "PRelu": (17, "(double[2,3] x, double[2,3] w) => (double[2,3] y) { y = PRelu(x, w) }", (1, 3)),
+    "NegativeLogLikelihoodLoss": (
+        13,
+        "(double[2,4] x, int64[2] t) => (double y) { y = NegativeLogLikelihoodLoss(x, t) }",
+        (2, 1),
+    ),
+    "SoftmaxCrossEntropyLoss of DOUBLE": (
+        13,
+        "(double[2,4] x, int64[2] t) => (double y) { y = SoftmaxCrossEntropyLoss(x, t) }",
+        (3, 2),
+    ),
+    "SoftmaxCrossEntropyLoss, which is not reduced": (
+        13,
+        '(double[2,4] x, int64[2] t) => (double[2] y) { y = SoftmaxCrossEntropyLoss<reduction="none">(x, t) }',
+        (2, 2),
+    ),
+    "SoftmaxCrossEntropyLoss of opset 23": (
+        23,
+        "(float[2,4] x, int64[2] t) => (float y) { y = SoftmaxCrossEntropyLoss(x, t) }",
+        (2, 4),
+    ),
+    "SoftmaxCrossEntropyLoss that ignores a class": (
+        13,
+        "(double[2,4] x, int64[2] t) => (double y) { y = SoftmaxCrossEntropyLoss<ignore_index=1>(x, t) }",
+        (4, 2),
+    ),
+    "Mish of a constant": (
+        22,
+        "(float[2] x) => (float[2] y) <float[2] c = {1.0, 2.0}> { h = Mish(c) k = Neg(h) y = Add(x, k) }",
+        (0, 1),
+    ),
+    "HardSwish of a constant": (
+        22,
+        "(float[2] x) => (float[2] y) <float[2] c = {1.0, 2.0}> { h = HardSwish(c) k = Neg(h) y = Add(x, k) }",
+        (0, 1),
+    ),
+}
+"""Operators for which the nodes of ONNX's function stand, on both providers: the copies that 1.24.4 makes."""
+
+
+@pytest.mark.parametrize("name", STANDING_FOR)
+def test_copies_between_nodes_that_stand_for_one(name):
+    opset, body, copies = STANDING_FOR[name]
+    assert placed(body, opset=opset).copies == copies
+
+
+def test_what_stands_for_a_node_prevents_capture():
+    found = placed("(float[4] x) => (float[4] y) { a = Relu(x) y = Bernoulli(a) }")
+    assert (
+        found.capture_prevented_by
+        == "y has no kernel, and what stands for it copies tensors between the CPU and the device"
+    )
+
+
+def test_control_flow_prevents_capture():
+    found = placed(
+        """(bool c, float[2] x) => (float[2] y) {
+            y = If(c) <
+                then_branch = t () => (float[2] a) { a = Relu(x) }, else_branch = e () => (float[2] b) { b = Abs(x) }
+            >
+        }"""
+    )
+    assert found.capture_prevented_by == "y is control flow"

@@ -1,0 +1,292 @@
+"""What optimization leaves of a model, which decides where nodes go: sizes, constants, equal nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.onnxruntime.placements import placed, where
+
+NOTHING_READS = {
+    "the type that a Cast stands for": ("float8e5m2[2] x, float[2] s", 23, "n = Neg(s) r = CastLike(x, n)", "n"),
+    "a type that is read": ("float8e5m2[2] x, float[2] s", 23, "n = Neg(s) c = CastLike(x, n) r = Add(n, c)", None),
+    "the type of a CastLike with a kernel": ("float16[2] x, float[2] s", 19, "n = Neg(s) r = CastLike(x, n)", None),
+    "a Bernoulli": ("float[2] x, float[2] s", 17, "d = Bernoulli(x) r = Neg(s)", "d"),
+    "a Bernoulli of open sizes": ("float[N] x, float[2] s", 17, "d = Bernoulli(x) r = Neg(s)", None),
+    "a loss in a loss": (
+        "float[3,5] x, int64[3] t, float[2] s",
+        23,
+        "d = SoftmaxCrossEntropyLoss(x, t) r = Neg(s)",
+        "d",
+    ),
+    "a Where behind a comparison on the CPU": ("double[3,5] x, float[2] s", 17, "d = LeakyRelu(x) r = Neg(s)", "d"),
+    "a loss that ends on the CPU": (
+        *("double[3,5] x, int64[3] t, float[2] s", 17),
+        *("d = NegativeLogLikelihoodLoss(x, t) r = Neg(s)", None),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING_READS)
+def test_a_fused_graph_in_place_of_a_node_whose_results_nothing_reads(name):
+    inputs, opset, body, node = NOTHING_READS[name]
+    found = placed(f"({inputs}) => (float[2] r) {{ {body} }}", opset=opset)
+    assert found.created is (node is None)
+    assert (found.failure and found.failure.node) == node
+
+
+@pytest.mark.parametrize(
+    ("body", "opset", "version", "created"),
+    [
+        ("n = Not(a) c = Where(n, n, b)", 12, "1.24.4", False),
+        ("n = Not(a) c = Where(n, b, n)", 12, "1.18.0", False),
+        ("n = Not(a) c = Where(n, n, b)", 16, "1.24.4", True),
+        ("n = Not(a) c = Where(n, n, b)", 16, "1.30.0", False),
+        ("z = Identity(a) n = Not(z) c = Where(n, n, b)", 12, "1.24.4", False),
+        ("z = And(a, b) n = Not(z) c = Where(n, n, b)", 12, "1.24.4", True),
+        ("n = Not(a) d = Where(n, a, b) c = Where(d, n, b)", 12, "1.24.4", False),
+        ("n = Not(a) d = Or(n, b) c = Where(n, n, d)", 12, "1.24.4", True),
+        ("n = Not(a) c = Where(b, n, a)", 12, "1.24.4", True),
+        ("c = Not(a) d = Where(c, c, b)", 12, "1.24.4", True),
+        ("m = Not(a) n = Not(m) c = Where(n, n, b)", 12, "1.24.4", False),
+        ("n = Not(t) c = Where(n, n, b)", 12, "1.24.4", False),
+    ],
+)
+def test_a_where_that_reads_a_not_twice(body, opset, version, created):
+    found = placed(
+        f"(bool[2,3] a, bool[2,3] b) => (bool[2,3] c, bool[2,3] e) <bool[1] t = {{1}}> {{ {body} e = Xor(a, b) }}",
+        version,
+        opset,
+    )
+    assert found.created is created
+    assert created or (found.failure.node == "c" and ", a Not that" in found.failure.message)
+
+
+def test_sizes_that_rounds_of_inference_do_not_reach(monkeypatch):
+    layers = " ".join(f"s{i} = Shape(x{i}) m{i} = Mul(s{i}, one) x{i + 1} = Reshape(x{i}, m{i})" for i in range(6))
+    text = f"(float[2,3] x0) => (float[?,?] y) <int64[2] one = {{1, 1}}> {{ {layers} y = Relu(x6) }}"
+    assert set(where(placed(text)).values()) == {"folded", "DML"}
+    monkeypatch.setattr("dmlsplit.onnxruntime.scopes._LARGE", 0)
+    monkeypatch.setattr("dmlsplit.onnxruntime.scopes._ROUNDS_OF_LARGE", 3)
+    found = placed(text)
+    assert [where(found)[name] for name in ("s0", "m0", "s1", "m1")] == ["folded"] * 4
+    assert [where(found)[name] for name in ("s5", "m5", "x6", "y")] == ["unknown", "unknown", "DML", "DML"]
+    assert (found.created, found.copies, found.capture) == (None, None, None)
+
+
+@pytest.mark.parametrize(("data_type", "created"), [("float16", True), ("float", False)])
+def test_a_constant_of_half_precision_is_cast_for_the_cpu(data_type, created):
+    """Its elements are read as the model is optimized; those of another constant that the CPU reads are lost."""
+    values = ", ".join(["1"] * 128)
+    found = placed(
+        f"""({data_type}[1,4,8,8] x) => ({data_type}[?,?,?,?] y) <bool c = {{1}}> {{
+            y = If(c) <
+                then_branch = t () =>
+                    ({data_type}[?,?,?,?] a) <{data_type}[2,4,4,4] k = {{{values}}}> {{ a = Conv(x, k) }},
+                else_branch = e () => ({data_type}[?,?,?,?] b) {{ b = Abs(x) }}> }}""",
+        opset=22,
+    )
+    assert found.created is created
+
+
+def test_what_reads_a_shape_that_is_equal_to_a_later_one_is_folded():
+    found = placed(
+        """(float[2,3] x) => (int64[2] y, int64[2] z) {
+            a = Exp(x) s = Shape(a) y = Abs(s) r = Shape(a) z = Neg(r) }"""
+    )
+    assert set(where(found).values()) == {"folded"}
+
+
+def test_equal_nodes_are_merged_before_anything_is_folded():
+    found = placed(
+        """(float[2,3] x, bool c) => (float[2,3] u, float[2,3] y) {
+            b = Neg(x) a = Neg(x) u = Abs(a)
+            y = If(c) <
+                then_branch = t () => (float[2,3] p) { s = Shape(b) p = ConstantOfShape(s) },
+                else_branch = e () => (float[2,3] q) { q = Exp(x) }
+            > }"""
+    )
+    assert (where(found)["b"], where(found)["a"]) == ("DML", "folded")
+
+
+@pytest.mark.parametrize(("read", "place", "copies"), [("string", "CPU", (1, 1)), ("float16", "DML", (0, 0))])
+def test_a_shape_reads_what_a_cast_in_front_of_it_reads(read, place, copies):
+    found = placed(
+        f"""({read}[N,3] x, float[2,3] z) => (float[?,?] y) <int64[2] one = {{1,1}}> {{
+            c = Cast<to = 1>(x) s = Shape(c) m = Mul(s, one) y = Expand(z, m) }}"""
+    )
+    assert (where(found)["c"], where(found)["s"], found.copies) == ("folded", place, copies)
+
+
+LOOP = """y, w, u = Loop(n, t, x) <
+    body = b (int64 i, bool g, float[N,3] s) => (bool h, float[N,3] r, int64[2] q, int64[2] p)
+    <int64[2] k = {1,1}, int64[2] l = {1,1}> {
+        h = Identity(g) r = Relu(s) z = Shape(s) e = Mul(z, k) f = Mul(z, l) q = Abs(e) p = Neg(f) }>"""
+
+
+@pytest.mark.parametrize(
+    ("body", "names", "places"),
+    [
+        (
+            """<int64[2] k = {1,1}, int64[2] l = {1,1}> {
+            y = Relu(x) z = Shape(x) e = Mul(z, k) f = Mul(z, l) w = Abs(e) u = Neg(f)""",
+            "ef",
+            ["folded", "CPU"],
+        ),
+        ("{ " + LOOP, ["Loop.body/e", "Loop.body/f"], ["CPU", "CPU"]),
+        (
+            """<int64[2] k = {1,1}, int64[2] l = {1,1}> { z = Shape(x) e = Mul(z, k) f = Mul(z, l) w = Abs(e) u = Neg(f)
+            y = Loop(n, t, x) <body = b (int64 i, bool g, float[N,3] s) => (bool h, float[N,3] r) {
+                h = Identity(g) o = Expand(s, k) r = Relu(o) }>""",
+            "ef",
+            ["CPU", "CPU"],
+        ),
+        (
+            """<int64[2] k = {1,1}, bool c = {1}> { z = Shape(x) e = Mul(z, k) w = Abs(e) y = Relu(x)
+            u = If(c) <then_branch = m () => (int64[2] p) <int64[2] l = {1,1}> { [f] o = Mul(z, l) p = Neg(o) },
+                       else_branch = j () => (int64[2] q) { q = Abs(z) }>""",
+            ["e", "If.then_branch/f"],
+            ["CPU", "CPU"],
+        ),
+    ],
+    ids=["of the model", "of a Loop", "read in a Loop", "of a taken branch"],
+)
+def test_equal_constants_are_shared(body, names, places):
+    """They are, with what is computed of them, in the model's own graph, unless a graph inside a node reads one."""
+    found = placed(f"(int64 n, bool t, float[N,3] x) => (float[?,?] y, int64[?,?] w, int64[?,?] u) {body} }}")
+    assert [where(found)[name] for name in names] == places
+
+
+@pytest.mark.parametrize(
+    ("version", "opset", "inferred"),
+    [("1.24.4", 16, True), ("1.24.4", 15, False), ("1.30.0", 15, False), ("1.23.2", 16, False)],
+)
+def test_sizes_behind_a_function_without_inference(version, opset, inferred):
+    found = placed(
+        """(float[2,3] x, float[2,3] z) => (float[2,3] y) {
+            a = Relu(x) b = GreaterOrEqual(a, z) c = Not(b) y = Cast<to=1>(c) }""",
+        version,
+        opset,
+    )
+    assert [node.graph for node in found.nodes.values()] == ([0] * 4 if inferred else [0, None, None, None])
+
+
+@pytest.mark.parametrize(("declared", "place"), [("", "DML"), (", float[1,3] t", "folded")])
+def test_sizes_of_what_is_taken_from_a_sequence(declared, place):
+    found = placed(
+        f"""(float[4,3] x) => (int64[2] y) <int64 z = {{0}}{declared}> {{
+            s = SplitToSequence(x) t = SequenceAt(s, z) y = Shape(t) }}"""
+    )
+    assert where(found)["y"] == place
+    assert found.copies == ((0, 1) if place == "DML" else (0, 0))
+
+
+def test_a_declared_symbol_gives_way_to_the_size_that_is_computed():
+    found = placed(
+        """(float[4,3] x) => (float[N,M] y) <int64[1] first = {0}, int64[1] rest = {-1}> {
+            w = Relu(x) a = Shape(w) b = Gather(a, first) d = Concat<axis=0>(b, rest) y = Reshape(w, d) }"""
+    )
+    assert [found.nodes[name].graph for name in "wy"] == [0, 0]
+
+
+@pytest.mark.parametrize(("behind", "created"), [("Sigmoid(b)", False), ("Relu(b)", False), ("Abs(b)", True)])
+def test_an_activation_that_is_put_into_a_mean_variance_normalization(behind, created):
+    found = placed(
+        f"(float[2,3,4,5] x) => (float[2,3,4,5] y) {{ b = MeanVarianceNormalization(x) c = {behind} y = Neg(c) }}",
+        opset=13,
+    )
+    assert found.created is created
+    assert (found.failure is None) is created
+    assert created or found.failure.node == "b"
+
+
+@pytest.mark.parametrize(
+    ("version", "opset", "place"), [("1.24.4", 20, "CPU"), ("1.24.4", 19, "DML"), ("1.19.2", 20, "DML")]
+)
+def test_a_gelu_that_optimization_makes_is_on_the_cpu(version, opset, place):
+    found = placed(
+        """(float[2,6] x) => (float[2,6] y) <float r = {1.4142135}, float one = {1.0}, float half = {0.5}> {
+            n = Neg(x) d = Div(n, r) e = Erf(d) a = Add(e, one) p = Mul(n, a) g = Mul(p, half) y = Tanh(g) }""",
+        version,
+        opset,
+    )
+    assert where(found)["g"] == place
+    assert found.copies == ((1, 1) if place == "CPU" else (0, 0))
+    assert found.capture is (place == "DML")
+
+
+@pytest.mark.parametrize(("version", "merged"), [("1.18.0", True), ("1.19.2", False)])
+def test_shapes_of_equal_sizes_are_taken_of_one_tensor(version, merged):
+    """The Shape of the first tensor is the other one then, and nothing else is read of the Neg."""
+    found = placed(
+        """(float[N,3] x, float[1,1] z) => (float[?,?] y, float[?,?] w) {
+            a = Shape(x) y = Expand(z, a) n = Neg(x) b = Shape(n) c = Abs(b) w = Expand(z, c) }""",
+        version,
+    )
+    assert where(found) == {
+        "a": "folded" if merged else "DML",
+        "n": "DML",
+        "b": "DML",
+        "c": "CPU",
+        "y": "DML",
+        "w": "DML",
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ("d = Dropout(x) y = Relu(d)", "folded"),
+        ("d = Cast<to=1>(x) y = Relu(d)", "folded"),
+        ("d = Dropout(c) y = Add(x, d)", "folded"),
+        ("y = Relu(x) d = Dropout(c)", "CPU"),
+    ],
+    ids=["a Dropout", "a Cast", "of a constant", "of a constant that is an output"],
+)
+def test_a_node_that_does_nothing_is_taken_out(body, place):
+    outputs = "float[2] y, float[2] d" if place == "CPU" else "float[2] y"
+    found = placed(f"(float[2] x) => ({outputs}) <float[2] c = {{1.0, 2.0}}> {{ {body} }}")
+    assert where(found)["d"] == place
+    assert found.capture is True
+
+
+@pytest.mark.parametrize(("version", "folded"), [("1.24.4", True), ("1.30.0", False)])
+def test_a_constant_whose_sizes_are_not_inferred(version, folded):
+    found = placed(
+        """(float[2] x) => (int64[?,?] y, float[2] z) <float[2] c = {0.0, 1.0}> {
+            n = NonZero(c) y = Abs(n) z = Relu(x) }""",
+        version,
+    )
+    assert (where(found)["n"] == "folded") is folded
+
+
+@pytest.mark.parametrize(
+    ("version", "opset", "folded"), [("1.24.4", 18, True), ("1.24.4", 19, False), ("1.30.0", 19, True)]
+)
+def test_the_shape_of_a_new_reshape_is_computed_up_to_1_24_4(version, opset, folded):
+    found = placed(
+        """(float[N,3,4] x) => (float[?,?] y) <int64 zero = {0}, int64[1] axis = {0}, int64[1] rest = {-1}> {
+            a = Shape(x) b = Gather(a, zero) c = Unsqueeze(b, axis) d = Concat<axis=0>(c, rest) y = Reshape(x, d) }""",
+        version,
+        opset,
+    )
+    assert (where(found)["d"] == "folded") is folded
+
+
+@pytest.mark.parametrize(("sizes", "session"), [((1, 1), True), ((1, 2), True), ((2, 2), False)])
+def test_a_resize_leaves_sizes_of_1_out(sizes, session):
+    batch, channels = sizes
+    found = placed(
+        f"""(float[{batch},{channels},3,4,5] x) => (float[?,?,?,?,?] y) {{
+            k = Constant<value_floats=[1.0,1.0,2.0,2.0,2.0]>() y = Resize(x, , k)
+        }}"""
+    )
+    assert (found.created, (found.failure or ("",))[0]) == (session, "" if session else "y")
+
+
+@pytest.mark.parametrize("op", ["Elu", "Softplus", "Mish"])
+@pytest.mark.parametrize(("opset", "created"), [(18, True), (19, False)])
+def test_a_body_counts_up_to_the_opset_that_changes_its_operators(op, opset, created):
+    """The bodies of opset 18 have a CastLike, or a Softplus of DOUBLE, whose body has one. Asked of 1.18.0, 1.24.4."""
+    found = placed(f"(double[2,3] x) => (double[2,3] y) {{ y = {op}(x) }}", opset=opset)
+    assert found.created is created
+    assert not created or found.copies == ((3, 3) if op == "Elu" else (1, 1))
