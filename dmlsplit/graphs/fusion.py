@@ -22,10 +22,29 @@ def fuse(program: Program) -> None:
     """Replaces, in place, each p * sigmoid(q) by the fused q * sigmoid(q) if p and q come from the same node, since
     CompileGraph compares only the nodes. Marks the product as wrong if p is not q.
 
-    So p may be another output of the same Split. Raises Crash for a product that ends CompileGraph's process.
+    So p may be another output of the same Split. Raises Crash for products that end CompileGraph's process.
     """
     if program.traits.fusion is Fusion.NONE:
         return
+    crashes: list[Fault] = []
+    try:
+        _fuse_sigmoids(program, crashes)
+    except Unmodelled:
+        if not crashes:  # what comes behind a product that ends the process is not compiled
+            raise
+    if crashes:
+        first, *others = crashes
+        raise Crash(first, others)
+    # Nodes whose only readers were removed are not computed.
+    read = set(depth_first(tensor.producer for tensor in program.outputs if tensor.producer is not None))
+    program.nodes = [node for node in program.nodes if node in read]
+    if program.traits.fusion is Fusion.CHAIN:
+        _fuse_products(program)
+
+
+def _fuse_sigmoids(program: Program, crashes: list[Fault]) -> None:
+    """Fuses, in place, the products with a sigmoid, and adds those that end CompileGraph's process to `crashes`: they
+    stay what they are."""
     uses = program.uses()
     for product in program.nodes:
         for k in (0, 1) if product.type == MULTIPLY else ():
@@ -42,13 +61,8 @@ def fuse(program: Program) -> None:
                 product.operands, product.fused = [source], True
                 sigmoid.removed = True
                 break
-            if program.traits.fusion is Fusion.CHAIN and _fuse_chain(program, product, k, sigmoid, uses):
+            if program.traits.fusion is Fusion.CHAIN and _fuse_chain(program, product, k, sigmoid, uses, crashes):
                 break
-    # Nodes whose only readers were removed are not computed.
-    read = set(depth_first(tensor.producer for tensor in program.outputs if tensor.producer is not None))
-    program.nodes = [node for node in program.nodes if node in read]
-    if program.traits.fusion is Fusion.CHAIN:
-        _fuse_products(program)
 
 
 def _check_sizes(product: Node) -> None:
@@ -66,11 +80,11 @@ def _only_maker(program: Program, tensor: Tensor, type: int, uses: Uses) -> Node
     return node if len(uses[tensor]) == 1 and tensor not in program.output_set else None
 
 
-def _fuse_chain(program: Program, product: Node, k: int, sigmoid: Node, uses: Uses) -> bool:
+def _fuse_chain(program: Program, product: Node, k: int, sigmoid: Node, uses: Uses, crashes: list[Fault]) -> bool:
     """Replaces (p * q) * sigmoid(r), in place, by (r * sigmoid(r)) * rest, in which rest keeps its output index but is
-    taken from r's node, and returns True.
+    taken from r's node, and returns True. If r's node has no such output, adds the fault to `crashes` instead.
 
-    Returns False, and changes nothing, if the product has another form. Raises Crash if r's node has no such output.
+    Returns False, and changes nothing, if the product has another form.
     """
     gate, other = product.operands[k], product.operands[1 - k]
     inner = _only_maker(program, other.tensor, MULTIPLY, uses)
@@ -86,7 +100,8 @@ def _fuse_chain(program: Program, product: Node, k: int, sigmoid: Node, uses: Us
     place = rest.index if rest.producer is not None else 0
     found = [source] if source.producer is None else source.producer.outputs
     if place >= len(found):
-        raise Crash(Fault(FaultKind.PRODUCT_CRASHES, product.number or 0, numbers=(place, len(found))))
+        crashes.append(Fault(FaultKind.PRODUCT_CRASHES, product.number or 0, numbers=(place, len(found))))
+        return True
     taken = found[place]
     if {p, q} != {source, taken} or (p is q) != (source is taken):
         product.wrong = Wrong(

@@ -66,8 +66,12 @@ def place_in_joins(program: Program) -> None:
                 node.kept = copies_inputs(program, node, node.output.strides)
             if not node.kept:
                 joins.append(node)
+    refused: list[Fault] = []
     for node in joins:
-        _fill(program, node)
+        _fill(program, node, refused)
+    if refused:
+        first, *others = refused
+        raise Refused(first, others)
 
 
 def _place_tensor(program: Program, tensor: Tensor, uses: Uses) -> None:
@@ -102,9 +106,9 @@ def _place_tensor(program: Program, tensor: Tensor, uses: Uses) -> None:
     tensor.joined_as = (node, k)
 
 
-def _fill(program: Program, node: Node) -> None:
+def _fill(program: Program, node: Node, refused: list[Fault]) -> None:
     """Inserts into the program a copy for each input of a Join that is not placed in its output, and records the parts
-    of the output."""
+    of the output. Adds the faults of the inputs that CompileGraph refuses to `refused`."""
     output = node.output
     program.parts[output] = []
     places = node.places(output.strides)
@@ -120,7 +124,8 @@ def _fill(program: Program, node: Node) -> None:
             program.parts[output].append(copy)
             node.operands[k] = Operand(copy, operand.rank)
         if part is not None:
-            _refuse_narrow(operand, part, output)
+            if _is_too_narrow(operand, part, output):
+                refused.append(Fault(FaultKind.WHOLE_TOO_NARROW, part.split))
             program.stand_ins.append((node, k, program.parts[output][-1], part))
 
 
@@ -152,10 +157,9 @@ def home_outputs(program: Program) -> list[Tensor]:
     return homes
 
 
-def _refuse_narrow(operand: Operand, part: Part, output: Tensor) -> None:
-    """Raises Refused if a Split's whole input, which is joined in place of a part, has fewer bytes in the output's rows
-    than in memory."""
+def _is_too_narrow(operand: Operand, part: Part, output: Tensor) -> bool:
+    """True if a Split's whole input, which is joined in place of a part, has fewer bytes in the output's rows than in
+    memory."""
     extent = 1 + sum((size - 1) * stride for size, stride in zip(operand.sizes, output.strides, strict=True))
     thin = part.sizes[part.axis] == 1 < operand.sizes[part.axis]
-    if thin or extent < math.prod(operand.sizes):
-        raise Refused(Fault(FaultKind.WHOLE_TOO_NARROW, part.split))
+    return thin or extent < math.prod(operand.sizes)

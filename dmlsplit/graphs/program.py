@@ -29,7 +29,8 @@ class Unmodelled(Exception):
 class Refused(Exception):
     """CompileGraph returns E_INVALIDARG, mostly because a tensor does not fit the memory that it was given.
 
-    `others` are further faults, one for each buffer that is too small.
+    `others` are further faults that it would return it for without `fault`: one for each buffer that is too small, and
+    for each Split whose whole input is too narrow.
     """
 
     def __init__(self, fault: Fault, others: Sequence[Fault] = ()) -> None:
@@ -42,11 +43,12 @@ class Refused(Exception):
 
 
 class Crash(Exception):
-    """CompileGraph ends the process."""
+    """CompileGraph ends the process; `others` are further faults that it would end it for without `fault`."""
 
-    def __init__(self, fault: Fault) -> None:
+    def __init__(self, fault: Fault, others: Sequence[Fault] = ()) -> None:
         super().__init__(fault)
         self.fault = fault
+        self.others = others
 
     def __str__(self) -> str:
         return happens(self.fault)

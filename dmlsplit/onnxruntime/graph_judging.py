@@ -192,10 +192,8 @@ def _compile(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Famil
         return compile_graph(graph.desc, traits, assumed, graph.rectified, graph.constant)
     except Unmodelled as reason:
         return reason.with_traceback(None)
-    except Refused as refused:
+    except (Refused, Crash) as refused:
         return tuple([GraphFault(each) for each in (refused.fault, *refused.others)])
-    except Crash as crash:
-        return (GraphFault(crash.fault),)
 
 
 def _judged(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> JudgedGraph:

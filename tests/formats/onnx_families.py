@@ -69,6 +69,27 @@ def glu(read, i):
     return [*gate(read, i), concat([f"m{i}", f"m{i}"], f"c{i}")]
 
 
+def crash(read, i):
+    """A product that ends the process in CompileGraph, behind a Concat that keeps it apart from the next one."""
+    nodes = [
+        split(read, f"a{i}", f"b{i}"),
+        node("Relu", [f"a{i}"], [f"r{i}"]),
+        node("Mul", [f"b{i}", f"r{i}"], [f"p{i}"]),
+        node("Sigmoid", [f"r{i}"], [f"s{i}"]),
+        node("Mul", [f"p{i}", f"s{i}"], [f"m{i}"]),
+        concat([f"m{i}", f"a{i}"], f"c{i}"),
+    ]
+    for each in nodes:
+        each.name = each.output[0]
+    return nodes
+
+
+def called(body, count=3):
+    """A model in which a function with these nodes is called again and again."""
+    nodes = [*body, node("Identity", [body[-1].output[0]], ["y"])]
+    return chain(count, lambda read, i: [call("f", read, f"r{i}")], functions=[function("f", nodes)])
+
+
 def leaky(read, output, i, count):
     """Nodes of one input that are not equal."""
     return node("LeakyRelu", [read], [output], alpha=i / (count + 1))
@@ -334,6 +355,9 @@ FAMILIES: Final[dict[str, Callable[[int], onnx.ModelProto]]] = {
     "ladder": ladder,
     "gates": lambda n: chain(n, glu),
     "gates of one name": one_name(lambda n: chain(n, glu)),
+    "products that crash": lambda n: chain(n, crash),
+    "calls of products that crash": lambda n: called(chain(n, crash).graph.node),
+    "calls of gates": lambda n: called(chain(n, glu).graph.node),
     "gates beside": lambda n: beside(n, lambda i: [node("Relu", ["x"], [f"x{i}"]), *gate(f"x{i}", i)]),
     "gates that come out wrong": wrong_beside,
     "gates of themselves": lambda n: chain(

@@ -7,12 +7,13 @@ from dmlsplit.formats import onnx as front_end
 from dmlsplit.formats.onnx import loading, tensors
 from dmlsplit.graphs.traits import Fusion
 from dmlsplit.legalize import _search
+from dmlsplit.mending.graph_cures import Work
 from dmlsplit.onnxruntime import SessionOptions, find_runtime, graph_judging
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.system.errors import DmlSplitError
 from dmlsplit.targets.target import find_target
 from tests.effort import calls
-from tests.formats.onnx_families import FAMILIES, call, function, made, split, value
+from tests.formats.onnx_families import FAMILIES, call, concat, function, leaky, made, node, split, value
 
 SIZE = 8
 RUNTIME = "1.24.4"
@@ -57,6 +58,38 @@ def _mended(data):
         return front_end.legalize(data, onnxruntime=RUNTIME)
     except DmlSplitError as error:  # some cannot be mended
         return error
+
+
+def _too_narrow(count):
+    """Rows of a part in a Concat, which older builds join the whole in place of; it does not fit there."""
+    nodes = [node("Relu", ["x"], ["l"])]  # one graph
+    for i in range(count):
+        nodes += [
+            leaky("l", f"l{i}", i, count),
+            node("Split", [f"l{i}"], [f"a{i}", f"b{i}"], axis=1, split=[1, 7]),
+            concat(["y", f"a{i}"], f"c{i}"),
+            node("Relu", [f"a{i}"], [f"r{i}"]),
+            node("Sigmoid", [f"b{i}"], [f"s{i}"]),
+        ]
+    outputs = [f"{name}{i}" for i in range(count) for name in "crs"]
+    inputs = [value("x", [2, 8, 4, 8]), value("y", [2, 1, 4, 8])]
+    return made(nodes, outputs, inputs, opset=12, ir_version=8)
+
+
+@pytest.mark.parametrize(
+    ("model", "runtime"), [(FAMILIES["products that crash"], RUNTIME), (_too_narrow, "1.10.0")], ids=["crash", "narrow"]
+)
+def test_what_refuses_a_graph_is_cured_at_once(model, runtime, monkeypatch):
+    tried, try_cures = [], Work.tried
+
+    def counted(self, *cures):
+        tried.append(cures)
+        return try_cures(self, *cures)
+
+    monkeypatch.setattr(Work, "tried", counted)
+    found = front_end.legalize(model(SIZE).SerializeToString(), onnxruntime=runtime)
+    assert len(found.changes) >= SIZE
+    assert len(tried) == 1
 
 
 def test_a_node_of_many_calls_is_legalized_once(monkeypatch, tmp_path):
