@@ -105,6 +105,12 @@ where the change begins. Each of the ways that a statement of a kernel chooses f
 
 EXPLAINED = {
     ("csrc/dms_overlap.c", "if (!nonzero && low < 0)", "0", "(0 + 1)"): "low is a whole number, and 0 becomes 0",
+    (
+        "csrc/kernels/transpose_template.h",
+        "return s->columns % lane == 0 && !(masked && s->columns > FEW_LANES * lane);",
+        "return s->columns % lane == 0 && !(masked && s->columns > FEW_LANES * lane)",
+        "return 0",
+    ): "a square that is not transposed directly is moved by masks or staged: the same bytes, later",
     ("csrc/kernels/channels_template.h", "enum { WIDEST = LANES == 1 ? 4 : 8 };", "8", "(8 + 1)"): (
         "elements of pixels have 1, 2, 4, 8 or 16 bytes"
     ),
