@@ -52,7 +52,7 @@ def test_what_is_no_integer_is_named(name, call, value):
     assert "is not an integer" in str(info.value)
 
 
-@pytest.mark.parametrize("value", [np.array(3), 3, 1.5, "12", b"12"], ids=repr)
+@pytest.mark.parametrize("value", [np.array(3), 3, 1.5, "12", b"12", {1, 2}, frozenset([3])], ids=repr)
 @pytest.mark.parametrize(
     ("name", "call"),
     [

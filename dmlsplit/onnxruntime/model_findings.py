@@ -107,13 +107,17 @@ def _of_islands(group: Sequence[Island]) -> Diagnostic:
     rule, first, count = whole_model.CPU_ISLAND, group[0], len(group)
     copied = [size for island in group for size in island.copied]
     known = [size for size in copied if size is not None]
-    size = f"{sum(known):,} bytes" if len(known) == len(copied) else f"{sum(known):,} bytes and those of open sizes"
+    unknown = len(copied) - len(known)
+    size = f"{sum(known):,} bytes{f' and {unknown} of open sizes' if unknown else ''}" if known else "all of open sizes"
+    is_one = first.operators.total() == 1
     said = (
-        f"{count} islands of {_named(first.operators)} are" if count > 1 else f"{_named(first.operators)} on the CPU is"
+        f"{count} islands of {_named(first.operators)} are"
+        if count > 1
+        else f"{_named(first.operators)} on the CPU {'is' if is_one else 'are'}"
     )
     message = (
         f"{said} between nodes on DirectML: each Run copies {len(copied)} tensors, {size}; what moves "
-        f"{'it' if first.operators.total() == 1 else 'them'}: {', '.join(sorted(first.moved_by)) or 'nothing known'}"
+        f"{'it' if is_one and count == 1 else 'them'}: {', '.join(sorted(first.moved_by)) or 'nothing known'}"
     )
     return rule.diagnostic(Location(node=first.node), message, actual=len(copied))
 

@@ -20,7 +20,7 @@ def integer(value: object, name: str) -> int:
 
 def integers(values: object, name: str) -> tuple[int, ...]:
     """Returns the elements of a sequence as ints, each converted as `integer` does. Raises TypeError, which names the
-    argument `name`, for another value, a string or an element that is no integer."""
+    argument `name`, for another value, a string, a set (it has no order) or an element that is no integer."""
     if type(values) is tuple:
         for value in values:
             if type(value) is not int:
@@ -36,7 +36,7 @@ def integers(values: object, name: str) -> tuple[int, ...]:
 
 def _listed(values: object, name: str) -> list[object]:
     try:
-        if isinstance(values, (str, bytes)):
+        if isinstance(values, (str, bytes, set, frozenset)):
             raise TypeError
         return list(values)  # type: ignore[call-overload, no-any-return]
     except TypeError:

@@ -102,6 +102,10 @@ static void directml()
     CHECK(!dmlsplit::validate(both[0], 0x1000)->ok);
     CHECK(dmlsplit::validate(both[2], 0x6400).error().status == DMLSPLIT_BAD_DIRECTION);
     CHECK(!dmlsplit::validate(split, 0x1000)->ok);      /* no 8-bit types there */
+    dmlsplit_verdict verdict = {};
+    verdict.struct_size = sizeof verdict;
+    CHECK(dmlsplit_validate(static_cast<const DML_OPERATOR_DESC *>(nullptr), 0x6400, &verdict) == DMLSPLIT_NULL_POINTER);
+    CHECK(dmlsplit_validate(&any, 0x6400, nullptr) == DMLSPLIT_NULL_POINTER);
     x.TotalTensorSizeInBytes = 3;
     CHECK(dmlsplit::plan::create(split).error().status == DMLSPLIT_TOTAL_SIZE);
 }

@@ -129,6 +129,19 @@ def island_of(text, opset):
 
 
 @pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a = Relu(x) s = Sin(a) y = Relu(s)", "1 Sin on the CPU is between"),
+        ("a = Relu(x) s = Sin(a) t = Cos(s) y = Relu(t)", "1 Sin, 1 Cos on the CPU are between"),
+        ("a = Relu(x) s = Sin(a) b = Relu(s) t = Sin(b) y = Relu(t)", "2 islands of 1 Sin are between"),
+    ],
+)
+def test_the_finding_says_how_many_are_on_the_cpu(text, said):
+    found = findings(f"(float[4] x) => (float[4] y) {{ {text} }}", 22)
+    assert [each.message.startswith(said) for each in found if each.rule == "model/cpu-island"] == [True]
+
+
+@pytest.mark.parametrize(
     ("text", "opset", "found"),
     [
         (CUBIC, 17, [("r", 2, "2 tensors, 320 bytes; what moves it: Resize: another mode")]),
@@ -145,7 +158,14 @@ def island_of(text, opset):
         (
             "(float[N] x) => (float[N] y) { a = Relu(x) s = Sin(a) b = Relu(s) t = Sin(b) y = Relu(t) }",
             22,
-            [("s", 4, "4 tensors, 0 bytes and those of open sizes; what moves it: Sin: opset 21")],
+            [("s", 4, "4 tensors, all of open sizes; what moves them: Sin: opset 21")],
+        ),
+        # one of the tensors has a known size
+        (
+            "(float[1,1,4,4] x, float[1,1,K,K] w) => (float[?,?,?,?] y) {"
+            " a = Relu(x) k = Relu(w) c = Conv(a, k) y = Relu(c) }",
+            22,
+            [("c", 3, "3 tensors, 64 bytes and 2 of open sizes; what moves it: Conv: opset 21")],
         ),
         # a size that a kernel reads on the CPU is no copy
         (
