@@ -20,3 +20,14 @@ def test_a_single_path_is_no_sequence_of_letters(name, single):
 def test_nor_to_those_who_read_a_model_themselves(single):
     with pytest.raises(TypeError, match="allow_paths: a sequence of paths is expected; "):
         AllowedFolders("models", single)
+
+
+def test_paths_as_bytes_name_files(tmp_path):
+    """They are no contents, as the sources of other functions are."""
+    path = tmp_path / "s.json"
+    path.write_text("{}")
+    (text,) = dml.check_files([str(path)])
+    (encoded,) = dml.check_files([str(path).encode()])
+    assert encoded == text
+    (missing,) = dml.check_files([str(tmp_path / "none.json").encode()])
+    assert [each.message for each in missing.diagnostics] == ["No such file or directory"]

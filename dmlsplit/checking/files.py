@@ -111,7 +111,7 @@ def check_files(
     folders = tuple([os.fspath(path) for path in allow_paths])
     given = Given(dict(shapes or {}), dict(dims or {}), folders, False, dict(free_dimensions or {}))
     question = Question((target,), given)
-    found = judge_files((os.fspath(path) for path in paths), question, executor)
+    found = judge_files((os.fsdecode(path) for path in paths), question, executor)
     return (each.report for results in found for each in results if not isinstance(each, Note) or is_finding(each))
 
 
