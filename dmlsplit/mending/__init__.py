@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dmlsplit.formats.files import AllowedFolders
 from dmlsplit.system.errors import InputError, NotLegalizedError
+from dmlsplit.system.garbage import rarely_collected
 from dmlsplit.system.printable import printable
 from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, find_target
 
@@ -65,7 +66,7 @@ def legalize_model(
     Raises NotLegalizedError, which says what cannot be legalized and why; InputError if the source is no model;
     OSError if a file cannot be read.
     """
-    with mended_model(source, target, allow_paths) as found:
+    with rarely_collected(), mended_model(source, target, allow_paths) as found:
         if found.refusals:
             raise NotLegalizedError([str(refusal) for refusal in found.refusals], target.name)
         return Written(b"".join(map(bytes, found.copied())), tuple(found.changes))

@@ -126,6 +126,7 @@ class SessionGraph:
         if they are the same; `parent` is the graph around it in that session."""
         other = copy.copy(self)
         other.runtime, other.parent = runtime, parent
+        vars(other).pop("fusions", None)  # of the other runtime
         other._implemented = other._all_implemented()
         if other._optimized_otherwise(self):
             return SessionGraph(self.model, runtime, self.options, self.scope, self.run_scope, parent)
@@ -216,7 +217,7 @@ class SessionGraph:
         """True if scales and shifts behind a Conv are fused into its weights."""
         return "Conv" in self._operators and (self.opset < _NEW_CONV or self.runtime.traits.fuses_new_convs)
 
-    @property
+    @cached_property
     def fusions(self) -> tuple[bool, ...]:
         """The properties of the session that, beside the graph, decide on the result of the optimization passes:
         runtimes with equal ones share the result."""

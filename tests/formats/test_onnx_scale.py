@@ -1,5 +1,7 @@
 """The work on a model grows as the model does: counted, of what is judged and of what is mended."""
 
+import gc
+
 import pytest
 
 from dmlsplit.checking.files import Question, judge_file
@@ -10,6 +12,7 @@ from dmlsplit.legalize import _search
 from dmlsplit.mending.graph_cures import Work
 from dmlsplit.onnxruntime import SessionOptions, find_runtime, graph_judging
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
+from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.errors import DmlSplitError
 from dmlsplit.targets.target import find_target
 from tests.effort import calls
@@ -90,6 +93,37 @@ def test_what_refuses_a_graph_is_cured_at_once(model, runtime, monkeypatch):
     found = front_end.legalize(model(SIZE).SerializeToString(), onnxruntime=runtime)
     assert len(found.changes) >= SIZE
     assert len(tried) == 1
+
+
+def test_legalize_collects_no_garbage_of_a_model_in_use():
+    data = FAMILIES["gates"](8 * SIZE).SerializeToString()
+    before, collected = gc.get_threshold(), []
+    gc.callbacks.append(noted := lambda phase, info: collected.append(phase))
+    try:
+        front_end.legalize(data, onnxruntime=RUNTIME)
+    finally:
+        gc.callbacks.remove(noted)
+    assert not collected
+    assert gc.get_threshold() == before
+
+
+def asked_properties(count, monkeypatch):
+    """How often the properties that decide on passes are asked for a model of so many graphs."""
+    asked, property_of = [], SessionGraph.makes_gelus.fget
+
+    def noted(graph):
+        asked.append(graph)
+        return property_of(graph)
+
+    monkeypatch.setattr(SessionGraph, "makes_gelus", property(noted))
+    sessions = OnnxSessions(loading.without_weights(FAMILIES["ifs"](count)), tensors.no_external_data)
+    session = sessions.of(find_runtime(RUNTIME), SessionOptions())
+    session.findings()
+    return len(asked) / len(session.graphs)
+
+
+def test_what_passes_depend_on_is_asked_a_few_times_for_each_graph(monkeypatch):
+    assert asked_properties(SIZE, monkeypatch) < 3
 
 
 def test_a_node_of_many_calls_is_legalized_once(monkeypatch, tmp_path):
