@@ -84,8 +84,10 @@ def levels(
         answers, status = _answers(file, given, asked)
     if format_ == "json":
         _streams.write(json.dumps([_answer_json(found, asked) for found in answers], indent=2) + "\n")
-    else:
+    elif answers or status:
         _print_text(answers, asked, Shown(verbose, only_problems))
+    else:
+        _streams.write(f"{printable(file)}: there is no operator to ask about\n")
     return status
 
 

@@ -248,3 +248,12 @@ def test_other_operators_are_asked_of_all_columns(cli, tmp_path):
         taken = next(value for value in found.values() if isinstance(value, list) and expected[-1] in value)
         assert expected[0] in taken
         assert not {"2_1", "4_1", "1.0.200610"} & set(taken)
+
+
+@pytest.mark.parametrize("options", [[], ["--releases"], ["--runtimes"], ["--only-problems"]], ids=str)
+def test_a_file_without_operators_is_said_to_have_none(cli, tmp_path, options):
+    (tmp_path / "empty.jsonl").write_text("")
+    status, out, err = cli("levels", "empty.jsonl", *options)
+    assert (status, err) == (0, "")
+    assert out == "empty.jsonl: there is no operator to ask about\n"
+    assert cli("levels", "empty.jsonl", *options, "--format", "json").out == "[]\n"
