@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,8 +24,8 @@ from dmlsplit.rules.onnx import VERSIONS
 from dmlsplit.system.errors import InputError
 
 Step: TypeAlias = tuple[int, str, int]
-"""The way into a graph inside a node: the node's index, the attribute's name, the number of the graph in that
-attribute."""
+"""The way into a graph inside a node: the node's index, the attribute's name, the number of the graph among those in
+attributes of that name. A malformed node has several."""
 
 _CONSTANT_FIELDS: Final = {
     "value_int": ("i", np.int64),
@@ -279,6 +281,7 @@ class Scope:
         # Inference keeps the order of nodes, but not that of attributes.
         twins = {a.name: a for a in self.inferred.node[index].attribute}
         name = node.name or node.op_type
+        numbers: defaultdict[str, Iterator[int]] = defaultdict(itertools.count)
         for attribute in node.attribute:
             twin = twins.get(attribute.name, attribute)
             pairs = [(attribute.g, twin.g)] if attribute.HasField("g") else []
@@ -288,7 +291,7 @@ class Scope:
                     inferred = graph
                 place = f"{name}.{attribute.name}" + (f"[{number}]" if len(pairs) > 1 else "")
                 label = label_of(self.label, place)
-                steps = (*self.steps, (index, attribute.name, number))
+                steps = (*self.steps, (index, attribute.name, next(numbers[attribute.name])))
                 yield (
                     attribute.name,
                     Scope(graph, inferred, self.origin, label, self, depth=self.depth + 1, steps=steps),

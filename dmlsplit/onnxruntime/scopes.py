@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.limits import Budget, Limit
-from dmlsplit.formats.onnx.protobuf import Names, all_graphs, all_nodes, domain_of, refill, subgraphs
+from dmlsplit.formats.onnx.protobuf import Names, all_graphs, all_nodes, domain_of, graphs_named, refill, subgraphs
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.models import given
@@ -241,12 +241,7 @@ def inside(node: onnx.NodeProto, scope: Scope) -> onnx.GraphProto | None:
     """Returns the graph in the attributes of `node` at the place of `scope`, the scope of a graph inside a copy of that
     node; None if it was taken out, since inference cannot read it."""
     _, name, number = scope.steps[-1]
-    graphs: list[onnx.GraphProto] = []
-    for attribute in node.attribute:
-        if attribute.name == name:
-            graphs += [attribute.g] if attribute.HasField("g") else []
-            graphs.extend(attribute.graphs)
-            break
+    graphs = graphs_named(node, name)
     found = graphs[number] if number < len(graphs) else None
     return found if found is not None and len(found.node) == len(scope.graph.node) else None
 

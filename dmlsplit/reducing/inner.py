@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 
 import onnx
 
-from dmlsplit.formats.onnx.protobuf import Names, all_graphs, domain_of, has_graphs, reads, refill, subgraphs
+from dmlsplit.formats.onnx.protobuf import (
+    Names,
+    all_graphs,
+    domain_of,
+    graphs_named,
+    has_graphs,
+    reads,
+    refill,
+    subgraphs,
+)
 from dmlsplit.models.scope import Scope, Step
 from dmlsplit.reducing.known import declaration, known_constant, remove_unread
 
@@ -108,8 +117,7 @@ def graph_at(model: onnx.ModelProto, steps: Sequence[Step]) -> onnx.GraphProto:
     """Returns the graph that the steps lead to from the model's own."""
     graph = model.graph
     for index, name, number in steps:
-        attribute = next(each for each in graph.node[index].attribute if each.name == name)
-        graph = attribute.g if attribute.HasField("g") else attribute.graphs[number]
+        graph = graphs_named(graph.node[index], name)[number]
     return graph
 
 

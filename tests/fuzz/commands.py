@@ -15,6 +15,7 @@ import onnx
 
 from dmlsplit.checking.configuration import KEYS
 from dmlsplit.cli import main
+from dmlsplit.formats.limits import Limit
 from dmlsplit.targets.releases import releases
 from dmlsplit.targets.runtime_versions import runtimes
 
@@ -35,8 +36,10 @@ SHOWN: Final = (
 )
 """Options of check, some of which do not go together."""
 NODES: Final = ("0", "1", "7", "-1", "a", "y", "split", "s", "gate", "If", "a#1", "#", "", "9" * 30, "call/a", "\0")
-NOWHERE: Final = ("sub", "loop.bin", "pipe.bin/x", "n" * 300, "w.bin/x")
+NOWHERE: Final = ("loop.bin", "pipe.bin/x", "n" * 300, "w.bin/x")
 """Names that no file and no folder can have."""
+FOLDER: Final = "sub"
+"""A name that no file can have."""
 MAX_LINES: Final = 3
 """On standard error: what is wrong, and that something is not written for it."""
 
@@ -62,8 +65,10 @@ class Command:
         self.arguments = _arguments(path, self.out, rng)
         self.writable = path.parent if self.arguments[0] == "run" else path.parent / "out"
         self._most_lines = MAX_LINES
-        if path.suffix in OPERATOR_FILES or self.arguments[0] == "draw":  # one for each operator that is not shown
+        if path.suffix in OPERATOR_FILES:  # one for each operator that is not shown
             self._most_lines += path.read_bytes().count(b"\n") + path.read_bytes().count(b"{")
+        elif self.arguments[0] == "draw":  # one for each Split and Concat of each call that is not shown
+            self._most_lines += Limit.ONNX_PARTS.most
         self._before = _tree(path.parent.parent)
         self.status: int | None = None
         self.said = self.complained = ""
@@ -134,8 +139,9 @@ def _arguments(path: Path, out: Path, rng: random.Random) -> list[str]:
     """A command line; what it writes is in `out`, unless it cannot be written where it is told to."""
     arguments = rng.choice(_COMMANDS)(path, out, rng)
     if "-o" in arguments and rng.random() < 0.08:
+        places = NOWHERE if arguments[0] == "why" else (*NOWHERE, FOLDER)  # why writes into a folder
         arguments[arguments.index("-o") + 1] = rng.choice(
-            (str(path), "", *(str(path.parent / each) for each in NOWHERE))
+            (str(path), "", *(str(path.parent / each) for each in places))
         )
     return arguments
 

@@ -34,6 +34,11 @@ def graphs_of(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
     yield from attribute.graphs
 
 
+def graphs_named(node: onnx.NodeProto, name: str) -> list[onnx.GraphProto]:
+    """Returns the graphs in the attributes of a node that have this name, in order."""
+    return [graph for attribute in node.attribute if attribute.name == name for graph in graphs_of(attribute)]
+
+
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """Yields the graphs in a node's attributes, in order; graphs nested in these are not included."""
     for attribute in node.attribute:
