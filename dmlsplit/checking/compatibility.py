@@ -93,7 +93,7 @@ def _releases() -> Columns:
 def _runtimes() -> Columns:
     return Columns(
         "runtimes",
-        "version of ONNX Runtime",
+        "ONNX Runtime version",
         tuple([Column(each.version, target_of(each), each.observed, (target_of(each).name,)) for each in runtimes()]),
         "ONNX Runtime",
         "this version was not observed: of models nothing is predicted",
@@ -114,7 +114,7 @@ def runtime_columns(targets: Iterable[Target]) -> Columns:
     """Returns columns for those targets that are versions of ONNX Runtime, in order."""
     found = [(target, target.runtime) for target in targets if target.runtime is not None]
     columns = [Column(target.short_name, target, runtime.observed, (target.name,)) for target, runtime in found]
-    return _runtimes()._replace(noun="ONNX Runtime version", columns=tuple(columns))
+    return _runtimes()._replace(columns=tuple(columns))
 
 
 class Compatibility(NamedTuple):

@@ -222,9 +222,17 @@ class TestModels:
         assert out.count("DML_OPERATOR_SPLIT: taken by 1_0-6_4") == 6
         assert out.count("InputTensor.DimensionCount") + out.count("OutputTensors[1].DimensionCount") == 2
 
-    def test_without_what_all_take(self, cli, many):
-        out = cli("levels", many, "--only-problems").out
-        assert out.startswith("7 taken by all feature levels left out\n")
+    @pytest.mark.parametrize(
+        ("option", "left_out"),
+        [
+            ([], "7 taken by all feature levels"),
+            (["--releases"], "7 taken by all releases"),
+        ],
+        ids=["levels", "releases"],
+    )
+    def test_without_what_all_take(self, cli, many, option, left_out):
+        out = cli("levels", many, "--only-problems", *option).out
+        assert out.startswith(f"{left_out} left out\n")
         assert "n0" not in out
         assert "'n6'" in out
 
