@@ -145,7 +145,7 @@ def _taken(
     visited = taken.branches.visit(body.node, of_functions)
     taken.written += [output for inner in visited for output in inner.output if output]
     child = next(child for name, child in scope.children(place) if name == chosen)
-    taken.branches.late |= _open_shapes(branches[chosen].node, body.node, child)
+    taken.branches.late |= _open_shapes(child.graph.node, body.node, child)
     graph.initializer.extend(body.initializer)
     graph.value_info.extend(body.value_info)
     taken.inferred |= _inferred(scope, scope.graph.node[place].output, node.output)

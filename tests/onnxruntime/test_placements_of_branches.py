@@ -6,6 +6,20 @@ import pytest
 
 from tests.onnxruntime.placements import SHAPED, TAKES, placed, where
 
+NESTED_SHAPE = """(float[2,3] x) => (float[2,3] y, float[?,?] z) <bool c = {1}> {
+    y, z = If(c) <
+        then_branch = t () => (float[2,3] p, float[?,?] q) {
+            a = Exp(x)
+            q = If(c) <
+                then_branch = u () => (float[?,?] b) { s = Shape(a) b = ConstantOfShape(s) },
+                else_branch = v () => (float[?,?] d) { d = Abs(x) }
+            >
+            p = Neg(x)
+        },
+        else_branch = e () => (float[2,3] f, float[?,?] g) { f = Abs(x) g = Exp(x) }
+    >
+}"""
+
 
 @pytest.mark.parametrize(
     ("data_type", "size", "version", "session"),
@@ -47,6 +61,13 @@ def test_what_only_a_taken_branch_reads_the_sizes_of_stays():
         "1.20.1",
     )
     assert where(found)["a"] == "DML"
+
+
+def test_what_only_a_branch_in_a_branch_reads_the_sizes_of_stays():
+    """Both branches are taken; the Shape is folded before they are."""
+    found = placed(NESTED_SHAPE)
+    inner = where(found)["If.then_branch/If.then_branch/Shape"]
+    assert (where(found)["If.then_branch/Exp"], inner) == ("DML", "folded")
 
 
 def test_what_a_taken_branch_computes_for_a_folded_shape():
