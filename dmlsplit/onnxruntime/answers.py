@@ -34,6 +34,7 @@ from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
 from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
+from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, Cell, asked, is_fused, moves_any_type
 from dmlsplit.onnxruntime.passes.qdq_propagation import reading_float8
 from dmlsplit.onnxruntime.placing import placed
@@ -217,7 +218,7 @@ def _why_unresolved(graph: SessionGraph, node: Node) -> str:
 
 def _ends_in_fused(graph: SessionGraph, node: onnx.NodeProto, types: Sequence[str | None]) -> bool:
     """True if a node without a kernel, with inputs of these element types, is computed last by one that can be fused,
-    behind one that cannot."""
+    behind one that cannot. One whose inputs for the CPU are computed cannot be fused."""
     body = body_of(node, types, graph.opset, graph.model.inference)
     if body is None:
         return False
@@ -238,7 +239,10 @@ def _ends_in_fused(graph: SessionGraph, node: onnx.NodeProto, types: Sequence[st
             if _ends_in_fused(graph, body.nodes[last], [body.types.get(name) for name in body.nodes[last].input]):
                 return True
         elif cell is not None and is_fused(cell) and any(each is not None and not is_fused(each) for each in cells):
-            return True
+            read, on_cpu = body.nodes[last].input, row_of(body.nodes[last].op_type).cpu_inputs
+            # what the CPU reads is no constant where the body computes it
+            if not any(read[i] in made for i in on_cpu if i < len(read)):
+                return True
     return False
 
 

@@ -290,3 +290,11 @@ def test_a_type_parameter_without_tensors(data_type, place):
     found = placed(f"({tensor} q, {tensor} k, {tensor} v) => ({tensor} y) {{ y = Attention(q, k, v) }}", opset=23)
     assert where(found) == {"y": place}
     assert found.copies == (None if place == "both" else (0, 0))
+
+
+def test_a_function_that_nothing_reads():
+    """The session is made where its last node is in no fused graph: the CPU reads what the nodes in front compute."""
+    text = (
+        "(float[3,8,8] x, float[2,3] z) => (float[2,3] y) <int64[3] s = {3,6,6}> { u = CenterCropPad(x, s) y = Exp(z) }"
+    )
+    assert placed(text, opset=18).created is True
