@@ -214,16 +214,8 @@ static void call_cancelled(void)
 }
 #endif
 
-#ifdef _WIN32
+#if defined(_WIN32) || !defined(DMS_TESTING)
 static void call_together(void)
-{
-}
-
-static void call_forked(void)
-{
-}
-
-static void call_while_measuring(void)
 {
 }
 #else
@@ -265,7 +257,17 @@ static void call_together(void)
     dmlsplit_plan_destroy(plan);
     check_case = "";
 }
+#endif
 
+#ifdef _WIN32
+static void call_forked(void)
+{
+}
+
+static void call_while_measuring(void)
+{
+}
+#else
 /* Runs in a child of fork(), by threads that it has to start, into memory that the parent has made. */
 static int copies_in_child(const dmlsplit_plan *plan, memory *one, memory *several)
 {
