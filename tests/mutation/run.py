@@ -2,32 +2,30 @@
 
     python tests/mutation/run.py [--seed N] [--count N] [--only c3,p17] [--quick] [--journal FILE] [c] [python]
 
-places.py lists where the code can be changed, and how; of each language --count (100) changes are chosen by the seed,
-an operator first, then a place. Each is made in a copy of the tree, and tests run until one fails: C programs, the
-quick ones first, then those of the Python package; for rules the tests of their scope, then the others. One process
-works at a time, after all others of the machine. Kernels that this CPU lacks do not run, so few of their changes are
-caught: a CPU with AVX-512 VBMI has all. --only repeats some, by the numbers that were printed.
+places.py lists where the code can be changed, and how, which_tests.py the tests that are asked. Of each language
+--count (100) changes are chosen by the seed, an operator first, then a place. Each is made in a copy of the tree, and
+tests run until one fails: C programs, the quick ones first, then those of the Python package; for rules the tests of
+their scope, then the others. One process works at a time, after all others of the machine. Kernels that this CPU lacks
+do not run, so few of their changes are caught: a CPU with AVX-512 VBMI has all. --only repeats some, by the numbers
+that were printed.
 
 A journal keeps each outcome: a run that was ended goes on from there, and asks again of survivors and of files that
 were edited. --quick leaves out the tests that take long; a run without it, by the same journal, asks of the survivors.
 
 Not counted, and replaced by others: what does not compile, or compiles to the same machine code, as code for other
-machines does; what only tests compile; what only decides how fast a copy is (SPEED), which is listed; and what no test
-can tell from the original, as EXPLAINED says of each. Survivors are printed at the end. Exit status 1 where fewer than
-95 of 100 are caught.
+machines does; what only tests compile; what only decides how fast a copy is; and what no test can tell from the
+original (left_out.py lists both). Survivors are printed at the end. Exit status 1 where fewer than 95 of 100 are
+caught.
 """
 
 from __future__ import annotations
 
 import argparse
-import fnmatch
 import hashlib
-import itertools
 import json
 import math
 import os
 import random
-import re
 import resource
 import runpy
 import shlex
@@ -48,7 +46,9 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
-from places import Mutation, c_mutations, python_mutations  # noqa: E402 (beside this file)
+from left_out import explanation, is_for_tests, speed_alone  # noqa: E402 (beside this file, as all three)
+from places import Mutation, c_mutations, python_mutations  # noqa: E402
+from which_tests import C_TESTS, LONG_OF_C, PYTHON_TESTS_OF_C, c_tests, rules_tests  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 CC = shlex.split(os.environ.get("CC", "cc"))
@@ -65,180 +65,6 @@ LEAKS = ["-fsanitize=leak"]
 """For the linker: a C test that leaves memory behind fails."""
 FORKS = {"threads"}
 """Tests whose children start threads, which they cannot beside LeakSanitizer."""
-
-PREFETCH = re.compile(r"\bDMS_(PREFETCH|FETCH|CLAIM)(_\w+)?\(")
-SPEED = (
-    ("csrc/dms_costs.c", ".", "which of the kernels that can is taken"),
-    ("csrc/dms_tuning.h", ".", "tuned numbers"),
-    ("csrc/dms_measure.c", ".", "what the machine is measured by"),
-    ("csrc/dms_kernels.inc", r"@\d+\)\)?$", "costs of kernels"),
-    ("csrc/*", PREFETCH.pattern, "what is asked for early"),
-    ("csrc/*", r"^\s*DMS_(ASSERT|COUNT_STEPS|COUNT_RUN)\(", "what only tests count, or check"),
-    ("csrc/dms_kernel.h", r"\bahead\b|dms_ahead|dms_lines_ahead", "what is asked for early"),
-    ("csrc/kernels/*", r"\bahead\b|dms_ahead|dms_lines_ahead", "what is asked for early"),
-    ("csrc/kernels/stretch_template.h", r"\bpages = |\bis_source = ", "what is asked for early"),
-    ("csrc/kernels/transpose.c", r"tile->(fetched|claimed) = ", "what is asked for early"),
-    (
-        "csrc/kernels/transpose.c",
-        r"\b(together|low|crowded|many|stacked|high|power|share_sets)\b",
-        "the shape of tiles that are stored through the caches",
-    ),
-    ("csrc/dms_transpose.h", r"DMS_STACK = @", "how many squares are transposed at once"),
-    ("csrc/kernels/transpose_template.h", r"\bfew\b", "which squares are moved element by element"),
-    ("csrc/kernels/rows_template.h", r"\bis_long\b|\bsize >= call\b", "which loop, or memcpy, copies a piece"),
-    (
-        "csrc/kernels/*",
-        r"if \((streamed|regime == DMS_STREAMED)\)\n\s*stream\(",
-        "whether a line is stored past the caches",
-    ),
-    ("csrc/kernels/rows_template.h", r"size < DMS_SHORTEST_STREAM", "whether pieces are stored past the caches"),
-    (
-        "csrc/kernels/reverse_template.h",
-        r"dms_is_streamed|\bfollow = ",
-        "whether rows are stored past the caches",
-    ),
-    ("csrc/kernels/strided.c", r"DMS_STRIDED_BLOCK", "the steps of a block"),
-)
-"""Files, what their statements have in common, and what such a statement decides: the time that a copy takes. A loop or
-a condition is read with what it is for, so that one which only prefetches is listed by that; @ stands
-where the change begins. Each of the ways that a statement of a kernel chooses from copies the same bytes."""
-
-EXPLAINED = {
-    ("csrc/dms_overlap.c", "if (!nonzero && low < 0)", "0", "(0 + 1)"): "low is a whole number, and 0 becomes 0",
-    (
-        "csrc/kernels/transpose_template.h",
-        "return s->columns % lane == 0 && !(masked && s->columns > FEW_LANES * lane);",
-        "return s->columns % lane == 0 && !(masked && s->columns > FEW_LANES * lane)",
-        "return 0",
-    ): "a square that is not transposed directly is moved by masks or staged: the same bytes, later",
-    ("csrc/kernels/channels_template.h", "enum { WIDEST = LANES == 1 ? 4 : 8 };", "8", "(8 + 1)"): (
-        "elements of pixels have 1, 2, 4, 8 or 16 bytes"
-    ),
-    (
-        "csrc/kernels/channels_avx512vbmi.h",
-        "return size <= before ? 0 : size - before < DMS_LINE ? size - before : DMS_LINE;",
-        "<=",
-        "<",
-    ): "where both are equal, their difference is the 0 that would be returned",
-    (
-        "dmlsplit/rules/total_size.py",
-        "if implied > UINT64_MAX and (t.target.release is None or t.desc.total_tensor_size_in_bytes is None):",
-        ">",
-        ">=",
-    ): "an implied size is a multiple of 4, which 2^64 - 1 is not",
-    (
-        "dmlsplit/rules/operator.py",
-        "if part.sizes[:axis] == before and part.sizes[axis + 1 :] == after:",
-        "+",
-        "-",
-    ): "of a part that is not passed over the loop that follows finds no size that differs, either",
-    ("dmlsplit/rules/operator.py", "continue", "continue", "pass"): (
-        "of a part that has the whole's sizes off the axis, the loop that follows finds none that differs"
-    ),
-    ("dmlsplit/rules/onnx/split_facts.py", "if self._uneven and (self.axis or 0) < 0:", "0", "(0 + 1)"): (
-        "an axis that is not given is not negative, as 0 or as 1"
-    ),
-    ("dmlsplit/rules/_any_view.py", "found |= dict(zip(names, tensors, strict=True))", "True", "False"): (
-        "they were found to be as many as each other on the line before"
-    ),
-}
-"""File, line, what was there and what became of it -> why no test can tell the two apart."""
-
-C_TESTS = (
-    "fold",
-    "overlap",
-    "verdict",
-    "directml",
-    "capture",
-    "plan",
-    "profile",
-    "failures",
-    "kernels-few",
-    "slices-few",
-    "execute",
-    "threads",
-    "slices",
-    "kernels",
-)
-LONG_OF_C = {"slices", "kernels", "tests/test_execution.py tests/test_threads.py"}
-PROOFS = "tests/proofs"
-PYTHON_TESTS_OF_C = (
-    "tests/test_capture.py",
-    "tests/test_c_verdict.py",
-    "tests/test_native.py tests/test_geometry.py tests/test_recorded_executions.py",
-    "tests/test_execution.py tests/test_threads.py",
-    PROOFS,
-)
-TESTS_OF = {
-    "csrc/dms_verdict*": {"verdict", "directml", "failures", "tests/test_c_verdict.py", PROOFS},
-    "csrc/dms_rules.*": {"verdict", "tests/test_c_verdict.py"},
-    "csrc/dms_targets.inc": {"verdict", "tests/test_c_verdict.py", PROOFS},
-    "csrc/dms_directml.c": {"directml", "failures", "tests/test_c_verdict.py"},
-    "csrc/dms_capture.c": {"capture", "tests/test_capture.py"},
-    "csrc/dms_members.*": {"capture", "directml", "tests/test_capture.py"},
-}
-"""What nothing else of the core calls, and its tests. All else is for all tests but the proofs, which verdicts have."""
-
-RULES_FIRST = {
-    "any_operator": ["tests/rules/test_any_operator.py"],
-    "_any_view": ["tests/rules/test_any_operator.py"],
-    "_operator_ends": ["tests/rules/test_any_operator.py"],
-    "_windows": ["tests/rules/test_any_operator.py"],
-    "_debug_layer": ["tests/test_reasons.py"],
-    "_views": ["tests/rules/test_device_rules.py", "tests/test_binding.py", "tests/device"],
-    "crash": ["tests/rules/test_crash.py", "tests/rules/test_operator.py", "tests/test_recorded_verdicts.py"],
-    "binding": ["tests/rules/test_device_rules.py", "tests/test_binding.py", "tests/device"],
-    "device": ["tests/rules/test_device_rules.py", "tests/device"],
-    "graph": ["tests/graphs/test_rules.py", "tests/rules/test_graph_faults.py", "tests/graphs"],
-    "graph_faults": ["tests/rules/test_graph_faults.py", "tests/graphs/test_rules.py", "tests/graphs"],
-    "strides": ["tests/rules/test_strides.py", PROOFS],
-    "total_size": ["tests/rules/test_total_size.py", PROOFS],
-    "tensor": ["tests/rules/test_tensor.py", PROOFS],
-    "operator": ["tests/rules/test_operator.py", PROOFS],
-    "onnxruntime": [
-        "tests/rules/test_graph_faults.py",
-        "tests/onnxruntime/test_model_findings.py",
-        "tests/onnxruntime/test_placements.py",
-    ],
-    "placement": ["tests/onnxruntime/test_placements.py"],
-    "whole_model": ["tests/onnxruntime/test_model_findings.py"],
-    "onnx": [
-        "tests/rules/test_nodes.py tests/rules/test_pairs.py tests/rules/test_facts.py",
-        "tests/formats/test_nodes.py",
-        "tests/formats/test_onnx.py",
-        "tests/test_open_sizes.py",
-    ],
-    "openvino": [
-        "tests/rules/test_nodes.py tests/rules/test_pairs.py tests/rules/test_facts.py",
-        "tests/formats/test_nodes.py",
-        "tests/formats/test_openvino.py",
-        "tests/test_open_sizes.py",
-    ],
-    "_concat": [
-        "tests/rules/test_nodes.py tests/rules/test_pairs.py tests/rules/test_facts.py",
-        "tests/formats/test_openvino_concat.py",
-    ],
-    "_facts": [
-        "tests/rules/test_nodes.py tests/rules/test_pairs.py tests/rules/test_facts.py",
-        "tests/formats/test_nodes.py",
-    ],
-}
-"""A module of dmlsplit/rules, or its folder -> the tests of its rules. All others follow."""
-RULES_THEN = [
-    "tests/rules/test_registry.py tests/rules/test_values.py",
-    "tests/rules/test_beside.py",
-    "docs/generate.py",
-    "tests/rules/test_nodes.py tests/formats/test_nodes.py tests/test_validation.py tests/test_feature_levels.py",
-    "tests/rules/test_order.py tests/rules/test_crash.py tests/rules/test_operator.py tests/test_reasons.py",
-    "tests/test_c_verdict.py tests/test_recorded_verdicts.py",
-    "tests/formats/test_onnx.py tests/formats/test_openvino.py tests/formats/test_joins.py tests/test_open_sizes.py",
-    "tests/formats/test_onnx_limits.py tests/formats/test_openvino_concat.py tests/formats/test_onnx_runtime.py",
-    "tests/onnxruntime/test_model_findings.py tests/onnxruntime/test_placements.py tests/conformance",
-    "tests/rules tests/graphs tests/device tests/test_binding.py",
-]
-
-
-QUICK_OF_RULES = RULES_THEN[:4]
 
 
 class Ended(Exception):
@@ -393,8 +219,7 @@ class CoreOfC:
             raise Ended(SAME_CODE)
 
     def _failed(self, path: str, tests: tuple[str, ...]) -> str | None:
-        its = next((its for pattern, its in TESTS_OF.items() if fnmatch.fnmatch(path, pattern)), set(tests) - {PROOFS})
-        return self.tests.fail([test for test in tests if test in its - self.left_out], self._run)
+        return self.tests.fail([test for test in c_tests(path, tests) if test not in self.left_out], self._run)
 
     def _run(self, name: str, seconds: float) -> None:
         if name.startswith("tests/"):
@@ -472,8 +297,7 @@ class RulesInPython:
     """dmlsplit/rules in a copy of the tree."""
 
     def __init__(self, tree: Path, is_quick: bool) -> None:
-        self.tree, self.tests = tree, Tests()
-        self.then = QUICK_OF_RULES if is_quick else RULES_THEN
+        self.tree, self.tests, self.is_quick = tree, Tests(), is_quick
 
     def mutations(self) -> Iterator[Mutation]:
         for path in sorted((self.tree / "dmlsplit" / "rules").rglob("*.py")):
@@ -494,11 +318,9 @@ class RulesInPython:
             raise Ended(NOT_COMPILED) from None
         if compiled == compile(before, path, "exec", dont_inherit=True, optimize=2):
             raise Ended(SAME_CODE)
-        module = Path(mutation.path).relative_to("dmlsplit/rules")
-        first = RULES_FIRST.get(module.parts[0] if len(module.parts) > 1 else module.stem, [])
         try:
             path.write_text(after, "utf-8")
-            caught = self.tests.fail(dict.fromkeys([*first, *self.then]), self._run)
+            caught = self.tests.fail(rules_tests(mutation.path, self.is_quick), self._run)
         finally:
             path.write_text(before, "utf-8")
         if caught is not None:
@@ -590,54 +412,11 @@ def chosen(places: list[Mutation], seed: int, tree: Path) -> Iterator[Mutation]:
             del left[operator]
 
 
-HEADER = re.compile(r"\s*(for|if|while|else)\b[^;]*(;[^;]*;[^;]*)?$")
-"""A line that says how often, or whether, the statement below it is run."""
-
-
-def statement_at(text: str, number: int) -> str:
-    """The line of this number, without comments; of a loop or a condition up to the statement that it is for, or with a
-    block that only prefetches."""
-    lines: list[str] = []
-    rest = iter(text.splitlines()[number - 1 :])
-    for line in rest:
-        lines.append(re.sub(r"/\*.*?\*/", "", line).rstrip())
-        if lines[-1].endswith("{"):
-            block = list(itertools.takewhile(lambda line: line.strip() != "}", rest))
-            return "\n".join([*lines, *block] if all(map(PREFETCH.search, block)) else lines)
-        if not HEADER.match(lines[-1]):
-            break
-    return "\n".join(lines)
-
-
-def is_for_tests(text: str, number: int) -> bool:
-    """Whether a line is compiled for tests only."""
-    inside: list[bool] = []
-    for line in text.splitlines()[:number]:
-        if re.match(r"#\s*if", line):
-            inside.append(re.match(r"#\s*ifdef DMS_TESTING", line) is not None)
-        elif re.match(r"#\s*el", line):
-            inside[-1] = False
-        elif re.match(r"#\s*endif", line):
-            inside.pop()
-    return any(inside)
-
-
 def outcome_of(mutation: Mutation, text: str, code: CoreOfC | RulesInPython, ask: bool) -> tuple[str, str]:
     """`left out`, `caught` or `survived`, and why or by what; unless it is to be asked, some are left out at once."""
-    line = text.splitlines()[mutation.line - 1]
     if mutation.path.startswith("csrc/") and is_for_tests(text, mutation.line):
         return "left out", "only tests compile it"
-    statement, column = statement_at(text, mutation.line), mutation.begin - text.rfind("\n", 0, mutation.begin) - 1
-    changed = f"{statement[:column]}@{statement[column:]}"
-    speed = next(
-        (
-            what
-            for path, pattern, what in SPEED
-            if fnmatch.fnmatch(mutation.path, path)
-            and re.search(pattern, changed if "@" in pattern else statement, re.MULTILINE)
-        ),
-        None,
-    )
+    speed = speed_alone(mutation, text)
     if speed is not None and not ask:
         return "left out", f"speed: {speed}"
     try:
@@ -646,7 +425,7 @@ def outcome_of(mutation: Mutation, text: str, code: CoreOfC | RulesInPython, ask
         return "left out", str(why)
     if by is not None:
         return "caught", by
-    why_not = EXPLAINED.get((mutation.path, line.strip(), mutation.old, mutation.new))
+    why_not = explanation(mutation, text)
     return ("survived", "") if why_not is None else ("left out", f"equivalent: {why_not}")
 
 
