@@ -380,14 +380,37 @@ static void write_edge(text_line *line, const DML_GRAPH_EDGE_DESC *edge, uint32_
     write_text(line, "}");
 }
 
+/* Begins an array of a graph, after its name; returns 0, with null written, if there is no array although it has entries. */
+static int open_array(text_line *line, const char *name, const void *entries, uint32_t count)
+{
+    const int is_missing = entries == NULL && count > 0u;
+    write_text(line, name);
+    write_text(line, is_missing ? "null" : "[");
+    return !is_missing;
+}
+
+static void write_nodes(text_line *line, const DML_GRAPH_DESC *graph, const DML_OPERATOR_DESC *const *descs)
+{
+    if (!open_array(line, ", \"Nodes\": ", graph->Nodes, graph->NodeCount))
+        return;
+    for (uint32_t i = 0; i < graph->NodeCount; i++) {
+        if (i > 0)
+            write_text(line, ", ");
+        write_node(line, &graph->Nodes[i], descs == NULL ? NULL : descs[i]);
+    }
+    write_text(line, "]");
+}
+
 static void write_edges(text_line *line, const char *name, const DML_GRAPH_EDGE_DESC *edges, uint32_t count, uint32_t type)
 {
-    write_text(line, name);
-    for (uint32_t i = 0; edges != NULL && i < count; i++) {
+    if (!open_array(line, name, edges, count))
+        return;
+    for (uint32_t i = 0; i < count; i++) {
         if (i > 0)
             write_text(line, ", ");
         write_edge(line, &edges[i], type);
     }
+    write_text(line, "]");
 }
 
 /* Writes the inputs or outputs of a graph, with the tensors that their edges connect. */
@@ -414,17 +437,13 @@ static void write_graph(text_line *line, const DML_GRAPH_DESC *graph, const DML_
 {
     write_ends(line, "{\"Type\": \"DML_GRAPH\", \"Desc\": {\"Inputs\": [", graph->InputCount);
     write_ends(line, "], \"Outputs\": [", graph->OutputCount);
-    write_text(line, "], \"Nodes\": [");
-    for (uint32_t i = 0; graph->Nodes != NULL && i < graph->NodeCount; i++) {
-        if (i > 0)
-            write_text(line, ", ");
-        write_node(line, &graph->Nodes[i], descs == NULL ? NULL : descs[i]);
-    }
-    write_edges(line, "], \"InputEdges\": [", graph->InputEdges, graph->InputEdgeCount, (uint32_t)DML_GRAPH_EDGE_TYPE_INPUT);
-    write_edges(line, "], \"OutputEdges\": [", graph->OutputEdges, graph->OutputEdgeCount, (uint32_t)DML_GRAPH_EDGE_TYPE_OUTPUT);
-    write_edges(line, "], \"IntermediateEdges\": [", graph->IntermediateEdges, graph->IntermediateEdgeCount,
+    write_text(line, "]");
+    write_nodes(line, graph, descs);
+    write_edges(line, ", \"InputEdges\": ", graph->InputEdges, graph->InputEdgeCount, (uint32_t)DML_GRAPH_EDGE_TYPE_INPUT);
+    write_edges(line, ", \"OutputEdges\": ", graph->OutputEdges, graph->OutputEdgeCount, (uint32_t)DML_GRAPH_EDGE_TYPE_OUTPUT);
+    write_edges(line, ", \"IntermediateEdges\": ", graph->IntermediateEdges, graph->IntermediateEdgeCount,
                 (uint32_t)DML_GRAPH_EDGE_TYPE_INTERMEDIATE);
-    write_text(line, "]}}");
+    write_text(line, "}}");
 }
 
 int dmlsplit_capture_graph(const DML_GRAPH_DESC *graph, const DML_OPERATOR_DESC *const *descs, dmlsplit_capture_sink sink, void *to)

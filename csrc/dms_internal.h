@@ -360,6 +360,9 @@ void dms_set_defaults_of(uint32_t vendor, uint32_t signature, dmlsplit_profile *
 /* Sets *profile from CPUID and the environment, without a measurement. */
 void dms_detect_profile(dmlsplit_profile *profile);
 
+/* True if each member that can be set has a value that it can have. */
+bool dms_is_profile(const dmlsplit_profile *profile);
+
 static inline bool dms_is_streamed(const dms_stores *stores)
 {
     return stores->regime == DMS_STREAMED;

@@ -227,8 +227,7 @@ dmlsplit_status dmlsplit_set_profile(const dmlsplit_profile *profile)
     const dmlsplit_status status = dms_take_struct(&given, sizeof given, profile, profile->struct_size, DMS_FIRST_PROFILE);
     if (status != DMLSPLIT_OK)
         return status;
-    const uint32_t cached = given.cached_height;
-    if (given.streamed_height > DMS_STREAMED_HIGH || cached > DMS_TILE_HIGH || (cached & (cached - 1)) != 0 || given.ahead > DMS_MOST_AHEAD)
+    if (!dms_is_profile(&given))
         return DMLSPLIT_BAD_PROFILE;
     given.origin = DMLSPLIT_FROM_SETTINGS;
     keep(SET, &given);

@@ -1,7 +1,7 @@
 /* dms_profile_text.c - a profile as lines of text, for files */
+#include "dms_internal.h"
 #include "dms_struct.h"
 #include "dms_text.h"
-#include "dms_tuning.h"
 
 #include <inttypes.h>
 #include <stddef.h>
@@ -95,6 +95,19 @@ static bool read_number(const char *word, size_t length, uint64_t *number)
     return length > 0;
 }
 
+static bool is_value(const member *m, uint64_t number)
+{
+    return number <= m->most && (m->bit != DMLSPLIT_CACHED_HEIGHT || (number & (number - 1)) == 0);
+}
+
+bool dms_is_profile(const dmlsplit_profile *profile)
+{
+    bool all = true;
+    for (size_t i = 0; i < MEMBERS; i++)
+        all = all && is_value(&members[i], get_member(profile, &members[i]));
+    return all;
+}
+
 static bool read_value(const member *m, const char *word, size_t length, dmlsplit_profile *profile)
 {
     uint64_t number = UINT64_MAX;
@@ -102,7 +115,7 @@ static bool read_value(const member *m, const char *word, size_t length, dmlspli
         number = is_word(word, length, fetches[0]) ? 0 : is_word(word, length, fetches[1]) ? 1 : UINT64_MAX;
     else if (!is_word(word, length, NEVER) && !read_number(word, length, &number))
         return false;
-    if (number > m->most || (m->bit == DMLSPLIT_CACHED_HEIGHT && (number & (number - 1)) != 0))
+    if (!is_value(m, number))
         return false;
     set_member(profile, m, number);
     return true;

@@ -30,7 +30,7 @@ const char *dmlsplit_status_string(dmlsplit_status status)
     case DMLSPLIT_RANGES_INTERSECT: return "the byte ranges of two buffers intersect";
     case DMLSPLIT_BAD_SLICE: return "the slice index is not below the number of slices";
     case DMLSPLIT_UNKNOWN_TARGET: return "the target is neither a feature level nor a release";
-    case DMLSPLIT_BAD_PROFILE: return "a line of the profile is neither a member with its value nor a comment";
+    case DMLSPLIT_BAD_PROFILE: return "a member of the profile has a value that it cannot have, or a line of its text is neither a member with its value nor a comment";
     case DMLSPLIT_BAD_TENSOR: return "the tensor is not of type BUFFER";
     case DMLSPLIT_BAD_DATA_TYPE: return "the data type is unknown, below 8 bits, or not that of the other tensors";
     case DMLSPLIT_RANK_MISMATCH: return "the tensors differ in DimensionCount";

@@ -177,7 +177,10 @@ GRAPHS: list[dml.GraphDesc | None] = [
     None,
     None,
     UNKNOWN,
+    *[None] * 4,
 ]
+MISSING = ["Nodes", "InputEdges", "OutputEdges", "IntermediateEdges"]
+"""The arrays that the last graphs lack, although their counts are not 0."""
 
 
 @pytest.mark.parametrize("build", BUILDS)
@@ -193,8 +196,10 @@ def test_graphs_read_back(build, tmp_path):
     answers = [json.loads(line) for line in check(lines, "--format", "jsonl").stdout.splitlines()]
     assert answers[0]["graph"] == {"compiles": True, "outputs": ["wrong"]}
     verdicts = [answer["graph"]["outputs"] if "graph" in answer else None for answer in answers]
-    expected = [["right"], ["unknown"], ["right"], *[["unknown"]] * 3, [], *[None] * 3, ["unknown"]]
+    expected = [["right"], ["unknown"], ["right"], *[["unknown"]] * 3, [], *[None] * 3, ["unknown"], *[None] * 4]
     assert verdicts[1:] == expected
+    for missing, line in zip(MISSING, lines[-len(MISSING) :], strict=True):
+        assert [name for name, value in json.loads(line)["Desc"].items() if value is None] == [missing]
 
 
 def test_generated_headers_are_those_of_the_schema():

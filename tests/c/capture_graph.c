@@ -64,6 +64,10 @@ static const DML_GRAPH_DESC one = {1, 1, 1, nodes, 1, inputs, 1, first_outputs, 
 static const DML_GRAPH_DESC one_constant = {0, 1, 1, &constant, 0, NULL, 1, first_outputs, 0, NULL};
 static const DML_GRAPH_DESC nothing = {0, 0, 0, NULL, 0, NULL, 0, NULL, 0, NULL};
 static const DML_GRAPH_DESC garbage = {0xffffffffu, 0, 0xffffffffu, nodes, 0xffffffffu, inputs, 0, NULL, 0, NULL};
+static const DML_GRAPH_DESC no_nodes = {1, 1, 3, NULL, 1, inputs, 1, outputs, 0, NULL};
+static const DML_GRAPH_DESC no_inputs = {1, 1, 1, nodes, 1, NULL, 1, first_outputs, 0, NULL};
+static const DML_GRAPH_DESC no_outputs = {1, 1, 1, nodes, 1, inputs, 1, NULL, 0, NULL};
+static const DML_GRAPH_DESC no_wires = {1, 1, 3, nodes, 1, inputs, 1, outputs, 3, NULL};
 static const DML_GRAPH_DESC wrong_edge = {1, 1, 1, nodes, 1, no_edge, 1, first_outputs, 0, NULL};
 
 /* What stands for a device that takes the GLU's graph from this level on. */
@@ -99,6 +103,10 @@ int main(int argc, char **argv)
         return 7;
     if (dmlsplit_write_graph_json(stdout, NULL, NULL) != 0 || dmlsplit_write_graph_json(stdout, &one, NULL) != 0)
         return 8;
+    if (!written(&no_nodes, NULL, unwritable) || !written(&no_inputs, &linear_operator, unwritable))
+        return 9;
+    if (!written(&no_outputs, &linear_operator, unwritable) || !written(&no_wires, &split_operator, unwritable))
+        return 10;
     fclose(unwritable);
-    return compile(DML_FEATURE_LEVEL_2_0) < 0 && compile(DML_FEATURE_LEVEL_6_4) == 0 ? 0 : 9;
+    return compile(DML_FEATURE_LEVEL_2_0) < 0 && compile(DML_FEATURE_LEVEL_6_4) == 0 ? 0 : 11;
 }

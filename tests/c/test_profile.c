@@ -273,6 +273,13 @@ static void limits_of_profiles(void)
         const dmlsplit_profile p = {.struct_size = sizeof p, .ahead = DMS_MOST_AHEAD + more};
         CHECK_EQUAL(dmlsplit_set_profile(&p), more == 0 ? DMLSPLIT_OK : DMLSPLIT_BAD_PROFILE);
     }
+    for (uint32_t fetch = 0; fetch < 4; fetch++) {      /* one that is refused leaves the last one that was not */
+        const dmlsplit_profile p = {.struct_size = sizeof p, .fetch = fetch, .call = fetch + 5};
+        dmlsplit_profile found = {.struct_size = sizeof found};
+        CHECK_EQUAL(dmlsplit_set_profile(&p), fetch <= DMLSPLIT_FETCH_PAGES ? DMLSPLIT_OK : DMLSPLIT_BAD_PROFILE);
+        CHECK_EQUAL(dmlsplit_get_profile(&found), DMLSPLIT_OK);
+        CHECK_EQUAL(found.call, fetch <= DMLSPLIT_FETCH_PAGES ? fetch + 5 : DMLSPLIT_FETCH_PAGES + 5);
+    }
     for (uint32_t more = 0; more < 2; more++) {
         static union {
             dmlsplit_profile p;
