@@ -53,8 +53,9 @@ class Mending:
         """A few words for the outcome: "2 nodes changed", "nothing to legalize" or "cannot be legalized"."""
         if self.refusals:
             return "cannot be legalized"
-        count = len(self.changes)
-        return "nothing to legalize" if not count else "1 node changed" if count == 1 else f"{count} nodes changed"
+        count = sum(bool(change.path) for change in self.changes)
+        changed = ["the model"] * (count < len(self.changes)) + [f"{count} node{'s' * (count != 1)}"] * (count > 0)
+        return f"{' and '.join(changed)} changed" if changed else "nothing to legalize"
 
     @property
     def doubts(self) -> list[str]:

@@ -65,6 +65,11 @@ def optimized(graph: SessionGraph) -> Graph:
     return graph.once(("optimized", graph.fusions), lambda: _optimized(graph))
 
 
+def indices_left(graph: SessionGraph) -> set[int]:
+    """Returns the indices of the nodes of the model's graph that all passes leave, alone or in a fused node."""
+    return set() if graph.is_removed else {index for node in optimized(graph).nodes for index in node.origins}
+
+
 def _places(graph: SessionGraph, order: Sequence[Node]) -> tuple[bool | None, ...]:
     """Returns, for each node, True if it can be in a fused graph, False if not, None if that is unknown; () if no node
     of the graph can."""

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.models.older_schemas import at_older, types_at
+from dmlsplit.onnxruntime.graph_build import indices_left
 from dmlsplit.onnxruntime.operators import Cell, is_on_dml
 from dmlsplit.onnxruntime.ranks import beyond_rank
 from dmlsplit.onnxruntime.session_graph import SessionGraph
@@ -69,7 +70,10 @@ def _moved(graphs: Sequence[SessionGraph], opset: int) -> tuple[list[tuple[str, 
     many the number of nodes on DirectML is greater there; negative if it is less."""
     came, went = [], 0
     for graph in graphs:
+        left = indices_left(graph)
         for node in graph.order:
+            if node.index not in left:
+                continue
             cell, then = graph.cell(node.index), graph.cell_at(node.index, opset)
             if cell is None or cell is Cell.FOLDED:
                 continue

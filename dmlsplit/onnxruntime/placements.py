@@ -16,7 +16,7 @@ from dmlsplit.models.graph import Node, Value
 from dmlsplit.onnxruntime.answers import lost_constants
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.expansion import Body, body_of
-from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
+from dmlsplit.onnxruntime.graph_build import indices_left, optimized, session_graphs
 from dmlsplit.onnxruntime.graph_judging import outcome_of
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, ON_BOTH, Cell, Types, asked, find_operator, is_on_dml, operator_of
@@ -39,10 +39,10 @@ def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> Se
     sizes: list[FusedSize] = []
     for graph in graphs:
         fused = {} if graph.is_removed else _fused(graph, sizes)
-        left = {index for node in optimized(graph).nodes for index in node.origins}
+        left = indices_left(graph)
         for index, node in enumerate(graph.nodes):
             if node.op_type != "Constant":
-                nodes.append(_placed(graph, index, fused.get(index), index in left and not graph.is_removed))
+                nodes.append(_placed(graph, index, fused.get(index), index in left))
     doubts = [each for each in failures if not each.certain]
     lost = any(node.provider is Provider.UNKNOWN for node in nodes)
     created = False if first is not None else None if doubts or lost else True

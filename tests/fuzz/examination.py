@@ -169,6 +169,7 @@ _READ_BY_PYTHON = tuple(
 _WORKERS = ("_worker.py", "_converter.py", "_evaluator.py")
 _STARTED = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "socket.connect", "socket.bind")
 _CHANGED = ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod")
+_LONGEST_NAME = 255
 _watching: tuple[str, str | None, set[str]] | None = None
 """The folder that may be read, one that may be written, and what was done beyond that."""
 
@@ -184,6 +185,8 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
         return
     elif event in _CHANGED:
         paths = [os.path.realpath(each) for each in arguments if isinstance(each, (str, bytes))]
+        if any(len(os.path.basename(path)) > _LONGEST_NAME for path in paths):  # it fails, and changes nothing
+            return
         fault = "" if all(map(_is_writable, map(os.fsdecode, paths))) else f"{event}{arguments}"
     else:
         return

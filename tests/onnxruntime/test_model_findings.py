@@ -118,6 +118,14 @@ def test_the_finding_names_what_moves():
     assert "1 node (1 Conv) runs on the CPU at opset 23" in found.message
 
 
+def test_what_a_session_removes_moves_nowhere():
+    (found, *_) = findings(
+        "(float[1,3,8,8] x, float[4,3,3,3] w) => (float[1,4,6,6] y) { c = Conv(x, w) r = Relu(c) y = Identity(r) }", 23
+    )
+    assert found.rule == "model/opset-without-kernels"
+    assert "1 node (1 Conv) runs on the CPU at opset 23" in found.message
+
+
 CUBIC = """(float[1,1,4,4] x) => (float[?,?,?,?] y) {
     k = Constant<value_floats=[1.0,1.0,2.0,2.0]>() a = Relu(x) r = Resize<mode="cubic">(a, , k) y = Sigmoid(r)
 }"""
