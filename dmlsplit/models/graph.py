@@ -72,8 +72,6 @@ class Node:
     unwritten: str = ""
     """The output of the graph that is never computed, since the activation behind it was fused into this node."""
     doubts: set[Doubt] = field(default_factory=set)
-    unresolved: str = ""
-    """A tensor that it reads, and that no node computes any more."""
 
     @property
     def name(self) -> str:
@@ -231,6 +229,8 @@ class Graph:
         """The indices of the nodes that constants replaced, and of those in front of them that are not needed."""
         self.replaced: set[int] = set()
         """The indices of the nodes that have another operator than in the file."""
+        self.unresolved: dict[Node, str] = {}
+        """The nodes that are left to read a tensor that no node computes any more, each with the first such tensor."""
         self._instead: dict[str, str] = {}
         """Maps a name to the name that is read instead."""
         self.values: dict[str, Value] = {name: Value(name, is_output=True) for name in outputs}

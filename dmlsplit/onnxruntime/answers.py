@@ -192,9 +192,8 @@ def _failures(
                 path = graph.path(node.index)
                 why = f"nothing reads what the fused graph of {path} computes"
                 found.append(Failure(places[node.index].compilation, why, node=path))
-    for node in graph.graph.nodes if graph.is_main else ():
-        if node.unresolved:
-            found.append(Failure(OPTIMIZING, _why_unresolved(graph, node), node=graph.path(node.index)))
+    for node, name in graph.graph.unresolved.items() if graph.is_main else ():
+        found.append(Failure(OPTIMIZING, _why_unresolved(graph, node, name), node=graph.path(node.index)))
     for node, name in reading_float8(graph.graph) if graph.options.optimization >= _FIRST_QUANTIZED else ():
         path = graph.path(node.index)
         why = f"{path} is left to move the elements of {printable(name, 60)}, for which DirectML has no kernel"
@@ -208,10 +207,10 @@ def _failures(
     return found
 
 
-def _why_unresolved(graph: SessionGraph, node: Node) -> str:
+def _why_unresolved(graph: SessionGraph, node: Node, tensor: str) -> str:
     """Returns why the tensor that a node is left to read is computed by no node any more."""
-    path, name = graph.path(node.index), printable(node.unresolved, 60)
-    if any(each.op_type == "Not" and node.unresolved in each.proto.output for each in graph.nodes):
+    path, name = graph.path(node.index), printable(tensor, 60)
+    if any(each.op_type == "Not" and tensor in each.proto.output for each in graph.nodes):
         return f"{path} reads {name}, a Not that is fused with the Wheres behind it and removed"
     return f"{path} takes its If's place, and {name}, which it reads, is removed before with a Shape of it"
 

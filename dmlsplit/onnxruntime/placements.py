@@ -149,7 +149,9 @@ def _copies(graphs: Sequence[SessionGraph]) -> tuple[int, int] | None:
 
 def _steps(graph: SessionGraph) -> Iterator[_Step]:
     """Yields the nodes of a graph after all passes; in place of a node without a kernel, the nodes of its function."""
-    for node in optimized(graph).nodes:
+    made = optimized(graph)
+    sizes: set[Hashable] = {value for name, value in made.values.items() if name in graph.left_on_cpu}
+    for node in made.nodes:
         cell = _cell(graph, node)
         read = enumerate(node.inputs)
         inputs = [_read(node, i, v) if v.name and not graph.is_constant(v.name) else None for i, v in read]
@@ -158,7 +160,7 @@ def _steps(graph: SessionGraph) -> Iterator[_Step]:
         if cell in EXPANDED and node.op_type == graph.nodes[node.index].op_type:
             body = graph.once(("body", node), partial(_body, graph, node))
         if body is not None:
-            yield from _in_place_of(graph, (node,), inputs, outputs, body)
+            yield from _in_place_of(graph, (node,), inputs, outputs, body, sizes)
         else:
             yield _step(node.op_type, _where(graph, node, cell), inputs, outputs)
 
@@ -231,20 +233,18 @@ def _in_place_of(
     inputs: Sequence[Hashable | None],
     outputs: Sequence[Hashable | None],
     body: Body,
+    sizes: set[Hashable],
 ) -> Iterator[_Step]:
     """Yields the steps of the nodes of a function body, in place of the step of the node that it stands for, and of the
     bodies in place of its nodes. `inputs` and `outputs` are that node's tensors, None for constants and omitted ones;
-    `place` tells the body's tensors from others."""
+    `place` tells the body's tensors from others. `sizes` are the tensors that are left on the CPU since they are
+    computed from sizes; those of the body are added."""
     tensors: dict[str, Hashable | None] = dict(zip(body.inputs, inputs, strict=False))
     tensors |= {name: value for name, value in zip(body.outputs, outputs, strict=False) if value is not None}
     tensors[""] = None
-    given = {name for name in body.inputs if _is_given(graph, tensors.get(name))}
-    sizes: set[str] = set()
-    """What is left on the CPU since it is computed from sizes."""
     for each in body.nodes:
         if each.op_type == "Constant":
             tensors |= dict.fromkeys(each.output)
-            given.update(each.output)
             continue
         read, written = [[tensors.get(name, (*place, name)) for name in names] for names in (each.input, each.output)]
         taken, made = [
@@ -253,21 +253,21 @@ def _in_place_of(
         cell = asked(each, taken, made, graph.opset, graph.runtime)
         inner = _body_of(graph, each, taken) if cell in EXPANDED or cell is Cell.NO_KERNEL else None
         if inner is not None:
-            yield from _in_place_of(graph, (*place, each.output[0]), read, written, inner)
+            yield from _in_place_of(graph, (*place, each.output[0]), read, written, inner, sizes)
             continue
         provider = _provider(cell)
         traits = row_of(each.op_type)
-        if not sizes.isdisjoint(each.input):
+        made_here = [tensor for tensor in written if tensor is not None]
+        if not sizes.isdisjoint(read):
             stays = (
-                name in given or (name in sizes and i not in traits.cpu_inputs)
-                for i, name in enumerate(each.input)
-                if name
+                _is_given(graph, tensor) or (tensor in sizes and i not in traits.cpu_inputs)
+                for i, tensor in enumerate(read)
             )
             if provider is Provider.CPU or ("float16" not in taken and all(stays)):
                 provider = Provider.CPU
-                sizes.update(each.output)
+                sizes.update(made_here)
         elif traits.on_cpu and provider is Provider.DML:
-            sizes.update(each.output)
+            sizes.update(made_here)
         yield _step(each.op_type, provider, read, written)
 
 

@@ -90,7 +90,9 @@ class SessionGraph:
         """The indices of the remaining nodes, in the order in which ONNX Runtime visits them."""
         self._open = self._open_names()
         self.has_subgraphs = bool(self._with_graphs) and any(has_graphs(node.proto) for node in self.order)
-        self.preferring_cpu = self._preferring_cpu()
+        self.preferring_cpu, self.left_on_cpu = self._preferring_cpu()
+        """The indices of the nodes that are left on the CPU because they compute with sizes, and the names of the
+        tensors that are made on the CPU of sizes."""
         self.once = Once()
         """A cache shared with this graph in sessions of other runtimes; a key has to name whatever of the runtime
         its value depends on."""
@@ -131,7 +133,7 @@ class SessionGraph:
         if other._optimized_otherwise(self):
             return SessionGraph(self.model, runtime, self.options, self.scope, self.run_scope, parent)
         if other._implemented != self._implemented:
-            other.preferring_cpu = other._preferring_cpu()
+            other.preferring_cpu, other.left_on_cpu = other._preferring_cpu()
             other.once = Once()
         return other
 
@@ -352,8 +354,8 @@ class SessionGraph:
             return False
         return any(value.name and not self.is_constant(value.name) for value in node.inputs[1:])
 
-    def _preferring_cpu(self) -> set[int]:
-        """Returns the indices of the nodes that are left on the CPU because they compute with sizes."""
+    def _preferring_cpu(self) -> tuple[set[int], set[str]]:
+        """Returns `preferring_cpu` and `left_on_cpu`."""
         on_cpu = {
             value.name
             for node in self.order
@@ -371,7 +373,7 @@ class SessionGraph:
                 on_cpu.update(value.name for value in node.outputs if value.name)
                 if implemented:
                     found.add(node.index)
-        return found
+        return found, on_cpu
 
     def _stays(self, index: int, name: str, on_cpu: set[str], cpu_inputs: Sequence[int]) -> bool:
         if self.scope.type_of(name)[0] in ("FLOAT16", "BFLOAT16"):

@@ -139,6 +139,12 @@ STANDING_FOR = {
         "(double[2,4] x, int64[2] t) => (double y) { y = NegativeLogLikelihoodLoss(x, t) }",
         (2, 1),
     ),
+    "NegativeLogLikelihoodLoss of sizes": (
+        15,
+        """(float[3,5] x, uint8[N,C,H] z) => (float y) {
+            s = Shape(z) y = NegativeLogLikelihoodLoss(x, s) }""",
+        (0, 0),
+    ),
     "SoftmaxCrossEntropyLoss of DOUBLE": (
         13,
         "(double[2,4] x, int64[2] t) => (double y) { y = SoftmaxCrossEntropyLoss(x, t) }",

@@ -104,7 +104,11 @@ CHANGED = {
         "b",
         Fate.UNKNOWN,
     ),
-    "remove_noops": ("(float[2,6] x) => (float[2,6] o) { a = Neg(x) o = Identity(a) }", "o", Fate.REMOVED),
+    "remove_noops": (
+        f"{CONSTANTS} {{ a = Neg(x) s = Shape(a) u = Expand(one, s) o = Identity(a) }}",
+        "o",
+        Fate.REMOVED,
+    ),
     "div_mul_fusion": (f"{CONSTANTS} {{ d = Div(one, x) o = Mul(d, x) u = Abs(x) }}", "d", Fate.FUSED),
     "gemm_sum_fusion": (f"{MATRIX} {{ g = Gemm(x, w) o = Sum(g, y) }}", "g", Fate.FUSED),
     "matmul_add_fusion": (f"{MATRIX} {{ a = MatMul(x, w) o = Add(a, y) }}", "o", Fate.FUSED),

@@ -137,6 +137,25 @@ def test_a_dequantize_linear_that_a_taken_branch_reads():
     assert (found.created, where(found)["a"]) == (True, "DML")
 
 
+def test_a_dequantize_linear_that_only_a_branch_reads_that_is_not_taken():
+    """The only Shape around the branches reads one of its own."""
+    found = placed(
+        f"""(int8[2,3] i, float k, float[2,3] x) => (float[2,3] z, float[2,3] y) <bool c = {{1}}> {{
+            a = DequantizeLinear(i, k) {SHAPED} {TAKES % ("p = Abs(x)", "q = Neg(a)")} }}""",
+        "1.20.1",
+    )
+    assert where(found)["a"] == "DML"
+
+
+def test_an_identity_that_reads_a_removed_tensor_goes_too_late():
+    """The model is not valid as soon as the branch has taken its If's place."""
+    found = placed(
+        f"""(float[2,3] x) => (float[2,3] z, float[2,3] u) <bool c = {{1}}> {{
+            a = Exp(x) {SHAPED} {TAKES % ("p = Identity(a)", "q = Neg(a)")} u = Sqrt(y) }}"""
+    )
+    assert (found.created, found.failure.node) == (False, "If.then_branch/Identity")
+
+
 def test_what_reads_a_removed_tensor_is_named():
     found = placed(
         f"(float[2,3] x) => (float[2,3] z, float[2,3] y) <bool c = {{1}}> {{ a = Exp(x) {SHAPED} "

@@ -15,6 +15,7 @@ from dmlsplit.models.graph import Graph, Node, Value
 from dmlsplit.models.taken_branches import TakenBranches
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import moves_any_type
+from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGED
 
 _HALF: Final = frozenset({"FLOAT16", "BFLOAT16"})
 
@@ -37,6 +38,8 @@ def constant_folding(graph: Graph) -> None:
     else:
         nodes = graph.walk()
     _fold(graph, nodes, _Links(graph))
+    # the model is not valid as soon as one of them is left, whatever becomes of it later
+    graph.unresolved = {node: name for node, name in graph.unresolved.items() if node in graph}
     _forget_captured(graph)
 
 
@@ -75,7 +78,7 @@ def _fold_producers(graph: Graph, node: Node, links: _Links) -> None:
             for reader in value.readers:
                 # what a graph in a node reads may come from further out: ONNX Runtime does not miss it
                 if reader is not node and value in reader.inputs:
-                    reader.unresolved = reader.unresolved or value.name
+                    graph.unresolved.setdefault(reader, value.name)
         waiting += links.producers(each, node)
         graph.folded.add(each.index)
         graph.remove(each)
@@ -131,12 +134,14 @@ class _Links:
                 other = self._chain(reader)
                 if reader is folded:
                     continue
-                if node.op_type == "DequantizeLinear":  # the reader has one of its own
+                if node.op_type == UNMERGED:  # the reader has one of its own
                     return True
                 if other == chain or (chain == other[: len(chain)] and self._links_branches(folded)):
                     return True
                 if len(other) < len(chain) and self._first.get(value) is reader:
                     return True
+            if node.op_type == UNMERGED and value.name in self._branches.readers:
+                return True
             if around and (value.name, around[-1]) in self._branches.given:
                 return True
             if chain == around and any(now < place for place in self._branches.readers.get(value.name, ())):
@@ -146,11 +151,14 @@ class _Links:
 
 def _reading_copies(graph: Graph) -> set[Node]:
     """Returns the nodes that read a DequantizeLinear which ONNX Runtime adds: each reader but the first has one of its
-    own, and the first too if the output is one of the graph."""
+    own, and the first too if the output is one of the graph or read by a graph in a node."""
     found: set[Node] = set()
+    inside = graph.facts.branches.readers
     for node in graph.nodes:
-        for value in node.outputs if node.op_type == "DequantizeLinear" else ():
-            found.update(list(value.readers)[0 if value.is_output else 1 :])
+        for value in node.outputs if node.op_type == UNMERGED else ():
+            readers = [reader for reader in value.readers if value in reader.inputs]
+            stays = value.is_output or len(readers) < len(value.readers) or value.name in inside
+            found.update(readers[0 if stays else 1 :])
     return found
 
 

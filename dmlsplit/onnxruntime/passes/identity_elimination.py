@@ -14,19 +14,33 @@ def identity_elimination(graph: Graph, node: Node) -> Value | None:
 
 def eliminate_identities(graph: Graph) -> None:
     """Removes, in place, the Identity nodes whose outputs are no graph outputs, unless a graph in a node reads both
-    their input and their output. One that computes a branch's output stays until the branch has taken its If's
-    place."""
-    given = {name for name, _ in graph.facts.branches.given}
-    _eliminate(graph, given)
+    their input and their output, and those that `write_directly` removes. One that computes a branch's output stays
+    until the branch has taken its If's place, and an If that reads a tensor counts as a reader until then."""
+    branches = graph.facts.branches
+    given = {name for name, _ in branches.given}
+    _eliminate(graph, given, {*given, *branches.readers})
 
 
 def identities_of_branches(graph: Graph) -> None:
     """Removes, in place, the Identity nodes that compute outputs of branches."""
     if graph.facts.branches.given:
-        _eliminate(graph, ())
+        _eliminate(graph, (), ())
 
 
-def _eliminate(graph: Graph, kept: Container[str]) -> None:
+def write_directly(graph: Graph, node: Node) -> None:
+    """Removes, in place, an Identity of a graph output that nothing else reads, if it alone reads its input: the node
+    in front of it computes the graph output then."""
+    source, result = node.inputs[0], node.outputs[0]
+    before = source.producer
+    if before is None or source.is_output or len(source.readers) > 1 or result.readers:
+        return
+    graph.remove(node)
+    graph.write(before, [result if value is source else value for value in before.outputs])
+
+
+def _eliminate(graph: Graph, kept: Container[str], read: Container[str]) -> None:
+    """Removes Identity nodes, in place, but none whose output is in `kept`. Tensors in `read` have a reader more than
+    the graph says."""
     instead: dict[Value, Value] = {}
     inside = {node: set(node.captured) for node in graph.nodes if node.captured}
     for node in graph.nodes:
@@ -42,3 +56,7 @@ def _eliminate(graph: Graph, kept: Container[str]) -> None:
         instead[result] = source
         graph.remove(node)
     graph.redirect_all(instead)
+    for node in graph.nodes:
+        of_output = node.op_type == "Identity" and identity_elimination(graph, node) and node.outputs[0].is_output
+        if of_output and node.inputs[0].name not in read and node.outputs[0].name not in read:
+            write_directly(graph, node)

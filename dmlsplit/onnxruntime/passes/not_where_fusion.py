@@ -65,5 +65,5 @@ def _fuse(graph: Graph, node: Node) -> None:
             inputs[1], inputs[2] = inputs[2], inputs[1]
         graph.read(where, inputs)
         if value in inputs:
-            where.unresolved = where.unresolved or value.name
+            graph.unresolved.setdefault(where, value.name)
     graph.remove(node)

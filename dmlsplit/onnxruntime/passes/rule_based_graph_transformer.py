@@ -13,7 +13,7 @@ from dmlsplit.models.graph import Graph, Node, Value
 from dmlsplit.onnxruntime.passes.cast_elimination import cast_elimination
 from dmlsplit.onnxruntime.passes.dropout_elimination import dropout_elimination
 from dmlsplit.onnxruntime.passes.expand_elimination import expand_elimination
-from dmlsplit.onnxruntime.passes.identity_elimination import identity_elimination
+from dmlsplit.onnxruntime.passes.identity_elimination import identity_elimination, write_directly
 from dmlsplit.onnxruntime.passes.noop_elimination import noop_elimination
 from dmlsplit.onnxruntime.passes.pre_shape_node_elimination import pre_shape_node_elimination
 from dmlsplit.onnxruntime.passes.slice_elimination import slice_elimination
@@ -51,8 +51,7 @@ def noops_of_branches(graph: Graph) -> None:
 def remove_noops(graph: Graph) -> None:
     """Removes, in place, the nodes that do nothing, unless they compute graph outputs.
 
-    An Identity of a graph output that nothing else reads goes if it alone reads its input: the node in front of it
-    computes the graph output then.
+    An Identity of a graph output goes where the node in front of it can compute that output.
     """
     _remove(graph, RULES, ())
 
@@ -79,10 +78,8 @@ def _remove(graph: Graph, rules: Mapping[str, Sequence[Rule]], kept: Container[s
             undone += [before] if before is not None and node.op_type == "Transpose" else []
             graph.remove(node)
             continue
-        alone = len(source.readers) == 1 and source not in shared and not source.is_output
-        if node.op_type == "Identity" and before is not None and alone and not result.readers:
-            graph.remove(node)
-            graph.write(before, [result if value is source else value for value in before.outputs])
+        if node.op_type == "Identity" and source not in shared:
+            write_directly(graph, node)
     graph.redirect_all(instead)
     for node in dict.fromkeys(undone):
         if not node.is_used:

@@ -14,10 +14,12 @@ HEAD = "(float[2,6] x, bool c) => (float[?,?] o)"
     ("body", "expected"),
     [
         ("a = Identity(x) b = Identity(a) o = Neg(b)", ["o = Neg(x)"]),
-        ("a = Neg(x) o = Identity(a)", ["a = Neg(x)", "o = Identity(a)"]),
+        ("a = Neg(x) o = Identity(a)", ["o = Neg(x)"]),
+        ("a = Neg(x) b = Neg(a) o = Identity(a)", ["a = Neg(x)", "b = Neg(a)", "o = Identity(a)"]),
+        ("o = Identity(x)", ["o = Identity(x)"]),
         ("a = Identity(x) o = Add(a, x)", ["o = Add(x,x)"]),
     ],
-    ids=["one after another", "an output", "beside what it reads"],
+    ids=["one after another", "an output", "an output, of what another reads", "an output, of an input", "beside it"],
 )
 def test_identities(body, expected):
     assert after(eliminate_identities, f"{HEAD} {{ {body} }}") == expected

@@ -42,4 +42,4 @@ def test_a_where_that_is_left_with_a_tensor_that_is_gone():
     graph = graph_of(f"{HEAD} {{ n = Not(c) y = Where(n, n, b) z = Neg(a) }}", opset=13)
     not_where_fusion(graph)
     assert left(graph) == ["y = Where(c,n,b)", "z = Neg(a)"]
-    assert [node.unresolved for node in graph.nodes] == ["n", ""]
+    assert list(graph.unresolved.items()) == [(graph.nodes[0], "n")]
