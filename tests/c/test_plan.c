@@ -1,6 +1,7 @@
 /* test_plan.c - what plans refuse and tell, apart from copying */
 #include "check.h"
 #include "dms_kernel.h"
+#include "dms_transpose.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -888,9 +889,76 @@ static void refusals(void)
     }
 }
 
+/* What a nest is taken for, at each threshold and beside it. */
+static void kinds(void)
+{
+    enum { LEAST = DMS_LEAST_FILL, LONG = DMS_TRANSPOSED_FILL / 4, NARROW = DMS_NARROW_SIDE, NONE = -1 };
+    static const struct {
+        size_t run;
+        uint32_t rank;
+        dms_loop loops[2];
+        dms_kind kind;
+        int columns;
+        unsigned pixels;
+        bool split;
+    } nests[] = {
+        {64, 0, {{0, 0, 0}}, DMS_MOVE, NONE, 0, false},
+        {4, 1, {{LEAST / 4, 4, 0}}, DMS_FILL, NONE, 0, false},
+        {4, 1, {{LEAST / 4 - 1, 4, 0}}, DMS_MOVE, NONE, 0, false},
+        {4, 1, {{LEAST / 4, 5, 0}}, DMS_MOVE, NONE, 0, false},
+        {4, 1, {{LEAST / 4, 4, 1}}, DMS_MOVE, NONE, 0, false},
+        {4, 2, {{16, 64, 4}, {16, 4, 64}}, DMS_TRANSPOSE, 0, 16, true},
+        {4, 2, {{16, 64, -4}, {16, 4, 64}}, DMS_TRANSPOSE, 0, 0, true},
+        {16, 2, {{16, 256, 16}, {16, 16, 256}}, DMS_TRANSPOSE, 0, 16, true},
+        {4, 2, {{17, 60, 4}, {15, 4, 68}}, DMS_MOVE, NONE, 0, false},
+        {4, 2, {{16, 64, 4}, {16, 5, 64}}, DMS_MOVE, NONE, 0, false},
+        {4, 2, {{16, 64, 5}, {16, 4, 64}}, DMS_MOVE, NONE, 0, false},
+        {4, 2, {{16, 100, 64}, {16, 4, 4}}, DMS_MOVE, NONE, 0, false},
+        {4, 1, {{256, 4, 4}}, DMS_MOVE, NONE, 0, false},
+        {3, 2, {{16, 48, 3}, {16, 3, 48}}, DMS_MOVE, NONE, 0, false},
+        {32, 2, {{16, 512, 32}, {16, 32, 512}}, DMS_MOVE, NONE, 0, false},
+        {4, 2, {{3, 1000, 4}, {100, 4, 12}}, DMS_TRANSPOSE, 0, 3, true},
+        {4, 2, {{3, 1000, 4}, {100, 4, 16}}, DMS_TRANSPOSE, 0, 0, false},
+        {4, 2, {{16, 1000, 4}, {100, 4, 64}}, DMS_TRANSPOSE, 0, 16, true},
+        {4, 2, {{17, 1000, 4}, {100, 4, 68}}, DMS_TRANSPOSE, 0, 0, false},
+        {4, 2, {{100, 12, 4}, {3, 4, 1000}}, DMS_TRANSPOSE, 0, 3, false},
+        {4, 2, {{100, 16, 4}, {3, 4, 1000}}, DMS_TRANSPOSE, 0, 0, false},
+        {4, 2, {{100, 64, 4}, {16, 4, 1000}}, DMS_TRANSPOSE, 0, 16, false},
+        {4, 2, {{100, 68, 4}, {17, 4, 1000}}, DMS_TRANSPOSE, 0, 0, false},
+        {4, 2, {{NARROW, 1000, 4}, {LONG, 4, 0}}, DMS_TRANSPOSE, 0, 0, false},
+        {4, 2, {{NARROW, 1000, 4}, {LONG + 1, 4, 0}}, DMS_FILL, 0, 0, false},
+        {4, 2, {{NARROW - 1, 1000, 4}, {LONG, 4, 0}}, DMS_FILL, 0, 0, false},
+    };
+    check_case = "kinds";
+    for (size_t i = 0; i < sizeof nests / sizeof nests[0]; i++) {
+        dms_loop loops[2] = {nests[i].loops[0], nests[i].loops[1]};
+        dms_nest nest;
+        memset(&nest, 0, sizeof nest);
+        nest.run = nests[i].run;
+        nest.rank = nests[i].rank;
+        nest.loops = loops;
+        dms_classify(&nest);
+        if (!CHECK(nest.kind == nests[i].kind && nest.columns == (nests[i].columns == NONE ? DMS_NO_MATRIX : (uint32_t)nests[i].columns) &&
+                   nest.pixels.count == nests[i].pixels && nest.pixels.split == nests[i].split))
+            printf("nest %d: kind %d, columns %u, pixels %u, split %d\n", (int)i, (int)nest.kind, (unsigned)nest.columns, nest.pixels.count, nest.pixels.split);
+    }
+    for (size_t run = 1; run <= 16; run *= 2)           /* a side is as wide as a cache line, or DMS_NARROW_SIDE elements */
+        for (uint64_t side = 2; side <= 13; side++)
+            for (int is_last = 0; is_last < 2; is_last++) {
+                dms_loop loops[2] = {{is_last ? 100 : side, 1, 1}, {is_last ? side : 100, 1, 1}};
+                dms_nest nest;
+                memset(&nest, 0, sizeof nest);
+                nest.run = run;
+                nest.rank = 2;
+                nest.loops = loops;
+                CHECK_EQUAL(dms_is_narrow(&nest), side < (run == 16 ? 4 : run == 8 ? 8 : 12));
+            }
+}
+
 int main(void)
 {
     refusals();
+    kinds();
     limits_of_kernels();
     wrong_steps();
     wrong_numbers();

@@ -1,8 +1,10 @@
 /* test_profile.c - what this machine is taken for: its kernels, and the sizes from which copies go past the caches */
+#define _POSIX_C_SOURCE 200809L         /* setenv */
 #include "check.h"
 #include "dms_internal.h"
 #include "dms_struct.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* A matrix that is copied whole. */
@@ -740,7 +742,123 @@ static void timed_regimes(void)
     CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
 }
 
-int main(void)
+/* Sets a variable of the environment; NULL: removes it. */
+static void set_variable(const char *name, const char *value)
+{
+#ifdef _WIN32
+    CHECK_EQUAL(_putenv_s(name, value != NULL ? value : ""), 0);
+#else
+    CHECK_EQUAL(value != NULL ? setenv(name, value, 1) : unsetenv(name), 0);
+#endif
+}
+
+/* The profile of a machine of which nothing is known, by one variable. */
+static dmlsplit_profile detected_by(const char *name, const char *value)
+{
+    static const cpu nothing = {0, 0, 0, {{0, 0, 0, 0}}, .claims = false};
+    dmlsplit_profile p;
+    set_variable(name, value);
+    other = &nothing;
+    dms_other_cpuid = answer;
+    dms_detect_profile(&p);
+    dms_other_cpuid = NULL;
+    set_variable(name, NULL);
+    return p;
+}
+
+static void variables(void)
+{
+    static const struct {
+        const char *name, *value;
+        dmlsplit_profile p;             /* what differs from UINT64_MAX, or 0 */
+    } settings[] = {
+        {"DMLSPLIT_STREAM_COPIES", "0", {.stream_turns = UINT64_MAX, .claim = UINT64_MAX, .given = DMLSPLIT_STREAM_COPIES}},
+        {"DMLSPLIT_STREAM_TURNS", "90", {.stream_copies = UINT64_MAX, .stream_turns = 90, .claim = UINT64_MAX, .given = DMLSPLIT_STREAM_TURNS}},
+        {"DMLSPLIT_CLAIM", "18446744073709551614", {.stream_copies = UINT64_MAX, .stream_turns = UINT64_MAX, .claim = UINT64_MAX - 1, .given = DMLSPLIT_CLAIM}},
+        {"DMLSPLIT_FETCH", "pages", {.stream_copies = UINT64_MAX, .stream_turns = UINT64_MAX, .claim = UINT64_MAX, .fetch = 1, .given = DMLSPLIT_FETCH}},
+        {"DMLSPLIT_FETCH", "lines", {.stream_copies = UINT64_MAX, .stream_turns = UINT64_MAX, .claim = UINT64_MAX, .given = DMLSPLIT_FETCH}},
+    };
+    static const char *const numbers[] = {"DMLSPLIT_STREAM_COPIES", "DMLSPLIT_STREAM_TURNS", "DMLSPLIT_CLAIM"};
+    static const char *const wrong[] = {"", " 5", "+5", "-1", "5 ", "5x", "x", "never"};
+    check_case = "variables";
+    set_variable("DMLSPLIT_FETCH", NULL);
+    set_variable("DMLSPLIT_MEASURE", NULL);
+    set_variable("DMLSPLIT_PROFILE", NULL);
+    for (size_t i = 0; i < 3; i++)
+        set_variable(numbers[i], NULL);
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        dmlsplit_profile expected = settings[i].p;
+        const dmlsplit_profile p = detected_by(settings[i].name, settings[i].value);
+        expected.struct_size = sizeof expected;
+        expected.origin = DMLSPLIT_FROM_SETTINGS;
+        if (!CHECK(memcmp(&p, &expected, sizeof p) == 0))
+            printf("of %s=%s\n", settings[i].name, settings[i].value);
+    }
+    for (size_t i = 0; i < 3; i++)
+        for (size_t j = 0; j < sizeof wrong / sizeof wrong[0]; j++) {
+            const dmlsplit_profile p = detected_by(numbers[i], wrong[j]);
+            CHECK(p.origin == DMLSPLIT_FROM_CPUID && p.given == 0 && p.stream_copies == UINT64_MAX && p.stream_turns == UINT64_MAX && p.claim == UINT64_MAX);
+        }
+    CHECK(detected_by("DMLSPLIT_FETCH", "page").given == 0 && detected_by("DMLSPLIT_FETCH", "page").origin == DMLSPLIT_FROM_CPUID);
+    CHECK(detected_by("DMLSPLIT_MEASURE", "0").reserved == 1 && detected_by("DMLSPLIT_MEASURE", "0").origin == DMLSPLIT_FROM_CPUID);
+    CHECK(detected_by("DMLSPLIT_MEASURE", NULL).reserved == 0 && detected_by("DMLSPLIT_MEASURE", "1").reserved == 0 &&
+          detected_by("DMLSPLIT_MEASURE", "00").reserved == 0);
+
+    dmlsplit_profile found = {.struct_size = sizeof found};
+    set_variable("DMLSPLIT_MEASURE", "0");
+    set_variable("DMLSPLIT_CLAIM", "77");
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+    CHECK_EQUAL(dmlsplit_get_profile(&found), DMLSPLIT_OK);
+    CHECK(found.claim == 77 && found.given == DMLSPLIT_CLAIM && found.origin == DMLSPLIT_FROM_SETTINGS && found.reserved == 0);
+    set_variable("DMLSPLIT_CLAIM", NULL);
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+    dms_profile_for(UINT64_MAX, &found);        /* not measured */
+    CHECK(found.origin == DMLSPLIT_FROM_CPUID && found.measured == 0);
+    set_variable("DMLSPLIT_MEASURE", NULL);
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+}
+
+/* The profile by a file of this text, which ends with so many empty lines. */
+static dmlsplit_profile read_from(const char *name, const char *text, size_t size, size_t lines)
+{
+    FILE *const file = fopen(name, "wb");
+    CHECK(file != NULL && fwrite(text, 1, size, file) == size);
+    for (size_t i = 0; i < lines; i++)
+        CHECK(putc('\n', file) == '\n');
+    CHECK(fclose(file) == 0);
+    const dmlsplit_profile p = detected_by("DMLSPLIT_PROFILE", name);
+    CHECK(remove(name) == 0);
+    return p;
+}
+
+/* A file that is no profile as a whole, or has more than 4 KB, changes nothing. */
+static void files(const char *program)
+{
+    static const char text[] = "claim 5\ncall 7\nfetch pages", cut[] = "claim 5\0\ncall 7";
+    enum { SIZE = sizeof text - 1, GIVEN = DMLSPLIT_CLAIM | DMLSPLIT_CALL | DMLSPLIT_FETCH };
+    char name[1000];
+    check_case = "files";
+    if (!CHECK(snprintf(name, sizeof name, "%s.profile", program) < (int)sizeof name))
+        return;
+    const dmlsplit_profile none = detected_by("DMLSPLIT_PROFILE", name), taken = read_from(name, text, SIZE, 0);
+    CHECK(none.origin == DMLSPLIT_FROM_CPUID && none.given == 0 && none.claim == UINT64_MAX);
+    CHECK(taken.claim == 5 && taken.call == 7 && taken.fetch == DMLSPLIT_FETCH_PAGES && taken.given == GIVEN && taken.origin == DMLSPLIT_FROM_SETTINGS);
+    CHECK(taken.stream_copies == UINT64_MAX && taken.ahead == 0);
+    set_variable("DMLSPLIT_CLAIM", "9");        /* wins over the file */
+    const dmlsplit_profile both = read_from(name, text, SIZE, 1);
+    set_variable("DMLSPLIT_CLAIM", NULL);
+    CHECK(both.claim == 9 && both.call == 7 && both.given == GIVEN);
+    const dmlsplit_profile most = read_from(name, text, SIZE, 4094 - SIZE);
+    CHECK(memcmp(&most, &taken, sizeof most) == 0);
+    const dmlsplit_profile ignored[] = {
+        read_from(name, text, SIZE, 4095 - SIZE), read_from(name, text, SIZE, 5000), read_from(name, cut, sizeof cut - 1, 0),
+        read_from(name, "call 7\ncall x\n", 14, 0), detected_by("DMLSPLIT_PROFILE", "."), detected_by("DMLSPLIT_PROFILE", ""),
+    };
+    for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
+        CHECK(memcmp(&ignored[i], &none, sizeof none) == 0);
+}
+
+int main(int argc, char **argv)
 {
     listings();
     profiles();
@@ -761,5 +879,7 @@ int main(void)
     heights();
     tuned();
     timed_regimes();
+    variables();
+    files(argc > 0 ? argv[0] : "test_profile");
     return check_report();
 }
