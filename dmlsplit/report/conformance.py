@@ -6,15 +6,16 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
-from xml.sax.saxutils import quoteattr
 
 from dmlsplit.conformance.judging import Outcome, Result
 from dmlsplit.conformance.suite import SCHEMA, VERSION
-from dmlsplit.report.junit import xml_text
+from dmlsplit.report.junit import Case, quoted, suite
 from dmlsplit.system.printable import printable
 
 SHOWN: Final = 20
 """Failures and reasons of each file that text and page show; JSON and JUnit have all."""
+_ELEMENTS: Final = {Outcome.FAILED: "failure", Outcome.SKIPPED: "skipped"}
+"""What says in a JUnit test case what came of it."""
 
 
 @dataclass
@@ -97,14 +98,13 @@ def document(results: Iterable[Result], summary: Summary) -> Iterator[str]:
 def junit(results: Iterable[Result], summary: Summary) -> Iterator[str]:
     """Yields the pieces of a JUnit XML document, a test case for each result with its file as the class, and counts the
     results in `summary`."""
-    yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n<testsuite name="dmlsplit conformance">\n'
-    for result in summary.counted(results):
-        file = result.id.split("/")[0]
-        start = f"<testcase name={quoteattr(xml_text(result.id))} classname={quoteattr(xml_text(file))}"
-        element = {Outcome.FAILED: "failure", Outcome.SKIPPED: "skipped"}.get(result.outcome)
-        inside = f"<{element} message={quoteattr(xml_text(result.reason))}/>" if element else ""
-        yield f"{start}>{inside}</testcase>\n" if inside else f"{start}/>\n"
-    yield "</testsuite>\n</testsuites>\n"
+    return suite("dmlsplit conformance", map(_case, summary.counted(results)))
+
+
+def _case(result: Result) -> Case:
+    element = _ELEMENTS.get(result.outcome, "")
+    inside = f"<{element} message={quoted(result.reason)}/>" if element else ""
+    return Case(result.id, result.id.split("/")[0], element, inside)
 
 
 def page(results: Iterable[Result], summary: Summary) -> Iterator[str]:

@@ -6,8 +6,9 @@ Follows https://github.com/testmoapp/junitxml, the form that common readers shar
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 from xml.sax.saxutils import quoteattr
 
 from dmlsplit.checking.results import Note, Result, Verdict
@@ -16,45 +17,69 @@ from dmlsplit.report import text
 from dmlsplit.report.shown import AS_USUAL, Shown
 from dmlsplit.system.printable import printable
 
+_COUNTED: Final = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 _NO_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Case(NamedTuple):
+    """A test case. `element` is the element in it that says what came of it, "" where it passed; `inside` is XML."""
+
+    name: str
+    class_name: str
+    element: str
+    inside: str
 
 
 def document(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
     """Yields the pieces of a JUnit XML document with one suite and a case for each answer: a failure for errors, an
     error for unreadable input, skipped if nothing is judged or known."""
-    yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n<testsuite name="dmlsplit">\n'
-    for result in results:
-        if not isinstance(result, Note) or result.report.diagnostics:
-            yield from _case(result)
+    shown_at_all = (result for result in results if not isinstance(result, Note) or result.report.diagnostics)
+    return suite("dmlsplit", map(_case, shown_at_all))
+
+
+def suite(name: str, cases: Iterable[Case]) -> Iterator[str]:
+    """Yields the pieces of a JUnit XML document of one suite, which counts its cases."""
+    pieces, counts = [], Counter[str]()
+    for case in cases:
+        counts[case.element] += 1
+        start = f"<testcase name={quoted(case.name)} classname={quoted(case.class_name)}"
+        pieces.append(f"{start}>{case.inside}</testcase>\n" if case.inside else f"{start}/>\n")
+    counted = " ".join(f'{plural}="{counts[element]}"' for element, plural in _COUNTED.items())
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n'
+    yield f'<testsuite name={quoted(name)} tests="{len(pieces)}" {counted}>\n'
+    yield from pieces
     yield "</testsuite>\n</testsuites>\n"
 
 
-def _case(result: Result) -> Iterator[str]:
+def _case(result: Result) -> Case:
     report = result.report
     verdict = Verdict.OK if isinstance(result, Note) else result.verdict
     known = [report.file or "", "" if isinstance(result, Note) else result.name or report.operator or ""]
-    name = " ".join(part for part in (*map(printable, known), report.judged_by) if part)
-    yield f"<testcase name={_quoted(f'{name} [{report.index}]')} classname={_quoted(report.file or 'dmlsplit')}"
+    index = f"[{report.index}]" if report.index >= 0 else ""
+    name = " ".join(part for part in (*map(printable, known), report.judged_by, index) if part)
     lines = text.lines(result)
+    element = inside = ""
     if verdict in (Verdict.NOT_JUDGED, Verdict.UNKNOWN):
-        inside = f"<skipped message={_quoted(lines[0])}/>"
+        element = "skipped"
+        inside = f"<skipped message={quoted(lines[0])}/>"
         if verdict is Verdict.UNKNOWN and len(lines) > 1:
             inside += f"<system-out>{_text(lines[1:])}</system-out>"
     elif report.errors or verdict is Verdict.NOT_READ:
-        kind = "error" if verdict is Verdict.NOT_READ else "failure"
+        element = "error" if verdict is Verdict.NOT_READ else "failure"
         first = next((d for d in report.diagnostics if d.severity is Severity.ERROR), None)
-        said = f" type={_quoted(first.rule)} message={_quoted(first.message)}" if first is not None else ""
-        inside = f"<{kind}{said}>{_text(lines)}</{kind}>"
-    else:
-        inside = f"<system-out>{_text(lines)}</system-out>" if report.diagnostics else ""
-    yield f">{inside}</testcase>\n" if inside else "/>\n"
+        said = f" type={quoted(first.rule)} message={quoted(first.message)}" if first is not None else ""
+        inside = f"<{element}{said}>{_text(lines)}</{element}>"
+    elif report.diagnostics:
+        inside = f"<system-out>{_text(lines)}</system-out>"
+    return Case(name, report.file or "dmlsplit", element, inside)
 
 
-def _quoted(value: str) -> str:
-    return quoteattr(xml_text(value))
+def quoted(value: str) -> str:
+    """Returns a text as the value of an attribute, with its quotes."""
+    return quoteattr(_xml_text(value))
 
 
-def xml_text(value: str) -> str:
+def _xml_text(value: str) -> str:
     """Returns a text made printable, with characters that XML cannot have replaced."""
     return _NO_XML.sub("\ufffd", printable(value, None))
 

@@ -55,9 +55,25 @@ def test_severities():
     assert {kind for kind, *_ in found} == {"error", "warning", "notice"}
 
 
+def suite(items):
+    (found,) = ElementTree.fromstring("".join(junit.document(iter(items))))
+    return found
+
+
 def cases(items):
-    suites = ElementTree.fromstring("".join(junit.document(iter(items))))
-    return suites.findall("testsuite/testcase")
+    return suite(items).findall("testcase")
+
+
+def test_the_suite_counts_its_cases():
+    bad = pages.judged(pages.SUM, "bad")
+    unread = of_file("input/malformed", kind=NotRead)
+    counts = suite([pages.judged(pages.GOOD, "good"), bad, bad, unread]).attrib
+    assert counts == {"name": "dmlsplit", "tests": "4", "failures": "2", "errors": "1", "skipped": "0"}
+
+
+def test_a_finding_about_a_model_has_no_index():
+    (case,) = cases([Note(dml.Report((RULES["input/no-split"].diagnostic(Location(), "said"),), "", None, None, "m", -1))])
+    assert case.get("name") == "m"
 
 
 def test_what_becomes_of_an_answer():
