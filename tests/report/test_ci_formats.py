@@ -72,7 +72,8 @@ def test_the_suite_counts_its_cases():
 
 
 def test_a_finding_about_a_model_has_no_index():
-    (case,) = cases([Note(dml.Report((RULES["input/no-split"].diagnostic(Location(), "said"),), "", None, None, "m", -1))])
+    said = RULES["input/no-split"].diagnostic(Location(), "said")
+    (case,) = cases([Note(dml.Report((said,), "", None, None, "m", -1))])
     assert case.get("name") == "m"
 
 
