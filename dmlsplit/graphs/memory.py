@@ -18,7 +18,6 @@ it. That is what goes wrong in graphs.
 from __future__ import annotations
 
 import math
-from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -39,6 +38,7 @@ from dmlsplit.graphs.program import (
     StandIn,
     Tensor,
     Unmodelled,
+    readers_first,
 )
 from dmlsplit.graphs.reading import Program
 from dmlsplit.graphs.traits import FiveDimensions, GraphTraits, JoinPlacement
@@ -90,7 +90,7 @@ def compile_program(program: Program, *, refuses: bool = True) -> CompiledGraph:
         break_splits(program)
     place_in_joins(program)
     homes = home_outputs(program)
-    order = reversed(_readers_first(program, homes, deepest=False))
+    order = reversed(readers_first(program.nodes, homes, deepest=False))
     _share(program, homes)
     dispatches = list(_dispatches(program, order))
     if refuses:
@@ -110,35 +110,6 @@ def compile_program(program: Program, *, refuses: bool = True) -> CompiledGraph:
     return CompiledGraph(dispatches, program.results, homes, program.parts, lost, stand_ins, nodes)
 
 
-def _readers_first(program: Program, homes: Sequence[Tensor], *, deepest: bool) -> list[Node]:
-    """Returns the nodes from the graph outputs backwards, last output first; each node follows all readers of its
-    outputs.
-
-    Breadth first, or with `deepest` depth first: the node whose readers were finished last comes next.
-    """
-    waiting: dict[Node, int] = defaultdict(int)
-    for node in program.nodes:
-        for operand in node.operands:
-            if operand.tensor.producer is not None:
-                waiting[operand.tensor.producer] += 1
-    for tensor in homes:
-        assert tensor.producer is not None
-        waiting[tensor.producer] += 1
-    ready: deque[Node | Tensor] = deque(homes if deepest else reversed(homes))
-    order = []
-    while ready:
-        item = ready.pop() if deepest else ready.popleft()
-        if isinstance(item, Node):
-            order.append(item)
-        for tensor in [operand.tensor for operand in item.operands] if isinstance(item, Node) else [item]:
-            producer = tensor.producer
-            if producer is not None:
-                waiting[producer] -= 1
-                if waiting[producer] == 0:
-                    ready.append(producer)
-    return order
-
-
 def _share(program: Program, homes: Sequence[Tensor]) -> None:
     """Marks, in place, the inputs that element-by-element operators overwrite: an input that no other node reads.
 
@@ -147,7 +118,7 @@ def _share(program: Program, homes: Sequence[Tensor]) -> None:
     """
     uses = program.uses()
     claimed: set[Node] = set()
-    for node in _readers_first(program, homes, deepest=True):
+    for node in readers_first(program.nodes, homes, deepest=True):
         for tensor in node.outputs:
             readers = uses[tensor]
             if tensor.graph_output is not None or tensor.joined is not None or len(readers) != 1:

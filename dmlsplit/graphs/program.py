@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -17,6 +18,8 @@ from dmlsplit.rules.graph_faults import Fault, TensorName, happens
 
 VECTOR: Final = 16
 """Bytes that a shader reads or writes at once."""
+BEHIND_EDGES: Final = 1 << 31
+"""The first number of an operand's rank: of a use of a part, once its Split is removed. No graph has so many nodes."""
 INNER: Final = 4
 """Dimensions of the shader that broken Splits of five and more are compiled for."""
 ELEMENT_BYTES: Final = {int(TensorDataType.FLOAT32): 4, int(TensorDataType.FLOAT16): 2}
@@ -188,7 +191,8 @@ class Operand:
 
     tensor: Tensor
     rank: tuple[int, int]
-    """Sorts the uses of a tensor: edges in the graph's order, then the uses of bypassed identities."""
+    """Sorts the uses of a tensor: edges in the graph's order, then the uses of bypassed identities, then those of parts
+    of removed Splits."""
     offset: int = 0
     """Bytes from the start of the tensor."""
     sizes: tuple[int, ...] = ()
@@ -420,6 +424,35 @@ def depth_first(roots: Iterable[Node]) -> list[Node]:
                     stack.append((producer, 0))
             else:
                 order.append(node)
+    return order
+
+
+def readers_first(nodes: Iterable[Node], outputs: Sequence[Tensor], *, deepest: bool) -> list[Node]:
+    """Returns the nodes from the graph outputs backwards, last output first; each node follows all readers of its
+    outputs.
+
+    Breadth first, or with `deepest` depth first: the node whose readers were finished last comes next.
+    """
+    waiting: dict[Node, int] = defaultdict(int)
+    for node in nodes:
+        for operand in node.operands:
+            if operand.tensor.producer is not None:
+                waiting[operand.tensor.producer] += 1
+    for tensor in outputs:
+        if tensor.producer is not None:
+            waiting[tensor.producer] += 1
+    ready: deque[Node | Tensor] = deque(outputs if deepest else reversed(outputs))
+    order = []
+    while ready:
+        item = ready.pop() if deepest else ready.popleft()
+        if isinstance(item, Node):
+            order.append(item)
+        for tensor in [operand.tensor for operand in item.operands] if isinstance(item, Node) else [item]:
+            producer = tensor.producer
+            if producer is not None:
+                waiting[producer] -= 1
+                if waiting[producer] == 0:
+                    ready.append(producer)
     return order
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from dmlsplit.descriptors.layout import is_packed, packed_strides
 from dmlsplit.graphs.dimensions import too_narrow
 from dmlsplit.graphs.operators import Family
 from dmlsplit.graphs.program import (
+    BEHIND_EDGES,
     VECTOR,
     Node,
     Operand,
@@ -19,6 +21,7 @@ from dmlsplit.graphs.program import (
     Readers,
     Tensor,
     Unmodelled,
+    readers_first,
 )
 from dmlsplit.graphs.reading import Program
 
@@ -79,12 +82,16 @@ def elide_splits(program: Program) -> None:
     Keeps those with a part that is a graph output, is read by a Join in place, or has views itself. A view begins at a
     multiple of 16 bytes. Readers of the part then read the Split's input, which its other views do not know. A Join
     that takes the part into rows gets the Split's whole input instead.
+
+    The Splits are removed from the last graph output backwards, each output to its end. The uses of a removed Split's
+    parts become uses of its input, behind those that the input has already.
     """
     traits = program.traits
     uses = program.uses()
     families = {Family.SPLIT, Family.SLICE} if traits.slices_are_views else {Family.SPLIT}
     removed: set[Node] = set()
-    for node in reversed(program.topological()):
+    order = itertools.count()
+    for node in readers_first(program.nodes, program.outputs, deepest=True):
         if node.family is Family.JOIN and not node.kept and not traits.joins_reuse_rows:
             _lay_in_rows(program, node.output, [use for use in uses[node.output] if use[0] not in removed])
         if node.family not in families:
@@ -102,14 +109,14 @@ def elide_splits(program: Program) -> None:
         if _elidable(program, node, parts, strides, readers):
             for (tensor, offset), part_readers in zip(parts, readers, strict=True):
                 for reader, k in part_readers:
-                    old = reader.operands[k]
+                    old, rank = reader.operands[k], (BEHIND_EDGES, next(order))
                     if reader.family is Family.JOIN and not reader.kept:
                         part = Part(node.number or 0, tensor.sizes, node.axis, offset == 0)
-                        reader.operands[k] = replace(source, rank=old.rank, stands_for=part)
+                        reader.operands[k] = replace(source, rank=rank, stands_for=part)
                     else:
                         reader.operands[k] = Operand(
                             source.tensor,
-                            old.rank,
+                            rank,
                             source.offset + offset + old.offset,
                             old.sizes,
                             view=source.view or old.view or not node.slices_everything,

@@ -169,6 +169,43 @@ def test_the_whole_is_joined_for_a_part_whose_reader_takes_no_rows(reader, compi
     assert dml.validate(graph, directml="1.9.1").compiles is compiles
 
 
+WITHOUT_ROWS = ("1.0.200610", "1.5.0", "1.8.0", "1.9.0")
+"""Builds that compute a tensor into rows of a Join only if nothing else reads it."""
+
+
+def joined_wholes(directml, order, outputs):
+    """The letter of the outputs in whose buffer tanh(x) is computed. d is a Join of it; j and k are Joins that get it
+    whole for parts of the Splits s and t, whose other readers take views."""
+    g = Sketch()
+    x, half = g.input(2, 4, 2, 4), g.input(2, 2, 2, 4)
+    whole = g("ACTIVATION_TANH", x)
+    made, beside = {}, []
+    for each in order:
+        if each in "st":
+            made[each] = g.split(whole, 1, (2, 2))[1]
+            beside.append(made[each])
+        else:
+            part = whole if each == "d" else g.join([half, made["s" if each == "j" else "t"]], 1)
+            made[each] = g.join([part, x], 0)
+    ends = [made[each] for each in outputs] + [g("ELEMENT_WISE_ABS", part) for part in beside]
+    first, *_ = dispatches(g.graph(*ends), directml)
+    return outputs[int(first.writes.buffer.removeprefix("output "))]
+
+
+@pytest.mark.parametrize("order", ["sjd", "sdj", "dsj"])
+@pytest.mark.parametrize("directml", WITHOUT_ROWS)
+def test_a_tensor_lives_in_a_join_of_itself_before_those_that_get_it_for_a_part(directml, order):
+    """The Join of the part comes first in the edges, or not."""
+    assert joined_wholes(directml, order, "jd") == joined_wholes(directml, order, "dj") == "d"
+
+
+@pytest.mark.parametrize("order", ["stjk", "stkj", "sjtk", "tsjk", "tskj", "tksj"])
+@pytest.mark.parametrize("directml", WITHOUT_ROWS)
+def test_of_joins_that_get_a_tensor_for_parts_of_several_splits_it_lives_in_that_of_the_last_output(directml, order):
+    """Graph outputs are followed from the last to the first; the order of edges decides nothing."""
+    assert [joined_wholes(directml, order, outputs) for outputs in ("jk", "kj")] == ["k", "j"]
+
+
 def test_a_whole_that_is_joined_for_a_part_does_not_make_the_join_copy():
     g = Sketch()
     x, y = g.input(1, 1, 3, 4, 8), g.input(1, 1, 3, 2, 8)
