@@ -409,14 +409,14 @@ void dms_run_all(const dmlsplit_plan *plan, const dms_buffers *buffers);
 /* Makes dms_cpu_isa() answer (detected & mask) from now on: tests walk through older CPUs. Not thread-safe. */
 void dms_cpu_mask(uint32_t mask);
 
-/* The least bytes of a slice, for tests to lower; the bytes that slices left to another kernel than the chosen one, so far; runs of each kernel; and steps
- * that planning took, over strides, bytes of tables, and parts of slices. */
+/* The least bytes of a slice, for tests to lower; the bytes that slices left to another kernel than the chosen one, so far; runs of each kernel; steps
+ * that planning took, over strides, bytes of tables, and parts of slices; and fences that ended runs. */
 extern uint32_t dms_removed_kernel;     /* index of a row that is left out of the table; DMS_KERNEL_COUNT: none */
 extern bool (*dms_other_cpuid)(uint32_t leaf, uint32_t subleaf, uint32_t *registers);    /* what another CPU answers; NULL: this one is asked */
 extern void (*dms_while_measuring)(void);       /* called before what was measured is kept; may be NULL */
 extern void (*dms_before_slice)(void);          /* called by a thread before it copies a slice; may be NULL */
 extern double (*dms_other_clock)(void);         /* seconds, instead of the system's clock; may be NULL */
-extern uint64_t dms_least_slice, dms_fallback_bytes, dms_kernel_runs[DMS_KERNEL_COUNT], dms_plan_steps;
+extern uint64_t dms_least_slice, dms_fallback_bytes, dms_kernel_runs[DMS_KERNEL_COUNT], dms_plan_steps, dms_fences;
 #define DMS_COUNT_RUN(kernel) ((void)dms_kernel_runs[(kernel) - dms_kernel_table]++)
 #define DMS_COUNT_STEPS(count) ((void)(dms_plan_steps += (count)))
 #define DMS_ASSERT(condition) ((condition) ? (void)0 : abort())

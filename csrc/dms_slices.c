@@ -11,10 +11,12 @@
 
 /* Least bytes of a slice: a smaller copy ends before another thread has woken up. */
 #ifdef DMS_TESTING
-uint64_t dms_least_slice = DMS_LEAST_SLICE, dms_fallback_bytes;
+uint64_t dms_least_slice = DMS_LEAST_SLICE, dms_fallback_bytes, dms_fences;
 #define LEAST_BYTES dms_least_slice
+#define COUNT_FENCE() ((void)dms_fences++)
 #else
 #define LEAST_BYTES DMS_LEAST_SLICE
+#define COUNT_FENCE() ((void)0)
 #endif
 
 static uint64_t lower(uint64_t a, uint64_t b)
@@ -220,6 +222,7 @@ static void copy_bytes(const dmlsplit_plan *plan, const dms_buffers *buffers, co
 /* Kernels that stream have at least SSSE3; the base architecture of this build may not even have the fence. */
 static DMS_TARGET_SSSE3 void fence(void)
 {
+    COUNT_FENCE();
     _mm_sfence();
 }
 #else

@@ -131,6 +131,28 @@ static void check_ranges(const dmlsplit_plan *plan, const geometry *g)
     }
 }
 
+/* Ranges of up to 16 parts are compared without memory, and of any number where they ascend. */
+static void check_ranges_without_memory(void)
+{
+    enum { FEW = 16, MOST = FEW + 1 };
+    static const uint64_t ones[MOST] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    static char whole[MOST], bytes[MOST];
+    check_case = "ranges without memory";
+    for (uint64_t count = FEW; count <= MOST; count++)
+        for (int ascend = 0; ascend < 2; ascend++) {
+            const dmlsplit_geometry g = {sizeof g, DMLSPLIT_SPLIT, 1, 1, 0, 0, count, &count, NULL, ones, NULL};
+            void *parts[MOST];
+            dmlsplit_plan *plan = NULL;
+            for (uint64_t i = 0; i < count; i++)
+                parts[i] = bytes + (ascend ? i : count - 1 - i);
+            CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+            dms_until_failure = 0;
+            CHECK_EQUAL(dmlsplit_plan_check_ranges(plan, whole, parts, NULL), ascend || count <= FEW ? DMLSPLIT_OK : DMLSPLIT_OUT_OF_MEMORY);
+            dms_until_failure = UINT64_MAX;
+            dmlsplit_plan_destroy(plan);
+        }
+}
+
 /* Threads that cannot be had: the others do their share. First of all, as a thread that was started stays. */
 static void check_threads(const dmlsplit_plan *plan, const geometry *g, const memory *expected)
 {
@@ -215,6 +237,7 @@ int main(void)
         for (uint32_t direction = 0; direction < 2; direction++)
             check_shape(&shapes[i], direction);
     check_descriptor();
+    check_ranges_without_memory();
     check_measuring();
     check_case = "failures";
     CHECK(failures > 100);

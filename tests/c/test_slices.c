@@ -262,6 +262,45 @@ static void small(void)
     dmlsplit_plan_destroy(plan);
 }
 
+/* Runs, and slices that copy something, end with a fence where a nest of some kind would store past the caches: moves alone, or transposes alone. */
+static void fences(void)
+{
+    enum { ROWS = 8, COLUMNS = 1024, HALF = COLUMNS / 2, SLICES = 4 };
+    static const dmlsplit_profile profiles[] = {
+        {.struct_size = sizeof profiles[0], .stream_copies = 0, .stream_turns = UINT64_MAX, .claim = UINT64_MAX - 1},
+        {.struct_size = sizeof profiles[0], .stream_copies = UINT64_MAX, .stream_turns = 0, .claim = UINT64_MAX},
+        {.struct_size = sizeof profiles[0], .stream_copies = UINT64_MAX, .stream_turns = UINT64_MAX, .claim = UINT64_MAX},
+    };
+    static const uint64_t sizes[] = {ROWS, COLUMNS}, lengths[] = {HALF, HALF};
+    static char whole[ROWS * COLUMNS], a[ROWS * HALF], b[ROWS * HALF];
+    const dmlsplit_geometry g = {sizeof g, DMLSPLIT_SPLIT, 1, 2, 1, 0, 2, sizes, NULL, lengths, NULL};
+    const uint64_t least = dms_least_slice;
+    void *parts[] = {a, b};
+    check_case = "fences";
+    dms_least_slice = 1;
+    for (size_t i = 0; i < sizeof profiles / sizeof profiles[0]; i++)
+        for (uint32_t isa = 0; isa < 2; isa++) {
+            const uint64_t each = i < 2 && isa > 0 && (dms_cpu_isa() & DMS_ISA_SSSE3) != 0;
+            dmlsplit_plan *plan = NULL;
+            CHECK_EQUAL(dmlsplit_set_profile(&profiles[i]), DMLSPLIT_OK);
+            CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+            dms_cpu_mask(isa > 0 ? UINT32_MAX : 0);
+            dms_fences = 0;
+            CHECK_EQUAL(dmlsplit_split(plan, whole, parts), DMLSPLIT_OK);
+            CHECK_EQUAL(dms_fences, each);
+            dms_fences = 0;
+            const uint32_t count = dmlsplit_plan_slices(plan, SLICES);
+            for (uint32_t slice = 0; slice < SLICES; slice++)
+                CHECK_EQUAL(dmlsplit_split_slice(plan, whole, parts, slice, SLICES), DMLSPLIT_OK);
+            CHECK(count > 1);
+            CHECK_EQUAL(dms_fences, each * count);
+            dms_cpu_mask(UINT32_MAX);
+            dmlsplit_plan_destroy(plan);
+        }
+    dms_least_slice = least;
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+}
+
 /* Slices of many parts of two lengths: what each looks at is its own parts, whatever the plan has. A NULL matters to the slice that needs it. */
 static void many_parts(void)
 {
@@ -460,6 +499,7 @@ int main(void)
     enum { SKEWS = sizeof skews / sizeof skews[0] };
     memset(spoilt, SPOILT, sizeof spoilt);
     small();
+    fences();
     many_parts();
     units();
     dms_least_slice = 2048;

@@ -260,6 +260,10 @@ static void call_together(void)
 #endif
 
 #ifdef _WIN32
+static void call_first(void)
+{
+}
+
 static void call_forked(void)
 {
 }
@@ -287,6 +291,37 @@ static void expect_success(pid_t child)
     }
     CHECK(WIFEXITED(status));
     CHECK_EQUAL(WEXITSTATUS(status), 0);
+}
+
+static _Atomic int handled;
+
+static void handle(int number)
+{
+    handled = number;
+}
+
+/* Threads that are started take no signals of the process, and the caller that starts them blocks those that it did before. */
+static void call_first(void)
+{
+    const struct timespec later = {0, 50000000L};
+    struct sigaction before, action;
+    sigset_t usr1, kept, pending;
+    int number = 0;
+    check_case = "signals";
+    memset(&action, 0, sizeof action);
+    action.sa_handler = handle;
+    CHECK(sigemptyset(&action.sa_mask) == 0 && sigemptyset(&usr1) == 0 && sigaddset(&usr1, SIGUSR1) == 0);
+    CHECK(sigaction(SIGUSR1, &action, &before) == 0 && pthread_sigmask(SIG_BLOCK, &usr1, NULL) == 0);
+    compare(&shapes[1], true, NULL, 3, 0);
+    CHECK(pthread_sigmask(SIG_BLOCK, NULL, &kept) == 0);
+    CHECK(sigismember(&kept, SIGUSR1) == 1 && sigismember(&kept, SIGUSR2) == 0 && sigismember(&kept, SIGTERM) == 0);
+    CHECK(kill(getpid(), SIGUSR1) == 0);
+    (void)nanosleep(&later, NULL);
+    CHECK(sigpending(&pending) == 0 && sigismember(&pending, SIGUSR1) == 1 && handled == 0);
+    if (sigismember(&pending, SIGUSR1) == 1)
+        CHECK(sigwait(&usr1, &number) == 0 && number == SIGUSR1);
+    CHECK(pthread_sigmask(SIG_UNBLOCK, &usr1, NULL) == 0 && sigaction(SIGUSR1, &before, NULL) == 0);
+    check_case = "";
 }
 
 static void *nothing(void *given)
@@ -438,6 +473,7 @@ static void *caller(void *unused)
 
 int main(void)
 {
+    call_first();
     call_chosen();
     call_every_kernel();
     call_together();

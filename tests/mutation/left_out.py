@@ -14,6 +14,8 @@ SPEED = (
     ("csrc/dms_costs.c", ".", "which of the kernels that can is taken"),
     ("csrc/dms_tuning.h", ".", "tuned numbers"),
     ("csrc/dms_measure.c", ".", "what the machine is measured by"),
+    ("csrc/dms_threads.c", r"\byield\(\)|DMS_THREAD_YIELDS", "how often a caller yields before it sleeps"),
+    ("csrc/dms_threads.c", r"DMS_THREAD_LEAST", "from how many bytes on threads share a run"),
     ("csrc/dms_kernels.inc", r"@\d+\)\)?$", "costs of kernels"),
     ("csrc/*", PREFETCH.pattern, "what is asked for early"),
     ("csrc/*", r"^\s*DMS_(ASSERT|COUNT_STEPS|COUNT_RUN)\(", "what only tests count, or check"),
