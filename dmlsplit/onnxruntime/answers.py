@@ -283,7 +283,17 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place) -> Iterator[Fai
         yield Failure(CHECKING, why, node=path)
     elif cell in (Cell.FAILS, Cell.FAILS_WITH_CPU) and neighbour.on_dml:
         why = f"DirectML's kernel for {path} cannot be made: {graph.message(node.index) or 'no reason is known'}"
-        yield Failure(place.kernel, why, certain=neighbour.in_graph is True, node=path)
+        certain = neighbour.in_graph is True or _is_made_with_session(graph, node)
+        yield Failure(place.kernel, why, certain=certain, node=path)
+
+
+def _is_made_with_session(graph: SessionGraph, node: Node) -> bool:
+    """True if the kernel of a node outside of fused graphs is certainly made with the session, not at the first Run: if
+    all sizes are known, and all that the CPU reads of it. Source: AbiOpKernel of MLOperatorAuthorImpl.cpp."""
+    proto = graph.nodes[node.index].proto
+    sized = all(is_static(graph.shape(name)) for name in (*proto.input, *proto.output) if name)
+    on_cpu = [name for i, name in enumerate(proto.input) if name and i in row_of(proto.op_type).cpu_inputs]
+    return sized and all(map(graph.is_initializer, on_cpu))
 
 
 def _refusals(graph: SessionGraph, graphs: SessionGraphs) -> dict[Part, Refusal]:

@@ -258,6 +258,8 @@ def _in_place_of(
         provider = _provider(cell)
         traits = row_of(each.op_type)
         made_here = [tensor for tensor in written if tensor is not None]
+        if traits.on_cpu and provider is Provider.DML:
+            sizes.update(made_here)
         if not sizes.isdisjoint(read):
             stays = (
                 _is_given(graph, tensor) or (tensor in sizes and i not in traits.cpu_inputs)
@@ -266,8 +268,6 @@ def _in_place_of(
             if provider is Provider.CPU or ("float16" not in taken and all(stays)):
                 provider = Provider.CPU
                 sizes.update(made_here)
-        elif traits.on_cpu and provider is Provider.DML:
-            sizes.update(made_here)
         yield _step(each.op_type, provider, read, written)
 
 

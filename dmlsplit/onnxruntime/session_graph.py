@@ -182,7 +182,11 @@ class SessionGraph:
         creation; None if its rank is not."""
         if name in self._shapes:
             return self._shapes[name]
-        found = self.scope.type_of(self.graph.source(name))[1]
+        read = self.graph.source(name)
+        if self.parent is None or self._is_own(read):
+            found = self.scope.type_of(read)[1]
+        else:
+            found = self.parent.shape(read)
         if not self._is_changing:
             self._shapes[name] = found
         return found
@@ -308,9 +312,7 @@ class SessionGraph:
             return True
         if self.parent is None:
             return False
-        value = self.graph.values.get(name)
-        hidden = name in self.inputs or (value is not None and value.is_computed)
-        return not hidden and self.parent.is_constant(name)
+        return not self._is_own(name) and self.parent.is_constant(name)
 
     @cached_property
     def walk(self) -> Mapping[int, int]:
@@ -434,9 +436,12 @@ class SessionGraph:
 
     def _has(self, name: str) -> bool:
         """True if this graph, or one around it, has a tensor of this name."""
+        return self._is_own(name) or (self.parent is not None and self.parent._has(name))
+
+    def _is_own(self, name: str) -> bool:
+        """True if this very graph has a tensor of this name."""
         value = self.graph.values.get(name)
-        own = name in self.inputs or name in self.initializers or (value is not None and value.is_computed)
-        return own or (self.parent is not None and self.parent._has(name))
+        return name in self.inputs or name in self.initializers or (value is not None and value.is_computed)
 
     def types_of_tensors(self, index: int) -> tuple[Types, Types]:
         """Returns the element types of a node's inputs and outputs, "" for one that is left out, None for one that is

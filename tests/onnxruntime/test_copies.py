@@ -112,6 +112,18 @@ def test_copies_around_nodes_that_optimization_makes(opset, copies):
     assert found.copies == copies
 
 
+@pytest.mark.parametrize(("data_type", "copies"), [("float16", (0, 2)), ("float", (0, 2))])
+def test_the_sizes_of_what_the_cpu_pads(data_type, copies):
+    """Pad of opset 21 is on the CPU there; its Shape has the sizes on the CPU, whichever provider has it."""
+    found = placed(
+        f"""({data_type}[N,8,8] x) => ({data_type}[3,6,6] y) <int64[3] s = {{3, 6, 6}}> {{
+            y = CenterCropPad(x, s) }}""",
+        "1.20.1",
+        21,
+    )
+    assert found.copies == copies
+
+
 STANDING_FOR = {
     "Bernoulli of an input": (17, "(float[4] x) => (float[4] y) { y = Bernoulli(x) }", (0, 2)),
     "Bernoulli": (17, "(float[4] x) => (float[4] y) { a = Relu(x) y = Bernoulli(a) }", (1, 1)),

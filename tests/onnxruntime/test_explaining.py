@@ -102,7 +102,7 @@ CHANGED = {
     "transpose_optimizer": (
         "(float[2,6] x) => (float[?,?] o) { a = Transpose(x) b = Relu(a) o = Transpose(b) }",
         "b",
-        Fate.UNKNOWN,
+        Fate.CHANGED,
     ),
     "remove_noops": (
         f"{CONSTANTS} {{ a = Neg(x) s = Shape(a) u = Expand(one, s) o = Identity(a) }}",

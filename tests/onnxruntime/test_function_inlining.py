@@ -39,6 +39,14 @@ def test_a_function_that_is_not_called_counts():
     assert where(session(NOT_CALLED))["c/padded_input"] == "DML"
 
 
+@pytest.mark.parametrize(("functions", "copies"), [(LOCAL, (0, 0)), ("", (2, 2))])
+def test_the_transposes_of_a_loss_are_removed(functions, copies):
+    """At opset 21 the Transposes are on the CPU where they are left."""
+    body = "(float16[3,5] x, int64[3] t) => (float16 y) { [c] y = SoftmaxCrossEntropyLoss(x, t) }"
+    found = session(body, functions, "1.20.1", opset=21)
+    assert found.placement.copies == copies
+
+
 def test_without_local_functions_the_node_is_replaced_later():
     assert where(session(NOT_CALLED, "")) == {"c": "both", "f": "DML"}
 

@@ -44,6 +44,18 @@ def test_a_folded_shape_takes_no_sizes_into_a_body():
     assert found.copies == (0, 1)
 
 
+@pytest.mark.parametrize(("declared", "place"), [("float[2,3]", "folded"), ("float[N,3]", "DML")])
+def test_a_graph_reads_the_declared_output_that_stands_for_an_equal_tensor(declared, place):
+    found = placed(
+        f"""(float[N,3] x, bool c) => ({declared} w, int64[2] y) {{
+            v = Neg(x)
+            y = If(c) <then_branch = t () => (int64[2] p) {{ s = Shape(v) p = Abs(s) }},
+                       else_branch = e () => (int64[2] q) {{ q = Constant<value_ints=[1,1]>() }}>
+            w = Neg(x) }}"""
+    )
+    assert where(found)["If.then_branch/s"] == place
+
+
 BODY = "{ h = Neg(p) s = Shape(h) n = Abs(s) r = Reshape(h, n) e = Exp(r) a = Tanh(e) "
 
 

@@ -88,6 +88,24 @@ def test_what_no_provider_has_fails_the_session():
     assert found.created is not True
 
 
+@pytest.mark.parametrize(
+    ("rows", "axes", "created"),
+    [("2", "", False), ("N", "", None), ("2", "int64[1] a, ", None)],
+    ids=["known", "open sizes", "computed axes"],
+)
+def test_a_kernel_that_cannot_be_made_where_nothing_is_fused(rows, axes, created):
+    """It is made with the session where all that it needs is known, else at the first Run."""
+    given = "" if axes else "<int64[1] a = {1}>"
+    found = placed(
+        f"""({axes}int64[{rows},3] x, float[2] z, bool c) => (int64[{rows},1] y, float[2] w) {given} {{
+            y = ReduceMean(x, a)
+            w = If(c) <then_branch = t () => (float[2] p) {{ p = Abs(z) }},
+                       else_branch = e () => (float[2] q) {{ q = Neg(z) }}> }}""",
+        opset=21,
+    )
+    assert (found.created, found.failure.node) == (created, "y")
+
+
 def test_as_many_layers_as_a_transformer_has():
     """Each reads the sizes of the one before, which a further round of inference finds."""
     layers = "".join(

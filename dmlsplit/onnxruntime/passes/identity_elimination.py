@@ -14,33 +14,52 @@ def identity_elimination(graph: Graph, node: Node) -> Value | None:
 
 def eliminate_identities(graph: Graph) -> None:
     """Removes, in place, the Identity nodes whose outputs are no graph outputs, unless a graph in a node reads both
-    their input and their output, and those that `write_directly` removes. One that computes a branch's output stays
-    until the branch has taken its If's place, and an If that reads a tensor counts as a reader until then."""
+    their input and their output, and those that `write_directly` removes.
+
+    An output of a branch is one of a graph, and what reads it stands elsewhere, until the branch has taken its If's
+    place; until then an If reads what both of its branches read.
+    """
     branches = graph.facts.branches
     given = {name for name, _ in branches.given}
-    _eliminate(graph, given, {*given, *branches.readers})
+    _eliminate(graph, given)
+    for node in _of_outputs(graph, given):
+        source, result = node.inputs[0].name, node.outputs[0].name
+        chain = branches.chain(result)
+        beside = branches.chain(source) == chain and source not in given
+        readers = [reader for reader in node.readers if branches.chain(reader.name)[: len(chain)] == chain]
+        if beside and not readers and branches.readers.keys().isdisjoint((source, result)):
+            write_directly(graph, node)
 
 
 def identities_of_branches(graph: Graph) -> None:
     """Removes, in place, the Identity nodes that compute outputs of branches."""
     if graph.facts.branches.given:
-        _eliminate(graph, (), ())
+        _eliminate(graph, ())
+        for node in _of_outputs(graph, ()):
+            write_directly(graph, node)
 
 
 def write_directly(graph: Graph, node: Node) -> None:
-    """Removes, in place, an Identity of a graph output that nothing else reads, if it alone reads its input: the node
-    in front of it computes the graph output then."""
+    """Removes, in place, an Identity of a graph output if it alone reads its input: the node in front of it computes
+    the graph output then."""
     source, result = node.inputs[0], node.outputs[0]
     before = source.producer
-    if before is None or source.is_output or len(source.readers) > 1 or result.readers:
+    if before is None or source.is_output or len(source.readers) > 1:
         return
     graph.remove(node)
     graph.write(before, [result if value is source else value for value in before.outputs])
 
 
-def _eliminate(graph: Graph, kept: Container[str], read: Container[str]) -> None:
-    """Removes Identity nodes, in place, but none whose output is in `kept`. Tensors in `read` have a reader more than
-    the graph says."""
+def _of_outputs(graph: Graph, given: Container[str]) -> list[Node]:
+    """Returns the Identity nodes of outputs of branches, which are `given`, and those of graph outputs that nothing
+    else reads."""
+    found = [node for node in graph.nodes if node.op_type == "Identity" and identity_elimination(graph, node)]
+    outputs = [(node, node.outputs[0]) for node in found]
+    return [node for node, value in outputs if value.name in given or (value.is_output and not value.readers)]
+
+
+def _eliminate(graph: Graph, kept: Container[str]) -> None:
+    """Removes Identity nodes, in place, but none whose output is in `kept` or one of the graph."""
     instead: dict[Value, Value] = {}
     inside = {node: set(node.captured) for node in graph.nodes if node.captured}
     for node in graph.nodes:
@@ -56,7 +75,3 @@ def _eliminate(graph: Graph, kept: Container[str], read: Container[str]) -> None
         instead[result] = source
         graph.remove(node)
     graph.redirect_all(instead)
-    for node in graph.nodes:
-        of_output = node.op_type == "Identity" and identity_elimination(graph, node) and node.outputs[0].is_output
-        if of_output and node.inputs[0].name not in read and node.outputs[0].name not in read:
-            write_directly(graph, node)

@@ -78,7 +78,7 @@ def _remove(graph: Graph, rules: Mapping[str, Sequence[Rule]], kept: Container[s
             undone += [before] if before is not None and node.op_type == "Transpose" else []
             graph.remove(node)
             continue
-        if node.op_type == "Identity" and source not in shared:
+        if node.op_type == "Identity" and source not in shared and not result.readers:
             write_directly(graph, node)
     graph.redirect_all(instead)
     for node in dict.fromkeys(undone):

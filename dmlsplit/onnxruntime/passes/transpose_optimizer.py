@@ -1,16 +1,26 @@
-"""A Transpose that undoes the one in front of it is removed; nodes that other Transposes may be moved over are marked.
+"""A Transpose that undoes the one in front of it is removed, and two that undo one another around one node; nodes that
+other Transposes may be moved over are marked.
 
-Source: onnx_transpose_optimization.cc of ONNX Runtime. The moves themselves are not followed: they change the axes and
-sizes of the nodes in between.
+Source: onnx_transpose_optimization.cc of ONNX Runtime. Other moves are not followed: they change the axes and sizes of
+the nodes in between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
+
+import onnx
+from onnx import helper
 
 from dmlsplit.descriptors.dims import is_static
+from dmlsplit.formats.onnx.protobuf import refill
 from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
 from dmlsplit.onnxruntime.operator_traits import row_of
+
+_SOFTMAX: Final = frozenset({"Softmax", "LogSoftmax", "Hardmax"})
+_SOFTMAX_OF_ONE_AXIS: Final = 13
+"""The first opset at which they are over one axis, the last by default."""
 
 
 def undone_transpose(graph: Graph, node: Node) -> Value | None:
@@ -20,9 +30,12 @@ def undone_transpose(graph: Graph, node: Node) -> Value | None:
         return None
     rank = len(graph.facts.shape(node.outputs[0].name) or ())
     first, second = permutation(before, rank), permutation(node, rank)
-    if len(first) != len(second) or [first[i] for i in second] != list(range(len(first))):
-        return None
-    return before.inputs[0]
+    return before.inputs[0] if _undoes(first, second) else None
+
+
+def _undoes(first: Sequence[int], second: Sequence[int]) -> bool:
+    """True if two permutations, one after the other, change nothing."""
+    return len(first) == len(second) and [first[i] for i in second] == list(range(len(first)))
 
 
 def permutation(node: Node, rank: int) -> Sequence[int]:
@@ -34,7 +47,8 @@ def permutation(node: Node, rank: int) -> Sequence[int]:
 
 
 def transpose_optimizer(graph: Graph) -> None:
-    """Adds Doubt.TRANSPOSED, in place, to the nodes that a Transpose in front of them may be moved over.
+    """Removes, in place, Transposes that undo one another around a node that nothing else reads between them, and adds
+    Doubt.TRANSPOSED to the nodes that another Transpose in front of them may be moved over.
 
     ONNX Runtime moves Transposes over a node if that leaves fewer of them: the other inputs need one each, and so does
     the output, unless a Transpose further on cancels it.
@@ -47,6 +61,8 @@ def transpose_optimizer(graph: Graph) -> None:
         if any(_gives(reader, reader in meeting) for reader in node.readers):
             meeting.add(node)
     for node in order:
+        if node not in graph or _is_freed(graph, node):
+            continue
         inputs = [value for value in node.inputs if value.name and not graph.facts.is_constant(value.name)]
         producers = [value.producer for value in inputs if value.producer is not None]
         moved = sum(_gives(producer, Doubt.TRANSPOSED in producer.doubts) for producer in producers)
@@ -57,6 +73,46 @@ def transpose_optimizer(graph: Graph) -> None:
             others = 0
         if moved > others and _is_transposable(node) and (node.op_type != "Reshape" or _may_transpose(graph, node)):
             node.doubts.add(Doubt.TRANSPOSED)
+
+
+def _is_freed(graph: Graph, node: Node) -> bool:
+    """Removes the Transposes in front of a node and behind it, in place, if they undo one another, nothing else reads
+    what is between them, and no Transpose is moved over what is in front of them; returns True if so. The axis of the
+    node is that of the tensor in front of the Transposes then."""
+    first, second = node.inputs[0].producer if node.inputs else None, node.only_reader
+    if first is None or second is None or first.op_type != "Transpose" or second.op_type != "Transpose":
+        return False
+    source = first.inputs[0]
+    before = source.producer
+    rank = len(graph.facts.shape(source.name) or ())
+    axes = permutation(first, rank)
+    if first.only_reader is not node or not axes or not _undoes(axes, permutation(second, rank)):
+        return False
+    if before is not None and _gives(before, Doubt.TRANSPOSED in before.doubts):
+        return False
+    if node.op_type in _SOFTMAX and graph.facts.opset >= _SOFTMAX_OF_ONE_AXIS:
+        given = attribute(node, "axis")
+        axis = -1 if given is None else given.i
+        if not -len(axes) <= axis < len(axes):
+            return False
+        node.proto = _with_axis(node.proto, axes[axis])
+    elif not row_of(node.op_type).movable:
+        return False
+    outputs = second.outputs
+    graph.read(node, [source, *node.inputs[1:]])
+    for transpose in (first, second):
+        graph.remove(transpose)
+    graph.write(node, outputs)
+    return True
+
+
+def _with_axis(proto: onnx.NodeProto, axis: int) -> onnx.NodeProto:
+    """Returns a copy of a node over this axis."""
+    made = onnx.NodeProto()
+    made.CopyFrom(proto)
+    refill(made.attribute, [each for each in proto.attribute if each.name != "axis"])
+    made.attribute.append(helper.make_attribute("axis", axis))
+    return made
 
 
 def _gives(node: Node, moved: bool) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from dmlsplit.models.graph import Doubt
 from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import remove_noops
 from dmlsplit.onnxruntime.passes.transpose_optimizer import transpose_optimizer
-from tests.onnxruntime.passes import after, graph_of
+from tests.onnxruntime.passes import after, graph_of, left
 
 HEAD = "(float[2,3,4] x) => (float[?,?,?] o)"
 
@@ -34,10 +34,39 @@ def test_a_transpose_that_is_undone(body, expected):
     assert after(remove_noops, f"{HEAD} {{ {body} }}") == expected
 
 
+FREED = "a = Transpose<perm=[1,2,0]>(x) b = {}(a) o = Transpose<perm=[2,0,1]>(b)"
+
+
+@pytest.mark.parametrize(
+    ("body", "opset", "expected", "axis"),
+    [
+        (FREED.format("Relu"), 17, ["o = Relu(x)"], None),
+        (FREED.format("LogSoftmax"), 13, ["o = LogSoftmax(x)"], 0),
+        (FREED.format("Softmax<axis=0>"), 21, ["o = Softmax(x)"], 1),
+        (FREED.format("Softmax<axis=0>"), 12, None, 0),
+        (FREED.format("Relu").replace("[2,0,1]", "[1,2,0]"), 17, None, None),
+        (f"{FREED.format('Relu')} u = Abs(a)", 17, None, None),
+        (f"{FREED.format('Relu')} u = Abs(b)", 17, None, None),
+        (f"{FREED.format('Relu')} u = Transpose(y)".replace("(x)", "(u)"), 17, None, None),
+    ],
+    ids=[
+        *("element by element", "the last axis", "another axis", "of all axes behind one", "not inverse"),
+        *("the first is read besides", "what is between is read besides", "behind another Transpose"),
+    ],
+)
+def test_a_node_between_transposes_that_undo_one_another(body, opset, expected, axis):
+    graph = graph_of(f"(float[2,3,4] x, float[2,3,4] y) => (float[?,?,?] o, float[?,?,?] u) {{ {body} }}", opset)
+    before = left(graph)
+    transpose_optimizer(graph)
+    assert left(graph) == (expected or before)
+    (node,) = [node for node in graph.nodes if "o" in node.proto.output or "b" in node.proto.output][:1]
+    assert next((each.i for each in node.proto.attribute if each.name == "axis"), None) == axis
+
+
 @pytest.mark.parametrize(
     ("body", "moved"),
     [
-        ("a = Transpose(x) b = Relu(a) o = Transpose(b)", {"b", "o"}),
+        ("a = Transpose(x) b = Sqrt(a) o = Transpose(b)", {"b", "o"}),
         ("a = Transpose(x) o = Relu(a)", set()),
         ("n = Constant<value_ints=[4,6]>() a = Transpose(x) r = Reshape(a, n) o = Abs(y)", set()),
         ("n = Constant<value_ints=[4,6,1]>() a = Transpose(x) r = Reshape(a, n) o = Abs(y)", set()),
