@@ -166,7 +166,7 @@ def _compiles(graph: FusedGraph, traits: GraphTraits) -> GraphFault | bool | Non
     trials = [_compiled(graph, traits, assumed) for assumed in _assumptions(graph.kinds)]
     faults = [trial[0] for trial in trials if isinstance(trial, tuple)]
     if any(isinstance(trial, Unmodelled) for trial in trials) or 0 < len(faults) < len(trials):
-        return None
+        return True if is_without_risk(graph, traits) else None
     return min(faults, key=lambda fault: fault.node or 0, default=True)
 
 

@@ -43,7 +43,8 @@ def lines(placements: Sequence[SessionAnswer]) -> Iterator[list[Part]]:
     are not on DirectML, by reason, and what differs between the versions."""
     for each in placements:
         head = [(f"{each.runtime.judged_by}: ", ""), (_session(each), _STYLES[each.created])]
-        yield [*head, (f"; {counts(each.counts)}", "")] if each.nodes else head
+        placed = counts(each.counts, runs=each.created is not False)
+        yield [*head, (f"; {placed}", "")] if each.nodes else head
         if each.nodes and (each.created is not False or each.outcomes):
             yield [("  ", ""), (_graphs(each), "")]
     groups: dict[str, list[str]] = {}
@@ -67,11 +68,13 @@ def _session(placement: SessionAnswer) -> str:
     return f"session fails{why}" if placement.created is False else f"session not known{why}"
 
 
-def counts(found: Mapping[Provider, int]) -> str:
-    """Returns the numbers of nodes by provider as text: "7 nodes: 5 on DirectML, 1 on the CPU, 1 folded"."""
+def counts(found: Mapping[Provider, int], *, runs: bool = True) -> str:
+    """Returns the numbers of nodes by provider as text: "7 nodes: 5 on DirectML, 1 on the CPU, 1 folded"; where nothing
+    runs, as what would be: "7 nodes would be placed: 5 on DirectML, 1 on the CPU, 1 folded"."""
     total = sum(found.values())
     said = [f"{count:,} {_PLACES[provider]}" for provider, count in sorted(found.items(), key=_order) if count]
-    return f"{total:,} node{'s' * (total != 1)}{': ' if said else ''}{', '.join(said)}"
+    would = "" if runs else " would be placed"
+    return f"{total:,} node{'s' * (total != 1)}{would if said else ''}{': ' if said else ''}{', '.join(said)}"
 
 
 def _order(item: tuple[Provider, int]) -> int:

@@ -129,8 +129,9 @@ class Tally:
         self.severities: Counter[Severity] = Counter()
         self.unknown = 0
         """Operators without a known verdict, except those whose diagnostics are all hidden."""
-        self.nodes: Counter[Provider] = Counter()
-        """The nodes of the models, by where they run, where one version of ONNX Runtime is asked."""
+        self.nodes: dict[bool, Counter[Provider]] = {True: Counter(), False: Counter()}
+        """The nodes of the models, by where they run, or would run if the session did not fail, where one version of
+        ONNX Runtime is asked: True for sessions that may be created, False for those that fail."""
         self.graphs: Counter[GraphOutcome] = Counter()
         """The number of fused graphs of the models by outcome, if one version of ONNX Runtime is asked."""
         self.placements: list[tuple[str | None, SessionAnswer]] = []
@@ -161,7 +162,7 @@ class Tally:
         for each in note.placements:
             self.unknown += each.created is None or each.counts[Provider.UNKNOWN] > 0
         if len(note.placements) == 1:
-            self.nodes.update(note.placements[0].counts)
+            self.nodes[note.placements[0].created is not False].update(note.placements[0].counts)
             self.graphs.update(note.placements[0].outcomes)
 
     def _count(self, result: Answer) -> None:
@@ -189,12 +190,13 @@ class Tally:
         return "; ".join(filter(None, said))
 
     def _of_models(self) -> Iterator[str]:
-        if not self.nodes and not self.graphs:
+        if not any(self.nodes.values()) and not self.graphs:
             return
         from dmlsplit.report import placement
 
-        if self.nodes:
-            yield placement.counts(self.nodes)
+        for runs, found in self.nodes.items():
+            if found:
+                yield placement.counts(found, runs=runs)
         if self.graphs:
             yield f"{_counted(self.graphs.total(), 'fused graph')}: {placement.outcomes(self.graphs)}"
 

@@ -65,10 +65,24 @@ def test_of_a_graph_that_ends_the_process_one_error_is_said(cli, model):
 
 
 def test_a_session_that_fails(cli, model):
-    assert head(cli, model(WITHOUT_KERNEL), *NEW)[0] == (
+    lines = head(cli, model(WITHOUT_KERNEL), *NEW)
+    assert lines[-1].endswith("; 1 node would be placed: 1 on the CPU")
+    assert lines[0] == (
         "onnxruntime 1.24.4: session fails at y: neither DirectML nor the CPU has a kernel for y and its types; "
-        "1 node: 1 on the CPU"
+        "1 node would be placed: 1 on the CPU"
     )
+
+
+def test_a_split_and_its_graph_are_known_alike(cli, model):
+    """Nothing works in place on a part of what is quantized again: the graph is compiled in any layout."""
+    file = model(
+        """(uint8[2,4] x) => (uint8[2,2] y, uint8[2,2] z) <float s = {0.1}, uint8 k = {3}> {
+            d = DequantizeLinear(x, s, k) a, b = Split<axis=1>(d)
+            y = QuantizeLinear(a, s, k) z = QuantizeLinear(b, s, k) }""",
+        13,
+    )
+    out = cli("check", file, *NEW).out
+    assert out.endswith("1 operator: 1 ok; 4 nodes: 4 on DirectML; 1 fused graph: 1 right\n")
 
 
 def test_nothing_comes_of_the_graphs_of_a_session_that_fails(cli, model):
