@@ -158,6 +158,21 @@ MODELS = {
         f"{ROWS} {{ a, b = Split<axis=1>(x) h = HardSwish(a) n = Neg(h) o = Abs(n) }}",
         5,
     ),
+    "an Unsqueeze and a Squeeze": (
+        "(float[2,6] x) => (float[?,?,?] o, float[?,?] b) <int64[1] first = {0}, int64[1] last = {3}> "
+        "{ a, b = Split<axis=1>(x) u = Unsqueeze(a, first) v = Unsqueeze(u, last) s = Squeeze(v, last) o = Sin(s) }",
+        5,
+    ),
+    "a mean of no normalization": (
+        "(float[2,6] x) => (float[?,?] o, float[?,?] b) "
+        "{ a, b = Split<axis=1>(x) m = ReduceMean<axes=[1]>(a) n = Neg(m) s = Sin(n) o = Cos(s) }",
+        5,
+    ),
+    "an Erf of no GELU": (
+        "(float[2,6] x) => (float[?,?] o, float[?,?] b) "
+        "{ a, b = Split<axis=1>(x) e = Erf(a) n = Neg(e) s = Sin(n) o = Cos(s) }",
+        5,
+    ),
     "what nothing reads counts": (
         "(float[2,6] x) => (float[?,?] o) { a, b = Split<axis=1>(x) s = Sin(b) c = Cos(a) n = Neg(c) o = Abs(n) }",
         5,

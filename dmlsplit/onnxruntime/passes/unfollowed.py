@@ -50,9 +50,9 @@ def _reads_weights(graph: Graph, node: Node, traits: OperatorTraits) -> bool:
 
 
 def merged(graph: Graph) -> set[Node]:
-    """Returns the nodes at most four edges away from an operator (Erf, a mean) that ONNX Runtime may fuse with its
-    neighbours even if these read no weights."""
-    return _around((node for node in graph.nodes if row_of(node.op_type).merges), _REACH_OF_MERGED)
+    """Returns the nodes at most four edges away from an operator (Erf, a mean) in the middle of a pattern that ONNX
+    Runtime may fuse even if its nodes read no weights."""
+    return _around((node for node in graph.nodes if row_of(node.op_type).merges and _is_core(node)), _REACH_OF_MERGED)
 
 
 def may_have_attention(graph: Graph) -> bool:
