@@ -77,7 +77,7 @@ def _only_maker(program: Program, tensor: Tensor, type: int, uses: Uses) -> Node
     node = tensor.producer
     if node is None or node.type != type or node.removed or node.fused:
         return None
-    return node if len(uses[tensor]) == 1 and tensor not in program.output_set else None
+    return node if len(uses[tensor]) == 1 and tensor not in program.first_ranks else None
 
 
 def _fuse_chain(program: Program, product: Node, k: int, sigmoid: Node, uses: Uses, crashes: list[Fault]) -> bool:
@@ -138,7 +138,7 @@ def _swish(program: Program, tensor: Tensor, uses: Uses) -> Node | None:
     """Returns the node that produces a tensor if the node is a fused x * sigmoid(x), and the tensor has one reader and
     is no graph output; else None. `uses` maps tensors to their readers."""
     node = tensor.producer
-    return node if node and node.fused and len(uses[tensor]) == 1 and tensor not in program.output_set else None
+    return node if node and node.fused and len(uses[tensor]) == 1 and tensor not in program.first_ranks else None
 
 
 def _value_of(tensor: Tensor) -> Tensor:

@@ -39,7 +39,7 @@ def copies_inputs(program: Program, join: Node, strides: Sequence[int]) -> bool:
             return True
         if producer.family is Family.SLICE and len(tensor.sizes) in program.traits.narrow_ranks:
             raise Unmodelled("when a Slice of five dimensions is computed into a Join was not found out")
-        if too_narrow(program, producer, tensor.sizes, strides, leaves=tensor in program.output_set):
+        if too_narrow(program, producer, tensor.sizes, strides, leaves=tensor in program.first_ranks):
             return True
     return False
 
@@ -78,10 +78,8 @@ def _place_tensor(program: Program, tensor: Tensor, uses: Uses) -> None:
     traits, readers = program.traits, uses[tensor]
     joins = [(node, k) for node, k in readers if node.family is Family.JOIN and not node.kept]
     blocks = [(node, k) for node, k in joins if tensor.is_block_of(node.output)]
-    found = [node.operands[k] for node, k in blocks]
-    direct = any(operand.rank[0] == 0 and operand.stands_for is None for operand in found)
-    is_output = tensor in program.output_set
-    if is_output and blocks and (direct or tensor not in program.result_set):
+    is_output = tensor in program.first_ranks
+    if is_output and any(node.operands[k].rank < program.first_ranks[tensor] for node, k in blocks):
         program.copies_for_outputs.add(tensor)
     chosen = blocks[0] if blocks else join_for_rows(program, tensor, readers)
     producer = tensor.producer
@@ -148,10 +146,10 @@ def home_outputs(program: Program) -> list[Tensor]:
             or tensor.joined is not None
             or tensor.graph_output is not None
             or tensor in program.copies_for_outputs
-            or (program.results[i] is not tensor and tensor in program.result_set)
+            or program.output_ranks[i] != program.first_ranks[tensor]
             or program.homes_of_nodes.get(tensor.producer, tensor) is not tensor
         )
-        home = _copy(program, Operand(tensor, (9, i))) if elsewhere else tensor
+        home = _copy(program, Operand(tensor, program.output_ranks[i])) if elsewhere else tensor
         home.graph_output = i
         homes.append(home)
     return homes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,11 +19,26 @@ from dmlsplit.rules.graph_faults import Fault, TensorName, happens
 
 VECTOR: Final = 16
 """Bytes that a shader reads or writes at once."""
-BEHIND_EDGES: Final = 1 << 31
-"""The first number of an operand's rank: of a use of a part, once its Split is removed. No graph has so many nodes."""
 INNER: Final = 4
 """Dimensions of the shader that broken Splits of five and more are compiled for."""
 ELEMENT_BYTES: Final = {int(TensorDataType.FLOAT32): 4, int(TensorDataType.FLOAT16): 2}
+
+
+class Use(enum.IntEnum):
+    """How a use of a tensor came to be one, in the order of CompileGraph's list of uses."""
+
+    EDGE = 0
+    GRAPH_OUTPUT = 1
+    """The tensor is a graph output."""
+    PAST_IDENTITY = 2
+    """Of the output of an identity that was removed."""
+    OF_PART = 3
+    """Of a part of a Split that was removed."""
+
+
+Rank: TypeAlias = tuple[Use, int]
+"""Sorts the uses of a tensor: how it came to be one, then the index of the edge or graph output, or the order in which
+nodes were removed."""
 
 
 class Unmodelled(Exception):
@@ -190,9 +206,7 @@ class Operand:
     """An input of a node: a tensor, or a view of it."""
 
     tensor: Tensor
-    rank: tuple[int, int]
-    """Sorts the uses of a tensor: edges in the graph's order, then the uses of bypassed identities, then those of parts
-    of removed Splits."""
+    rank: Rank
     offset: int = 0
     """Bytes from the start of the tensor."""
     sizes: tuple[int, ...] = ()

@@ -25,8 +25,10 @@ from dmlsplit.graphs.program import (
     Node,
     Operand,
     Part,
+    Rank,
     Tensor,
     Unmodelled,
+    Use,
     Uses,
     bytes_of,
     depth_first,
@@ -60,9 +62,17 @@ class Program:
         """The sizes and the element's bytes of descriptors, by identity: many tensors share one."""
         self._read(graph)
         self.results = list(self.outputs)
-        self.result_set = set(self.results)
-        self.output_set = self.result_set
-        """The set of `outputs`; bypassing identities changes both."""
+        self.output_ranks: list[Rank] = [(Use.GRAPH_OUTPUT, i) for i in range(len(self.outputs))]
+        """The place of each graph output among the uses of its tensor."""
+        self.first_ranks: dict[Tensor, Rank] = {}
+        """Maps each tensor of `outputs` to the least of its `output_ranks`."""
+        self.rank_outputs()
+
+    def rank_outputs(self) -> None:
+        """Sets `first_ranks`, after changes of `outputs` and `output_ranks`."""
+        self.first_ranks = {}
+        for tensor, rank in zip(self.outputs, self.output_ranks, strict=True):
+            self.first_ranks[tensor] = min(rank, self.first_ranks.get(tensor, rank))
 
     def _read(self, graph: GraphDesc) -> None:
         inputs = {i: self._tensor(end.desc, None, i) for i, end in enumerate(graph.inputs) if end is not None}
@@ -95,10 +105,12 @@ class Program:
             node.keeps_positive = kind == RELU or rising
         operands: list[dict[int, Operand]] = [{} for _ in self.nodes]
         for edge in graph.input_edges:
-            operands[edge.to_node_index][edge.to_node_input_index] = Operand(inputs[edge.graph_input_index], (0, 0))
+            operands[edge.to_node_index][edge.to_node_input_index] = Operand(
+                inputs[edge.graph_input_index], (Use.EDGE, 0)
+            )
         for i, wire in enumerate(graph.intermediate_edges):
             source = self.nodes[wire.from_node_index].outputs[wire.from_node_output_index]
-            operands[wire.to_node_index][wire.to_node_input_index] = Operand(source, (0, i))
+            operands[wire.to_node_index][wire.to_node_input_index] = Operand(source, (Use.EDGE, i))
         read: dict[int, list[tuple[tuple[int, ...], int]]] = {}
         """The sizes and the element's bytes of inputs, by the identity of descriptors that were checked: many nodes
         share one."""
@@ -183,7 +195,7 @@ class Program:
         return depth_first(self.nodes)
 
 
-def _rank(use: tuple[Node, int]) -> tuple[int, int]:
+def _rank(use: tuple[Node, int]) -> Rank:
     node, k = use
     return node.operands[k].rank
 

@@ -13,14 +13,13 @@ from dmlsplit.descriptors.layout import is_packed, packed_strides
 from dmlsplit.graphs.dimensions import too_narrow
 from dmlsplit.graphs.operators import Family
 from dmlsplit.graphs.program import (
-    BEHIND_EDGES,
     VECTOR,
     Node,
     Operand,
     Part,
     Readers,
     Tensor,
-    Unmodelled,
+    Use,
     readers_first,
 )
 from dmlsplit.graphs.reading import Program
@@ -32,31 +31,28 @@ def bypass_identities(program: Program) -> None:
     """Makes readers of an identity's output read its input, and removes the identity from the program; if its output is
     a graph output, its input becomes that graph output.
 
-    The order in which several identities of one tensor are removed is unknown. It matters, and raises Unmodelled, if
-    Joins or graph outputs read the tensor behind more than one of them while it has other uses.
+    The identities are removed from the graph inputs on, in the reverse of the order in which Splits are. The uses of a
+    removed identity's output become uses of its input, behind those that the input has already.
     """
+    if program.traits.keeps_identities:
+        return
     uses = program.uses()
-    wanted: dict[Tensor, list[bool]] = defaultdict(list)
-    instead: dict[Tensor, Tensor] = {}
-    depth: dict[Tensor, int] = {}
-    for node in program.topological():
-        for operand in node.operands:
-            if operand.tensor in instead:
-                operand.rank = (depth[operand.tensor], operand.rank[1])
-                operand.tensor = instead[operand.tensor]
-        if node.family is Family.IDENTITY and not program.traits.keeps_identities:
-            instead[node.output] = node.operands[0].tensor
-            depth[node.output] = node.operands[0].rank[0] + 1
-            readers = uses[node.output]
-            joined = any(reader.family is Family.JOIN for reader, _ in readers)
-            if joined or node.output in program.result_set:
-                wanted[node.operands[0].tensor].append(bool(readers))
-    for tensor, used in wanted.items():
-        if len(used) > 1 and any(used) and tensor.producer is not None and tensor not in program.result_set:
-            raise Unmodelled("several identities of one tensor lead to Joins and graph outputs")
-    program.outputs = [instead.get(tensor, tensor) for tensor in program.outputs]
-    program.output_set = set(program.outputs)
-    program.nodes = [node for node in program.nodes if node.output not in instead]
+    outputs: dict[Tensor, list[int]] = defaultdict(list)
+    for i, tensor in enumerate(program.outputs):
+        outputs[tensor].append(i)
+    order = itertools.count()
+    for node in reversed(readers_first(program.nodes, program.outputs, deepest=True)):
+        if node.family is not Family.IDENTITY:
+            continue
+        source = node.operands[0].tensor
+        for reader, k in uses[node.output]:
+            reader.operands[k].tensor, reader.operands[k].rank = source, (Use.PAST_IDENTITY, next(order))
+        uses[source] += uses[node.output]
+        for i in outputs[node.output]:
+            program.outputs[i], program.output_ranks[i] = source, (Use.PAST_IDENTITY, next(order))
+        outputs[source] += outputs[node.output]
+    program.nodes = [node for node in program.nodes if node.family is not Family.IDENTITY]
+    program.rank_outputs()
 
 
 def cut_splits(program: Program) -> None:
@@ -69,7 +65,7 @@ def cut_splits(program: Program) -> None:
             continue
         source = node.operands[0]
         for tensor, offsets in zip(node.outputs, node.output_offsets(), strict=True):
-            if tensor in program.output_set or uses[tensor]:
+            if tensor in program.first_ranks or uses[tensor]:
                 operand = Operand(source.tensor, source.rank)
                 tensor.producer = Node(Family.SLICE, node.type, [operand], [tensor], node.number, offsets=offsets)
                 tensor.producer.from_split = True
@@ -109,7 +105,7 @@ def elide_splits(program: Program) -> None:
         if _elidable(program, node, parts, strides, readers):
             for (tensor, offset), part_readers in zip(parts, readers, strict=True):
                 for reader, k in part_readers:
-                    old, rank = reader.operands[k], (BEHIND_EDGES, next(order))
+                    old, rank = reader.operands[k], (Use.OF_PART, next(order))
                     if reader.family is Family.JOIN and not reader.kept:
                         part = Part(node.number or 0, tensor.sizes, node.axis, offset == 0)
                         reader.operands[k] = replace(source, rank=rank, stands_for=part)
@@ -136,7 +132,7 @@ def elide_splits(program: Program) -> None:
 
 def _lay_in_rows(program: Program, output: Tensor, readers: Readers) -> None:
     """Sets the strides of a Join's output to those of another Join's output, if that Join is its only reader."""
-    if len(readers) != 1 or output in program.output_set:
+    if len(readers) != 1 or output in program.first_ranks:
         return
     ((reader, k),) = readers
     if reader.family is Family.JOIN and not reader.kept and not reader.operands[k].view:
@@ -170,7 +166,7 @@ def _elidable(
 def _part_is_elidable(program: Program, node: Node, tensor: Tensor, offset: int, readers: Readers) -> bool:
     """True if a part that begins `offset` bytes into the input may become a view of it, whatever operators read it."""
     traits = program.traits
-    if tensor in program.output_set:
+    if tensor in program.first_ranks:
         return False
     if offset % VECTOR and (readers or traits.all_places_aligned):
         copies = readers and all(reader.only_copies for reader, _ in readers)

@@ -27,6 +27,12 @@ def bound(dispatch):
     return [*reads, (dispatch.writes.buffer, begins)]
 
 
+def in_output(graph, directml):
+    """The index of the graph output that the first dispatch writes to."""
+    first, *_ = dispatches(graph, directml)
+    return int(first.writes.buffer.removeprefix("output "))
+
+
 def test_a_product_of_three_is_computed_in_place_of_the_last():
     g = Sketch()
     x, y = g.input(1, 4, 1, 16), g.input(1, 4, 1, 16)
@@ -188,8 +194,7 @@ def joined_wholes(directml, order, outputs):
             part = whole if each == "d" else g.join([half, made["s" if each == "j" else "t"]], 1)
             made[each] = g.join([part, x], 0)
     ends = [made[each] for each in outputs] + [g("ELEMENT_WISE_ABS", part) for part in beside]
-    first, *_ = dispatches(g.graph(*ends), directml)
-    return outputs[int(first.writes.buffer.removeprefix("output "))]
+    return outputs[in_output(g.graph(*ends), directml)]
 
 
 @pytest.mark.parametrize("order", ["sjd", "sdj", "dsj"])
@@ -204,6 +209,34 @@ def test_a_tensor_lives_in_a_join_of_itself_before_those_that_get_it_for_a_part(
 def test_of_joins_that_get_a_tensor_for_parts_of_several_splits_it_lives_in_that_of_the_last_output(directml, order):
     """Graph outputs are followed from the last to the first; the order of edges decides nothing."""
     assert [joined_wholes(directml, order, outputs) for outputs in ("jk", "kj")] == ["k", "j"]
+
+
+@pytest.mark.parametrize("nodes", ["abj", "baj", "jab", "ajk", "jka", "kja"])
+@pytest.mark.parametrize("directml", ["1.9.0", "1.10.1", "1.13.1"])
+def test_a_tensor_behind_several_identities_lives_where_the_first_graph_output_wants_it(directml, nodes):
+    """Each identity is a graph output itself, or is joined (j, k); the order of nodes and edges decides nothing."""
+    for outputs in itertools.permutations(nodes):
+        g = Sketch()
+        x = g.input(4, 4)
+        v = g("ACTIVATION_TANH", x)
+        ends = {}
+        for each in nodes:
+            same = g("ELEMENT_WISE_IDENTITY", v)
+            ends[each] = g.join([same, x], 0) if each in "jk" else same
+        assert in_output(g.graph(*(ends[each] for each in outputs)), directml) == 0
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["outputs", "joined"])
+@pytest.mark.parametrize("directml", ["1.9.0", "1.10.1", "1.13.1"])
+def test_a_tensor_lives_where_the_first_of_a_chain_of_identities_does(directml, joined):
+    for order in itertools.permutations(range(3)):
+        g = Sketch()
+        x = g.input(4, 4)
+        first = g("ELEMENT_WISE_IDENTITY", g("ACTIVATION_TANH", x))
+        ends = [first, g("ELEMENT_WISE_IDENTITY", first), g("ELEMENT_WISE_IDENTITY", first)]
+        if joined:
+            ends = [g.join([end, x], 0) for end in ends]
+        assert in_output(g.graph(*(ends[i] for i in order)), directml) == order.index(0)
 
 
 def test_a_whole_that_is_joined_for_a_part_does_not_make_the_join_copy():
