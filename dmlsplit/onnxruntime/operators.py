@@ -19,7 +19,7 @@ import onnx
 
 from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.tensors import text
-from dmlsplit.models.schemas import body_version, schema_of
+from dmlsplit.models.schemas import body_version, schema_of, since
 from dmlsplit.targets.runtime_versions import Runtime, key_of
 
 PLACE: Final = "onnxruntime/operators.json.xz"
@@ -123,7 +123,8 @@ class Operator:
 
         Of types that were not recorded together, kernels take each parameter's types by themselves: a node is on
         DirectML if every type is seen there, and not if one is seen on the CPU, or without a kernel, with usual ones
-        beside it. Nothing is known of a type that was recorded nowhere.
+        beside it; others stand for it on DirectML if they do for each type, and on the CPU if they do for one. Nothing
+        is known of a type that was recorded nowhere.
         """
         if types not in self._answers:
             self._answers[types] = self._cells.get(types) or self._concluded(types)
@@ -161,6 +162,10 @@ class Operator:
                 return in_float or Cell.NO_KERNEL
             if in_float is Cell.CPU and not any((i, "float16") in self._seen for i in own):
                 return in_float
+        if set(alone) == {Cell.EXPANDED_ON_DML}:
+            return Cell.EXPANDED_ON_DML
+        if EXPANDED.intersection(alone) == {Cell.EXPANDED_ON_CPU}:
+            return Cell.EXPANDED_ON_CPU
         for cell in (Cell.NO_KERNEL, Cell.CPU):
             if cell in alone:
                 return cell
@@ -299,12 +304,16 @@ def _versions(name: str, column: int) -> Mapping[int, Operator]:
 
 @lru_cache(maxsize=4096)
 def _has_newer_body(name: str, version: int, opset: int) -> bool:
-    """True if ONNX defines an operator at a schema version, whatever its types, by others from an opset on that is
-    newer, up to `opset`."""
+    """True if ONNX defines an operator at a schema version, whatever its types, or one in its body, by others from an
+    opset on that is newer, up to `opset`."""
     schema = schema_of(name, opset)
     if schema is None or schema.since_version != version or not schema.has_function:
         return False
-    return (body_version(schema, opset) or 0) > version
+    body = body_version(schema, opset)
+    if body is None or body > version or body not in schema.function_opset_versions:
+        return (body or 0) > version
+    function = onnx.FunctionProto.FromString(schema.get_function_with_opset_version(body))
+    return any(_has_newer_body(node.op_type, since(node.op_type, opset) or 0, opset) for node in function.node)
 
 
 @lru_cache(maxsize=4096)

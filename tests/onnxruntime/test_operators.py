@@ -129,6 +129,27 @@ def test_all_outputs_of_an_if_decide():
     assert where("If", 17, "bool", outputs=("float", "string"), count=2) is Cell.CPU
 
 
+@pytest.mark.parametrize(
+    ("version", "opset", "types", "cell"),
+    [
+        ("1.24.4", 18, ("double", "bfloat16"), Cell.EXPANDED_ON_CPU),
+        ("1.18.0", 21, ("double", "int32"), Cell.EXPANDED_ON_CPU),
+        ("1.20.1", 21, ("double", "int32"), Cell.EXPANDED_ON_DML),
+        ("1.24.4", 21, ("double", "int32"), Cell.FUSED_WITH_CPU),
+    ],
+)
+def test_others_stand_for_types_that_were_not_recorded_together(version, opset, types, cell):
+    assert find_operator("", "CastLike", opset, find_runtime(version)).ask(types, opset) is cell
+
+
+def test_a_loss_of_types_that_were_not_recorded_together_is_not_known():
+    """Others stand for one of DOUBLE with copies."""
+    assert find_operator("", "NegativeLogLikelihoodLoss", 13, NEW).ask(("double", "int32"), 13) not in (
+        Cell.EXPANDED_ON_DML,
+        Cell.EXPANDED_ON_CPU,
+    )
+
+
 def test_an_eye_is_of_its_own_type():
     assert where("EyeLike", 17, "bool", outputs=("int8",)) is Cell.FUSED
     assert where("EyeLike", 22, "float", outputs=("float",)) is Cell.CPU
