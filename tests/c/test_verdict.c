@@ -38,6 +38,14 @@ static void verdicts(void)
     CHECK_EQUAL(dmlsplit_validate_join(&join, newest, &v), DMLSPLIT_OK);
     CHECK(v.ok);
 
+    check_case = "no verdict";
+    const dmlsplit_verdict none = {0};
+    for (int is_null = 0; is_null < 2; is_null++) {
+        path[0] = 'x';
+        CHECK_EQUAL(dmlsplit_verdict_path(is_null ? NULL : &none, path, sizeof path), 0);
+        CHECK_EQUAL(path[0], 0);
+    }
+
     check_case = "wrong";
     b.TotalTensorSizeInBytes = 31;
     CHECK_EQUAL(dmlsplit_validate_split(&split, newest, &v), DMLSPLIT_OK);
