@@ -110,10 +110,6 @@ class Node:
         return reader if reader.inputs.count(value) == 1 else None
 
 
-def _type_of(of: property) -> object:
-    return of.fget.__annotations__["return"] if of.fget is not None else None
-
-
 class Facts(Protocol):
     """The types, shapes and constants of a graph's tensors, by name."""
 
@@ -210,12 +206,6 @@ class Facts(Protocol):
 
     def is_expanded(self, index: int) -> bool:
         """True if the node with this index has no kernel, and the nodes of its function stand for it."""
-
-
-ANSWERS: Final = tuple(
-    [name for name, each in vars(Facts).items() if isinstance(each, property) and _type_of(each) == "bool"]
-)
-"""The names of the yes-or-no properties of Facts: with equal ones, passes leave equal graphs."""
 
 
 class Graph:

@@ -14,7 +14,7 @@ from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.formats.onnx.protobuf import first_output, has_graphs, reads, subgraphs
 from dmlsplit.formats.onnx.protobuf import operator_of as operator_name
 from dmlsplit.formats.onnx.tensors import Array, text
-from dmlsplit.models.graph import ANSWERS, Doubt, Graph, Node, cut
+from dmlsplit.models.graph import Doubt, Graph, Node, cut
 from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import name_of
 from dmlsplit.models.scope import Scope
@@ -22,7 +22,7 @@ from dmlsplit.models.taken_branches import TakenBranches
 from dmlsplit.onnxruntime.fused import SessionGraphs
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, Cell, Operator, Types, asked, is_on_cpu_too, is_on_dml, operator_of
-from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, run
+from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, PASSES, run
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
@@ -225,9 +225,15 @@ class SessionGraph:
 
     @cached_property
     def fusions(self) -> tuple[bool, ...]:
-        """The properties of the session that, beside the graph, decide on the result of the optimization passes:
+        """The properties of the session that, beside the graph, decide on what the passes behind placement leave of it:
         runtimes with equal ones share the result."""
-        return tuple([getattr(self, name) for name in ANSWERS])
+        return tuple([getattr(self, name) for name in self._asked])
+
+    @cached_property
+    def _asked(self) -> Sequence[str]:
+        """The names of the properties that the passes behind placement ask; of the graph, and of no runtime."""
+        level, operators = self.options.optimization, {node.op_type for node in self.graph.nodes}
+        return [name for each in PASSES if each.may_change(level, operators) for name in sorted(each.asks)]
 
     @property
     def makes_gelus(self) -> bool:

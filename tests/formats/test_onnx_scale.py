@@ -109,13 +109,13 @@ def test_legalize_collects_no_garbage_of_a_model_in_use():
 
 def asked_properties(count, monkeypatch):
     """How often the properties that decide on passes are asked for a model of so many graphs."""
-    asked, property_of = [], SessionGraph.makes_gelus.fget
+    asked, property_of = [], SessionGraph.removes_dropouts.fget
 
     def noted(graph):
         asked.append(graph)
         return property_of(graph)
 
-    monkeypatch.setattr(SessionGraph, "makes_gelus", property(noted))
+    monkeypatch.setattr(SessionGraph, "removes_dropouts", property(noted))
     sessions = OnnxSessions(loading.without_weights(FAMILIES["ifs"](count)), tensors.no_external_data)
     session = sessions.of(find_runtime(RUNTIME), SessionOptions())
     session.findings()

@@ -62,8 +62,8 @@ class Pass(NamedTuple):
     """The pass changes no graph that has none of these operators before the first pass of the list; without operators
     it may change any graph."""
     asks: frozenset[str] = frozenset()
-    """For a pass before placement, the properties of Facts that it asks of the version of ONNX Runtime: versions with
-    other answers share no graph that the pass may change."""
+    """The properties of Facts that it asks of the version of ONNX Runtime: versions with other answers share no graph
+    that the pass may change."""
 
     def may_change(self, level: int, operators: Set[str]) -> bool:
         """True if optimization level `level` makes the pass, and a graph of these operators is one that it may
@@ -96,18 +96,18 @@ BEFORE_PLACEMENT: Final = (
 )
 """The passes whose result decides on sizes and placement, in order."""
 PASSES: Final = (
-    _pass(1, remove_noops),
+    _pass(1, remove_noops, asks="removes_dropouts removes_casts"),
     _pass(1, div_mul_fusion, "Div"),
     _pass(1, gemm_sum_fusion, "Gemm"),
-    _pass(1, matmul_add_fusion, "MatMul"),
+    _pass(1, matmul_add_fusion, "MatMul", "reshapes_products keeps_attentions"),
     _pass(1, gemm_transpose_fusion, "Transpose"),
-    _pass(1, conv_fusion, "Conv"),
+    _pass(1, conv_fusion, "Conv", "fuses_convs"),
     _pass(1, relu_clip_fusion, "Clip"),
     _pass(0, function_expansion, "CastLike HardSwish"),
     _pass(2, quick_gelu_fusion, "Sigmoid"),
     _pass(2, fast_gelu_fusion, "Tanh"),
-    _pass(2, contributed_gelu_fusion, "Erf"),
-    _pass(2, later_layer_norm_fusion, "ReduceMean"),
+    _pass(2, contributed_gelu_fusion, "Erf", "makes_gelus"),
+    _pass(2, later_layer_norm_fusion, "ReduceMean", "makes_layer_norms reads_half_epsilons"),
     _pass(2, bias_gelu_fusion, "Erf Tanh"),
     _pass(2, skip_layer_norm_fusion, "LayerNormalization ReduceMean"),
     _pass(2, matmul_scale_fusion, "MatMul"),
