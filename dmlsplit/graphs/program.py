@@ -425,18 +425,20 @@ def depth_first(roots: Iterable[Node]) -> list[Node]:
     entered: set[Node] = set()
     order = []
     for root in roots:
-        stack = [(root, 0)]
+        if root in entered:
+            continue
+        entered.add(root)
+        stack = [(root, iter(root.operands))]
         while stack:
-            node, k = stack.pop()
-            if k == 0 and node in entered:
-                continue
-            entered.add(node)
-            if k < len(node.operands):
-                stack.append((node, k + 1))
-                producer = node.operands[k].tensor.producer
+            node, left = stack[-1]
+            for operand in left:
+                producer = operand.tensor.producer
                 if producer is not None and producer not in entered:
-                    stack.append((producer, 0))
+                    entered.add(producer)
+                    stack.append((producer, iter(producer.operands)))
+                    break
             else:
+                stack.pop()
                 order.append(node)
     return order
 

@@ -85,14 +85,23 @@ class Node:
         return self.index, *self.absorbed
 
     @property
-    def producers(self) -> Iterator[Node]:
-        """Yields the nodes that compute the tensors that this node, or a graph in it, reads."""
-        return (value.producer for value in (*self.inputs, *self.captured) if value.producer is not None)
+    def producers(self) -> Sequence[Node]:
+        """The nodes that compute the tensors that this node, or a graph in it, reads."""
+        values = (*self.inputs, *self.captured) if self.captured else self.inputs
+        return [value.producer for value in values if value.producer is not None]
 
     @property
     def readers(self) -> Iterator[Node]:
         """Yields the nodes that read this node's outputs."""
         return (reader for value in self.outputs for reader in value.readers)
+
+    @property
+    def is_read(self) -> bool:
+        """True if a node reads an output of this node."""
+        for value in self.outputs:  # noqa: SIM110 - a generator takes twice as long, and each node is asked often
+            if value.readers:
+                return True
+        return False
 
     @property
     def is_used(self) -> bool:
@@ -226,6 +235,10 @@ class Graph:
         self.values: dict[str, Value] = {name: Value(name, is_output=True) for name in outputs}
         self._nodes: dict[Node, None] = {}
         self._made = 0
+        self._order: Sequence[Node] | None = None
+        """The result of `walk`; None after a change."""
+        self.without_twins: Sequence[Node] | None = None
+        """The result of `walk` in which no two nodes are equal; another one may have some."""
 
     def __contains__(self, node: Node) -> bool:
         return node in self._nodes
@@ -268,9 +281,12 @@ class Graph:
         its index in the file, `number` its place in the order of nodes; `captured` are the names that graphs inside it
         read."""
         op_type = proto.op_type if domain_of(proto) == "" else ""
-        read, written = list(map(self.value, inputs)), list(map(self.value, outputs))
+        known = self.values.get  # most names have a value
+        read = [known(name) or self.value(name) for name in inputs]
+        written = [known(name) or self.value(name) for name in outputs]
         node = Node(index, proto, op_type, read, written, number, list(map(self.value, captured)))
         self._nodes[node] = None
+        self._order = None
         for value in written:
             value.producer = node if value.name else None
             value.is_computed = True
@@ -282,6 +298,7 @@ class Graph:
     def read(self, node: Node, values: Sequence[Value], captured: Sequence[Value] | None = None) -> None:
         """Replaces the inputs of a node by `values` and, if given, the tensors that graphs inside it read by
         `captured`; both keep their readers up to date."""
+        self._order = None
         for value in (*node.inputs, *node.captured):
             value.readers.pop(node, None)
         node.inputs = list(values)
@@ -343,6 +360,7 @@ class Graph:
     def write(self, node: Node, outputs: Sequence[Value]) -> None:
         """Replaces the outputs of a node, in place; the node becomes the producer of the new ones, and of the old ones
         no longer."""
+        self._order = None
         for value in node.outputs:
             if value.producer is node:
                 value.producer = None
@@ -358,7 +376,7 @@ class Graph:
         node.absorbed += [node.index, *after.absorbed]
         node.doubts |= after.doubts
         node.index = after.index
-        node.number = self.new_number()
+        self.renumber(node)
 
     def fuse(
         self, nodes: Sequence[Node], op_type: str, inputs: Sequence[Value], proto: onnx.NodeProto | None = None
@@ -374,13 +392,14 @@ class Graph:
             self.replaced.add(last.index)
             last.proto = proto
         last.op_type = op_type
-        last.number = self.new_number()
+        self.renumber(last)
         self.read(last, inputs)
 
     def insert(self, node: Node, op_type: str, inputs: Sequence[Value]) -> Node:
         """Adds a node of operator `op_type` with these inputs, and returns it. It stands for the same node of the model
         as `node`, and its output has the shape and type of `node`'s. The caller rewires `node` to read it."""
-        made = Node(node.index, node.proto, op_type, [], [], self.new_number())
+        made = Node(node.index, node.proto, op_type, [], [], node.number)
+        self.renumber(made)
         value = Value(f"{node.outputs[0].name}/{op_type}", like=node.outputs[0])
         self.write(made, [value])
         self.read(made, inputs)
@@ -390,15 +409,17 @@ class Graph:
     def release(self) -> None:
         """Removes all nodes and tensors, whose links are cycles, to free their memory."""
         cut(self._nodes)
+        self._order = None
         self._nodes.clear()
         self.values.clear()
 
-    def new_number(self) -> tuple[int, int]:
-        """Returns the number, for ordering, of the next node that a pass adds."""
+    def renumber(self, node: Node) -> None:
+        """Gives a node that a pass adds, or puts in the place of others, its place in the order of nodes: the last."""
         self._made += 1
-        return 2, self._made
+        self._order = None
+        node.number = 2, self._made
 
-    def walk(self) -> list[Node]:
+    def walk(self) -> Sequence[Node]:
         """Returns the nodes in the order in which ONNX Runtime visits them.
 
         Depth first from the nodes without readers, the last one first, and from each node to its inputs' producers, the
@@ -413,8 +434,10 @@ class Graph:
             found = {value.producer for value in values if value.producer is not None}
             return sorted(found, key=_number) if len(found) > 1 else found
 
-        leaves = [node for node in self._nodes if not any(value.readers for value in node.outputs)]
-        return list(depth_first(sorted(leaves, key=_number), before))
+        if self._order is None:
+            leaves = [node for node in self._nodes if not node.is_read]
+            self._order = list(depth_first(sorted(leaves, key=_number), before))
+        return self._order
 
 
 _number: Final = attrgetter("number")

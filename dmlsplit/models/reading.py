@@ -180,9 +180,10 @@ class Reader:
                     graph = self._inference.infer_shapes(harmless).graph
                 except InferenceError as error:
                     failure = f"onnx's shape inference: {printable(' '.join(str(error).split()), 300)}"
-            scope = Scope(model.graph, graph, origin, constants=constants)
+            if origin.version != 1:
+                break
             # onnx infers nothing for Split 1: its output shapes are computed here and fed back
-            if origin.version != 1 or not self._feed(scope, harmless.graph) or failure:
+            if not self._feed(Scope(model.graph, graph, origin, constants=constants), harmless.graph) or failure:
                 break
         return graph, failure
 

@@ -142,15 +142,17 @@ class Scope:
     def type_of(self, name: str) -> tuple[str | None, Shape | None]:
         """Returns the element type and the shape of a tensor, each None if it is unknown; (None, None) for the name
         ""."""
+        found = self._read_types.get(name)
+        if found is not None:
+            return found
         if name in self._types:
-            if name not in self._read_types:
-                proto = self._types[name]
-                data = proto.SerializeToString()
-                if data not in self.origin.types:
-                    data_type, shape = type_of(proto)
-                    self.origin.types[data] = data_type, self._named(shape)
-                self._read_types[name] = self.origin.types[data]
-            return self._read_types[name]
+            proto = self._types[name]
+            data = proto.SerializeToString()
+            if data not in self.origin.types:
+                data_type, shape = type_of(proto)
+                self.origin.types[data] = data_type, self._named(shape)
+            found = self._read_types[name] = self.origin.types[data]
+            return found
         if name in self._initializers:
             tensor = self._initializers[name]
             return type_name(tensor.data_type), tuple([dim if dim >= 0 else None for dim in tensor.dims])

@@ -53,11 +53,16 @@ _UNBOUNDED: Final = 1 << 32
 
 
 def session_graphs(graph: SessionGraph) -> SessionGraphs:
-    """Returns the DirectML graphs that one graph of a model becomes in its session."""
-    way = graph.fusions
-    order = graph.once(("order", way), optimized(graph).walk)
-    places = graph.once(("in graph", graph.runtime), lambda: _places(graph, order))
-    return graph.once(("graphs", way, places), lambda: _graphs(graph, optimized(graph), order, places))
+    """Returns the DirectML graphs that one graph of a model becomes in its session; sessions in which they are equal
+    share them."""
+    return graph.once(("graphs", graph.runtime), lambda: _shared(graph))
+
+
+def _shared(graph: SessionGraph) -> SessionGraphs:
+    made = optimized(graph)
+    order = made.walk()
+    places = _places(graph, order)
+    return graph.once(("graphs of places", graph.fusions, places), lambda: _graphs(graph, made, order, places))
 
 
 def optimized(graph: SessionGraph) -> Graph:

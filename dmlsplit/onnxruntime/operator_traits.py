@@ -309,11 +309,15 @@ def _completed(row: OperatorTraits) -> OperatorTraits:
     return replace(row, kind=Kind.OBSERVED) if known else row
 
 
-OPERATORS: Final[Mapping[str, OperatorTraits]] = {row.name: _completed(row) for row in _ROWS}
-"""The rows by operator."""
 UNKNOWN: Final = OperatorTraits("")
 
 
-def row_of(op_type: str) -> OperatorTraits:
-    """Returns the row of an operator of the default domain; UNKNOWN for any other."""
-    return OPERATORS.get(op_type, UNKNOWN)
+class _Table(dict[str, OperatorTraits]):
+    def __missing__(self, op_type: str) -> OperatorTraits:
+        return UNKNOWN
+
+
+OPERATORS: Final[Mapping[str, OperatorTraits]] = _Table((row.name, _completed(row)) for row in _ROWS)
+"""The rows by operator; UNKNOWN for an operator without one."""
+row_of: Final = OPERATORS.__getitem__
+"""Returns the row of an operator of the default domain; UNKNOWN for any other. Each node is asked ten times."""

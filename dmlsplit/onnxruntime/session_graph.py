@@ -462,10 +462,13 @@ class SessionGraph:
         """Returns the element types of tensors in the table's words, "" for the name "", None for one that is not
         known."""
         known = self._types_in_words
-        for name in names:
-            if name not in known:
-                found = self.scope.element_type(name)
-                known[name] = found and found.lower()
+        try:
+            return tuple([known[name] for name in names])
+        except KeyError:
+            for name in names:
+                if name not in known:
+                    found = self.scope.element_type(name)
+                    known[name] = found and found.lower()
         return tuple([known[name] for name in names])
 
     def operator(self, index: int) -> Operator | None:
@@ -517,7 +520,7 @@ class SessionGraph:
 def release(model: SessionModel) -> None:
     """Frees the graphs of a model, which cannot be asked again: reference counts alone would keep them alive."""
     graphs = [each for made in model.once.values() if isinstance(made, list) for each in made]
-    for graph in graphs:
+    for graph in {id(each.once): each for each in graphs}.values():  # what several sessions share
         cut(graph.nodes)
         for made in (graph.graph, *graph.once.values()):
             if isinstance(made, Graph):

@@ -6,6 +6,7 @@ These functions take models as they are in files; elsewhere loading.without_weig
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any, Final
 
 import onnx
@@ -86,9 +87,7 @@ def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 def values_of(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
     """Yields the declarations of outputs, then of other values, then of inputs. For a name declared twice the last one
     counts: the caller gives an input."""
-    yield from graph.output
-    yield from graph.value_info
-    yield from graph.input
+    return chain(graph.output, graph.value_info, graph.input)
 
 
 def computed(nodes: Iterable[onnx.NodeProto]) -> set[str]:

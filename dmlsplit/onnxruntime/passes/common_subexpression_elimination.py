@@ -60,7 +60,10 @@ def common_subexpression_elimination(graph: Graph) -> None:
     Outputs of the graph, and the nodes that compute them, stay. The number of a node's outputs is not compared, so that
     Splits with different numbers of outputs may be merged: the sizes are then unknown.
     """
-    _merge(graph, graph.walk(), lambda node: ())
+    order = graph.walk()
+    if order is not graph.without_twins:
+        _merge(graph, order, lambda node: ())
+        graph.without_twins = order if graph.walk() is order else None
 
 
 def first_subexpression_elimination(graph: Graph) -> None:

@@ -18,4 +18,4 @@ def function_expansion(graph: Graph) -> None:
             sigmoid = graph.insert(node, "HardSigmoid", node.inputs)
             graph.read(node, [*node.inputs, *sigmoid.outputs])
             node.op_type = "Mul"
-            node.number = graph.new_number()
+            graph.renumber(node)

@@ -63,9 +63,11 @@ def _remove(graph: Graph, rules: Mapping[str, Sequence[Rule]], kept: Container[s
     instead: dict[Value, Value] = {}
     shared: set[Value] = set()
     undone: list[Node] = []
-    for node in list(depth_first(reversed(graph.nodes), lambda node: reversed(list(node.producers)))):
+    for node in list(depth_first(reversed(graph.nodes), lambda node: reversed(node.producers))):
         graph.redirect(node, instead)
-        found = (rule(graph, node) for rule in rules.get(node.op_type, ()))
+        if node.op_type not in rules:
+            continue
+        found = (rule(graph, node) for rule in rules[node.op_type])
         source = next((value for value in found if value is not None), None)
         if source is None or not _can_be_removed(node) or node.outputs[0].name in kept:
             continue

@@ -88,3 +88,29 @@ def test_splits_that_differ_in_their_outputs_alone(twin, differ):
     nodes = graph.nodes
     common_subexpression_elimination(graph)
     assert {node.outputs[0].name for node in nodes if Doubt.TWINS_DIFFER in node.doubts} == differ
+
+
+def test_a_graph_is_compared_again_only_after_a_change():
+    """Of equal results of one node the second becomes known once the first node in front of them is merged."""
+    graph = graph_of(f"{HEAD} {{ a = Neg(x) b = Abs(x) c = Exp(a) d = Exp(b) o = Add(c, d) u = Neg(one) }}")
+    common_subexpression_elimination(graph)
+    order = graph.without_twins
+    assert order is not None
+    assert order is graph.walk()
+    first, second = graph.nodes[:2]
+    graph.redirect_all({second.outputs[0]: first.outputs[0]})
+    assert graph.walk() is not order
+    common_subexpression_elimination(graph)
+    assert [node.op_type for node in graph.nodes if node.op_type == "Exp"] == ["Exp"]
+    assert graph.without_twins is None
+
+
+@pytest.mark.parametrize("change", ["renumber", "remove", "write", "read"])
+def test_a_changed_graph_is_walked_again(change):
+    graph = graph_of(f"{HEAD} {{ a = Neg(x) o = Abs(a) u = Exp(a) }}")
+    order = graph.walk()
+    assert graph.walk() is order
+    node = graph.nodes[-1]
+    more = {"write": ([graph.value("v")],), "read": ([graph.value("x")],)}.get(change, ())
+    getattr(graph, change)(node, *more)
+    assert graph.walk() is not order
