@@ -12,6 +12,7 @@ typedef struct text_line {
     dmlsplit_capture_sink sink;
     void *to;
     int failed;
+    uint32_t fused_left; /* of DMS_MOST_FUSED_IN_ALL: pointers that lead back to their operator would give count^depth operators */
 } text_line;
 
 /* Writes the first `length` characters of a text. */
@@ -149,14 +150,23 @@ static void write_tensor(text_line *line, const DML_TENSOR_DESC *tensor)
     write_text(line, "}");
 }
 
-static void write_tensors(text_line *line, const DML_TENSOR_DESC *tensors, uint32_t count)
+/* True if one more operator, or tensor in an array of one, may be written; `depth` is the number of operators around it. */
+static int is_one_left(text_line *line, uint32_t depth)
+{
+    if (depth > 0u && line->fused_left == 0u)
+        return 0;
+    line->fused_left -= depth > 0u ? 1u : 0u;
+    return 1;
+}
+
+static void write_tensors(text_line *line, const DML_TENSOR_DESC *tensors, uint32_t count, uint32_t depth)
 {
     if (tensors == NULL) {
         write_text(line, "null");
         return;
     }
     write_text(line, "[");
-    for (uint32_t i = 0; count <= DMS_MOST_STRUCTS && i < count; i++) {
+    for (uint32_t i = 0; count <= DMS_MOST_STRUCTS && i < count && is_one_left(line, depth); i++) {
         if (i > 0)
             write_text(line, ", ");
         write_tensor(line, &tensors[i]);
@@ -220,10 +230,12 @@ static void write_pointed(text_line *line, char kind, const void *to, uint32_t c
     if (kind == 'T') {
         write_tensor(line, (const DML_TENSOR_DESC *)to);
     } else if (kind == 'R') {
-        write_tensors(line, (const DML_TENSOR_DESC *)to, count);
+        write_tensors(line, (const DML_TENSOR_DESC *)to, count, depth);
     } else if (kind == 'u') {
         write_numbers(line, (const uint32_t *)to, count);
     } else if (to == NULL) {
+        write_text(line, "null");
+    } else if (kind == 'O' && !is_one_left(line, depth + 1u)) {
         write_text(line, "null");
     } else if (kind == 'O') {
         write_operator(line, (const DML_OPERATOR_DESC *)to, depth + 1u);
@@ -235,7 +247,7 @@ static void write_pointed(text_line *line, char kind, const void *to, uint32_t c
         write_text(line, "}");
     } else {
         write_text(line, "[");
-        for (uint32_t i = 0; count <= most && i < count; i++) {
+        for (uint32_t i = 0; count <= most && i < count && (kind != 'P' || is_one_left(line, depth + 1u)); i++) {
             if (i > 0)
                 write_text(line, ", ");
             if (kind == 'P')
@@ -338,6 +350,7 @@ static void write_node(text_line *line, const DML_GRAPH_NODE_DESC *node, const D
 {
     const int is_operator = read_enum(&node->Type) == (uint32_t)DML_GRAPH_NODE_TYPE_OPERATOR;
     const uint32_t type = !is_operator || desc == NULL ? 0u : read_enum(&desc->Type);
+    line->fused_left = DMS_MOST_FUSED_IN_ALL;
     if (dms_find_operator(type) != NULL) {
         write_operator(line, desc, 0u);
         return;
@@ -423,7 +436,7 @@ static void write_ends(text_line *line, const char *name, uint32_t count)
 
 int dmlsplit_capture_operator(const DML_OPERATOR_DESC *desc, dmlsplit_capture_sink sink, void *to)
 {
-    text_line line = {sink, to, 0};
+    text_line line = {sink, to, 0, DMS_MOST_FUSED_IN_ALL};
     if (sink == NULL)
         return -1;
     if (desc == NULL)
@@ -449,7 +462,7 @@ static void write_graph(text_line *line, const DML_GRAPH_DESC *graph, const DML_
 int dmlsplit_capture_graph(const DML_GRAPH_DESC *graph, const DML_OPERATOR_DESC *const *descs, dmlsplit_capture_sink sink, void *to)
 {
     const uint32_t most = DMS_MOST_STRUCTS;
-    text_line line = {sink, to, 0};
+    text_line line = {sink, to, 0, DMS_MOST_FUSED_IN_ALL};
     if (sink == NULL)
         return -1;
     if (graph == NULL)

@@ -60,6 +60,8 @@ PARTS = [
 ]
 NO_DESC = dml.TensorDesc(dml.TensorType.BUFFER, None)
 PARTS_WITHOUT_DESC = [PARTS[0], NO_DESC, PARTS[2]]
+LSTM = 77
+"""A DML_OPERATOR_TYPE."""
 MOST = (UINT_MAX, 0, 2**31, *[0] * 61)
 EXTREME = dml.TensorDesc(
     UINT_MAX,
@@ -352,6 +354,27 @@ def test_operators_that_point_to_themselves(printed):
         (line,) = printed([fused])
     assert line.count("DML_OPERATOR_GEMM") == 1 + cstruct.MAX_FUSED
     assert json.loads(line)["Type"] == "DML_OPERATOR_GEMM"
+
+
+def test_operators_that_are_several_activations_of_themselves(printed):
+    """Three activations that are the operator again, 8 deep, would be 9,841 operators."""
+    desc = next(d for d in accepted() if any_of(d).type == LSTM)
+    activations = {"ActivationDescCount": 3, "ActivationDescs": desc.members["ActivationDescs"][:1] * 3}
+    memory = cstruct.write(dml.AnyOperatorDesc("LSTM", {**desc.members, **activations}))
+    layout = cstruct.operator_struct("LSTM")
+    written = layout.from_address(memory.address)
+    entry = ctypes.string_at(memory.operator_desc_address, 2 * ctypes.sizeof(ctypes.c_void_p))
+    assert written.ActivationDescCount == 3
+    ctypes.memmove(written.ActivationDescs, entry * 3, len(entry) * 3)
+
+    class Written:
+        operator_desc_address = memory.operator_desc_address
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cstruct, "write", lambda _: Written)
+        (line,) = printed([desc])
+    assert line.count("DML_OPERATOR_LSTM") <= 1 + 4096
+    assert json.loads(line)["Type"] == "DML_OPERATOR_LSTM"
 
 
 def check(lines: list[str], *options: str) -> subprocess.CompletedProcess[str]:
