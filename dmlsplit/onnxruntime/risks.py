@@ -19,8 +19,8 @@ from dmlsplit.onnxruntime.operator_traits import FAMILIES, Kind, row_of
 
 _NORMALIZATIONS: Final = frozenset({"GroupNormalization", "InstanceNormalization", "MeanVarianceNormalization"})
 _CUTS: Final = frozenset({"Split", "Slice"})
-_OUTPUTS_AT_ONCE: Final = 4096
-"""The outputs whose dependencies are followed together; more would take more memory."""
+_MOST_NORMALIZATIONS: Final = 4096
+"""The most normalizations whose dependencies are followed; each is a bit of a number for each node."""
 
 
 def is_without_risk(graph: FusedGraph, traits: GraphTraits) -> bool:
@@ -33,45 +33,62 @@ def is_without_risk(graph: FusedGraph, traits: GraphTraits) -> bool:
 
 def may_lose_branch(graph: FusedGraph) -> bool:
     """True if two outputs are computed from one tensor, the later one through a normalization that the earlier one does
-    not need."""
+    not need; also if too many normalizations would have to be followed to know it."""
     norms = [node for node, op in enumerate(graph.ops) if op in _NORMALIZATIONS]
     if not norms:
         return False
     ends = [edge.from_node_index for edge in graph.desc.output_edges]
     producers = [[node for node, _ in graph.reads.get(each, ()) if node >= 0] for each in range(len(graph.ops))]
     order = list(depth_first(range(len(producers)), producers.__getitem__))
-    last = [-1] * len(order)
-    """The last output that needs each node."""
+    first, last = [len(ends)] * len(order), [-1] * len(order)
+    """The first and the last output that needs each node."""
     for output, end in enumerate(ends):
-        last[end] = output
+        first[end], last[end] = min(first[end], output), output
     for node in reversed(order):
         for producer in producers[node]:
-            last[producer] = max(last[producer], last[node])
-    for first in range(0, len(ends), _OUTPUTS_AT_ONCE):
-        others = _beside(order, producers, ends[first : first + _OUTPUTS_AT_ONCE])
-        if any(others[norm] and first + _lowest(others[norm]) < last[norm] for norm in norms):
-            return True
-    return False
-
-
-def _beside(order: Sequence[int], producers: Sequence[Sequence[int]], ends: Sequence[int]) -> list[int]:
-    """Returns for each node the outputs that do not need it, and need something that it needs, as bits of a number: one
-    bit for each output. `order` has each node behind its producers, `ends` the node that computes each output."""
-    needing, around = [0] * len(order), [0] * len(order)
-    for output, end in enumerate(ends):
-        needing[end] |= 1 << output
-    for node in reversed(order):
-        for producer in producers[node]:
-            needing[producer] |= needing[node]
+            first[producer], last[producer] = min(first[producer], first[node]), max(last[producer], last[node])
+    nearest = [len(ends)] * len(order)
+    """The first output that needs something that each node needs."""
     for node in order:
         for producer in producers[node]:
-            around[node] |= around[producer] | needing[producer]
-    return [near & ~own for near, own in zip(around, needing, strict=True)]
+            nearest[node] = min(nearest[node], nearest[producer], first[producer])
+    if any(nearest[norm] < min(first[norm], last[norm]) for norm in norms):
+        return True
+    undecided = [norm for norm in norms if nearest[norm] < last[norm]]
+    return len(undecided) > _MOST_NORMALIZATIONS or _is_one_beside(order, producers, ends, undecided, last)
 
 
-def _lowest(bits: int) -> int:
-    """Returns the index of the lowest bit that is set, 0 for an odd number; -1 if none is set."""
-    return (bits & -bits).bit_length() - 1
+def _is_one_beside(
+    order: Sequence[int],
+    producers: Sequence[Sequence[int]],
+    ends: Sequence[int],
+    norms: Sequence[int],
+    last: Sequence[int],
+) -> bool:
+    """True if an output needs something that one of these normalizations needs, but not the normalization, and comes
+    before the last output that does. `order` has each node behind its producers, `ends` the node that computes each
+    output. Sets of normalizations are numbers with a bit for each."""
+    own = {norm: 1 << i for i, norm in enumerate(norms)}
+    behind, needed, around = [0] * len(order), [0] * len(order), [0] * len(order)
+    """For each node, the normalizations that need it, those that it needs, and those that need something that it
+    needs."""
+    for node in reversed(order):
+        for producer in producers[node]:
+            behind[producer] |= behind[node] | own.get(node, 0)
+    for node in order:
+        needed[node], around[node] = own.get(node, 0), behind[node]
+        for producer in producers[node]:
+            needed[node] |= needed[producer]
+            around[node] |= around[producer]
+    ended: dict[int, int] = {}
+    for norm in norms:
+        ended[last[norm]] = ended.get(last[norm], 0) | own[norm]
+    later = (1 << len(norms)) - 1  # those that a later output needs
+    for output, end in enumerate(ends):
+        later &= ~ended.get(output, 0)
+        if later & around[end] & ~needed[end]:
+            return True
+    return False
 
 
 class _Risks:
