@@ -34,7 +34,7 @@ def constant_folding(graph: Graph) -> None:
     branches = graph.facts.branches
     if branches.of:
         early = (node for node in graph.nodes if node.name not in branches.late)
-        nodes = sorted(early, key=lambda node: branches.order(node.name))
+        nodes: Sequence[Node] = sorted(early, key=lambda node: branches.order(node.name))
     else:
         nodes = graph.walk()
     _fold(graph, nodes, _Links(graph))
