@@ -137,12 +137,13 @@ def test_a_dequantize_linear_that_a_taken_branch_reads():
     assert (found.created, where(found)["a"]) == (True, "DML")
 
 
-@pytest.mark.parametrize(("read", "where_it_is"), [("x", "DML"), ("a", "folded")])
+@pytest.mark.parametrize(("read", "where_it_is"), [("x", "DML"), ("a", "folded"), ("d", "DML")])
 def test_an_identity_of_a_branch_whose_result_a_graph_reads(read, where_it_is):
-    """In the branch nothing else reads what it reads: there, it goes at once."""
+    """In the branch nothing else reads what it reads: there, it goes at once, if a node is left that computes that."""
     found = placed(
         f"""(float[2,3] x, bool k) => (float[2,3] y, float[2,3] z) <bool c = {{1}}> {{
-            y = If(c) <then_branch = t () => (float[2,3] p) {{ a = Exp(x) [i] p = Identity({read}) }},
+            y = If(c) <then_branch = t () => (float[2,3] p) {{
+                           a = Exp(x) d = Dropout(x) [i] p = Identity({read}) }},
                        else_branch = e () => (float[2,3] q) {{ q = Neg(x) }}>
             z = If(k) <then_branch = g () => (float[2,3] r) {{ r = Abs(y) }},
                        else_branch = h () => (float[2,3] s) {{ s = Neg(x) }}> }}"""

@@ -14,14 +14,25 @@ def identity_elimination(graph: Graph, node: Node) -> Value | None:
 
 def eliminate_identities(graph: Graph) -> None:
     """Removes, in place, the Identity nodes whose outputs are no graph outputs, unless a graph in a node reads both
-    their input and their output, and those that `write_directly` removes.
+    their input and their output. One that computes a branch's output stays until the branch has taken its If's
+    place."""
+    _eliminate(graph, {name for name, _ in graph.facts.branches.given})
+
+
+def identities_of_branches(graph: Graph) -> None:
+    """Removes, in place, the Identity nodes that compute outputs of branches."""
+    if graph.facts.branches.given:
+        _eliminate(graph, ())
+
+
+def write_outputs(graph: Graph) -> None:
+    """Removes, in place, the Identity nodes of outputs that `write_directly` can do without.
 
     An output of a branch is one of a graph, and what reads it stands elsewhere, until the branch has taken its If's
     place; until then an If reads what both of its branches read.
     """
     branches = graph.facts.branches
     given = {name for name, _ in branches.given}
-    _eliminate(graph, given)
     for node in _of_outputs(graph, given):
         source, result = node.inputs[0].name, node.outputs[0].name
         chain = branches.chain(result)
@@ -31,12 +42,10 @@ def eliminate_identities(graph: Graph) -> None:
             write_directly(graph, node)
 
 
-def identities_of_branches(graph: Graph) -> None:
-    """Removes, in place, the Identity nodes that compute outputs of branches."""
-    if graph.facts.branches.given:
-        _eliminate(graph, ())
-        for node in _of_outputs(graph, ()):
-            write_directly(graph, node)
+def write_outputs_of_branches(graph: Graph) -> None:
+    """As `write_outputs`, in place, once branches have taken the places of their Ifs."""
+    for node in _of_outputs(graph, ()):
+        write_directly(graph, node)
 
 
 def write_directly(graph: Graph, node: Node) -> None:

@@ -13,7 +13,12 @@ from dmlsplit.models.graph import Graph, Node, Value
 from dmlsplit.onnxruntime.passes.cast_elimination import cast_elimination
 from dmlsplit.onnxruntime.passes.dropout_elimination import dropout_elimination
 from dmlsplit.onnxruntime.passes.expand_elimination import expand_elimination
-from dmlsplit.onnxruntime.passes.identity_elimination import identity_elimination, write_directly
+from dmlsplit.onnxruntime.passes.identity_elimination import (
+    identity_elimination,
+    write_directly,
+    write_outputs,
+    write_outputs_of_branches,
+)
 from dmlsplit.onnxruntime.passes.noop_elimination import noop_elimination
 from dmlsplit.onnxruntime.passes.pre_shape_node_elimination import pre_shape_node_elimination
 from dmlsplit.onnxruntime.passes.slice_elimination import slice_elimination
@@ -37,15 +42,17 @@ _FIRST: Final = {op_type: rules for op_type, rules in RULES.items() if op_type n
 
 def remove_first_noops(graph: Graph) -> None:
     """Removes, in place, the nodes other than Identities that do nothing, unless they compute graph outputs or the
-    outputs of branches."""
+    outputs of branches; then the Identities of outputs that the nodes in front of them can compute."""
     _remove(graph, _FIRST, {name for name, _ in graph.facts.branches.given})
+    write_outputs(graph)
 
 
 def noops_of_branches(graph: Graph) -> None:
     """Removes, in place, the nodes other than Identities that do nothing, once branches have taken the places of their
-    Ifs, whose outputs some of these nodes compute."""
+    Ifs, whose outputs some of these nodes compute; then Identities of outputs, as `remove_first_noops`."""
     if graph.facts.branches.given:
         _remove(graph, _FIRST, ())
+        write_outputs_of_branches(graph)
 
 
 def remove_noops(graph: Graph) -> None:
