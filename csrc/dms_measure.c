@@ -17,7 +17,7 @@
 #include <x86intrin.h>
 #endif
 
-enum { MARGIN = DMS_MEASURED_MARGIN, SIDE = DMS_MEASURED_SIDE, COPIED = DMS_MEASURED_COPIED, STREAMED = DMS_MEASURED_STREAMED };
+enum { MARGIN = DMS_MEASURED_MARGIN, SIDE = DMS_MEASURED_SIDE, COPIED = DMS_MEASURED_COPIED, FILLED = DMS_MEASURED_FILLED, STREAMED = DMS_MEASURED_STREAMED };
 
 typedef struct memory {
     char *target, *source;
@@ -94,7 +94,8 @@ static int answer_to(question q, dms_stores first, dms_stores second, const memo
 static void ask_from(question q, dms_regime regime, uint64_t *from, dmlsplit_member bit, uint64_t yes, uint64_t no, dmlsplit_profile *profile,
                      const memory *m, const patience *p)
 {
-    const int answer = answer_to(q, dms_stores_for(profile, DMS_PLAIN, 0), dms_stores_for(profile, regime, DMS_CLAIMED_AHEAD), m, p);
+    const uintptr_t ahead = q.nest.kind == DMS_FILL ? DMS_FILLED_AHEAD : DMS_CLAIMED_AHEAD;
+    const int answer = answer_to(q, dms_stores_for(profile, DMS_PLAIN, 0), dms_stores_for(profile, regime, ahead), m, p);
     if (answer == 0)
         return;
     *from = answer > 0 ? yes : no;
@@ -104,27 +105,29 @@ static void ask_from(question q, dms_regime regime, uint64_t *from, dmlsplit_mem
 static void ask(dmlsplit_profile *profile, const memory *m, const patience *p)
 {
     const dms_kernel *const runs = widest_kernel(dms_can_runs), *const transposes = widest_kernel(dms_can_transpose);
-    dms_loop matrix[2] = {{SIDE, SIDE * 4, 4}, {SIDE, 4, SIDE * 4}}, bytes[2] = {{SIDE, SIDE, 1}, {SIDE, 1, SIDE}};
+    dms_loop matrix[2] = {{SIDE, SIDE * 4, 4}, {SIDE, 4, SIDE * 4}}, repeated[1] = {{FILLED / DMS_MEASURED_RUN, DMS_MEASURED_RUN, 0}};
     dms_loop pieces[1] = {{COPIED / DMS_MEASURED_PIECE, DMS_MEASURED_PIECE, DMS_MEASURED_PIECE}};
     const question copied = {runs, {.columns = DMS_NO_MATRIX, .run = COPIED}, COPIED};
     const question streamed = {runs, {.columns = DMS_NO_MATRIX, .run = STREAMED}, STREAMED};
     const question in_pieces = {runs, {.columns = DMS_NO_MATRIX, .rank = 1, .run = DMS_MEASURED_PIECE, .loops = pieces}, COPIED};
     const question transposed = {transposes, {.kind = DMS_TRANSPOSE, .rank = 2, .run = 4, .loops = matrix}, SIDE * SIDE * 4};
-    const question transposed_bytes = {transposes, {.kind = DMS_TRANSPOSE, .rank = 2, .run = 1, .loops = bytes}, SIDE * SIDE};
+    const question filled = {runs, {.kind = DMS_FILL, .columns = DMS_NO_MATRIX, .rank = 1, .run = DMS_MEASURED_RUN, .loops = repeated}, FILLED};
     const uint64_t usual = profile->stream_copies, sooner = 2 * COPIED < profile->stream_turns ? 2 * COPIED : profile->stream_turns;
     ASK(streamed, DMS_STREAMED, fetch, DMLSPLIT_FETCH, DMLSPLIT_FETCH_LINES, DMLSPLIT_FETCH_PAGES);
     if (profile->fetch == DMLSPLIT_FETCH_LINES)
         ASK(streamed, DMS_STREAMED, ahead, DMLSPLIT_AHEAD, DMS_LINES_AHEAD, DMS_NEAREST_AHEAD);
     ASK(in_pieces, DMS_PLAIN, call, DMLSPLIT_CALL, DMS_LEAST_CALLED, UINT64_MAX);
-    ASK(transposed_bytes, DMS_PLAIN, cached_height, DMLSPLIT_CACHED_HEIGHT, DMS_TILE_HIGH, 1);
     ASK(transposed, DMS_STREAMED, streamed_height, DMLSPLIT_STREAMED_HEIGHT, DMS_STREAMED_HIGH, 1);
-    if (2 * COPIED >= usual || profile->level2 == 0)
-        return;
-    ask_from(copied, DMS_CLAIMED, &profile->claim, DMLSPLIT_CLAIM, DMS_INTEL_CLAIM * profile->level2, UINT64_MAX, profile, m, p);
-    ask_from(transposed, DMS_STREAMED, &profile->stream_turns, DMLSPLIT_STREAM_TURNS, sooner, usual, profile, m, p);
-    ask_from(copied, DMS_STREAMED, &profile->stream_copies, DMLSPLIT_STREAM_COPIES, 2 * COPIED, usual, profile, m, p);
-    if (profile->stream_turns > profile->stream_copies)
-        profile->stream_turns = profile->stream_copies;
+    if (2 * COPIED < usual && profile->level2 > 0) {
+        ask_from(copied, DMS_CLAIMED, &profile->claim, DMLSPLIT_CLAIM, DMS_INTEL_CLAIM * profile->level2, UINT64_MAX, profile, m, p);
+        if (profile->claim == UINT64_MAX)   /* else fills of this size are streamed */
+            ask_from(filled, DMS_CLAIMED, &profile->claim_fills, DMLSPLIT_CLAIM_FILLS, DMS_FILLS_CLAIM * profile->level2, UINT64_MAX, profile, m, p);
+        ask_from(transposed, DMS_STREAMED, &profile->stream_turns, DMLSPLIT_STREAM_TURNS, sooner, usual, profile, m, p);
+        ask_from(copied, DMS_STREAMED, &profile->stream_copies, DMLSPLIT_STREAM_COPIES, 2 * COPIED, usual, profile, m, p);
+        if (profile->stream_turns > profile->stream_copies)
+            profile->stream_turns = profile->stream_copies;
+    }
+    ASK(transposed, DMS_PLAIN, cached_height, DMLSPLIT_CACHED_HEIGHT, DMS_TILE_HIGH, DMS_TILE_LOWER);
 }
 
 void dms_measure(dmlsplit_profile *profile, int rounds, uint64_t ticks)

@@ -158,15 +158,20 @@ static dms_stores choose_regime(const dmlsplit_profile *profile, uint64_t traffi
  * others before). Within the second-level cache claiming costs a fifth, and wider elements gain nothing.
  * A fill reads next to nothing, so its output has the caches for itself: two thirds of it count. 12.6 MB took 0.5 to 0.7 times memcpy's time by plain
  * stores, 0.3 to 0.45 claimed and 0.6 streamed; streaming wins from 25 MB on, and what fits the caches is there for the next reader (Zen 5). On CPUs whose
- * profile claims lines, plain stores wait for each line, so fills stream as soon as transposes do (Intel). */
+ * profile claims lines, plain stores wait for each line, so fills stream as soon as transposes do (Intel). Where fills never claim lines, plain stores keep
+ * up with the last-level cache up to its size, and half of the output counts: 16 MB at 92 GB/s, claimed at 40 to 72, streamed at 28; 24 MB at 49, 20 to 48
+ * and 27; from 32 MB on streaming is as fast (Zen 4). */
 static void choose_stores(dmlsplit_plan *plan)
 {
-    const uint64_t read = bytes_read(plan), traffic = plan->bytes + read, filled = plan->bytes / 3 * 2 + read;
+    const uint64_t read = bytes_read(plan), traffic = plan->bytes + read;
     dmlsplit_profile p;
     dms_profile_for(traffic, &p);
+    const uint64_t filled = (p.claim_fills == UINT64_MAX ? plan->bytes / 2 : plan->bytes / 3 * 2) + read;
+    const uint64_t claim_fills = p.claim_fills > 0 ? p.claim_fills : p.claim / 3 * 2;
     plan->stores[DMS_MOVE] = choose_regime(&p, traffic, p.stream_copies, p.claim, 0, DMS_CLAIMED_AHEAD);
     plan->stores[DMS_TRANSPOSE] = choose_regime(&p, traffic, p.stream_turns, p.claim, plan->space.element_size == 1 ? DMS_TRANSPOSED_BYTES_CLAIM : 0, DMS_CLAIMED_AHEAD);
-    plan->stores[DMS_FILL] = choose_regime(&p, filled, p.claim < UINT64_MAX ? p.stream_turns : p.stream_copies, p.claim / 3 * 2, DMS_FILLS_CLAIM, DMS_FILLED_AHEAD);
+    plan->stores[DMS_FILL] = choose_regime(&p, filled, p.claim < UINT64_MAX ? p.stream_turns : p.stream_copies, claim_fills, p.claim_fills > 0 ? 0 : DMS_FILLS_CLAIM,
+                                           DMS_FILLED_AHEAD);
 }
 
 static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *loops, bool confirms)

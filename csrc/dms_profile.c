@@ -55,7 +55,9 @@ void dms_set_defaults_of(uint32_t vendor, uint32_t signature, dmlsplit_profile *
         return;
     profile->call = UINT64_MAX;
     profile->ahead = DMS_NEAREST_AHEAD;
-    profile->streamed_height = profile->cached_height = 1;
+    profile->streamed_height = 1;
+    profile->cached_height = DMS_TILE_LOWER;
+    profile->claim_fills = UINT64_MAX;
 }
 
 static void read_machine(dmlsplit_profile *profile)

@@ -25,6 +25,7 @@ static const member members[] = {
     MEMBER(ahead, DMLSPLIT_AHEAD, DMS_MOST_AHEAD),
     MEMBER(streamed_height, DMLSPLIT_STREAMED_HEIGHT, DMS_STREAMED_HIGH),
     MEMBER(cached_height, DMLSPLIT_CACHED_HEIGHT, DMS_TILE_HIGH),
+    MEMBER(claim_fills, DMLSPLIT_CLAIM_FILLS, UINT64_MAX),
 };
 enum { MEMBERS = sizeof members / sizeof members[0] };
 

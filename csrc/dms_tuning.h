@@ -20,8 +20,8 @@ enum {
     DMS_INTEL_LEVEL2_MOST = 4 << 20,    /* largest second-level cache for which the next two hold. Intel */
     DMS_INTEL_STREAM_TURNS = 2,         /* times level 2, from which transposes are streamed. Intel */
     DMS_INTEL_CLAIM = 1,                /* times level 2, from which lines are claimed. Intel */
-    DMS_FAMILY_OF_ZEN4 = 25,            /* of AMD: long pieces are not left to memcpy (1.3 to 1.8 times the time), lines are prefetched 1 KiB ahead (0.65 to 0.85), tiles of
-                                           transposes are a square high (0.55 to 0.85). Zen 4 */
+    DMS_FAMILY_OF_ZEN4 = 25,            /* of AMD: long pieces are not left to memcpy (1.3 to 1.8 times the time), lines are prefetched 1 KiB ahead (0.65 to 0.85), streamed
+                                           tiles of transposes are a square high (0.55 to 0.85), others lower, and fills claim no lines (0.45 to 0.75). Zen 4 */
     DMS_LEAST_MEASURED = 512 << 20,     /* traffic of the smallest run for which the machine is measured: 60 ms at 8.5 GB/s. Derived */
     DMS_MEASURED_TICKS = 120000000,     /* ticks of the CPU's clock that measuring takes: 60 ms at 2 GHz. Derived */
 
@@ -31,6 +31,8 @@ enum {
     DMS_MEASURED_SIDE = 1024,           /* elements of 4 bytes: rows and columns of the matrix. Derived: COPIED */
     DMS_MEASURED_COPIED = 4 << 20,      /* of a copy within the last level. Not recorded */
     DMS_MEASURED_STREAMED = 16 << 20,   /* and beyond it. Not recorded */
+    DMS_MEASURED_FILLED = 12 << 20,     /* of a fill that the last level holds, */
+    DMS_MEASURED_RUN = 2048,            /* and of what it repeats. Zen 4, Zen 5: where plain and claimed stores differ the most */
     DMS_MEASURED_PIECE = 1 << 18,       /* of pieces that memcpy or a loop copies. Not recorded */
     DMS_TUNED_ROUNDS = 32,              /* rounds of dmlsplit tune, */
     DMS_MEASURED_OUTLIERS = 8,          /* of which one in this many may disagree. Not recorded */
@@ -95,7 +97,9 @@ enum {
     DMS_TRANSPOSED_FILL = 512,          /* longest target row, in bytes, of a broadcast matrix that is transposed rather than filled. Zen 5: 0.55 of the time */
     DMS_LEAST_FILL = 128,               /* repeated bytes that are a fill. Zen 5 */
     DMS_TILE_SQUARES = 16,              /* squares of a tile within the caches, */
-    DMS_TILE_HIGH = 8,                  /* height of a tile in squares. Zen 5; a Zen 4 took 0.75 of the time with tiles one square high */
+    DMS_TILE_HIGH = 8,                  /* height of a tile in squares. Zen 5, */
+    DMS_TILE_LOWER = 4,                 /* and on others: 0.7 to 0.95 of the time of elements of 4 and 8 bytes, beside tiles one or 8 squares high. Zen 4 */
+    DMS_NEAR_SHARE = 4,                 /* rows of the target are near each other at this part of the distance of the source's. Zen 4 */
     DMS_LONG_COLUMN = 2048,             /* least rows of columns of bytes that are stored four lines at a time. Zen 5 */
     DMS_STREAMED_HIGH = 3,              /* height of a tile past the caches in squares. Zen 5; a Zen 4 took 0.55 to 0.8 of the time with one */
     DMS_STREAMED_HIGH_UNFETCHED = 2,    /* the same, if the next tile is not prefetched. Zen 5 */

@@ -19,7 +19,8 @@ PROFILES: Final = {
         call=NEVER,
         ahead=1024,
         streamed_height=1,
-        cached_height=1,
+        cached_height=4,
+        claim_fills=NEVER,
     ),
     # Nothing passes by the caches there.
     "arm": Profile(0, 0, NEVER, NEVER, claim=NEVER, fetch="lines"),

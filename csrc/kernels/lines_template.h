@@ -65,14 +65,16 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_vector)(dms_lines *w, vect
     vector waiting = load(w->bytes);
     const vector line = carry(bytes, rotation_by(w->fill), first_bytes(w->fill), &waiting);
     store(w->bytes, end < DMS_LINE ? line : waiting);
-    w->fill = (uint32_t)(end % DMS_LINE);
+    if (size != DMS_LINE)
+        w->fill = (uint32_t)(end % DMS_LINE);
     if (end < DMS_LINE)
         return;
-    if (w->begin > 0)
+    if (w->begin > 0) {
         _mm512_mask_storeu_epi8((void *)w->line, ~first_bytes(w->begin), line);
-    else
+        w->begin = 0;
+    } else {
         stream(w->line, line);
-    w->begin = 0;
+    }
     w->line += DMS_LINE;
 }
 

@@ -18,12 +18,18 @@ static bool share_sets(int64_t apart, size_t side, const dms_stores *stores)
     return side * (power < stores->way ? power : stores->way) > (size_t)stores->ways * stores->way;
 }
 
-/* Returns the sink of a streamed matrix. Rows of the target that begin at one offset in a line are whole lines after a head; short adjacent rows fill lines
- * together; others carry partial lines, in registers if they begin at even addresses. */
+static uint64_t distance(int64_t stride)
+{
+    return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
+}
+
+/* Returns the sink of a streamed matrix. Rows of the target that begin at one offset in a line are whole lines after a head, and so are short rows without a head or a rest
+ * (0.3 to 0.6 of the time, Zen 4); other short adjacent rows fill lines together; others carry partial lines, in registers if they begin at even addresses. */
 static dms_sink choose_sink(const dms_transposer *transposer, size_t element_size, uint64_t rows, const dms_side *to)
 {
     const uintptr_t begin = (uintptr_t)to->begin;
-    const bool is_short = rows < DMS_SHORT_TARGET_ROW / element_size;
+    const bool are_lines = (begin | rows * element_size) % DMS_LINE == 0;
+    const bool is_short = rows < DMS_SHORT_TARGET_ROW / element_size && !are_lines;
     if (!is_short && to->distance_bits % DMS_LINE == 0 && begin % element_size == 0)
         return DMS_LINES;
     if (rows <= DMS_LONG_TARGET_ROW / element_size && to->stride == (int64_t)(rows * element_size))
@@ -36,14 +42,18 @@ static dms_sink choose_sink(const dms_transposer *transposer, size_t element_siz
 /* Sets the shape of tiles that are stored through the caches. A square has a cache line in each row and column. A tile is several squares high, so that each
  * row of the target gets several lines, which the hardware sees as a stream; it is narrow, so that rows of the source do not conflict in the cache and the
  * hardware prefetches what follows. If rows of the target conflict, each gets several lines at once from stacked squares; not of wide elements, which gained
- * by it on an idle machine and lost on a busy one. If rows of the source alone conflict, tiles are one square high. Multiples of memcpy's time (Zen 5,
+ * by it on an idle machine and lost on a busy one. If rows of the source alone conflict, tiles are one square high; so
+ * they are where rows of the target are much nearer to each other than those of the source, on machines that prefer lower tiles: joins into NHWC of 4 bytes took
+ * 1.0 to 1.2 times as long in tiles four squares high (Zen 4). Multiples of memcpy's time (Zen 5,
  * DMLSPLIT_MEASURE=0), and those of tiles 8 squares high and 2 wide: 2048 x 2048 of one byte, stacked, 2.6 and 3.8; 1040 x 1024 of two bytes 2.0 and 2.6; 512
  * long parts of one byte 1.9 and 2.25, with AVX-512 only; 1,024 columns of 1,024 rows of four bytes, low, 1.6 and 2.2. */
 static void shape_stored(dms_tile *tile, const dms_transposer *transposer, const dms_side *from, const dms_side *to, const dms_stores *stores)
 {
     const size_t size = tile->element_size, side = tile->side;
     const bool together = share_sets(from->stride, side, stores);
-    const bool low = size > 1 && together && !share_sets(to->stride, DMS_TILE_SQUARES * side, stores);
+    const bool is_near = to->listed == NULL && distance(to->stride) <= distance(from->stride) / DMS_NEAR_SHARE;
+    const bool adjacent = is_near && stores->cached_height < DMS_TILE_HIGH;
+    const bool low = size > 1 && (adjacent || (together && !share_sets(to->stride, DMS_TILE_SQUARES * side, stores)));
     const bool crowded = share_sets(to->stride, side, stores);
     const bool many = to->listed != NULL && transposer->vector == DMS_LINE && from->count >= DMS_LONG_COLUMN && to->count >= side;
     const bool stacked = from->count >= DMS_STACK * side && (size == 1 ? crowded || many : size == 2 && crowded && !together);

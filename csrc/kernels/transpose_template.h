@@ -26,7 +26,7 @@
 #include "../dms_transpose.h"
 #include "lines_template.h"
 
-enum { PANELS = VECTOR / 16, LINE_VECTORS = DMS_LINE / VECTOR, FEW_LANES = 2 };
+enum { PANELS = VECTOR / 16, LINE_VECTORS = DMS_LINE / VECTOR, FEW_LANES = 2, WIDE = 4 };
 
 static DMS_TARGET DMS_ALWAYS_INLINE vector interleave(vector a, vector b, size_t size, bool high)
 {
@@ -315,21 +315,42 @@ static DMS_TARGET DMS_NEVER_INLINE void transpose_some(const square *s, size_t s
 
 #endif
 
+/* Prefetches the rows of the next square in the source, and claims the next lines of the target. */
+static DMS_ALWAYS_INLINE void prepare_lines(const dms_tile *tile, const square *s)
+{
+    for (size_t i = 0; tile->fetched && i < s->rows; i++)
+        DMS_PREFETCH_AT(s->from[i] + s->from_offset, tile->next);
+    for (size_t j = 0; tile->claimed && j < s->columns; j++)
+        DMS_CLAIM(s->to[j] + s->to_offset, DMS_LINE);
+}
+
 static DMS_TARGET DMS_ALWAYS_INLINE void transpose_square(dms_tile *tile, size_t row, size_t column, size_t columns, size_t size)
 {
     const size_t side = DMS_LINE / size, rows = tile->rows - row;
     const square s = {tile->from + row, tile->to + column, tile->from_offset + (int64_t)(column * size), tile->to_offset + (int64_t)(row * size),
                       rows < side ? rows : side, columns, tile->sink == DMS_CARRIED ? tile->carries + column : NULL};
-    for (size_t i = 0; tile->fetched && i < s.rows; i++)
-        DMS_PREFETCH_AT(s.from[i] + s.from_offset, tile->next);
-    for (size_t j = 0; tile->claimed && j < s.columns; j++)
-        DMS_CLAIM(s.to[j] + s.to_offset, DMS_LINE);
+    prepare_lines(tile, &s);
     if (s.rows < side || s.columns != side)     /* a constant number of columns: 0.77 of the time for bytes (SSSE3, Zen 5) */
         transpose_some(&s, size, tile->sink);
-    else if (tile->sink == DMS_LINES || tile->sink == DMS_CARRIED)
-        transpose_whole(&s, size, tile->sink);
-    else
+    else if (size < WIDE)
         transpose_whole(&s, size, DMS_STORED);
+}
+
+/* Transposes the whole squares of rows [0, rows) and columns [0, columns); the last ones overlap those before where these are no multiples. A loop that does
+ * nothing else: 0.75 to 0.9 of the time of small matrices of 4 and 8 bytes; of 2 bytes 1.1 (AVX-512, Zen 4). */
+static DMS_TARGET DMS_ALWAYS_INLINE void transpose_inside(const dms_tile *tile, size_t rows, size_t columns, size_t size, dms_sink sink)
+{
+    const size_t side = DMS_LINE / size;
+    for (size_t column = 0; column < columns; column += side) {
+        const size_t first = column + side <= columns ? column : columns - side;
+        for (size_t row = 0; row < rows; row += side) {
+            const size_t top = row + side <= rows ? row : rows - side;
+            const square s = {tile->from + top, tile->to + first, tile->from_offset + (int64_t)(first * size), tile->to_offset + (int64_t)(top * size),
+                              side, side, sink == DMS_CARRIED ? tile->carries + first : NULL};
+            prepare_lines(tile, &s);
+            transpose_whole(&s, size, sink);
+        }
+    }
 }
 
 /* So many rows or columns at the end are transposed from `begin` on, again as far as they overlap those before; SIZE_MAX if none do. */
@@ -347,6 +368,12 @@ static DMS_ALWAYS_INLINE last_part find_last(size_t count, size_t whole, size_t 
     return last;
 }
 
+/* True if a whole square ends where the tile does, and overlaps the one before. */
+static DMS_ALWAYS_INLINE bool is_whole(const last_part *last, size_t side)
+{
+    return last->begin != SIZE_MAX && last->count == side;
+}
+
 /* Transposes a tile, column by column of squares. Streamed squares never overlap: each line is written once. */
 static DMS_TARGET DMS_ALWAYS_INLINE void transpose_tile(dms_tile *tile, size_t size)
 {
@@ -355,6 +382,15 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_tile(dms_tile *tile, size_t s
     const last_part none = {SIZE_MAX, LINE_VECTORS > 1 ? lane : side};
     const last_part last_rows = overlap && tile->rows > side ? find_last(tile->rows, side, lane) : none;
     const last_part last_columns = overlap ? find_last(tile->columns, narrow, lane) : none;
+    const bool past = tile->sink == DMS_LINES || tile->sink == DMS_CARRIED;
+    const size_t inside = size < WIDE && !past ? 0 : is_whole(&last_rows, side) ? tile->rows : tile->rows / side * side;
+    const size_t inside_columns = is_whole(&last_columns, side) ? tile->columns : tile->columns / side * side;
+    if (tile->sink == DMS_LINES)
+        transpose_inside(tile, inside, inside_columns, size, DMS_LINES);
+    else if (tile->sink == DMS_CARRIED)
+        transpose_inside(tile, inside, inside_columns, size, DMS_CARRIED);
+    else if (size >= WIDE)
+        transpose_inside(tile, inside, inside_columns, size, DMS_STORED);
     for (size_t column = 0, columns; column < tile->columns; column += columns) {
         const size_t left = tile->columns - column;
         columns = left >= side ? side : left >= last_columns.count ? left / last_columns.count * last_columns.count : left;
@@ -362,7 +398,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_tile(dms_tile *tile, size_t s
             column = last_columns.begin;
             columns = last_columns.count;
         }
-        for (size_t row = 0; row < tile->rows; row += side)
+        for (size_t row = column + columns <= inside_columns ? inside : 0; row < tile->rows; row += side)
             transpose_square(tile, row < last_rows.begin ? row : last_rows.begin, column, columns, size);
     }
 }

@@ -297,6 +297,8 @@ class Profile(NamedTuple):
     """Members that were measured, by bits of MEMBERS."""
     given: int = 0
     """Members that a variable or the file of DMLSPLIT_PROFILE gives."""
+    claim_fills: int = 0
+    """Bytes from which fills are preceded by prefetchw; 0: six times level2."""
 
     def origin_of(self, member: str) -> str:
         """Returns where a member's value comes from: "environment" (variable or file), "measured", "set" (set_profile),
@@ -343,9 +345,16 @@ MEMBERS: Final = (
     "ahead",
     "streamed_height",
     "cached_height",
+    "claim_fills",
 )
 """Names of dmlsplit_member, in the order of their bits."""
-DEFAULTS: Final = {"call": 8192, "ahead": 16384, "streamed_height": 3, "cached_height": 8}
+DEFAULTS: Final = {
+    "call": 8192,
+    "ahead": 16384,
+    "streamed_height": 3,
+    "cached_height": 8,
+    "claim_fills": "from six times level2 on",
+}
 """What 0 stands for: dms_tuning.h."""
 PROFILE_VARIABLE: Final = "DMLSPLIT_PROFILE"
 

@@ -147,6 +147,34 @@ static void fills(void)
     CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
 }
 
+/* Fills that never claim lines are stored plainly until half of what they write, and what they read, is as much as what copies stream from; others claim from
+ * where the profile says. Copies are not affected. */
+static void plain_fills(void)
+{
+    static const uint64_t rows[] = {9, 1024};
+    static const int64_t repeated[] = {0, 1};
+    enum { HALF = 9 * 1024 / 2 + 1024, COUNTED = 9 * 1024 / 3 * 2 + 1024 };
+    static const struct {
+        uint64_t claim_fills, stream;
+        dms_regime regime;
+    } cases[] = {{UINT64_MAX, HALF, DMS_STREAMED},     {UINT64_MAX, HALF + 1, DMS_PLAIN}, {UINT64_MAX - 1, HALF, DMS_STREAMED},
+                 {UINT64_MAX - 1, COUNTED, DMS_STREAMED}, {COUNTED, COUNTED + 1, DMS_CLAIMED}, {COUNTED + 1, COUNTED + 1, DMS_PLAIN},
+                 {0, COUNTED + 1, DMS_CLAIMED}};
+    check_case = "plain fills";
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const dmlsplit_profile given = {.struct_size = sizeof given, .level2 = 1, .stream_copies = cases[i].stream, .stream_turns = UINT64_MAX,
+                                        .claim = UINT64_MAX, .claim_fills = cases[i].claim_fills};
+        const dmlsplit_geometry g = one_part(1, rows, repeated);
+        dmlsplit_plan *plan = NULL;
+        CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
+        CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+        CHECK_EQUAL(plan->shapes[0].nest.stores.regime, cases[i].regime);
+        CHECK(plan->stores[DMS_MOVE].regime != DMS_CLAIMED);
+        dmlsplit_plan_destroy(plan);
+    }
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+}
+
 /* Lines of a fill are claimed from two thirds of the threshold on; those of a transpose of bytes from four times the second-level cache on, on every CPU. */
 static void claims(void)
 {
@@ -302,7 +330,7 @@ static void cut_texts(void)
     char text[1000], cut[1000];
     check_case = "texts that are cut";
     const size_t length = dmlsplit_format_profile(&p, text, sizeof text);
-    CHECK(strstr(text, "\nstream_copies never\nstream_turns 0\nclaim 18446744073709551614\nfetch lines\ncall 0\nahead 0\nstreamed_height 0\ncached_height 0\n") != NULL);
+    CHECK(strstr(text, "\nstream_copies never\nstream_turns 0\nclaim 18446744073709551614\nfetch lines\ncall 0\nahead 0\nstreamed_height 0\ncached_height 0\nclaim_fills 0\n") != NULL);
     CHECK_EQUAL(dmlsplit_format_profile(&p, NULL, sizeof text), length);
     for (size_t capacity = 0; capacity <= length + 1; capacity++) {
         memset(cut, 'x', sizeof cut);
@@ -335,7 +363,8 @@ static void measured(void)
         CHECK(after.stream_copies == before.stream_copies || after.stream_copies == 2 * DMS_MEASURED_COPIED);
         CHECK(after.call == 0 || after.call == DMS_LEAST_CALLED || after.call == UINT64_MAX);
         CHECK(after.ahead == 0 || after.ahead == DMS_LINES_AHEAD || after.ahead == DMS_NEAREST_AHEAD);
-        CHECK(after.cached_height == 0 || after.cached_height == DMS_TILE_HIGH || after.cached_height == 1);
+        CHECK(after.cached_height == 0 || after.cached_height == DMS_TILE_HIGH || after.cached_height == DMS_TILE_LOWER);
+        CHECK(after.claim_fills == before.claim_fills || after.claim_fills == UINT64_MAX || after.claim_fills == DMS_FILLS_CLAIM * before.level2);
         CHECK(after.streamed_height == 0 || after.streamed_height == DMS_STREAMED_HIGH || after.streamed_height == 1);
         CHECK(after.given == 0 && ((after.measured & DMLSPLIT_AHEAD) != 0 || after.ahead == before.ahead));
         CHECK(after.fetch <= DMLSPLIT_FETCH_PAGES && (after.claim == UINT64_MAX || after.claim == before.level2));
@@ -443,7 +472,7 @@ static void texts(void)
                                         "cached_height 3\n", "cached_height 16\n", "streamed_height 4\n", "ahead 9999999\n", "level2 5\n", "calls 5\n",
                                         "ahead never\n", "call 5\rfetch lines\n"};
     dmlsplit_profile p = {.struct_size = sizeof p, .fetch = DMLSPLIT_FETCH_PAGES, .stream_copies = 5, .stream_turns = UINT64_MAX, .claim = 0,
-                          .call = 4096, .ahead = 1024, .streamed_height = 1, .cached_height = 2};
+                          .call = 4096, .ahead = 1024, .streamed_height = 1, .cached_height = 2, .claim_fills = 6};
     dmlsplit_profile read = {.struct_size = sizeof read};
     char text[1000], again[1000], line[100];
     uint32_t number = 0;
@@ -452,7 +481,7 @@ static void texts(void)
     CHECK(length == strlen(text) && strstr(text, "\nstream_turns never\n") != NULL && strstr(text, "\nfetch pages\n") != NULL);
     CHECK_EQUAL(dmlsplit_parse_profile(text, &read, &number), DMLSPLIT_OK);
     CHECK(read.fetch == p.fetch && read.stream_copies == 5 && read.stream_turns == UINT64_MAX && read.claim == 0 && read.call == 4096);
-    CHECK(read.ahead == 1024 && read.streamed_height == 1 && read.cached_height == 2 && read.given == 255 && read.measured == 0);
+    CHECK(read.ahead == 1024 && read.streamed_height == 1 && read.cached_height == 2 && read.claim_fills == 6 && read.given == 511 && read.measured == 0);
     CHECK(dmlsplit_format_profile(&read, again, sizeof again) == length && strcmp(text, again) == 0);
     CHECK_EQUAL(dmlsplit_parse_profile("  # all\r\n\r\n\tcall\t7 \r\nfetch lines", &read, NULL), DMLSPLIT_OK);
     CHECK(read.call == 7 && read.fetch == DMLSPLIT_FETCH_LINES && read.ahead == 1024);
@@ -485,7 +514,9 @@ static void families(void)
         dms_set_defaults_of(cpus[i].vendor, cpus[i].signature, &p);
         CHECK_EQUAL(p.call, cpus[i].is_zen4 ? UINT64_MAX : 0);
         CHECK_EQUAL(p.ahead, cpus[i].is_zen4 ? 1024 : 0);
-        CHECK(p.streamed_height == cpus[i].is_zen4 && p.cached_height == cpus[i].is_zen4);
+        CHECK_EQUAL(p.streamed_height, cpus[i].is_zen4 ? 1 : 0);
+        CHECK_EQUAL(p.cached_height, cpus[i].is_zen4 ? DMS_TILE_LOWER : 0);
+        CHECK_EQUAL(p.claim_fills, cpus[i].is_zen4 ? UINT64_MAX : 0);
     }
 }
 
@@ -607,35 +638,44 @@ static void features(void)
     CHECK_EQUAL(dms_cpu_isa(), real);
 }
 
-/* Tiles of any height that a profile may ask for write what tiles of others do. */
+/* Returns how many elements a transpose of rows x TILE_COLUMNS elements writes wrong. */
+enum { TILE_ROWS = 200, TILE_COLUMNS = 331, TILE_SIZE = 8 };
+static size_t count_wrong(uint32_t size, uint64_t rows, const unsigned char *source, unsigned char *target)
+{
+    const uint64_t sizes[] = {TILE_COLUMNS, rows};
+    const int64_t strides[] = {size, (int64_t)size * TILE_COLUMNS};
+    const dmlsplit_geometry g = one_part(size, sizes, strides);
+    dmlsplit_plan *plan = NULL;
+    void *parts[] = {target};
+    size_t wrong = 0;
+    CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+    memset(target, 0xee, TILE_ROWS * TILE_COLUMNS * TILE_SIZE);
+    CHECK_EQUAL(dmlsplit_split(plan, source, parts), DMLSPLIT_OK);
+    for (size_t i = 0; i < TILE_COLUMNS; i++)
+        for (size_t j = 0; j < rows; j++)
+            wrong += memcmp(target + (i * rows + j) * size, source + (j * TILE_COLUMNS + i) * size, size) != 0;
+    dmlsplit_plan_destroy(plan);
+    return wrong;
+}
+
+/* Tiles of any height that a profile may ask for write what tiles of others do; rows of the target are few or many whole lines, or others. */
 static void heights(void)
 {
-    enum { ROWS = 200, COLUMNS = 331 };
-    static const uint64_t sizes[] = {COLUMNS, ROWS};
-    static unsigned char source[ROWS * COLUMNS * 4], target[ROWS * COLUMNS * 4];
+    static const uint64_t rows[] = {TILE_ROWS, 70, 64, 16};
+    static unsigned char source[TILE_ROWS * TILE_COLUMNS * TILE_SIZE];
+    static _Alignas(64) unsigned char target[TILE_ROWS * TILE_COLUMNS * TILE_SIZE + 4];
     check_case = "heights of tiles";
     for (size_t i = 0; i < sizeof source; i++)
         source[i] = (unsigned char)(i % 251);
     for (uint32_t height = 0; height <= 8; height = height == 0 ? 1 : 2 * height)
-        for (uint32_t size = 1; size <= 4; size *= 2)
+        for (uint32_t size = 1; size <= TILE_SIZE; size *= 2)
             for (uint64_t stream = 0; stream < 2; stream++) {
                 const dmlsplit_profile given = {.struct_size = sizeof given, .stream_copies = UINT64_MAX, .stream_turns = stream == 0 ? 0 : UINT64_MAX,
                                                 .claim = UINT64_MAX, .call = 1, .ahead = 64, .cached_height = height,
                                                 .streamed_height = height > 3 ? 2 : height};
-                const int64_t strides[] = {size, (int64_t)size * COLUMNS};
-                const dmlsplit_geometry g = one_part(size, sizes, strides);
-                dmlsplit_plan *plan = NULL;
-                void *parts[] = {target};
-                size_t differing = 0;
                 CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
-                CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
-                memset(target, 0xee, sizeof target);
-                CHECK_EQUAL(dmlsplit_split(plan, source, parts), DMLSPLIT_OK);
-                for (size_t i = 0; i < COLUMNS; i++)
-                    for (size_t j = 0; j < ROWS; j++)
-                        differing += memcmp(target + (i * ROWS + j) * size, source + (j * COLUMNS + i) * size, size) != 0;
-                CHECK_EQUAL(differing, 0);
-                dmlsplit_plan_destroy(plan);
+                for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+                    CHECK(count_wrong(size, rows[i], source, target) == 0 && count_wrong(size, rows[i], source, target + 4) == 0);
             }
     CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
 }
@@ -864,6 +904,7 @@ int main(int argc, char **argv)
     profiles();
     regimes();
     fills();
+    plain_fills();
     claims();
     traffic();
     stores_of_profiles();

@@ -161,7 +161,17 @@ class TestTune:
         assert (status, err) == (2, "dmlsplit: folder: Is a directory\n")
 
     PROFILE = core.Profile(
-        0, 0, 4096, core.NEVER * 4 - 1, 0, "pages", call=7, ahead=64, streamed_height=1, cached_height=2
+        0,
+        0,
+        4096,
+        core.NEVER * 4 - 1,
+        0,
+        "pages",
+        call=7,
+        ahead=64,
+        streamed_height=1,
+        cached_height=2,
+        claim_fills=core.NEVER,
     )
 
     def test_a_file_for_the_environment(self, cli, tmp_path, monkeypatch):
@@ -183,6 +193,7 @@ class TestTune:
             "fetch pages",
             "call 7",
             "cached_height 2",
+            "claim_fills never",
         ):
             assert f"profile      {line} (environment)\n" in done.stdout
 
