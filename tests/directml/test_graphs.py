@@ -17,7 +17,7 @@ from tests.graphs.structure import ACCEPTED, REFUSED
 pytestmark = pytest.mark.directml
 
 FIXED_SEED = 20241121
-MOST_UNKNOWN = 0.03
+MOST_UNKNOWN = 0.015
 """Of random graphs."""
 MOST_NODES = 10
 
