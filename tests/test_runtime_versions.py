@@ -111,6 +111,7 @@ def test_the_release_that_judges_is_the_one_inside(runtime):
         ("fuses_new_reshapes", "1.30.0"),
         ("removes_new_dropouts", "1.30.0"),
         ("removes_new_casts", "1.30.0"),
+        ("captures_no_cpu_alone", "1.30.0"),
         ("keeps_attentions", "1.21.0"),
         ("keeps_sizes_of_others", "1.30.0"),
         ("outer_lengths_are_known", "1.30.0"),

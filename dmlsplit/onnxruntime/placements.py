@@ -302,6 +302,10 @@ def _prevents_capture(graphs: Sequence[SessionGraph], copies: tuple[int, int] | 
         return failure.why
     if copies is None:
         return None
+    if graphs[-1].runtime.traits.captures_no_cpu_alone:
+        places = {_where(graph, node, _cell(graph, node)) for graph in graphs for node in optimized(graph).nodes}
+        if places == {Provider.CPU}:
+            return "no node is on DirectML"
     count = sum(copies)
     return f"{count} tensor{'s are' if count > 1 else ' is'} copied between the CPU and the device" if count else ""
 

@@ -62,6 +62,8 @@ class RuntimeTraits:
     """True where a Dropout of version 22 is removed."""
     removes_new_casts: bool = False
     """True where a Cast of version 21 or newer that only Shapes read is removed."""
+    captures_no_cpu_alone: bool = False
+    """True where a session that has nodes, all of them on the CPU, cannot be captured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,7 @@ _1_30: Final = replace(
     removes_new_dropouts=True,
     removes_new_casts=True,
     reads_half_epsilons=True,
+    captures_no_cpu_alone=True,
 )
 _TRAITS: Final = (
     ("1.9.0", replace(_1_18, constants_are_nodes=False)),

@@ -83,6 +83,20 @@ def test_what_the_file_says_of_a_dequantize_linear_is_not_said_of_its_copies(tex
     assert where(found) | where_it_is == where(found)
 
 
+@pytest.mark.parametrize(("version", "captured"), [("1.24.4", True), ("1.30.0", False)])
+@pytest.mark.parametrize("beside", ["", "w = Relu(z)", "w = Shape(z)"], ids=["alone", "beside another", "folded"])
+def test_capture_of_nodes_on_the_cpu(version, captured, beside):
+    """From 1.30.0 on a node has to be on DirectML, if any is left."""
+    outputs = {"": "", "w = Relu(z)": ", float[2] w", "w = Shape(z)": ", int64[1] w"}[beside]
+    found = placed(f"(double[2] x, float[2] z) => (double[2] y{outputs}) {{ y = Relu(x) {beside} }}", version)
+    assert found.capture is (captured or beside == "w = Relu(z)")
+
+
+def test_a_model_without_nodes_is_captured():
+    found = placed("(float[2] x) => (int64[1] y) { a = Relu(x) y = Shape(a) }", "1.30.0")
+    assert found.capture is True
+
+
 def test_capture_where_the_elements_of_a_constant_are_lost():
     """Nothing is fused where it is captured: the constant is read outside of fused graphs."""
     found = placed(
