@@ -135,3 +135,9 @@ def test_windows_ml():
         assert (runtime.observed, runtime.newest_opset) == (True, version.newest_opset)
         assert f"Windows ML {version.version}" in runtime.judged_by
     assert find_target(windows_ml="2.1") == find_target(windows_ml="2.1.71")
+
+
+@pytest.mark.parametrize("runtime", [each for each in runtimes() if each.observed], ids=lambda runtime: runtime.version)
+def test_graphs_are_those_of_the_version_itself(runtime):
+    """Not of an equal one: it is in the keys of caches, which compare members where an equal key is another object."""
+    assert find_target(onnxruntime=runtime).graph_runtime is runtime

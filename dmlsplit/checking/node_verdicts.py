@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -115,8 +115,10 @@ def _in_graph(verdict: NodeVerdict, node: InSession, target: Target, *, advises:
     return verdict._replace(report=report, summary=row._replace(graph=_correctness(found)))
 
 
-def _correctness(found: Iterable[Diagnostic]) -> Correctness:
+def _correctness(found: Sequence[Diagnostic]) -> Correctness:
     """Returns the correctness of a graph that has these findings; without any, the graph is right."""
+    if not found:
+        return "right"
     if any(each.severity is Severity.ERROR for each in found):
         return "wrong"
     return "unknown" if any(each.rule == "graph/unknown" for each in found) else "right"
@@ -221,18 +223,16 @@ def graph_diagnostics(
     runtime = target.graph_runtime
     if runtime is None and target.release is not None:
         return ()
-    here = Location() if place is None else Location(node=place.path)
     by = target if runtime is not None else target_of(NEWEST)
     try:
         session = sessions.of(runtime or NEWEST, target.session_options)
         found = session.graph_diagnostics(place, partial(_tried, sessions, by) if advises else None)
-    except NotLoadedError as error:
-        if target.runtime is not None:
-            return ()
-        return (GRAPH_RULES["graph/not-loaded"].diagnostic(here, error.message),)
     except InputError as error:
         if target.runtime is not None:
             return ()
+        here = Location() if place is None else Location(node=place.path)
+        if isinstance(error, NotLoadedError):
+            return (GRAPH_RULES["graph/not-loaded"].diagnostic(here, error.message),)
         message = f"what comes of its graph is not known: {error.message}"
         return (GRAPH_RULES["graph/unknown"].diagnostic(here, message),)
     return found if runtime is not None else tuple([_of_newest(each) for each in found])

@@ -34,7 +34,7 @@ def bypass_identities(program: Program) -> None:
     The identities are removed from the graph inputs on, in the reverse of the order in which Splits are. The uses of a
     removed identity's output become uses of its input, behind those that the input has already.
     """
-    if program.traits.keeps_identities:
+    if program.traits.keeps_identities or all(node.family is not Family.IDENTITY for node in program.nodes):
         return
     uses = program.uses()
     outputs: dict[Tensor, list[int]] = defaultdict(list)

@@ -27,6 +27,8 @@ class Doubt(enum.Enum):
     TRANSPOSED = "Transposes may be moved over it"
     FUSED = "it may be fused with Casts"
 
+    __hash__ = object.__hash__  # Enum's is in Python, and each node's doubts are asked often
+
 
 @dataclass(eq=False, slots=True)
 class Value:
@@ -247,6 +249,11 @@ class Graph:
     def nodes(self) -> list[Node]:
         """A new list of the nodes, in the order of the file."""
         return list(self._nodes)
+
+    @property
+    def operators(self) -> frozenset[str]:
+        """The operators of the nodes."""
+        return frozenset([node.op_type for node in self._nodes])
 
     def value(self, name: str) -> Value:
         """Returns the value of a name, which is added if the graph lacks it; for "" a new value that is not added."""

@@ -311,7 +311,7 @@ def _doubt(graph: SessionGraph, node: Node, on_dml: bool | None) -> str:
     domain, path = domain_of(node.proto), graph.path(node.index)
     if domain not in DOMAINS:
         return f"{path} is of the domain {printable(domain, 60)}, which ONNX Runtime does not have by itself"
-    read = [graph.scope.type_of(name)[0] for name in node.proto.input[:1]]
-    if on_dml is None and read and read[0] in _FOUR_BITS:
+    read = [graph.scope.type_of(name)[0] for name in node.proto.input[:1]] if on_dml is None else ()
+    if read and read[0] in _FOUR_BITS:
         return f"whether there is a kernel for {path} is not known: {read[0]}"
     return ""

@@ -22,7 +22,7 @@ from dmlsplit.models.taken_branches import TakenBranches
 from dmlsplit.onnxruntime.fused import SessionGraphs
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, Cell, Operator, Types, asked, is_on_cpu_too, is_on_dml, operator_of
-from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, PASSES, run
+from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, PASSES, run, that_may_change
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
@@ -79,7 +79,7 @@ class SessionGraph:
         """The graph after the passes that run before placement."""
         self.nodes = self.graph.nodes
         """All nodes of the model's graph, with the folded and the removed ones."""
-        self._operators = {node.op_type for node in self.nodes}
+        self._operators = self.graph.operators
         self._implemented = self._all_implemented()
         run(BEFORE_PLACEMENT, self.graph, options.optimization)
         self._is_changing = False
@@ -143,7 +143,7 @@ class SessionGraph:
         if self.parent is not None and other.parent is not None and self.parent.graph is not other.parent.graph:
             return True
         level = self.options.optimization
-        made = [each for each in BEFORE_PLACEMENT if each.may_change(level, self._operators)]
+        made = that_may_change(self._operators, BEFORE_PLACEMENT, level)
         if any(getattr(self, name) != getattr(other, name) for each in made for name in each.asks):
             return True
         if level < 1:
@@ -232,8 +232,8 @@ class SessionGraph:
     @cached_property
     def _asked(self) -> Sequence[str]:
         """The names of the properties that the passes behind placement ask; of the graph, and of no runtime."""
-        level, operators = self.options.optimization, {node.op_type for node in self.graph.nodes}
-        return [name for each in PASSES if each.may_change(level, operators) for name in sorted(each.asks)]
+        made = that_may_change(self.graph.operators, PASSES, self.options.optimization)
+        return [name for each in made for name in sorted(each.asks)]
 
     @property
     def makes_gelus(self) -> bool:

@@ -166,11 +166,11 @@ class Tally:
             self.graphs.update(note.placements[0].outcomes)
 
     def _count(self, result: Answer) -> None:
-        report = result.report
-        self.verdicts[result.verdict] += 1
-        said = any(each.rule != "graph/output-may-be-empty" for each in report.diagnostics)
-        if result.verdict is Verdict.UNKNOWN and (said or not report.hidden):
-            self.unknown += 1
+        report, verdict = result.report, result.verdict
+        self.verdicts[verdict] += 1
+        if verdict is Verdict.UNKNOWN:
+            said = any(each.rule != "graph/output-may-be-empty" for each in report.diagnostics)
+            self.unknown += said or not report.hidden
         new = [d for d in report.diagnostics if d not in self._said]
         if isinstance(result, Judged) and result.node is not None:
             self._said.update(new)

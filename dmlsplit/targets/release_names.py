@@ -114,6 +114,7 @@ def _shipments() -> dict[tuple[str, str], list[_Shipment]]:
     return {key: sorted(entries, key=lambda entry: entry.first) for key, entries in found.items()}
 
 
+@lru_cache(maxsize=256)
 def version_key(version: str) -> tuple[int, ...]:
     """Returns a sort key: 1.15.5.dev1 < 1.15.5rc1 < 1.15.5 < 1.15.5.1 < any text without a number."""
     parts = [{"dev": -2, "rc": -1}.get(part) or int(part[:15]) for part in re.findall(r"dev|rc|\d+", version)]

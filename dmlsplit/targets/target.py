@@ -228,8 +228,9 @@ def _graph_runtime(by: By) -> Runtime | None:
     elif isinstance(by, FeatureLevel):
         of_level = [each for each in runtimes() if each.release.max_feature_level == by]
         runtime = of_level[-1] if of_level else None
-    # a version that was not observed is taken to make the graphs of an observed one
-    return None if runtime is None else replace(runtime, observed=True)
+    if runtime is None or runtime.observed:  # the version itself: caches that it is in the keys of compare nothing then
+        return runtime
+    return replace(runtime, observed=True)  # it is taken to make the graphs of an observed one
 
 
 @cache

@@ -5,9 +5,10 @@ Each pass changes a dmlsplit.models.graph.Graph. Its module has the name of ONNX
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from dmlsplit.models.graph import Graph
@@ -65,11 +66,6 @@ class Pass(NamedTuple):
     """The properties of Facts that it asks of the version of ONNX Runtime: versions with other answers share no graph
     that the pass may change."""
 
-    def may_change(self, level: int, operators: Set[str]) -> bool:
-        """True if optimization level `level` makes the pass, and a graph of these operators is one that it may
-        change."""
-        return level >= self.level and not (self.needs and self.needs.isdisjoint(operators))
-
 
 def _pass(level: int, change: Callable[[Graph], None], needs: str = "", asks: str = "") -> Pass:
     return Pass(level, change, frozenset(needs.split()), frozenset(asks.split()))
@@ -124,17 +120,28 @@ Watch: TypeAlias = Callable[[Pass | None, Graph, bool], None]
 _WATCH: Final[ContextVar[Watch | None]] = ContextVar("watch", default=None)
 
 
-def run(passes: Iterable[Pass], graph: Graph, level: int) -> None:
+@lru_cache(maxsize=1024)
+def that_may_change(operators: frozenset[str], passes: tuple[Pass, ...], level: int) -> Sequence[Pass]:
+    """Returns the passes that optimization level `level` makes and that may change a graph of these operators. Cached:
+    a model's graphs in nodes have few different operators."""
+    return tuple(
+        [each for each in passes if level >= each.level and not (each.needs and each.needs.isdisjoint(operators))]
+    )
+
+
+def run(passes: tuple[Pass, ...], graph: Graph, level: int) -> None:
     """Runs the passes of an optimization level on a graph, in place."""
     watch = _WATCH.get()
-    if watch is not None:
-        watch(None, graph, False)
-    operators = {node.op_type for node in graph.nodes}
-    for each in passes:
-        if each.may_change(level, operators):
+    made = that_may_change(graph.operators, passes, level)
+    if watch is None:
+        for each in made:
             each.change(graph)
-        if watch is not None:
-            watch(each, graph, level >= each.level)
+        return
+    watch(None, graph, False)
+    for each in passes:
+        if each in made:
+            each.change(graph)
+        watch(each, graph, level >= each.level)
 
 
 @contextmanager
