@@ -33,7 +33,7 @@ class Constant(NamedTuple):
     @property
     def whole(self) -> bool:
         """True if all elements are known."""
-        return bool((self.known == 1).all())
+        return np.count_nonzero(self.known == 1) == self.known.size
 
     def without_symbols(self) -> Constant:
         """Returns a Constant in which the elements that stand for symbols are unknown."""

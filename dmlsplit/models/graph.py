@@ -340,7 +340,7 @@ class Graph:
 
     def is_given(self, name: str) -> bool:
         """True if the value that nodes read for this name, after replacements, is a constant of this graph."""
-        return self.source(name) in self.constants
+        return (self.source(name) if self._instead else name) in self.constants
 
     def kept(self, node: Node) -> Node:
         """Returns the node that stands for `node` now: the node itself if it is in the graph, else the node that
