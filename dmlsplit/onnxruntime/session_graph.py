@@ -535,7 +535,7 @@ def release(model: SessionModel) -> None:
 
 def _captured(scope: Scope, index: int, *, folds: bool) -> Sequence[str]:
     """Returns the names that the graphs inside the node with this index read, and the node itself does not. `folds`:
-    Shape nodes of static tensors, which constant folding removes, are left out."""
+    what constant folding removes with Shape nodes of static tensors is left out."""
     own = set(scope.graph.node[index].input)
     return [name for name in dict.fromkeys(_left_to_read(scope, index, folds)) if name not in own]
 
@@ -543,14 +543,31 @@ def _captured(scope: Scope, index: int, *, folds: bool) -> Sequence[str]:
 def _left_to_read(scope: Scope, index: int, folds: bool) -> Iterator[str]:
     """Yields the names that `_captured` returns, and others; a name may come several times."""
     for _, child in scope.children(index):
+        gone = _folded_shapes(child) if folds else ()
         for i, node in enumerate(child.graph.node):
-            names = [text(name) for name in node.input if name]
-            if folds and operator_name(node) == "Shape" and names and is_static(child.type_of(names[0])[1]):
+            if i in gone:
                 continue
-            yield from names
+            yield from (text(name) for name in node.input if name)
             if has_graphs(node):
                 yield from _left_to_read(child, i, folds)
         yield from (text(value.name) for value in child.graph.output)
+
+
+def _folded_shapes(scope: Scope) -> set[int]:
+    """Returns the indices of a graph's Shape nodes of static tensors, which constant folding removes, and of the nodes
+    that compute something for these alone."""
+    nodes = scope.graph.node
+    readers: dict[str, list[int]] = {value.name: [-1] for value in scope.graph.output}
+    for i, node in enumerate(nodes):
+        for name in reads(node):
+            readers.setdefault(name, []).append(i)
+    found: set[int] = set()
+    for i, node in reversed(list(enumerate(nodes))):
+        read_by = [each for name in node.output for each in readers.get(name, ())]
+        is_folded = operator_name(node) == "Shape" and node.input and is_static(scope.type_of(text(node.input[0]))[1])
+        if is_folded or (read_by and found.issuperset(read_by)):
+            found.add(i)
+    return found
 
 
 def _read_inside(node: onnx.NodeProto) -> Sequence[str]:

@@ -30,6 +30,32 @@ def test_a_folded_shape_takes_no_strings_into_a_branch(rows, provider):
     assert where(found)["y"] == provider
 
 
+@pytest.mark.parametrize(("read", "provider"), [("n = Shape(r)", "DML"), ("o = Identity(r) n = Shape(o)", "DML")])
+def test_nor_does_what_computes_something_for_it(read, provider):
+    found = placed(
+        f"""(bool c, string[2,3] s, float[2,3] x) => (float[2,3] y, int64[?] z) {{
+            y, z = If(c) <then_branch = t () => (float[2,3] a, int64[?] n) {{
+                              r = Concat<axis=0>(s, s) {read} a = Neg(x) }},
+                          else_branch = e () => (float[2,3] b, int64[?] m) {{ b = Abs(x) m = Shape(x) }}>
+        }}""",
+        opset=19,
+    )
+    assert where(found)["y"] == provider
+
+
+def test_what_is_read_besides_does():
+    found = placed(
+        """(bool c, string[2,3] s, float[2,3] x) => (float[2,3] y, int64[?] z, string[?,?] w) {
+            y, z, w = If(c) <then_branch = t () => (float[2,3] a, int64[?] n, string[?,?] v) {
+                              r = Concat<axis=0>(s, s) n = Shape(r) v = Identity(r) a = Neg(x) },
+                          else_branch = e () => (float[2,3] b, int64[?] m, string[?,?] q) {
+                              b = Abs(x) m = Shape(x) q = Identity(s) }>
+        }""",
+        opset=19,
+    )
+    assert where(found)["y"] == "CPU"
+
+
 def test_a_folded_shape_takes_no_sizes_into_a_body():
     found = placed(
         """(float16[N,3] s, float[3,2,3] x) => (float[?,?,?] y, float q) {
