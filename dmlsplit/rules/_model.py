@@ -69,7 +69,7 @@ NONE: Final[Aspects] = frozenset()
 _ID: Final = re.compile(r"[a-z]+/[a-z0-9]+(-[a-z0-9]+)*")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """Identity, meaning and sources of a rule. `severity` and `basis` are copied to its diagnostics."""
 

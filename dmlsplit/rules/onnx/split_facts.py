@@ -167,7 +167,8 @@ class OnnxSplit(NodeFacts):
     def least_rank(self) -> int | None:
         if self.input_shape is not None or any(shape is not None for shape in self.declared_shapes):
             return None
-        return (self.axis or 0) + 1 if (self.axis or 0) >= 0 else -(self.axis or 0)
+        axis = self.axis or 0
+        return axis + 1 if axis >= 0 else -axis
 
     @property
     def parts(self) -> tuple[Expression, ...] | None:
