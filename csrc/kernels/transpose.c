@@ -43,8 +43,9 @@ static dms_sink choose_sink(const dms_transposer *transposer, size_t element_siz
  * row of the target gets several lines, which the hardware sees as a stream; it is narrow, so that rows of the source do not conflict in the cache and the
  * hardware prefetches what follows. If rows of the target conflict, each gets several lines at once from stacked squares; not of wide elements, which gained
  * by it on an idle machine and lost on a busy one. If rows of the source alone conflict, tiles are one square high; so
- * they are where rows of the target are much nearer to each other than those of the source, on machines that prefer lower tiles: joins into NHWC of 4 bytes took
- * 1.0 to 1.2 times as long in tiles four squares high (Zen 4). Multiples of memcpy's time (Zen 5,
+ * they are where rows of the target are much nearer to each other than those of the source, on machines that prefer lower tiles, and where
+ * rows of the source are listed and those of the target conflict: joins into NHWC of 4 bytes took 1.0 to 1.2 times as long in tiles four squares high, joins of
+ * 1,024 columns 1.4 to 1.8 times (Zen 4). Multiples of memcpy's time (Zen 5,
  * DMLSPLIT_MEASURE=0), and those of tiles 8 squares high and 2 wide: 2048 x 2048 of one byte, stacked, 2.6 and 3.8; 1040 x 1024 of two bytes 2.0 and 2.6; 512
  * long parts of one byte 1.9 and 2.25, with AVX-512 only; 1,024 columns of 1,024 rows of four bytes, low, 1.6 and 2.2. */
 static void shape_stored(dms_tile *tile, const dms_transposer *transposer, const dms_side *from, const dms_side *to, const dms_stores *stores)
@@ -52,9 +53,9 @@ static void shape_stored(dms_tile *tile, const dms_transposer *transposer, const
     const size_t size = tile->element_size, side = tile->side;
     const bool together = share_sets(from->stride, side, stores);
     const bool is_near = to->listed == NULL && distance(to->stride) <= distance(from->stride) / DMS_NEAR_SHARE;
-    const bool adjacent = is_near && stores->cached_height < DMS_TILE_HIGH;
-    const bool low = size > 1 && (adjacent || (together && !share_sets(to->stride, DMS_TILE_SQUARES * side, stores)));
     const bool crowded = share_sets(to->stride, side, stores);
+    const bool along = stores->cached_height < DMS_TILE_HIGH && (is_near || (from->listed != NULL && crowded));
+    const bool low = size > 1 && (along || (together && !share_sets(to->stride, DMS_TILE_SQUARES * side, stores)));
     const bool many = to->listed != NULL && transposer->vector == DMS_LINE && from->count >= DMS_LONG_COLUMN && to->count >= side;
     const bool stacked = from->count >= DMS_STACK * side && (size == 1 ? crowded || many : size == 2 && crowded && !together);
     tile->sink = stacked ? DMS_STACKED : DMS_STORED;
