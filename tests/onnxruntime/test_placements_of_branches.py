@@ -301,3 +301,17 @@ def test_the_nodes_of_a_branch_stay_where_a_node_around_it_is_folded():
     )
     assert where(found)["i.then_branch/a"] == "DML"
     assert found.created is False
+
+
+@pytest.mark.parametrize(("read", "place"), [("d", "DML"), ("x", "folded")])
+def test_a_cast_that_an_if_reads_beside_a_shape(read, place):
+    """The If is no Shape: the Cast stays for it, and is left when the branch that does not read it takes its place."""
+    found = placed(
+        f"""(float[2] x) => (float[?] y, float[?] z) <bool c = {{1}}> {{
+            d = Cast<to = 11>(x)
+            y = If(c) <
+                then_branch = t () => (float[?] a) {{ a = Abs(x) }},
+                else_branch = e () => (float[?] b) {{ h = Shape({read}) b = ConstantOfShape(h) }}>
+            g = Shape(d) z = ConstantOfShape(g) }}"""
+    )
+    assert (where(found)["d"], found.created) == (place, place == "folded")

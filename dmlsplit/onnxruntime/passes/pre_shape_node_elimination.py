@@ -14,3 +14,10 @@ def pre_shape_node_elimination(graph: Graph, node: Node) -> Value | None:
         return None
     graph.replaced.update(reader.index for reader in result.readers)
     return node.inputs[0]
+
+
+def first_pre_shape_node_elimination(graph: Graph, node: Node) -> Value | None:
+    """As `pre_shape_node_elimination`, before branches take the places of their Ifs: an If reads what its branches
+    read."""
+    is_read_by_if = node.outputs[0].name in graph.facts.branches.readers
+    return None if is_read_by_if else pre_shape_node_elimination(graph, node)

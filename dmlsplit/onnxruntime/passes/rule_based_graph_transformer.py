@@ -20,7 +20,10 @@ from dmlsplit.onnxruntime.passes.identity_elimination import (
     write_outputs_of_branches,
 )
 from dmlsplit.onnxruntime.passes.noop_elimination import noop_elimination
-from dmlsplit.onnxruntime.passes.pre_shape_node_elimination import pre_shape_node_elimination
+from dmlsplit.onnxruntime.passes.pre_shape_node_elimination import (
+    first_pre_shape_node_elimination,
+    pre_shape_node_elimination,
+)
 from dmlsplit.onnxruntime.passes.slice_elimination import slice_elimination
 from dmlsplit.onnxruntime.passes.transpose_optimizer import undone_transpose
 
@@ -36,8 +39,11 @@ RULES: Final[Mapping[str, Sequence[Rule]]] = {
     "Transpose": (undone_transpose,),
     **dict.fromkeys(("Add", "Div", "Mul", "Sub"), (noop_elimination,)),
 }
-_FIRST: Final = {op_type: rules for op_type, rules in RULES.items() if op_type not in ("Identity", "Transpose")}
-"""The rules that are followed before anything is folded; Identities and Transposes have passes of their own."""
+_OF_BRANCHES: Final = {op_type: rules for op_type, rules in RULES.items() if op_type not in ("Identity", "Transpose")}
+"""The rules that are followed once branches have taken the places of their Ifs; Identities and Transposes have passes
+of their own."""
+_FIRST: Final = {**_OF_BRANCHES, "Cast": (cast_elimination, first_pre_shape_node_elimination)}
+"""The rules that are followed before anything is folded."""
 
 
 def remove_first_noops(graph: Graph) -> None:
@@ -51,7 +57,7 @@ def noops_of_branches(graph: Graph) -> None:
     """Removes, in place, the nodes other than Identities that do nothing, once branches have taken the places of their
     Ifs, whose outputs some of these nodes compute; then Identities of outputs, as `remove_first_noops`."""
     if graph.facts.branches.given:
-        _remove(graph, _FIRST, ())
+        _remove(graph, _OF_BRANCHES, ())
         write_outputs_of_branches(graph)
 
 
