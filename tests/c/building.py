@@ -127,9 +127,9 @@ def compile_core(flags, compiler=CC):
 @cache
 def wine_variables():
     sys.path.insert(0, str(ROOT))
-    from tests.directml import build, wine
+    from dmlsplit.library import places, wine
 
-    return wine.environment(build.cache_directory() / "wine")
+    return wine.environment(places.cache_directory().absolute() / "wine")
 
 
 def run_built(mode, binary, *arguments, expected_output=None):
