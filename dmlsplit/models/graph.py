@@ -69,6 +69,8 @@ class Node:
     """Sorts nodes as ONNX Runtime lists them; nodes that optimization adds come last."""
     captured: list[Value] = field(default_factory=list)
     """The tensors of this graph that graphs inside the node read."""
+    names_inside: set[str] = field(default_factory=set)
+    """The names of tensors of this graph that graphs inside the node read now or have read before."""
     absorbed: list[int] = field(default_factory=list)
     """The indices of the nodes that were fused into it."""
     unwritten: str = ""
@@ -272,7 +274,9 @@ class Graph:
         for node in self._nodes:
             read, written = [value.name for value in node.inputs], [value.name for value in node.outputs]
             captured = [value.name for value in node.captured] if node.captured else ()
-            made.add(node.index, node.proto, node.number, read, written, captured).doubts.update(node.doubts)
+            other = made.add(node.index, node.proto, node.number, read, written, captured)
+            other.doubts.update(node.doubts)
+            other.names_inside.update(node.names_inside)
         return made
 
     def add(
@@ -291,7 +295,8 @@ class Graph:
         known = self.values.get  # most names have a value
         read = [known(name) or self.value(name) for name in inputs]
         written = [known(name) or self.value(name) for name in outputs]
-        node = Node(index, proto, op_type, read, written, number, list(map(self.value, captured)))
+        inside = list(map(self.value, captured))
+        node = Node(index, proto, op_type, read, written, number, inside, {value.name for value in inside})
         self._nodes[node] = None
         self._order = None
         for value in written:
@@ -310,6 +315,7 @@ class Graph:
             value.readers.pop(node, None)
         node.inputs = list(values)
         node.captured = node.captured if captured is None else list(captured)
+        node.names_inside.update([value.name for value in node.captured])
         for value in (*node.inputs, *node.captured):
             if value.name:
                 value.readers[node] = None

@@ -293,3 +293,15 @@ def test_a_body_counts_up_to_the_opset_that_changes_its_operators(op, opset, cre
     found = placed(f"(double[2,3] x) => (double[2,3] y) {{ y = {op}(x) }}", opset=opset)
     assert found.created is created
     assert not created or found.copies == COPIES_OF_BODIES[op]
+
+
+@pytest.mark.parametrize(("shaped", "place"), [("a", "DML"), ("s", "folded")])
+def test_an_identity_beside_a_name_that_a_graph_in_a_node_had(shaped, place):
+    """The graph has the name x, which took the place of a, even after the Shape that read it is folded."""
+    found = placed(
+        f"""(float[2,3] x, float[2,3] w) => (float[2,3] y, float[2,3] z) {{
+            a = Identity(x) b = Identity(a) z = Neg(x)
+            y = Scan<num_scan_inputs = 1, body = g (float[3] s) => (float[3] t) {{
+                h = Shape({shaped}) u = ReduceMax(b) c = ConstantOfShape(h) t = Add(s, u) }}>(w) }}"""
+    )
+    assert (where(found)["a"], where(found)["b"]) == ("folded", place)

@@ -13,8 +13,8 @@ def identity_elimination(graph: Graph, node: Node) -> Value | None:
 
 
 def eliminate_identities(graph: Graph) -> None:
-    """Removes, in place, the Identity nodes whose outputs are no graph outputs, unless a graph in a node reads both
-    their input and their output. One that computes a branch's output stays until the branch has taken its If's
+    """Removes, in place, the Identity nodes whose outputs are no graph outputs, unless a graph in a node that reads
+    their output has the name of their input. One that computes a branch's output stays until the branch has taken its If's
     place."""
     _eliminate(graph, {name for name, _ in graph.facts.branches.given})
 
@@ -76,11 +76,12 @@ def _eliminate(graph: Graph, kept: Container[str]) -> None:
         if source is None or node.outputs[0].is_output or node.outputs[0].name in kept:
             continue
         source, result = instead.get(source, source), node.outputs[0]
-        within = [inside[reader] for reader in result.readers if result in inside.get(reader, ())]
-        if any(source in captured for captured in within):
+        within = [reader for reader in result.readers if result in inside.get(reader, ())]
+        if any(source.name in reader.names_inside for reader in within):
             continue
-        for captured in within:
-            captured.add(source)
+        for reader in within:
+            inside[reader].add(source)
+            reader.names_inside.add(source.name)
         instead[result] = source
         graph.remove(node)
     graph.redirect_all(instead)

@@ -85,10 +85,13 @@ def _remove(graph: Graph, rules: Mapping[str, Sequence[Rule]], kept: Container[s
         if source is None or not _can_be_removed(node) or node.outputs[0].name in kept:
             continue
         before, result = node.inputs[0].producer, node.outputs[0]
-        if any(result in reader.captured and source in reader.captured for reader in result.readers if reader.captured):
+        within = [reader for reader in result.readers if reader.captured and result in reader.captured]
+        if any(source.name in reader.names_inside for reader in within):
             continue
         if not any(value.is_output for value in node.outputs):
             instead[result] = source
+            for reader in within:
+                reader.names_inside.add(source.name)
             shared.add(source)
             undone += [before] if before is not None and node.op_type == "Transpose" else []
             graph.remove(node)
