@@ -53,7 +53,7 @@ class GraphTraits:
     forgets_repeats: bool = False
     """Where a Join reads a tensor more than once, only one of the places is written."""
     vector_reads: bool = False
-    """A Split is elided only where its parts are made of whole 16-byte vectors."""
+    """A Split is elided only where its parts are made of whole 16-byte vectors, or only Splits and Joins read them."""
     vector_joins: bool = False
     """An input of a Join is computed in place only where its blocks consist of whole 16-byte vectors."""
     narrow_ranks: frozenset[int] = frozenset()

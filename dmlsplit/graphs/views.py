@@ -25,6 +25,8 @@ from dmlsplit.graphs.program import (
 from dmlsplit.graphs.reading import Program
 
 _FIVE: Final = 5
+_SCALAR_READERS: Final = (Family.SPLIT, Family.JOIN)
+"""Operators whose shaders can read single elements in builds where those of all others read vectors."""
 
 
 def bypass_identities(program: Program) -> None:
@@ -172,8 +174,8 @@ def _part_is_elidable(program: Program, node: Node, tensor: Tensor, offset: int,
         copies = readers and all(reader.only_copies for reader, _ in readers)
         if not (traits.splits_are_slices and copies):
             return False
-    computed = any(reader.family.computes or reader.family is Family.SLICE for reader, _ in readers)
-    return not (computed and traits.vector_reads and tensor.block_bytes(node.axis) % VECTOR)
+    in_vectors = traits.vector_reads and any(reader.family not in _SCALAR_READERS for reader, _ in readers)
+    return not (in_vectors and tensor.block_bytes(node.axis) % VECTOR)
 
 
 def _reads_as_view(

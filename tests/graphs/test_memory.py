@@ -297,6 +297,30 @@ def copies_a_part(directml, batch, axis=None):
     return any(dispatch.writes.buffer.startswith("temporary") for dispatch in found)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "axis", "elided"),
+    [((2, 1, 1, 1), 0, False), ((1, 3, 1, 2), 1, False), ((2, 2, 1, 2), 0, True)],
+)
+@pytest.mark.parametrize("family", [Family.WHOLE, Family.BLOCK, Family.PACKED, Family.APART])
+def test_operators_of_whole_tensors_read_views_of_whole_vectors_in_1_10(family, sizes, axis, elided):
+    """As 15 operators did in DirectML 1.10.1, for 150 shapes each; those of 1.13.1 read any packed part."""
+    g = Sketch()
+    part = g.split(g.input(*(size + 8 * (d == axis) for d, size in enumerate(sizes))), axis, (8, sizes[axis]))[1]
+    graph = g.graph(g("TILE", part, sizes=(2 * sizes[0], *sizes[1:]), Repeats=(2, 1, 1, 1)))
+    counts = [
+        len(compile_graph(graph, traits_of(dml.find_release(directml)), {1: family}).dispatches)
+        for directml in ("1.10.1", "1.13.1")
+    ]
+    assert counts == [1 if elided else 3, 1]
+
+
+def test_a_join_reads_views_of_single_elements_in_1_10():
+    g = Sketch()
+    part = g.split(g.input(6, 1, 1, 1), 0, (4, 2))[1]
+    made = dispatches(g.graph(g.join([part, g.input(2, 1, 1, 1)], 0)), "1.10.1")
+    assert bound(made[0])[0] == ("input 0", 16)
+
+
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize(
     ("sizes", "axis", "in_the_join"),
