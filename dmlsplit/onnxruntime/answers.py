@@ -8,12 +8,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple
 
-import onnx
-
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.tensors import element_type
-from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.models.graph import Node
 from dmlsplit.onnxruntime.context import in_context
@@ -27,7 +24,6 @@ from dmlsplit.onnxruntime.creation import (
     failures_of,
     with_failures,
 )
-from dmlsplit.onnxruntime.expansion import body_of
 from dmlsplit.onnxruntime.facts import FirstRun, RuntimeFacts
 from dmlsplit.onnxruntime.fused import Part, SessionGraphs
 from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
@@ -35,7 +31,7 @@ from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
 from dmlsplit.onnxruntime.operator_traits import row_of
-from dmlsplit.onnxruntime.operators import EXPANDED, Cell, asked, is_fused, moves_any_type
+from dmlsplit.onnxruntime.operators import Cell, moves_any_type
 from dmlsplit.onnxruntime.passes.qdq_propagation import reading_float8
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
@@ -126,7 +122,8 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
     parts = {index: part for part in graphs.parts for index in part.members}
     against = _refusals(graph, graphs)
     failures += graph.once(("failures", graphs), lambda: _failures(graph, graphs, facts, places))
-    fused = {index for part in graphs.parts if part.complete for index in part.members}
+    parted = {index for part in graphs.parts if part.complete for index in part.members}
+    fused = {index for index in parted if graph.on_dml(index) is not False}  # no node on both providers
     failures += lost_constants(graph, fused)
     for refused, (why, certain) in against.items():
         if certain and facts.keys().isdisjoint(refused.members):
@@ -184,14 +181,6 @@ def _failures(
         if part.complete and not part.leading and not any(index in facts for index in part.members):
             why = f"nothing reads what the fused graph of {part.paths[0]} computes"
             found.append(Failure(places[part.origins[0][0]].compilation, why, node=part.paths[0]))
-    for node in optimized(graph).nodes if graph.fuses else ():
-        sizes = [graph.shape(value.known) for value in node.outputs if value.name]
-        if graph.is_expanded(node.index) and not node.is_used and all(map(is_static, sizes)):
-            types = graph.types_of_tensors(node.index)[0]
-            if _ends_in_fused(graph, node.proto, types):
-                path = graph.path(node.index)
-                why = f"nothing reads what the fused graph of {path} computes"
-                found.append(Failure(places[node.index].compilation, why, node=path))
     for node, name in graph.graph.unresolved.items() if graph.is_main else ():
         found.append(Failure(OPTIMIZING, _why_unresolved(graph, node, name), node=graph.path(node.index)))
     for node, name in reading_float8(graph.graph) if graph.options.optimization >= _FIRST_QUANTIZED else ():
@@ -213,36 +202,6 @@ def _why_unresolved(graph: SessionGraph, node: Node, tensor: str) -> str:
     if any(each.op_type == "Not" and tensor in each.proto.output for each in graph.nodes):
         return f"{path} reads {name}, a Not that is fused with the Wheres behind it and removed"
     return f"{path} takes its If's place, and {name}, which it reads, is removed before with a Shape of it"
-
-
-def _ends_in_fused(graph: SessionGraph, node: onnx.NodeProto, types: Sequence[str | None]) -> bool:
-    """True if a node without a kernel, with inputs of these element types, is computed last by one that can be fused,
-    behind one that cannot. One whose inputs for the CPU are computed cannot be fused."""
-    body = body_of(node, types, graph.opset, graph.model.inference)
-    if body is None:
-        return False
-    made = {name: i for i, each in enumerate(body.nodes) if each.op_type != "Constant" for name in each.output}
-
-    def before(index: int) -> Iterator[int]:
-        return (made[name] for name in body.nodes[index].input if name in made)
-
-    def cell_of(index: int) -> Cell | None:
-        each = body.nodes[index]
-        read, written = [tuple([body.types.get(name) for name in names]) for names in (each.input, each.output)]
-        return asked(each, read, written, graph.opset, graph.runtime)
-
-    for last in {made[name] for name in body.outputs if name in made}:
-        cells = [cell_of(index) for index in depth_first([last], before)]
-        cell = cells[-1]
-        if cell in EXPANDED or cell is Cell.NO_KERNEL:
-            if _ends_in_fused(graph, body.nodes[last], [body.types.get(name) for name in body.nodes[last].input]):
-                return True
-        elif cell is not None and is_fused(cell) and any(each is not None and not is_fused(each) for each in cells):
-            read, on_cpu = body.nodes[last].input, row_of(body.nodes[last].op_type).cpu_inputs
-            # what the CPU reads is no constant where the body computes it
-            if not any(read[i] in made for i in on_cpu if i < len(read)):
-                return True
-    return False
 
 
 def lost_constants(graph: SessionGraph, fused: Container[int] = ()) -> Iterator[Failure]:

@@ -8,7 +8,7 @@ packed inputs, of the size that they are broadcast to if they are: for the memor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import starmap
 from typing import Final
@@ -38,7 +38,7 @@ from dmlsplit.onnxruntime.passes import PASSES, run
 from dmlsplit.onnxruntime.passes.noop_elimination import noop_elimination
 from dmlsplit.onnxruntime.passes.transpose_optimizer import permutation
 from dmlsplit.onnxruntime.passes.unfollowed import followed, fusible
-from dmlsplit.onnxruntime.placing import placed
+from dmlsplit.onnxruntime.placing import fused_ends, placed
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 _SOFTMAX_OF_ONE_AXIS: Final = 13
@@ -49,7 +49,7 @@ _OBSERVED_TYPES: Final = {TensorDataType.FLOAT32, TensorDataType.FLOAT16}
 """The types of tensors in graphs that were observed."""
 _WINDOW: Final = ("InputWindowOffsets", "InputWindowSizes", "InputWindowStrides")
 _UNBOUNDED: Final = 1 << 32
-"""The most nodes of a part in which Transposes may be moved: their number may grow."""
+"""The most nodes of a part in which Transposes may be moved, or several nodes stand for one: their number may grow."""
 
 
 def session_graphs(graph: SessionGraph) -> SessionGraphs:
@@ -61,8 +61,9 @@ def session_graphs(graph: SessionGraph) -> SessionGraphs:
 def _shared(graph: SessionGraph) -> SessionGraphs:
     made = optimized(graph)
     order = made.walk()
-    places = _places(graph, order)
-    return graph.once(("graphs of places", graph.fusions, places), lambda: _graphs(graph, made, order, places))
+    places, ends = _places(graph, order), _ends(graph, order)
+    key = "graphs of places", graph.fusions, places, tuple(ends.items())
+    return graph.once(key, lambda: _graphs(graph, made, order, places, ends))
 
 
 def optimized(graph: SessionGraph) -> Graph:
@@ -81,6 +82,12 @@ def _places(graph: SessionGraph, order: Sequence[Node]) -> tuple[bool | None, ..
     return tuple([placed(graph, node).in_graph for node in order]) if graph.fuses else ()
 
 
+def _ends(graph: SessionGraph, order: Sequence[Node]) -> dict[Node, tuple[Value, ...]]:
+    """Maps nodes for which others stand to the outputs that the last of these compute in a fused graph; nodes without
+    such outputs are left out."""
+    return {node: ends for node in order if (ends := fused_ends(graph, node))} if graph.fuses else {}
+
+
 def _optimized(graph: SessionGraph) -> Graph:
     made = graph.graph.copy(graph)
     run(PASSES, made, graph.options.optimization)
@@ -88,10 +95,14 @@ def _optimized(graph: SessionGraph) -> Graph:
 
 
 def _graphs(
-    graph: SessionGraph, optimized: Graph, order: Sequence[Node], places: Sequence[bool | None]
+    graph: SessionGraph,
+    optimized: Graph,
+    order: Sequence[Node],
+    places: Sequence[bool | None],
+    ends: Mapping[Node, Sequence[Value]],
 ) -> SessionGraphs:
     """Returns the fused parts of the nodes, which are in the order of the walk. `places` says of each node whether it
-    can be in a fused graph; it is empty if none can."""
+    can be in a fused graph; it is empty if none can. `ends` as `_ends` returns them."""
     judged = [node.index for node in order if node.op_type in JUDGED]
     lost = [node for node in order if node.unwritten]
     doubted = [node for node in lost if _may_stay_apart(graph, node)]
@@ -102,8 +113,8 @@ def _graphs(
         judged=dict.fromkeys(map(graph.path, sorted(judged))),
     )
     if places:
-        groups = partitions(order, [place is True for place in places])
-        possible = partitions(order, [place is not False for place in places]) if None in places else groups
+        groups = partitions(order, [place is True for place in places], ends)
+        possible = partitions(order, [place is not False for place in places], ends) if None in places else groups
         largest = {node: group for group in possible for node in group}
         parts = _Parts(graph, optimized)
         found.parts = [parts.made(group, largest[group[0]]) for group in groups]
@@ -172,8 +183,8 @@ class _Parts:
     def _most(self, largest: Sequence[Node]) -> int:
         """Returns the largest number of nodes that the part with these nodes can have."""
         if largest[0] not in self._most_nodes:
-            moved = any(Doubt.TRANSPOSED in node.doubts for node in largest)
-            self._most_nodes[largest[0]] = _UNBOUNDED if moved else len(largest)
+            more = any(Doubt.TRANSPOSED in n.doubts or self._graph.on_dml(n.index) is False for n in largest)
+            self._most_nodes[largest[0]] = _UNBOUNDED if more else len(largest)
         return self._most_nodes[largest[0]]
 
     def _whole(self, nodes: Sequence[Node]) -> tuple[bool, FusedGraph | None]:

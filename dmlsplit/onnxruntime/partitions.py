@@ -7,9 +7,9 @@ merges them; a partition that feeds a node outside of fused graphs takes no furt
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from dmlsplit.models.graph import Node
+from dmlsplit.models.graph import Node, Value
 
 
 class _Partition:
@@ -41,21 +41,30 @@ class _Partition:
         other.nodes = deque()
 
 
-def partitions(nodes: Sequence[Node], in_graph: Sequence[bool]) -> list[tuple[Node, ...]]:
+def partitions(
+    nodes: Sequence[Node], in_graph: Sequence[bool], ends: Mapping[Node, Collection[Value]]
+) -> list[tuple[Node, ...]]:
     """Returns the fused graphs, as tuples of nodes in order, in the order in which they are compiled.
 
     `nodes` are in topological order; `in_graph` says of each whether it can be in a fused graph. A node that reads
-    several open partitions joins the first one and merges the others into it; their nodes then stand in front.
+    several open partitions joins the first one and merges the others into it; their nodes then stand in front. `ends`
+    has nodes that cannot, but for which others stand: the last of these, which compute the given outputs, begin a
+    partition.
     """
     having: dict[Node, _Partition] = {}
     found: list[_Partition] = []
     for node, fits in zip(nodes, in_graph, strict=True):
-        feeding = [having[value.producer].root() for value in node.inputs if value.producer in having]
+        feeding = [
+            having[value.producer].root()
+            for value in node.inputs
+            if value.producer in having and value in ends.get(value.producer, (value,))
+        ]
         still_open = [partition for partition in feeding if not partition.final]
         if not fits:
             for partition in feeding:
                 partition.final = True
-            having[node] = _Partition(node, final=True)
+            having[node] = _Partition(node, final=node not in ends)
+            found += [having[node]] if node in ends else []
         elif still_open:
             partition = having[node] = still_open[0]
             partition.nodes.append(node)

@@ -5,14 +5,19 @@ Source: GraphPartitioner.cpp and GraphTransformer.cpp of ONNX Runtime's DirectML
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import onnx
+
 from dmlsplit.descriptors.dims import is_static
+from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models.functions import JUDGED
-from dmlsplit.models.graph import Node
+from dmlsplit.models.graph import Node, Value
+from dmlsplit.onnxruntime.expansion import body_of
 from dmlsplit.onnxruntime.node_facts import facts_in
 from dmlsplit.onnxruntime.operator_traits import row_of
-from dmlsplit.onnxruntime.operators import is_fused
+from dmlsplit.onnxruntime.operators import EXPANDED, Cell, asked, is_fused
 from dmlsplit.onnxruntime.predict import placement
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.verdicts.runtime_answers import Outcome
@@ -75,3 +80,45 @@ def _neighbour(graph: SessionGraph, node: Node) -> Placed:
     lost = not graph.model.lost.isdisjoint(proto.output)
     unknown = not lost and all(is_static(graph.shape(name)) or not graph.is_open(name) for name in names if name)
     return Placed(on_dml, None if unknown or graph.model.is_unfinished else False)
+
+
+def fused_ends(graph: SessionGraph, node: Node) -> tuple[Value, ...]:
+    """Returns the outputs of a node, for which others stand, that are computed last by one that can be fused, behind
+    one that cannot; () for a node of open sizes. One whose inputs for the CPU are computed cannot be fused."""
+    made = [value for value in node.outputs if value.name]
+    if not graph.is_expanded(node.index) or not all(is_static(graph.shape(value.known)) for value in made):
+        return ()
+    ends = _fused_ends(graph, node.proto, graph.types_of_tensors(node.index)[0])
+    return tuple([value for i, value in enumerate(node.outputs) if i in ends])
+
+
+def _fused_ends(graph: SessionGraph, node: onnx.NodeProto, types: Sequence[str | None]) -> set[int]:
+    """Returns the indices of the outputs that `fused_ends` returns, for inputs of these element types."""
+    body = body_of(node, types, graph.opset, graph.model.inference)
+    if body is None:
+        return set()
+    made = {name: i for i, each in enumerate(body.nodes) if each.op_type != "Constant" for name in each.output}
+
+    def before(index: int) -> Iterator[int]:
+        return (made[name] for name in body.nodes[index].input if name in made)
+
+    def cell_of(index: int) -> Cell | None:
+        each = body.nodes[index]
+        read, written = [tuple([body.types.get(name) for name in names]) for names in (each.input, each.output)]
+        return asked(each, read, written, graph.opset, graph.runtime)
+
+    found = set()
+    for place, output in enumerate(body.outputs):
+        if output not in made:
+            continue
+        last = body.nodes[made[output]]
+        cells = [cell_of(index) for index in depth_first([made[output]], before)]
+        cell = cells[-1]
+        if cell in EXPANDED or cell is Cell.NO_KERNEL:
+            inner = _fused_ends(graph, last, [body.types.get(name) for name in last.input])
+            found |= {place} if list(last.output).index(output) in inner else set()
+        elif cell is not None and is_fused(cell) and any(each is not None and not is_fused(each) for each in cells):
+            on_cpu = row_of(last.op_type).cpu_inputs
+            # what the CPU reads is no constant where the body computes it
+            found |= set() if any(last.input[i] in made for i in on_cpu if i < len(last.input)) else {place}
+    return found

@@ -12,6 +12,11 @@ NOTHING_READS = {
     "the type of a CastLike with a kernel": ("float16[2] x, float[2] s", 19, "n = Neg(s) r = CastLike(x, n)", None),
     "a Bernoulli": ("float[2] x, float[2] s", 17, "d = Bernoulli(x) r = Neg(s)", "d"),
     "a Bernoulli of open sizes": ("float[N] x, float[2] s", 17, "d = Bernoulli(x) r = Neg(s)", None),
+    "what reads a Bernoulli": ("float[2] x, float[2] s", 17, "d = Bernoulli(x) t = Tanh(d) r = Neg(s)", "d"),
+    "what reads a Bernoulli that is read": (
+        *("float[2] x, float[2] s", 17),
+        *("d = Bernoulli(x) t = Tanh(d) r = Add(d, s)", None),
+    ),
     "a loss in a loss": (
         "float[3,5] x, int64[3] t, float[2] s",
         23,

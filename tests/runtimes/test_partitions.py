@@ -12,12 +12,14 @@ def node(inputs, outputs, in_graph=True):
     return inputs.split(" "), outputs.split(" "), in_graph
 
 
-def parts(*nodes):
-    """The indices of the nodes in each fused graph."""
+def parts(*nodes, ends=()):
+    """The indices of the nodes in each fused graph; `ends` are tensors that begin one."""
     graph = Graph(None, ())
     for index, (inputs, outputs, _) in enumerate(nodes):
         graph.add(index, helper.make_node("Relu", inputs, outputs), (0, index), inputs, outputs)
-    found = partitions(graph.nodes, [in_graph for _, _, in_graph in nodes])
+    made = {each: [value for value in each.outputs if value.name in ends] for each in graph.nodes}
+    begun = {each: values for each, values in made.items() if values}
+    found = partitions(graph.nodes, [in_graph for _, _, in_graph in nodes], begun)
     return [tuple(each.index for each in part) for part in found]
 
 
@@ -49,3 +51,9 @@ def test_the_order_decides():
 
 def test_names_that_are_empty_connect_nothing():
     assert parts(node("x", "a "), node("y ", "b")) == [(0,), (1,)]
+
+
+def test_what_stands_for_a_node_outside_ends_in_a_graph():
+    nodes = node("x", "a"), node("a", "b c", in_graph=False), node("a", "d"), node("b", "e"), node("c", "f")
+    assert parts(*nodes, ends=("b",)) == [(0,), (1, 3), (2,), (4,)]
+    assert parts(*nodes, ends=("b", "c")) == [(0,), (1, 3, 4), (2,)]

@@ -14,8 +14,8 @@ def identity_elimination(graph: Graph, node: Node) -> Value | None:
 
 def eliminate_identities(graph: Graph) -> None:
     """Removes, in place, the Identity nodes whose outputs are no graph outputs, unless a graph in a node that reads
-    their output has the name of their input. One that computes a branch's output stays until the branch has taken its If's
-    place."""
+    their output has the name of their input. One that computes a branch's output stays until the branch has taken its
+    If's place."""
     _eliminate(graph, {name for name, _ in graph.facts.branches.given})
 
 
