@@ -138,6 +138,35 @@ def test_the_sizes_of_what_the_cpu_pads(data_type, copies):
     assert found.copies == copies
 
 
+QUANTIZED = """(uint8[2,3] x) => (float[2,3] r) <float s = {1}, uint8 z = {0}, float one = {1}, float half = {0.5},
+    float two = {2}, float root = {1.4142135}, float cubed = {3}, float cube = {0.044715}, float pi = {0.7978846},
+    float epsilon = {0.00001}, float[3] w = {1, 2, 3}, int64[1] last = {-1}> { d = DequantizeLinear(x, s, z) %s }"""
+GELU = "a = Div(%(x)s, root) e = Erf(a) p = Add(e, one) m = Mul(p, %(x)s) r = Mul(m, half)"
+LAYER_NORM = """m = ReduceMean(%(x)s, last) b = Sub(%(x)s, m) q = Pow(b, two) v = ReduceMean(q, last)
+    a = Add(v, epsilon) t = Sqrt(a) n = Div(b, t) k = Mul(n, w) r = Add(k, w)"""
+FAST_GELU = """p = Pow(%(x)s, cubed) q = Mul(p, cube) a = Add(%(x)s, q) b = Mul(a, pi) t = Tanh(b) f = Add(t, one)
+    g = Mul(%(x)s, half) k = Mul(g, f) r = Neg(k)"""
+
+
+@pytest.mark.parametrize(
+    ("body", "copies", "behind_identity"),
+    [
+        ("g = Sigmoid(%(x)s) r = Mul(g, %(x)s)", 2, 2),
+        ("h = Mul(%(x)s, two) g = Sigmoid(h) r = Mul(g, %(x)s)", 2, 2),
+        (GELU, 2, 0),
+        (LAYER_NORM, 2, 1),
+        (FAST_GELU, 3, 3),
+    ],
+    ids=["QuickGelu", "QuickGelu of a product", "Gelu", "LayerNormalization", "FastGelu"],
+)
+def test_nodes_that_read_a_dequantization_are_not_fused(body, copies, behind_identity):
+    """Each reads one of its own. Those behind one Identity share that in front of it, until nodes are placed."""
+    found = placed(QUANTIZED % (body % {"x": "d"}), "1.30.0", 23)
+    assert found.copies == (0, copies)
+    found = placed(QUANTIZED % ("i = Identity(d) " + body % {"x": "i"}), "1.30.0", 23)
+    assert found.copies == (0, behind_identity)
+
+
 STANDING_FOR = {
     "Bernoulli of an input": (17, "(float[4] x) => (float[4] y) { y = Bernoulli(x) }", (0, 2)),
     "Bernoulli": (17, "(float[4] x) => (float[4] y) { a = Relu(x) y = Bernoulli(a) }", (1, 1)),

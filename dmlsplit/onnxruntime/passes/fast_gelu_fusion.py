@@ -16,6 +16,7 @@ from dmlsplit.onnxruntime.passes.patterns import (
     has_number,
     is_number,
     is_read_once,
+    is_shared,
     other,
     producer,
     reader,
@@ -36,13 +37,15 @@ def fast_gelu_fusion(graph: Graph) -> None:
     for node in graph.nodes:
         start = _product(graph, node) or _power(graph, node)
         nodes = None if start is None else _whole(graph, *start)
-        if nodes is None or not are_of(graph, nodes, _TYPES) or not are_on_dml(graph, nodes):
+        if start is None or nodes is None or not are_of(graph, nodes, _TYPES) or not are_on_dml(graph, nodes):
+            continue
+        if not is_shared(start[0], (each for each in nodes if start[0] in each.inputs), placed=True):
             continue
         if producer(node, "Cast") is not None and node.op_type == "Pow":  # Casts may be fused with it
             for each in nodes:
                 each.doubts.add(Doubt.FUSED)
         else:
-            graph.fuse(nodes, FAST_GELU, [start[0]] if start is not None else [])
+            graph.fuse(nodes, FAST_GELU, [start[0]])
 
 
 def _product(graph: Graph, first: Node) -> _Start | None:

@@ -14,7 +14,7 @@ from onnx import helper
 
 from dmlsplit.models.graph import Graph, Node
 from dmlsplit.onnxruntime.operator_traits import GELU
-from dmlsplit.onnxruntime.passes.patterns import are_of, are_on_dml, is_number, is_read_once, other, reader
+from dmlsplit.onnxruntime.passes.patterns import are_of, are_on_dml, is_number, is_read_once, is_shared, other, reader
 
 _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
 _ROOTS: Final = (math.sqrt(2), 1.4142099618911743)
@@ -27,7 +27,7 @@ def gelu_fusion(graph: Graph) -> None:
     if not graph.facts.makes_gelus:
         return
     for node in graph.nodes:
-        nodes = _gelu(graph, node)
+        nodes = _gelu(graph, node, placed=False)
         if nodes is not None:
             source, last = node.inputs[0], nodes[-1]
             made = helper.make_node("Gelu", [source.name], [last.outputs[0].name], last.proto.name)
@@ -39,14 +39,14 @@ def contributed_gelu_fusion(graph: Graph) -> None:
     if graph.facts.makes_gelus:
         return
     for node in graph.nodes:
-        nodes = _gelu(graph, node)
+        nodes = _gelu(graph, node, placed=True)
         if nodes is not None and are_on_dml(graph, nodes):
             graph.fuse(nodes, GELU, node.inputs[:1])
 
 
-def _gelu(graph: Graph, div: Node) -> list[Node] | None:
+def _gelu(graph: Graph, div: Node, *, placed: bool) -> list[Node] | None:
     """Returns all nodes of the GELU that a Div begins, the last of them at the end of the list; None if the Div begins
-    no GELU."""
+    no GELU. `placed`: nodes are placed already."""
     if div.op_type != "Div" or not any(is_number(graph, div.inputs[1], root) for root in _ROOTS):
         return None
     source = div.inputs[0]
@@ -64,4 +64,5 @@ def _gelu(graph: Graph, div: Node) -> list[Node] | None:
         last = reader(mul, "Mul")
         fits = factor is source and last is not None and is_number(graph, other(last, mul.outputs[0]), 0.5)
         found = [div, erf, add, mul, last] if fits and last is not None else []
-    return found if found and are_of(graph, found, _TYPES) else None
+    shared = is_shared(source, (node for node in found if source in node.inputs), placed=placed)
+    return found if found and shared and are_of(graph, found, _TYPES) else None

@@ -12,7 +12,7 @@ from typing import Final
 from onnx import helper
 
 from dmlsplit.models.graph import Doubt, Graph, Node, Value, attribute
-from dmlsplit.onnxruntime.passes.patterns import are_of, are_on_dml, is_read_once, other, producer, reader
+from dmlsplit.onnxruntime.passes.patterns import are_of, are_on_dml, is_read_once, is_shared, other, producer, reader
 
 _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
 _EPSILON: Final = 1e-5
@@ -37,6 +37,8 @@ def _fuse_all(graph: Graph, *, placed: bool) -> None:
     for node in graph.nodes:
         nodes = _normalization(graph, node) if node.op_type == "ReduceMean" and node in graph else None
         if nodes is None or (placed and not are_on_dml(graph, nodes)):
+            continue
+        if not is_shared(node.inputs[0], (each for each in nodes if node.inputs[0] in each.inputs), placed=placed):
             continue
         parameters = [_vector(graph, each) for each in nodes[-2:]]
         if None in parameters or not _is_over_rows(graph, nodes):

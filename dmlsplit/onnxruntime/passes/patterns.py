@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from dmlsplit.models.graph import Graph, Node, Value
+from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGED
 
 _RELATIVE: Final = 1e-5
 _ABSOLUTE: Final = 1e-8
@@ -34,6 +35,15 @@ def is_read_once(node: Node, times: int = 1) -> bool:
     value = node.outputs[0]
     count = sum(each.inputs.count(value) + each.captured.count(value) for each in value.readers)
     return count == times and not value.is_output
+
+
+def is_shared(value: Value, readers: Iterable[Node], *, placed: bool) -> bool:
+    """True if these nodes, which read `value`, read one tensor: each that reads a DequantizeLinear has one of its own.
+    Before nodes are placed, those that an Identity was removed in front of share the one in front of the Identity."""
+    if value.producer is None or value.producer.op_type != UNMERGED:
+        return True
+    names = {node.proto.input[node.inputs.index(value)] for node in readers}
+    return not placed and len(names) == 1 and value.name not in names
 
 
 def other(node: Node, value: Value) -> Value:

@@ -9,7 +9,7 @@ from onnx import helper
 
 from dmlsplit.models.graph import Graph, Node
 from dmlsplit.onnxruntime.operator_traits import QUICK_GELU
-from dmlsplit.onnxruntime.passes.patterns import number, other, reader
+from dmlsplit.onnxruntime.passes.patterns import is_shared, number, other, reader
 
 
 def quick_gelu_fusion(graph: Graph) -> None:
@@ -24,7 +24,7 @@ def quick_gelu_fusion(graph: Graph) -> None:
         if sigmoid is None or mul is None or len(mul.inputs) != 2:
             continue
         source = sigmoid.inputs[0] if alpha is None else other(node, node.inputs[alpha])
-        if other(mul, sigmoid.outputs[0]) is not source:
+        if other(mul, sigmoid.outputs[0]) is not source or not is_shared(source, (node, mul), placed=True):
             continue
         given = None if alpha is None else number(graph, node.inputs[alpha])
         factor = 1.0 if given is None else float(given)
