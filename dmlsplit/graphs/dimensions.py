@@ -9,8 +9,10 @@ from dmlsplit.descriptors.layout import is_packed, packed_strides
 from dmlsplit.graphs.operators import Family
 from dmlsplit.graphs.program import (
     INNER,
+    VECTOR,
     Node,
     Refused,
+    Tensor,
     Unmodelled,
     Wrong,
     same_layout,
@@ -43,27 +45,29 @@ def break_splits(program: Program) -> None:
             node.unseen = "what a Split of so many dimensions computes was not observed of this build"
 
 
-def too_narrow(
-    program: Program, node: Node, sizes: Sequence[int], strides: Sequence[int], *, leaves: bool = False
-) -> bool:
-    """True if a node's operator, limited to four dimensions, would have to read or write a tensor of these sizes and
-    strides (in elements) that does not fold into four.
+def too_narrow(program: Program, node: Node, tensor: Tensor, strides: Sequence[int], *, leaves: bool = False) -> bool:
+    """True if a node's operator, limited to four dimensions, would have to read or write a tensor with these strides
+    (in elements) that does not fold into four.
 
-    Determined by experiment. With four sizes above 1 and a gap behind the first, the innermost size decides: it has to
+    Determined by experiment. Packed tensors of whole 16-byte vectors fold if at most three sizes are above 1, others
+    as those with gaps do. With four sizes above 1 and a gap behind the first, the innermost size decides: it has to
     equal the first stride divided by the number of elements behind the first index. `leaves`: the operator writes a
     graph output.
     """
+    sizes = tensor.sizes
     if node.family not in (Family.ACTIVATION, Family.SLICE) or len(sizes) not in program.traits.narrow_ranks:
         return False
     if sizes[1] == sizes[2] == 1 and not leaves:
         return False
     large = [(size, stride) for size, stride in zip(sizes, strides, strict=True) if size > 1]
-    if is_packed(sizes, strides):
+    packed = is_packed(sizes, strides)
+    if packed and tensor.block_bytes(0) % VECTOR == 0:
         return len(large) > 3
     rows = [strides[-2] * stride for stride in packed_strides(sizes[:-1])]
-    if sizes[-1] > 1 and same_layout(sizes[:-1], strides[:-1], rows):
+    if not packed and sizes[-1] > 1 and same_layout(sizes[:-1], strides[:-1], rows):
         return not program.traits.narrow_ranks_take_rows
     behind = [size for size, _ in large[1:]]
     if len(large) == 4 and packed_strides(behind) == tuple(stride for _, stride in large[1:]):
         return large[0][1] != math.prod(behind) * behind[-1]
-    return leaves or len(large) != 2 or sizes[0] == 1
+    folds = (packed and len(large) < 2) or (len(large) == 2 and sizes[0] > 1)
+    return leaves or not folds

@@ -23,9 +23,10 @@ End: TypeAlias = tuple[int | None, int]
 
 
 class Sketch:
-    """Builds a graph node by node; every tensor is packed FLOAT32. Each operator method returns the node's outputs."""
+    """Builds a graph node by node; every tensor is packed. Each operator method returns the node's outputs."""
 
-    def __init__(self) -> None:
+    def __init__(self, data_type: TensorDataType = TensorDataType.FLOAT32) -> None:
+        self.data_type = data_type
         self.inputs: list[BufferTensorDesc] = []
         self.nodes: list[GraphNode] = []
         self.sources: list[list[End]] = []
@@ -33,7 +34,7 @@ class Sketch:
 
     def input(self, *sizes: int) -> End:
         end = (None, len(self.inputs))
-        self.tensors[end] = BufferTensorDesc(TensorDataType.FLOAT32, sizes)
+        self.tensors[end] = BufferTensorDesc(self.data_type, sizes)
         self.inputs.append(self.tensors[end])
         return end
 
@@ -45,7 +46,7 @@ class Sketch:
         parts = [self.tensors[source] for source in sources]
         sizes = list(parts[0].sizes or ())
         sizes[axis] = sum((part.sizes or ())[axis] for part in parts)
-        whole = BufferTensorDesc(TensorDataType.FLOAT32, sizes)
+        whole = BufferTensorDesc(self.data_type, sizes)
         return self._add(JoinOperatorDesc(parts, whole, axis), sources, [whole])[0]
 
     def slice(self, source: End, axis: int, start: int, length: int) -> End:
@@ -68,7 +69,7 @@ class Sketch:
     def _neighbour(
         self, operator: str, sources: Sequence[End], sizes: Sequence[int], members: Mapping[str, object]
     ) -> End:
-        output = BufferTensorDesc(TensorDataType.FLOAT32, sizes)
+        output = BufferTensorDesc(self.data_type, sizes)
         inputs = [self.tensors[source] for source in sources]
         return self._add(AnyOperatorDesc.of_tensors(operator, inputs, [output], members), sources, [output])[0]
 

@@ -39,7 +39,7 @@ def copies_inputs(program: Program, join: Node, strides: Sequence[int]) -> bool:
             return True
         if producer.family is Family.SLICE and len(tensor.sizes) in program.traits.narrow_ranks:
             raise Unmodelled("when a Slice of five dimensions is computed into a Join was not found out")
-        if too_narrow(program, producer, tensor.sizes, strides, leaves=tensor in program.first_ranks):
+        if too_narrow(program, producer, tensor, strides, leaves=tensor in program.first_ranks):
             return True
     return False
 

@@ -196,7 +196,7 @@ def _reads_as_view(
     packed = is_packed(tensor.sizes, strides) or _reads_apart(reader, tensor.sizes, strides)
     if _reads_packed(reader, tensor) and not packed:
         return False
-    return not too_narrow(program, reader, tensor.sizes, strides)
+    return not too_narrow(program, reader, tensor, strides)
 
 
 def join_for_rows(program: Program, tensor: Tensor, readers: Readers) -> tuple[Node, int] | None:
@@ -210,7 +210,7 @@ def join_for_rows(program: Program, tensor: Tensor, readers: Readers) -> tuple[N
     others = [node for node, _ in readers if node.family is not Family.JOIN]
     if any(_reads_packed(node, tensor) and not _reads_apart(node, tensor.sizes, rows) for node in others):
         return None
-    return None if any(too_narrow(program, node, tensor.sizes, rows) for node in others) else joins[-1]
+    return None if any(too_narrow(program, node, tensor, rows) for node in others) else joins[-1]
 
 
 def _reads_packed(reader: Node, tensor: Tensor) -> bool:

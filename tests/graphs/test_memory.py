@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import pytest
 
@@ -136,6 +137,39 @@ def test_which_parts_of_five_dimensions_an_activation_reads_in_place(whole, axis
     parts = g.split(g.input(*whole), axis, [whole[axis] // 2] * 2)
     made = dispatches(g.graph(*(g("ACTIVATION_SIGMOID", part) for part in parts)), "1.7.0")
     assert len(made) == (2 if elided else 4)
+
+
+@pytest.mark.parametrize(
+    ("axis", "sizes", "folds"),
+    [
+        pytest.param(2, (1, 1, 5, 2, 1), False, id="two sizes"),
+        pytest.param(2, (1, 1, 6, 2, 1), True, id="two sizes, whole vectors"),
+        pytest.param(0, (2, 1, 5, 1, 1), True, id="two sizes, the first of them first"),
+        pytest.param(0, (5, 2, 5, 1, 1), False, id="three sizes"),
+        pytest.param(0, (4, 2, 5, 1, 1), True, id="three sizes, whole vectors"),
+        pytest.param(0, (5, 1, 1, 3, 5), True, id="the second and third are 1"),
+        pytest.param(2, (1, 1, 5, 1, 1), True, id="one size"),
+    ],
+)
+@pytest.mark.parametrize(("data_type", "bytes_"), [(dml.TensorDataType.FLOAT32, 4), (dml.TensorDataType.FLOAT16, 2)])
+@pytest.mark.parametrize("directml", ["1.7.0", "1.8.2", "1.9.1"])
+def test_which_packed_tensors_of_five_dimensions_an_activation_takes(directml, data_type, bytes_, axis, sizes, folds):
+    """Parts of Splits are read, and outputs computed into Joins. Answered so by 9 Linux builds for 1,000 shapes each:
+    the bytes decide, not the elements."""
+
+    def with_length(length):
+        return (*sizes[:axis], length * 4 // bytes_, *sizes[axis + 1 :])
+
+    g = Sketch(data_type)
+    part = g.split(g.input(*with_length(8 + sizes[axis])), axis, (32 // bytes_, sizes[axis] * 4 // bytes_))[1]
+    assert len(dispatches(g.graph(g("ACTIVATION_TANH", part)), directml)) == (1 if folds else 3)
+    g = Sketch(data_type)
+    x, y = g.input(*with_length(8)), g("ACTIVATION_TANH", g.input(*with_length(sizes[axis])))
+    joined = g.join([x, y], axis)
+    assert len(dispatches(g.graph(joined), directml)) == (2 if folds else 3)
+    tanh, *_ = dispatches(g.graph(joined, y), directml)
+    vectors = math.prod(sizes) % 4 == 0
+    assert tanh.writes.buffer == ("output 0" if vectors else "output 1")
 
 
 @pytest.mark.parametrize(("rank", "dispatched"), [(4, 1), (5, 3), (6, 1), (7, 1), (8, 1)])
