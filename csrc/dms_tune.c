@@ -1,9 +1,14 @@
 /* dms_tune.c - a plan's regimes, timed on the caller's own buffers */
-#define _POSIX_C_SOURCE 200809L         /* timespec_get of old headers, in C11 without extensions */
+#define _POSIX_C_SOURCE 200809L         /* clock_gettime, in C11 without extensions */
 #include "dms_internal.h"
 
 #include <string.h>
+#ifdef _WIN32
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+#else
 #include <time.h>
+#endif
 
 static const dms_regime regimes[] = {DMS_PLAIN, DMS_CLAIMED, DMS_STREAMED};
 enum { REGIMES = sizeof regimes / sizeof regimes[0] };
@@ -43,9 +48,16 @@ static double seconds(void)
     if (dms_other_clock != NULL)
         return dms_other_clock();
 #endif
+#ifdef _WIN32
+    LARGE_INTEGER now, per_second;
+    (void)QueryPerformanceCounter(&now);
+    (void)QueryPerformanceFrequency(&per_second);
+    return (double)now.QuadPart / (double)per_second.QuadPart;
+#else
     struct timespec now = {0, 0};
-    (void)timespec_get(&now, TIME_UTC);
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+#endif
 }
 
 static double time_runs(dmlsplit_plan *plan, const choice *c, const dms_buffers *buffers, uint64_t runs)

@@ -33,7 +33,7 @@ class Constant(NamedTuple):
     @property
     def whole(self) -> bool:
         """True if all elements are known."""
-        return np.count_nonzero(self.known == 1) == self.known.size
+        return bool(np.count_nonzero(self.known == 1) == self.known.size)
 
     def without_symbols(self) -> Constant:
         """Returns a Constant in which the elements that stand for symbols are unknown."""
