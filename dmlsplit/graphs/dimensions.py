@@ -35,8 +35,11 @@ def break_splits(program: Program) -> None:
             if node.axis < outer:
                 raise Refused(Fault(FaultKind.OUTER_SPLIT, node.number or 0, numbers=(outer + INNER,)))
         if node.family is Family.JOIN and node.kept and node.axis < outer and len(node.operands) > 1:
-            if any(math.prod(operand.sizes[:-INNER]) == 1 for operand in node.operands):
+            outer_sizes = [math.prod(operand.sizes[:-INNER]) for operand in node.operands]
+            if outer_sizes[0] == 1:
                 raise Refused(Fault(FaultKind.OUTER_JOIN, node.number or 0, numbers=(outer + INNER,)))
+            if 1 in outer_sizes:
+                node.unseen = "what a Join of such inputs computes was not observed of this build"
             if outer > 1:
                 raise Unmodelled("which Joins of more than five dimensions are refused was not found out")
     unseen = program.traits.five_dimensions is FiveDimensions.UNKNOWN

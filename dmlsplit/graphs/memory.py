@@ -196,7 +196,17 @@ def _kept_join(program: Program, node: Node, reads: Sequence[tuple[Tensor, Buffe
     whole = _region(program, node.output)
     for read, place in zip(reads, node.places(node.output.strides), strict=True):
         region = whole.part(place, read[1].sizes)
-        yield Dispatch(node.number, "JOIN", (read,), node.output, region, True, True, view_offset=whole.offset)
+        yield Dispatch(
+            node.number,
+            "JOIN",
+            (read,),
+            node.output,
+            region,
+            copies=True,
+            by_element=True,
+            view_offset=whole.offset,
+            unseen=node.unseen,
+        )
 
 
 def _read_region(program: Program, operand: Operand) -> tuple[Tensor, BufferView]:
