@@ -317,14 +317,17 @@ def test_a_join_of_five_dimensions_that_copies_single_inputs_is_refused_where_su
     assert dml.validate(desc, directml="1.8.0").outputs == ("right",)
 
 
-@pytest.mark.parametrize(("lengths", "compiles"), [((1, 2), False), ((2, 1), True), ((2, 1, 1), True), ((1, 1), False)])
-def test_a_join_of_five_dimensions_is_refused_for_its_first_input_alone(lengths, compiles):
-    """As 1.5.0 answered for 3,000 such Joins of inputs and of results."""
-    g = Sketch()
-    parts = [g("ACTIVATION_TANH", g.input(length, 3, 1, 1, 1)) for length in lengths]
-    report = dml.validate(g.graph(g.join(parts, 0)), directml="1.5.0")
-    assert report.compiles is compiles
-    assert report.outputs == ("unknown" if compiles else "refused",)  # what it computes was not observed
+@pytest.mark.parametrize("lengths", [(2, 1), (2, 1, 1)])
+def test_a_join_of_five_dimensions_is_refused_for_its_first_input_alone(lengths):
+    """As 1.5.0 answered for 3,000 such Joins; what they compute was not observed."""
+
+    def joined(lengths):
+        g = Sketch()
+        return g.graph(g.join([g("ACTIVATION_TANH", g.input(length, 3, 1, 1, 1)) for length in lengths], 0))
+
+    assert len(dispatches(joined(lengths), "1.5.0")) == 2 * len(lengths)
+    assert dml.validate(joined(lengths), directml="1.5.0").compiles is None
+    assert dml.validate(joined(lengths[::-1]), directml="1.5.0").compiles is False
 
 
 def copies_a_part(directml, batch, axis=None):
