@@ -158,6 +158,11 @@ class Facts(Protocol):
         """True for the model's own graph, False for a graph in a node."""
 
     @property
+    def drops_more_quantizations(self) -> bool:
+        """True if the session's version of ONNX Runtime drops a DequantizeLinear and a QuantizeLinear around an Expand,
+        Flatten, Slice or Tile, too."""
+
+    @property
     def reshapes_products(self) -> bool:
         """True if the session's version of ONNX Runtime replaces a MatMul of more than two dimensions by a Gemm between
         two Reshapes."""

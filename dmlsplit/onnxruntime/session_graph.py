@@ -208,6 +208,11 @@ class SessionGraph:
         return self.model.branches
 
     @property
+    def drops_more_quantizations(self) -> bool:
+        """True if a DequantizeLinear and a QuantizeLinear are dropped around an Expand, Flatten, Slice or Tile, too."""
+        return self.runtime.traits.drops_more_quantizations
+
+    @property
     def reshapes_products(self) -> bool:
         """True if a MatMul of more than two dimensions becomes a Gemm between two Reshapes; False without a MatMul."""
         return "MatMul" in self._operators and self.runtime.traits.reshapes_products

@@ -35,6 +35,8 @@ class RuntimeTraits:
     """True where a Reshape keeps a size that is copied from another tensor."""
     outer_lengths_are_known: bool = False
     """True where the kernel of a Split with lengths from an outer graph's constant is made with the session."""
+    drops_more_quantizations: bool = False
+    """True where quantizations are dropped around an Expand, Flatten, Slice or Tile, too."""
     reshapes_products: bool = False
     """True where a MatMul of more than two dimensions and the Add behind it become a Gemm between two Reshapes."""
     keeps_attentions: bool = False
@@ -177,7 +179,9 @@ NEWEST: Final = _RUNTIMES[-1]
 _COMPARISONS: Final = frozenset({"GreaterOrEqual", "LessOrEqual"})
 _1_18: Final = RuntimeTraits(constants_are_nodes=True, uninferred=_COMPARISONS | {"Einsum"}, merges_shapes=True)
 _1_19: Final = replace(_1_18, merges_shapes=False)
-_1_20: Final = replace(_1_19, uninferred=_COMPARISONS, fuses_first=True, ifs_read_sequences=True)
+_1_20: Final = replace(
+    _1_19, uninferred=_COMPARISONS, fuses_first=True, ifs_read_sequences=True, drops_more_quantizations=True
+)
 _1_21: Final = replace(_1_20, reshapes_products=True, keeps_attentions=True)
 _1_23: Final = replace(_1_21, keeps_attentions=False)
 _1_24: Final = replace(_1_23, uninferred=frozenset())

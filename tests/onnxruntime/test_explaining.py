@@ -116,6 +116,12 @@ CHANGED = {
     "conv_fusion": (f"{IMAGE} {{ a = Conv(x, w) o = Mul(a, c) }}", "a", Fate.FUSED),
     "relu_clip_fusion": ("(float[2,6] x) => (float[2,6] o) { a = Relu(x) o = Clip(a) }", "a", Fate.FUSED),
     "function_expansion": ("(float[2,6] x) => (float[2,6] o) { a = Neg(x) o = HardSwish(a) }", "o", Fate.CHANGED),
+    "qdq_selector_action_transformer": (
+        "(uint8[2,6] x) => (uint8[?,?] o) <float s = {0.5}, uint8 z = {3}>"
+        "{ d = DequantizeLinear(x, s, z) t = Transpose(d) o = QuantizeLinear(t, s, z) }",
+        "d",
+        Fate.REMOVED,
+    ),
     "quick_gelu_fusion": (f"{MATRIX} {{ s = Sigmoid(x) o = Mul(x, s) }}", "s", Fate.FUSED),
     "fast_gelu_fusion": (
         f"{VECTORS} {{ p = Pow(x, three) q = Mul(p, k) r = Add(x, q) s = Mul(r, c)"

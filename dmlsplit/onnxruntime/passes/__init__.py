@@ -41,6 +41,7 @@ from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
 from dmlsplit.onnxruntime.passes.matmul_scale_fusion import matmul_scale_fusion
 from dmlsplit.onnxruntime.passes.matmul_transpose_fusion import matmul_transpose_fusion
 from dmlsplit.onnxruntime.passes.not_where_fusion import later_not_where_fusion, not_where_fusion
+from dmlsplit.onnxruntime.passes.qdq_selector_action_transformer import qdq_selector_action_transformer
 from dmlsplit.onnxruntime.passes.quick_gelu_fusion import quick_gelu_fusion
 from dmlsplit.onnxruntime.passes.relu_clip_fusion import relu_clip_fusion
 from dmlsplit.onnxruntime.passes.reshape_fusion import reshape_fusion
@@ -100,6 +101,7 @@ PASSES: Final = (
     _pass(1, conv_fusion, "Conv", "fuses_convs"),
     _pass(1, relu_clip_fusion, "Clip"),
     _pass(0, function_expansion, "CastLike HardSwish"),
+    _pass(2, qdq_selector_action_transformer, "DequantizeLinear", "drops_more_quantizations"),
     _pass(2, quick_gelu_fusion, "Sigmoid"),
     _pass(2, fast_gelu_fusion, "Tanh"),
     _pass(2, contributed_gelu_fusion, "Erf", "makes_gelus"),
