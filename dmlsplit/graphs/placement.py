@@ -20,7 +20,7 @@ from dmlsplit.graphs.program import (
 )
 from dmlsplit.graphs.reading import Program
 from dmlsplit.graphs.traits import JoinPlacement
-from dmlsplit.graphs.views import join_for_rows
+from dmlsplit.graphs.views import join_to_live_in
 from dmlsplit.rules.graph_faults import Fault, FaultKind
 
 
@@ -81,7 +81,7 @@ def _place_tensor(program: Program, tensor: Tensor, uses: Uses) -> None:
     is_output = tensor in program.first_ranks
     if is_output and any(node.operands[k].rank < program.first_ranks[tensor] for node, k in blocks):
         program.copies_for_outputs.add(tensor)
-    chosen = blocks[0] if blocks else join_for_rows(program, tensor, readers)
+    chosen = join_to_live_in(program, tensor, readers)
     producer = tensor.producer
     assert producer is not None
     if traits.one_home_per_node and (is_output or chosen):

@@ -23,6 +23,7 @@ from dmlsplit.graphs.program import (
     readers_first,
 )
 from dmlsplit.graphs.reading import Program
+from dmlsplit.graphs.traits import JoinPlacement
 
 _FIVE: Final = 5
 _SCALAR_READERS: Final = (Family.SPLIT, Family.JOIN)
@@ -90,7 +91,7 @@ def elide_splits(program: Program) -> None:
     removed: set[Node] = set()
     order = itertools.count()
     for node in readers_first(program.nodes, program.outputs, deepest=True):
-        if node.family is Family.JOIN and not node.kept and not traits.joins_reuse_rows:
+        if node.family is Family.JOIN and not node.kept and traits.join_placement is JoinPlacement.ALL_OR_NONE:
             _lay_in_rows(program, node.output, [use for use in uses[node.output] if use[0] not in removed])
         if node.family not in families:
             continue
@@ -133,12 +134,10 @@ def elide_splits(program: Program) -> None:
 
 
 def _lay_in_rows(program: Program, output: Tensor, readers: Readers) -> None:
-    """Sets the strides of a Join's output to those of another Join's output, if that Join is its only reader."""
-    if len(readers) != 1 or output in program.first_ranks:
-        return
-    ((reader, k),) = readers
-    if reader.family is Family.JOIN and not reader.kept and not reader.operands[k].view:
-        output.strides = reader.output.strides
+    """Sets the strides of a Join's output to those of the output of another Join that it can lie in."""
+    found = None if output in program.first_ranks else join_to_live_in(program, output, readers)
+    if found is not None:
+        output.strides = found[0].output.strides
 
 
 def _elidable(
@@ -197,6 +196,15 @@ def _reads_as_view(
     if _reads_packed(reader, tensor) and not packed:
         return False
     return not too_narrow(program, reader, tensor, strides)
+
+
+def join_to_live_in(program: Program, tensor: Tensor, readers: Readers) -> tuple[Node, int] | None:
+    """Returns the Join in whose output a tensor with these readers can lie, and the index of the Join's input that is
+    the tensor: the first that has it as a contiguous block, else the one for its rows; None if there is none."""
+    for node, k in readers:
+        if node.family is Family.JOIN and not node.kept and tensor.is_block_of(node.output):
+            return node, k
+    return join_for_rows(program, tensor, readers)
 
 
 def join_for_rows(program: Program, tensor: Tensor, readers: Readers) -> tuple[Node, int] | None:

@@ -409,6 +409,35 @@ def test_the_whole_is_joined_for_a_part_that_a_normalization_reads_up_to_1_12():
 
 
 @pytest.mark.parametrize(
+    ("axes", "compiles"),
+    [
+        pytest.param((1,), False, id="rows"),
+        pytest.param((0,), True, id="a block"),
+        pytest.param((0, 1), True, id="both"),
+    ],
+)
+@pytest.mark.parametrize("directml", ["1.10.1", "1.12.1"])
+def test_the_whole_is_joined_for_a_part_in_a_join_that_lies_in_rows(directml, axes, compiles):
+    """The part is no block of that Join then; where a Join takes it as a block, it is, whatever else reads it."""
+    g = Sketch()
+    part = g.split(g.input(3, 12, 1, 4), 0, (1, 2))[1]
+    inner = g.join([part] * 3, 0)
+    weights = [g.input(1, 12, 1, 1) for _ in range(4)]
+    normalized = g("BATCH_NORMALIZATION", part, *weights, Spatial=1, Epsilon=1e-5)
+    graph = g.graph(*(g.join([inner] * 3, axis) for axis in axes), normalized)
+    (number,) = (n for n, node in enumerate(graph.nodes) if isinstance(node, dml.AnyOperatorDesc))
+
+    def compile():
+        return compile_graph(graph, traits_of(dml.find_release(directml)), {number: Family.BLOCK})
+
+    if compiles:
+        assert compile().dispatches
+    else:
+        with pytest.raises(Refused):
+            compile()
+
+
+@pytest.mark.parametrize(
     ("directml", "count"), [("1.8.0", 2), ("1.9.0", 1), ("1.10.1", 1), ("1.12.1", 2), ("1.15.4", 2)]
 )
 def test_some_builds_take_an_activation_out_that_is_an_identity(directml, count):
