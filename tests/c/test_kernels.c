@@ -489,8 +489,9 @@ static void run_all(void)
                         }
 }
 
-/* On a stack that was painted before: no kernel, and no choice of one, takes more than the header says. */
-#if defined(_WIN32) || DMS_SANITIZED || defined(WITH_MSAN)
+/* On a stack that was painted before: no kernel, and no choice of one, takes more than the header says. What watches memory takes a thread's
+ * stack for dead once the thread has ended. */
+#if defined(_WIN32) || DMS_SANITIZED || defined(WITH_MSAN) || defined(WITH_MEMCHECK)
 static void run_painted(void)
 {
     run_all();
