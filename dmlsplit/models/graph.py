@@ -15,6 +15,7 @@ from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models.taken_branches import TakenBranches
+from dmlsplit.targets.runtime_versions import Quantized
 
 
 class Doubt(enum.Enum):
@@ -45,6 +46,8 @@ class Value:
     """Whether it is an output of the graph."""
     like: Value | None = None
     """For a tensor that optimization inserts: a tensor of the model with its shape and type."""
+    typed: Value | None = None
+    """For a tensor that optimization inserts: a tensor of the model with its type, where `like` has another."""
     is_computed: bool = False
     """True where a node of the model's graph computes it, even one that was removed since."""
 
@@ -53,6 +56,11 @@ class Value:
         """The name under which the value's shape and type are recorded: its own, or that of the value that it is
         like."""
         return self.name if self.like is None else self.like.name
+
+    @property
+    def known_type(self) -> str:
+        """The name under which the value's type is recorded."""
+        return self.known if self.typed is None else self.typed.known_type
 
 
 @dataclass(eq=False, slots=True)
@@ -76,6 +84,8 @@ class Node:
     unwritten: str = ""
     """The output of the graph that is never computed, since the activation behind it was fused into this node."""
     doubts: set[Doubt] = field(default_factory=set)
+    is_inserted: bool = False
+    """True for a node that optimization adds: it may stand for a node of the model that is gone."""
 
     @property
     def name(self) -> str:
@@ -158,9 +168,8 @@ class Facts(Protocol):
         """True for the model's own graph, False for a graph in a node."""
 
     @property
-    def drops_more_quantizations(self) -> bool:
-        """True if the session's version of ONNX Runtime drops a DequantizeLinear and a QuantizeLinear around an Expand,
-        Flatten, Slice or Tile, too."""
+    def quantized(self) -> Quantized:
+        """What the session's version of ONNX Runtime makes of nodes between DequantizeLinears and QuantizeLinears."""
 
     @property
     def reshapes_products(self) -> bool:
@@ -244,6 +253,8 @@ class Graph:
         self.values: dict[str, Value] = {name: Value(name, is_output=True) for name in outputs}
         self._nodes: dict[Node, None] = {}
         self._made = 0
+        self._inserted: set[str] = set()
+        """The names of the tensors that `insert` made."""
         self._order: Sequence[Node] | None = None
         """The result of `walk`; None after a change."""
         self.without_twins: Sequence[Node] | None = None
@@ -413,12 +424,18 @@ class Graph:
         self.renumber(last)
         self.read(last, inputs)
 
-    def insert(self, node: Node, op_type: str, inputs: Sequence[Value]) -> Node:
+    def insert(
+        self, node: Node, op_type: str, inputs: Sequence[Value], like: Value | None = None, typed: Value | None = None
+    ) -> Node:
         """Adds a node of operator `op_type` with these inputs, and returns it. It stands for the same node of the model
-        as `node`, and its output has the shape and type of `node`'s. The caller rewires `node` to read it."""
-        made = Node(node.index, node.proto, op_type, [], [], node.number)
+        as `node`, and its output has the shape of `like` and the type of `typed`, by default those of `node`'s output.
+        The caller rewires the nodes that read it."""
+        made = Node(node.index, node.proto, op_type, [], [], node.number, is_inserted=True)
         self.renumber(made)
-        value = Value(f"{node.outputs[0].name}/{op_type}", like=node.outputs[0])
+        like = like or node.outputs[0]
+        name = f"{like.name}/{op_type}"
+        value = Value(name if name not in self._inserted else f"{name}/{self._made}", like=like, typed=typed)
+        self._inserted.add(value.name)
         self.write(made, [value])
         self.read(made, inputs)
         self._nodes[made] = None

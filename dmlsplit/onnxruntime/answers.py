@@ -30,8 +30,8 @@ from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
 from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
-from dmlsplit.onnxruntime.operator_traits import row_of
-from dmlsplit.onnxruntime.operators import Cell, moves_any_type
+from dmlsplit.onnxruntime.operator_traits import QUANTIZED, UNSCALED_PRODUCT, row_of
+from dmlsplit.onnxruntime.operators import Cell, find_operator, is_known, is_on_dml, moves_any_type
 from dmlsplit.onnxruntime.passes.qdq_propagation import reading_float8
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
@@ -47,6 +47,9 @@ _LEAST_LOST: Final = 128
 """The bytes from which on a constant is kept outside of its proto."""
 _FIRST_QUANTIZED: Final = 2
 """The first optimization level that lets nodes move quantized elements."""
+_QUANTIZED: Final = frozenset({*QUANTIZED.values(), UNSCALED_PRODUCT})
+_SCALARS_ALONE: Final = frozenset({"QLinearAdd", "QLinearAveragePool"})
+"""The operators for quantized elements whose scales may be no vectors of one element."""
 _FOUR_BITS: Final = frozenset({"INT4", "UINT4", "FLOAT4E2M1"})
 """The types that only a few operators and versions have kernels for."""
 
@@ -128,18 +131,30 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
     for refused, (why, certain) in against.items():
         if certain and facts.keys().isdisjoint(refused.members):
             failures.append(Failure(places[refused.origins[0][0]].compilation, why, node=refused.paths[0]))
+    types = _types_of_splits(graph)
     found = []
     for index, known in facts.items():
         kept, path, run = graph.once(("asked", index), partial(_asked, graph, index))
         part = parts.get(kept)
         count = _count(part)
-        answer = predict(facts[kept], graph.runtime, path=path, first_run=run, options=options, graph_nodes=count)
+        submitted = facts[kept]
+        if types.get(kept, submitted.data_type) != submitted.data_type:
+            submitted = replace(submitted, data_type=types[kept])
+        answer = predict(submitted, graph.runtime, path=path, first_run=run, options=options, graph_nodes=count)
         answer = in_context(graph, graph.nodes[kept], path, answer, part, None if part is None else against.get(part))
         if kept != index and answer.outcome in (Outcome.DML, Outcome.CPU, Outcome.UNKNOWN):
             note = diagnostic("onnxruntime/computed-once", path, f"it computes what {graph.path(kept)} does")
             answer = replace(answer, diagnostics=(*answer.diagnostics, note))
         found.append((NodeOnRuntime(path, graph.nodes[index].op_type, known, answer), places[kept]))
     return found
+
+
+def _types_of_splits(graph: SessionGraph) -> dict[int, str]:
+    """Maps the index of each Split that optimization leaves to the type of what it splits then: quantized elements, if
+    it was between quantizations."""
+    splits = {node.index: node.inputs[0] for node in optimized(graph).nodes if node.op_type == "Split"}
+    types = {index: graph.data_type(value.known_type) for index, value in splits.items()}
+    return {index: kind for index, kind in types.items() if kind is not None}
 
 
 def _asked(graph: SessionGraph, index: int) -> tuple[int, str, FirstRun | None]:
@@ -190,10 +205,40 @@ def _failures(
     for index in filter(graph.implemented, graphs.unfit):
         why = f"{graph.path(index)} {graphs.unfit[index]}, and the activation behind it is put into it"
         found.append(Failure(OPTIMIZING, why, node=graph.path(index)))
+    for node in optimized(graph).nodes:
+        found += _of_quantized(graph, node)
     for node in graph.order:
         if node.index not in facts:
             found += _of_neighbour(graph, node, places[node.index])
     return found
+
+
+def _of_quantized(graph: SessionGraph, node: Node) -> Iterator[Failure]:
+    """Yields the failures of the session that an operator for quantized elements causes, which optimization put in the
+    place of a node on DirectML."""
+    if node.is_inserted and graph.data_type(node.outputs[0].known_type) == "INT32":
+        why = f"{graph.path(node.index)} is moved behind its reader, which takes a QuantizeLinear to INT32"
+        yield Failure(OPTIMIZING, why, node=graph.path(node.index))
+    if node.op_type not in _QUANTIZED:
+        return
+    path, scales = graph.path(node.index), [value for value in node.inputs if graph.is_constant(value.name)]
+    if node.op_type in _SCALARS_ALONE and any(graph.shape(value.known) == (1,) for value in scales):
+        why = (
+            f"a {node.op_type} takes the place of {path}, whose scales and zero points have to be scalars, not vectors"
+        )
+        yield Failure(OPTIMIZING, why, node=path)
+    elif node.absorbed and node.proto.name:
+        why = (
+            f"a {node.op_type} takes the place of {path} and of the {graph.nodes[node.absorbed[-1]].op_type} behind it"
+        )
+        yield Failure(OPTIMIZING, f"{why}, and two nodes have the name for a moment", node=path)
+    domain = "" if is_known("", node.op_type) else "com.microsoft"
+    operator = find_operator(domain, node.op_type, graph.opset if not domain else 1, graph.runtime)
+    kind = graph.data_type(node.inputs[0].known_type)
+    cell = None if operator is None or kind is None else operator.ask(operator.types((kind.lower(),), ()))
+    if cell is not None and not is_on_dml(cell):
+        why = f"a {node.op_type} takes the place of {path}, for which DirectML has no kernel"
+        yield Failure(CHECKING, why, node=path)
 
 
 def _why_unresolved(graph: SessionGraph, node: Node, tensor: str) -> str:

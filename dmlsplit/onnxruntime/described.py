@@ -109,7 +109,7 @@ def _submitted(
     key = (
         node.op_type,
         len(node.inputs),
-        tuple([(first[v], bool(v.name), graph.data_type(v.known), graph.shape(v.known)) for v in values]),
+        tuple([(first[v], bool(v.name), graph.data_type(v.known_type), graph.shape(v.known)) for v in values]),
         *[each.SerializeToString() for each in node.proto.attribute],
     )
     if key not in made:

@@ -73,7 +73,8 @@ def optimized(graph: SessionGraph) -> Graph:
 
 def indices_left(graph: SessionGraph) -> set[int]:
     """Returns the indices of the nodes of the model's graph that all passes leave, alone or in a fused node."""
-    return set() if graph.is_removed else {index for node in optimized(graph).nodes for index in node.origins}
+    nodes = () if graph.is_removed else optimized(graph).nodes
+    return {index for node in nodes if not node.is_inserted for index in node.origins}
 
 
 def _places(graph: SessionGraph, order: Sequence[Node]) -> tuple[bool | None, ...]:
@@ -473,7 +474,7 @@ class _Builder:
             return self._described(value, tuple(sizes))
         found = self._tensors.get(value)
         if found is None:
-            kind = self.graph.data_type(value.known), self.graph.shape(value.known)
+            kind = self.graph.data_type(value.known_type), self.graph.shape(value.known)
             found = self._of_kind.get(kind)
             if found is None:
                 found = self._of_kind[kind] = self._described(value, self._sizes(value))
@@ -489,7 +490,7 @@ class _Builder:
         return self._descs[key]
 
     def _element(self, value: Value) -> ElementType | None:
-        return element_type(self.graph.data_type(value.known))
+        return element_type(self.graph.data_type(value.known_type))
 
     def _bytes(self, value: Value) -> int:
         element = self._element(value)

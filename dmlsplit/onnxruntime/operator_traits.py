@@ -126,6 +126,21 @@ SKIP_LAYER_NORMALIZATION: Final = "SkipLayerNormalization"
 """A LayerNormalization of a sum, of com.microsoft."""
 FUSED_MATMUL_SOFTMAX: Final = "FusedMatMulActivation"
 """A FusedMatMul and the Softmax behind it, of com.microsoft."""
+QUANTIZED: Final = {
+    "Add": "QLinearAdd",
+    "AveragePool": "QLinearAveragePool",
+    "Concat": "QLinearConcat",
+    "Conv": "QLinearConv",
+    "GlobalAveragePool": "QLinearGlobalAveragePool",
+    "LeakyRelu": "QLinearLeakyRelu",
+    "MatMul": "QLinearMatMul",
+    "Sigmoid": "QLinearSigmoid",
+    "Softmax": "QLinearSoftmax",
+}
+"""Maps operators to those that compute the same of quantized elements: for a Conv and a MatMul of ONNX, else of
+com.microsoft."""
+UNSCALED_PRODUCT: Final = "MatMulIntegerToFloat"
+"""A MatMul of quantized elements that gives floats, of com.microsoft."""
 
 _RECTIFIERS: Final = frozenset({"Relu", "LeakyRelu"})
 _ACTIVATIONS: Final = _RECTIFIERS | frozenset(
@@ -236,6 +251,8 @@ _ROWS: Final = (
     _row("PRelu", 42, broadcasts=True, transposable=True),
     _row("Pad", 155, kind=Kind.WHOLE, cpu_inputs=(1, 2, 3), shaping=(1,), transposable=True),
     _row("Pow", 25, broadcasts=True, transposable=True, followed=True),
+    _row("QLinearConv", followed=True),
+    _row("QLinearMatMul", followed=True),
     _row("QuantizeLinear", transposable=True, computed=True),
     _row("RandomNormal", random=True),
     _row("RandomNormalLike", random=True),
@@ -301,6 +318,8 @@ _ROWS: Final = (
     _row(SKIP_LAYER_NORMALIZATION, followed=True),
     _row(FUSED_MATMUL_SOFTMAX, kind=Kind.NOT_IN_PLACE),
     _row(RESHAPED_GEMM, 54, kind=Kind.NOT_IN_PLACE),
+    *[_row(name, followed=True) for name in QUANTIZED.values() if name not in ("QLinearConv", "QLinearMatMul")],
+    _row(UNSCALED_PRODUCT, followed=True),
 )
 
 

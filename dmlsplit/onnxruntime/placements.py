@@ -284,7 +284,7 @@ def _cell(graph: SessionGraph, node: Node) -> Cell | None:
         made = find_operator("", node.op_type, graph.opset, graph.runtime)
     if made is None:
         return graph.cell(node.index)
-    data_type = graph.data_type(node.inputs[0].known)
+    data_type = graph.data_type(node.inputs[0].known_type)
     return made.ask(made.types((None if data_type is None else data_type.lower(),), ()), graph.opset)
 
 

@@ -24,7 +24,7 @@ from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, Cell, Operator, Types, asked, is_on_cpu_too, is_on_dml, operator_of
 from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, PASSES, run, that_may_change
 from dmlsplit.onnxruntime.scopes import SessionModel
-from dmlsplit.targets.runtime_versions import Runtime
+from dmlsplit.targets.runtime_versions import Quantized, Runtime
 from dmlsplit.targets.session_options import SessionOptions
 
 _SMALL_INITIALIZER: Final = 100
@@ -208,9 +208,9 @@ class SessionGraph:
         return self.model.branches
 
     @property
-    def drops_more_quantizations(self) -> bool:
-        """True if a DequantizeLinear and a QuantizeLinear are dropped around an Expand, Flatten, Slice or Tile, too."""
-        return self.runtime.traits.drops_more_quantizations
+    def quantized(self) -> Quantized:
+        """What becomes of nodes between DequantizeLinears and QuantizeLinears."""
+        return self.runtime.traits.quantized
 
     @property
     def reshapes_products(self) -> bool:
@@ -229,7 +229,7 @@ class SessionGraph:
         return "Conv" in self._operators and (self.opset < _NEW_CONV or self.runtime.traits.fuses_new_convs)
 
     @cached_property
-    def fusions(self) -> tuple[bool, ...]:
+    def fusions(self) -> tuple[object, ...]:
         """The properties of the session that, beside the graph, decide on what the passes behind placement leave of it:
         runtimes with equal ones share the result."""
         return tuple([getattr(self, name) for name in self._asked])

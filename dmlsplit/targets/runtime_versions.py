@@ -8,6 +8,7 @@ about models, seven of them at length (tests/data/onnxruntime), the others about
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
@@ -19,6 +20,25 @@ from dmlsplit.targets.releases import Release
 
 NODE: Final = "onnxruntime-node"
 WHEEL: Final = "onnxruntime-directml"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantized:
+    """What becomes of nodes between DequantizeLinears and QuantizeLinears. Versions that agree have the same object."""
+
+    moved: frozenset[str]
+    """The operators that take and give quantized elements themselves, between equal scales."""
+    computed: frozenset[str]
+    """The operators of nodes on DirectML that one for quantized elements replaces."""
+    propagated: Mapping[str, int | None]
+    """The operators that a DequantizeLinear is moved over, and a QuantizeLinear from behind, each with the newest
+    version; None for any."""
+    to_several: bool = False
+    """True where a DequantizeLinear is moved over a node that several others read."""
+    behind_clips: bool = False
+    """True where a Relu or Clip may stand in front of the QuantizeLinear, if it changes nothing."""
+    removes_clips: bool = False
+    """True where a Relu or Clip in front of a QuantizeLinear is removed if it changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +55,8 @@ class RuntimeTraits:
     """True where a Reshape keeps a size that is copied from another tensor."""
     outer_lengths_are_known: bool = False
     """True where the kernel of a Split with lengths from an outer graph's constant is made with the session."""
-    drops_more_quantizations: bool = False
-    """True where quantizations are dropped around an Expand, Flatten, Slice or Tile, too."""
+    quantized: Quantized = Quantized(frozenset(), frozenset(), {})
+    """What becomes of nodes between DequantizeLinears and QuantizeLinears, from optimization level 2 on."""
     reshapes_products: bool = False
     """True where a MatMul of more than two dimensions and the Add behind it become a Gemm between two Reshapes."""
     keeps_attentions: bool = False
@@ -177,14 +197,38 @@ _RUNTIMES: Final = (
 NEWEST: Final = _RUNTIMES[-1]
 
 _COMPARISONS: Final = frozenset({"GreaterOrEqual", "LessOrEqual"})
-_1_18: Final = RuntimeTraits(constants_are_nodes=True, uninferred=_COMPARISONS | {"Einsum"}, merges_shapes=True)
-_1_19: Final = replace(_1_18, merges_shapes=False)
-_1_20: Final = replace(
-    _1_19, uninferred=_COMPARISONS, fuses_first=True, ifs_read_sequences=True, drops_more_quantizations=True
+_QUANTIZED_1_18: Final = Quantized(
+    frozenset({"ArgMax", "Gather", "MaxPool", "Reshape", "Resize", "Split", "Squeeze", "Transpose", "Unsqueeze"}),
+    frozenset({"Add", "Concat", "Conv", "MatMul"}),
+    {"MaxPool": 12, "Reshape": 19, "Squeeze": 13, "Transpose": None, "Unsqueeze": 13},
+    removes_clips=True,
 )
-_1_21: Final = replace(_1_20, reshapes_products=True, keeps_attentions=True)
+_QUANTIZED_1_19: Final = replace(_QUANTIZED_1_18, removes_clips=False)
+_QUANTIZED_1_20: Final = Quantized(
+    _QUANTIZED_1_18.moved | {"Expand", "Flatten", "GatherElements", "ReduceMax", "ReduceMin", "Slice", "Tile"},
+    _QUANTIZED_1_18.computed,
+    {"MaxPool": 12, "Reshape": 21, "Slice": None, "Squeeze": 21, "Transpose": None, "Unsqueeze": 21},
+    to_several=True,
+)
+_QUANTIZED_1_21: Final = replace(
+    _QUANTIZED_1_20,
+    moved=_QUANTIZED_1_20.moved - {"Resize"},
+    computed=_QUANTIZED_1_20.computed | {"AveragePool", "GlobalAveragePool", "LeakyRelu", "Sigmoid", "Softmax"},
+    behind_clips=True,
+)
+_QUANTIZED_1_24: Final = replace(_QUANTIZED_1_21, computed=_QUANTIZED_1_21.computed - {"LeakyRelu", "Softmax"})
+_QUANTIZED_1_30: Final = replace(_QUANTIZED_1_24, propagated=dict.fromkeys(_QUANTIZED_1_24.propagated))
+
+_1_18: Final = RuntimeTraits(
+    constants_are_nodes=True, uninferred=_COMPARISONS | {"Einsum"}, merges_shapes=True, quantized=_QUANTIZED_1_18
+)
+_1_19: Final = replace(_1_18, merges_shapes=False, quantized=_QUANTIZED_1_19)
+_1_20: Final = replace(
+    _1_19, uninferred=_COMPARISONS, fuses_first=True, ifs_read_sequences=True, quantized=_QUANTIZED_1_20
+)
+_1_21: Final = replace(_1_20, reshapes_products=True, keeps_attentions=True, quantized=_QUANTIZED_1_21)
 _1_23: Final = replace(_1_21, keeps_attentions=False)
-_1_24: Final = replace(_1_23, uninferred=frozenset())
+_1_24: Final = replace(_1_23, uninferred=frozenset(), quantized=_QUANTIZED_1_24)
 _1_30: Final = replace(
     _1_24,
     reads_overloads=True,
@@ -198,6 +242,7 @@ _1_30: Final = replace(
     removes_new_casts=True,
     reads_half_epsilons=True,
     captures_no_cpu_alone=True,
+    quantized=_QUANTIZED_1_30,
 )
 _TRAITS: Final = (
     ("1.9.0", replace(_1_18, constants_are_nodes=False)),

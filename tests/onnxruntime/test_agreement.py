@@ -261,7 +261,9 @@ def _returns(of):
 
 
 _PASSES = (*passes.BEFORE_PLACEMENT, *passes.PASSES)
-_ANSWERS = {name for name, of in vars(Facts).items() if isinstance(of, property) and _returns(of) == "bool"}
+_ANSWERS = {
+    name for name, of in vars(Facts).items() if isinstance(of, property) and _returns(of) in ("bool", "Quantized")
+}
 
 
 @pytest.mark.parametrize("module", sorted({each.change.__module__ for each in _PASSES}))

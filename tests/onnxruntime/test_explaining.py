@@ -104,6 +104,12 @@ CHANGED = {
         "b",
         Fate.CHANGED,
     ),
+    "ensure_unique_dq_for_node_unit": (
+        "(uint8[2,6] x) => (float[2,6] o, float[2,6] u) <float s = {0.5}>"
+        "{ d = DequantizeLinear(x, s) o = Abs(d) u = Neg(d) }",
+        "u",
+        Fate.CHANGED,
+    ),
     "remove_noops": (
         f"{CONSTANTS} {{ a = Neg(x) s = Shape(a) u = Expand(one, s) o = Identity(a) }}",
         "o",
@@ -116,6 +122,12 @@ CHANGED = {
     "conv_fusion": (f"{IMAGE} {{ a = Conv(x, w) o = Mul(a, c) }}", "a", Fate.FUSED),
     "relu_clip_fusion": ("(float[2,6] x) => (float[2,6] o) { a = Relu(x) o = Clip(a) }", "a", Fate.FUSED),
     "function_expansion": ("(float[2,6] x) => (float[2,6] o) { a = Neg(x) o = HardSwish(a) }", "o", Fate.CHANGED),
+    "qdq_propagation": (
+        "(uint8[2,6] x) => (float[?,?] o) <float s = {0.5}, uint8 z = {3}>"
+        "{ d = DequantizeLinear(x, s, z) t = Transpose(d) o = Relu(t) }",
+        "o",
+        Fate.CHANGED,
+    ),
     "qdq_selector_action_transformer": (
         "(uint8[2,6] x) => (uint8[?,?] o) <float s = {0.5}, uint8 z = {3}>"
         "{ d = DequantizeLinear(x, s, z) t = Transpose(d) o = QuantizeLinear(t, s, z) }",

@@ -20,10 +20,12 @@ from dmlsplit.onnxruntime.operator_traits import (
     FUSED_MATMUL_SOFTMAX,
     GELU,
     OPERATORS,
+    QUANTIZED,
     QUICK_GELU,
     RESHAPED_GEMM,
     SKIP_LAYER_NORMALIZATION,
     UNKNOWN,
+    UNSCALED_PRODUCT,
     Kind,
     row_of,
 )
@@ -32,7 +34,9 @@ from tests.onnxruntime import kernels
 MADE = {
     *(BIAS_GELU, FAST_GELU, FUSED_ADD, FUSED_MATMUL, FUSED_MATMUL_SOFTMAX, GELU, QUICK_GELU, RESHAPED_GEMM),
     SKIP_LAYER_NORMALIZATION,
-}
+    UNSCALED_PRODUCT,
+    *QUANTIZED.values(),
+} - {"QLinearConv", "QLinearMatMul"}
 """Operators that only optimization makes."""
 SCHEMAS = {schema.name: schema for schema in defs.get_all_schemas_with_history() if schema.domain == ""}
 

@@ -74,7 +74,7 @@ class KernelFacts:
 
     def data_type(self, value: Value | None) -> TensorDataType:
         """Returns DirectML's type of a tensor's elements. Raises NotDescribedError if it is not known."""
-        name = None if value is None else self.graph.data_type(value.known)
+        name = None if value is None else self.graph.data_type(value.known_type)
         try:
             return TensorDataType[DIRECTML_TYPES.get(name or "", name or "")]
         except KeyError:

@@ -26,6 +26,7 @@ from dmlsplit.onnxruntime.passes.constant_folding import (
 from dmlsplit.onnxruntime.passes.conv_fusion import conv_fusion
 from dmlsplit.onnxruntime.passes.div_mul_fusion import div_mul_fusion
 from dmlsplit.onnxruntime.passes.dml_operator_fusion import dml_operator_fusion
+from dmlsplit.onnxruntime.passes.ensure_unique_dq_for_node_unit import ensure_unique_dq_for_node_unit
 from dmlsplit.onnxruntime.passes.fast_gelu_fusion import fast_gelu_fusion
 from dmlsplit.onnxruntime.passes.function_expansion import function_expansion
 from dmlsplit.onnxruntime.passes.gelu_fusion import contributed_gelu_fusion, gelu_fusion
@@ -41,6 +42,7 @@ from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
 from dmlsplit.onnxruntime.passes.matmul_scale_fusion import matmul_scale_fusion
 from dmlsplit.onnxruntime.passes.matmul_transpose_fusion import matmul_transpose_fusion
 from dmlsplit.onnxruntime.passes.not_where_fusion import later_not_where_fusion, not_where_fusion
+from dmlsplit.onnxruntime.passes.qdq_propagation import qdq_propagation
 from dmlsplit.onnxruntime.passes.qdq_selector_action_transformer import qdq_selector_action_transformer
 from dmlsplit.onnxruntime.passes.quick_gelu_fusion import quick_gelu_fusion
 from dmlsplit.onnxruntime.passes.relu_clip_fusion import relu_clip_fusion
@@ -93,6 +95,7 @@ BEFORE_PLACEMENT: Final = (
 )
 """The passes whose result decides on sizes and placement, in order."""
 PASSES: Final = (
+    _pass(0, ensure_unique_dq_for_node_unit, "DequantizeLinear"),
     _pass(1, remove_noops, asks="removes_dropouts removes_casts"),
     _pass(1, div_mul_fusion, "Div"),
     _pass(1, gemm_sum_fusion, "Gemm"),
@@ -101,7 +104,8 @@ PASSES: Final = (
     _pass(1, conv_fusion, "Conv", "fuses_convs"),
     _pass(1, relu_clip_fusion, "Clip"),
     _pass(0, function_expansion, "CastLike HardSwish"),
-    _pass(2, qdq_selector_action_transformer, "DequantizeLinear", "drops_more_quantizations"),
+    _pass(1, qdq_propagation, "DequantizeLinear QuantizeLinear", "quantized"),
+    _pass(2, qdq_selector_action_transformer, "DequantizeLinear QuantizeLinear", "quantized"),
     _pass(2, quick_gelu_fusion, "Sigmoid"),
     _pass(2, fast_gelu_fusion, "Tanh"),
     _pass(2, contributed_gelu_fusion, "Erf", "makes_gelus"),

@@ -1,8 +1,7 @@
-"""A node that moves elements behind a DequantizeLinear takes the quantized ones.
+"""A DequantizeLinear is moved over nodes that move elements, a QuantizeLinear in front of them.
 
-Source: qdq_propagation.cc and qdq_selector_action_transformer.cc of ONNX Runtime: a QuantizeLinear and a
-DequantizeLinear are put behind the node, which then stands between a pair that is dropped. The provider was chosen by
-the types before. What becomes of the DequantizeLinear is not followed.
+Source: qdq_propagation.cc of ONNX Runtime: a QuantizeLinear and a DequantizeLinear are put behind, or in front of, such
+a node, which then stands between a pair that is dropped. The provider was chosen by the types before.
 """
 
 from __future__ import annotations
@@ -10,21 +9,108 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from dmlsplit.models.graph import Graph, Node
+from dmlsplit.models.graph import Graph, Node, Value
+from dmlsplit.models.schemas import since
 
-_MOVING: Final = frozenset({"MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"})
+DEQUANTIZE: Final = "DequantizeLinear"
+QUANTIZE: Final = "QuantizeLinear"
 _FLOAT8: Final = "FLOAT8"
+_OLDEST: Final = {"MaxPool": 12, "Reshape": 5}
+"""The oldest versions of operators that are moved over, if they are not the first."""
+
+
+def qdq_propagation(graph: Graph) -> None:
+    """Inserts, in place, the pairs: first in front of nodes before a QuantizeLinear, then behind those that read a
+    DequantizeLinear."""
+    for node in graph.nodes:
+        if node.op_type == QUANTIZE and _is_scalar(graph, node):
+            _move_back(graph, node)
+    for node in graph.nodes:
+        if node.op_type == DEQUANTIZE and _is_scalar(graph, node):
+            _move_on(graph, node)
+
+
+def is_moved_over(graph: Graph, node: Node) -> bool:
+    """True for a node that a DequantizeLinear or QuantizeLinear is moved over."""
+    newest = graph.facts.quantized.propagated
+    if node.op_type not in newest:
+        return False
+    version = since(node.op_type, graph.facts.opset) or 0
+    return _OLDEST.get(node.op_type, 1) <= version <= (newest[node.op_type] or version)
+
+
+def _move_back(graph: Graph, node: Node) -> None:
+    """Puts a pair with the scale of the QuantizeLinear `node` in front of each node before it that moves elements."""
+    mover = node.inputs[0].producer
+    while mover is not None and _is_read_once(mover) and is_moved_over(graph, mover):
+        source = mover.inputs[0]
+        before = source.producer
+        if before is not None and (before.op_type == DEQUANTIZE or not _is_read_once(before)):
+            return
+        if before is None and graph.facts.is_constant(source.name):
+            return
+        pair = _dequantized(graph, _quantized(graph, source, node, node.outputs[0]), node)
+        graph.read(mover, [pair.outputs[0], *mover.inputs[1:]])
+        mover = before
+
+
+def _move_on(graph: Graph, node: Node) -> None:
+    """Puts a pair with the scale of the DequantizeLinear `node` behind each node that moves what it computes."""
+    first = node.only_reader
+    todo = [] if first is None else [first]
+    while todo:
+        mover = todo.pop()
+        output = mover.outputs[0]
+        readers = sorted(output.readers, key=lambda each: each.number)
+        several = len(readers) + output.is_output > 1
+        moved = [each for each in readers if each.op_type != QUANTIZE]
+        if not is_moved_over(graph, mover) or (several and not graph.facts.quantized.to_several):
+            continue
+        if not moved and (readers or not output.is_output):
+            continue
+        given = Value(f"{output.name}/moved", like=output)
+        graph.write(mover, [given])
+        first = _quantized(graph, given, node, node.inputs[0])
+        for reader in readers:
+            behind = _dequantized(graph, first, node).outputs[0] if reader in moved else given
+            graph.redirect(reader, {output: behind})
+        if output.is_output:
+            graph.write(_dequantized(graph, first, node), [output])
+        todo += moved
+
+
+def _quantized(graph: Graph, source: Value, node: Node, typed: Value) -> Node:
+    """Inserts a QuantizeLinear of `source` with the scale of `node`, to the type of `typed`, and returns it."""
+    return graph.insert(node, QUANTIZE, [source, *node.inputs[1:]], source.like or source, typed)
+
+
+def _dequantized(graph: Graph, quantized: Node, node: Node) -> Node:
+    """Inserts a DequantizeLinear behind an inserted QuantizeLinear, with the scale of `node`, and returns it."""
+    return graph.insert(node, DEQUANTIZE, [quantized.outputs[0], *node.inputs[1:]], quantized.outputs[0].like)
+
+
+def _is_read_once(node: Node) -> bool:
+    return len(node.outputs) == 1 and node.only_reader is not None
+
+
+def _is_scalar(graph: Graph, node: Node) -> bool:
+    """True if scale and zero point are constants of one element."""
+    return all(is_scalar(graph, value) for value in node.inputs[1:])
+
+
+def is_scalar(graph: Graph, value: Value) -> bool:
+    """True for a constant of one element."""
+    return graph.facts.is_constant(value.name) and graph.facts.shape(value.known) in ((), (1,))
 
 
 def reading_float8(graph: Graph) -> Iterator[tuple[Node, str]]:
     """Yields each node that is left to move elements of 8-bit floats on DirectML, which has no such kernel, and the
     name of the tensor. The scale and the zero point have to be constants of one element."""
     for node in graph.nodes:
-        before = node.inputs[0].producer if node.op_type in _MOVING else None
-        if before is None or before.op_type != "DequantizeLinear" or not graph.facts.on_dml(node.index):
+        before = node.inputs[0].producer if is_moved_over(graph, node) else None
+        if before is None or before.op_type != DEQUANTIZE or not graph.facts.on_dml(node.index):
             continue
         given, *others = before.inputs
-        shapes = [graph.facts.shape(value.name) for value in others if graph.facts.is_constant(value.name)]
-        scalars = len(others) == 2 and shapes.count(()) + shapes.count((1,)) == 2
+        scalars = len(others) == 2 and all(is_scalar(graph, value) for value in others)
         if scalars and (graph.facts.data_type(given.name) or "").startswith(_FLOAT8):
             yield node, given.name

@@ -1,53 +1,145 @@
-"""What moves elements between a DequantizeLinear and a QuantizeLinear of equal scales moves the quantized ones.
+"""Nodes between DequantizeLinears and QuantizeLinears take and give quantized elements.
 
-Source: qdq_selector_action_transformer.cc and qdq_selectors.cc of ONNX Runtime, the rules that drop a pair. The
-provider was chosen by the types before. Pairs around Split, Concat, MaxPool, Resize and reductions are not followed,
-nor are those of 4 bits.
+Source: qdq_selector_action_transformer.cc, qdq_selectors.cc and qdq_final_cleanup.cc of ONNX Runtime: a node that moves
+elements is left without the pair around it, one that computes becomes an operator for quantized elements. The provider
+was chosen by the types before. 4 bits are not followed, nor rules for the CPU alone.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from dmlsplit.models.graph import Graph, Node, Value
+from dmlsplit.models.graph import Graph, Node, Value, attribute
+from dmlsplit.models.schemas import since
+from dmlsplit.onnxruntime.operator_traits import QUANTIZED, UNSCALED_PRODUCT
+from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE, is_scalar
 
-_MOVING: Final = frozenset({"Gather", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
-_MOVING_SINCE_1_20: Final = frozenset({"Expand", "Flatten", "Slice", "Tile"})
-_TYPES: Final = frozenset({"INT8", "UINT8", "INT16", "UINT16"})
-_INPUTS: Final = 3
-"""A quantization that may be dropped has a scale and a zero point."""
+_BYTES: Final = frozenset({"INT8", "UINT8"})
+_WIDE: Final = frozenset({"INT16", "UINT16"})
+_OF_BYTES: Final = frozenset({"ArgMax", "MaxPool", "ReduceMax", "ReduceMin", "Resize"})
+"""The operators that move bytes alone."""
+_ORDERED: Final = frozenset({"MaxPool", "ReduceMax", "ReduceMin"})
+"""The operators that move quantized elements only if the scale is positive."""
+_WITHOUT_SIGN: Final = frozenset({"Conv", "MatMul"})
+"""The operators whose first input is UINT8 if it is quantized."""
+_CLIPS: Final = frozenset({"Clip", "Relu"})
+_FIRST_POOL: Final = 12
+"""The only version of MaxPool that moves quantized elements, unless any is moved over."""
+_SCALED: Final = 3
+"""The inputs of a quantization with a zero point."""
+
+
+class _Group(NamedTuple):
+    """A node with the DequantizeLinears that it reads, the QuantizeLinears that read it, and a Relu or Clip in front of
+    these, if it changes nothing."""
+
+    before: Sequence[Node]
+    node: Node
+    clip: Node | None
+    after: Sequence[Node]
 
 
 def qdq_selector_action_transformer(graph: Graph) -> None:
-    """Removes, in place, the pairs around nodes that move elements."""
-    moving = _MOVING | _MOVING_SINCE_1_20 if graph.facts.drops_more_quantizations else _MOVING
+    """Replaces, in place, the nodes of groups."""
+    quantized = graph.facts.quantized
+    for node in graph.nodes if quantized.removes_clips else ():
+        after = node.only_reader if node.op_type in _CLIPS else None
+        if after is not None and after.op_type == QUANTIZE and _changes_nothing(graph, node, after):
+            graph.read(after, [node.inputs[0], *after.inputs[1:]])
+            graph.remove(node)
     for node in graph.nodes:
-        before = node.inputs[0].producer if node.op_type in moving else None
-        after = node.only_reader
-        if before is None or after is None or not _is_dropped(graph, before, node, after):
+        if node.op_type not in quantized.moved | quantized.computed:
             continue
-        outputs = after.outputs
-        graph.remove(after)
-        graph.write(node, outputs)
-        graph.read(node, [before.inputs[0], *node.inputs[1:]])
-        if not before.is_used:
-            graph.remove(before)
+        group = _group(graph, node)
+        if group is None:
+            continue
+        if node.op_type in quantized.moved:
+            if _moves(graph, group):
+                _merge(graph, group)
+        elif _computes(graph, group):
+            _replace(graph, group)
+    for node in graph.nodes:
+        _clean_up(graph, node)
 
 
-def _is_dropped(graph: Graph, before: Node, node: Node, after: Node) -> bool:
-    """True if `before` and `after` are a pair around the node that quantizes alike."""
-    if before.op_type != "DequantizeLinear" or after.op_type != "QuantizeLinear":
+def _group(graph: Graph, node: Node) -> _Group | None:
+    """Returns the group of a node; None if there is none."""
+    producers = (value.producer for value in node.inputs)
+    before = [each for each in producers if each is not None and each.op_type == DEQUANTIZE]
+    if not before:
+        return None
+    clip = node.only_reader if graph.facts.quantized.behind_clips else None
+    if clip is not None and (clip.op_type not in _CLIPS or clip.only_reader is None):
+        clip = None
+    last = node if clip is None else clip
+    after = [each for value in last.outputs for each in value.readers if each.op_type == QUANTIZE]
+    if clip is not None and not (len(after) == 1 and _changes_nothing(graph, clip, after[0], both=True)):
+        return None
+    return _Group(before, node, clip, after)
+
+
+def _changes_nothing(graph: Graph, clip: Node, after: Node, *, both: bool = False) -> bool:
+    """True if a Relu or Clip leaves all that the QuantizeLinear behind it can give; a Clip has to have two bounds if
+    `both`."""
+    found = [graph.facts.elements(value.name) for value in (*after.inputs[1:], *clip.inputs[1:])]
+    known = [each.reshape(-1)[0] for each in found if each is not None and each.size == 1]
+    if len(after.inputs) < _SCALED or len(known) != len(found) or known[1].dtype.kind not in "iu":
         return False
-    others = (value.producer for value in node.inputs[1:])
-    if any(each is not None and each.op_type == "DequantizeLinear" for each in others):
+    scale, zero, *bounds = known
+    given = [attribute(clip, name) for name in ("min", "max")]
+    bounds += [np.float32(each.f) for each in given if each is not None]
+    if clip.op_type == "Clip" and len(bounds) < (2 if both else 1):
         return False
-    if len(before.inputs) != _INPUTS or len(after.inputs) != _INPUTS or after.inputs[0] is not node.outputs[0]:
+    low, high = (*(bounds or [np.float32(0)]), np.float32(np.inf))[:2]
+    with np.errstate(all="ignore"):
+        least, most = (np.rint(np.float32(each) / np.float32(scale)) + int(zero) for each in (low, high))
+    limits = np.iinfo(zero.dtype)
+    return bool(least <= limits.min and most >= limits.max)
+
+
+def _has_all(group: _Group) -> bool:
+    """True if each output of the node has one QuantizeLinear, and no other reader."""
+    _, node, clip, after = group
+    outputs = [value for value in (node if clip is None else clip).outputs if value.name]
+    readers = [each for value in outputs for each in value.readers]
+    ends = any(value.is_output for value in (*outputs, *node.outputs))
+    return len(after) == len(outputs) == len(readers) and not ends
+
+
+def _types(graph: Graph, group: _Group) -> set[str | None]:
+    """Returns the types of the quantized elements that the group takes and gives."""
+    read = {graph.facts.data_type(each.inputs[0].known_type) for each in group.before}
+    return read | {graph.facts.data_type(each.outputs[0].known_type) for each in group.after}
+
+
+def _moves(graph: Graph, group: _Group) -> bool:
+    """True if the node can move the quantized elements."""
+    (first, *more), node = group.before, group.node
+    if more or group.clip is not None or len(first.inputs) < _SCALED:
         return False
-    types = {graph.facts.data_type(value.known) for value in (before.inputs[0], after.outputs[0])}
-    pairs = zip(before.inputs[1:], after.inputs[1:], strict=True)
-    return len(types) == 1 and types <= _TYPES and all(_are_equal(graph, *pair) for pair in pairs)
+    types = _types(graph, group if node.op_type != "ArgMax" else group._replace(after=()))
+    if len(types) != 1 or not types <= (_BYTES if node.op_type in _OF_BYTES else _BYTES | _WIDE):
+        return False
+    if node.op_type == "ArgMax":
+        return all(is_scalar(graph, value) for value in first.inputs[1:])
+    if not _has_all(group) or not all(_are_pair(graph, first, each) for each in group.after):
+        return False
+    if node.op_type not in _ORDERED:
+        return True
+    first_pool_alone = graph.facts.quantized.propagated["MaxPool"] is not None
+    if node.op_type == "MaxPool" and first_pool_alone and since("MaxPool", graph.facts.opset) != _FIRST_POOL:
+        return False
+    scale = graph.facts.elements(first.inputs[1].name)
+    return scale is not None and scale.item() > 0
+
+
+def _are_pair(graph: Graph, before: Node, after: Node) -> bool:
+    """True for quantizations with equal constant scales and zero points of one element."""
+    pairs = zip(before.inputs[1:], after.inputs[1:], strict=False)
+    return len(before.inputs) == len(after.inputs) == _SCALED and all(_are_equal(graph, *pair) for pair in pairs)
 
 
 def _are_equal(graph: Graph, first: Value, second: Value) -> bool:
@@ -57,3 +149,72 @@ def _are_equal(graph: Graph, first: Value, second: Value) -> bool:
     if one is None or other is None or one.shape not in ((), (1,)) or other.shape not in ((), (1,)):
         return False
     return one.dtype == other.dtype and bool(np.array_equal(one.reshape(-1), other.reshape(-1)))
+
+
+def _computes(graph: Graph, group: _Group) -> bool:
+    """True if an operator for quantized elements replaces the node."""
+    before, node, after = group.before, group.node, group.after
+    if len(before) != sum(bool(value.name) for value in node.inputs):
+        return False
+    read = [graph.facts.data_type(each.inputs[0].known_type) for each in before]
+    if node.op_type == "Conv" and len(read) == _SCALED and read.pop() != "INT32":
+        return False
+    if node.op_type in _WITHOUT_SIGN and read[0] != "UINT8":
+        return False
+    if node.op_type == "MatMul" and not after:
+        return set(read) <= _BYTES
+    written = [graph.facts.data_type(each.outputs[0].known_type) for each in after]
+    alike = {*read[:1], *written} if node.op_type in _WITHOUT_SIGN else {*read, *written}
+    return _has_all(group) and len(alike) == 1 and {*read, *written} <= _BYTES
+
+
+def _merge(graph: Graph, group: _Group) -> None:
+    """Leaves the node alone of its group; of an ArgMax, with what reads it."""
+    (first,), node = group.before, group.node
+    graph.read(node, [first.inputs[0], *node.inputs[1:]])
+    if node.op_type != "ArgMax":
+        outputs = [each.outputs[0] for value in node.outputs for each in value.readers]
+        for each in group.after:
+            graph.remove(each)
+        graph.write(node, outputs)
+    if not first.is_used:
+        graph.remove(first)
+
+
+def _replace(graph: Graph, group: _Group) -> None:
+    """Replaces the group by one operator, in the place of the node."""
+    node, after = group.node, group.after
+    inputs = [value for each in group.before for value in each.inputs]
+    outputs = node.outputs
+    for each in after:
+        inputs += each.inputs[1:]
+        outputs = each.outputs
+        graph.remove(each)
+    if group.clip is not None:
+        graph.remove(group.clip)
+        node.absorbed += group.clip.origins
+    graph.write(node, outputs)
+    graph.fuse([node], QUANTIZED[node.op_type] if after else UNSCALED_PRODUCT, inputs)
+    for each in group.before:
+        if each in graph and not each.is_used:
+            graph.remove(each)
+
+
+def _clean_up(graph: Graph, node: Node) -> None:
+    """Removes a DequantizeLinear and the QuantizeLinear behind it that gives what it reads. Between an input and an
+    output of the graph an Identity stays."""
+    after = node.only_reader if node.op_type == DEQUANTIZE else None
+    if after is None or after.op_type != QUANTIZE or not _are_pair(graph, node, after):
+        return
+    source, output = node.inputs[0], after.outputs[0]
+    if graph.facts.data_type(source.known_type) != graph.facts.data_type(output.known_type):
+        return
+    graph.remove(node)
+    graph.remove(after)
+    if not output.is_output:
+        graph.redirect_all({output: source})
+    elif source.producer is None or source.is_output or source.readers:
+        graph.write(graph.insert(node, "Identity", [source]), [output])
+    else:
+        values = [output if value is source else value for value in source.producer.outputs]
+        graph.write(source.producer, values)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
+from dmlsplit.onnxruntime.passes.qdq_propagation import qdq_propagation
 from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import SessionOptions
 from tests.models import text
+from tests.onnxruntime.passes import after
+from tests.onnxruntime.placements import placed, where
 
 GIVEN = "float s = {1}, float8e5m2 z = {0}, int64[4] k = {2,3,5,4}, int64[1] none = {0}, int64[1] one = {1}"
 QUANTIZED = "d = DequantizeLinear(x, s, z) "
@@ -50,3 +53,85 @@ def test_floats_of_8_bits_are_not_moved(moving, version):
 )
 def test_others_are(body, changes):
     assert placement(body, **changes).created is True
+
+
+SCALED = "float s = {0.5}, uint8 z = {3}, uint8 w = {0}, int64[1] k = {12}, int64[1] one = {1}"
+INTO = "{ d = DequantizeLinear(x, s, z)"
+
+
+MOVED = f"(uint8[2,6] x) => (float[?] o) <{SCALED}> {INTO}"
+GIVEN_FLOATS = f"(float[2,6] x) => (uint8[?] o) <{SCALED}>"
+END = "o = QuantizeLinear(t, s, z) }"
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        (f"{MOVED} t = Reshape(d, k) o = Relu(t) }}", "DRQDR"),
+        (f"{MOVED} o = Reshape(d, k) }}", "DRQD"),
+        (f"{MOVED} u = Transpose(d) t = Reshape(u, k) o = Relu(t) }}", "DTQDRQDR"),
+        (f"(uint8[2,6] x) => (uint8[?] o) <{SCALED}> {INTO} t = Reshape(d, k) {END}", "DRQ"),
+        (f"{GIVEN_FLOATS} {{ t = Reshape(x, k) {END}", "QDRQ"),
+        (f"{GIVEN_FLOATS} {{ n = Neg(x) t = Reshape(n, k) {END}", "NQDRQ"),
+        (f"{MOVED} o = Relu(d) }}", "DR"),
+        (f"{MOVED} n = Neg(s) e = DequantizeLinear(x, n, z) t = Reshape(e, k) o = Relu(t) }}", "DRR"),
+    ],
+    ids=["behind", "at an output", "behind two", "between", "in front", "behind another", "no mover", "an open scale"],
+)
+def test_pairs(body, kept):
+    """The operators in the order of the data, by their first letters."""
+    lines = after(qdq_propagation, body)
+    made = {line.split(" = ")[0]: line.split(" = ")[1] for line in lines}
+    way, name = "", body.split("[?] ")[1].partition(")")[0]
+    while name in made:
+        way = made[name][0] + way
+        name = made[name].partition("(")[2].rstrip(")").split(",")[0]
+    assert way == kept
+
+
+@pytest.mark.parametrize(
+    ("moving", "opset", "moved"),
+    [
+        ("Reshape(d, k)", 11, "1.18.0"),
+        ("Reshape(d, k)", 21, "1.20.1"),
+        ("Reshape(d, k)", 23, "1.30.0"),
+        ("Squeeze<axes=[0]>(d)", 11, "1.18.0"),
+        ("Squeeze(d, none)", 17, "1.18.0"),
+        ("Squeeze(d, none)", 21, "1.20.1"),
+        ("Squeeze(d, none)", 23, "1.30.0"),
+        ("Slice(d, none, one)", 17, "1.20.1"),
+        ("Slice(d, none, one)", 23, "1.20.1"),
+        ("Transpose(d)", 21, "1.18.0"),
+        ("MaxPool<kernel_shape=[2,2]>(d)", 11, ""),
+        ("MaxPool<kernel_shape=[2,2]>(d)", 12, "1.18.0"),
+        ("MaxPool<kernel_shape=[2,2]>(d)", 22, "1.30.0"),
+        ("Gather(d, none)", 17, ""),
+    ],
+)
+@pytest.mark.parametrize("version", ["1.18.0", "1.20.1", "1.24.4", "1.30.0"])
+def test_versions(moving, opset, moved, version):
+    """What a version loads was asked of it; `moved` is the first that moves a DequantizeLinear over the node."""
+    runtime = find_runtime(version)
+    if opset > runtime.newest_opset:
+        return
+    more = ", int64[1] none = {0}"
+    found = placed(f"(uint8[1,2,6,6] x) => (float[?] o) <{SCALED.replace('{12}', '{72}')}{more}> "
+                   f"{INTO} t = {moving} o = Relu(t) }}", version, opset)  # fmt: skip
+    assert (where(found)["d"] == "folded") is (moved != "" and runtime.key >= find_runtime(moved).key)
+    assert where(found)["t"] != "folded"
+
+
+@pytest.mark.parametrize(("version", "moved"), [("1.18.0", False), ("1.20.1", True), ("1.24.4", True)])
+@pytest.mark.parametrize("outputs", ["float[?] o, float[?] u", "float[?] o, float[?] t"])
+def test_several_readers(version, moved, outputs):
+    found = placed(
+        f"(uint8[2,6] x) => ({outputs}) <{SCALED}> {INTO} t = Reshape(d, k) o = Relu(t) u = Neg(t) }}", version
+    )
+    assert (where(found)["d"] == "folded") is moved
+
+
+def test_integers_of_32_bits_fail():
+    found = placed("""(int32[2,6] x) => (float[?,?] o) <float s = {0.5}, int32 z = {0}>
+                      { d = DequantizeLinear(x, s, z) t = Transpose(d) o = Relu(t) }""")
+    assert found.created is False
+    assert "which takes a QuantizeLinear to INT32" in found.failure.message

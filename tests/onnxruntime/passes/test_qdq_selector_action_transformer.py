@@ -1,17 +1,21 @@
-"""The pass dmlsplit.onnxruntime.passes.qdq_selector_action_transformer: asked of 1.18.0, 1.19.2, 1.20.1, 1.24.4 and
-1.30.0."""
+"""The pass dmlsplit.onnxruntime.passes.qdq_selector_action_transformer: all models were asked of 1.18.0, 1.20.1, 1.22.0
+and 1.24.4, most of 1.19.2, 1.23.2 and 1.30.0, too."""
 
 from __future__ import annotations
 
 import pytest
 
 from dmlsplit.onnxruntime.passes.qdq_selector_action_transformer import qdq_selector_action_transformer
+from dmlsplit.targets.runtime_versions import find_runtime
 from tests.onnxruntime.passes import after
 from tests.onnxruntime.placements import placed, where
 
-GIVEN = "float s = {0.5}, float u = {0.25}, uint8 z = {3}, uint8 w = {3}, int64[1] k = {12}, int64[1] one = {1}"
-HEAD = f"(uint8[2,6] x) => (uint8[?] y) <{GIVEN}>"
+GIVEN = """float s = {0.5}, float u = {0.25}, float m = {-0.5}, float[1] v = {0.5}, uint8 z = {3}, uint8 w = {3},
+           uint8 o = {0}, uint8[1] a = {3}, int8 i = {3}, int64[1] k = {144}, int64[1] one = {1}, float lo = {0},
+           float hi = {1000}"""
+HEAD = f"(uint8[1,4,6,6] x) => (uint8[?] y) <{GIVEN}>"
 FRONT = "d = DequantizeLinear(x, s, z)"
+VERSIONS = ["1.18.0", "1.20.1", "1.22.0", "1.24.4", "1.30.0"]
 
 
 @pytest.mark.parametrize(
@@ -19,46 +23,192 @@ FRONT = "d = DequantizeLinear(x, s, z)"
     [
         (f"{FRONT} t = Reshape(d, k) y = QuantizeLinear(t, s, z)", ["y = Reshape(x,k)"]),
         (f"{FRONT} t = Reshape(d, k) y = QuantizeLinear(t, s, w)", ["y = Reshape(x,k)"]),
-        (
-            f"{FRONT} t = Reshape(d, k) n = Neg(d) y = QuantizeLinear(t, s, z)",
-            ["d = DequantizeLinear(x,s,z)", "y = Reshape(x,k)", "n = Neg(d)"],
-        ),
+        (f"{FRONT} t = Reshape(d, k) y = QuantizeLinear(t, v, a)", ["y = Reshape(x,k)"]),
+        (f"{FRONT} t = Sigmoid(d) y = QuantizeLinear(t, u, o)", ["y = QLinearSigmoid(x,s,z,u,o)"]),
+        (f"{FRONT} t = Concat<axis=0>(d) y = QuantizeLinear(t, u)", ["y = QLinearConcat(x,s,z,u)"]),
+        ("n = Cast<to=2>(x) d = DequantizeLinear(n, s, z) q = QuantizeLinear(d, s, z) y = Flatten(q)",
+         ["n = Cast(x)", "y = Flatten(n)"]),
+        (f"{FRONT} y = QuantizeLinear(d, s, z)", ["y = Identity(x)"]),
+        ("n = Cast<to=2>(x) d = DequantizeLinear(n, s, z) y = QuantizeLinear(d, s, z)", ["y = Cast(x)"]),
+        (f"{FRONT} y = QuantizeLinear(d, u, z)", ["d = DequantizeLinear(x,s,z)", "y = QuantizeLinear(d,u,z)"]),
     ],
-    ids=["a pair", "equal zero points", "another reader"],
-)
-def test_pairs_that_are_dropped(body, expected):
+    ids=["a pair", "equal zero points", "vectors of one", "computed", "joined", "nothing between", "input to output",
+         "at an output", "other scales"],
+)  # fmt: skip
+def test_what_is_left(body, expected):
     assert after(qdq_selector_action_transformer, f"{HEAD} {{ {body} }}") == expected
 
 
+POOL = "t = MaxPool<kernel_shape=[2,2]>(d)"
+MEAN = "t = AveragePool<kernel_shape=[2,2]>(d)"
+QUANTIZED = "y = QuantizeLinear(t, s, z)"
+INTO = f"{FRONT} t = "
+
+
 @pytest.mark.parametrize(
-    "body",
+    ("body", "dropped"),
     [
-        f"{FRONT} t = Reshape(d, k) y = QuantizeLinear(t, u, z)",
-        f"{FRONT} t = Reshape(d, k) y = QuantizeLinear(t, s)",
-        f"{FRONT} t = Relu(d) y = QuantizeLinear(t, s, z)",
-        f"{FRONT} t = Reshape(d, k) n = Neg(t) y = QuantizeLinear(t, s, z)",
-        "n = Neg(s) d = DequantizeLinear(x, n, z) t = Reshape(d, k) y = QuantizeLinear(t, n, z)",
+        (f"{FRONT} t = Flatten(d) y = QuantizeLinear(t, u, z)", []),
+        (f"{FRONT} t = Flatten(d) y = QuantizeLinear(t, s)", []),
+        (f"{FRONT} t = Neg(d) {QUANTIZED}", []),
+        (f"{FRONT} t = Flatten(d) n = Neg(t) {QUANTIZED}", []),
+        ("n = Neg(e) d = DequantizeLinear(x, e, z) t = Flatten(d) y = QuantizeLinear(t, e, z)", []),
+        ("d = DequantizeLinear(x, m, z) t = Flatten(d) y = QuantizeLinear(t, m, z)", ["1.20.1"]),
+        (f"d = DequantizeLinear(x, m, z) {POOL} y = QuantizeLinear(t, m, z)", []),
+        (f"{FRONT} t = Flatten(d) n = Neg(d) {QUANTIZED}", ["1.20.1"]),
+        (f"{FRONT} {POOL} {QUANTIZED}", ["1.18.0"]),
+        (f"{FRONT} {POOL} y = QuantizeLinear(t, s, i)", []),
+        (f"{FRONT} t = ReduceMax(d) {QUANTIZED}", ["1.20.1"]),
+        (f"{FRONT} t = ReduceMin(d) {QUANTIZED}", ["1.20.1"]),
+        (f"{FRONT} t = Resize(d, , r) {QUANTIZED}", ["1.18.0", "1.22.0"]),
+        (f"{FRONT} t = DepthToSpace<blocksize=2>(d) {QUANTIZED}", []),
+        (f"{FRONT} {MEAN} {QUANTIZED}", ["1.22.0"]),
+        (f"{FRONT} {MEAN} y = QuantizeLinear(t, m)", ["1.22.0"]),
+        (f"{FRONT} {MEAN} y = QuantizeLinear(t, s, i)", []),
+        (f"{FRONT} t = GlobalAveragePool(d) y = QuantizeLinear(t, v, a)", ["1.22.0"]),
+        (f"{FRONT} t = Sigmoid(d) n = QuantizeLinear(t, s, w) {QUANTIZED}", []),
+        (f"{FRONT} t = Add(d, d) {QUANTIZED}", ["1.18.0"]),
+        (f"{FRONT} t = Mul(d, d) {QUANTIZED}", []),
+        (f"{FRONT} t = Add(d, h) {QUANTIZED}", []),
+        (f"{FRONT} t = Concat<axis=0>(d, d) {QUANTIZED}", ["1.18.0"]),
+        (f"{FRONT} t = MatMul(d, d) {QUANTIZED}", ["1.18.0"]),
+        (f"{FRONT} t = MatMul(d, h) {QUANTIZED}", []),
+        (f"{FRONT} t = Conv(d, f) {QUANTIZED}", []),
     ],
-    ids=["another scale", "no zero point", "no mover", "another reader", "a computed scale"],
-)
-def test_pairs_that_stay(body):
-    found = after(qdq_selector_action_transformer, f"{HEAD} {{ {body} }}")
-    assert [line.split(" ")[2].partition("(")[0] for line in found if "Linear" in line] == [
-        "DequantizeLinear",
-        "QuantizeLinear",
-    ]
+)  # fmt: skip
+@pytest.mark.parametrize("version", VERSIONS)
+def test_versions(body, dropped, version):
+    """`dropped` are the first version that drops what quantizes, and the first that does not again."""
+    kind, others = "int8" if body.endswith("i)") else "uint8", ", float[?] n" if "n = Neg" in body else ""
+    head = f"(uint8[1,4,6,6] x, float e, float[4,4,1,1] f) => ({kind}[?] y{others})"
+    more = "float[4] r = {1, 1, 2, 2}, float[6] h = {1, 2, 3, 4, 5, 6}"
+    found = placed(f"{head} <{GIVEN}, {more}> {{ {body} }}", version)
+    keys = [find_runtime(each).key for each in dropped]
+    expected = sum(find_runtime(version).key >= each for each in keys) == 1
+    assert [where(found)[name] == "folded" for name in "dty"] == [expected, False, expected]
+    assert found.created is True
 
 
-@pytest.mark.parametrize("version", ["1.18.0", "1.19.2", "1.20.1", "1.24.4", "1.30.0"])
-@pytest.mark.parametrize("moving", ["Transpose(d)", "Gather(d, one)", "Slice(d, one, k)", "Flatten(d)", "Tile(d, two)"])
-@pytest.mark.parametrize("given", ["uint8", "int16"])
-def test_versions(moving, version, given):
+def test_a_first_reader_keeps_what_dequantizes():
+    head = f"(uint8[1,4,6,6] x) => (uint8[?] y, float[?] n) <{GIVEN}>"
+    found = placed(f"{head} {{ {FRONT} n = Neg(d) t = Flatten(d) {QUANTIZED} }}")
+    assert [where(found)[name] for name in "dty"] == ["DML", "DML", "folded"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("kind", "dropped"), [("uint8", True), ("int16", True)])
+def test_splits(kind, dropped, version):
     found = placed(
-        f"""({given}[2,6] x) => ({given}[?,?] y) <float s = {{0.5}}, {given} z = {{3}}, int64[1] one = {{1}},
-            int64[1] k = {{12}}, int64[2] two = {{2, 1}}> {{
-            {FRONT} t = {moving} y = QuantizeLinear(t, s, z) }}""",
+        f"""({kind}[2,6] x) => ({kind}[?] y, {kind}[?] w) <float s = {{0.5}}, {kind} z = {{3}}> {{ {FRONT}
+            [p] t, u = Split<axis=1, num_outputs=2>(d) y = QuantizeLinear(t, s, z) w = QuantizeLinear(u, s, z) }}""",
         version,
         21,
     )
-    dropped = moving.startswith(("Transpose", "Gather")) or version >= "1.20"
-    assert [where(found)[name] == "folded" for name in "dty"] == [dropped, False, dropped]
+    assert [where(found)[name] == "folded" for name in "dpyw"] == [dropped, False, dropped, dropped]
+    assert found.copies == (0, 0)
+
+
+@pytest.mark.parametrize("second", ["Cast<to=2>(u)", "QuantizeLinear(u, e, z)"], ids=["no other", "another scale"])
+def test_splits_that_stay(second):
+    found = placed(
+        f"""(uint8[2,6] x) => (uint8[?] y, uint8[?] w) <float s = {{0.5}}, float e = {{0.25}}, uint8 z = {{3}}> {{
+            {FRONT} [p] t, u = Split<axis=1>(d) y = QuantizeLinear(t, s, z) w = {second} }}"""
+    )
+    assert where(found)["d"] == where(found)["y"] == "DML"
+
+
+@pytest.mark.parametrize(
+    ("types", "dropped"),
+    [
+        (("uint8", "uint8"), True),
+        (("uint8", "int8"), True),
+        (("int8", "uint8"), False),
+        (("int8", "int8"), False),
+        (("uint16", "uint16"), False),
+    ],
+)
+@pytest.mark.parametrize("behind", [True, False], ids=["quantized", "of floats"])
+def test_products(types, dropped, behind):
+    left, right = types
+    result = f"{left}[?] y" if behind else "float[?] t"
+    found = placed(
+        f"""({left}[2,2] x, {right}[2,2] c) => ({result}) <float s = {{0.5}}, {left} z = {{0}}, {right} b = {{0}}> {{
+            {FRONT} e = DequantizeLinear(c, s, b) t = MatMul(d, e) {QUANTIZED if behind else ""} }}""",
+        "1.24.4",
+        21,
+    )
+    assert [where(found)[name] == "folded" for name in "dte"] == [dropped, False, dropped]
+
+
+@pytest.mark.parametrize(
+    ("weights", "bias", "dropped"),
+    [("uint8", "int32", True), ("int8", "int32", True), ("int16", "int32", False), ("uint8", "uint8", False)],
+)
+def test_convolutions(weights, bias, dropped):
+    found = placed(
+        f"""(uint8[1,2,6,6] x, {weights}[2,2,1,1] f, {bias}[2] c) => (uint8[?] y) <float s = {{0.5}}, uint8 z = {{3}},
+            {weights} b = {{0}}, {bias} i = {{0}}> {{ {FRONT}
+            e = DequantizeLinear(f, s, b) g = DequantizeLinear(c, s, i) t = Conv(d, e, g) {QUANTIZED} }}""",
+        "1.24.4",
+        21,
+    )
+    assert [where(found)[name] == "folded" for name in "degty"] == [dropped] * 3 + [False, dropped]
+
+
+@pytest.mark.parametrize(("kind", "dropped"), [("uint8", True), ("uint16", False)])
+def test_the_largest_of_quantized_elements(kind, dropped):
+    head = f"({kind}[2,6] x) => (int64[?,?] y) <float s = {{0.5}}, {kind} z = {{3}}>"
+    found = placed(f"{head} {{ {FRONT} y = ArgMax(d) }}", "1.24.4", 21)
+    assert [where(found)[name] == "folded" for name in "dy"] == [dropped, False]
+
+
+@pytest.mark.parametrize(
+    ("version", "body", "dropped"),
+    [
+        ("1.18.0", "t = Add(d, d) r = Relu(t)", "dry"),
+        ("1.18.0", "t = Add(d, d) r = Clip(t, lo)", "dry"),
+        ("1.18.0", "t = Flatten(d) r = Clip(t, hi)", ""),
+        ("1.20.1", "t = Flatten(d) r = Relu(t)", ""),
+        ("1.24.4", "t = Flatten(d) r = Relu(t)", ""),
+        ("1.24.4", "t = Add(d, d) r = Clip(t, lo)", ""),
+        ("1.24.4", "t = MatMul(d, d) r = Relu(t) q = QuantizeLinear(r, s, z)", ""),
+    ],
+)
+def test_clips(version, body, dropped):
+    found = placed(
+        f"(uint8[1,4,6,6] x) => (uint8[?] y) <{GIVEN}> {{ d = DequantizeLinear(x, s, o) {body} "
+        f"y = QuantizeLinear(r, s, {'z' if 'q =' in body else 'o'}) }}",
+        version,
+    )
+    assert {name for name in "dry" if where(found)[name] == "folded"} == set(dropped)
+    assert found.created is True
+
+
+@pytest.mark.parametrize(
+    ("version", "opset", "body", "message"),
+    [
+        ("1.22.0", 17, f"{INTO}LeakyRelu(d) {QUANTIZED}", "for which DirectML has no kernel"),
+        ("1.22.0", 17, f"{INTO}Softmax(d) {QUANTIZED}", "for which DirectML has no kernel"),
+        ("1.20.1", 21, f"{INTO}MatMul(d, d) {QUANTIZED}", "for which DirectML has no kernel"),
+        ("1.24.4", 17, f"{FRONT} {MEAN} y = QuantizeLinear(t, v, a)", "have to be scalars"),
+        ("1.18.0", 17, f"{INTO}Add(d, d) y = QuantizeLinear(t, v, a)", "have to be scalars"),
+        (
+            "1.24.4",
+            17,
+            "d = DequantizeLinear(x, s, o) [t] t = Add(d, d) r = Relu(t) y = QuantizeLinear(r, s, o)",
+            "two nodes have the name",
+        ),
+    ],
+)
+def test_sessions_that_fail(version, opset, body, message):
+    found = placed(f"{HEAD} {{ {body} }}", version, opset)
+    assert found.created is False
+    assert message in found.failure.message
+
+
+@pytest.mark.parametrize("opset", [22, 23])
+def test_on_the_cpu(opset):
+    """A pool of opset 22 is on the CPU, and takes quantized elements there, too."""
+    found = placed(f"{HEAD} {{ {FRONT} {MEAN} {QUANTIZED} }}", "1.24.4", opset)
+    assert [where(found)[name] for name in "dty"] == ["folded", "CPU", "folded"]
+    assert found.copies == (0, 0)
