@@ -182,6 +182,10 @@ class Facts(Protocol):
         between two Reshapes, even if `reshapes_products`."""
 
     @property
+    def leaves_large_products(self) -> bool:
+        """True if the session's version of ONNX Runtime makes no MatMulIntegerToFloat of factors of more than 4 GB."""
+
+    @property
     def fuses_convs(self) -> bool:
         """True if the session's version of ONNX Runtime fuses scales and shifts behind a Conv into its weights."""
 
@@ -220,6 +224,11 @@ class Facts(Protocol):
     def merges_shapes(self) -> bool:
         """True if the session's version of ONNX Runtime lets Shape nodes of tensors with equal sizes read one
         tensor."""
+
+    @property
+    def compares_all_numbers(self) -> bool:
+        """True if the session's version of ONNX Runtime merges equal nodes whatever the type of the number that is
+        their attribute."""
 
     @property
     def folds_known_sizes(self) -> bool:

@@ -32,6 +32,7 @@ from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
 from dmlsplit.onnxruntime.operator_traits import QUANTIZED, UNSCALED_PRODUCT, row_of
 from dmlsplit.onnxruntime.operators import Cell, find_operator, is_known, is_on_dml, moves_any_type
+from dmlsplit.onnxruntime.passes.matmul_integer_to_float import ended_by
 from dmlsplit.onnxruntime.passes.qdq_propagation import reading_float8
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
@@ -202,6 +203,12 @@ def _failures(
         path = graph.path(node.index)
         why = f"{path} is left to move the elements of {printable(name, 60)}, for which DirectML has no kernel"
         found.append(Failure(CHECKING, why, node=path))
+    for node in ended_by(optimized(graph)):
+        path = graph.path(node.index)
+        why = (
+            f"the process ends (access violation) as {path} is fused with its MatMulInteger, a factor of which has no "
+        )
+        found.append(Failure(OPTIMIZING, f"{why}known rank", node=path))
     for index in filter(graph.implemented, graphs.unfit):
         why = f"{graph.path(index)} {graphs.unfit[index]}, and the activation behind it is put into it"
         found.append(Failure(OPTIMIZING, why, node=graph.path(index)))

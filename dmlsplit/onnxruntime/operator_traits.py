@@ -114,6 +114,8 @@ RESHAPED_GEMM: Final = "ReshapedGemm"
 """A Gemm between two Reshapes, in place of a MatMul of more dimensions and an Add: it takes no activation."""
 FUSED_MATMUL: Final = "FusedMatMul"
 """A MatMul with a factor, of com.microsoft: it takes no activation."""
+MATMUL_INTEGER_TO_FLOAT: Final = "MatMulIntegerToFloat"
+"""A MatMulInteger and the product with its scales, of com.microsoft; DirectML gets its only one."""
 QUICK_GELU: Final = "QuickGelu"
 """The fused x * Sigmoid(alpha * x), of com.microsoft; DirectML gets two operators for it, three if alpha is not 1."""
 GELU: Final = "ContributedGelu"
@@ -311,6 +313,7 @@ _ROWS: Final = (
     _row("Xor", 20, transposable=True),
     _row(FUSED_ADD, 89, followed=True),  # DML_OPERATOR_ELEMENT_WISE_ADD1
     _row(FUSED_MATMUL, 54, kind=Kind.WHOLE),
+    _row(MATMUL_INTEGER_TO_FLOAT, 170, followed=True),
     _row(QUICK_GELU, followed=True),
     _row(GELU, 157, followed=True),
     _row(BIAS_GELU, followed=True),

@@ -224,6 +224,16 @@ class SessionGraph:
         return self.reshapes_products and self.runtime.traits.keeps_attentions
 
     @property
+    def compares_all_numbers(self) -> bool:
+        """See `Facts`."""
+        return "ConstantOfShape" in self._operators and self.runtime.traits.compares_all_numbers
+
+    @property
+    def leaves_large_products(self) -> bool:
+        """See `Facts`."""
+        return self.runtime.traits.leaves_large_products
+
+    @property
     def fuses_convs(self) -> bool:
         """True if scales and shifts behind a Conv are fused into its weights."""
         return "Conv" in self._operators and (self.opset < _NEW_CONV or self.runtime.traits.fuses_new_convs)

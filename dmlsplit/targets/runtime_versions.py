@@ -61,6 +61,9 @@ class RuntimeTraits:
     """True where a MatMul of more than two dimensions and the Add behind it become a Gemm between two Reshapes."""
     keeps_attentions: bool = False
     """True where it is not made of the products around an attention."""
+    leaves_large_products: bool = False
+    """True where a MatMulInteger of a DynamicQuantizeLinear whose factors take more than 4 GB is fused with nothing.
+    The process ends where the rank of a factor is unknown."""
     loses_constants_of_branches: bool = False
     """True where a large constant of a branch that takes its If's place is lost outside of fused graphs."""
     fuses_first: bool = False
@@ -72,6 +75,9 @@ class RuntimeTraits:
     """True where an If is on DirectML even if its branches read a sequence from outside."""
     merges_shapes: bool = False
     """True where Shapes of tensors with equal sizes read one of these tensors."""
+    compares_all_numbers: bool = False
+    """True where nodes that are equal are merged whatever the type of a tensor of one element among their attributes;
+    False where only if it is FLOAT, FLOAT16 or INT64, and in raw_data."""
     folds_known_sizes: bool = False
     """True where a node whose inputs are constants is folded only if the sizes of its results are inferred."""
     fuses_new_reshapes: bool = False
@@ -226,7 +232,13 @@ _1_19: Final = replace(_1_18, merges_shapes=False, quantized=_QUANTIZED_1_19)
 _1_20: Final = replace(
     _1_19, uninferred=_COMPARISONS, fuses_first=True, ifs_read_sequences=True, quantized=_QUANTIZED_1_20
 )
-_1_21: Final = replace(_1_20, reshapes_products=True, keeps_attentions=True, quantized=_QUANTIZED_1_21)
+_1_21: Final = replace(
+    _1_20,
+    reshapes_products=True,
+    keeps_attentions=True,
+    leaves_large_products=True,
+    quantized=_QUANTIZED_1_21,
+)
 _1_23: Final = replace(_1_21, keeps_attentions=False)
 _1_24: Final = replace(_1_23, uninferred=frozenset(), quantized=_QUANTIZED_1_24)
 _1_30: Final = replace(
@@ -234,6 +246,7 @@ _1_30: Final = replace(
     reads_overloads=True,
     keeps_sizes_of_others=True,
     outer_lengths_are_known=True,
+    compares_all_numbers=True,
     folds_known_sizes=True,
     fuses_new_reshapes=True,
     fuses_new_convs=True,

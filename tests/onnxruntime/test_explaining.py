@@ -134,6 +134,12 @@ CHANGED = {
         "d",
         Fate.REMOVED,
     ),
+    "matmul_integer_to_float": (
+        "(uint8[2,6] x, uint8[6,6] w, float s) => (float[2,6] o) <float k = {0.5}>"
+        "{ p = MatMulInteger(x, w) f = Cast<to=1>(p) t = Mul(s, k) o = Mul(f, t) }",
+        "p",
+        Fate.FUSED,
+    ),
     "quick_gelu_fusion": (f"{MATRIX} {{ s = Sigmoid(x) o = Mul(x, s) }}", "s", Fate.FUSED),
     "fast_gelu_fusion": (
         f"{VECTORS} {{ p = Pow(x, three) q = Mul(p, k) r = Add(x, q) s = Mul(r, c)"

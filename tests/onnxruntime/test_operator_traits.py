@@ -19,6 +19,7 @@ from dmlsplit.onnxruntime.operator_traits import (
     FUSED_MATMUL,
     FUSED_MATMUL_SOFTMAX,
     GELU,
+    MATMUL_INTEGER_TO_FLOAT,
     OPERATORS,
     QUANTIZED,
     QUICK_GELU,
@@ -33,6 +34,7 @@ from tests.onnxruntime import kernels
 
 MADE = {
     *(BIAS_GELU, FAST_GELU, FUSED_ADD, FUSED_MATMUL, FUSED_MATMUL_SOFTMAX, GELU, QUICK_GELU, RESHAPED_GEMM),
+    MATMUL_INTEGER_TO_FLOAT,
     SKIP_LAYER_NORMALIZATION,
     UNSCALED_PRODUCT,
     *QUANTIZED.values(),

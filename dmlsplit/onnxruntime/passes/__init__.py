@@ -39,6 +39,7 @@ from dmlsplit.onnxruntime.passes.identity_elimination import (
 from dmlsplit.onnxruntime.passes.layer_norm_fusion import later_layer_norm_fusion, layer_norm_fusion
 from dmlsplit.onnxruntime.passes.matmul_activation_fusion import matmul_activation_fusion
 from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
+from dmlsplit.onnxruntime.passes.matmul_integer_to_float import matmul_integer_to_float
 from dmlsplit.onnxruntime.passes.matmul_scale_fusion import matmul_scale_fusion
 from dmlsplit.onnxruntime.passes.matmul_transpose_fusion import matmul_transpose_fusion
 from dmlsplit.onnxruntime.passes.not_where_fusion import later_not_where_fusion, not_where_fusion
@@ -81,13 +82,13 @@ BEFORE_PLACEMENT: Final = (
     _pass(1, shape_input_merge, "Shape", "merges_shapes"),
     _pass(0, constant_nodes, "Constant"),
     _pass(1, constant_sharing),
-    _pass(1, first_subexpression_elimination),
+    _pass(1, first_subexpression_elimination, asks="compares_all_numbers"),
     _pass(1, constant_folding),
     _pass(1, identities_of_branches, "Identity"),
     _pass(1, noops_of_branches, asks="removes_dropouts removes_casts"),
     _pass(1, later_not_where_fusion, "Where", "fuses_wheres"),
     _pass(1, folding_behind_branches),
-    _pass(1, common_subexpression_elimination),
+    _pass(1, common_subexpression_elimination, asks="compares_all_numbers"),
     _pass(1, reshape_fusion, "Reshape", "fuses_reshapes"),
     _pass(1, gelu_fusion, "Erf", "makes_gelus"),
     _pass(1, layer_norm_fusion, "ReduceMean", "makes_layer_norms reads_half_epsilons"),
@@ -106,6 +107,7 @@ PASSES: Final = (
     _pass(0, function_expansion, "CastLike HardSwish"),
     _pass(1, qdq_propagation, "DequantizeLinear QuantizeLinear", "quantized"),
     _pass(2, qdq_selector_action_transformer, "DequantizeLinear QuantizeLinear", "quantized"),
+    _pass(2, matmul_integer_to_float, "MatMulInteger", "leaves_large_products"),
     _pass(2, quick_gelu_fusion, "Sigmoid"),
     _pass(2, fast_gelu_fusion, "Tanh"),
     _pass(2, contributed_gelu_fusion, "Erf", "makes_gelus"),

@@ -11,11 +11,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeAlias
 
+import numpy as np
 import onnx
 
 from dmlsplit.descriptors.dims import is_static, numbers
+from dmlsplit.formats.onnx.tensors import no_external_data, value_of
 from dmlsplit.models.graph import Doubt, Graph, Node, Value
 from dmlsplit.onnxruntime.operator_traits import row_of
+from dmlsplit.system.errors import InputError
 
 _SHARED_TYPES: Final = frozenset({"FLOAT16", "FLOAT", "DOUBLE", "INT32", "INT64"})
 _MOST_SHARED: Final = 8
@@ -23,7 +26,13 @@ _MOST_SHARED: Final = 8
 
 _Type: TypeAlias = onnx.AttributeProto
 _COMPARED: Final = frozenset({_Type.FLOAT, _Type.INT, _Type.STRING, _Type.FLOATS, _Type.INTS, _Type.STRINGS})
-"""The types of attributes that are compared; a node with another one equals no node."""
+"""The types of attributes that are compared, besides tensors of one element; a node with another one equals no node."""
+_COMPARED_NUMBERS: Final[Mapping[int, str]] = {
+    onnx.TensorProto.FLOAT: "<f4",
+    onnx.TensorProto.FLOAT16: "<f2",
+    onnx.TensorProto.INT64: "<i8",
+}
+"""The types of tensors that all versions compare, by value, where they have raw_data. Observed."""
 
 _Key: TypeAlias = tuple[object, ...]
 
@@ -85,7 +94,7 @@ def _merge(graph: Graph, nodes: Iterable[Node], apart: Callable[[Node], _Key]) -
     equal: dict[Value, Value] = {}
     splits: dict[_Key, list[Node]] = {}
     for node in nodes:
-        key = (*_key(node, equal), apart(node))
+        key = (*_key(node, equal, graph.facts.compares_all_numbers), apart(node))
         if node.op_type == "Split" and node.inputs and node.inputs[0].name:
             splits.setdefault(key, []).append(node)
         for i, value in enumerate(node.outputs):
@@ -104,18 +113,41 @@ def _merge(graph: Graph, nodes: Iterable[Node], apart: Callable[[Node], _Key]) -
             graph.remove(twin)
 
 
-def _key(node: Node, equal: Mapping[Value, Value]) -> _Key:
+def _key(node: Node, equal: Mapping[Value, Value], all_numbers: bool) -> _Key:
     """Returns a key that is equal for equal nodes; for a node that is never merged its index. `equal` maps values to
-    the first equal one."""
+    the first equal one; with `all_numbers`, tensors of one element are compared whatever their type."""
     if node.op_type in ("", UNMERGED) or row_of(node.op_type).random:
         return (node.index,)
     attributes = []
     for attribute in node.proto.attribute:
-        if attribute.type not in _COMPARED:
+        content = attribute.SerializeToString() if attribute.type in _COMPARED else _number(attribute, all_numbers)
+        if content is None:
             return (node.index,)
-        attributes.append(attribute.SerializeToString())
+        attributes.append(content)
     read = [_read(node, i, equal.get(value, value)) for i, value in enumerate(node.inputs)]
     return (node.op_type, tuple(read), *(sorted(attributes) if len(attributes) > 1 else attributes))
+
+
+def _number(attribute: onnx.AttributeProto, all_numbers: bool) -> bytes | None:
+    """Returns bytes that are equal for equal tensors of one element; None for an attribute that equals no other.
+
+    All numbers are equal by their bytes, the others by value: -0 equals 0, and NaN nothing.
+    """
+    tensor = attribute.t
+    if attribute.type != _Type.TENSOR or list(tensor.dims) != [1]:
+        return None
+    name = f"{attribute.name}:{tensor.data_type}:".encode()
+    if all_numbers:
+        try:
+            array = value_of(tensor, no_external_data)
+        except InputError:
+            return None
+        return None if array is None else name + array.tobytes()
+    stored = _COMPARED_NUMBERS.get(tensor.data_type)
+    if stored is None or len(tensor.raw_data) != np.dtype(stored).itemsize:
+        return None
+    number = np.frombuffer(tensor.raw_data, stored)[0]
+    return None if number != number else name + (number + 0).tobytes()
 
 
 def _read(node: Node, index: int, value: Value) -> object:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 from dmlsplit.models.graph import Doubt
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import (
@@ -114,3 +116,46 @@ def test_a_changed_graph_is_walked_again(change):
     more = {"write": ([graph.value("v")],), "read": ([graph.value("x")],)}.get(change, ())
     getattr(graph, change)(node, *more)
     assert graph.walk() is not order
+
+
+def number(kind: str, raw: bytes) -> onnx.TensorProto:
+    return TensorProto(data_type=TensorProto.DataType.Value(kind), dims=[1], raw_data=raw)
+
+
+WRITTEN = helper.make_tensor("", TensorProto.FLOAT, [1], [1.0])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "merging"),
+    [
+        (number("FLOAT", b"\0\0\x80?"), number("FLOAT", b"\0\0\x80?"), {"1.24.4", "1.30.0"}),
+        (number("FLOAT", b"\0\0\x80?"), number("FLOAT", b"\0\0\0\0"), set()),
+        (number("FLOAT", b"\0\0\0\x80"), number("FLOAT", b"\0\0\0\0"), {"1.24.4"}),
+        (number("FLOAT", b"\0\0\xc0\x7f"), number("FLOAT", b"\0\0\xc0\x7f"), {"1.30.0"}),
+        (WRITTEN, WRITTEN, {"1.30.0"}),
+        (number("FLOAT", b"\0\0\x80?"), WRITTEN, {"1.30.0"}),
+        (number("INT64", bytes(8)), number("INT64", bytes(8)), {"1.24.4", "1.30.0"}),
+        (number("FLOAT16", b"\0<"), number("FLOAT16", b"\0<"), {"1.24.4", "1.30.0"}),
+        (number("DOUBLE", bytes(8)), number("DOUBLE", bytes(8)), {"1.30.0"}),
+        (number("BOOL", b"\1"), number("BOOL", b"\1"), {"1.30.0"}),
+        (number("FLOAT", b"\0\0"), number("FLOAT", b"\0\0"), set()),
+        (
+            TensorProto(data_type=1, dims=[2], raw_data=bytes(8)),
+            TensorProto(data_type=1, dims=[2], raw_data=bytes(8)),
+            set(),
+        ),
+    ],
+    ids=[
+        *("equal", "not equal", "-0", "NaN", "no bytes", "bytes and a number"),
+        *("INT64", "FLOAT16", "DOUBLE", "BOOL", "half a number", "two numbers"),
+    ],
+)
+@pytest.mark.parametrize("version", ["1.24.4", "1.30.0"])
+def test_numbers_that_are_attributes(one, other, merging, version):
+    """Asked of 1.18.0, 1.24.4 and 1.30.0."""
+    body = "a = ConstantOfShape(n) b = ConstantOfShape(n) o = Neg(a) u = Abs(b)"
+    graph = graph_of(f"(int64[2] n) => (float[?,?] o, float[?,?] u) {{ {body} }}", version=version)
+    for node, value in zip(graph.nodes, (one, other), strict=False):
+        node.proto.attribute.append(helper.make_attribute("value", value))
+    common_subexpression_elimination(graph)
+    assert (len(graph.nodes) == len("bou")) is (version in merging)
