@@ -410,6 +410,16 @@ static void described_stores(void)
         CHECK((strstr(text, "runs that are repeated ") != NULL) == (regime != PLAIN));
         dmlsplit_plan_destroy(plan);
     }
+    dmlsplit_profile plain_fills;
+    char text[4000];
+    memset(&plain_fills, 0, sizeof plain_fills);
+    plain_fills.struct_size = sizeof plain_fills;
+    plain_fills.stream_copies = plain_fills.stream_turns = plain_fills.claim_fills = UINT64_MAX;
+    CHECK_EQUAL(dmlsplit_set_profile(&plain_fills), DMLSPLIT_OK);
+    dmlsplit_plan *plan = create(&g);
+    dmlsplit_plan_describe(plan, text, sizeof text);
+    CHECK(strstr(text, "matrices that are transposed beyond ") != NULL && strstr(text, "runs that are repeated ") == NULL);
+    dmlsplit_plan_destroy(plan);
     CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
 }
 

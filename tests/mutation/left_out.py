@@ -28,6 +28,7 @@ SPEED = (
         r"\b(together|low|crowded|many|stacked|high|power|share_sets)\b",
         "the shape of tiles that are stored through the caches",
     ),
+    ("csrc/kernels/transpose.c", r"is_short = |@!?is_short", "how a streamed matrix with short rows is stored"),
     ("csrc/dms_transpose.h", r"DMS_STACK = @", "how many squares are transposed at once"),
     ("csrc/kernels/transpose_template.h", r"\bfew\b", "which squares are moved element by element"),
     ("csrc/kernels/rows_template.h", r"\bis_long\b|\bsize >= call\b", "which loop, or memcpy, copies a piece"),
@@ -49,6 +50,12 @@ a condition is read with what it is for, so that one which only prefetches is li
 where the change begins. Each of the ways that a statement of a kernel chooses from copies the same bytes."""
 
 EXPLAINED = {
+    (
+        "csrc/dms_plan.c",
+        "dms_require(dms_confirm_space(plan, g, &trace));",
+        "dms_require(dms_confirm_space(plan, g, &trace))",
+        "",
+    ): ("it ends the process where a plan is wrong, and none is; tests/c/test_fold.c has what it refuses"),
     ("csrc/dms_overlap.c", "if (!nonzero && low < 0)", "0", "(0 + 1)"): "low is a whole number, and 0 becomes 0",
     (
         "csrc/kernels/transpose_template.h",
