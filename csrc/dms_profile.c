@@ -55,7 +55,7 @@ void dms_set_defaults_of(uint32_t vendor, uint32_t signature, dmlsplit_profile *
         return;
     profile->call = UINT64_MAX;
     profile->ahead = DMS_NEAREST_AHEAD;
-    profile->streamed_height = 1;
+    profile->streamed_height = DMS_STREAMED_LOWER;
     profile->cached_height = DMS_TILE_LOWER;
     profile->claim_fills = UINT64_MAX;
 }

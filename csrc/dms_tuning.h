@@ -21,7 +21,7 @@ enum {
     DMS_INTEL_STREAM_TURNS = 2,         /* times level 2, from which transposes are streamed. Intel */
     DMS_INTEL_CLAIM = 1,                /* times level 2, from which lines are claimed. Intel */
     DMS_FAMILY_OF_ZEN4 = 25,            /* of AMD: long pieces are not left to memcpy (1.3 to 1.8 times the time), lines are prefetched 1 KiB ahead (0.65 to 0.85), streamed
-                                           tiles of transposes are a square high (0.55 to 0.85), others lower, and fills claim no lines (0.45 to 0.75). Zen 4 */
+                                           and cached tiles of transposes are lower (0.55 to 0.95), and fills claim no lines (0.45 to 0.75). Zen 4 */
     DMS_LEAST_MEASURED = 512 << 20,     /* traffic of the smallest run for which the machine is measured: 60 ms at 8.5 GB/s. Derived */
     DMS_MEASURED_TICKS = 120000000,     /* ticks of the CPU's clock that measuring takes: 60 ms at 2 GHz. Derived */
 
@@ -101,8 +101,8 @@ enum {
     DMS_TILE_LOWER = 4,                 /* and on others: 0.7 to 0.95 of the time of elements of 4 and 8 bytes, beside tiles one or 8 squares high. Zen 4 */
     DMS_NEAR_SHARE = 4,                 /* rows of the target are near each other at this part of the distance of the source's. Zen 4 */
     DMS_LONG_COLUMN = 2048,             /* least rows of columns of bytes that are stored four lines at a time. Zen 5 */
-    DMS_STREAMED_HIGH = 3,              /* height of a tile past the caches in squares. Zen 5; a Zen 4 took 0.55 to 0.8 of the time with one */
-    DMS_STREAMED_HIGH_UNFETCHED = 2,    /* the same, if the next tile is not prefetched. Zen 5 */
+    DMS_STREAMED_HIGH = 3,              /* height of a tile past the caches in squares. Zen 5, */
+    DMS_STREAMED_LOWER = 2,             /* and on others, and if rows of the source share sets of the first-level cache: 0.75 to 0.95 of the time of one square or 3. Zen 4 */
     DMS_STREAMED_WIDE = 4096,           /* width of such a tile, */
     DMS_CARRIED_WIDE = 2048,            /* and where its lines are carried on. Zen 5 */
     DMS_LONG_TARGET_ROW = 512,          /* rows of the target that are not coalesced. Not recorded */

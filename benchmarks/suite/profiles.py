@@ -18,7 +18,7 @@ PROFILES: Final = {
         fetch="lines",
         call=NEVER,
         ahead=1024,
-        streamed_height=1,
+        streamed_height=2,
         cached_height=4,
         claim_fills=NEVER,
     ),

@@ -33,10 +33,11 @@ static inline bool makes_lines(const dms_nest *nest, uint64_t bytes)
     return dms_is_streamed(&nest->stores) && bytes >= (follow ? DMS_REVERSED_STREAMED : DMS_SHORTEST_STREAM);
 }
 
-/* Returns the distance to prefetch, as a wrapped number: backwards in a long row, or to one of the next rows. */
+/* Returns the distance to prefetch, as a wrapped number: backwards in a long row, or to one of the next rows. It is not the profile's: that is for streams that
+ * ascend, which hardware prefetches as well. */
 static inline uintptr_t reversed_ahead(const dms_nest *nest, uint64_t bytes)
 {
-    const uintptr_t ahead = dms_lines_ahead(&nest->stores, true);
+    const uintptr_t ahead = nest->stores.page_mask > 0 ? DMS_NEAR_AHEAD : DMS_LINES_AHEAD;
     return nest->rank < 2 || ahead < bytes ? 0 - ahead : (uintptr_t)nest->loops[nest->rank - 2].source_stride * (uintptr_t)(ahead / bytes);
 }
 
@@ -57,7 +58,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void put_reversed(dms_lines *w, const char *
     from -= head;
     for (bytes -= head; bytes >= DMS_LINE; bytes -= DMS_LINE, from -= DMS_LINE, w->line += DMS_LINE) {
         const char *const last = from + size - 16;      /* the sixteen bytes that are read first */
-        DMS_PREFETCH_AT(from, ahead);
+        DMS_PREFETCH_FAR((uintptr_t)from + ahead);
         for (int i = 0; i < DMS_LINE; i += VECTOR)
             stream(w->line + i, shuffle_bytes(load_lanes(last - i, -16), order, UINT64_MAX));
     }
@@ -70,7 +71,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void put_cut(dms_lines *w, const char *from,
     for (uint64_t done = 0, piece; done < bytes; done += piece) {
         piece = bytes - done < DMS_REVERSED_PIECE ? bytes - done : DMS_REVERSED_PIECE;
         for (uint64_t at = 0; at < piece; at += DMS_LINE)
-            DMS_PREFETCH_AT(from - done - at, ahead);
+            DMS_PREFETCH_FAR((uintptr_t)(from - done - at) + ahead);
         put_end(w, from - done, (size_t)piece, size);
     }
 }

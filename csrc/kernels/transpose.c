@@ -23,8 +23,9 @@ static uint64_t distance(int64_t stride)
     return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
 }
 
-/* Returns the sink of a streamed matrix. Rows of the target that begin at one offset in a line are whole lines after a head, and so are short rows without a head or a rest
- * (0.3 to 0.6 of the time, Zen 4); other short adjacent rows fill lines together; others carry partial lines, in registers if they begin at even addresses. */
+/* Returns the sink of a streamed matrix. Rows of the target that begin at one offset in a line are whole lines after a head, and so are short rows without a
+ * head or a rest (0.3 to 0.6 of the time, Zen 4); other short adjacent rows fill lines together; others carry partial lines, in registers if they begin at
+ * even addresses. */
 static dms_sink choose_sink(const dms_transposer *transposer, size_t element_size, uint64_t rows, const dms_side *to)
 {
     const uintptr_t begin = (uintptr_t)to->begin;
@@ -42,12 +43,12 @@ static dms_sink choose_sink(const dms_transposer *transposer, size_t element_siz
 /* Sets the shape of tiles that are stored through the caches. A square has a cache line in each row and column. A tile is several squares high, so that each
  * row of the target gets several lines, which the hardware sees as a stream; it is narrow, so that rows of the source do not conflict in the cache and the
  * hardware prefetches what follows. If rows of the target conflict, each gets several lines at once from stacked squares; not of wide elements, which gained
- * by it on an idle machine and lost on a busy one. If rows of the source alone conflict, tiles are one square high; so
- * they are where rows of the target are much nearer to each other than those of the source, on machines that prefer lower tiles, and where
- * rows of the source are listed and those of the target conflict: joins into NHWC of 4 bytes took 1.0 to 1.2 times as long in tiles four squares high, joins of
- * 1,024 columns 1.4 to 1.8 times (Zen 4). Multiples of memcpy's time (Zen 5,
- * DMLSPLIT_MEASURE=0), and those of tiles 8 squares high and 2 wide: 2048 x 2048 of one byte, stacked, 2.6 and 3.8; 1040 x 1024 of two bytes 2.0 and 2.6; 512
- * long parts of one byte 1.9 and 2.25, with AVX-512 only; 1,024 columns of 1,024 rows of four bytes, low, 1.6 and 2.2. */
+ * by it on an idle machine and lost on a busy one. If rows of the source alone conflict, tiles are one square high. On machines that prefer lower tiles, so
+ * they are where rows of the target are much nearer to each other than those of the source, and where rows of the source are listed and those of the target
+ * conflict: joins into NHWC of 4 bytes took 1.0 to 1.2 times as long in tiles four squares high, joins of 1,024 columns 1.4 to 1.8 times (Zen 4).
+ *
+ * Multiples of memcpy's time (Zen 5, DMLSPLIT_MEASURE=0), and those of tiles 8 squares high and 2 wide: 2048 x 2048 of one byte, stacked, 2.6 and 3.8; 1040 x
+ * 1024 of two bytes 2.0 and 2.6; 512 long parts of one byte 1.9 and 2.25, with AVX-512 only; 1,024 columns of 1,024 rows of four bytes, low, 1.6 and 2.2. */
 static void shape_stored(dms_tile *tile, const dms_transposer *transposer, const dms_side *from, const dms_side *to, const dms_stores *stores)
 {
     const size_t size = tile->element_size, side = tile->side;
@@ -66,17 +67,19 @@ static void shape_stored(dms_tile *tile, const dms_transposer *transposer, const
     tile->width = stacked ? side : DMS_TILE_SQUARES / high * side;
 }
 
-/* Sets the shape of streamed tiles: wide, and the next one is prefetched meanwhile, unless its lines would evict each other: 8192 x 4096 of four bytes took
- * 1.3 times memcpy's time instead of 1.8; of two bytes 1.8, in tiles one square high 2.5. */
-static void shape_streamed(dms_tile *tile, const dms_side *to, const dms_stores *stores)
+/* Sets the shape of streamed tiles: wide, and the next one is prefetched meanwhile: 8192 x 4096 of four bytes took 1.3 times memcpy's time instead of 1.8; of
+ * two bytes 1.8, in tiles one square high 2.5 (Zen 5). Prefetched into the second-level cache and two squares high, NHWC views of 4 bytes took 0.5 to 0.7 of
+ * the time, 2048 x 2048 of 4 and 8 bytes 0.75 to 0.85 (Zen 4). */
+static void shape_streamed(dms_tile *tile, const dms_side *from, const dms_side *to, const dms_stores *stores)
 {
     const size_t size = tile->element_size, side = tile->side;
+    const size_t highest = share_sets(from->stride, side, stores) ? DMS_STREAMED_LOWER : DMS_STREAMED_HIGH;
     tile->height = side;
     if (tile->sink == DMS_COALESCED) {
         tile->height = DMS_TILE_ROWS;
         tile->width = dms_smaller(DMS_MOST_COALESCED / (uint64_t)to->stride, DMS_TILE_COLUMNS);
     } else if (tile->sink == DMS_LINES) {
-        tile->height = (tile->fetched ? stores->streamed_height : dms_smaller(stores->streamed_height, DMS_STREAMED_HIGH_UNFETCHED)) * side;
+        tile->height = dms_smaller(stores->streamed_height, highest) * side;
         tile->width = dms_smaller(DMS_STREAMED_WIDE / size, DMS_TILE_COLUMNS);
     } else {
         tile->width = dms_smaller(DMS_CARRIED_WIDE / size, DMS_MOST_CARRIED);
@@ -99,11 +102,11 @@ static void shape_tile(dms_tile *tile, const dms_transposer *transposer, size_t 
     tile->side = (size_t)DMS_LINE >> shift;
     tile->sink = streamed ? choose_sink(transposer, element_size, from->count, to) : DMS_STORED;
     tile->claimed = stores->regime == DMS_CLAIMED;
-    tile->fetched = streamed && !share_sets(from->stride, tile->side, stores);
+    tile->fetched = streamed;
     if (tile->sink == DMS_STORED)
         shape_stored(tile, transposer, from, to, stores);
     else
-        shape_streamed(tile, to, stores);
+        shape_streamed(tile, from, to, stores);
     const bool aside = from->listed != NULL || from->count <= tile->height;     /* the next tile is beside this one, not below */
     tile->next = aside ? (int64_t)(tile->width * element_size) : (int64_t)tile->height * from->stride;
     if (aside && to->count <= tile->width)

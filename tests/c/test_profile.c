@@ -365,7 +365,7 @@ static void measured(void)
         CHECK(after.ahead == 0 || after.ahead == DMS_LINES_AHEAD || after.ahead == DMS_NEAREST_AHEAD);
         CHECK(after.cached_height == 0 || after.cached_height == DMS_TILE_HIGH || after.cached_height == DMS_TILE_LOWER);
         CHECK(after.claim_fills == before.claim_fills || after.claim_fills == UINT64_MAX || after.claim_fills == DMS_FILLS_CLAIM * before.level2);
-        CHECK(after.streamed_height == 0 || after.streamed_height == DMS_STREAMED_HIGH || after.streamed_height == 1);
+        CHECK(after.streamed_height == 0 || after.streamed_height == DMS_STREAMED_HIGH || after.streamed_height == DMS_STREAMED_LOWER);
         CHECK(after.given == 0 && ((after.measured & DMLSPLIT_AHEAD) != 0 || after.ahead == before.ahead));
         CHECK(after.fetch <= DMLSPLIT_FETCH_PAGES && (after.claim == UINT64_MAX || after.claim == before.level2));
         CHECK(after.stream_turns == before.stream_turns || after.stream_turns == before.stream_copies || after.stream_turns == 2 * DMS_MEASURED_COPIED);
@@ -514,7 +514,7 @@ static void families(void)
         dms_set_defaults_of(cpus[i].vendor, cpus[i].signature, &p);
         CHECK_EQUAL(p.call, cpus[i].is_zen4 ? UINT64_MAX : 0);
         CHECK_EQUAL(p.ahead, cpus[i].is_zen4 ? 1024 : 0);
-        CHECK_EQUAL(p.streamed_height, cpus[i].is_zen4 ? 1 : 0);
+        CHECK_EQUAL(p.streamed_height, cpus[i].is_zen4 ? DMS_STREAMED_LOWER : 0);
         CHECK_EQUAL(p.cached_height, cpus[i].is_zen4 ? DMS_TILE_LOWER : 0);
         CHECK_EQUAL(p.claim_fills, cpus[i].is_zen4 ? UINT64_MAX : 0);
     }
