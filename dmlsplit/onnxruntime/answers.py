@@ -226,7 +226,7 @@ def _of_quantized(graph: SessionGraph, node: Node) -> Iterator[Failure]:
     if node.is_inserted and graph.data_type(node.outputs[0].known_type) == "INT32":
         why = f"{graph.path(node.index)} is moved behind its reader, which takes a QuantizeLinear to INT32"
         yield Failure(OPTIMIZING, why, node=graph.path(node.index))
-    if node.op_type not in _QUANTIZED:
+    if node.op_type not in _QUANTIZED or node.op_type == graph.nodes[node.index].op_type:
         return
     path, scales = graph.path(node.index), [value for value in node.inputs if graph.is_constant(value.name)]
     if node.op_type in _SCALARS_ALONE and any(graph.shape(value.known) == (1,) for value in scales):

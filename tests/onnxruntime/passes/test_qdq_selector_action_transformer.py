@@ -212,3 +212,14 @@ def test_on_the_cpu(opset):
     found = placed(f"{HEAD} {{ {FRONT} {MEAN} {QUANTIZED} }}", "1.24.4", opset)
     assert [where(found)[name] for name in "dty"] == ["folded", "CPU", "folded"]
     assert found.copies == (0, 0)
+
+
+def test_an_operator_of_the_model_on_the_cpu():
+    """Versions up to 1.20 run a QLinearMatMul of opset 21 there."""
+    found = placed(
+        """(uint8[2,2] x, uint8[2,2] c) => (uint8[?,?] y) <float s = {0.5}, uint8 z = {3}> {
+           y = QLinearMatMul(x, s, z, c, s, z, s, z) }""",
+        "1.20.1",
+        21,
+    )
+    assert (found.created, where(found)["y"]) == (True, "CPU")
