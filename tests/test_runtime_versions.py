@@ -8,7 +8,7 @@ import dmlsplit as dml
 from dmlsplit.library.catalogue import onnxruntime_builds
 from dmlsplit.onnxruntime import find_runtime, runtime_of_release, runtimes
 from dmlsplit.onnxruntime.operators import recorded_versions
-from dmlsplit.targets.runtime_versions import WHEEL
+from dmlsplit.targets.runtime_versions import NODE, WHEEL
 
 ASKED_ONLY = ("1.19.0", "1.20.0", "1.21.0", "1.21.1", "1.23.0", "1.24.1", "1.24.2", "1.24.3")
 """The versions that were asked about models, but not about each operator."""
@@ -39,10 +39,11 @@ def test_a_version_is_observed_only_where_it_was_asked():
     assert unasked == [], "not in the table of operators: they are `like` another version, or `observed=False`"
 
 
-def test_every_wheel_is_in_the_row_of_its_directml():
+@pytest.mark.parametrize("package", [WHEEL, NODE])
+def test_every_package_is_in_the_row_of_its_directml(package):
     """The rows are those of dmlsplit/targets/releases.py."""
-    wheels = {runtime.version: runtime.directml for runtime in runtimes() if WHEEL in runtime.packages}
-    assert {version: dml.find_release(f"{WHEEL}-{version}-windows").directml for version in wheels} == wheels
+    shipped = {runtime.version: runtime.directml for runtime in runtimes() if package in runtime.packages}
+    assert {version: dml.find_release(f"{package}-{version}-windows").directml for version in shipped} == shipped
 
 
 def test_like_is_an_observed_version_with_the_same_directml():

@@ -226,8 +226,8 @@ class OpenNode:
                 yield Condition(product(sizes), "at most", INPUT_ELEMENTS_MAX // factor, "elements in an input")
 
     def _together(self, whole: tuple[Expression, ...], number: int) -> Iterator[Condition]:
-        """Yields the conditions under which the contiguous runs of elements that the node moves are multiples of
-        `number` elements long in each tensor; `whole` is the shape of the whole."""
+        """Yields one condition a part, under which the contiguous runs of elements that the node moves are multiples
+        of `number` elements long in each tensor; `whole` is the shape of the whole."""
         inner = (*whole[self.axis + 1 :], self.element.count)
         for part in self.parts:
             sizes = (*(whole[: self.axis] if len(self.parts) == 1 else ()), part, *inner)

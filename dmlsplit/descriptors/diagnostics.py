@@ -65,7 +65,8 @@ class Diagnostic:
         return f"{self.severity}[{self.rule}] {place}{self.message}"
 
     def to_dict(self) -> dict[str, Value]:
-        """Returns the JSON form as a dict; every key is always there, in the same order."""
+        """Returns the JSON form: rule, severity, basis, path, line, column, message, expected, actual and reference, in
+        this order; None for what is missing."""
         return {
             "rule": self.rule,
             "severity": str(self.severity),

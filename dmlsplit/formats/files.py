@@ -43,8 +43,8 @@ class AllowedFolders:
         note_reference(self._source(path), model)
 
     def beside(self, path: str) -> str:
-        """Returns the path, links resolved, of a file in the model's folder; the file need not exist. Raises
-        InputError if it is outside the allowed folders."""
+        """Returns `path`, links resolved; it begins in the model's folder unless it is absolute, and the file need not
+        exist. Raises InputError if it is outside the allowed folders, or names no file."""
         return self._resolved(os.path.join(self.folder, path), path)
 
     def _source(self, path: str) -> str:

@@ -214,7 +214,8 @@ class Search:
         return Cutter(self._kind, ELEMENT_BITS[data_type], self._dimension_counts, use_temporary=use_temporary)
 
     def _built(self, draft: Draft) -> OperatorSequence | Obstacle:
-        """Returns the operators of a draft, or an Obstacle if there are too many or the target refuses one."""
+        """Returns the operators of a draft with the bytes of their temporary buffer; an Obstacle if there are too many,
+        or if the target refuses one."""
         if draft.operators > MOST_OPERATORS:
             return TOO_MANY_OPERATORS
         made = []

@@ -47,7 +47,7 @@ def add(build: Build) -> Path:
 
 
 def remove(build: Build) -> bool:
-    """Deletes a build's directory, and returns True if it was there."""
+    """Deletes a build's directory, and returns True; False if there is none. Raises OSError if it cannot be deleted."""
     directory = directory_of(build)
     if not directory.exists():
         return False

@@ -448,8 +448,9 @@ def _empty_output(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _compressed(around: Surroundings, place: Place) -> Replacement | None:
-    """Returns, keyed by a node's index, the node with a Compress, which keeps nothing of nothing, behind each output
-    without elements; None if there is none or the opset has no Compress."""
+    """Returns, keyed by a node's index, what replaces it: itself, and behind each output without elements a Compress,
+    which keeps nothing of nothing, with its condition. None if no output is empty, if the opset has no Compress, or if
+    the node cannot be rewired."""
     names = empty_outputs(around, place.node)
     if not names or around.opset < _COMPRESS or not around.can_be_rewired(place.node):
         return None

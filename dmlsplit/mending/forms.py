@@ -93,8 +93,8 @@ class Form:
         return next((len(t.shape) for t in (self.whole, *self.parts) if t.shape is not None), None)
 
     def fresh(self, word: str) -> str:
-        """Returns an unused name made from the node's output and `word`, and adds it to `taken`. It is the same each
-        time the model is written."""
+        """Returns an unused name made from the node's output, or from its operator if the output has no name, and
+        `word`; adds it to `taken`. It is the same each time the model is written."""
         output = first_output(self.proto) or text(self.proto.op_type)
         return self.taken.fresh(f"{output}/{word}")
 

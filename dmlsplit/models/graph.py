@@ -488,7 +488,7 @@ _number: Final = attrgetter("number")
 
 
 def _ends(instead: Mapping[Value, Value]) -> dict[Value, Value]:
-    """Maps each value in the mapping to the end of its chain of replacements."""
+    """Maps each value in the mapping to the end of its chain of replacements; of a cycle, to its first value."""
     found: dict[Value, Value] = {}
     for value in instead:
         way: dict[Value, None] = {}

@@ -70,8 +70,9 @@ def split_facts(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
 def _attributes(
     node: onnx.NodeProto, names: Collection[str]
 ) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
-    """Returns the values of a node's attributes that are in `names`, by name; the names of other attributes; and the
-    names of those with a value of the wrong type."""
+    """Returns the values of a node's attributes that are in `names`, by name, each an int or a tuple of ints; the
+    names of other attributes; and the names of those with a value of another type, which are left out. Of two
+    attributes of one name the first counts."""
     known: dict[str, Any] = {}
     others, mistyped = [], []
     for attribute in node.attribute:
@@ -178,7 +179,7 @@ def split_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> SplitNode:
 
 def _parts(facts: OnnxSplit) -> int:
     """Returns the number of parts that a Split declares: the largest of its number of outputs, num_outputs (unless
-    above MAX_PARTS) and the numbers of given lengths."""
+    above MAX_PARTS) and the number of lengths, however they are given."""
     lengths = [facts.split, facts.split_values, facts.split_dims]
     counted = facts.num_outputs or 0
     return max(facts.outputs, counted if counted <= MAX_PARTS else 0, *(len(given or ()) for given in lengths))

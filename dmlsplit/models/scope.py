@@ -198,8 +198,9 @@ class Scope:
         return self._parent.producer(name)
 
     def constant(self, name: str, depth: int = 0) -> Constant | None:
-        """Returns the elements of a small constant; None if the name is no constant or they are unknown. `depth` is the
-        number of nodes followed so far. Raises InputError if a tensor is malformed."""
+        """Returns a small constant, whose `known` marks the elements that are known; None if the name is no constant,
+        or nothing is known of it. `depth` is the number of nodes followed so far. Raises InputError if a tensor is
+        malformed, LimitError beyond a limit."""
         if name not in self._constants:
             self._constants[name] = None  # marked while it is computed: a graph may have cycles
             self._constants[name] = self._find(name, depth)

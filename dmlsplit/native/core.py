@@ -313,7 +313,8 @@ class Profile(NamedTuple):
         return "CPUID" if member in MEMBERS[:4] or getattr(self, member) else "default"
 
     def lines(self) -> list[str]:
-        """Returns a line of text for each cache, and for each member with its value and its origin."""
+        """Returns a line of text for each cache, and for each member with its value and its origin; a member that is 0
+        has the value that the core takes by itself."""
         caches = {"level1": self.level1, "level2": self.level2, "last_level": self.last_level}
         lines = [f"{name} {size} bytes (CPUID)" if size else f"{name} not known" for name, size in caches.items()]
         for member in MEMBERS:

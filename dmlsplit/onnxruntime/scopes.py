@@ -125,7 +125,8 @@ class SessionModel:
         partly: bool,
     ) -> Scope:
         """Returns the scope of a model's graph. `constants` are known elements of tensors. `folds`: sizes that are
-        computed from known shapes give outputs their sizes. `partly`: partly known shapes count too."""
+        computed from known shapes give outputs their sizes. `partly`: partly known shapes count too. Sets
+        `is_unfinished` if inference ends early."""
         origin = Origin.of(model, Functions((), self._budget), self._read_external, self._budget, partly)
         wanted, nodes = _for_inference(model, self._budget)
         # A session knows no more of what is computed than it folds. Where all of that is folded, reading a model and

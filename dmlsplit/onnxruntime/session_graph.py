@@ -124,8 +124,9 @@ class SessionGraph:
         yield graph
 
     def in_session_of(self, runtime: Runtime, parent: SessionGraph | None) -> SessionGraph:
-        """Returns a SessionGraph of the same graph in a session of another runtime, with the results of passes shared
-        if they are the same; `parent` is the graph around it in that session."""
+        """Returns a new SessionGraph of this graph in a session of `runtime`. It shares this one's optimized graph
+        unless the passes before placement leave another. `parent` is the graph around it there, None for the model's
+        own."""
         other = copy.copy(self)
         other.runtime, other.parent = runtime, parent
         vars(other).pop("fusions", None)  # of the other runtime
@@ -157,7 +158,7 @@ class SessionGraph:
         return False
 
     def before_optimization(self) -> Graph:
-        """Returns the model's graph as it is in the file."""
+        """Returns a new Graph of this graph's nodes as they are in the file."""
         made = Graph(self, (value.name for value in self.scope.graph.output), self.initializers)
         for index, node in enumerate(self.scope.graph.node):
             captured = _read_inside(node) if index in self._captured else ()

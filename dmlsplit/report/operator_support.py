@@ -146,7 +146,7 @@ def _span(targets: Sequence[By]) -> str:
 
 
 def ranks_text(numbers: Sequence[int]) -> str:
-    """Returns dimension counts as text: "1-8", "1, 2, 4" if they are not consecutive, "none" if there are none."""
+    """Returns ascending dimension counts as text: "1-8", "1, 2, 4" if not consecutive, "none" if there are none."""
     if len(numbers) > 1 and numbers[-1] - numbers[0] == len(numbers) - 1:
         return f"{numbers[0]}-{numbers[-1]}"
     return ", ".join(map(str, numbers)) or "none"

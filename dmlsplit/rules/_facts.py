@@ -67,8 +67,8 @@ class NodeFacts(ABC):
 
     @property
     def least_rank(self) -> int | None:
-        """The least rank that the framework's rules allow, if the rank is open and everything else depends on sizes
-        only; else None."""
+        """The fewest dimensions that the framework's rules allow, if the rank is open and everything else depends on
+        sizes only; else None, as for a framework that does not override it."""
         return None
 
     @property

@@ -296,7 +296,7 @@ def operator_rules(
 
 
 def type_name(data_type: int) -> str:
-    """Returns the name of a DML_TENSOR_DATA_TYPE ("FLOAT32" for 1); the number as text if it has no name."""
+    """Returns the name of a TensorDataType ("FLOAT32"); any other number as text."""
     return data_type.name if isinstance(data_type, TensorDataType) else str(int(data_type))
 
 

@@ -56,6 +56,12 @@ EXPLAINED = {
         "dms_require(dms_confirm_space(plan, g, &trace))",
         "",
     ): ("it ends the process where a plan is wrong, and none is; tests/c/test_fold.c has what it refuses"),
+    (
+        "csrc/dms_fold.c",
+        "return;                     /* a second one would have been merged with the first */",
+        "return",
+        "",
+    ): "two contiguous dimensions would have been merged before",
     ("csrc/dms_overlap.c", "if (!nonzero && low < 0)", "0", "(0 + 1)"): "low is a whole number, and 0 becomes 0",
     (
         "csrc/kernels/transpose_template.h",

@@ -106,9 +106,9 @@ class GivenShapes:
 
 
 def put_out(graph: Graph, layer: Layer, first: PortTensor | None, given: GivenShapes) -> dict[PortId, PortTensor]:
-    """Maps each output port of a layer other than a split or concat to its facts: declared type, and declared shape
-    with the caller's sizes. `first` has the facts of the layer's first input, whose shape passes through elementwise
-    layers."""
+    """Maps the id of each output port of a layer other than a split or concat to its facts: declared type, and
+    declared shape with the caller's sizes. `first` has the facts of the layer's first input, whose shape passes through
+    elementwise layers. Raises InputError for a malformed shape."""
     tensors = {}
     for port in layer.outputs:
         shape, type = _declared(layer, port)

@@ -56,8 +56,8 @@ def merged(graph: Graph) -> set[Node]:
 
 
 def may_have_attention(graph: Graph) -> bool:
-    """True if AttentionFusion may find what it looks for: a LayerNormalization that three products read, or one Reshape
-    with Shapes; or a Split of the three parts of a product, with a Squeeze.
+    """True if AttentionFusion may find what it looks for: a LayerNormalization or SkipLayerNormalization that three
+    products read, or one Reshape with one Shape or three; or a Split into three parts that a Squeeze reads.
 
     Source: attention_fusion.cc of ONNX Runtime.
     """
