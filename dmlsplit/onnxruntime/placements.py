@@ -56,7 +56,7 @@ def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> Se
         None if failure is None else Failed(failure.node, failure.why),
         {node.path: node for node in nodes},
         tuple(sizes),
-        copies,
+        None if copies is None else (copies.to_cpu, copies.from_cpu),
         None if prevented_by is None else not prevented_by,
         prevented_by or None,
     )
@@ -124,27 +124,41 @@ class _Step(NamedTuple):
 
     reads: Sequence[tuple[Hashable, Provider]]
     writes: Sequence[tuple[Hashable, Provider]]
+    provider: Provider
 
 
-def _copies(graphs: Sequence[SessionGraph]) -> tuple[int, int] | None:
-    """Returns how many tensors are copied to the CPU, and how many from it; None if it is not known where one is made
-    or read."""
-    to_cpu = from_cpu = 0
+class _Copies(NamedTuple):
+    """The numbers of tensors copied to the CPU and from it. `for_dml` are those among the first that no node on the CPU
+    reads: kernels of DirectML read them there."""
+
+    to_cpu: int
+    from_cpu: int
+    for_dml: int
+
+
+def _copies(graphs: Sequence[SessionGraph]) -> _Copies | None:
+    """Returns the copies in all graphs; None if it is not known where a tensor is made or read."""
+    to_cpu = from_cpu = for_dml = 0
     for graph in graphs:
         reads: dict[Hashable, set[Provider]] = {}
         made: dict[Hashable, Provider] = {}
+        read_by_cpu: set[Hashable] = set()
         for step in _steps(graph):
             made.update(step.writes)
             for tensor, where in step.reads:
                 reads.setdefault(tensor, set()).add(where)
+            if step.provider is Provider.CPU:
+                read_by_cpu.update(tensor for tensor, _ in step.reads)
         for tensor, readers in reads.items():
             where = made.get(tensor, Provider.FOLDED)
             if Provider.UNKNOWN in (where, *readers):
                 return None
-            to_cpu += where is Provider.DML and Provider.CPU in readers
+            is_copied = where is Provider.DML and Provider.CPU in readers
+            to_cpu += is_copied
+            for_dml += is_copied and tensor not in read_by_cpu
             # an input, also one from the graph around, is copied only where both read it
             from_cpu += Provider.DML in readers and (where is Provider.CPU or (tensor not in made and len(readers) > 1))
-    return to_cpu, from_cpu
+    return _Copies(to_cpu, from_cpu, for_dml)
 
 
 def _steps(graph: SessionGraph) -> Iterator[_Step]:
@@ -215,7 +229,7 @@ def _step(
         if tensor is not None
     ]
     made = Provider.CPU if on_device and traits.on_cpu else provider
-    return _Step(reads, [(tensor, made) for tensor in outputs if tensor is not None])
+    return _Step(reads, [(tensor, made) for tensor in outputs if tensor is not None], provider)
 
 
 def _body(graph: SessionGraph, node: Node) -> Body | None:
@@ -288,9 +302,9 @@ def _cell(graph: SessionGraph, node: Node) -> Cell | None:
     return made.ask(made.types((None if data_type is None else data_type.lower(),), ()), graph.opset)
 
 
-def _prevents_capture(graphs: Sequence[SessionGraph], copies: tuple[int, int] | None) -> str | None:
-    """Returns what prevents graph capture, as text, "" if nothing does; None if it is not known. `copies` are the
-    numbers of tensors copied to the CPU and from it, None if unknown."""
+def _prevents_capture(graphs: Sequence[SessionGraph], copies: _Copies | None) -> str | None:
+    """Returns what prevents graph capture, as text, "" if nothing does; None if it is not known. `copies` are those of
+    the graphs, None if unknown; what is copied for kernels of DirectML alone prevents nothing."""
     flow = [graph.path(node.index) for graph in graphs for node in _holding_graphs(graph)]
     if flow:
         return f"{flow[0]} is control flow"
@@ -306,7 +320,7 @@ def _prevents_capture(graphs: Sequence[SessionGraph], copies: tuple[int, int] | 
         places = {_where(graph, node, _cell(graph, node)) for graph in graphs for node in optimized(graph).nodes}
         if places == {Provider.CPU}:
             return "no node is on DirectML"
-    count = sum(copies)
+    count = copies.to_cpu + copies.from_cpu - copies.for_dml
     return f"{count} tensor{'s are' if count > 1 else ' is'} copied between the CPU and the device" if count else ""
 
 

@@ -92,6 +92,20 @@ def test_capture_of_nodes_on_the_cpu(version, captured, beside):
     assert found.capture is (captured or beside == "w = Relu(z)")
 
 
+@pytest.mark.parametrize(
+    ("body", "copies", "captured"),
+    [
+        ("k = Abs(n) y = Reshape(x, k)", (1, 0), True),
+        ("k = Abs(n) y = Reshape(x, k) z = Relu(y)", (1, 0), True),
+        ("k = Abs(n) y = Reshape(x, k) w = Cast<to=8>(k)", (1, 0), False),
+        ("y = Reshape(x, n) w = Cast<to=8>(n)", (0, 0), True),
+    ],
+)
+def test_what_kernels_of_directml_read_on_the_cpu_prevents_no_capture(body, copies, captured):
+    found = placed(f"(float[2,3] x, int64[1] n) => (float[?] y) {{ {body} }}")
+    assert (found.copies, found.capture) == (copies, captured)
+
+
 def test_a_model_without_nodes_is_captured():
     found = placed("(float[2] x) => (int64[1] y) { a = Relu(x) y = Shape(a) }", "1.30.0")
     assert found.capture is True
