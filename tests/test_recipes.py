@@ -36,7 +36,7 @@ def made_up_fusion(graph: Graph) -> None:
         if node.op_type == "Exp" and before is not None and before.op_type == "Log" and before.only_reader is node:
             graph.read(node, before.inputs)
             node.op_type = "Abs"
-            node.absorbed.append(before.index)
+            node.absorbed += (before.index,)
             graph.remove(before)
 """
 

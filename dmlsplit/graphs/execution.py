@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import enum
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -23,6 +23,8 @@ NEVER_NEGATIVE: Final = {"ABS", "EXP", "HARD_SIGMOID", "RELU", "SIGMOID", "SOFTP
 """Operators whose results are not negative, so that an ABS or RELU of them changes nothing."""
 KEEPS_POSITIVE: Final = {"ADD", "COPY", "DIVIDE", "IDENTITY", "JOIN", "MAX", "MIN", "MULTIPLY", "SLICE1", "SPLIT"}
 """Operators whose results are not negative where their inputs are not."""
+
+_NONE: Final[frozenset[int]] = frozenset()
 
 T = TypeVar("T")
 
@@ -106,7 +108,7 @@ class _Piece(NamedTuple):
     """Each write with the part of its region that belongs to the tensor."""
     alone: bool
     """No other dispatch has written the tensor that is read."""
-    larger: set[int]
+    larger: Set[int]
     """The times of writes that cover more than the tensor."""
 
 
@@ -140,9 +142,12 @@ class _Memory:
     shelves: dict[str, dict[int, _Shelf]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(_Shelf)))
     """One shelf for each bit length of a write."""
     of_tensor: dict[Tensor, list[_Write]] = field(default_factory=lambda: defaultdict(list))
+    latest: dict[str, int] = field(default_factory=dict)
+    """The time of the last write to each buffer."""
 
     def write(self, write: _Write) -> None:
         region = write.region
+        self.latest[region.buffer] = write.time
         bits = (region.end - region.offset).bit_length()
         for place in range(region.offset >> bits, (region.end - 1 >> bits) + 1):
             self.shelves[region.buffer][bits].put(place, write)
@@ -150,6 +155,8 @@ class _Memory:
 
     def since(self, region: BufferView, time: int) -> list[_Write]:
         """Returns the writes later than `time` that may overlap a region, in the order of time."""
+        if self.latest.get(region.buffer, time) <= time:
+            return []
         found: dict[int, _Write] = {}
         for bits, shelf in self.shelves[region.buffer].items():
             writes = shelf.since(region.offset >> bits, region.end - 1 >> bits, time)
@@ -288,33 +295,35 @@ class Execution:
             return write.region.offset == earlier.region.offset and write.region.steps == earlier.region.steps
         return value in earlier.tensor.outer() and value.region is not None and value.region.begins_as(write.region)
 
-    def _sources(self, tensor: Tensor) -> Iterator[tuple[Tensor, BufferView | None]]:
-        """Yields the tensors whose writes make up `tensor`. With a Split's whole input that stands for a part comes the
-        region of the part, with others None."""
+    def _sources(self, tensor: Tensor) -> Sequence[tuple[Tensor, BufferView | None]]:
+        """Returns the tensors whose writes make up `tensor`: a Split's whole input that stands for a part with the
+        region of the part, others with None."""
         if tensor not in self.plan.parts:
             self._spend()
-            yield tensor, None
-            return
+            return ((tensor, None),)
+        found: list[tuple[Tensor, BufferView | None]] = []
         stack: list[tuple[Tensor, BufferView | None]] = [(tensor, None)]
         while stack:
             self._spend()
             last, place = stack.pop()
             parts = self.plan.parts.get(last)
             if parts is None:
-                yield last, place
+                found.append((last, place))
             else:
                 for part in parts:
                     larger = self.stand_ins.get(part)
                     stack.append((part, larger.place if larger else place))
+        return found
 
     def _read(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
         """Returns the fault of a read: what is wrong with the bytes of `region`, which should hold the tensor or a part
         of it; None if they are right. Raises Unmodelled if that is not known."""
         if tensor.producer is None:
             return None
-        fault = self._never_written(tensor, region) or self._displaced(tensor, region)
-        if fault is not None:
-            return fault
+        if self.lost or self.displaced:
+            fault = self._never_written(tensor, region) or self._displaced(tensor, region)
+            if fault is not None:
+                return fault
         mild: WrongOutput | None = None
         pieces = []
         for piece in self._pieces(tensor, region):
@@ -339,14 +348,14 @@ class Execution:
     def _pieces(self, tensor: Tensor, region: BufferView) -> Iterator[_Piece]:
         """Yields, for each tensor that `tensor` consists of, its writes that overlap the region. Raises Unmodelled for
         a tensor that was not written yet."""
-        sources = list(self._sources(tensor))
+        sources = self._sources(tensor)
         for source, place in sources:
             found = self.memory.of_tensor.get(source)
             if not found:
                 raise Unmodelled("a tensor is read before it is written")
             alone = len(sources) == len(found) == 1
             needed = [(w, place or w.region) for w in found if alone or self._overlap(place or w.region, region)]
-            yield _Piece(needed, alone, {w.time for w in found} if place else set())
+            yield _Piece(needed, alone, {w.time for w in found} if place else _NONE)
 
     def _overwritten(self, tensor: Tensor, region: BufferView, pieces: Sequence[_Piece]) -> WrongOutput | None:
         """Returns the fault if a later write changed what `pieces` wrote of the tensor; a mild one only if there is no

@@ -150,10 +150,12 @@ def _dispatches(program: Program, order: Iterable[Node]) -> Iterator[Dispatch]:
         if node.family is Family.JOIN:
             yield from _kept_join(program, node, reads)
             continue
-        for tensor, offsets in zip(node.outputs, node.output_offsets(), strict=True):
+        cuts = node.family in (Family.SPLIT, Family.SLICE)
+        copies = node.copies or cuts or node.family is Family.IDENTITY
+        all_offsets = node.output_offsets() if cuts else [() for _ in node.outputs]
+        for tensor, offsets in zip(node.outputs, all_offsets, strict=True):
             found, begins = reads, None
-            copies = node.copies or node.family in (Family.SPLIT, Family.SLICE, Family.IDENTITY)
-            if node.family in (Family.SPLIT, Family.SLICE):
+            if cuts:
                 if program.traits.splits_are_slices:  # the operand is already the part
                     offsets = (0,) * len(offsets)
                 found = [(reads[0][0], reads[0][1].window(tensor.sizes, offsets, node.steps))]

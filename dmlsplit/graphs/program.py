@@ -298,7 +298,7 @@ class Node:
         return self.starts[k] * strides[self.axis] * self.output.element_bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(unsafe_hash=True, slots=True)  # not frozen, which takes twice as long to make; nothing changes one
 class BufferView:
     """Elements in a buffer: `offset` and `steps` in bytes."""
 
@@ -311,10 +311,12 @@ class BufferView:
     """The offset in bytes behind the last element."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "end", self.offset + _last(self.sizes, self.steps) + self.element_bytes)
+        self.end = self.offset + _last(self.sizes, self.steps) + self.element_bytes
 
     def part(self, offset: int, sizes: tuple[int, ...]) -> BufferView:
         """Returns a view of these sizes with the same steps, `offset` bytes behind this one's start."""
+        if offset == 0 and sizes is self.sizes:
+            return self
         return BufferView(self.buffer, self.offset + offset, sizes, self.steps, self.element_bytes)
 
     def window(self, sizes: tuple[int, ...], offsets: Sequence[int], steps: Sequence[int]) -> BufferView:
@@ -463,8 +465,10 @@ def readers_first(nodes: Iterable[Node], outputs: Sequence[Tensor], *, deepest: 
         item = ready.pop() if deepest else ready.popleft()
         if isinstance(item, Node):
             order.append(item)
-        for tensor in [operand.tensor for operand in item.operands] if isinstance(item, Node) else [item]:
-            producer = tensor.producer
+            producers = [operand.tensor.producer for operand in item.operands]
+        else:
+            producers = [item.producer]
+        for producer in producers:
             if producer is not None:
                 waiting[producer] -= 1
                 if waiting[producer] == 0:

@@ -75,15 +75,15 @@ class Node:
     outputs: list[Value]
     number: tuple[int, int]
     """Sorts nodes as ONNX Runtime lists them; nodes that optimization adds come last."""
-    captured: list[Value] = field(default_factory=list)
+    captured: Sequence[Value] = ()
     """The tensors of this graph that graphs inside the node read."""
-    names_inside: set[str] = field(default_factory=set)
+    names_inside: frozenset[str] = frozenset()
     """The names of tensors of this graph that graphs inside the node read now or have read before."""
-    absorbed: list[int] = field(default_factory=list)
+    absorbed: tuple[int, ...] = ()
     """The indices of the nodes that were fused into it."""
     unwritten: str = ""
     """The output of the graph that is never computed, since the activation behind it was fused into this node."""
-    doubts: set[Doubt] = field(default_factory=set)
+    doubts: frozenset[Doubt] = frozenset()
     is_inserted: bool = False
     """True for a node that optimization adds: it may stand for a node of the model that is gone."""
 
@@ -300,8 +300,7 @@ class Graph:
             read, written = [value.name for value in node.inputs], [value.name for value in node.outputs]
             captured = [value.name for value in node.captured] if node.captured else ()
             other = made.add(node.index, node.proto, node.number, read, written, captured)
-            other.doubts.update(node.doubts)
-            other.names_inside.update(node.names_inside)
+            other.doubts, other.names_inside = node.doubts, node.names_inside
         return made
 
     def add(
@@ -311,7 +310,7 @@ class Graph:
         number: tuple[int, int],
         inputs: Iterable[str],
         outputs: Iterable[str],
-        captured: Iterable[str] = (),
+        captured: Sequence[str] = (),
     ) -> Node:
         """Appends a node that reads the names `inputs` and writes `outputs` to the graph, and returns it. `index` is
         its index in the file, `number` its place in the order of nodes; `captured` are the names that graphs inside it
@@ -320,8 +319,10 @@ class Graph:
         known = self.values.get  # most names have a value
         read = [known(name) or self.value(name) for name in inputs]
         written = [known(name) or self.value(name) for name in outputs]
-        inside = list(map(self.value, captured))
-        node = Node(index, proto, op_type, read, written, number, inside, {value.name for value in inside})
+        node = Node(index, proto, op_type, read, written, number)
+        if captured:
+            node.captured = list(map(self.value, captured))
+            node.names_inside = frozenset([value.name for value in node.captured])
         self._nodes[node] = None
         self._order = None
         for value in written:
@@ -340,7 +341,8 @@ class Graph:
             value.readers.pop(node, None)
         node.inputs = list(values)
         node.captured = node.captured if captured is None else list(captured)
-        node.names_inside.update([value.name for value in node.captured])
+        if node.captured:
+            node.names_inside = node.names_inside.union([value.name for value in node.captured])
         for value in (*node.inputs, *node.captured):
             if value.name:
                 value.readers[node] = None
@@ -411,7 +413,7 @@ class Graph:
         outputs = after.outputs
         self.remove(after)
         self.write(node, outputs)
-        node.absorbed += [node.index, *after.absorbed]
+        node.absorbed += (node.index, *after.absorbed)
         node.doubts |= after.doubts
         node.index = after.index
         self.renumber(node)
@@ -503,7 +505,7 @@ def cut(nodes: Iterable[Node]) -> None:
     """Removes the inputs and outputs of nodes that are not used any more, so that no cycle keeps nodes or tensors
     alive."""
     for node in nodes:
-        node.inputs, node.outputs, node.captured = [], [], []
+        node.inputs, node.outputs, node.captured = [], [], ()
 
 
 def attribute(node: Node, name: str) -> onnx.AttributeProto | None:

@@ -256,7 +256,7 @@ class _InFused(Around[Tensor]):
         return None if made is None or made.desc is None else made.desc.sizes
 
     def reads_unchanged(self, node: int, tensor: Tensor) -> bool:
-        return self.graph.tensors[tensor[0]][tensor[1]] in self.graph.read[node]
+        return self.graph.tensors[tensor[0]][tensor[1]] in self.graph.protos[node].input
 
     def name(self, node: int) -> NodeName:
         """Returns the model's node, by operator and path, that a node of the graph comes from."""

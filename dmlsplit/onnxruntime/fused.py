@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
+import onnx
+
 from dmlsplit.graphs.descriptors import GraphDesc
 from dmlsplit.graphs.program import CompiledGraph
 from dmlsplit.models.once import Once
@@ -35,8 +37,8 @@ class FusedGraph:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     tensors: tuple[tuple[str, ...], ...]
-    read: tuple[frozenset[str], ...]
-    """For each node, the names that the model's node reads; optimization may have removed nodes in between."""
+    protos: tuple[onnx.NodeProto, ...]
+    """The model's node of each node; optimization may have removed nodes between it and those that it reads."""
     model_outputs: frozenset[str]
     """The names in `outputs` that are outputs of the model's graph."""
     has_constants: bool = False

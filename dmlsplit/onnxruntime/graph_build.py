@@ -38,11 +38,12 @@ from dmlsplit.onnxruntime.passes import PASSES, run
 from dmlsplit.onnxruntime.passes.noop_elimination import noop_elimination
 from dmlsplit.onnxruntime.passes.transpose_optimizer import permutation
 from dmlsplit.onnxruntime.passes.unfollowed import followed, fusible
-from dmlsplit.onnxruntime.placing import fused_ends, placed
+from dmlsplit.onnxruntime.placing import fused_ends, in_graphs
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 _SOFTMAX_OF_ONE_AXIS: Final = 13
 """The first opset whose Softmax is over one axis; before, over that axis and all behind it."""
+_SOFTMAXES: Final = ("Softmax", "LogSoftmax")
 _UNKNOWN_TYPE: Final = 0xFFFFFFFF
 """Stands for an unknown DML_OPERATOR_TYPE."""
 _OBSERVED_TYPES: Final = {TensorDataType.FLOAT32, TensorDataType.FLOAT16}
@@ -80,7 +81,7 @@ def indices_left(graph: SessionGraph) -> set[int]:
 def _places(graph: SessionGraph, order: Sequence[Node]) -> tuple[bool | None, ...]:
     """Returns, for each node, True if it can be in a fused graph, False if not, None if that is unknown; () if no node
     of the graph can."""
-    return tuple([placed(graph, node).in_graph for node in order]) if graph.fuses else ()
+    return tuple(in_graphs(graph, order)) if graph.fuses else ()
 
 
 def _ends(graph: SessionGraph, order: Sequence[Node]) -> dict[Node, tuple[Value, ...]]:
@@ -211,14 +212,16 @@ def _is_refused(graph: SessionGraph, node: Node) -> bool:
     return node.op_type == "Split" and any(not name or 0 in (graph.shape(name) or ()) for name in _names(node.outputs))
 
 
-def _are_sized(graph: SessionGraph, nodes: Iterable[Node]) -> bool:
+def _are_sized(graph: SessionGraph, nodes: Sequence[Node]) -> bool:
     """True if the nodes' outputs have static shapes, and every known size of inputs and outputs fits 32 bits
     unsigned, as descriptors hold it."""
-    read = {graph.shape(value.known) for node in nodes for value in node.inputs if value.name}
-    made = {graph.shape(value.known) for node in nodes for value in node.outputs if value.name}
-    if not all(map(is_static, made)):
+    made = {value.known for node in nodes for value in node.outputs if value.name}
+    shapes = set(map(graph.shape, made))
+    if not all(map(is_static, shapes)):
         return False
-    return all(0 <= dim < 2**32 for shape in read | made for dim in shape or () if isinstance(dim, int))
+    read = {value.known for node in nodes for value in node.inputs if value.name}
+    shapes.update(map(graph.shape, read - made))
+    return all(0 <= dim < 2**32 for shape in shapes for dim in shape or () if isinstance(dim, int))
 
 
 @dataclass(slots=True)
@@ -286,9 +289,11 @@ class _Builder:
         nodes, results = [node for node, _ in made], list(map(self._tensor, self.exits))
         kinds, ops = tuple([kind for _, kind in made]), tuple([row.name for row in rows])
         behind = self._behind_transposes(alive)
-        moved = frozenset(number for number, row in enumerate(rows) if row.node in behind)
-        rectified = frozenset(number for number, row in enumerate(rows) if self._is_rectified(row.node))
-        unchanging = frozenset(number for number, row in enumerate(rows) if self._is_constant(row.node))
+        moved = frozenset([number for number, row in enumerate(rows) if row.node in behind] if behind else ())
+        rectified = frozenset([i for i, row in enumerate(rows) if row.node.absorbed and self._is_rectified(row.node)])
+        unchanging = frozenset(
+            [i for i, row in enumerate(rows) if row.node.op_type in _SOFTMAXES and self._is_constant(row.node)]
+        )
 
         def described_as() -> tuple[GraphDesc, Once]:
             edges = starmap(InputGraphEdgeDesc, input_edges), starmap(OutputGraphEdgeDesc, output_edges)
@@ -316,7 +321,7 @@ class _Builder:
             tuple([name for name, _ in inputs]),
             _names(self.exits),
             tuple([_names(row.outputs) for row in rows]),
-            tuple([frozenset(row.node.proto.input) for row in rows]),
+            tuple([row.node.proto for row in rows]),
             frozenset(value.name for value in self.exits if value.is_output),
             has_constants,
             moved,
@@ -326,9 +331,7 @@ class _Builder:
         )
 
     def _is_constant(self, node: Node) -> bool:
-        """True for a Softmax or LogSoftmax over one element: its results are all 1, or all 0."""
-        if node.op_type not in ("Softmax", "LogSoftmax"):
-            return False
+        """True for one of _SOFTMAXES over one element: its results are all 1, or all 0."""
         shape = self.graph.shape(node.inputs[0].known) or ()
         given = attribute(node, "axis")
         over_rest = self.graph.scope.origin.opset < _SOFTMAX_OF_ONE_AXIS
@@ -338,8 +341,8 @@ class _Builder:
         return all(size == 1 for size in (shape[axis:] if over_rest else (shape[axis],)))
 
     def _is_rectified(self, node: Node) -> bool:
-        """True if a Relu was fused into a node."""
-        return bool(node.absorbed) and self.graph.nodes[node.index].op_type == "Relu"
+        """True if the last node that was fused into a node is a Relu."""
+        return self.graph.nodes[node.index].op_type == "Relu"
 
     def alive(self) -> list[Node]:
         """Returns the nodes that an output of the graph depends on, in order."""

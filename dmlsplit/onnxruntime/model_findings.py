@@ -76,7 +76,7 @@ def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | N
     Counted are the nodes that could be fused if the sizes of their inputs and outputs were known. None also if nothing
     in `graph` is fused anyway: fusion is off, or a node has a graph inside.
     """
-    if not graph.fuses:
+    if not graph.fuses or not graph.has_open:
         return None
     alone = [
         graph.path(node.index)

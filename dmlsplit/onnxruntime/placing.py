@@ -15,6 +15,7 @@ from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Node, Value
 from dmlsplit.onnxruntime.expansion import body_of
+from dmlsplit.onnxruntime.facts import RuntimeFacts
 from dmlsplit.onnxruntime.node_facts import facts_in
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, Cell, asked, is_fused
@@ -34,15 +35,31 @@ def placed(graph: SessionGraph, node: Node) -> Placed:
     """Returns whether DirectML runs a node and whether the node can be in a fused graph, each None if unknown. The node
     is of `graph`, or of the same graph after further optimization."""
     if node.op_type in JUDGED:
-        return _judged(graph, node)
+        return _by_facts(graph, facts_in(graph).get(node.index))
     # Of other operators the node of the file counts; an Identity may read another tensor after optimization.
     asked = node if node.op_type == "Identity" else node.index
     return graph.once(("placed", asked), lambda: _neighbour(graph, node))
 
 
-def _judged(graph: SessionGraph, node: Node) -> Placed:
-    """Returns the place of a Split or Concat, by its facts."""
-    facts = facts_in(graph).get(node.index)
+def in_graphs(graph: SessionGraph, nodes: Sequence[Node]) -> list[bool | None]:
+    """Returns, for each of the nodes, whether it can be in a fused graph; None if that is not known."""
+    facts = facts_in(graph)
+    of_facts: dict[int, Placed] = {}
+    """The places of Splits and Concats, by the identity of their facts: equal facts are one object."""
+    found = []
+    for node in nodes:
+        if node.op_type in JUDGED:
+            known = facts.get(node.index)
+            if id(known) not in of_facts:
+                of_facts[id(known)] = _by_facts(graph, known)
+            found.append(of_facts[id(known)].in_graph)
+        else:
+            found.append(placed(graph, node).in_graph)
+    return found
+
+
+def _by_facts(graph: SessionGraph, facts: RuntimeFacts | None) -> Placed:
+    """Returns the place of a Split or Concat with these facts; None stands for too few."""
     if facts is None:
         return Placed(None, None)
     found = placement(facts, graph.runtime, options=graph.options)

@@ -54,12 +54,11 @@ def beyond_rank(graph: SessionGraph, index: int, opset: int = 0) -> BeyondRank |
     A kernel with an open size, or with sizes that it reads from a computed tensor, is created only as the model runs.
     """
     node = graph.nodes[index].proto
-    names = [*node.input, *node.output]
     operator = operator_of(node, opset or graph.opset, graph.runtime)
     most = None if operator is None else operator.most_rank
-    limit = MAX_RANK if most is None else min(most, MAX_RANK)
-    if max([len(graph.shape(name) or ()) for name in names if name], default=0) <= limit:
+    if graph.highest_rank <= (MAX_RANK if most is None else min(most, MAX_RANK)):
         return None
+    names = [*node.input, *node.output]
     shapes = [_static(graph, name) for name in names]
     on_cpu = row_of(node.op_type).cpu_inputs
     for i, name in enumerate(names):

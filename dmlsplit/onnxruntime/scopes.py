@@ -131,8 +131,10 @@ class SessionModel:
         wanted, nodes = _for_inference(model, self._budget)
         # A session knows no more of what is computed than it folds. Where all of that is folded, reading a model and
         # asking about it are one inference.
-        measures = any(row_of(op_type).on_cpu for op_type in {node.op_type for node in nodes})
+        rows = list(map(row_of, {node.op_type for node in nodes}))
+        measures = any(row.on_cpu for row in rows)
         propagated = partly or (folds and not measures)
+        shapes_by_input = any(row.shaping for row in rows)
         make_harmless(wanted, origin.functions, nodes)
         if not partly:
             self._lose_sizes(wanted, nodes, origin.opset)
@@ -148,7 +150,7 @@ class SessionModel:
                 graph = self.inference.infer_shapes(wanted, data_propagation=propagated).graph
                 _put_symbols(graph, symbols_of)
             scope = Scope(model.graph, graph, origin, constants=constants)
-            if not folds or not _add_known(scope, wanted.graph, taken):
+            if not folds or not shapes_by_input or not _add_known(scope, wanted.graph, taken):
                 break
         else:
             self.is_unfinished = self.is_unfinished or not partly

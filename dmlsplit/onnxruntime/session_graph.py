@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -70,9 +70,12 @@ class SessionGraph:
         self._is_changing = True
         self._element_types: dict[int, tuple[Types, Types]] = {}
         self._types_in_words: dict[str, str | None] = {"": ""}
-        self._with_graphs = [index for index, node in enumerate(scope.graph.node) if has_graphs(node)]
+        nodes = scope.graph.node
+        self._inside = {i: list(scope.children(i)) for i, node in enumerate(nodes) if has_graphs(node)}
+        """Maps the index of each node with graphs inside to the names of their attributes, with their scopes."""
         self._captured = {
-            index: _captured(scope, index, folds=options.optimization >= 1) for index in self._with_graphs
+            index: _captured(nodes[index], inside, folds=options.optimization >= 1)
+            for index, inside in self._inside.items()
         }
         self._captured_types: dict[int, Types] = {}
         self.graph = self.before_optimization()
@@ -80,16 +83,18 @@ class SessionGraph:
         self.nodes = self.graph.nodes
         """All nodes of the model's graph, with the folded and the removed ones."""
         self._operators = self.graph.operators
+        self._kinds = self._all_kinds()
         self._implemented = self._all_implemented()
         run(BEFORE_PLACEMENT, self.graph, options.optimization)
         self._is_changing = False
         if self.graph.replaced:
             self._element_types.clear()
+            self._kinds = self._all_kinds()
             self._implemented = self._all_implemented()
         self.order = self.graph.walk()
         """The indices of the remaining nodes, in the order in which ONNX Runtime visits them."""
         self._open = self._open_names()
-        self.has_subgraphs = bool(self._with_graphs) and any(has_graphs(node.proto) for node in self.order)
+        self.has_subgraphs = bool(self._inside) and any(has_graphs(node.proto) for node in self.order)
         self.preferring_cpu, self.left_on_cpu = self._preferring_cpu()
         """The indices of the nodes that are left on the CPU because they compute with sizes, and the names of the
         tensors that are made on the CPU of sizes."""
@@ -117,9 +122,9 @@ class SessionGraph:
         """Yields the graphs of a model, each after the graphs inside its nodes: ONNX Runtime fuses the inner ones
         first."""
         graph = cls(model, runtime, options, scope, run_scope, parent)
-        for index in graph._with_graphs:
+        for index, inside in graph._inside.items():
             inner_run = dict(run_scope.children(index)) if run_scope is not None else {}
-            for name, child in scope.children(index):
+            for name, child in inside:
                 yield from cls.all_of(model, runtime, options, child, inner_run.get(name), graph)
         yield graph
 
@@ -150,6 +155,8 @@ class SessionGraph:
         if level < 1:
             return False
         by_size = self.folds_known_sizes != other.folds_known_sizes
+        if not by_size and self._implemented == other._implemented:
+            return False
         for i, node in enumerate(self.nodes):
             kernel = self.has_cpu_kernel(i) != other.has_cpu_kernel(i)
             sized = not by_size or all(is_static(self.shape(name)) for name in node.proto.output if name)
@@ -191,6 +198,11 @@ class SessionGraph:
         if not self._is_changing:
             self._shapes[name] = found
         return found
+
+    @cached_property
+    def highest_rank(self) -> int:
+        """The highest rank of the tensors that the graph's nodes read and write."""
+        return max([len(self.shape(name) or ()) for name in self.graph.values], default=0)
 
     @property
     def is_main(self) -> bool:
@@ -366,6 +378,11 @@ class SessionGraph:
                 found.update([value.name for value in node.outputs if value.name])
         return found
 
+    @property
+    def has_open(self) -> bool:
+        """True if `is_open` is for some tensor."""
+        return bool(self._open) or (self.parent is not None and self.parent.has_open)
+
     def is_open(self, name: str) -> bool:
         """True for a tensor with sizes that are known only as the model runs."""
         if self.graph.source(name) in self._open:
@@ -415,7 +432,26 @@ class SessionGraph:
     # The placement of nodes.
 
     def _all_implemented(self) -> tuple[Cell | None, ...]:
-        return tuple([self.cell_at(index, self.opset) for index in range(len(self.nodes))])
+        """Returns the operator table's answer about each node; nodes that do not differ in what it depends on are asked
+        about once."""
+        cells: dict[object, Cell | None] = {}
+        found = []
+        for index, kind in enumerate(self._kinds):
+            if kind not in cells:
+                cells[kind] = self.cell_at(index, self.opset)
+            found.append(cells[kind])
+        return tuple(found)
+
+    def _all_kinds(self) -> Sequence[object]:
+        """Returns, for each node, what its cell depends on: equal for nodes that have the same in every runtime."""
+        first: dict[object, int] = {}
+        kinds = []
+        for index, node in enumerate(self.nodes):
+            proto = node.proto
+            own = index if index in self._inside else tuple([each.SerializeToString() for each in proto.attribute])
+            kind = proto.domain, proto.op_type, own, self.types_of_tensors(index)
+            kinds.append(first.setdefault(kind, index))
+        return kinds
 
     def implemented(self, index: int) -> bool | None:
         """Returns True if DirectML's execution provider has a kernel for a node, False if not; None if that is
@@ -549,23 +585,23 @@ def release(model: SessionModel) -> None:
     model.once = Once()
 
 
-def _captured(scope: Scope, index: int, *, folds: bool) -> Sequence[str]:
-    """Returns the names that the graphs inside the node with this index read, and the node itself does not. `folds`:
-    what constant folding removes with Shape nodes of static tensors is left out."""
-    own = set(scope.graph.node[index].input)
-    return [name for name in dict.fromkeys(_left_to_read(scope, index, folds)) if name not in own]
+def _captured(node: onnx.NodeProto, inside: Iterable[tuple[str, Scope]], *, folds: bool) -> Sequence[str]:
+    """Returns the names that the graphs inside a node read, and the node itself does not; `inside` has their scopes.
+    `folds`: what constant folding removes with Shape nodes of static tensors is left out."""
+    own = set(node.input)
+    return [name for name in dict.fromkeys(_left_to_read(inside, folds)) if name not in own]
 
 
-def _left_to_read(scope: Scope, index: int, folds: bool) -> Iterator[str]:
+def _left_to_read(inside: Iterable[tuple[str, Scope]], folds: bool) -> Iterator[str]:
     """Yields the names that `_captured` returns, and others; a name may come several times."""
-    for _, child in scope.children(index):
+    for _, child in inside:
         gone = _folded_shapes(child) if folds else ()
         for i, node in enumerate(child.graph.node):
             if i in gone:
                 continue
             yield from (text(name) for name in node.input if name)
             if has_graphs(node):
-                yield from _left_to_read(child, i, folds)
+                yield from _left_to_read(child.children(i), folds)
         yield from (text(value.name) for value in child.graph.output)
 
 
@@ -573,6 +609,8 @@ def _folded_shapes(scope: Scope) -> set[int]:
     """Returns the indices of a graph's Shape nodes of static tensors, which constant folding removes, and of the nodes
     that compute something for these alone."""
     nodes = scope.graph.node
+    if all(node.op_type != "Shape" for node in nodes):
+        return set()
     readers: dict[str, list[int]] = {value.name: [-1] for value in scope.graph.output}
     for i, node in enumerate(nodes):
         for name in reads(node):

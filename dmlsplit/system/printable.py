@@ -17,7 +17,7 @@ def printable(text: str, limit: int | None = 120) -> str:
 
     Shortened in the middle to about `limit` characters; None: never.
     """
-    if limit is not None:
+    if limit is not None and len(text) > limit:
         text = shortened(text, limit)
     if text.isprintable():
         return text

@@ -7,10 +7,12 @@ import pytest
 from dmlsplit.checking.files import Question, judge_file
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.formats.onnx import loading, tensors
+from dmlsplit.graphs.execution import _Shelf
 from dmlsplit.graphs.traits import Fusion
 from dmlsplit.legalize import _search
 from dmlsplit.mending.graph_cures import Work
-from dmlsplit.onnxruntime import SessionOptions, find_runtime, graph_judging
+from dmlsplit.models.scope import Scope
+from dmlsplit.onnxruntime import SessionOptions, find_runtime, graph_judging, onnx_session
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.errors import DmlSplitError
@@ -124,6 +126,61 @@ def asked_properties(count, monkeypatch):
 
 def test_what_passes_depend_on_is_asked_a_few_times_for_each_graph(monkeypatch):
     assert asked_properties(SIZE, monkeypatch) < 3
+
+
+def counted(owner, name, monkeypatch):
+    """A list that gets an item for each call of a function from now on."""
+    made, function_of = [], getattr(owner, name)
+
+    def noted(*arguments, **named):
+        made.append(name)
+        return function_of(*arguments, **named)
+
+    monkeypatch.setattr(owner, name, noted)
+    return made
+
+
+def session_of(family, count):
+    sessions = OnnxSessions(loading.without_weights(FAMILIES[family](count)), tensors.no_external_data)
+    return sessions.of(find_runtime(RUNTIME), SessionOptions())
+
+
+def test_nodes_of_one_operator_types_and_attributes_are_looked_up_once(monkeypatch):
+    asked = counted(SessionGraph, "cell_of", monkeypatch)
+    for count in (SIZE, 2 * SIZE):
+        session_of("gates", count).findings()
+    assert len(asked) == 4 * 2  # operators, models
+
+
+def test_each_graph_in_a_node_is_read_a_few_times(monkeypatch):
+    session = session_of("ifs", SIZE)
+    read = counted(Scope, "__init__", monkeypatch)
+    session.findings()
+    graphs = len(session.graphs)
+    assert graphs > 2 * SIZE
+    assert len(read) <= 2 * graphs
+
+
+def test_what_is_written_last_is_read_without_a_search(monkeypatch):
+    session = session_of("ladder", SIZE)
+    searched = counted(_Shelf, "since", monkeypatch)
+    session.findings()
+    assert len(searched) < SIZE
+
+
+def test_the_names_that_branches_write_are_numbered_once(monkeypatch):
+    numbered = []
+
+    class Names(list):
+        def __iter__(self):
+            numbered.append(len(self))
+            return super().__iter__()
+
+    in_order = onnx_session.in_order
+    monkeypatch.setattr(onnx_session, "in_order", lambda written: Names(in_order(written)))
+    count = 4 * SIZE
+    assert session_of("ifs of one another", count).model.branches.ifs.keys() == set(range(count))
+    assert count <= sum(numbered) < 8 * count
 
 
 def test_a_node_of_many_calls_is_legalized_once(monkeypatch, tmp_path):

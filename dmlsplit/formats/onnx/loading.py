@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import Any, Final
 
 import onnx
@@ -28,6 +29,7 @@ MAX_VALUE_BYTES: Final = Limit.ONNX_VALUE.most
 MAX_GRAPHS: Final = Limit.ONNX_GRAPHS.most
 MAX_NAME: Final = Limit.ONNX_NAME.most
 _UNUSED: Final = ("doc_string", "metadata_props", "quantization_annotation", "training_info")
+_OF_NODE: Final = tuple([field.name for field in onnx.NodeProto.DESCRIPTOR.fields])
 _CONTAINERS: Final = ("ModelProto", "GraphProto", "FunctionProto", "SparseTensorProto")
 """Messages that may be larger than protobuf can represent, as nodes may be."""
 _KEPT: Final = {"TensorProto": ("name", "data_type", "dims"), "AttributeProto": ("name", "type", "t", "g", "graphs")}
@@ -154,6 +156,9 @@ def _check_names(model: onnx.ModelProto) -> None:
     while todo:
         message = todo.pop()
         own = type(message)
+        if own is onnx.NodeProto and _is_usual(message):
+            todo += message.attribute
+            continue
         if own is onnx.GraphProto:
             graphs += 1
             if graphs > MAX_GRAPHS:
@@ -176,6 +181,23 @@ def _check_names(model: onnx.ModelProto) -> None:
                     raise LimitError(Limit.ONNX_NAME, MAX_NAME)
                 if bytes in map(type, names):
                     _put(message, descriptor, value)
+
+
+_STRINGS_OF_NODE: Final = attrgetter(*[name for name in ("name", "op_type", "domain", "overload") if name in _OF_NODE])
+_OTHERS_OF_NODE: Final = attrgetter(
+    *[
+        name
+        for name in _OF_NODE
+        if name not in ("input", "output", "attribute", "name", "op_type", "domain", "overload")
+    ]
+)
+
+
+def _is_usual(node: onnx.NodeProto) -> bool:
+    """True if a node has no name that is too long or of invalid UTF-8, and no field that `_check_names` looks at but
+    names and attributes: most nodes."""
+    names = (*node.input, *node.output, *_STRINGS_OF_NODE(node))
+    return max(map(len, names)) <= MAX_NAME and bytes not in map(type, names) and not any(_OTHERS_OF_NODE(node))
 
 
 class _Kind(enum.Enum):

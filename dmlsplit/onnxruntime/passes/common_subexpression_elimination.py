@@ -105,7 +105,7 @@ def _merge(graph: Graph, nodes: Iterable[Node], apart: Callable[[Node], _Key]) -
     for twins in splits.values():
         if len({len(node.outputs) for node in twins}) > 1:
             for node in twins:
-                node.doubts.add(Doubt.TWINS_DIFFER)
+                node.doubts |= {Doubt.TWINS_DIFFER}
     touched = [value.producer for value in equal if not value.is_output]
     graph.redirect_all({value: other for value, other in equal.items() if not value.is_output})
     for twin in dict.fromkeys(touched):

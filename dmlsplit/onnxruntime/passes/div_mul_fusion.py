@@ -17,4 +17,4 @@ def div_mul_fusion(graph: Graph) -> None:
         graph.remove(node)
         graph.read(after, [factor, divisor])
         after.op_type = "Div"
-        after.absorbed.append(node.index)
+        after.absorbed += (node.index,)

@@ -43,7 +43,7 @@ def fast_gelu_fusion(graph: Graph) -> None:
             continue
         if producer(node, "Cast") is not None and node.op_type == "Pow":  # Casts may be fused with it
             for each in nodes:
-                each.doubts.add(Doubt.FUSED)
+                each.doubts |= {Doubt.FUSED}
         else:
             graph.fuse(nodes, FAST_GELU, [start[0]])
 

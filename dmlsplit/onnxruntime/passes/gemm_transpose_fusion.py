@@ -52,7 +52,7 @@ def _fuse_inputs(graph: Graph, node: Node, transposes: list[Node]) -> None:
         node.doubts |= each.doubts
         if not each.is_used:
             graph.remove(each)
-            node.absorbed.insert(0, each.index)
+            node.absorbed = (each.index, *node.absorbed)
 
 
 def _fuse_output(graph: Graph, node: Node, behind: Node) -> None:

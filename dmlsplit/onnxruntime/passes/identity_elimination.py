@@ -81,7 +81,7 @@ def _eliminate(graph: Graph, kept: Container[str]) -> None:
             continue
         for reader in within:
             inside[reader].add(source)
-            reader.names_inside.add(source.name)
+            reader.names_inside = reader.names_inside.union((source.name,))
         instead[result] = source
         graph.remove(node)
     graph.redirect_all(instead)

@@ -48,7 +48,7 @@ def _fuse_all(graph: Graph, *, placed: bool) -> None:
             continue
         if any(each.op_type == "Cast" for each in (*nodes, *node.producers)):
             for each in nodes:
-                each.doubts.add(Doubt.FUSED)
+                each.doubts |= {Doubt.FUSED}
             continue
         source, add = node.inputs[0], next(each for each in nodes if each.op_type == "Add")
         inputs, names = [source, scale, bias], [source.name, scale.name, bias.name]

@@ -71,7 +71,7 @@ def _takes_factors(graph: Graph, node: Node) -> bool:
     for scale in scales:
         if scale is not None and not scale.is_used:
             graph.remove(scale)
-            node.absorbed.insert(0, scale.index)
+            node.absorbed = (scale.index, *node.absorbed)
     return True
 
 

@@ -29,7 +29,7 @@ def matmul_transpose_fusion(graph: Graph) -> None:
             for value, batched in zip(node.inputs, (before.trans_batch_a, before.trans_batch_b), strict=True)
         ]
         if any(_casts_transpose(graph, value) for value in node.inputs):
-            node.doubts.add(Doubt.FUSED)
+            node.doubts |= {Doubt.FUSED}
             continue
         ranks = {len(graph.facts.shape(value.known) or ()) for value in node.inputs}
         if len(ranks) > 1:
@@ -60,7 +60,7 @@ def _fuse(graph: Graph, node: Node, before: Product, turned: list[tuple[bool, bo
             node.doubts |= each.doubts
             if not each.is_used:
                 graph.remove(each)
-                node.absorbed.insert(0, each.index)
+                node.absorbed = (each.index, *node.absorbed)
 
 
 def _turned(graph: Graph, value: Value) -> tuple[bool, bool] | None:

@@ -14,5 +14,5 @@ def relu_clip_fusion(graph: Graph) -> None:
         limits = [value.name for value in after.inputs[1:] if value.name]
         if graph.facts.opset < 11 or all(map(graph.facts.is_constant, limits)):
             graph.read(after, [node.inputs[0], *after.inputs[1:]])
-            after.absorbed.append(node.index)
+            after.absorbed += (node.index,)
             graph.remove(node)

@@ -44,9 +44,9 @@ def reshape_fusion(graph: Graph) -> None:
         if fate is _Fate.CONSTANT:
             folded.add(node)
         elif fate in _DOUBTS:
-            node.doubts.add(_DOUBTS[fate])
+            node.doubts |= {_DOUBTS[fate]}
         if is_shape_known:
-            reshape.doubts.add(Doubt.STATIC)
+            reshape.doubts |= {Doubt.STATIC}
     for node in folded:
         waiting = list(node.producers)
         graph.fold(node)
@@ -55,7 +55,7 @@ def reshape_fusion(graph: Graph) -> None:
             if each not in graph or each.is_used:
                 continue
             if len(each.outputs) > 1:
-                each.doubts.add(Doubt.CONSTANT)
+                each.doubts |= {Doubt.CONSTANT}
                 continue
             waiting += each.producers
             graph.remove(each)

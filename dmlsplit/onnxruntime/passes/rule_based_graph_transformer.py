@@ -91,7 +91,7 @@ def _remove(graph: Graph, rules: Mapping[str, Sequence[Rule]], kept: Container[s
         if not any(value.is_output for value in node.outputs):
             instead[result] = source
             for reader in within:
-                reader.names_inside.add(source.name)
+                reader.names_inside = reader.names_inside.union((source.name,))
             shared.add(source)
             undone += [before] if before is not None and node.op_type == "Transpose" else []
             graph.remove(node)

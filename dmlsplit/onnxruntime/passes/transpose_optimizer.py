@@ -72,7 +72,7 @@ def transpose_optimizer(graph: Graph) -> None:
         if len(ranks) > 1 or node.op_type in ("Reshape", "Transpose"):
             others = 0
         if moved > others and _is_transposable(node) and (node.op_type != "Reshape" or _may_transpose(graph, node)):
-            node.doubts.add(Doubt.TRANSPOSED)
+            node.doubts |= {Doubt.TRANSPOSED}
 
 
 def _is_freed(graph: Graph, node: Node) -> bool:

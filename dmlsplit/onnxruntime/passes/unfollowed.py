@@ -62,12 +62,16 @@ def may_have_attention(graph: Graph) -> bool:
     Source: attention_fusion.cc of ONNX Runtime.
     """
     for node in graph.nodes:
+        normalizes = node.op_type in ("LayerNormalization", SKIP_LAYER_NORMALIZATION)
+        cuts = node.op_type == "Split" and len(node.outputs) == _HEADS
+        if not normalizes and not cuts:
+            continue
         read_by = Counter(reader.op_type for reader in node.readers)
-        if node.op_type in ("LayerNormalization", SKIP_LAYER_NORMALIZATION):
+        if normalizes:
             products = read_by["MatMul"] + read_by[FUSED_MATMUL] + read_by[FUSED_MATMUL_SOFTMAX]
             if products == _HEADS or (read_by["Reshape"] == 1 and read_by["Shape"] in (1, 3)):
                 return True
-        if node.op_type == "Split" and len(node.outputs) == _HEADS and read_by["Squeeze"]:
+        if cuts and read_by["Squeeze"]:
             return True
     return False
 

@@ -38,7 +38,7 @@ def test_an_output_between_them_is_never_written():
     graph = graph_of(f"{HEAD.replace('=> (', '=> (float[2,6] a, ')} {{ a = Add(x, y) o = Relu(a) }}")
     dml_operator_fusion(graph)
     (node,) = graph.nodes
-    assert (node.unwritten, node.index, node.absorbed) == ("a", 1, [0])
+    assert (node.unwritten, node.index, node.absorbed) == ("a", 1, (0,))
 
 
 def test_in_a_branch_of_an_if_nothing_is_fused():
