@@ -214,19 +214,20 @@ class Hint(NamedTuple):
         return "; ".join(filter(None, [self.failure, options and f"to pass it: {options}"]))
 
 
-def _shape_unknown(shape: Shape | None, name: str, place: Location, hint: Hint) -> Iterator[Diagnostic]:
-    """Yields a diagnostic at `place` if the shape of tensor `name` is not fully known, else nothing."""
-    if not is_static(shape):
-        said = f"the shape {shape_text(shape) + ' ' if shape is not None else ''}is not known"
-        expected = hint.text(name, shape)
-        message = f"{said}; {expected}" if expected else said
-        yield _UNKNOWN.diagnostic(place, message, expected=expected or None, actual=shape_text(shape))
+def _shape_unknown(shape: Shape | None, name: str, place: Location, hint: Hint) -> Diagnostic:
+    """Returns a diagnostic at `place`: the shape of tensor `name` is not fully known."""
+    said = f"the shape {shape_text(shape) + ' ' if shape is not None else ''}is not known"
+    expected = hint.text(name, shape)
+    message = f"{said}; {expected}" if expected else said
+    return _UNKNOWN.diagnostic(place, message, expected=expected or None, actual=shape_text(shape))
 
 
 def _unknown_of_split(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: Hint) -> Iterator[Diagnostic]:
     """Yields a diagnostic for each fact that DirectML needs and the model leaves open: input shape, element type,
     lengths."""
-    yield from _shape_unknown(facts.input_shape, node.input[0] if node.input else "", Location(("input",), path), hint)
+    if not is_static(facts.input_shape):
+        name = node.input[0] if node.input else ""
+        yield _shape_unknown(facts.input_shape, name, Location(("input",), path), hint)
     if facts.data_type is None:
         yield _UNKNOWN.diagnostic(Location(("input",), path), "the element type is not known")
     if facts.split_input and facts.split_values is None and not facts.split_malformed:
@@ -289,7 +290,7 @@ def concat_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> JoinNode:
 def _unknown_of_concat(node: onnx.NodeProto, facts: OnnxConcat, path: str, hint: Hint) -> Iterator[Diagnostic]:
     """Yields a diagnostic for each fact that DirectML needs and the model leaves open: input shapes, element type."""
     for i, shape in enumerate(facts.shapes):
-        if i not in facts.omitted:
-            yield from _shape_unknown(shape, node.input[i], Location(("inputs", i), path), hint)
+        if not is_static(shape) and i not in facts.omitted:
+            yield _shape_unknown(shape, node.input[i], Location(("inputs", i), path), hint)
     if facts.shapes and facts.data_type is None:
         yield _UNKNOWN.diagnostic(Location(("inputs",), path), "the element type is not known")

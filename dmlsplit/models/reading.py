@@ -213,13 +213,13 @@ class Reader:
         return True
 
 
-def _is_given(node: onnx.NodeProto, given: Collection[str], constants: Collection[str]) -> bool:
+def _is_given(node: onnx.NodeProto, given: set[str], constants: set[str]) -> bool:
     """True if a Split or Concat can be judged without inference: its tensors are in `given` and a Split's lengths in
     `constants`."""
     names = list(node.input)
     if node.op_type == "Concat":
-        return set(names) <= set(given)
-    return set(names[:1]) <= set(given) and set(filter(None, names[1:2])) <= set(constants)
+        return given.issuperset(names)
+    return given.issuperset(names[:1]) and constants.issuperset(filter(None, names[1:2]))
 
 
 def _feed_outputs(node: onnx.NodeProto, scope: Scope, graph: onnx.GraphProto) -> bool:

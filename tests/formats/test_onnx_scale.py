@@ -1,6 +1,8 @@
 """The work on a model grows as the model does: counted, of what is judged and of what is mended."""
 
 import gc
+import sys
+import tracemalloc
 
 import pytest
 
@@ -11,6 +13,7 @@ from dmlsplit.graphs.execution import _Shelf
 from dmlsplit.graphs.traits import Fusion
 from dmlsplit.legalize import _search
 from dmlsplit.mending.graph_cures import Work
+from dmlsplit.models.reading import _is_given
 from dmlsplit.models.scope import Scope
 from dmlsplit.onnxruntime import SessionOptions, find_runtime, graph_judging, onnx_session
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
@@ -166,6 +169,17 @@ def test_what_is_written_last_is_read_without_a_search(monkeypatch):
     searched = counted(_Shelf, "since", monkeypatch)
     session.findings()
     assert len(searched) < SIZE
+
+
+@pytest.mark.parametrize("each", [split(["3", "4"], "a", "b"), concat(["5", "6"], "c")], ids=["Split", "Concat"])
+def test_the_names_that_are_given_are_not_copied_for_each_node(each):
+    given = {str(i) for i in range(10_000)}
+    tracemalloc.start()
+    try:
+        assert _is_given(each, given, given)
+        assert tracemalloc.get_traced_memory()[1] < sys.getsizeof(given) / 10
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_names_that_branches_write_are_numbered_once(monkeypatch):
