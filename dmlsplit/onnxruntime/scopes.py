@@ -131,10 +131,10 @@ class SessionModel:
         wanted, nodes = _for_inference(model, self._budget)
         # A session knows no more of what is computed than it folds. Where all of that is folded, reading a model and
         # asking about it are one inference.
-        rows = list(map(row_of, {node.op_type for node in nodes}))
-        measures = any(row.on_cpu for row in rows)
+        rows = {op_type: row_of(op_type) for op_type in {node.op_type for node in nodes}}
+        measures = any(row.on_cpu for row in rows.values())
         propagated = partly or (folds and not measures)
-        shapes_by_input = any(row.shaping for row in rows)
+        shapes_by_input = any(any(node.input[i : i + 1]) for node in nodes for i in rows[node.op_type].shaping)
         make_harmless(wanted, origin.functions, nodes)
         if not partly:
             self._lose_sizes(wanted, nodes, origin.opset)

@@ -15,7 +15,7 @@ from dmlsplit.legalize import _search
 from dmlsplit.mending.graph_cures import Work
 from dmlsplit.models.reading import _is_given
 from dmlsplit.models.scope import Scope
-from dmlsplit.onnxruntime import SessionOptions, find_runtime, graph_judging, onnx_session
+from dmlsplit.onnxruntime import SessionOptions, find_runtime, graph_judging, onnx_session, scopes
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.errors import DmlSplitError
@@ -162,6 +162,13 @@ def test_each_graph_in_a_node_is_read_a_few_times(monkeypatch):
     graphs = len(session.graphs)
     assert graphs > 2 * SIZE
     assert len(read) <= 2 * graphs
+
+
+@pytest.mark.parametrize(("family", "times"), [("ifs", 0), ("gates", 0), ("reshapes", 1)])
+def test_sizes_that_shape_nothing_are_not_followed(family, times, monkeypatch):
+    followed = counted(scopes, "_add_known", monkeypatch)
+    assert session_of(family, SIZE).model.session is not None
+    assert len(followed) == times
 
 
 def test_what_is_written_last_is_read_without_a_search(monkeypatch):
