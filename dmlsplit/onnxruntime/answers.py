@@ -284,6 +284,9 @@ def _reads_cast(graph: SessionGraph, node: Node) -> bool:
 def _of_neighbour(graph: SessionGraph, node: Node, place: Place) -> Iterator[Failure]:
     """Yields the failures of the session, certain or possible, that a node other than Split and Concat causes."""
     path, cell, neighbour = graph.path(node.index), graph.cell(node.index), placed(graph, node)
+    operator = graph.operator(node.index) if cell is None else None
+    if operator is not None and operator.refuses(graph.types_of(node.index)):
+        yield Failure(LOADING, f"{path} has types that {operator.name} takes in other versions alone", node=path)
     if doubt := _doubt(graph, node, neighbour.on_dml):
         yield Failure(LOADING, doubt, certain=False, node=path)
     rank = beyond_rank(graph, node.index) if neighbour.on_dml else None

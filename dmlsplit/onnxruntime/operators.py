@@ -195,6 +195,11 @@ class Operator:
                 found[place] = found.get(place, frozenset()) | {cell}
         return found
 
+    def refuses(self, types: Types) -> bool:
+        """True if a model with a node of these types is not valid in this version, and is in another."""
+        cells = str(self.row.get("types", {}).get(",".join(each or "" for each in types), ""))
+        return cells[self.column : self.column + 1] == Cell.INVALID and not set(cells) <= {Cell.INVALID, NOT_ASKED}
+
     def message(self, types: Types) -> str:
         """Returns ONNX Runtime's message for a node of these types that fails the session; "" if none was recorded."""
         number = self.row.get("messages", {}).get(",".join(each or "" for each in types))

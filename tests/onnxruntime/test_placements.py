@@ -316,3 +316,11 @@ def test_a_function_that_nothing_reads():
         "(float[3,8,8] x, float[2,3] z) => (float[2,3] y) <int64[3] s = {3,6,6}> { u = CenterCropPad(x, s) y = Exp(z) }"
     )
     assert placed(text, opset=18).created is True
+
+
+@pytest.mark.parametrize(("version", "created"), [("1.18.0", False), ("1.20.1", False), ("1.22.0", True)])
+def test_types_that_only_newer_versions_know(version, created):
+    found = placed("(double[2,3] x) => (double[2,3] y) { y = com.microsoft.FastGelu(x) }", version)
+    assert found.created is created
+    if not created:
+        assert "takes in other versions alone" in found.failure.message
