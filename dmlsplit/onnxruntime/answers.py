@@ -26,14 +26,14 @@ from dmlsplit.onnxruntime.creation import (
 )
 from dmlsplit.onnxruntime.facts import FirstRun, RuntimeFacts
 from dmlsplit.onnxruntime.fused import Part, SessionGraphs
-from dmlsplit.onnxruntime.graph_build import optimized, session_graphs
+from dmlsplit.onnxruntime.graph_build import indices_left, optimized, session_graphs
 from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
 from dmlsplit.onnxruntime.operator_traits import QUANTIZED, UNSCALED_PRODUCT, row_of
 from dmlsplit.onnxruntime.operators import Cell, find_operator, is_known, is_on_dml, moves_any_type
 from dmlsplit.onnxruntime.passes.matmul_integer_to_float import ended_by
-from dmlsplit.onnxruntime.passes.qdq_propagation import reading_float8
+from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE, reading_float8
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
 from dmlsplit.onnxruntime.ranks import beyond_rank, fails
@@ -213,19 +213,26 @@ def _failures(
         why = f"{graph.path(index)} {graphs.unfit[index]}, and the activation behind it is put into it"
         found.append(Failure(OPTIMIZING, why, node=graph.path(index)))
     for node in optimized(graph).nodes:
-        found += _of_quantized(graph, node)
+        found += _of_quantized(graph, node, places[node.index])
+    left = indices_left(graph)
     for node in graph.order:
         if node.index not in facts:
-            found += _of_neighbour(graph, node, places[node.index])
+            found += _of_neighbour(graph, node, places[node.index], node.index in left)
     return found
 
 
-def _of_quantized(graph: SessionGraph, node: Node) -> Iterator[Failure]:
-    """Yields the failures of the session that an operator for quantized elements causes, which optimization put in the
-    place of a node on DirectML."""
-    if node.is_inserted and graph.data_type(node.outputs[0].known_type) == "INT32":
-        why = f"{graph.path(node.index)} is moved behind its reader, which takes a QuantizeLinear to INT32"
-        yield Failure(OPTIMIZING, why, node=graph.path(node.index))
+def _of_quantized(graph: SessionGraph, node: Node, place: Place) -> Iterator[Failure]:
+    """Yields the failures of the session that a quantization causes which optimization inserted, or an operator for
+    quantized elements that it put in the place of a node."""
+    if node.is_inserted and node.op_type in (DEQUANTIZE, QUANTIZE):
+        path, shape = graph.path(node.index), graph.shape(node.inputs[0].known)
+        if graph.data_type(node.outputs[0].known_type) == "INT32":
+            why = f"{path} is moved behind its reader, which takes a QuantizeLinear to INT32"
+            yield Failure(OPTIMIZING, why, node=path)
+        most = graph.most_rank(node.index)
+        if most is not None and is_static(shape) and len(shape) > most and graph.on_dml(node.index):
+            why = f"{path} is moved to a static tensor of rank {len(shape)}, its kernel takes {most}"
+            yield Failure(place.kernel, why, node=path)
     if node.op_type not in _QUANTIZED or node.op_type == graph.nodes[node.index].op_type:
         return
     path, scales = graph.path(node.index), [value for value in node.inputs if graph.is_constant(value.name)]
@@ -281,21 +288,22 @@ def _reads_cast(graph: SessionGraph, node: Node) -> bool:
     return "float16" in types and graph.on_dml(node.index) is False and not moves_any_type(node.op_type, graph.opset)
 
 
-def _of_neighbour(graph: SessionGraph, node: Node, place: Place) -> Iterator[Failure]:
-    """Yields the failures of the session, certain or possible, that a node other than Split and Concat causes."""
+def _of_neighbour(graph: SessionGraph, node: Node, place: Place, is_left: bool) -> Iterator[Failure]:
+    """Yields the failures of the session, certain or possible, that a node other than Split and Concat causes. Of one
+    that optimization removes behind the placement, no kernel is made."""
     path, cell, neighbour = graph.path(node.index), graph.cell(node.index), placed(graph, node)
     operator = graph.operator(node.index) if cell is None else None
     if operator is not None and operator.refuses(graph.types_of(node.index)):
         yield Failure(LOADING, f"{path} has types that {operator.name} takes in other versions alone", node=path)
     if doubt := _doubt(graph, node, neighbour.on_dml):
         yield Failure(LOADING, doubt, certain=False, node=path)
-    rank = beyond_rank(graph, node.index) if neighbour.on_dml else None
+    rank = beyond_rank(graph, node.index) if neighbour.on_dml and is_left else None
     if rank is not None and fails(rank, neighbour):
         yield Failure(place.kernel, rank.why, node=path)
     if cell is Cell.NO_KERNEL:
         why = f"neither DirectML nor the CPU has a kernel for {path} and its types"
         yield Failure(CHECKING, why, node=path)
-    elif cell in (Cell.FAILS, Cell.FAILS_WITH_CPU) and neighbour.on_dml:
+    elif cell in (Cell.FAILS, Cell.FAILS_WITH_CPU) and neighbour.on_dml and is_left:
         why = f"DirectML's kernel for {path} cannot be made: {graph.message(node.index) or 'no reason is known'}"
         certain = neighbour.in_graph is True or _is_made_with_session(graph, node)
         yield Failure(place.kernel, why, certain=certain, node=path)

@@ -135,3 +135,19 @@ def test_integers_of_32_bits_fail():
                       { d = DequantizeLinear(x, s, z) t = Transpose(d) o = Relu(t) }""")
     assert found.created is False
     assert "which takes a QuantizeLinear to INT32" in found.failure.message
+
+
+@pytest.mark.parametrize(("body", "created"), [("o = Relu(t)", False), ("o = QuantizeLinear(t, s, z)", True)])
+@pytest.mark.parametrize("moving", ["Unsqueeze(d, one)", "Unsqueeze(d, none)"])
+def test_ranks(moving, body, created):
+    """A DequantizeLinear of opset 21 takes four dimensions at most, where it is then."""
+    kind = "float" if "Relu" in body else "uint8"
+    found = placed(f"(uint8[1,4,6,6] x) => ({kind}[?,?,?,?,?] o) <{SCALED}, int64[1] none = {{0}}> "
+                   f"{INTO} t = {moving} {body} }}", "1.24.4", 21)  # fmt: skip
+    assert found.created is created
+
+
+def test_one_that_is_dropped_may_have_any_rank():
+    found = placed(f"(uint8[1,1,2,2,3] x) => (uint8[?,?] o) <{SCALED}> "
+                   f"{INTO} t = Flatten(d) o = QuantizeLinear(t, s, z) }}", "1.24.4", 21)  # fmt: skip
+    assert (found.created, where(found)["d"]) == (True, "folded")
