@@ -148,13 +148,13 @@ static int64_t offset_of(const dms_side *side, uint64_t first)
 /* Addresses of as many rows of a side as fit: of listed rows those from `first` on, else of the first rows. */
 typedef struct addresses {
     char **at;
-    size_t most, count;
+    size_t count;
     uint64_t first;
 } addresses;
 
 static addresses list_addresses(dms_side *side, char **at, size_t most)
 {
-    const addresses a = {at, most, dms_smaller(side->count, most), 0};
+    const addresses a = {at, dms_smaller(side->count, most), 0};
     list_rows(side, 0, a.count, at);
     return a;
 }
@@ -166,7 +166,6 @@ static char **find_addresses(addresses *a, dms_side *side, uint64_t first, size_
         return a->at;
     if (first < a->first || first + count > a->first + a->count) {
         a->first = first;
-        a->count = dms_smaller(side->count - first, a->most);
         list_rows(side, first, a->count, a->at);
     }
     return a->at + (first - a->first);
@@ -323,7 +322,7 @@ void dms_transpose(const dms_transposer *transposer, size_t element_size, dms_si
 {
     dms_tile tile;
     shape_tile(&tile, transposer, element_size, from, to, stores);
-    matrices m = {&tile, from, to, {NULL, 0, 0, 0}, {NULL, 0, 0, 0}, around, around_count, 0, 0};
+    matrices m = {&tile, from, to, {NULL, 0, 0}, {NULL, 0, 0}, around, around_count, 0, 0};
     switch (tile.sink) {
     case DMS_CARRIED:
     case DMS_COLLECTED: carry_all(&m); break;

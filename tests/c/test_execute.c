@@ -333,24 +333,26 @@ static void many_parts(uint64_t count)
     free(whole);
 }
 
-/* More columns than are turned at once, as every older CPU would split and join them. */
-static void many_columns(void)
+/* More columns than are turned at once, as every older CPU would split and join them. 13 does not divide their number. The
+ * whole begins between lines, so that tiles and the rows that are listed at once begin apart. */
+static void many_columns(uint64_t rows, uint64_t columns)
 {
-    enum { ROWS = 70, COLUMNS = 2100 };
-    static uint16_t whole[ROWS][COLUMNS], joined[ROWS][COLUMNS], apart[COLUMNS][ROWS];
-    static void *parts[COLUMNS];
-    static uint64_t ones[COLUMNS];
-    const uint64_t sizes[] = {ROWS, COLUMNS};
+    enum { MOST = 147840, MOST_COLUMNS = 2112 };
+    static uint16_t whole[MOST], memory[MOST + 64], apart[MOST];
+    static void *parts[MOST_COLUMNS];
+    static uint64_t ones[MOST_COLUMNS];
+    const uint64_t sizes[] = {rows, columns};
+    uint16_t *joined = memory + (64 - (uintptr_t)memory % 64) / sizeof *memory + 1;
     check_case = "many columns";
-    for (int j = 0; j < COLUMNS; j++) {
+    for (uint64_t j = 0; j < columns; j++) {
         ones[j] = 1;
-        parts[j] = apart[j * 11 % COLUMNS];     /* 11 does not divide COLUMNS */
-        for (int i = 0; i < ROWS; i++)
-            whole[i][j] = (uint16_t)(i * COLUMNS + j);
+        parts[j] = &apart[j * 13 % columns * rows];
+        for (uint64_t i = 0; i < rows; i++)
+            whole[i * columns + j] = (uint16_t)(i * columns + j);
     }
     for (int regime = 0; regime < REGIMES; regime++)
         for (uint32_t mask = 0; mask < 32; mask = 2 * mask + 1) {
-            dmlsplit_geometry g = {sizeof g, DMLSPLIT_SPLIT, 2, 2, 1, 0, COLUMNS, sizes, NULL, ones, NULL};
+            dmlsplit_geometry g = {sizeof g, DMLSPLIT_SPLIT, 2, 2, 1, 0, columns, sizes, NULL, ones, NULL};
             dmlsplit_plan *split = NULL, *join = NULL;
             uint64_t wrong = 0;
             use_regime(regime);
@@ -360,13 +362,13 @@ static void many_columns(void)
             CHECK_EQUAL(dmlsplit_plan_create(&g, &join, NULL), DMLSPLIT_OK);
             memset(apart, 0, sizeof apart);
             CHECK_EQUAL(dmlsplit_split(split, whole, parts), DMLSPLIT_OK);
-            for (int j = 0; j < COLUMNS; j++)
-                for (int i = 0; i < ROWS; i++)
-                    wrong += apart[j * 11 % COLUMNS][i] != whole[i][j];
+            for (uint64_t j = 0; j < columns; j++)
+                for (uint64_t i = 0; i < rows; i++)
+                    wrong += apart[j * 13 % columns * rows + i] != whole[i * columns + j];
             CHECK_EQUAL(wrong, 0);
-            memset(joined, 0, sizeof joined);
+            memset(memory, 0, sizeof memory);
             CHECK_EQUAL(dmlsplit_join(join, (const void *const *)parts, joined), DMLSPLIT_OK);
-            CHECK(memcmp(joined, whole, sizeof whole) == 0);
+            CHECK(memcmp(joined, whole, rows * columns * sizeof *whole) == 0);
             dmlsplit_plan_destroy(split);
             dmlsplit_plan_destroy(join);
         }
@@ -497,7 +499,8 @@ int main(void)
     random_cases();
     many_parts(100000);
     many_parts(1000000);
-    many_columns();
+    many_columns(70, 2100);
+    many_columns(70, 2112);     /* rows of whole lines */
     row_ranges();
     long_fills();
     mixed_kernels();

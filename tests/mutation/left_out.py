@@ -57,6 +57,15 @@ EXPLAINED = {
         "",
     ): ("it ends the process where a plan is wrong, and none is; tests/c/test_fold.c has what it refuses"),
     (
+        "csrc/kernels/rows_template.h",
+        "const uint32_t outer = nest->rank > 0 ? nest->rank - 1 : 0;",
+        "0",
+        "(0 + 1)",
+    ): "of one loop none is around, by either branch",
+    ("csrc/kernels/lines_template.h", "store(w->bytes, end < DMS_LINE ? line : waiting);", "<", "<="): (
+        "of a line that is just full nothing waits"
+    ),
+    (
         "csrc/dms_fold.c",
         "return;                     /* a second one would have been merged with the first */",
         "return",
