@@ -324,7 +324,7 @@ def _refusals(graph: SessionGraph, graphs: SessionGraphs) -> dict[Part, Refusal]
     if not graph.runtime.observed:
         return {}
     traits = traits_of(graph.runtime.release)
-    return {part: found for part in graphs.parts if (found := refusal(part, traits)) is not None}
+    return {part: found for part in graphs.parts if (found := refusal(part, traits, graph.opset)) is not None}
 
 
 def _doubt(graph: SessionGraph, node: Node, on_dml: bool | None) -> str:

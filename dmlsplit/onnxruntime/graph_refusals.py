@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.graphs.traits import GraphTraits
-from dmlsplit.onnxruntime.fused import Part
+from dmlsplit.onnxruntime.fused import FusedGraph, Part
 from dmlsplit.onnxruntime.graph_judging import GraphFault, compiles
 from dmlsplit.rules.graph_faults import FaultKind
 from dmlsplit.system.printable import printable
+
+_NEW_DEQUANTIZE: Final = 21
+"""The first opset whose DequantizeLinear becomes DML_OPERATOR_DEQUANTIZE, not ELEMENT_WISE_DEQUANTIZE_LINEAR."""
+_PRODUCTS: Final = frozenset({"MatMul", "FusedMatMul"})
 
 
 class Refusal(NamedTuple):
@@ -18,9 +23,16 @@ class Refusal(NamedTuple):
     certain: bool
 
 
-def refusal(part: Part, traits: GraphTraits | None) -> Refusal | None:
+def refusal(part: Part, traits: GraphTraits | None, opset: int) -> Refusal | None:
     """Returns why CompileGraph of a DirectML release with these traits refuses, or may refuse, a part's graph; None if
-    it accepts it, or if no variant of the graph is known. Traits are None for a release that was never recorded."""
+    it accepts it, or if no variant of the graph is known. Traits are None for a release that was never recorded.
+    `opset` is the model's."""
+    found = [_repeated_matrices(variant) for variant in part.variants if opset >= _NEW_DEQUANTIZE]
+    if any(found):
+        why = (
+            f"CompileGraph refuses a fused graph, at {printable(next(filter(None, found)), 60)}: it multiplies by one "
+        )
+        return Refusal(f"{why}matrix of a DequantizeLinear several times", certain=all(found))
     verdicts = [compiles(variant, traits) for variant in part.variants]
     faults = [verdict for verdict in verdicts if isinstance(verdict, GraphFault)]
     if len(verdicts) > len(faults) + verdicts.count(True) or 0 < len(faults) < len(verdicts):
@@ -30,3 +42,18 @@ def refusal(part: Part, traits: GraphTraits | None) -> Refusal | None:
     node = part.variants[0].paths[faults[0].node or 0]
     refuses = "ends the process for" if faults[0].fault.kind is FaultKind.PRODUCT_CRASHES else "refuses"
     return Refusal(f"CompileGraph {refuses} a fused graph, at {printable(node, 60)} ({faults[0].rule})", certain=True)
+
+
+def _repeated_matrices(graph: FusedGraph) -> str:
+    """Returns the path of the first product whose second input a DequantizeLinear of the graph computes, and that uses
+    matrices of it more than once; "" if there is none. Observed on DirectML 1.15.2 and 1.15.4."""
+    for edge in graph.desc.intermediate_edges:
+        number = edge.to_node_index
+        if graph.ops[edge.from_node_index] != "DequantizeLinear" or edge.to_node_input_index != 1:
+            continue
+        product = graph.desc.nodes[number]
+        if graph.ops[number] in _PRODUCTS and isinstance(product, AnyOperatorDesc):
+            first, second = [tensor.sizes or () if tensor is not None else () for tensor in product.inputs[:2]]
+            if any(own > 1 == other for own, other in zip(first[:-2], second[:-2], strict=False)):
+                return graph.paths[number]
+    return ""

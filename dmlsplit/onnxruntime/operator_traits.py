@@ -143,6 +143,8 @@ QUANTIZED: Final = {
 com.microsoft."""
 UNSCALED_PRODUCT: Final = "MatMulIntegerToFloat"
 """A MatMul of quantized elements that gives floats, of com.microsoft."""
+PACKED_PRODUCT: Final = "MatMulNBits"
+"""A MatMul with constant quantized weights, of com.microsoft."""
 
 _RECTIFIERS: Final = frozenset({"Relu", "LeakyRelu"})
 _ACTIVATIONS: Final = _RECTIFIERS | frozenset(
@@ -323,6 +325,7 @@ _ROWS: Final = (
     _row(RESHAPED_GEMM, 54, kind=Kind.NOT_IN_PLACE),
     *[_row(name, followed=True) for name in QUANTIZED.values() if name not in ("QLinearConv", "QLinearMatMul")],
     _row(UNSCALED_PRODUCT, followed=True),
+    _row(PACKED_PRODUCT, followed=True),
 )
 
 

@@ -37,6 +37,8 @@ class Quantized:
     """True where a DequantizeLinear is moved over a node that several others read."""
     behind_clips: bool = False
     """True where a Relu or Clip may stand in front of the QuantizeLinear, if it changes nothing."""
+    packs_weights: bool = False
+    """True where a MatMul with constant weights of 8 bits becomes one of such weights."""
     removes_clips: bool = False
     """True where a Relu or Clip in front of a QuantizeLinear is removed if it changes nothing."""
 
@@ -223,7 +225,9 @@ _QUANTIZED_1_21: Final = replace(
     behind_clips=True,
 )
 _QUANTIZED_1_24: Final = replace(_QUANTIZED_1_21, computed=_QUANTIZED_1_21.computed - {"LeakyRelu", "Softmax"})
-_QUANTIZED_1_30: Final = replace(_QUANTIZED_1_24, propagated=dict.fromkeys(_QUANTIZED_1_24.propagated))
+_QUANTIZED_1_30: Final = replace(
+    _QUANTIZED_1_24, propagated=dict.fromkeys(_QUANTIZED_1_24.propagated), packs_weights=True
+)
 
 _1_18: Final = RuntimeTraits(
     constants_are_nodes=True, uninferred=_COMPARISONS | {"Einsum"}, merges_shapes=True, quantized=_QUANTIZED_1_18

@@ -21,6 +21,7 @@ from dmlsplit.onnxruntime.operator_traits import (
     GELU,
     MATMUL_INTEGER_TO_FLOAT,
     OPERATORS,
+    PACKED_PRODUCT,
     QUANTIZED,
     QUICK_GELU,
     RESHAPED_GEMM,
@@ -37,6 +38,7 @@ MADE = {
     MATMUL_INTEGER_TO_FLOAT,
     SKIP_LAYER_NORMALIZATION,
     UNSCALED_PRODUCT,
+    PACKED_PRODUCT,
     *QUANTIZED.values(),
 } - {"QLinearConv", "QLinearMatMul"}
 """Operators that only optimization makes."""

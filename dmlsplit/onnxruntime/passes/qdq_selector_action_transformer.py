@@ -2,7 +2,7 @@
 
 Source: qdq_selector_action_transformer.cc, qdq_selectors.cc and qdq_final_cleanup.cc of ONNX Runtime: a node that moves
 elements is left without the pair around it, one that computes becomes an operator for quantized elements. The provider
-was chosen by the types before. 4 bits are not followed, nor rules for the CPU alone.
+was chosen by the types before. 4 bits are not followed, nor rules for the CPU alone, nor a Gemm by packed weights.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from dmlsplit.models.graph import Graph, Node, Value, attribute
 from dmlsplit.models.schemas import since
-from dmlsplit.onnxruntime.operator_traits import QUANTIZED, UNSCALED_PRODUCT
+from dmlsplit.onnxruntime.operator_traits import PACKED_PRODUCT, QUANTIZED, UNSCALED_PRODUCT
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE, is_scalar
 
 _BYTES: Final = frozenset({"INT8", "UINT8"})
@@ -28,6 +28,8 @@ _WITHOUT_SIGN: Final = frozenset({"Conv", "MatMul"})
 _CLIPS: Final = frozenset({"Clip", "Relu"})
 _FIRST_POOL: Final = 12
 """The only version of MaxPool that moves quantized elements, unless any is moved over."""
+_MATRIX: Final = 2
+_LEAST_BLOCK: Final = 16
 _SCALED: Final = 3
 """The inputs of a quantization with a zero point."""
 
@@ -61,6 +63,9 @@ def qdq_selector_action_transformer(graph: Graph) -> None:
                 _merge(graph, group)
         elif _computes(graph, group):
             _replace(graph, group)
+        elif quantized.packs_weights and node.op_type == "MatMul" and _has_packed_weights(graph, group):
+            graph.fuse([node], PACKED_PRODUCT, [node.inputs[0], *group.before[0].inputs])
+            graph.remove(group.before[0])
     for node in graph.nodes:
         _clean_up(graph, node)
 
@@ -166,6 +171,28 @@ def _computes(graph: Graph, group: _Group) -> bool:
     written = [graph.facts.data_type(each.outputs[0].known_type) for each in after]
     alike = {*read[:1], *written} if node.op_type in _WITHOUT_SIGN else {*read, *written}
     return _has_all(group) and len(alike) == 1 and {*read, *written} <= _BYTES
+
+
+def _has_packed_weights(graph: Graph, group: _Group) -> bool:
+    """True for a MatMul by constant weights of 8 bits that have one scale, one for each column, or one for each block
+    of 16 rows and more, if that is the only quantization of the graph (observed)."""
+    if sum(each.op_type in (DEQUANTIZE, QUANTIZE) for each in graph.nodes) > 1:
+        return False
+    if len(group.before) != 1 or group.before[0].outputs[0] is not group.node.inputs[1]:
+        return False
+    (before,) = group.before
+    weights, *scales = before.inputs
+    if not all(graph.facts.is_constant(value.name) for value in before.inputs):
+        return False
+    shape, types = graph.facts.shape(weights.known), graph.facts.data_type(weights.known_type)
+    if shape is None or len(shape) != _MATRIX or types not in _BYTES:
+        return False
+    axis, block = [None if (each := attribute(before, name)) is None else each.i for name in ("axis", "block_size")]
+    if block:
+        return axis == 0 and block >= _LEAST_BLOCK and block & (block - 1) == 0
+    by_column = shape[1:] if axis in (None, 1) else ()
+    given = {graph.facts.shape(value.known) for value in scales}
+    return given in ({()}, {by_column})
 
 
 def _merge(graph: Graph, group: _Group) -> None:

@@ -223,3 +223,53 @@ def test_an_operator_of_the_model_on_the_cpu():
         21,
     )
     assert (found.created, where(found)["y"]) == (True, "CPU")
+
+
+WEIGHTS = ",".join("123456" * 6)
+
+
+@pytest.mark.parametrize(
+    ("given", "scales", "more", "packed"),
+    [
+        ("int8[6,6]", "float s = {1}, int8 z = {0}", "", True),
+        ("uint8[6,6]", "float s = {1}, uint8 z = {0}", "", True),
+        ("int8[6,6]", "float[6] s = {1,1,1,1,1,1}, int8[6] z = {0,0,0,0,0,0}", "", True),
+        ("int8[6,6]", "float[1] s = {1}, int8[1] z = {0}", "", False),
+        ("int8[6,6]", "float s = {1}, int8 z = {0}", "n = QuantizeLinear(y, s, z)", False),
+        ("int8[1,6,6]", "float s = {1}, int8 z = {0}", "", False),
+    ],
+    ids=["one scale", "unsigned", "by column", "a vector of one", "another quantization", "several matrices"],
+)
+@pytest.mark.parametrize("version", ["1.24.4", "1.30.0"])
+def test_packed_weights(given, scales, more, packed, version):
+    outputs = "float[1,6,6] y, int8[1,6,6] n" if more else "float[1,6,6] y"
+    found = placed(
+        f"""(float[1,6,6] x) => ({outputs}) <{scales}, {given} w = {{{WEIGHTS}}}> {{
+            d = DequantizeLinear(w, s, z) y = MatMul(x, d) {more} }}""",
+        version,
+        21,
+    )
+    assert (where(found)["d"] == "folded") is (packed and version == "1.30.0")
+
+
+@pytest.mark.parametrize(
+    ("batch", "opset", "product", "created"),
+    [
+        ("4", 21, "MatMul(x, d)", False),
+        ("4", 21, "MatMul(d, x)", True),
+        ("1", 21, "MatMul(x, d)", True),
+        ("4", 19, "MatMul(x, d)", True),
+        ("4", 21, "Mul(x, d)", True),
+    ],
+)
+@pytest.mark.parametrize("version", ["1.20.1", "1.22.0", "1.24.4"])
+def test_directml_refuses_repeated_matrices(batch, opset, product, created, version):
+    found = placed(
+        f"""(float[{batch},6,6] x) => (float[{batch},6,6] y) <float s = {{1}}, int8 z = {{0}},
+            int8[6,6] w = {{{WEIGHTS}}}> {{ d = DequantizeLinear(w, s, z) t = {product} y = Neg(t) }}""",
+        version,
+        opset,
+    )
+    assert found.created is created
+    if not created:
+        assert "by one matrix of a DequantizeLinear several times" in found.failure.message
