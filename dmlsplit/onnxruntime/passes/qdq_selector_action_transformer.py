@@ -7,7 +7,7 @@ was chosen by the types before. 4 bits are not followed, nor rules for the CPU a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -42,11 +42,16 @@ class _Group(NamedTuple):
     node: Node
     clip: Node | None
     after: Sequence[Node]
+    read: Sequence[str | None]
+    """The types of the quantized elements that it takes."""
+    written: Sequence[str | None]
+    """And of those that it gives."""
 
 
 def qdq_selector_action_transformer(graph: Graph) -> None:
     """Replaces, in place, the nodes of groups."""
     quantized = graph.facts.quantized
+    unsigned = _made_unsigned(graph)
     for node in graph.nodes if quantized.removes_clips else ():
         after = node.only_reader if node.op_type in _CLIPS else None
         if after is not None and after.op_type == QUANTIZE and _changes_nothing(graph, node, after):
@@ -55,7 +60,7 @@ def qdq_selector_action_transformer(graph: Graph) -> None:
     for node in graph.nodes:
         if node.op_type not in quantized.moved | quantized.computed:
             continue
-        group = _group(graph, node)
+        group = _group(graph, node, unsigned)
         if group is None:
             continue
         if node.op_type in quantized.moved:
@@ -70,8 +75,25 @@ def qdq_selector_action_transformer(graph: Graph) -> None:
         _clean_up(graph, node)
 
 
-def _group(graph: Graph, node: Node) -> _Group | None:
-    """Returns the group of a node; None if there is none."""
+def _made_unsigned(graph: Graph) -> set[Value]:
+    """Returns the tensors of INT8 between a QuantizeLinear and a DequantizeLinear on the CPU: they become UINT8.
+    Source: qdq_s8_to_u8.cc of ONNX Runtime."""
+    found = set()
+    for node in graph.nodes:
+        after = node.only_reader if node.op_type == QUANTIZE else None
+        pair = after is not None and after.op_type == DEQUANTIZE and graph.facts.on_dml(after.index) is False
+        scaled = len(node.inputs) == _SCALED and graph.facts.data_type(node.inputs[-1].known_type) == "INT8"
+        if pair and scaled and graph.facts.on_dml(node.index) is False:
+            found.add(node.outputs[0])
+    return found
+
+
+def _group(graph: Graph, node: Node, unsigned: Container[Value]) -> _Group | None:
+    """Returns the group of a node; None if there is none. The elements of `unsigned` are of UINT8."""
+
+    def types(values: Iterable[Value]) -> list[str | None]:
+        return ["UINT8" if each in unsigned else graph.facts.data_type(each.known_type) for each in values]
+
     producers = (value.producer for value in node.inputs)
     before = [each for each in producers if each is not None and each.op_type == DEQUANTIZE]
     if not before:
@@ -83,7 +105,8 @@ def _group(graph: Graph, node: Node) -> _Group | None:
     after = [each for value in last.outputs for each in value.readers if each.op_type == QUANTIZE]
     if clip is not None and not (len(after) == 1 and _changes_nothing(graph, clip, after[0], both=True)):
         return None
-    return _Group(before, node, clip, after)
+    read, written = types(each.inputs[0] for each in before), types(each.outputs[0] for each in after)
+    return _Group(before, node, clip, after, read, written)
 
 
 def _changes_nothing(graph: Graph, clip: Node, after: Node, *, both: bool = False) -> bool:
@@ -107,17 +130,11 @@ def _changes_nothing(graph: Graph, clip: Node, after: Node, *, both: bool = Fals
 
 def _has_all(group: _Group) -> bool:
     """True if each output of the node has one QuantizeLinear, and no other reader."""
-    _, node, clip, after = group
+    _, node, clip, after, *_ = group
     outputs = [value for value in (node if clip is None else clip).outputs if value.name]
     readers = [each for value in outputs for each in value.readers]
     ends = any(value.is_output for value in (*outputs, *node.outputs))
     return len(after) == len(outputs) == len(readers) and not ends
-
-
-def _types(graph: Graph, group: _Group) -> set[str | None]:
-    """Returns the types of the quantized elements that the group takes and gives."""
-    read = {graph.facts.data_type(each.inputs[0].known_type) for each in group.before}
-    return read | {graph.facts.data_type(each.outputs[0].known_type) for each in group.after}
 
 
 def _moves(graph: Graph, group: _Group) -> bool:
@@ -125,7 +142,7 @@ def _moves(graph: Graph, group: _Group) -> bool:
     (first, *more), node = group.before, group.node
     if more or group.clip is not None or len(first.inputs) < _SCALED:
         return False
-    types = _types(graph, group if node.op_type != "ArgMax" else group._replace(after=()))
+    types = {*group.read, *(() if node.op_type == "ArgMax" else group.written)}
     if len(types) != 1 or not types <= (_BYTES if node.op_type in _OF_BYTES else _BYTES | _WIDE):
         return False
     if node.op_type == "ArgMax":
@@ -161,14 +178,13 @@ def _computes(graph: Graph, group: _Group) -> bool:
     before, node, after = group.before, group.node, group.after
     if len(before) != sum(bool(value.name) for value in node.inputs):
         return False
-    read = [graph.facts.data_type(each.inputs[0].known_type) for each in before]
+    read, written = list(group.read), group.written
     if node.op_type == "Conv" and len(read) == _SCALED and read.pop() != "INT32":
         return False
     if node.op_type in _WITHOUT_SIGN and read[0] != "UINT8":
         return False
     if node.op_type == "MatMul" and not after:
         return set(read) <= _BYTES
-    written = [graph.facts.data_type(each.outputs[0].known_type) for each in after]
     alike = {*read[:1], *written} if node.op_type in _WITHOUT_SIGN else {*read, *written}
     return _has_all(group) and len(alike) == 1 and {*read, *written} <= _BYTES
 

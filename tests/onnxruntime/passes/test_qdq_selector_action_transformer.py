@@ -273,3 +273,25 @@ def test_directml_refuses_repeated_matrices(batch, opset, product, created, vers
     assert found.created is created
     if not created:
         assert "by one matrix of a DequantizeLinear several times" in found.failure.message
+
+
+@pytest.mark.parametrize(
+    ("version", "opset", "given", "dropped"),
+    [
+        ("1.18.0", 21, "int8", False),
+        ("1.18.0", 21, "uint8", True),
+        ("1.24.4", 23, "int8", False),
+        ("1.20.1", 21, "int8", True),
+    ],
+)
+def test_pairs_on_the_cpu_are_unsigned(version, opset, given, dropped):
+    """Quantizations of these opsets are on the CPU in 1.18 and 1.24: what one reads alone becomes UINT8, what two read
+    does not."""
+    found = placed(
+        f"""(float[2,6] x) => (float[2,6] y) <float s = {{1}}, {given} z = {{0}}> {{
+            q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) e = DequantizeLinear(q, s, z)
+            t = Add(d, e) p = QuantizeLinear(t, s, z) y = DequantizeLinear(p, s, z) }}""",
+        version,
+        opset,
+    )
+    assert {name: where(found)[name] == "folded" for name in "dep"} == dict.fromkeys("dep", dropped)
