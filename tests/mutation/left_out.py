@@ -37,6 +37,7 @@ SPEED = (
         r"if \((streamed|regime == DMS_STREAMED)\)\n\s*stream\(",
         "whether a line is stored past the caches",
     ),
+    ("csrc/kernels/rows_template.h", r"done = (@2|2 \* done @<=)", "how much of a fill is copied at once"),
     ("csrc/kernels/rows_template.h", r"size < DMS_SHORTEST_STREAM", "whether pieces are stored past the caches"),
     (
         "csrc/kernels/reverse_template.h",
@@ -56,12 +57,9 @@ EXPLAINED = {
         "dms_require(dms_confirm_space(plan, g, &trace))",
         "",
     ): ("it ends the process where a plan is wrong, and none is; tests/c/test_fold.c has what it refuses"),
-    (
-        "csrc/kernels/rows_template.h",
-        "const uint32_t outer = nest->rank > 0 ? nest->rank - 1 : 0;",
-        "0",
-        "(0 + 1)",
-    ): "of one loop none is around, by either branch",
+    ("csrc/kernels/rows_template.h", "static const dms_loop once = {1, 0, 0};", "0", "(0 + 1)"): (
+        "nothing follows the only step of a loop"
+    ),
     ("csrc/kernels/lines_template.h", "store(w->bytes, end < DMS_LINE ? line : waiting);", "<", "<="): (
         "of a line that is just full nothing waits"
     ),
