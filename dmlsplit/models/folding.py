@@ -106,6 +106,8 @@ def fold(
     moved = len(inputs) if node.op_type == "Concat" else 1
     if not given or not _is_small(node, given) or not _is_known_enough(node, given, moved):
         return None
+    if node.op_type == "Identity" and len(inputs) == 1 and _attribute_types(node.op_type, opset) is not None:
+        return given[0]
     alone = _alone(node, opset, read_external)
     if alone is None:
         return None

@@ -13,6 +13,7 @@ from dmlsplit.graphs.execution import _Shelf
 from dmlsplit.graphs.traits import Fusion
 from dmlsplit.legalize import _search
 from dmlsplit.mending.graph_cures import Work
+from dmlsplit.models import folding
 from dmlsplit.models.reading import _is_given
 from dmlsplit.models.scope import Scope
 from dmlsplit.onnxruntime import SessionOptions, find_runtime, graph_judging, onnx_session, scopes
@@ -169,6 +170,12 @@ def test_sizes_that_shape_nothing_are_not_followed(family, times, monkeypatch):
     followed = counted(scopes, "_add_known", monkeypatch)
     assert session_of(family, SIZE).model.session is not None
     assert len(followed) == times
+
+
+def test_an_identity_is_folded_without_an_evaluator(monkeypatch):
+    run = counted(folding, "_run", monkeypatch)
+    assert len(session_of("ifs of one another", SIZE).model.branches.ifs) == SIZE
+    assert not run
 
 
 def test_what_is_written_last_is_read_without_a_search(monkeypatch):
