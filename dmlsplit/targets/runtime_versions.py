@@ -211,12 +211,15 @@ _QUANTIZED_1_18: Final = Quantized(
     {"MaxPool": 12, "Reshape": 19, "Squeeze": 13, "Transpose": None, "Unsqueeze": 13},
     removes_clips=True,
 )
-_QUANTIZED_1_19: Final = replace(_QUANTIZED_1_18, removes_clips=False)
-_QUANTIZED_1_20: Final = Quantized(
-    _QUANTIZED_1_18.moved | {"Expand", "Flatten", "GatherElements", "ReduceMax", "ReduceMin", "Slice", "Tile"},
-    _QUANTIZED_1_18.computed,
-    {"MaxPool": 12, "Reshape": 21, "Slice": None, "Squeeze": 21, "Transpose": None, "Unsqueeze": 21},
+_QUANTIZED_1_19: Final = replace(
+    _QUANTIZED_1_18,
+    propagated={"MaxPool": 12, "Reshape": 21, "Slice": None, "Squeeze": 21, "Transpose": None, "Unsqueeze": 21},
     to_several=True,
+    removes_clips=False,
+)
+_QUANTIZED_1_20: Final = replace(
+    _QUANTIZED_1_19,
+    moved=_QUANTIZED_1_18.moved | {"Expand", "Flatten", "GatherElements", "ReduceMax", "ReduceMin", "Slice", "Tile"},
 )
 _QUANTIZED_1_21: Final = replace(
     _QUANTIZED_1_20,
