@@ -17,6 +17,36 @@
 /* Parts that advance together: the waiting lines of more would fit neither the first-level cache nor a small stack. */
 #define MOST_WRITERS 128
 
+/* True if ascending loads would wait for stores: those just made lie above them by their low 12 bits, by which CPUs look for a store of the same bytes. */
+static DMS_ALWAYS_INLINE bool follows_stores(const char *to, const char *from)
+{
+    return (((uintptr_t)to - (uintptr_t)from) & 4095) < 2048;
+}
+
+/* Copies a long piece from its end to its begin by aligned stores between two unaligned ones that overlap them. */
+static DMS_TARGET void DMS_NAME(copy_descending)(char *to, const char *from, size_t size)
+{
+    enum { STEP = 2 * VECTOR < DMS_LINE ? DMS_LINE : 2 * VECTOR };
+    const vector head = load(from);
+    char *end = to + size;
+    from += size;
+    const size_t tail = (uintptr_t)end % VECTOR;
+    store(end - VECTOR, load(from - VECTOR));
+    end -= tail;
+    from -= tail;
+    for (; end - to >= STEP; end -= STEP, from -= STEP) {
+        vector v[STEP / VECTOR];
+        for (int i = 1; i <= STEP / VECTOR; i++)
+            v[i - 1] = load(from - i * VECTOR);
+        for (int i = 1; i <= STEP / VECTOR; i++)
+            store(end - i * VECTOR, v[i - 1]);
+    }
+    DMS_ROLLED
+    for (; end - to >= VECTOR; end -= VECTOR, from -= VECTOR)
+        store(end - VECTOR, load(from - VECTOR));
+    store(to, head);
+}
+
 /* Copies a piece by plain stores; a large one by aligned stores between two unaligned ones that overlap them. claimed: how far ahead lines are claimed, or
  * 0. */
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_piece)(char *to, const char *from, size_t size, uintptr_t claimed, uint64_t call)
@@ -38,6 +68,10 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_piece)(char *to, const ch
     }
     if (claimed == 0 && size >= call) {                /* memcpy may use rep movsb */
         dms_copy_long(to, from, size);
+        return;
+    }
+    if (claimed == 0 && size >= DMS_LEAST_DESCENDING && follows_stores(to, from)) {
+        DMS_NAME(copy_descending)(to, from, size);
         return;
     }
     const vector tail = load(from + size - VECTOR);

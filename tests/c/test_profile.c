@@ -680,6 +680,41 @@ static void heights(void)
     CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
 }
 
+/* A long piece is copied as a whole and nothing else, from its end or its begin, wherever it lies beside its source. */
+static void long_pieces(void)
+{
+    enum { LEAST = DMS_LEAST_DESCENDING, ROOM = LEAST + 2 * 4096, GUARD = 64 };
+    static const uint32_t isas[] = {UINT32_MAX, DMS_ISA_SSSE3 | DMS_ISA_AVX2, DMS_ISA_SSSE3};
+    static const uint64_t halves[] = {LEAST / 2, LEAST / 2 + 1, LEAST / 2 + 31, LEAST / 2 - 1};
+    static const size_t places[] = {0, 1, 63, 64, 100, 2047, 2048, 4000};
+    static _Alignas(4096) unsigned char source[ROOM], target[ROOM];
+    const dmlsplit_profile given = {.struct_size = sizeof given, .stream_copies = UINT64_MAX, .stream_turns = UINT64_MAX, .claim = UINT64_MAX, .call = UINT64_MAX};
+    check_case = "long pieces";
+    for (size_t i = 0; i < ROOM; i++)
+        source[i] = (unsigned char)(i % 251);
+    CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
+    for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++)
+        for (size_t h = 0; h < sizeof halves / sizeof halves[0]; h++)
+            for (size_t at = 0; at < sizeof places / sizeof places[0]; at++) {
+                const uint64_t sizes[] = {2, halves[h]}, bytes = 2 * halves[h];
+                const int64_t strides[] = {(int64_t)halves[h], 1};
+                const dmlsplit_geometry g = one_part(1, sizes, strides);
+                unsigned char *const to = target + GUARD + places[at];
+                void *parts[] = {to};
+                dmlsplit_plan *plan = NULL;
+                dms_cpu_mask(isas[i]);
+                memset(target, 0xee, sizeof target);
+                CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+                CHECK_EQUAL(dmlsplit_split(plan, source + GUARD, parts), DMLSPLIT_OK);
+                CHECK(memcmp(to, source + GUARD, (size_t)bytes) == 0);
+                for (size_t k = 1; k <= GUARD; k++)
+                    CHECK(to[0 - (ptrdiff_t)k] == 0xee && to[bytes + k - 1] == 0xee);
+                dmlsplit_plan_destroy(plan);
+            }
+    dms_cpu_mask(UINT32_MAX);
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+}
+
 /* A plan that was tuned writes what it wrote before, whatever it was made for. */
 static void tuned(void)
 {
@@ -918,6 +953,7 @@ int main(int argc, char **argv)
     machines();
     features();
     heights();
+    long_pieces();
     tuned();
     timed_regimes();
     variables();
