@@ -39,17 +39,16 @@ class Taken:
     names: Names | None = None
     """The names of the model and the added ones; None while nothing is inserted."""
 
-    places: dict[str, int] = field(init=False)
-    """The last place of each name in `written`."""
+    _places: dict[str, int] = field(default_factory=dict)
+    _numbered: int = 0
+    """How many of `written` have their place in `_places`."""
 
-    def __post_init__(self) -> None:
-        self.places = {name: place for place, name in enumerate(self.written)}
-
-    def write(self, names: Iterable[str]) -> None:
-        """Appends names to `written`."""
-        for name in names:
-            self.places[name] = len(self.written)
-            self.written.append(name)
+    def places(self) -> dict[str, int]:
+        """Maps each name in `written` to its last place."""
+        for place in range(self._numbered, len(self.written)):
+            self._places[self.written[place]] = place
+        self._numbered = len(self.written)
+        return self._places
 
 
 def without_branches(model: onnx.ModelProto, scope: Scope, taken: Taken, budget: Budget) -> onnx.ModelProto | None:
@@ -146,16 +145,16 @@ def _taken(
     for inner, path in zip(body.node, paths, strict=False):
         inner.name = counted(path, budget)
     computed = [output for inner in body.node for output in inner.output if output]
+    written = taken.places()
     if first_output(node) not in taken.branches.places:
-        taken.branches.visit(graph.node, taken.places)
+        taken.branches.visit(graph.node, written)
         taken.branches.late |= _open_shapes(graph.node, graph.node, scope)
     taken.branches.take(node, [*computed, *(tensor.name for tensor in body.initializer)])
     pairs = zip(branches[chosen].node, body.node, strict=False)
-    written = taken.places
     of_functions = {first_output(now): written[name] for old, now in pairs if (name := first_output(old)) in written}
     # ONNX Runtime adds a branch's nodes in the order in which it visits them
     visited = taken.branches.visit(body.node, of_functions)
-    taken.write(output for inner in visited for output in inner.output if output)
+    taken.written += [output for inner in visited for output in inner.output if output]
     child = next(child for name, child in scope.children(place) if name == chosen)
     taken.branches.late |= _open_shapes(child.graph.node, body.node, child)
     graph.initializer.extend(body.initializer)
