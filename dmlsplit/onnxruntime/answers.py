@@ -241,11 +241,13 @@ def _of_quantized(graph: SessionGraph, node: Node, place: Place) -> Iterator[Fai
             f"a {node.op_type} takes the place of {path}, whose scales and zero points have to be scalars, not vectors"
         )
         yield Failure(OPTIMIZING, why, node=path)
-    elif node.absorbed and node.proto.name:
+    elif node.absorbed:
+        clip = graph.nodes[node.absorbed[-1]].op_type
+        left = "two nodes have the name for a moment" if node.proto.name else "is itself left without its inputs"
         why = (
-            f"a {node.op_type} takes the place of {path} and of the {graph.nodes[node.absorbed[-1]].op_type} behind it"
+            f"a {node.op_type} takes the place of {path} and of the {clip} behind it, which changes nothing, and {left}"
         )
-        yield Failure(OPTIMIZING, f"{why}, and two nodes have the name for a moment", node=path)
+        yield Failure(OPTIMIZING, why, node=path)
     domain = "" if is_known("", node.op_type) else "com.microsoft"
     operator = find_operator(domain, node.op_type, graph.opset if not domain else 1, graph.runtime)
     kind = graph.data_type(node.inputs[0].known_type)

@@ -206,6 +206,33 @@ def quantized() -> onnx.ModelProto:
     return made
 
 
+def quantized_moves() -> onnx.ModelProto:
+    """Nodes between quantizations, which take and give quantized elements, and what they may be moved over."""
+    body = """(uint8[1,8,4,4] x, uint8[6,4] y) => (uint8[1,8,2,2] o, uint8[?,?] p, uint8[6,4] q, uint8[4,6] u) <
+        float s = {0.5}, uint8 n = {3}, int64[2] l = {4, 6}, float low = {-10}, float high = {1000}
+    > {
+        a = DequantizeLinear(x, s, n)  b = MaxPool<kernel_shape=[2,2],strides=[2,2]>(a)  o = QuantizeLinear(b, s, n)
+        c = DequantizeLinear(y, s, n)  d = Reshape(c, l)  e = MatMul(c, d)  p = QuantizeLinear(e, s, n)
+        f = Add(c, c)  g = Clip(f, low, high)  q = QuantizeLinear(g, s, n)
+        h, i = Split<axis=1>(d)  j = Concat<axis=1>(i, h)  k = Relu(j)  u = QuantizeLinear(k, s, n)
+    }"""
+    return text(body)
+
+
+def quantized_at_run() -> onnx.ModelProto:
+    """Products of what is quantized by its own range, as dynamic quantization writes them, and equal constants."""
+    body = """(float[N,6] x, int64[R] r) => (float[?,?] o, float[?,?] p) <
+        uint8[6,4] w = {%s}, uint8 v = {3}, float k = {0.5}, float[4] b = {1,2,3,4}
+    > {
+        q, s, z = DynamicQuantizeLinear(x)  m = MatMulInteger(q, w, z, v)  f = Cast<to=1>(m)  t = Mul(s, k)
+        g = Mul(f, t)  h = Add(g, b)  c, d = Split<axis=1>(h)
+        i = ConstantOfShape<value: tensor = float[1] {1}>(r)  j = ConstantOfShape<value: tensor = float[1] {1}>(r)
+        a = Reshape(x, r)  q2, s2, z2 = DynamicQuantizeLinear(a)  m2 = MatMulInteger(q2, w, z2)
+        f2 = Cast<to=1>(m2)  t2 = Mul(s2, k)  p = Mul(f2, t2)  e = Add(i, j)  l = Mul(e, c)  o = Concat<axis=1>(l, d)
+    }"""
+    return text(body % ",".join(["1"] * 24))
+
+
 def sequences() -> onnx.ModelProto:
     body = """(float[4,6] x, seq(float[N,6]) y, optional(float[4,6]) z) => (float[4,6] o, float[M,6] j, bool h) <
         int64 i = {0}, int64[2] l = {1, 3}
@@ -236,6 +263,8 @@ SEEDS: tuple[Callable[[], onnx.ModelProto], ...] = (
     transformer,
     transformer,
     quantized,
+    quantized_moves,
+    quantized_at_run,
     sequences,
     lambda: plain(18, num_outputs=2, axis=1),
     lambda: plain(13, "l"),

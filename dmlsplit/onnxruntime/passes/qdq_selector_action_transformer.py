@@ -113,7 +113,8 @@ def _changes_nothing(graph: Graph, clip: Node, after: Node, *, both: bool = Fals
     """True if a Relu or Clip leaves all that the QuantizeLinear behind it can give; a Clip has to have two bounds if
     `both`."""
     found = [graph.facts.elements(value.name) for value in (*after.inputs[1:], *clip.inputs[1:])]
-    known = [each.reshape(-1)[0] for each in found if each is not None and each.size == 1]
+    numbers = [each for each in found if each is not None and each.size == 1 and each.dtype.kind in "fiu"]
+    known = [each.reshape(-1)[0] for each in numbers]
     if len(after.inputs) < _SCALED or len(known) != len(found) or known[1].dtype.kind not in "iu":
         return False
     scale, zero, *bounds = known

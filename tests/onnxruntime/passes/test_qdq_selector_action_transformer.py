@@ -184,6 +184,12 @@ def test_clips(version, body, dropped):
     assert found.created is True
 
 
+def test_a_clip_by_strings():
+    head = f'(uint8[1,4,6,6] x) => (uint8[?] y) <{GIVEN}, string f = {{"a"}}, string g = {{"b"}}>'
+    body = "d = DequantizeLinear(x, s, o) t = Add(d, d) r = Clip(t, f, g) y = QuantizeLinear(r, s, o)"
+    assert [line for line in after(qdq_selector_action_transformer, f"{head} {{ {body} }}") if "Clip" in line]
+
+
 @pytest.mark.parametrize(
     ("version", "opset", "body", "message"),
     [
@@ -197,6 +203,12 @@ def test_clips(version, body, dropped):
             17,
             "d = DequantizeLinear(x, s, o) [t] t = Add(d, d) r = Relu(t) y = QuantizeLinear(r, s, o)",
             "two nodes have the name",
+        ),
+        (
+            "1.22.0",
+            17,
+            "d = DequantizeLinear(x, s, o) t = Add(d, d) r = Clip(t, lo, hi) y = QuantizeLinear(r, s, o)",
+            "left without its inputs",
         ),
     ],
 )
