@@ -153,7 +153,7 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
 def _types_of_splits(graph: SessionGraph) -> dict[int, str]:
     """Maps the index of each Split that optimization leaves to the type of what it splits then: quantized elements, if
     it was between quantizations."""
-    splits = {node.index: node.inputs[0] for node in optimized(graph).nodes if node.op_type == "Split"}
+    splits = {node.index: node.inputs[0] for node in optimized(graph).nodes if node.op_type == "Split" and node.inputs}
     types = {index: graph.data_type(value.known_type) for index, value in splits.items()}
     return {index: kind for index, kind in types.items() if kind is not None}
 
