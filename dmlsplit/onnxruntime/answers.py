@@ -30,10 +30,11 @@ from dmlsplit.onnxruntime.graph_build import indices_left, optimized, session_gr
 from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
-from dmlsplit.onnxruntime.operator_traits import QUANTIZED, UNSCALED_PRODUCT, row_of
+from dmlsplit.onnxruntime.operator_traits import MATMUL_INTEGER_TO_FLOAT, QUANTIZED, row_of
 from dmlsplit.onnxruntime.operators import Cell, find_operator, is_known, is_on_dml, moves_any_type
 from dmlsplit.onnxruntime.passes.matmul_integer_to_float import ended_by
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE, reading_float8
+from dmlsplit.onnxruntime.passes.qdq_selector_action_transformer import CLIPS
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
 from dmlsplit.onnxruntime.ranks import beyond_rank, fails
@@ -48,7 +49,7 @@ _LEAST_LOST: Final = 128
 """The bytes from which on a constant is kept outside of its proto."""
 _FIRST_QUANTIZED: Final = 2
 """The first optimization level that lets nodes move quantized elements."""
-_QUANTIZED: Final = frozenset({*QUANTIZED.values(), UNSCALED_PRODUCT})
+_QUANTIZED: Final = frozenset({*QUANTIZED.values(), MATMUL_INTEGER_TO_FLOAT})
 _SCALARS_ALONE: Final = frozenset({"QLinearAdd", "QLinearAveragePool"})
 """The operators for quantized elements whose scales may be no vectors of one element."""
 _FOUR_BITS: Final = frozenset({"INT4", "UINT4", "FLOAT4E2M1"})
@@ -241,8 +242,7 @@ def _of_quantized(graph: SessionGraph, node: Node, place: Place) -> Iterator[Fai
             f"a {node.op_type} takes the place of {path}, whose scales and zero points have to be scalars, not vectors"
         )
         yield Failure(OPTIMIZING, why, node=path)
-    elif node.absorbed:
-        clip = graph.nodes[node.absorbed[-1]].op_type
+    elif node.absorbed and (clip := graph.nodes[node.absorbed[-1]].op_type) in CLIPS:
         left = "two nodes have the name for a moment" if node.proto.name else "is itself left without its inputs"
         why = (
             f"a {node.op_type} takes the place of {path} and of the {clip} behind it, which changes nothing, and {left}"

@@ -141,8 +141,6 @@ QUANTIZED: Final = {
 }
 """Maps operators to those that compute the same of quantized elements: for a Conv and a MatMul of ONNX, else of
 com.microsoft."""
-UNSCALED_PRODUCT: Final = "MatMulIntegerToFloat"
-"""A MatMul of quantized elements that gives floats, of com.microsoft."""
 PACKED_PRODUCT: Final = "MatMulNBits"
 """A MatMul with constant quantized weights, of com.microsoft."""
 
@@ -324,7 +322,6 @@ _ROWS: Final = (
     _row(FUSED_MATMUL_SOFTMAX, kind=Kind.NOT_IN_PLACE),
     _row(RESHAPED_GEMM, 54, kind=Kind.NOT_IN_PLACE),
     *[_row(name, followed=True) for name in QUANTIZED.values() if name not in ("QLinearConv", "QLinearMatMul")],
-    _row(UNSCALED_PRODUCT, followed=True),
     _row(PACKED_PRODUCT, followed=True),
 )
 

@@ -76,9 +76,9 @@ def test_a_session_that_fails(cli, model):
 def test_a_split_and_its_graph_are_known_alike(cli, model):
     """Nothing works in place on a part of what is quantized again: the graph is compiled in any layout."""
     file = model(
-        """(uint8[2,4] x) => (uint8[2,2] y, uint8[2,2] z) <float s = {0.1}, uint8 k = {3}> {
+        """(uint8[2,4] x) => (uint8[2,2] y, uint8[2,2] z) <float s = {0.1}, float t = {0.2}, uint8 k = {3}> {
             d = DequantizeLinear(x, s, k) a, b = Split<axis=1>(d)
-            y = QuantizeLinear(a, s, k) z = QuantizeLinear(b, s, k) }""",
+            y = QuantizeLinear(a, t, k) z = QuantizeLinear(b, t, k) }""",
         13,
     )
     out = cli("check", file, *NEW).out

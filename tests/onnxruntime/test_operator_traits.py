@@ -27,7 +27,6 @@ from dmlsplit.onnxruntime.operator_traits import (
     RESHAPED_GEMM,
     SKIP_LAYER_NORMALIZATION,
     UNKNOWN,
-    UNSCALED_PRODUCT,
     Kind,
     row_of,
 )
@@ -37,7 +36,6 @@ MADE = {
     *(BIAS_GELU, FAST_GELU, FUSED_ADD, FUSED_MATMUL, FUSED_MATMUL_SOFTMAX, GELU, QUICK_GELU, RESHAPED_GEMM),
     MATMUL_INTEGER_TO_FLOAT,
     SKIP_LAYER_NORMALIZATION,
-    UNSCALED_PRODUCT,
     PACKED_PRODUCT,
     *QUANTIZED.values(),
 } - {"QLinearConv", "QLinearMatMul"}

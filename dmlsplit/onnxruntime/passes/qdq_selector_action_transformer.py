@@ -14,7 +14,7 @@ import numpy as np
 
 from dmlsplit.models.graph import Graph, Node, Value, attribute
 from dmlsplit.models.schemas import since
-from dmlsplit.onnxruntime.operator_traits import PACKED_PRODUCT, QUANTIZED, UNSCALED_PRODUCT
+from dmlsplit.onnxruntime.operator_traits import MATMUL_INTEGER_TO_FLOAT, PACKED_PRODUCT, QUANTIZED
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE, is_scalar
 
 _BYTES: Final = frozenset({"INT8", "UINT8"})
@@ -25,7 +25,7 @@ _ORDERED: Final = frozenset({"MaxPool", "ReduceMax", "ReduceMin"})
 """The operators that move quantized elements only if the scale is positive."""
 _WITHOUT_SIGN: Final = frozenset({"Conv", "MatMul"})
 """The operators whose first input is UINT8 if it is quantized."""
-_CLIPS: Final = frozenset({"Clip", "Relu"})
+CLIPS: Final = frozenset({"Clip", "Relu"})
 _FIRST_POOL: Final = 12
 """The only version of MaxPool that moves quantized elements, unless any is moved over."""
 _MATRIX: Final = 2
@@ -53,7 +53,7 @@ def qdq_selector_action_transformer(graph: Graph) -> None:
     quantized = graph.facts.quantized
     unsigned = _made_unsigned(graph)
     for node in graph.nodes if quantized.removes_clips else ():
-        after = node.only_reader if node.op_type in _CLIPS else None
+        after = node.only_reader if node.op_type in CLIPS else None
         if after is not None and after.op_type == QUANTIZE and _changes_nothing(graph, node, after):
             graph.read(after, [node.inputs[0], *after.inputs[1:]])
             graph.remove(node)
@@ -99,7 +99,7 @@ def _group(graph: Graph, node: Node, unsigned: Container[Value]) -> _Group | Non
     if not before:
         return None
     clip = node.only_reader if graph.facts.quantized.behind_clips else None
-    if clip is not None and (clip.op_type not in _CLIPS or clip.only_reader is None):
+    if clip is not None and (clip.op_type not in CLIPS or clip.only_reader is None):
         clip = None
     last = node if clip is None else clip
     after = [each for value in last.outputs for each in value.readers if each.op_type == QUANTIZE]
@@ -238,7 +238,7 @@ def _replace(graph: Graph, group: _Group) -> None:
         graph.remove(group.clip)
         node.absorbed += group.clip.origins
     graph.write(node, outputs)
-    graph.fuse([node], QUANTIZED[node.op_type] if after else UNSCALED_PRODUCT, inputs)
+    graph.fuse([node], QUANTIZED[node.op_type] if after else MATMUL_INTEGER_TO_FLOAT, inputs)
     for each in group.before:
         if each in graph and not each.is_used:
             graph.remove(each)
