@@ -30,6 +30,7 @@ SPEED = (
     ),
     ("csrc/kernels/transpose.c", r"is_short = |@!?is_short", "how a streamed matrix with short rows is stored"),
     ("csrc/dms_transpose.h", r"DMS_STACK = @", "how many squares are transposed at once"),
+    ("csrc/kernels/transpose_template.h", r"!\(masked @&&", "which squares are transposed directly, not by masks"),
     ("csrc/kernels/transpose_template.h", r"\bfew\b", "which squares are moved element by element"),
     ("csrc/kernels/rows_template.h", r"\bis_long\b|\bsize >= call\b", "which loop, or memcpy, copies a piece"),
     (
@@ -60,6 +61,7 @@ EXPLAINED = {
     ("csrc/kernels/rows_template.h", "static const dms_loop once = {1, 0, 0};", "0", "(0 + 1)"): (
         "nothing follows the only step of a loop"
     ),
+    ("csrc/kernels/transpose.c", "continue;", "continue", ""): "what is left is the loop's empty body",
     ("csrc/kernels/lines_template.h", "store(w->bytes, end < DMS_LINE ? line : waiting);", "<", "<="): (
         "of a line that is just full nothing waits"
     ),
