@@ -14,6 +14,7 @@ from dmlsplit.descriptors.dims import Shape
 from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.formats.onnx.walking import depth_first
+from dmlsplit.models.names_inside import NO_NAMES, NamesInside
 from dmlsplit.models.taken_branches import TakenBranches
 from dmlsplit.targets.runtime_versions import Quantized
 
@@ -77,8 +78,7 @@ class Node:
     """Sorts nodes as ONNX Runtime lists them; nodes that optimization adds come last."""
     captured: Sequence[Value] = ()
     """The tensors of this graph that graphs inside the node read."""
-    names_inside: frozenset[str] = frozenset()
-    """The names of tensors of this graph that graphs inside the node read now or have read before."""
+    names_inside: NamesInside = NO_NAMES
     absorbed: tuple[int, ...] = ()
     """The indices of the nodes that were fused into it."""
     unwritten: str = ""
@@ -322,7 +322,6 @@ class Graph:
         node = Node(index, proto, op_type, read, written, number)
         if captured:
             node.captured = list(map(self.value, captured))
-            node.names_inside = frozenset([value.name for value in node.captured])
         self._nodes[node] = None
         self._order = None
         for value in written:
@@ -341,8 +340,6 @@ class Graph:
             value.readers.pop(node, None)
         node.inputs = list(values)
         node.captured = node.captured if captured is None else list(captured)
-        if node.captured:
-            node.names_inside = node.names_inside.union([value.name for value in node.captured])
         for value in (*node.inputs, *node.captured):
             if value.name:
                 value.readers[node] = None
@@ -351,6 +348,9 @@ class Graph:
         """Replaces those inputs of a node, and tensors that graphs in it read, that are keys of `instead` by their
         values there."""
         if instead and any(value in instead for value in (*node.inputs, *node.captured)):
+            for value in node.captured:
+                if value in instead:
+                    node.names_inside = node.names_inside.renamed(value.name, instead[value].name)
             inputs, captured = ([instead.get(v, v) for v in values] for values in (node.inputs, node.captured))
             self.read(node, inputs, captured)
 

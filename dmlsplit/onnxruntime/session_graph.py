@@ -15,6 +15,7 @@ from dmlsplit.formats.onnx.protobuf import first_output, has_graphs, reads, subg
 from dmlsplit.formats.onnx.protobuf import operator_of as operator_name
 from dmlsplit.formats.onnx.tensors import Array, text
 from dmlsplit.models.graph import Doubt, Graph, Node, cut
+from dmlsplit.models.names_inside import NamesInside
 from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import name_of
 from dmlsplit.models.scope import Scope
@@ -73,10 +74,10 @@ class SessionGraph:
         nodes = scope.graph.node
         self._inside = {i: list(scope.children(i)) for i, node in enumerate(nodes) if has_graphs(node)}
         """Maps the index of each node with graphs inside to the names of their attributes, with their scopes."""
-        self._captured = {
-            index: _captured(nodes[index], inside, folds=options.optimization >= 1)
-            for index, inside in self._inside.items()
-        }
+        folds = options.optimization >= 1
+        self._read_inside = {i: tuple(dict.fromkeys(_left_to_read(each, folds))) for i, each in self._inside.items()}
+        own = {i: set(nodes[i].input) for i in self._inside}
+        self._captured = {i: [name for name in names if name not in own[i]] for i, names in self._read_inside.items()}
         self._captured_types: dict[int, Types] = {}
         self.graph = self.before_optimization()
         """The graph after the passes that run before placement."""
@@ -169,7 +170,9 @@ class SessionGraph:
         made = Graph(self, (value.name for value in self.scope.graph.output), self.initializers)
         for index, node in enumerate(self.scope.graph.node):
             captured = _read_inside(node) if index in self._captured else ()
-            made.add(index, node, self._number(index, node), node.input, node.output, captured)
+            added = made.add(index, node, self._number(index, node), node.input, node.output, captured)
+            if captured:
+                added.names_inside = NamesInside.of(node)
         return made
 
     def path(self, index: int) -> str:
@@ -318,9 +321,8 @@ class SessionGraph:
         return cell is None or is_on_cpu_too(cell)
 
     def captured(self, index: int) -> Sequence[str]:
-        """Returns the names that graphs inside the node with this index read once their Shapes are folded, without
-        those that the node reads itself."""
-        return self._captured.get(index, ())
+        """Returns the names that graphs inside the node with this index read once their Shapes are folded."""
+        return self._read_inside.get(index, ())
 
     def is_expanded(self, index: int) -> bool:
         """True if the nodes of its function stand for the node with this index."""
@@ -585,15 +587,9 @@ def release(model: SessionModel) -> None:
     model.once = Once()
 
 
-def _captured(node: onnx.NodeProto, inside: Iterable[tuple[str, Scope]], *, folds: bool) -> Sequence[str]:
-    """Returns the names that the graphs inside a node read, and the node itself does not; `inside` has their scopes.
-    `folds`: what constant folding removes with Shape nodes of static tensors is left out."""
-    own = set(node.input)
-    return [name for name in dict.fromkeys(_left_to_read(inside, folds)) if name not in own]
-
-
 def _left_to_read(inside: Iterable[tuple[str, Scope]], folds: bool) -> Iterator[str]:
-    """Yields the names that `_captured` returns, and others; a name may come several times."""
+    """Yields the names that the graphs inside a node read, also their own; `inside` has their scopes, and a name may
+    come several times. `folds`: what constant folding removes with Shape nodes of static tensors is left out."""
     for _, child in inside:
         gone = _folded_shapes(child) if folds else ()
         for i, node in enumerate(child.graph.node):

@@ -74,6 +74,13 @@ CHANGED = {
         "a",
         Fate.REMOVED,
     ),
+    "shapes_of_branches": (
+        "(float[N,6] x, float[N,6] z) => (int64[?] o, int64[?] u) <bool t = {1}> { [i] u = If(t) <"
+        "then_branch = b () => (int64[?] p) { [a] p = Shape(x) }, else_branch = e () => (int64[?] q) { q = Shape(z) }"
+        "> o = Shape(z) }",
+        "o",
+        Fate.CHANGED,
+    ),
     "folding_behind_branches": (
         "(float[2,6] x, float[N,6] z) => (int64[?] u) <bool t = {1}> { [i] w = If(t) <"
         "then_branch = b () => (float[?,?] p) { p = Exp(x) }, else_branch = e () => (float[?,?] q) { q = Abs(z) }"
@@ -171,7 +178,7 @@ CHANGED = {
 """For each pass a model, a node of it, and what the pass makes of that node."""
 OPSETS = {"not_where_fusion": 13, "later_not_where_fusion": 13, "gelu_fusion": 20, "later_layer_norm_fusion": 13}
 """Other opsets than 17."""
-VERSIONS = {"shape_input_merge": "1.18.0"}
+VERSIONS = dict.fromkeys(("shape_input_merge", "shapes_of_branches"), "1.18.0")
 """Other versions than 1.24.4."""
 
 

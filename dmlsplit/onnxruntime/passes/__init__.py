@@ -53,7 +53,7 @@ from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import (
     remove_first_noops,
     remove_noops,
 )
-from dmlsplit.onnxruntime.passes.shape_input_merge import shape_input_merge
+from dmlsplit.onnxruntime.passes.shape_input_merge import shape_input_merge, shapes_of_branches
 from dmlsplit.onnxruntime.passes.skip_layer_norm_fusion import skip_layer_norm_fusion
 from dmlsplit.onnxruntime.passes.transpose_optimizer import transpose_optimizer
 
@@ -87,6 +87,7 @@ BEFORE_PLACEMENT: Final = (
     _pass(1, identities_of_branches, "Identity"),
     _pass(1, noops_of_branches, asks="removes_dropouts removes_casts"),
     _pass(1, later_not_where_fusion, "Where", "fuses_wheres"),
+    _pass(1, shapes_of_branches, "Shape", "merges_shapes"),
     _pass(1, folding_behind_branches),
     _pass(1, common_subexpression_elimination, asks="compares_all_numbers"),
     _pass(1, reshape_fusion, "Reshape", "fuses_reshapes"),

@@ -47,7 +47,7 @@ def _forget_captured(graph: Graph) -> None:
     """Takes from each node, in place, what only folded Shapes in its graphs read."""
     for node in graph.nodes:
         if node.captured:
-            left = {*map(graph.source, graph.facts.captured(node.index)), *(value.name for value in node.inputs)}
+            left = set(map(graph.source, graph.facts.captured(node.index)))
             graph.read(node, node.inputs, [value for value in node.captured if value.name in left])
 
 

@@ -77,11 +77,11 @@ def _eliminate(graph: Graph, kept: Container[str]) -> None:
             continue
         source, result = instead.get(source, source), node.outputs[0]
         within = [reader for reader in result.readers if result in inside.get(reader, ())]
-        if any(source.name in reader.names_inside for reader in within):
+        if not all(reader.names_inside.can_rename(result.name, source.name) for reader in within):
             continue
         for reader in within:
             inside[reader].add(source)
-            reader.names_inside = reader.names_inside.union((source.name,))
+            reader.names_inside = reader.names_inside.renamed(result.name, source.name)
         instead[result] = source
         graph.remove(node)
     graph.redirect_all(instead)

@@ -86,12 +86,12 @@ def _remove(graph: Graph, rules: Mapping[str, Sequence[Rule]], kept: Container[s
             continue
         before, result = node.inputs[0].producer, node.outputs[0]
         within = [reader for reader in result.readers if reader.captured and result in reader.captured]
-        if any(source.name in reader.names_inside for reader in within):
+        if not all(reader.names_inside.can_rename(result.name, source.name) for reader in within):
             continue
         if not any(value.is_output for value in node.outputs):
             instead[result] = source
             for reader in within:
-                reader.names_inside = reader.names_inside.union((source.name,))
+                reader.names_inside = reader.names_inside.renamed(result.name, source.name)
             shared.add(source)
             undone += [before] if before is not None and node.op_type == "Transpose" else []
             graph.remove(node)

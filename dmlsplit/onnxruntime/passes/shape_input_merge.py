@@ -6,6 +6,8 @@ follow from that are not known yet.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from dmlsplit.descriptors.dims import Shape
 from dmlsplit.models.graph import Graph, Value
 from dmlsplit.onnxruntime.operator_traits import row_of
@@ -13,12 +15,23 @@ from dmlsplit.onnxruntime.operator_traits import row_of
 
 def shape_input_merge(graph: Graph) -> None:
     """Makes each Shape node read the first tensor, in the order of the walk, that has the same sizes and is read by a
-    Shape, in place."""
+    Shape, in place. A branch that takes its If's place is taken by itself."""
+    _merge(graph, graph.facts.branches.chain)
+
+
+def shapes_of_branches(graph: Graph) -> None:
+    """As `shape_input_merge`, in place, once branches have taken the places of their Ifs."""
+    if graph.facts.branches.of:
+        _merge(graph, lambda name: ())
+
+
+def _merge(graph: Graph, apart: Callable[[str], object]) -> None:
+    """Makes each Shape node read the first tensor of its sizes, in place; Shapes for whose names `apart` returns
+    different keys share none."""
     if not graph.facts.merges_shapes:
         return
     first: dict[tuple[object, Shape], Value] = {}
     late: set[Value] = set()
-    chain = graph.facts.branches.chain
     for node in graph.walk():
         shaping = [node.inputs[i] for i in row_of(node.op_type).shaping if i < len(node.inputs)]
         if not late.isdisjoint(node.inputs) or any(map(_is_computed, shaping)):
@@ -27,7 +40,7 @@ def shape_input_merge(graph: Graph) -> None:
             continue
         shape = graph.facts.shape(node.inputs[0].name)
         if shape is not None and None not in shape and node.inputs[0] not in late:
-            graph.read(node, [first.setdefault((chain(node.name), shape), node.inputs[0])])
+            graph.read(node, [first.setdefault((apart(node.name), shape), node.inputs[0])])
 
 
 def _is_computed(value: Value) -> bool:

@@ -6,6 +6,7 @@ import pytest
 
 from dmlsplit.onnxruntime.passes.constant_folding import constant_folding
 from tests.onnxruntime.passes import after, graph_of
+from tests.onnxruntime.placements import placed, where
 
 HEAD = "(float[2,6] x, float[N,6] y, int64[1] l) => (float[?,?] o) <int64[1] one = {1}, float two = {2}>"
 
@@ -44,3 +45,11 @@ def test_what_is_folded_is_a_constant():
     graph = graph_of(f"{HEAD} {{ k = Neg(two) o = Mul(x, k) }}")
     constant_folding(graph)
     assert (graph.folded, "k" in graph.constants, "o" in graph.constants) == ({0}, True, False)
+
+
+def test_what_a_node_reads_itself_and_folded_shapes_in_its_graph():
+    """The graph reads it no longer: the Identity goes, though the graph has the name of what that reads. Observed."""
+    body = "s = Shape(a) z = ConstantOfShape(s) g = Add(z, r) h = ReduceMax<keepdims = 0>(g) p = Add(l, h)"
+    scan = f"Scan<num_scan_inputs = 1, body = b (float[3] l) => (float[3] p) {{ {body} }}>(a)"
+    found = placed(f"(float[2,3] x) => (float[?,?] o) {{ r = Relu(x) a = Identity(r) o = {scan} }}")
+    assert where(found)["a"] == "folded"

@@ -61,3 +61,32 @@ def test_a_graph_in_a_node_that_reads_the_input_and_the_output(read, left):
     eliminate_identities(graph)
     assert {value.name for value in graph.nodes[-1].captured} - {"p", "q"} == left
     assert [node.outputs[0].name for node in graph.nodes[1:-1]] == [name for name in "ab" if name in left]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "around", "beside", "stays"),
+    [
+        ("Neg(r)", "Abs(x)", "Add(i, a)", "x", False),
+        ("Neg(a)", "Abs(x)", "Add(i, i)", "x", False),
+        ("Neg(a)", "Abs(x)", "Add(i, r)", "x", True),
+        ("Neg(a)", "Abs(r)", "Add(i, i)", "x", True),
+        ("Neg(a)", "Abs(x)", "Add(i, i)", "r", True),
+        ("Add(r, a)", "Abs(x)", "Add(i, i)", "x", True),
+        ("Neg(r)", "Abs(r)", "Neg(i)", "a", False),
+    ],
+    ids=[
+        *("in a graph whose node does not read it", "the name is nowhere", "around", "the other branch of the node"),
+        *("the other branch of the node around", "the same graph", "in graphs of another branch"),
+    ],
+)
+def test_graphs_in_graphs(first, second, around, beside, stays):
+    """The name can be replaced if no branch of a node that reads the old one has the new one. Observed."""
+    inner = (
+        f"then_branch = u () => (float[?,?] v) {{ v = {first} }}, "
+        f"else_branch = w () => (float[?,?] d) {{ d = {second} }}"
+    )
+    outer = f"t () => (float[?,?] p) {{ i = If(c) <{inner}> p = {around} }}"
+    branches = f"then_branch = {outer}, else_branch = e () => (float[?,?] q) {{ q = Exp({beside}) }}"
+    graph = graph_of(f"{HEAD} {{ r = Relu(x) a = Identity(r) o = If (c) <{branches}> }}")
+    eliminate_identities(graph)
+    assert ("a" in [value.name for node in graph.nodes for value in node.outputs]) is stays

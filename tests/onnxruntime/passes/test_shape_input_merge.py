@@ -12,6 +12,7 @@ from dmlsplit.onnxruntime.passes.shape_input_merge import shape_input_merge
 from dmlsplit.targets.runtime_versions import find_runtime
 from tests.models import text
 from tests.onnxruntime.passes import NONE, left
+from tests.onnxruntime.placements import placed, where
 
 HEAD = "(float[N,6] x, float[N,6] y, float[?,6] z) => (int64[2] o, int64[2] p)"
 
@@ -31,3 +32,13 @@ def test_the_tensors_that_shapes_are_taken_of(body, read):
     graph = sessions.of(find_runtime("1.18.0"), NONE, Inputs()).graphs[-1].graph
     shape_input_merge(graph)
     assert [each for each in left(graph) if each[0] in "op"] == read
+
+
+@pytest.mark.parametrize(("version", "at"), [("1.18.0", "folded"), ("1.20.1", "DML")])
+def test_the_shape_of_a_branch_that_takes_its_ifs_place(version, at):
+    branches = (
+        "then_branch = b () => (int64[?] p) { p = Shape(x) }, else_branch = e () => (int64[?] q) { q = Shape(z) }"
+    )
+    body = f"[i] w = If(t) <{branches}> o = Abs(w) s = Shape(y) p = Neg(s)"
+    found = placed(f"{HEAD.replace('2', '?')} <bool t = {{1}}> {{ {body} }}", version)
+    assert where(found)["i.then_branch/Shape"] == at
