@@ -29,6 +29,7 @@ from dmlsplit.onnxruntime.findings import GraphFinding
 from dmlsplit.onnxruntime.older_opset import OlderOpset, different_at, older_opset, types_not_taken_at
 from dmlsplit.onnxruntime.onnx_session import OnnxSession, OnnxSessions
 from dmlsplit.onnxruntime.predict import placement
+from dmlsplit.onnxruntime.quantized_faults import QuantizedFault, all_quantized_faults
 from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank
 from dmlsplit.rules.graph_faults import Fault, NodeName
 from dmlsplit.rules.onnxruntime import FAULTS
@@ -185,6 +186,20 @@ class JudgedModel:
         for node in all_beyond_rank(self._session(runtime).graphs):
             number = node.graph.nodes[node.index].proto.doc_string
             found.append((self._numbered[int(number)] if number.isdecimal() else None, node))
+        return found
+
+    @cached_property
+    def quantized_faults(self) -> Sequence[tuple[Spot | None, QuantizedFault]]:
+        """The nodes whose places operators for quantized elements take that fail the session, each with its place in
+        the model (None if it is not known). Empty for a target that is no version of ONNX Runtime whose behaviour was
+        recorded."""
+        runtime = self.target.runtime
+        if runtime is None or not runtime.observed:
+            return ()
+        found = []
+        for fault in all_quantized_faults(self._session(runtime).graphs):
+            number = fault.graph.nodes[fault.node.index].proto.doc_string
+            found.append((self._numbered[int(number)] if number.isdecimal() else None, fault))
         return found
 
     @cached_property

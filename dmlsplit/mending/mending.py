@@ -20,6 +20,7 @@ from dmlsplit.mending.fields import Part, size_of
 from dmlsplit.mending.forms import Form
 from dmlsplit.mending.graph_cures import cured
 from dmlsplit.mending.judged import JudgedModel, doubts, failing_elsewhere, faults, observed, session_of
+from dmlsplit.mending.quantized import without_quantized_faults
 from dmlsplit.mending.ranks import within_ranks
 from dmlsplit.mending.rewritings import REWRITINGS
 from dmlsplit.mending.sites import Body, Place
@@ -92,6 +93,10 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
     judged, changes, refusals = within_ranks(source, judged)
     found.changes += changes
     found.refusals += refusals
+    if not found.refusals:
+        judged, changes, refusals = without_quantized_faults(source, judged)
+        found.changes += changes
+        found.refusals += refusals
     for _ in range(_ROUNDS):
         replaced = _rewritten(found, judged)
         if not replaced or found.refusals:

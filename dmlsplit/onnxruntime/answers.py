@@ -30,13 +30,13 @@ from dmlsplit.onnxruntime.graph_build import indices_left, optimized, session_gr
 from dmlsplit.onnxruntime.graph_refusals import Refusal, refusal
 from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
-from dmlsplit.onnxruntime.operator_traits import MATMUL_INTEGER_TO_FLOAT, QUANTIZED, row_of
-from dmlsplit.onnxruntime.operators import Cell, find_operator, is_known, is_on_dml, moves_any_type
+from dmlsplit.onnxruntime.operator_traits import row_of
+from dmlsplit.onnxruntime.operators import Cell, moves_any_type
 from dmlsplit.onnxruntime.passes.matmul_integer_to_float import ended_by
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE, reading_float8
-from dmlsplit.onnxruntime.passes.qdq_selector_action_transformer import CLIPS
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
+from dmlsplit.onnxruntime.quantized_faults import QuantizedFaultKind, quantized_faults
 from dmlsplit.onnxruntime.ranks import beyond_rank, fails
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
@@ -49,9 +49,6 @@ _LEAST_LOST: Final = 128
 """The bytes from which on a constant is kept outside of its proto."""
 _FIRST_QUANTIZED: Final = 2
 """The first optimization level that lets nodes move quantized elements."""
-_QUANTIZED: Final = frozenset({*QUANTIZED.values(), MATMUL_INTEGER_TO_FLOAT})
-_SCALARS_ALONE: Final = frozenset({"QLinearAdd", "QLinearAveragePool"})
-"""The operators for quantized elements whose scales may be no vectors of one element."""
 _FOUR_BITS: Final = frozenset({"INT4", "UINT4", "FLOAT4E2M1"})
 """The types that only a few operators and versions have kernels for."""
 
@@ -215,6 +212,9 @@ def _failures(
         found.append(Failure(OPTIMIZING, why, node=graph.path(index)))
     for node in optimized(graph).nodes:
         found += _of_quantized(graph, node, places[node.index])
+    for fault in quantized_faults(graph):
+        moment = CHECKING if fault.kind is QuantizedFaultKind.KERNEL else OPTIMIZING
+        found.append(Failure(moment, fault.why, node=fault.path))
     left = indices_left(graph)
     for node in graph.order:
         if node.index not in facts:
@@ -223,8 +223,7 @@ def _failures(
 
 
 def _of_quantized(graph: SessionGraph, node: Node, place: Place) -> Iterator[Failure]:
-    """Yields the failures of the session that a quantization causes which optimization inserted, or an operator for
-    quantized elements that it put in the place of a node."""
+    """Yields the failures of the session that a quantization causes which optimization inserted."""
     if node.is_inserted and node.op_type in (DEQUANTIZE, QUANTIZE):
         path, shape = graph.path(node.index), graph.shape(node.inputs[0].known)
         if graph.data_type(node.outputs[0].known_type) == "INT32":
@@ -234,27 +233,6 @@ def _of_quantized(graph: SessionGraph, node: Node, place: Place) -> Iterator[Fai
         if most is not None and is_static(shape) and len(shape) > most and graph.on_dml(node.index):
             why = f"{path} is moved to a static tensor of rank {len(shape)}, its kernel takes {most}"
             yield Failure(place.kernel, why, node=path)
-    if node.op_type not in _QUANTIZED or node.op_type == graph.nodes[node.index].op_type:
-        return
-    path, scales = graph.path(node.index), [value for value in node.inputs if graph.is_constant(value.name)]
-    if node.op_type in _SCALARS_ALONE and any(graph.shape(value.known) == (1,) for value in scales):
-        why = (
-            f"a {node.op_type} takes the place of {path}, whose scales and zero points have to be scalars, not vectors"
-        )
-        yield Failure(OPTIMIZING, why, node=path)
-    elif node.absorbed and (clip := graph.nodes[node.absorbed[-1]].op_type) in CLIPS:
-        left = "two nodes have the name for a moment" if node.proto.name else "is itself left without its inputs"
-        why = (
-            f"a {node.op_type} takes the place of {path} and of the {clip} behind it, which changes nothing, and {left}"
-        )
-        yield Failure(OPTIMIZING, why, node=path)
-    domain = "" if is_known("", node.op_type) else "com.microsoft"
-    operator = find_operator(domain, node.op_type, graph.opset if not domain else 1, graph.runtime)
-    kind = graph.data_type(node.inputs[0].known_type)
-    cell = None if operator is None or kind is None else operator.ask(operator.types((kind.lower(),), ()))
-    if cell is not None and not is_on_dml(cell):
-        why = f"a {node.op_type} takes the place of {path}, for which DirectML has no kernel"
-        yield Failure(CHECKING, why, node=path)
 
 
 def _why_unresolved(graph: SessionGraph, node: Node, tensor: str) -> str:

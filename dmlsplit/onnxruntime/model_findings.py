@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dmlsplit.descriptors.diagnostics import Diagnostic
 from dmlsplit.descriptors.location import Location
 from dmlsplit.onnxruntime.islands import Island, grouped, islands
 from dmlsplit.onnxruntime.older_opset import OlderOpset, older_opset
 from dmlsplit.onnxruntime.operators import is_fused
+from dmlsplit.onnxruntime.quantized_faults import QuantizedFault, all_quantized_faults, cure_of
 from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank, merged_batch
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules import whole_model
@@ -34,6 +35,7 @@ def _findings(
     if older is not None:
         yield _of_older(older, graphs[-1].opset)
     yield from _of_ranks(list(all_beyond_rank(graphs)))
+    yield from _of_quantized(all_quantized_faults(graphs))
     if placed.created is False:
         return
     if found := _of_open_sizes(placed, graphs[-1]):
@@ -67,6 +69,22 @@ def _of_ranks(found: Sequence[BeyondRank]) -> Iterator[Diagnostic]:
         count = f"{1 + len(others)} {printable(operator, 60)}" if others else printable(operator, 60)
         message = f"{count}: {first.why}: no session is created; {f'it cannot be merged: {why}' if why else rule.cure}"
         yield rule.diagnostic(Location(node=first.path), message, expected=first.most, actual=first.rank)
+
+
+def _of_quantized(found: Iterable[QuantizedFault]) -> Iterator[Diagnostic]:
+    """Yields the findings about operators for quantized elements that make the session fail, one for each operator,
+    fault and cure."""
+    groups: dict[object, list[QuantizedFault]] = {}
+    for fault in found:
+        groups.setdefault((fault.node.op_type, fault.kind, cure_of(fault)), []).append(fault)
+    for first, *others in groups.values():
+        rule, cure = whole_model.QUANTIZED, cure_of(first)
+        count = f"{1 + len(others)} nodes: " if others else ""
+        advice = (
+            "no change of the model is known to help" if cure is None else f"{cure.value}, as dmlsplit legalize does"
+        )
+        message = f"{count}{first.why}: no session is created; {advice}"
+        yield rule.diagnostic(Location(node=first.path), message, actual=first.node.op_type)
 
 
 def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | None:

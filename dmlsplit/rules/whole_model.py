@@ -37,6 +37,11 @@ COPIES: Final = Source(
     "ONNX Runtime: transformer_memcpy.cc",
     "https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/optimizer/transformer_memcpy.cc",
 )
+SELECTORS: Final = Source(
+    "ONNX Runtime: qdq_selectors.cc",
+    "https://github.com/microsoft/onnxruntime/blob/main/onnxruntime/core/optimizer/qdq_transformer/"
+    "selectors_actions/qdq_selectors.cc",
+)
 VERSIONS: Final = Source("ONNX: operator changelog", "https://github.com/onnx/onnx/blob/main/docs/Changelog.md")
 _BETWEEN: Final = (
     "(float[1,4,8,8] x, float[4,4,1,1] w) => (float[1,4,8,8] y) { a = Relu(x) c = Conv(a, w) y = Sigmoid(c) }"
@@ -106,4 +111,26 @@ RANK = ModelRule(
     cure="merge the dimensions before the last two with Reshapes around it, as dmlsplit legalize does",
     bad=ModelText(_PRODUCT.replace("SIZES", "2,3"), 17),
     good=ModelText(_PRODUCT.replace("SIZES", "6"), 17),
+)
+
+_QUANTIZED: Final = (
+    "(uint8[1,4,8,8] x) => (uint8[1,4,8,8] y) <float s = {0.05}, uint8 z = {0}> { d = DequantizeLinear(x, s, z) "
+    "a = Add(d, d) CLIP q = QuantizeLinear(RESULT, s, z) y = Identity(q) }"
+)
+
+QUANTIZED = ModelRule(
+    "model/quantized",
+    "An operator for quantized elements takes the place of a node between quantizations: no session is created.",
+    "From optimization level 2 on, a node between DequantizeLinears and QuantizeLinears becomes one operator for "
+    "quantized elements. ONNX Runtime 1.21 and newer take into it a Relu or Clip that changes nothing, as its bounds "
+    "are those of the quantized elements, and are left with an invalid model; QLinearAdd and QLinearAveragePool take "
+    "no scales that are vectors of one element; and DirectML has no kernels for some, as for QLinearSoftmax. "
+    "Without the Relu or Clip the model computes the same, bit for bit. A Max of a tensor and itself is that tensor; "
+    "the node in front of it stays as it is, and computes in floating point.",
+    (OBSERVED, SELECTORS),
+    Severity.ERROR,
+    Basis.OBSERVED,
+    cure="remove the Relu or Clip, or put Max(t, t) behind the node, as dmlsplit legalize does",
+    bad=ModelText(_QUANTIZED.replace("CLIP", "r = Relu(a)").replace("RESULT", "r"), 17),
+    good=ModelText(_QUANTIZED.replace("CLIP", "").replace("RESULT", "a"), 17),
 )

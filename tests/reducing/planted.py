@@ -168,6 +168,12 @@ FAULTS: Final = {
         "(float[1,2,3,4,5] x, float[1,2,3,5,5] z) => (float[1,2,3,4,5] y) { y = MatMul(x, z) }",
         goes_on=True,
     ),
+    "quantized Relu": Fault(
+        "model/quantized",
+        """(uint8[1,4,8,8] x) => (uint8[1,4,8,8] y) <float s = {0.05}, uint8 z = {0}> {
+        d = DequantizeLinear(x, s, z)  a = Add(d, d)  r = Relu(a)  y = QuantizeLinear(r, s, z) }""",
+        goes_on=True,
+    ),
     "rank of a Split": Fault(
         "onnxruntime/rank",
         f"(float[{_NINE}] x) => (float[1,1,1,1,1,1,2,2,1] a, float[1,1,1,1,1,1,2,2,1] b) {{ a, b = Split<axis=8>(x) }}",

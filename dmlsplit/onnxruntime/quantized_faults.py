@@ -1,0 +1,134 @@
+"""Operators for quantized elements that fail the session: optimization puts them in the place of nodes of the model."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from dmlsplit.formats.onnx.tensors import Array
+from dmlsplit.models.graph import Node, attribute
+from dmlsplit.onnxruntime.graph_build import optimized
+from dmlsplit.onnxruntime.operator_traits import MATMUL_INTEGER_TO_FLOAT, QUANTIZED
+from dmlsplit.onnxruntime.operators import find_operator, is_known, is_on_dml
+from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE
+from dmlsplit.onnxruntime.passes.qdq_selector_action_transformer import CLIPS
+from dmlsplit.onnxruntime.session_graph import SessionGraph
+
+_QUANTIZED: Final = frozenset({*QUANTIZED.values(), MATMUL_INTEGER_TO_FLOAT})
+_SCALARS_ALONE: Final = frozenset({"QLinearAdd", "QLinearAveragePool"})
+"""The operators for quantized elements whose scales may be no vectors of one element."""
+_TYPES: Final = frozenset({"FLOAT", "INT8", "UINT8", "INT32"})
+_LARGEST_SCALE: Final = 2.0**32
+"""No sum or product of elements with such scales overflows FLOAT."""
+
+
+class QuantizedFaultKind(enum.Enum):
+    """What is wrong with an operator for quantized elements."""
+
+    VECTORS = "its scales and zero points are vectors"
+    CLIP = "it takes the place of a Relu or Clip, too"
+    KERNEL = "it has no kernel"
+
+
+class QuantizedCure(enum.Enum):
+    """What helps, as an imperative; the model computes the same, bit for bit."""
+
+    REMOVE_CLIP = "remove the Relu or Clip"
+    MAX_BEHIND = "put Max(t, t) behind the node, which is computed in floating point then"
+
+
+@dataclass(frozen=True)
+class QuantizedFault:
+    """A node of the model, whose place an operator for quantized elements takes that fails the session."""
+
+    graph: SessionGraph
+    node: Node
+    """The node of the optimized graph."""
+    kind: QuantizedFaultKind
+
+    @property
+    def path(self) -> str:
+        return self.graph.path(self.node.index)
+
+    @property
+    def clip(self) -> Node | None:
+        """The Relu or Clip of the model behind the node, whose place the operator takes, too; None if there is none."""
+        behind = self.graph.nodes[self.node.absorbed[-1]] if self.node.absorbed else None
+        return behind if behind is not None and behind.op_type in CLIPS else None
+
+    @property
+    def why(self) -> str:
+        """What is wrong, as a sentence."""
+        op_type, clip, named = self.node.op_type, self.clip, self.node.proto.name
+        if self.kind is QuantizedFaultKind.KERNEL:
+            return f"a {op_type} takes the place of {self.path}, for which DirectML has no kernel"
+        if self.kind is QuantizedFaultKind.VECTORS or clip is None:
+            said = "whose scales and zero points have to be scalars, not vectors"
+            return f"a {op_type} takes the place of {self.path}, {said}"
+        left = "two nodes have the name for a moment" if named else "is itself left without its inputs"
+        return (
+            f"a {op_type} takes the place of {self.path} and of the {clip.op_type} behind it, which changes nothing, "
+            f"and {left}"
+        )
+
+
+def quantized_faults(graph: SessionGraph) -> Iterator[QuantizedFault]:
+    """Yields the operators for quantized elements in a graph that fail the session, in order."""
+    if not any(node.op_type == DEQUANTIZE for node in graph.nodes):
+        return
+    for node in optimized(graph).nodes:
+        if node.op_type in _QUANTIZED and node.op_type != graph.nodes[node.index].op_type:
+            yield from (QuantizedFault(graph, node, kind) for kind in _kinds(graph, node))
+
+
+def all_quantized_faults(graphs: Sequence[SessionGraph]) -> Iterator[QuantizedFault]:
+    """Yields the first fault of each node, of all graphs that a session has."""
+    for graph in graphs:
+        if not graph.is_removed:
+            yield from {found.node.index: found for found in reversed(list(quantized_faults(graph)))}.values()
+
+
+def _kinds(graph: SessionGraph, node: Node) -> Iterator[QuantizedFaultKind]:
+    """Yields what fails the session at a node of an optimized graph, an operator for quantized elements."""
+    constants = [value for value in node.inputs if graph.is_constant(value.name)]
+    if node.op_type in _SCALARS_ALONE and any(graph.shape(value.known) == (1,) for value in constants):
+        yield QuantizedFaultKind.VECTORS
+    elif node.absorbed and graph.nodes[node.absorbed[-1]].op_type in CLIPS:
+        yield QuantizedFaultKind.CLIP
+    domain = "" if is_known("", node.op_type) else "com.microsoft"
+    operator = find_operator(domain, node.op_type, graph.opset if not domain else 1, graph.runtime)
+    kind = graph.data_type(node.inputs[0].known_type)
+    cell = None if operator is None or kind is None else operator.ask(operator.types((kind.lower(),), ()))
+    if cell is not None and not is_on_dml(cell):
+        yield QuantizedFaultKind.KERNEL
+
+
+def cure_of(fault: QuantizedFault) -> QuantizedCure | None:
+    """Returns the first cure of a fault; None if none is known."""
+    if _is_removable(fault):
+        return QuantizedCure.REMOVE_CLIP
+    return QuantizedCure.MAX_BEHIND if fault.node.op_type in QUANTIZED.values() else None
+
+
+def _is_removable(fault: QuantizedFault) -> bool:
+    """True if the model without the Relu or Clip of the fault computes the same, bit for bit: its bounds are in order,
+    all scales are positive, and so small that no element is infinite or NaN."""
+    graph, clip = fault.graph, fault.clip
+    if clip is None or fault.kind is not QuantizedFaultKind.CLIP:
+        return False
+    types = {value: graph.data_type(value.known_type) for value in fault.node.inputs}
+    scales = [graph.elements(value.name) for value, kind in types.items() if kind == "FLOAT"]
+    if not _TYPES.issuperset(types.values()) or not all(each is not None and _is_scale(each) for each in scales):
+        return False
+    bounds = [graph.elements(value.name) for value in clip.inputs[1:]]
+    numbers = [float(each.item()) for each in bounds if each is not None]
+    numbers += [found.f for name in ("min", "max") if (found := attribute(clip, name)) is not None]
+    return not np.isnan(numbers).any() and numbers == sorted(numbers)
+
+
+def _is_scale(array: Array) -> bool:
+    return bool(((array > 0) & (array <= _LARGEST_SCALE)).all())
