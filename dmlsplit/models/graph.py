@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from operator import attrgetter
 from typing import Final, Protocol
 
@@ -361,7 +362,7 @@ class Graph:
             return
         ends = _ends(instead)
         self._instead |= {value.name: end.name for value, end in ends.items() if value is not end}
-        for node in self._nodes:
+        for node in dict.fromkeys(chain.from_iterable(value.readers for value in ends)):
             self.redirect(node, ends)
 
     def source(self, name: str) -> str:

@@ -304,6 +304,32 @@ def joined(links):
 
 
 HALF: Final = [helper.make_tensor("k", FLOAT, [1], [0.5])]
+SCALE: Final = [
+    helper.make_tensor("s", FLOAT, [], [0.5]),
+    helper.make_tensor("z", onnx.TensorProto.UINT8, [], [3]),
+    helper.make_tensor("w", onnx.TensorProto.UINT8, [4, 4], [1] * 16),
+]
+
+
+def quantized(read, i, between=()):
+    """A QuantizeLinear and a DequantizeLinear, and nodes that read f"d{i}" and give f"r{i}", if there are any."""
+    output = f"d{i}" if between else f"r{i}"
+    return [
+        node("QuantizeLinear", [read, "s", "z"], [f"q{i}"]),
+        node("DequantizeLinear", [f"q{i}", "s", "z"], [output]),
+        *between,
+    ]
+
+
+def moved_over(count):
+    """Nodes that a DequantizeLinear is moved over, all in front of one Concat."""
+    nodes = []
+    for i in range(count):
+        transpose = node("Transpose", [f"d{i}"], [f"r{i}"], perm=[0, 1, 3, 2])
+        nodes += [leaky("x", f"l{i}", i, count), *quantized(f"l{i}", i, [transpose])]
+    return made([*nodes, concat([f"r{i}" for i in range(count)], "y")], ["y"], constants=SCALE)
+
+
 LENGTHS: Final = [ints("one", 1), ints("two", 2)]
 TALL: Final = value("x", [1] * 8 + [4])
 
@@ -381,6 +407,14 @@ FAMILIES: Final[dict[str, Callable[[int], onnx.ModelProto]]] = {
         LAST,
         "a",
         constants=[*HALF, helper.make_tensor("w", FLOAT, [4, 4, 1, 1], [1] * 16)],
+    ),
+    "quantizations": lambda n: chain(n, quantized, last=FIRST, constants=SCALE),
+    "quantizations that are moved": moved_over,
+    "products by quantized weights": lambda n: beside(
+        n,
+        lambda i: [node("DequantizeLinear", ["w", "s", "z"], [f"d{i}"]), node("MatMul", ["x", f"d{i}"], [f"r{i}"])],
+        FIRST,
+        constants=SCALE,
     ),
     "weights": lambda n: chain(
         n,

@@ -25,9 +25,12 @@ def qdq_propagation(graph: Graph) -> None:
     for node in graph.nodes:
         if node.op_type == QUANTIZE and _is_scalar(graph, node):
             _move_back(graph, node)
+    instead: dict[Node, dict[Value, Value]] = {}
     for node in graph.nodes:
         if node.op_type == DEQUANTIZE and _is_scalar(graph, node):
-            _move_on(graph, node)
+            _move_on(graph, node, instead)
+    for reader, values in instead.items():
+        graph.redirect(reader, values)
 
 
 def is_moved_over(graph: Graph, node: Node) -> bool:
@@ -54,8 +57,9 @@ def _move_back(graph: Graph, node: Node) -> None:
         mover = before
 
 
-def _move_on(graph: Graph, node: Node) -> None:
-    """Puts a pair with the scale of the DequantizeLinear `node` behind each node that moves what it computes."""
+def _move_on(graph: Graph, node: Node, instead: dict[Node, dict[Value, Value]]) -> None:
+    """Puts a pair with the scale of the DequantizeLinear `node` behind each node that moves what it computes. What the
+    readers of the pairs read is added to `instead`: one of many inputs is changed once."""
     first = node.only_reader
     todo = [] if first is None else [first]
     while todo:
@@ -73,7 +77,10 @@ def _move_on(graph: Graph, node: Node) -> None:
         first = _quantized(graph, given, node, node.inputs[0])
         for reader in readers:
             behind = _dequantized(graph, first, node).outputs[0] if reader in moved else given
-            graph.redirect(reader, {output: behind})
+            if is_moved_over(graph, reader) or reader.op_type == QUANTIZE:  # of few inputs, and may be looked at again
+                graph.redirect(reader, {output: behind})
+            else:
+                instead.setdefault(reader, {})[output] = behind
         if output.is_output:
             graph.write(_dequantized(graph, first, node), [output])
         todo += moved

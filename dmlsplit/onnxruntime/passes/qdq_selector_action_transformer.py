@@ -57,6 +57,7 @@ def qdq_selector_action_transformer(graph: Graph) -> None:
         if after is not None and after.op_type == QUANTIZE and _changes_nothing(graph, node, after):
             graph.read(after, [node.inputs[0], *after.inputs[1:]])
             graph.remove(node)
+    quantizations = [node for node in graph.nodes if node.op_type in (DEQUANTIZE, QUANTIZE)]
     for node in graph.nodes:
         if node.op_type not in quantized.moved | quantized.computed:
             continue
@@ -68,7 +69,7 @@ def qdq_selector_action_transformer(graph: Graph) -> None:
                 _merge(graph, group)
         elif _computes(graph, group):
             _replace(graph, group)
-        elif quantized.packs_weights and node.op_type == "MatMul" and _has_packed_weights(graph, group):
+        elif quantized.packs_weights and node.op_type == "MatMul" and _has_packed_weights(graph, group, quantizations):
             graph.fuse([node], PACKED_PRODUCT, [node.inputs[0], *group.before[0].inputs])
             graph.remove(group.before[0])
     for node in graph.nodes:
@@ -190,10 +191,11 @@ def _computes(graph: Graph, group: _Group) -> bool:
     return _has_all(group) and len(alike) == 1 and {*read, *written} <= _BYTES
 
 
-def _has_packed_weights(graph: Graph, group: _Group) -> bool:
+def _has_packed_weights(graph: Graph, group: _Group, quantizations: list[Node]) -> bool:
     """True for a MatMul by constant weights of 8 bits that have one scale, one for each column, or one for each block
-    of 16 rows and more, if that is the only quantization of the graph (observed)."""
-    if sum(each.op_type in (DEQUANTIZE, QUANTIZE) for each in graph.nodes) > 1:
+    of 16 rows and more, if that is the only quantization of the graph (observed). `quantizations` lists all; those that
+    the graph has no more are removed from its end."""
+    if _has_two(graph, quantizations):
         return False
     if len(group.before) != 1 or group.before[0].outputs[0] is not group.node.inputs[1]:
         return False
@@ -210,6 +212,17 @@ def _has_packed_weights(graph: Graph, group: _Group) -> bool:
     by_column = shape[1:] if axis in (None, 1) else ()
     given = {graph.facts.shape(value.known) for value in scales}
     return given in ({()}, {by_column})
+
+
+def _has_two(graph: Graph, nodes: list[Node]) -> bool:
+    """True if the graph has two of the nodes; what is looked at in vain is removed from the list."""
+    found: list[Node] = []
+    while nodes and len(found) < 2:
+        last = nodes.pop()
+        if last in graph:
+            found.append(last)
+    nodes += reversed(found)
+    return len(found) == 2
 
 
 def _merge(graph: Graph, group: _Group) -> None:
