@@ -103,7 +103,7 @@ static void copy_some(const copy *c, uint64_t first, uint64_t last)
     dms_nest box = *nest;
     if (first == 0 && last == c->shape->bytes) {        /* the usual case among many parts: no box to find */
         c->shape->kernel->run_nest(nest, c->target, c->source);
-        return;
+        return;                                         /* all is one box, which the loop would find */
     }
     order_loops(nest, order);
     box.loops = loops;

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -12,7 +11,6 @@ from dmlsplit.descriptors.diagnostics import Severity
 from dmlsplit.mending.graph_cures import Key, Work, errors, keyed
 from dmlsplit.mending.judged import JudgedModel
 from dmlsplit.mending.words import Change
-from dmlsplit.models import given
 from dmlsplit.onnxruntime.cures import Cure, all_ways, of_run
 from dmlsplit.onnxruntime.findings import GraphFinding
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
@@ -22,7 +20,7 @@ from dmlsplit.system.printable import printable
 from dmlsplit.targets.target import Target
 
 MOST_NODES: Final = 6_000
-"""The most nodes of the models, changed and unchanged, that are judged for the advice on one model for a target."""
+"""The most nodes of the changed models that are judged for the advice on one model for a target."""
 MOST_OF_ALL: Final = 24_000
 """The most for all targets."""
 NONE_HELPS: Final = "no change of the model that is known helps here by itself"
@@ -99,12 +97,9 @@ class _Trials:
     def cures(self, found: Sequence[GraphFinding]) -> dict[Key, Helps | None]:
         """Maps the key of each finding to the cure that helps, or to None if each was tried and none helps. Findings
         for which the budget of trials did not suffice are missing."""
-        if not found or self._left < 2:
+        if not found or self._left < 1:
             return {}
-        proto = deepcopy(self._sessions.proto)
-        given.fill_in(proto, {}, self._sessions.inputs.free_dimensions, False)
-        self._spend()
-        self._judged = JudgedModel(proto, self._target, self._sessions.read_external, inputs=self._sessions.inputs)
+        self._judged = JudgedModel.of_sessions(self._sessions, self._target)
         self._before = _kinds(self._judged.findings)
         self._work = Work(lambda node: node, self._judged, all_ways)
         every = keyed(errors(self._judged))

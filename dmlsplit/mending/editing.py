@@ -12,7 +12,8 @@ import onnx
 
 from dmlsplit.formats.onnx.protobuf import Names, all_nodes, reads, refill, subgraphs
 from dmlsplit.formats.onnx.tensors import text
-from dmlsplit.mending.sites import Bodies, Place
+from dmlsplit.mending.sites import Bodies
+from dmlsplit.models.places import Place
 from dmlsplit.system.printable import printable
 
 Replacement: TypeAlias = Mapping[int, Sequence[onnx.NodeProto]]

@@ -17,10 +17,11 @@ from dmlsplit.formats.onnx.protobuf import Names
 from dmlsplit.mending.cures import change_of
 from dmlsplit.mending.editing import Replacement, node_text, outputs_of, replace_nodes, show_output
 from dmlsplit.mending.judged import JudgedModel, wrong_graphs
-from dmlsplit.mending.sites import Place, Site, Spot
+from dmlsplit.mending.sites import Site
 from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.surroundings import Surroundings
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document
+from dmlsplit.models.places import Place, Spot
 from dmlsplit.onnxruntime.cures import Cure, ways
 from dmlsplit.onnxruntime.findings import GraphFinding
 from dmlsplit.rules.graph_faults import Fault, FaultKind, lost_tensor

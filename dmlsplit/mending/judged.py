@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
@@ -18,12 +19,14 @@ from dmlsplit.formats.onnx.protobuf import Names
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.mending.editing import names_of
-from dmlsplit.mending.sites import Bodies, Site, Sites, Spot, numbered, sites_of
+from dmlsplit.mending.sites import Bodies, Site, Sites, sites_of
 from dmlsplit.mending.views import LEAST_RANK, View
 from dmlsplit.mending.words import Refusal, invalid
+from dmlsplit.models import given
 from dmlsplit.models.functions import check_references
 from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
+from dmlsplit.models.places import Spot
 from dmlsplit.onnxruntime.answers import NodeOnRuntime
 from dmlsplit.onnxruntime.findings import GraphFinding
 from dmlsplit.onnxruntime.older_opset import OlderOpset, different_at, older_opset, types_not_taken_at
@@ -70,26 +73,37 @@ class JudgedModel:
     """
 
     def __init__(
-        self,
+        self, model: onnx.ModelProto, sessions: OnnxSessions, target: Target, read: onnx.ModelProto, shared: Once | None
+    ) -> None:
+        """Makes the JudgedModel of a model for a target; nothing is judged yet. `sessions` are those of the model, and
+        `read` is the model that they read, free dimensions with their sizes. `shared` keeps the sessions of changed
+        models, which equal ones share, whatever their targets; None keeps none."""
+        self.model = model
+        self.target = target
+        self._sessions = sessions
+        self._read = read
+        self._shared = shared
+
+    @classmethod
+    def of(
+        cls,
         model: onnx.ModelProto,
         target: Target,
         read_external: ReadExternal,
         inference: Inference | None = None,
         inputs: Inputs | None = None,
-    ) -> None:
-        """Makes the JudgedModel of a model for a target; nothing is judged yet. `read_external` reads external data,
-        `inference` is the file's, whose time all its models share, and `inputs` are facts about inputs, which the model
-        may lack."""
-        self.model = model
-        self.target = target
-        self.read_external = read_external
-        self._once = Once()
-        self._read, self._numbered = self._once("read", self._without_weights)
-        self._inference = inference or Inference()
-        self._inputs = inputs
-        self._sessions = OnnxSessions(
-            self._read, read_external, inputs, require_known_names=False, inference=self._inference
-        )
+    ) -> JudgedModel:
+        """Returns the JudgedModel of a model. `read_external` reads external data, `inference` is the file's, whose
+        time all its models share, and `inputs` are facts about inputs, which the model may lack."""
+        sessions = _sessions_of(_without_weights(model), read_external, inference, inputs)
+        return cls(model, sessions, target, sessions.proto, None)
+
+    @classmethod
+    def of_sessions(cls, sessions: OnnxSessions, target: Target) -> JudgedModel:
+        """Returns the JudgedModel of the model of these sessions, which answer about it."""
+        sizes = sessions.inputs.free_dimensions
+        read = sessions.kept("filled", lambda: _filled(sessions.proto, sizes)) if sizes else sessions.proto
+        return cls(read, sessions, target, read, sessions.kept)
 
     def _session(self, runtime: Runtime) -> OnnxSession:
         """Returns the session of a version with the target's options."""
@@ -101,11 +115,6 @@ class JudgedModel:
         that `observed` returns for it."""
         return self._session(observed(session_of(self.target)[0]))
 
-    def _without_weights(self) -> tuple[onnx.ModelProto, Sequence[Spot]]:
-        copy = loading.without_weights(self.model)
-        check_references(copy)
-        return copy, list(numbered(copy))
-
     @property
     def sites(self) -> Sequence[Site]:
         """The Split and Concat nodes of the model, each at every call of the functions around it."""
@@ -113,14 +122,21 @@ class JudgedModel:
 
     @property
     def _sites(self) -> Sites:
-        return self._once("sites", lambda: sites_of(self._read, self.read_external, self._inference))
+        return self._sites_of(typed=False)
 
     @property
     def typed_sites(self) -> Sites:
         """All Split and Concat nodes, with scopes for all graphs; in contrast to `sites`, types are inferred for all
         tensors even if no node needs it."""
         known = self._sites
-        return known if known.typed else sites_of(self._read, self.read_external, self._inference, typed=True)
+        return known if known.typed else self._sites_of(typed=True)
+
+    def _sites_of(self, *, typed: bool) -> Sites:
+        sessions = self._sessions
+        return sessions.kept(
+            ("sites", typed),
+            lambda: sites_of(self._read, sessions.read_external, sessions.inference, typed=typed),
+        )
 
     @cached_property
     def bodies(self) -> Bodies:
@@ -185,7 +201,7 @@ class JudgedModel:
         found = []
         for node in all_beyond_rank(self._session(runtime).graphs):
             number = node.graph.nodes[node.index].proto.doc_string
-            found.append((self._numbered[int(number)] if number.isdecimal() else None, node))
+            found.append((self._sessions.spots[int(number)] if number.isdecimal() else None, node))
         return found
 
     @cached_property
@@ -238,17 +254,44 @@ class JudgedModel:
             number = node.doc_string
             if number.isdecimal() and (path, number) not in seen:
                 seen.add((path, number))
-                found.setdefault(path, []).append(self._numbered[int(number)])
+                found.setdefault(path, []).append(self._sessions.spots[int(number)])
         return found
 
     def release(self) -> None:
-        """Frees the sessions, which are large; the model cannot be asked again."""
+        """Frees the sessions, which are large; they are made again if the model is asked again."""
         self._sessions.release()
-        del self._sessions
 
     def changed(self, model: onnx.ModelProto) -> JudgedModel:
         """Returns the JudgedModel of a changed model for the same target."""
-        return JudgedModel(model, self.target, self.read_external, self._inference, self._inputs)
+        read, sessions = _without_weights(model), self._sessions
+
+        def made() -> OnnxSessions:
+            return _sessions_of(read, sessions.read_external, sessions.inference, sessions.inputs)
+
+        shared = self._shared
+        own = made() if shared is None else shared(read.SerializeToString(deterministic=True), made)
+        return JudgedModel(model, own, self.target, own.proto, shared)
+
+
+def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Returns a copy of the model without weights. Raises InputError where it is no model."""
+    copy = Once()("read", lambda: loading.without_weights(model))
+    check_references(copy)
+    return copy
+
+
+def _sessions_of(
+    read: onnx.ModelProto, read_external: ReadExternal, inference: Inference | None, inputs: Inputs | None
+) -> OnnxSessions:
+    """Returns the sessions of a model without weights, whose inputs may lack names that `inputs` has."""
+    return OnnxSessions(read, read_external, inputs, require_known_names=False, inference=inference)
+
+
+def _filled(model: onnx.ModelProto, sizes: Mapping[str, int]) -> onnx.ModelProto:
+    """Returns a copy of the model with these sizes in place of symbols."""
+    copy = deepcopy(model)
+    given.fill_in(copy, {}, sizes, False)
+    return copy
 
 
 def failing_elsewhere(views: Sequence[View]) -> str:

@@ -23,11 +23,12 @@ from dmlsplit.mending.judged import JudgedModel, doubts, failing_elsewhere, faul
 from dmlsplit.mending.quantized import without_quantized_faults
 from dmlsplit.mending.ranks import within_ranks
 from dmlsplit.mending.rewritings import REWRITINGS
-from dmlsplit.mending.sites import Body, Place
+from dmlsplit.mending.sites import Body
 from dmlsplit.mending.source import SourceModel, origin
 from dmlsplit.mending.versions import align_functions, at_older_opset, converted, restore_untouched
 from dmlsplit.mending.views import View
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document, invalid, together
+from dmlsplit.models.places import Place
 from dmlsplit.targets.target import Target
 
 _ROUNDS: Final = 8
@@ -80,7 +81,7 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
     found = Mending(source)
     model = deepcopy(source.model)
     aligned = align_functions(model)
-    judged = JudgedModel(model, target, read_external)
+    judged = JudgedModel.of(model, target, read_external)
     try:
         found.changes += converted(source, judged, session_of(target)[0])
     except CannotMend as refused:

@@ -18,9 +18,9 @@ from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.constants import constant_nodes
 from dmlsplit.mending.editing import node_text, replace_nodes
 from dmlsplit.mending.judged import JudgedModel
-from dmlsplit.mending.sites import Place, Spot
 from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.words import Change, Refusal, document
+from dmlsplit.models.places import Place, Spot
 from dmlsplit.onnxruntime.ranks import BeyondRank, Sizes, merged_batch
 
 _NAME: Final = "merge-batch"

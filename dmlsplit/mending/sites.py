@@ -16,17 +16,9 @@ from dmlsplit.formats.onnx.tensors import ReadExternal, text
 from dmlsplit.models.functions import Key, key_of
 from dmlsplit.models.inference import Inference
 from dmlsplit.models.onnx_nodes import Hint
+from dmlsplit.models.places import Place, Spot
 from dmlsplit.models.reading import Reader
-from dmlsplit.models.scope import Scope, Step
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A graph of a model: that of function `key`, or of the model for None, or the graph inside its nodes that
-    `steps` lead to."""
-
-    key: Key | None
-    steps: tuple[Step, ...] = ()
+from dmlsplit.models.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +35,6 @@ class Site:
     @property
     def path(self) -> str:
         return self.node.path
-
-
-Spot: TypeAlias = tuple[Place, int]
-"""A node: its graph, and its index there."""
 
 
 Body: TypeAlias = onnx.GraphProto | onnx.FunctionProto
@@ -73,24 +61,6 @@ def sites_of(
     for _ in reader.items(model, {}):
         pass
     return Sites(reader.sites, reader.typed, reader.scopes)
-
-
-def numbered(model: onnx.ModelProto) -> Iterator[Spot]:
-    """Yields the place of every node of the model, and writes into each node's doc_string, in place, its number in
-    this order."""
-    number = 0
-    todo = [(Place(None), model.graph.node)]
-    todo += [(Place(key_of(function, text(function.name))), function.node) for function in model.functions]
-    while todo:
-        place, nodes = todo.pop()
-        for index, node in enumerate(nodes):
-            node.doc_string = str(number)
-            number += 1
-            yield place, index
-            for attribute in node.attribute:
-                for k, graph in enumerate(graphs_of(attribute)):
-                    steps = (*place.steps, (index, text(attribute.name), k))
-                    todo.append((Place(place.key, steps), graph.node))
 
 
 class Bodies:

@@ -20,10 +20,11 @@ from dmlsplit.mending.conversion import convert
 from dmlsplit.mending.editing import node_text, replace_nodes
 from dmlsplit.mending.forms import Form
 from dmlsplit.mending.judged import JudgedModel
-from dmlsplit.mending.sites import Place, Site
+from dmlsplit.mending.sites import Site
 from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document
 from dmlsplit.models.older_schemas import at_older
+from dmlsplit.models.places import Place
 from dmlsplit.models.schemas import since
 from dmlsplit.models.scope import opset_of
 from dmlsplit.onnxruntime.facts import FIRST_WITH_KERNEL, LENGTHS_ARE_INPUT

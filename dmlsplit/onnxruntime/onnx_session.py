@@ -20,6 +20,7 @@ from dmlsplit.formats.sessions import Advise, Inputs, InSession, NodeKey
 from dmlsplit.models import given, shadowing
 from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
+from dmlsplit.models.places import Spot, numbered
 from dmlsplit.models.scope import opset_of
 from dmlsplit.onnxruntime.answers import Answers, NodeOnRuntime, answers
 from dmlsplit.onnxruntime.arity import check_arity
@@ -45,7 +46,8 @@ if TYPE_CHECKING:  # the graphs are made of what is in this package
 
 
 class OnnxSessions:
-    """A model without weights (loading.without_weights), which is not changed, in sessions of all versions.
+    """A model without weights (loading.without_weights), in sessions of all versions. It is not changed but for the
+    doc_strings of its nodes, which become their numbers (places.numbered).
 
     Its references are checked (functions.check_references).
 
@@ -63,7 +65,9 @@ class OnnxSessions:
         inference: Inference | None = None,
     ) -> None:
         self.proto = proto
-        self._inference = inference or Inference()
+        self.spots: Sequence[Spot] = list(numbered(proto))
+        """The places of the nodes, by their numbers."""
+        self.inference = inference or Inference()
         self.read_external = read_external
         self.inputs = inputs or Inputs()
         self._require_known_names = require_known_names
@@ -74,6 +78,8 @@ class OnnxSessions:
             each.overload for each in (*proto.functions, *(node for body in bodies for node in all_nodes(body)))
         )
         self._once = Once()
+        self.kept = Once()
+        """What others make of the model, equal for all versions."""
         self.judged: list[NodeKey] = []
         """The Splits and Concats that were read, in the order of the file."""
         self.spent_on_advice = 0
@@ -88,10 +94,12 @@ class OnnxSessions:
 
     def release(self) -> None:
         """Frees the sessions made so far, which are large; they are made again if they are asked for."""
-        for made in self._once.values():
+        for made in (*self._once.values(), *self.kept.values()):
             if isinstance(made, SessionModel):
                 release(made)
-        self._once = Once()
+            elif isinstance(made, OnnxSessions):
+                made.release()
+        self._once, self.kept = Once(), Once()
 
     def model(self, inputs: Inputs | None, habits: Habits = ALL_KNOWN) -> SessionModel:
         """Returns the model as sessions with these inputs (None: the inputs that it was read with) and habits read it;
@@ -131,11 +139,11 @@ class OnnxSessions:
 
         def made() -> SessionModel:
             written, read = taken.written, self.read_external
-            return SessionModel(proto, written, read, budget, inputs, require_known_names, habits, self._inference)
+            return SessionModel(proto, written, read, budget, inputs, require_known_names, habits, self.inference)
 
         model = made()
         if habits.inlines is not None:
-            inlining = FunctionInlining(habits.inlines, self._inference, budget, written, places_of(read))
+            inlining = FunctionInlining(habits.inlines, self.inference, budget, written, places_of(read))
             while (left := inlining.inlined(proto, model.session)) is not None:
                 proto, taken = left, Taken(in_order(written))
                 model = made()

@@ -482,6 +482,38 @@ static void mixed_kernels(void)
     dmlsplit_plan_destroy(plan);
 }
 
+/* A part whose lines lie between each other: behind the piece that ends at L + 48, in the line of memory that begins at L, comes one that begins at L - 48.
+ * With another place of the part in its line the pieces end and begin elsewhere. */
+static void lines_between_lines(void)
+{
+    enum { LINE = 64, LINES = 2, ROWS = 9, WIDTH = 5, OTHER = 30, WHOLE = LINES * LINES * ROWS * (WIDTH + OTHER), APART = 49, FAR = 100 };
+    static char whole[WHOLE], other[LINES * LINES * ROWS * OTHER];
+    static _Alignas(64) char woven[LINE + FAR + APART + ROWS * WIDTH];
+    const uint64_t sizes[] = {LINES, LINES, ROWS, WIDTH + OTHER}, lengths[] = {WIDTH, OTHER};
+    const int64_t strides[] = {APART, FAR, WIDTH, 1, LINES * ROWS * OTHER, ROWS * OTHER, OTHER, 1};
+    dmlsplit_geometry g = {sizeof g, DMLSPLIT_SPLIT, 1, 4, 3, 0, 2, sizes, NULL, lengths, strides};
+    check_case = "lines between lines";
+    paint_places(whole, sizeof whole, 0, 0);
+    for (int regime = 0; regime < REGIMES; regime++) {
+        use_regime(regime);
+        for (uint32_t k = 0; k < DMS_KERNEL_COUNT; k++)
+            for (size_t shift = 0; shift < LINE; shift++) {
+                dmlsplit_plan *plan = NULL;
+                void *parts[] = {woven + shift, other};
+                if (dms_plan_create(&g, dmlsplit_kernel_name(k), &plan, NULL) != DMLSPLIT_OK)
+                    continue;
+                memset(woven, 0, sizeof woven);
+                CHECK_EQUAL(dmlsplit_split(plan, whole, parts), DMLSPLIT_OK);
+                for (int row = 0; row < LINES * LINES * ROWS; row++) {
+                    const int line = row / ROWS / LINES, inner = row / ROWS % LINES;
+                    CHECK(memcmp(woven + shift + line * APART + inner * FAR + row % ROWS * WIDTH, whole + row * (WIDTH + OTHER), WIDTH) == 0);
+                    CHECK(memcmp(other + row * OTHER, whole + row * (WIDTH + OTHER) + WIDTH, OTHER) == 0);
+                }
+                dmlsplit_plan_destroy(plan);
+            }
+    }
+}
+
 /* No kernel may pass because it never ran. One that this CPU lacks is named. */
 static void every_kernel_ran(void)
 {
@@ -504,6 +536,7 @@ int main(void)
     row_ranges();
     long_fills();
     mixed_kernels();
+    lines_between_lines();
     every_kernel_ran();
     return check_report();
 }

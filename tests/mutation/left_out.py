@@ -45,7 +45,7 @@ SPEED = (
         r"dms_is_streamed|\bfollow = ",
         "whether rows are stored past the caches",
     ),
-    ("csrc/kernels/strided.c", r"DMS_STRIDED_BLOCK", "the steps of a block"),
+    ("csrc/kernels/strided.c", r"DMS_STRIDED_BLOCK|\bshares = ", "the steps of a block"),
 )
 """Files, what their statements have in common, and what such a statement decides: the time that a copy takes. A loop or
 a condition is read with what it is for, so that one which only prefetches is listed by that; @ stands
@@ -87,6 +87,31 @@ EXPLAINED = {
         "<=",
         "<",
     ): "where both are equal, their difference is the 0 that would be returned",
+    (
+        "csrc/kernels/transpose.c",
+        "matrices m = {&tile, from, to, {NULL, 0, 0}, {NULL, 0, 0}, around, around_count, 0, 0};",
+        "0",
+        "(0 + 1)",
+    ): "each is set before it is read",
+    (
+        "csrc/kernels/rows_template.h",
+        "for (; end - to >= VECTOR; end -= VECTOR, from -= VECTOR)",
+        ">=",
+        ">",
+    ): "the vector that is left is the first one, which is stored behind the loop",
+    (
+        "csrc/dms_cpu.c",
+        'dms_text_add(&text, "%s%s", text.length > 0 ? " " : "", isas[i].name);',
+        "0",
+        "(0 + 1)",
+    ): "no name has one letter",
+    ("csrc/dms_geometry.c", "*(span < 0 ? &below : &above) += dms_abs_i64(span);", "<", "<="): "a span of 0 adds 0",
+    (
+        "csrc/dms_slices.c",
+        "return;                                         /* all is one box, which the loop would find */",
+        "return",
+        "",
+    ): "the loop copies the same bytes again",
     (
         "dmlsplit/rules/total_size.py",
         "if implied > UINT64_MAX and (t.target.release is None or t.desc.total_tensor_size_in_bytes is None):",

@@ -56,7 +56,7 @@ def test_what_is_advised_makes_the_model_right(seed, place):
     """By the model of CompileGraph, after this change alone. Where it is not the nearest place, it is named."""
     model = mixed(seed, joins=True)
     _, (advised,) = asked(model)
-    judged = advice.JudgedModel(model, TARGET, no_external_data)
+    judged = advice.JudgedModel.of(model, TARGET, no_external_data)
     ((key, finding),) = graph_cures.keyed(graph_cures.errors(judged)).items()
     nearest = [(advised.cure, range(1))]
     work = graph_cures.Work(lambda node: node, judged, lambda kind, directml: nearest)
@@ -106,7 +106,7 @@ def test_a_cure_that_changes_no_model_is_what_is_left(useless, monkeypatch):
 
 
 def test_of_a_large_model_it_is_said_that_nothing_was_tried(monkeypatch):
-    monkeypatch.setattr(advice, "MOST_NODES", 5)
+    monkeypatch.setattr(advice, "MOST_NODES", 2)
     found, (advised,) = asked(gate())
     assert advised.cure == found[0].cure
     assert f"{advice.NOT_TRIED}, or" in advised.diagnostic.message
@@ -118,28 +118,27 @@ def _gates(count):
     return text(f"({ends[0]}) => ({ends[1]}) {{ {' '.join(bodies)} }}", 11)
 
 
-def judged_models(monkeypatch):
-    made = []
+def changed_models(monkeypatch):
+    """The changed models that are judged from now on."""
+    made, changed = [], advice.JudgedModel.changed
 
-    class Counted(advice.JudgedModel):
-        def __init__(self, *arguments, **named):
-            made.append(self)
-            super().__init__(*arguments, **named)
+    def counted(self, model):
+        made.append(model)
+        return changed(self, model)
 
-    monkeypatch.setattr(advice, "JudgedModel", Counted)
-    monkeypatch.setattr(advice.JudgedModel, "changed", lambda self, model: Counted(model, TARGET, no_external_data))
+    monkeypatch.setattr(advice.JudgedModel, "changed", counted)
     return made
 
 
 def test_many_faults_are_tried_together(monkeypatch):
-    made = judged_models(monkeypatch)
+    made = changed_models(monkeypatch)
     _, advised = asked(_gates(12))
     assert names(advised) == ["two-slices"] * 12
-    assert len(made) == 2
+    assert len(made) == 1
 
 
 def test_the_work_is_bounded(monkeypatch, useless):
-    made = judged_models(monkeypatch)
+    made = changed_models(monkeypatch)
     _, advised = asked(_gates(12))
     assert {each.remark for each in advised} == {advice.NONE_HELPS}
     monkeypatch.setattr(advice, "MOST_NODES", 36 * 5)
@@ -150,7 +149,7 @@ def test_the_work_is_bounded(monkeypatch, useless):
 
 
 def test_the_work_for_all_targets_is_bounded(monkeypatch):
-    monkeypatch.setattr(advice, "MOST_OF_ALL", 7)
+    monkeypatch.setattr(advice, "MOST_OF_ALL", 5)
     model = gate()
     sessions = OnnxSessions(loading.without_weights(model), no_external_data)
     remarks = []
@@ -229,10 +228,28 @@ def test_calls_of_one_function_share_a_change():
 
 
 def test_nodes_of_functions_count_at_each_call(monkeypatch):
-    monkeypatch.setattr(advice, "MOST_NODES", 2 * 30 - 1)
+    monkeypatch.setattr(advice, "MOST_NODES", 30 - 1)
     function = """<domain: "own", opset_import: ["" : 11]> F (x) => (y)
         { a, b = Split<axis=1>(x)  s = Sigmoid(b)  y = Mul(a, s) }"""
     ends = ", ".join(f"float[1,8,4] x{i}" for i in range(10)), ", ".join(f"float[1,4,4] y{i}" for i in range(10))
     body = " ".join(f"y{i} = own.F(x{i})" for i in range(10))
     _, advised = asked(text(f"({ends[0]}) => ({ends[1]}) {{ {body} }}", 11, functions=function))
     assert {each.remark for each in advised} == {advice.NOT_TRIED}
+
+
+def test_targets_share_the_sessions_of_models(monkeypatch):
+    """Two versions that are asked about one model get one cure: the model and the changed one are read once."""
+    made, changed = [], changed_models(monkeypatch)
+
+    class Counted(OnnxSessions):
+        def __init__(self, *arguments, **named):
+            made.append(self)
+            super().__init__(*arguments, **named)
+
+    monkeypatch.setattr("dmlsplit.mending.judged.OnnxSessions", Counted)
+    sessions = OnnxSessions(loading.without_weights(gate()), no_external_data)
+    for version in ("1.24.4", "1.22.0"):
+        target = find_target(onnxruntime=version)
+        found = sessions.of(target.graph_runtime, target.session_options).findings()
+        assert names(advice.advised(sessions, found, target)) == ["two-slices"]
+    assert (len(changed), len(made)) == (2, 1)

@@ -407,7 +407,7 @@ BY_HAND = by_hand()
 @pytest.mark.parametrize(("key", "wrong"), BY_HAND.items(), ids=map("-".join, BY_HAND))
 def test_what_is_left_to_the_reader_helps(key, wrong):
     (cure,) = (cure for cure in CURES if (cure.fault, cure.name) == key)
-    judged = JudgedModel(wrong, find_target(onnxruntime="1.24.4"), no_external_data)
+    judged = JudgedModel.of(wrong, find_target(onnxruntime="1.24.4"), no_external_data)
     ((fault, finding),) = graph_cures.keyed(graph_cures.errors(judged)).items()
     work = graph_cures.Work(lambda node: node, judged, lambda kind, directml: [(cure, range(1))])
     trial = work.tried({fault: 0}, {fault: finding})

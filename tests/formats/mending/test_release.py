@@ -33,7 +33,7 @@ def made():
 
 @pytest.mark.parametrize("family", ["gates", "gates that come out wrong", "twins", "splits in a row"])
 def test_sessions_of_a_judged_model(family, made):
-    judged = JudgedModel(FAMILIES[family](3), TARGET, tensors.no_external_data)
+    judged = JudgedModel.of(FAMILIES[family](3), TARGET, tensors.no_external_data)
     assert judged.views
     assert all(finding.diagnostic for finding in judged.findings)
     assert made() > 0

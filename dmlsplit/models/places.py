@@ -1,0 +1,45 @@
+"""The places of a model's nodes: their graphs, and their indices there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import onnx
+
+from dmlsplit.formats.onnx.protobuf import graphs_of
+from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.models.functions import Key, key_of
+from dmlsplit.models.scope import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A graph of a model: that of function `key`, or of the model for None, or the graph inside its nodes that
+    `steps` lead to."""
+
+    key: Key | None
+    steps: tuple[Step, ...] = ()
+
+
+Spot: TypeAlias = tuple[Place, int]
+"""A node: its graph, and its index there."""
+
+
+def numbered(model: onnx.ModelProto) -> Iterator[Spot]:
+    """Yields the place of every node of the model, and writes into each node's doc_string, in place, its number in
+    this order."""
+    number = 0
+    todo = [(Place(None), model.graph.node)]
+    todo += [(Place(key_of(function, text(function.name))), function.node) for function in model.functions]
+    while todo:
+        place, nodes = todo.pop()
+        for index, node in enumerate(nodes):
+            node.doc_string = str(number)
+            number += 1
+            yield place, index
+            for attribute in node.attribute:
+                for k, graph in enumerate(graphs_of(attribute)):
+                    steps = (*place.steps, (index, text(attribute.name), k))
+                    todo.append((Place(place.key, steps), graph.node))
