@@ -71,8 +71,8 @@ def remove_noops(graph: Graph) -> None:
 
 def _remove(graph: Graph, rules: Mapping[str, Sequence[Rule]], kept: Container[str]) -> None:
     """Removes, in place, the nodes that do nothing by `rules`, but none whose output is in `kept`."""
-    if not any(node.op_type in rules for node in graph.nodes):
-        return
+    if not any(rule(graph, node) for node in graph.nodes for rule in rules.get(node.op_type, ())):
+        return  # the order in which nodes are asked matters only once one is removed
     instead: dict[Value, Value] = {}
     shared: set[Value] = set()
     undone: list[Node] = []
