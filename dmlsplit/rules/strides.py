@@ -144,7 +144,6 @@ def output_span_wraps(t: TensorView) -> Findings:
     basis=Basis.OURS,
     sources=(OURS, OBSERVED),
     needs=_PLACES,
-    spoils={Aspect.LAYOUT},
     bad=lambda: eg.copy_to((1, 1, 4, 3), strides=(1, 1, 2, 3)),
     good=lambda: eg.copy_to((1, 1, 3, 2), strides=(1, 1, 2, 3)),
 )
@@ -162,7 +161,6 @@ def output_elements_overlap(t: TensorView) -> Findings:
     basis=Basis.OURS,
     sources=(OURS,),
     needs=_PLACES,
-    spoils={Aspect.LAYOUT},
     bad=lambda: eg.copy_to(_UNDECIDED[0], TensorDataType.UINT8, strides=_UNDECIDED[1]),
     good=lambda: eg.copy_to((1, 1, 3, 2), strides=(1, 1, 2, 3)),
 )

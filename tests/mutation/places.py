@@ -247,7 +247,7 @@ class _PythonPlaces:
         self.begins = [0, *itertools.accumulate(map(len, self.lines))]
 
     def walk(self, node: ast.AST) -> Iterator[Mutation]:
-        """Without annotations, text, examples, and what only type checkers read."""
+        """Without annotations, base classes, text, examples, and what only type checkers read."""
         if _is_example(node) or self.of_examples.intersection(_defined(node)):
             return
         if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
@@ -259,7 +259,7 @@ class _PythonPlaces:
         yield from getattr(self, f"of_{type(node).__name__.lower()}", self.nothing)(node)
         for name, value in ast.iter_fields(node):
             for child in value if isinstance(value, list) else [value]:
-                if isinstance(child, ast.AST) and name not in ("annotation", "returns"):
+                if isinstance(child, ast.AST) and name not in ("annotation", "returns", "bases"):
                     yield from self.walk(child)
 
     def span(self, node: Any) -> tuple[int, int]:

@@ -271,3 +271,11 @@ def test_a_graph_has_the_faults_of_its_nodes():
         ("operator/data-type-not-supported", "Nodes[0].InputTensor.DataType")
     }
     assert report.compiles is False
+
+
+@pytest.mark.parametrize(("target", "found"), [({"feature_level": "5_0"}, {"operator/not-in-target"}), ({}, set())])
+def test_of_an_operators_tensors_alone_it_is_said_that_a_target_lacks_it(target, found):
+    tensor = x(1, 1, 4, 4)
+    desc = dml.AnyOperatorDesc.of_tensors("AVERAGE_POOLING1", [tensor], [tensor])
+    assert not desc.operator.whole
+    assert ids(dml.validate(desc, **target)) == found

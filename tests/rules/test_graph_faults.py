@@ -111,6 +111,12 @@ def test_a_refused_graph():
     )
 
 
+@pytest.mark.parametrize("kind", [FaultKind.EMPTY_SECOND_PART, FaultKind.EMPTY_OUTPUT, FaultKind.MAY_BE_EMPTY])
+def test_sentences_that_say_all(kind):
+    (fault,) = (each for each in IN_GRAPH if each.kind is kind)
+    assert in_model(fault, SPLIT, ["v"]) == in_model(fault, SPLIT, ()) == happens(fault)
+
+
 def test_what_no_graph_has():
     dead = Fault(FaultKind.DEAD, SPLIT, nodes=(SPLIT, RELU))
     assert in_model(dead, SPLIT, ()) == (
