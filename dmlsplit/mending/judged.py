@@ -200,8 +200,7 @@ class JudgedModel:
             return ()
         found = []
         for node in all_beyond_rank(self._session(runtime).graphs):
-            number = node.graph.nodes[node.index].proto.doc_string
-            found.append((self._sessions.spots[int(number)] if number.isdecimal() else None, node))
+            found.append((self._spot(node.graph.nodes[node.index].proto), node))
         return found
 
     @cached_property
@@ -214,8 +213,7 @@ class JudgedModel:
             return ()
         found = []
         for fault in all_quantized_faults(self._session(runtime).graphs):
-            number = fault.graph.nodes[fault.node.index].proto.doc_string
-            found.append((self._numbered[int(number)] if number.isdecimal() else None, fault))
+            found.append((self._spot(fault.graph.nodes[fault.node.index].proto), fault))
         return found
 
     @cached_property
@@ -249,13 +247,18 @@ class JudgedModel:
         runtime = self.target.graph_runtime
         assert runtime is not None
         found: dict[str, list[Spot]] = {}
-        seen: set[tuple[str, str]] = set()
+        seen: set[tuple[str, Spot]] = set()
         for path, node in self._session(runtime).paths():
-            number = node.doc_string
-            if number.isdecimal() and (path, number) not in seen:
-                seen.add((path, number))
-                found.setdefault(path, []).append(self._sessions.spots[int(number)])
+            spot = self._spot(node)
+            if spot is not None and (path, spot) not in seen:
+                seen.add((path, spot))
+                found.setdefault(path, []).append(spot)
         return found
+
+    def _spot(self, node: onnx.NodeProto) -> Spot | None:
+        """Returns the place in the model of a node of a session's graph; None for one that the model lacks."""
+        number = node.doc_string
+        return self._sessions.spots[int(number)] if number.isdecimal() else None
 
     def release(self) -> None:
         """Frees the sessions, which are large; they are made again if the model is asked again."""

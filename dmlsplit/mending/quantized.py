@@ -17,9 +17,10 @@ from dmlsplit.formats.onnx.protobuf import Names, add_document, has_graphs, read
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.editing import node_text, outputs_of, replace_nodes
 from dmlsplit.mending.judged import JudgedModel
-from dmlsplit.mending.sites import Body, Place, Spot
+from dmlsplit.mending.sites import Body
 from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.words import Change, Refusal, document
+from dmlsplit.models.places import Place, Spot
 from dmlsplit.onnxruntime.passes.qdq_selector_action_transformer import CLIPS
 from dmlsplit.onnxruntime.quantized_faults import QuantizedCure, QuantizedFault, cure_of
 
