@@ -15,16 +15,24 @@ from onnx import helper
 
 from dmlsplit.formats.onnx.protobuf import Names, add_document, has_graphs, reads, refill
 from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.mending.constants import constant_nodes
 from dmlsplit.mending.editing import node_text, outputs_of, replace_nodes
 from dmlsplit.mending.judged import JudgedModel
 from dmlsplit.mending.sites import Body
 from dmlsplit.mending.source import SourceModel
-from dmlsplit.mending.words import Change, Refusal, document
+from dmlsplit.mending.words import CannotMend, Change, Refusal, document
 from dmlsplit.models.places import Place, Spot
+from dmlsplit.onnxruntime.operator_traits import QUANTIZED
 from dmlsplit.onnxruntime.passes.qdq_selector_action_transformer import CLIPS
-from dmlsplit.onnxruntime.quantized_faults import QuantizedCure, QuantizedFault, cure_of
+from dmlsplit.onnxruntime.quantized_faults import QuantizedCure, QuantizedFault, cure_of, zero_points_of
 
-_NAMES: Final = {QuantizedCure.REMOVE_CLIP: "remove-clip", QuantizedCure.MAX_BEHIND: "max-quantized"}
+_NAMES: Final = {
+    QuantizedCure.REMOVE_CLIP: "remove-clip",
+    QuantizedCure.ZERO_POINTS: "zero-points",
+    QuantizedCure.MAX_BEHIND: "max-quantized",
+}
+_ZERO_POINTS: Final = {"DequantizeLinear": {0: 2}, "MatMulInteger": {0: 2, 1: 3}}
+"""By operator, the inputs that are quantized tensors, each with the input that has its zero points."""
 _ROUNDS: Final = 3
 """The most rounds of changes: without its Clip, a node may lack a kernel."""
 
@@ -49,7 +57,11 @@ def without_quantized_faults(
             return judged, changes, refusals
         edits: dict[Place, _Edits] = {}
         for spot, found in faults.items():
-            changes.append(_changed(source, judged, spot, found, edits.setdefault(spot[0], {})))
+            try:
+                change = _changed(source, judged, spot, found, edits.setdefault(spot[0], {}))
+            except CannotMend as refused:
+                return judged, changes, [Refusal(found[0].path, str(refused))]
+            changes += () if change is None else (change,)
         model = deepcopy(judged.model)
         replace_nodes(model, edits)
         judged = judged.changed(model)
@@ -58,43 +70,67 @@ def without_quantized_faults(
 
 def _changed(
     source: SourceModel, judged: JudgedModel, spot: Spot, faults: Sequence[QuantizedFault], edits: _Edits
-) -> Change:
+) -> Change | None:
     """Adds to `edits`, the new nodes of the graph, those that help against the faults of one node, and returns the
-    change. A function has one fault for each call, and keeps its Clips: other calls may need them."""
+    change; None if they are there already, against another fault. Raises CannotMend if nothing helps. In a function,
+    which has a fault for each call, what depends on constants stays: other calls may have others."""
     (place, index), fault = spot, faults[0]
-    body = judged.bodies.at(place)
+    body, cure = judged.bodies.at(place), cure_of(fault)
     assert body is not None
-    cure = cure_of(fault)
-    removed = _without_clip(source, body, index) if cure is QuantizedCure.REMOVE_CLIP and place.key is None else None
-    if removed is None:
+    made: _Edits = {}
+    if cure is QuantizedCure.REMOVE_CLIP and place.key is None:
+        made = _without_clip(source, body, index)
+    elif cure is QuantizedCure.ZERO_POINTS and place.key is None:
+        made = _with_zero_points(source, body, fault, judged.names)
+    if not made:
         cure = QuantizedCure.MAX_BEHIND
-        made: _Edits = {index: _with_max(source.original(body.node[index]), judged.names)}
-    else:
-        made = removed
+        if fault.node.op_type not in QUANTIZED.values():
+            raise CannotMend(fault.why)
+        made = {index: _with_max(source.original(body.node[index]), judged.names)}
     assert cure is not None
+    made = {i: nodes for i, nodes in made.items() if i not in edits}
     said = document([_NAMES[cure]], fault.path, judged.target.name, fault.why)
     for node in (node for nodes in made.values() for node in nodes):
         add_document(node, said)
     edits |= made
     before = tuple(node_text(body.node[i]) for i in made)
     after = tuple(node_text(node) for nodes in made.values() for node in nodes)
-    return Change(fault.path, (_NAMES[cure],), fault.why, before, after)
+    return Change(fault.path, (_NAMES[cure],), fault.why, before, after) if made else None
 
 
-def _without_clip(source: SourceModel, body: Body, index: int) -> _Edits | None:
+def _without_clip(source: SourceModel, body: Body, index: int) -> _Edits:
     """Returns the nodes that read the Relu or Clip behind the node with this index, changed to read what the Clip
-    reads; None if the Clip is not the only reader of the node, or if it is read by others than nodes of its graph."""
+    reads; none if the Clip is not the only reader of the node, or if it is read by others than nodes of its graph."""
     behind = _readers(body, text(body.node[index].output[0]))
     if behind is None or len(behind) != 1 or body.node[behind[0]].op_type not in CLIPS:
-        return None
+        return {}
     clip = body.node[behind[0]]
     result = text(clip.output[0])
     made: _Edits = {}
-    for i in (readers := _readers(body, result) or ()):
+    for i in _readers(body, result) or ():
         changed = deepcopy(source.original(body.node[i]))
         refill(changed.input, [clip.input[0] if text(name) == result else name for name in changed.input])
         made[i] = [changed]
-    return made if readers else None
+    return made
+
+
+def _with_zero_points(source: SourceModel, body: Body, fault: QuantizedFault, taken: Names) -> _Edits:
+    """Returns the nodes that read the quantized tensors of a fault, with a constant of as many zero points as scales;
+    none if some are not there. Adds names to `taken`."""
+    made: _Edits = {}
+    for tensor, array in (zero_points_of(fault) or {}).items():
+        before = len(made)
+        for i, node in enumerate(body.node):
+            for read, at in _ZERO_POINTS.get(node.op_type, {}).items():
+                if text(node.input[read]) == tensor:
+                    changed = deepcopy(source.original(node))
+                    name = taken.fresh(f"{tensor}/zero_points")
+                    inputs = [*map(text, changed.input), *[""] * at][: max(at + 1, len(changed.input))]
+                    refill(changed.input, [*inputs[:at], name, *inputs[at + 1 :]])
+                    made[i] = [*constant_nodes(name, array, fault.graph.opset, taken), changed]
+        if len(made) == before:
+            return {}
+    return made
 
 
 def _readers(body: Body, name: str) -> list[int] | None:

@@ -213,8 +213,9 @@ def _failures(
     for node in optimized(graph).nodes:
         found += _of_quantized(graph, node, places[node.index])
     for fault in quantized_faults(graph):
-        moment = CHECKING if fault.kind is QuantizedFaultKind.KERNEL else OPTIMIZING
-        found.append(Failure(moment, fault.why, node=fault.path))
+        kernel = places[fault.node.index].kernel
+        moment = {QuantizedFaultKind.KERNEL: CHECKING, QuantizedFaultKind.COUNTS: kernel}.get(fault.kind, OPTIMIZING)
+        found += () if fault.at_run else (Failure(moment, fault.why, node=fault.path),)
     left = indices_left(graph)
     for node in graph.order:
         if node.index not in facts:

@@ -76,14 +76,14 @@ def _of_quantized(found: Iterable[QuantizedFault]) -> Iterator[Diagnostic]:
     fault and cure."""
     groups: dict[object, list[QuantizedFault]] = {}
     for fault in found:
-        groups.setdefault((fault.node.op_type, fault.kind, cure_of(fault)), []).append(fault)
+        groups.setdefault((fault.node.op_type, fault.kind, fault.at_run, cure_of(fault)), []).append(fault)
     for first, *others in groups.values():
         rule, cure = whole_model.QUANTIZED, cure_of(first)
         count = f"{1 + len(others)} nodes: " if others else ""
         advice = (
             "no change of the model is known to help" if cure is None else f"{cure.value}, as dmlsplit legalize does"
         )
-        message = f"{count}{first.why}: no session is created; {advice}"
+        message = f"{count}{first.why}: {'Run fails' if first.at_run else 'no session is created'}; {advice}"
         yield rule.diagnostic(Location(node=first.path), message, actual=first.node.op_type)
 
 

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from dmlsplit.descriptors.dims import is_static, numbers
 from dmlsplit.formats.onnx.tensors import Array
-from dmlsplit.models.graph import Node, attribute
+from dmlsplit.models.graph import Node, Value, attribute
 from dmlsplit.onnxruntime.graph_build import optimized
 from dmlsplit.onnxruntime.operator_traits import MATMUL_INTEGER_TO_FLOAT, QUANTIZED
 from dmlsplit.onnxruntime.operators import find_operator, is_known, is_on_dml
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE
 from dmlsplit.onnxruntime.passes.qdq_selector_action_transformer import CLIPS
 from dmlsplit.onnxruntime.session_graph import SessionGraph
+from dmlsplit.system.printable import printable
 
 _QUANTIZED: Final = frozenset({*QUANTIZED.values(), MATMUL_INTEGER_TO_FLOAT})
+_SOURCES: Final = frozenset({DEQUANTIZE, "MatMulInteger", "QLinearConv", "QLinearMatMul"})
+"""The operators of models that become operators for quantized elements, or are such."""
+_SCALED: Final = {
+    "QLinearConv": ((0, 1, 2), (3, 4, 5)),
+    "QLinearMatMul": ((0, 1, 2), (3, 4, 5)),
+    MATMUL_INTEGER_TO_FLOAT: ((0, 2, 4), (1, 3, 5)),
+}
+"""For the operators that take vectors of scales the inputs that are a quantized tensor, its scale and its zero
+point."""
 _SCALARS_ALONE: Final = frozenset({"QLinearAdd", "QLinearAveragePool"})
 """The operators for quantized elements whose scales may be no vectors of one element."""
 _TYPES: Final = frozenset({"FLOAT", "INT8", "UINT8", "INT32"})
@@ -32,12 +44,14 @@ class QuantizedFaultKind(enum.Enum):
     VECTORS = "its scales and zero points are vectors"
     CLIP = "it takes the place of a Relu or Clip, too"
     KERNEL = "it has no kernel"
+    COUNTS = "it has not as many zero points as scales"
 
 
 class QuantizedCure(enum.Enum):
     """What helps, as an imperative; the model computes the same, bit for bit."""
 
     REMOVE_CLIP = "remove the Relu or Clip"
+    ZERO_POINTS = "give the quantized tensor as many zero points as scales"
     MAX_BEHIND = "put Max(t, t) behind the node, which is computed in floating point then"
 
 
@@ -55,6 +69,13 @@ class QuantizedFault:
         return self.graph.path(self.node.index)
 
     @property
+    def at_run(self) -> bool:
+        """True if the session is created, and the first Run fails: the kernel is made then, since a size is open."""
+        values = [value for value in (*self.node.inputs, *self.node.outputs) if value.name]
+        is_open = not all(is_static(self.graph.shape(value.known)) for value in values)
+        return self.kind is QuantizedFaultKind.COUNTS and is_open
+
+    @property
     def clip(self) -> Node | None:
         """The Relu or Clip of the model behind the node, whose place the operator takes, too; None if there is none."""
         behind = self.graph.nodes[self.node.absorbed[-1]] if self.node.absorbed else None
@@ -66,6 +87,18 @@ class QuantizedFault:
         op_type, clip, named = self.node.op_type, self.clip, self.node.proto.name
         if self.kind is QuantizedFaultKind.KERNEL:
             return f"a {op_type} takes the place of {self.path}, for which DirectML has no kernel"
+        if self.kind is QuantizedFaultKind.COUNTS:
+            (name, scales, zero_points), *_ = uneven(self.graph, self.node)
+            own = op_type == self.graph.nodes[self.node.index].op_type
+            taken = (
+                f"{self.path} has another number"
+                if own
+                else f"a {op_type} takes the place of {self.path}, with another number"
+            )
+            return (
+                f"{taken} of zero points than of scales, and no kernel is made: {zero_points} and {scales} of "
+                f"{printable(name, 60)}"
+            )
         if self.kind is QuantizedFaultKind.VECTORS or clip is None:
             said = "whose scales and zero points have to be scalars, not vectors"
             return f"a {op_type} takes the place of {self.path}, {said}"
@@ -78,10 +111,10 @@ class QuantizedFault:
 
 def quantized_faults(graph: SessionGraph) -> Iterator[QuantizedFault]:
     """Yields the operators for quantized elements in a graph that fail the session, in order."""
-    if not any(node.op_type == DEQUANTIZE for node in graph.nodes):
+    if not any(node.op_type in _SOURCES for node in graph.nodes):
         return
     for node in optimized(graph).nodes:
-        if node.op_type in _QUANTIZED and node.op_type != graph.nodes[node.index].op_type:
+        if node.op_type in _QUANTIZED:
             yield from (QuantizedFault(graph, node, kind) for kind in _kinds(graph, node))
 
 
@@ -94,6 +127,10 @@ def all_quantized_faults(graphs: Sequence[SessionGraph]) -> Iterator[QuantizedFa
 
 def _kinds(graph: SessionGraph, node: Node) -> Iterator[QuantizedFaultKind]:
     """Yields what fails the session at a node of an optimized graph, an operator for quantized elements."""
+    if node.op_type == graph.nodes[node.index].op_type:
+        if graph.on_dml(node.index) and any(uneven(graph, node)):
+            yield QuantizedFaultKind.COUNTS
+        return
     constants = [value for value in node.inputs if graph.is_constant(value.name)]
     if node.op_type in _SCALARS_ALONE and any(graph.shape(value.known) == (1,) for value in constants):
         yield QuantizedFaultKind.VECTORS
@@ -105,13 +142,51 @@ def _kinds(graph: SessionGraph, node: Node) -> Iterator[QuantizedFaultKind]:
     cell = None if operator is None or kind is None else operator.ask(operator.types((kind.lower(),), ()))
     if cell is not None and not is_on_dml(cell):
         yield QuantizedFaultKind.KERNEL
+    elif graph.on_dml(node.index) and any(uneven(graph, node)):
+        yield QuantizedFaultKind.COUNTS
+
+
+def uneven(graph: SessionGraph, node: Node) -> Iterator[tuple[str, int, int]]:
+    """Yields the quantized tensors that an operator reads with another number of scales than of zero points, each with
+    both numbers. A quantization without zero point gets one."""
+    found = [*node.inputs, *[Value("")] * 6]
+    for tensor, scale, zero_point in _SCALED.get(node.op_type, ()):
+        sizes = graph.shape(found[scale].known)
+        zeros = graph.shape(found[zero_point].known) if found[zero_point].name else ()
+        if not found[zero_point].name and graph.nodes[node.index].op_type not in QUANTIZED:
+            continue
+        if sizes is not None and zeros is not None and is_static(sizes) and is_static(zeros):
+            counts = math.prod(numbers(sizes)), math.prod(numbers(zeros))
+            if counts[0] != counts[1]:
+                yield found[tensor].name, *counts
 
 
 def cure_of(fault: QuantizedFault) -> QuantizedCure | None:
     """Returns the first cure of a fault; None if none is known."""
     if _is_removable(fault):
         return QuantizedCure.REMOVE_CLIP
-    return QuantizedCure.MAX_BEHIND if fault.node.op_type in QUANTIZED.values() else None
+    if fault.kind is QuantizedFaultKind.COUNTS and zero_points_of(fault) is not None:
+        return QuantizedCure.ZERO_POINTS
+    graph, node = fault.graph, fault.node
+    is_made = node.op_type in QUANTIZED.values() and graph.nodes[node.index].op_type in QUANTIZED
+    return QuantizedCure.MAX_BEHIND if is_made else None
+
+
+def zero_points_of(fault: QuantizedFault) -> Mapping[str, Array] | None:
+    """Returns the zero points that a fault's quantized tensors need, one for each scale, by the names of the tensors;
+    None if not all are known. They are what the tensors have, for all elements."""
+    graph, node = fault.graph, fault.node
+    found = {}
+    if node.op_type == graph.nodes[node.index].op_type:
+        return None
+    for name, scales, zero_points in uneven(graph, node):
+        tensor = next(at for at in _SCALED[node.op_type] if node.inputs[at[0]].name == name)
+        given, kind = node.inputs[tensor[2]].name, graph.data_type(name)
+        value = graph.elements(given) if given else np.zeros((), np.uint8)
+        if zero_points != 1 or value is None or kind not in ("INT8", "UINT8"):
+            return None
+        found[name] = np.full(scales, value.item(), kind.lower())
+    return found
 
 
 def _is_removable(fault: QuantizedFault) -> bool:

@@ -120,17 +120,20 @@ _QUANTIZED: Final = (
 
 QUANTIZED = ModelRule(
     "model/quantized",
-    "An operator for quantized elements takes the place of a node between quantizations: no session is created.",
+    "An operator for quantized elements that takes the place of a node between quantizations fails the session.",
     "From optimization level 2 on, a node between DequantizeLinears and QuantizeLinears becomes one operator for "
     "quantized elements. ONNX Runtime 1.21 and newer take into it a Relu or Clip that changes nothing, as its bounds "
     "are those of the quantized elements, and are left with an invalid model; QLinearAdd and QLinearAveragePool take "
-    "no scales that are vectors of one element; and DirectML has no kernels for some, as for QLinearSoftmax. "
-    "Without the Relu or Clip the model computes the same, bit for bit. A Max of a tensor and itself is that tensor; "
+    "no scales that are vectors of one element; a convolution or product takes as many zero points as scales, and a "
+    "quantization without zero point gets one; and DirectML has no kernels for some, as for QLinearSoftmax. Where a "
+    "size is open, the kernel is made as the model runs, and Run fails. Without the Relu or Clip, and with the same "
+    "zero point for each scale, the model computes the same, bit for bit. A Max of a tensor and itself is that tensor; "
     "the node in front of it stays as it is, and computes in floating point.",
     (OBSERVED, SELECTORS),
     Severity.ERROR,
     Basis.OBSERVED,
-    cure="remove the Relu or Clip, or put Max(t, t) behind the node, as dmlsplit legalize does",
+    cure="remove the Relu or Clip, give a tensor as many zero points as scales, or put Max(t, t) behind the node, as "
+    "dmlsplit legalize does",
     bad=ModelText(_QUANTIZED.replace("CLIP", "r = Relu(a)").replace("RESULT", "r"), 17),
     good=ModelText(_QUANTIZED.replace("CLIP", "").replace("RESULT", "a"), 17),
 )

@@ -241,7 +241,11 @@ def _merge(graph: Graph, group: _Group) -> None:
 def _replace(graph: Graph, group: _Group) -> None:
     """Replaces the group by one operator, in the place of the node."""
     node, after = group.node, group.after
-    inputs = [value for each in group.before for value in each.inputs]
+    given = [_with_zero_point(each.inputs) for each in group.before]
+    if after:
+        inputs = [value for values in given for value in values]
+    else:  # the factors of a MatMul, their scales, their zero points
+        inputs = [value for values in zip(*given, strict=True) for value in values]
     outputs = node.outputs
     for each in after:
         inputs += each.inputs[1:]
@@ -255,6 +259,11 @@ def _replace(graph: Graph, group: _Group) -> None:
     for each in group.before:
         if each in graph and not each.is_used:
             graph.remove(each)
+
+
+def _with_zero_point(inputs: Sequence[Value]) -> list[Value]:
+    """Returns the inputs of a quantization, with an omitted one in place of a zero point that it lacks."""
+    return [*inputs, Value("")][:_SCALED]
 
 
 def _clean_up(graph: Graph, node: Node) -> None:

@@ -15,8 +15,12 @@ from tests import models
 NEWEST = "1.24.4"
 HEAD = """(uint8[1,3,4,4] x, int8[3,3,1,1] w, uint8[1,3,4,4] v) => (uint8[?,?,?,?] y) <float s = {0.05}, uint8 z = {0},
     uint8 o = {128}, float lo = {0}, float hi = {12.75}, float low = {-9}, float high = {9}, float large = {1e30},
-    float[1] vs = {0.05}, uint8[1] vz = {0}, float[3] t = {0.01,0.02,0.03}, int8[3] n = {0,0,0}>"""
+    float[1] vs = {0.05}, uint8[1] vz = {0}, float[3] t = {0.01,0.02,0.03}, int8[3] n = {0,0,0}, int8 b = {2},
+    int8[4,3] m = {1,-2,3,-4,5,-6,7,-8,9,-10,11,-12}>"""
 FRONT = "d = DequantizeLinear(x, s, z)"
+PRODUCT = f"{FRONT} e = DequantizeLinear(m, t) c = MatMul(d, e)"
+DYNAMIC = """f = Cast<to=1>(x) q, qs, qz = DynamicQuantizeLinear(f) i = MatMulInteger(q, m, qz, b) g = Cast<to=1>(i)
+    k = Mul(qs, t) c = Mul(g, k)"""
 CONV = f"{FRONT} e = DequantizeLinear<axis=0>(w, t, n) c = Conv(d, e)"
 
 
@@ -64,8 +68,29 @@ def computed(model):
             "max-quantized",
             None,
         ),
+        ("1.24.4", f"{PRODUCT} y = QuantizeLinear(c, s, z)", "zero-points", "Constant MatMul QuantizeLinear"),
+        ("1.20.1", f"{PRODUCT} y = Cast<to=2>(c)", "zero-points", "Constant MatMul Cast"),
+        ("1.30.0", f"{DYNAMIC} y = Cast<to=2>(c)", "zero-points", None),
+        (
+            "1.18.0",
+            f"{FRONT} e = DequantizeLinear<axis=0>(w, t) c = Conv(d, e) y = QuantizeLinear(c, s, z)",
+            "zero-points",
+            None,
+        ),
     ],
-    ids=["Relu", "Clip", "with a name", "behind an Identity", "vectors", "no kernel", "elements may overflow"],
+    ids=[
+        "Relu",
+        "Clip",
+        "with a name",
+        "behind an Identity",
+        "vectors",
+        "no kernel",
+        "elements may overflow",
+        "a product by column",
+        "a product in floats",
+        "dynamic quantization",
+        "a convolution by channel",
+    ],
 )
 def test_operators_for_quantized_elements(version, body, name, left):
     model = models.text(f"{HEAD} {{ {body} }}", 19)
@@ -77,6 +102,42 @@ def test_operators_for_quantized_elements(version, body, name, left):
     assert computed(written) == computed(model)
     if left is not None:
         assert [node.op_type for node in written.graph.node if node.op_type != "DequantizeLinear"] == left.split()
+
+
+def test_a_kernel_that_is_made_as_the_model_runs():
+    head = HEAD.replace("uint8[1,3,4,4] x", "uint8[N,3,4,4] x")
+    model = models.text(f"{head} {{ {PRODUCT} y = QuantizeLinear(c, s, z) }}", 19)
+    session = dml.onnxruntime.session(model, NEWEST)
+    (said,) = [each for each in session.diagnostics if each.rule == "model/quantized"]
+    assert session.created is True
+    assert "1 and 3 of m: Run fails; give the quantized tensor as many zero points as scales" in said.message
+    found, written = legalized(model)
+    assert [each.names for each in found.changes] == [("zero-points",)]
+    assert "model/quantized" not in [each.rule for each in dml.onnxruntime.session(written, NEWEST).diagnostics]
+
+
+def test_a_tensor_that_two_products_read_gets_its_zero_points_once():
+    model = models.text(f"{HEAD} {{ {PRODUCT} f = MatMul(d, e) h = Sub(c, f) y = QuantizeLinear(h, s, z) }}", 19)
+    found, written = legalized(model)
+    assert [each.names for each in found.changes] == [("zero-points",)]
+    assert dml.onnxruntime.session(written, NEWEST).created is True
+
+
+def test_zero_points_that_are_computed():
+    """MatMulInteger has one for all columns, which is an input here: no change is known."""
+    head = HEAD.replace("uint8[1,3,4,4] v)", "uint8[1,3,4,4] v, int8 u)")
+    found, written = legalized(models.text(f"{head} {{ {DYNAMIC.replace('qz, b', 'qz, u')} y = Cast<to=2>(c) }}", 19))
+    assert written is None
+    assert [each.reason for each in found.refusals] == [
+        "a MatMulIntegerToFloat takes the place of c, with another number of zero points than of scales, and no kernel "
+        "is made: 1 and 3 of m"
+    ]
+
+
+def test_operators_for_quantized_elements_of_the_model():
+    body = "y = QLinearConv(x, s, z, w, t, {}, s, z)"
+    created = [dml.onnxruntime.session(models.text(f"{HEAD} {{ {body.format(n)} }}"), NEWEST).created for n in "nb"]
+    assert created == [True, False]
 
 
 def test_what_check_says_is_what_legalize_does():
