@@ -58,8 +58,8 @@ def levels(
     also run a node on the CPU.
 
     For each level that refuses an operator, the rules and members that refuse it are named, and the rewriting that it
-    takes, if there is one; a matrix of all operators follows. The exit status is 1 where an operator is taken by no
-    level as it is.
+    takes, if there is one; a matrix of all operators follows. The exit status is 1 where an operator is refused by
+    all levels as it is.
 
     \b
     Examples:
@@ -295,6 +295,8 @@ def _headline(answered: Answered, asked: Columns) -> str:
         return f"{by} {asked.spans(answered.taken)}"
     if answered.is_unknown or (answered.unknown and not answered.refusals):
         return "not known"
+    if answered.unknown:
+        return f"not known to be {by} any {asked.noun}"
     return f"{by} no {asked.noun}"
 
 

@@ -136,6 +136,12 @@ class TestGraphs:
         (tmp_path / "glu.onnx").write_bytes(GLU.SerializeToString())
         return "glu.onnx"
 
+    def test_what_is_refused_or_not_known_is_not_said_to_be_refused_by_all(self, cli, glu):
+        found = cli("levels", glu, "--runtimes")
+        assert found.status == 0
+        assert "'cut' Split: not known to be taken by any ONNX Runtime version\n" in found.out
+        assert "  not known of 1.9.0-1.16.3\n" in found.out
+
     @pytest.mark.parametrize(
         ("option", "asked"),
         [([], LEVELS), (["--releases"], RELEASES), (["--runtimes"], RUNTIMES)],
