@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import onnx
 
@@ -102,6 +102,18 @@ def _refused(judged: JudgedModel, finding: GraphFinding) -> Cured:
     return Cured(judged, [], [Refusal(finding.path, f"no cure is known: {finding.diagnostic.message}")], [])
 
 
+class _Changed(NamedTuple):
+    """A fault at `node`, which is reported at `path` and described by `what`, and the cure that changes the nodes at
+    `places`."""
+
+    key: Key
+    node: str
+    path: str
+    what: str
+    cure: Cure
+    places: range
+
+
 class Work:
     """A model, and the models that cures make of it."""
 
@@ -124,6 +136,7 @@ class Work:
         for site in typed.found:
             self._sites.setdefault(site.place, {}).setdefault(site.index, []).append(site)
         self._bodies = judged.bodies
+        self._twins = judged.twins
         self._made_for: dict[str, Key] = {}
         """The fault whose cure made a node, by the node's name."""
         self._around: dict[Place, Surroundings | None] = {}
@@ -149,6 +162,7 @@ class Work:
         edits: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
         owners: dict[Spot, Key] = {}
         done: dict[Key | None, tuple[FaultKind, str]] = {}
+        changed: dict[Spot, _Changed] = {}
         trial = Cured(self._judged, [], [], [])
         for key, finding in asked.items():
             assert finding.fault is not None
@@ -156,7 +170,7 @@ class Work:
             blocking: Key | None = None
             while chosen[key] < len(options):
                 cure, places = options[chosen[key]]
-                for place, made in self._made(key, finding, cure, places, taken):
+                for (place, index), made in self._made(key, finding, cure, places, taken):
                     if {done.get(owners.get((place, i))) for i in made} == {(cure.fault, cure.name)}:
                         # this change was made for another call of the function
                         trial.made_for[key] = trial.made_for[owners[place, min(made)]]
@@ -165,11 +179,9 @@ class Work:
                     blocking = blocking or next(iter(others), None)
                     if others:
                         continue
-                    owners.update({(place, i): key for i in made})
                     done[key] = cure.fault, cure.name
-                    edits.setdefault(place, {}).update({i: list(nodes) for i, nodes in made.items()})
-                    self._made_for |= {node.name: key for nodes in made.values() for node in nodes if node.name}
-                    trial.made_for[key] = self._change(finding, cure, place, made)
+                    changed[place, index] = _Changed(key, finding.node, finding.path, finding.what, cure, places)
+                    trial.made_for[key] = self._keep(changed[place, index], place, made, owners, edits)
                     trial.changes.append(trial.made_for[key])
                     break
                 else:
@@ -182,6 +194,16 @@ class Work:
                     blocking = blocking or (made_for if made_for in chosen and made_for != key else None)
                 trial.refusals.append(Refusal(finding.path, f"no cure helps: {finding.diagnostic.message}"))
                 return trial, key, blocking
+        for (place, index), of_twin in self._repeated(changed):
+            around = self._surroundings(place)
+            if around is None:
+                continue
+            shown = dict(around.shown)
+            repeated = self._made_at(around, index, of_twin, taken)
+            if repeated is None or any((place, i) in owners for i in repeated):
+                around.shown = shown
+            else:
+                trial.changes.append(self._keep(of_twin, place, repeated, owners, edits))
         for place, edited in edits.items():
             first = min(edited)
             edited[first] = [*self._constants_of(place, edited), *edited[first]]
@@ -194,6 +216,37 @@ class Work:
         trial.judged = self._judged.changed(model)
         return trial, None, None
 
+    def _keep(
+        self,
+        changed: _Changed,
+        place: Place,
+        made: Replacement,
+        owners: dict[Spot, Key],
+        edits: dict[Place, dict[int, list[onnx.NodeProto]]],
+    ) -> Change:
+        """Adds the nodes that a cure makes in the graph at `place` to `edits`, and to `owners` for which fault it does;
+        returns the change."""
+        owners.update({(place, i): changed.key for i in made})
+        edits.setdefault(place, {}).update({i: list(nodes) for i, nodes in made.items()})
+        self._made_for |= {node.name: changed.key for nodes in made.values() for node in nodes if node.name}
+        return self._change(changed, place, made)
+
+    def _repeated(self, changed: Mapping[Spot, _Changed]) -> Iterator[tuple[Spot, _Changed]]:
+        """Yields the nodes that are equal to several which have the same fault, each with the change of the first of
+        these. A session makes one node of equal nodes: each of them would be at fault only once the one before it is
+        cured."""
+        first: dict[tuple[Spot, FaultKind], Spot] = {}
+        for spot, each in changed.items():
+            alike = self._twins.get(spot, ())
+            if len(alike) < 2:
+                continue
+            of_first = changed[first.setdefault((alike[0][0], each.key[0].kind), spot)]
+            if of_first is each:
+                continue
+            for twin, path in alike:
+                if twin not in changed:
+                    yield twin, of_first._replace(path=path, what=f"it is equal to {of_first.node}: {of_first.what}")
+
     def _fault_behind(self, path: str) -> Key | None:
         """Returns the fault whose cure made the node at `path`, None if no cure made it. In a path, the name of a node
         in a function follows the path of the call."""
@@ -202,26 +255,33 @@ class Work:
 
     def _made(
         self, key: Key, finding: GraphFinding, cure: Cure, places: range, taken: Names
-    ) -> Iterator[tuple[Place, Replacement]]:
-        """Yields, for each node that the finding's name may stand for, its graph and the nodes that the cure puts
+    ) -> Iterator[tuple[Spot, Replacement]]:
+        """Yields, for each node that the finding's name may stand for, its place and the nodes that the cure puts
         there; a node to which the cure does not apply is skipped. The node with the key's number comes first."""
         spots, first = self._spots.get(finding.node, ()), key[-1]
-        lost = lost_tensor(key[0])
+        changed = _Changed(key, finding.node, finding.path, finding.what, cure, places)
         for place, index in (*spots[first:], *spots[:first]):
             around = self._surroundings(place)
             if around is None:
                 continue
-            if around.taken is not taken:
-                around.begin(taken)
-            around.document = document([cure.name], finding.path, self._judged.target.name, finding.what)
             shown = dict(around.shown)
-            try:
-                made = change_of(cure, places, around, index, None if lost is None else str(lost))
-            except CannotMend:
-                made = None
-            if made and all(map(around.is_valid, chain.from_iterable(made.values()))):
-                yield place, made
+            made = self._made_at(around, index, changed, taken)
+            if made is not None:
+                yield (place, index), made
             around.shown = shown  # the change is not made
+
+    def _made_at(self, around: Surroundings, index: int, changed: _Changed, taken: Names) -> Replacement | None:
+        """Returns the nodes that a cure makes for the node with this index in a graph, and notes in `around` which
+        outputs they rename; None if it does not apply."""
+        if around.taken is not taken:
+            around.begin(taken)
+        around.document = document([changed.cure.name], changed.path, self._judged.target.name, changed.what)
+        lost = lost_tensor(changed.key[0])
+        try:
+            made = change_of(changed.cure, changed.places, around, index, None if lost is None else str(lost))
+        except CannotMend:
+            return None
+        return made if made and all(map(around.is_valid, chain.from_iterable(made.values()))) else None
 
     def _surroundings(self, place: Place) -> Surroundings | None:
         if place not in self._around:
@@ -235,12 +295,12 @@ class Work:
             self._around[place] = known
         return self._around[place]
 
-    def _change(self, finding: GraphFinding, cure: Cure, place: Place, made: Replacement) -> Change:
+    def _change(self, changed: _Changed, place: Place, made: Replacement) -> Change:
         around = self._around[place]
         assert around is not None
         before = tuple(node_text(around.nodes[i]) for i in sorted(made))
         nodes = [*self._constants_of(place, made), *(node for index in sorted(made) for node in made[index])]
-        return Change(finding.path, (cure.name,), finding.what, before, tuple(map(node_text, nodes)))
+        return Change(changed.path, (changed.cure.name,), changed.what, before, tuple(map(node_text, nodes)))
 
     def _constants_of(self, place: Place, made: Replacement) -> list[onnx.NodeProto]:
         """Returns the nodes of the constants that the new nodes `made` in the graph at `place` read."""

@@ -24,6 +24,7 @@ from dmlsplit.mending.views import LEAST_RANK, View
 from dmlsplit.mending.words import Refusal, invalid
 from dmlsplit.models import given
 from dmlsplit.models.functions import check_references
+from dmlsplit.models.graph import Node
 from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
 from dmlsplit.models.places import Spot
@@ -259,6 +260,24 @@ class JudgedModel:
         """Returns the place in the model of a node of a session's graph; None for one that the model lacks."""
         number = node.doc_string
         return self._sessions.spots[int(number)] if number.isdecimal() else None
+
+    @cached_property
+    def twins(self) -> Mapping[Spot, Sequence[tuple[Spot, str]]]:
+        """Maps the place of a node of which the session makes one with equal nodes to the places and paths of all of
+        them."""
+        runtime = self.target.graph_runtime
+        assert runtime is not None
+        found: dict[Spot, Sequence[tuple[Spot, str]]] = {}
+        for graph in self._session(runtime).graphs:
+            alike: dict[Node, list[tuple[Spot, str]]] = {}
+            for index, node in enumerate(graph.nodes):
+                kept, spot = graph.graph.kept(node), self._spot(node.proto)
+                if kept.op_type == node.op_type and spot is not None:
+                    alike.setdefault(kept, []).append((spot, graph.path(index)))
+            for spots in alike.values():
+                if len(spots) > 1:
+                    found |= dict.fromkeys([spot for spot, _ in spots], spots)
+        return found
 
     def release(self) -> None:
         """Frees the sessions, which are large; they are made again if the model is asked again."""

@@ -380,6 +380,7 @@ FAMILIES: Final[dict[str, Callable[[int], onnx.ModelProto]]] = {
     ),
     "ladder": ladder,
     "gates": lambda n: chain(n, glu),
+    "gates of one tensor": lambda n: beside(n, lambda i: glu("x", i)),
     "gates of one name": one_name(lambda n: chain(n, glu)),
     "products that crash": lambda n: chain(n, crash),
     "calls of products that crash": lambda n: called(chain(n, crash).graph.node),

@@ -564,6 +564,19 @@ def test_faults_behind_one_another_are_mended_once_each(faulty):
 UNMADE = "(float[1,1,1,1,1,1,1,1,4] x) => (float[1,1,1,1,1,1,1,1,4] z) { z = Relu(x) }"
 
 
+@pytest.mark.parametrize("count", [3, 8])
+def test_equal_nodes_are_mended_together(count, monkeypatch):
+    """A session makes one node of them, so that each is at fault only once the one before it is cured."""
+    rounds, tried = [], graph_cures.Work.tried
+    monkeypatch.setattr(graph_cures.Work, "tried", lambda self, *asked: rounds.append(asked) or tried(self, *asked))
+    wrong = FAMILIES["gates of one tensor"](count)
+    written = front_end.legalize(wrong.SerializeToString(), onnxruntime="1.24.4")
+    assert (len(written.changes), len(rounds)) == (count, 2)
+    assert {change.before for change in written.changes} == {(f"v{i}, g{i} = Split(x) axis=1",) for i in range(count)}
+    assert run(onnx.load_from_string(written.model)) == run(wrong)
+    assert front_end.legalize(written.model, onnxruntime="1.24.4").changes == ()
+
+
 def test_a_model_whose_session_fails_is_not_written():
     with pytest.raises(NotLegalizedError, match="z has a static tensor of rank 9"):
         front_end.legalize(text(UNMADE), onnxruntime="1.24.4")
