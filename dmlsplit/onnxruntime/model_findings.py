@@ -15,7 +15,7 @@ from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank, merged_batch
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.rules import whole_model
 from dmlsplit.system.printable import printable
-from dmlsplit.verdicts.model_placements import SessionAnswer, Why
+from dmlsplit.verdicts.model_placements import Failed, SessionAnswer, Why
 
 _OPERATORS_SHOWN = 4
 
@@ -44,6 +44,12 @@ def _findings(
     opset = None if older is None or older.why else older.opset
     for group in grouped([island for graph in graphs for island in islands(graph, paths, opset)]):
         yield _of_islands(group)
+
+
+def of_failure(failed: Failed) -> Diagnostic:
+    """Returns the finding that no session is created."""
+    rule = whole_model.SESSION_FAILS
+    return rule.diagnostic(Location(node=failed.node), f"no session is created: {failed.message}; {rule.cure}")
 
 
 def _of_older(older: OlderOpset, own: int) -> Diagnostic:

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 import onnx
 
-from dmlsplit.descriptors.diagnostics import Diagnostic
+from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.nodes import OtherNode, SplitNode
@@ -263,7 +264,7 @@ class OnnxSession:
     def _described(self) -> SessionAnswer:
         """Returns `places` with the operators that the nodes submit, and the diagnostics of the whole model."""
         from dmlsplit.onnxruntime.described import operators_of, refusals
-        from dmlsplit.onnxruntime.model_findings import model_findings
+        from dmlsplit.onnxruntime.model_findings import model_findings, of_failure
 
         found, graphs = self.places, self.graphs
         operators = operators_of(graphs) if found.nodes else ()
@@ -272,7 +273,17 @@ class OnnxSession:
         if any(each.rule == whole_model.RANK.id for each in said):
             # a kernel that refuses the rank of its tensors asks DirectML for nothing
             refused = [each for each in refused if each.rule != any_operator.dimension_count_not_supported.id]
-        return replace(found, diagnostics=(*refused, *said), operators=operators)
+        said = (*refused, *said)
+        if found.created is False and found.failure is not None and not self._has_error(said):
+            said = (of_failure(found.failure), *said)
+        return replace(found, diagnostics=said, operators=operators)
+
+    def _has_error(self, said: Iterable[Diagnostic]) -> bool:
+        """True if a diagnostic in `said`, of a Split or Concat, or of a graph is an error."""
+        of_nodes = (each for node in self.nodes for each in node.answer.diagnostics)
+        if any(each.severity is Severity.ERROR for each in chain(said, of_nodes)):
+            return True
+        return self.runtime.observed and any(each.severity is Severity.ERROR for each in self.findings())
 
     @property
     def places(self) -> SessionAnswer:

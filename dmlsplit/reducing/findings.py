@@ -27,10 +27,11 @@ from dmlsplit.verdicts.model_placements import SessionAnswer
 _CONSEQUENCES: Final = frozenset(
     {
         *("onnxruntime/session-fails-elsewhere", "onnxruntime/context-unknown", "onnxruntime/sizes-unknown"),
-        "node/shape-unknown",
+        *("node/shape-unknown", "model/session-fails"),
     }
 )
-"""Rules that say of a node what another one, or too little knowledge, does to it."""
+"""Rules that say of a node what another one, or too little knowledge, does to it, and of a failed session no more than
+`_of_session` does."""
 _SAID_MORE_EXACTLY: Final = {rule: {fault.rule for fault in faults} for rule, faults in FAULTS.items()}
 """What is said of a node where its graph is not known as a whole -> what is said of that graph once it is."""
 _ORDER: Final = tuple(Severity)

@@ -137,3 +137,17 @@ QUANTIZED = ModelRule(
     bad=ModelText(_QUANTIZED.replace("CLIP", "r = Relu(a)").replace("RESULT", "r"), 17),
     good=ModelText(_QUANTIZED.replace("CLIP", "").replace("RESULT", "a"), 17),
 )
+
+SESSION_FAILS = ModelRule(
+    "model/session-fails",
+    "No session is created, for a reason that has no rule of its own.",
+    "ONNX Runtime does not load the model, or a step of session creation fails at a node other than Split and Concat: "
+    "its opset or its IR version is newer than the version knows, or neither DirectML nor the CPU has a kernel for "
+    "the node. Where an error of a Split or Concat, or of a graph, says it, this is not said as well.",
+    (OBSERVED, KERNELS),
+    Severity.ERROR,
+    Basis.OBSERVED,
+    cure="dmlsplit why reduces the model to the nodes that make it so",
+    bad=ModelText("(double[2] x) => (double[2] y) { y = Acos(x) }", 17),
+    good=ModelText("(float[2] x) => (float[2] y) { y = Acos(x) }", 17),
+)

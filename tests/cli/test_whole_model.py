@@ -73,6 +73,30 @@ def test_a_session_that_fails(cli, model):
     )
 
 
+@pytest.mark.parametrize(
+    ("body", "opset", "version", "why"),
+    [
+        (WITHOUT_KERNEL, 13, "1.24.4", "neither DirectML nor the CPU has a kernel for y and its types"),
+        (ISLAND, 22, "1.18.0", "the model has opset 22, 1.18.0 loads 21"),
+        (WITH_SPLIT.replace("Split", "Split<num_outputs=2>"), 22, "1.14.1", "the model has opset 22, 1.14.1 loads 18"),
+    ],
+    ids=["no kernel", "not loaded", "not observed"],
+)
+def test_a_session_that_fails_is_an_error(cli, model, body, opset, version, why):
+    """Also where no Split or Concat says so: the model has none, or what the version does of nodes is not known."""
+    found = cli("check", model(body, opset), "--onnxruntime", version)
+    (said,) = [line for line in found.out.splitlines() if "error[" in line]
+    assert "error[model/session-fails] " in said
+    assert f"no session is created: {why}; " in said
+    assert found.status == 1
+
+
+def test_a_session_that_fails_at_a_split_is_said_of_the_split(cli, model):
+    found = cli("check", model(WITH_SPLIT, 22), "--onnxruntime", "1.18.0")
+    assert "error[onnxruntime/opset-too-new]" in found.out
+    assert "model/session-fails" not in found.out
+
+
 def test_a_split_and_its_graph_are_known_alike(cli, model):
     """Nothing works in place on a part of what is quantized again: the graph is compiled in any layout."""
     file = model(
