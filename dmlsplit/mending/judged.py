@@ -33,6 +33,7 @@ from dmlsplit.onnxruntime.findings import GraphFinding
 from dmlsplit.onnxruntime.older_opset import OlderOpset, different_at, older_opset, types_not_taken_at
 from dmlsplit.onnxruntime.onnx_session import OnnxSession, OnnxSessions
 from dmlsplit.onnxruntime.predict import placement
+from dmlsplit.onnxruntime.quantization_axes import OffAxis, all_off_axis
 from dmlsplit.onnxruntime.quantized_faults import QuantizedFault, all_quantized_faults
 from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank
 from dmlsplit.rules.graph_faults import Fault, NodeName
@@ -216,6 +217,16 @@ class JudgedModel:
         for fault in all_quantized_faults(self._session(runtime).graphs):
             found.append((self._spot(fault.graph.nodes[fault.node.index].proto), fault))
         return found
+
+    @cached_property
+    def off_axis(self) -> Sequence[tuple[Spot | None, OffAxis]]:
+        """The quantizations that are not computed along their axis, each with its place in the model (None if it is not
+        known). Empty for a target that is no version of ONNX Runtime whose behaviour was recorded."""
+        runtime = self.target.runtime
+        if runtime is None or not runtime.observed:
+            return ()
+        found = all_off_axis(self._session(runtime).graphs)
+        return [(self._spot(each.graph.nodes[each.node.index].proto), each) for each in found]
 
     @cached_property
     def failure(self) -> str:

@@ -20,6 +20,7 @@ from dmlsplit.mending.fields import Part, size_of
 from dmlsplit.mending.forms import Form
 from dmlsplit.mending.graph_cures import cured
 from dmlsplit.mending.judged import JudgedModel, doubts, failing_elsewhere, faults, observed, session_of
+from dmlsplit.mending.quantization_axes import along_axes
 from dmlsplit.mending.quantized import without_quantized_faults
 from dmlsplit.mending.ranks import within_ranks
 from dmlsplit.mending.rewritings import REWRITINGS
@@ -95,9 +96,10 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
     found.changes += changes
     found.refusals += refusals
     if not found.refusals:
-        judged, changes, refusals = without_quantized_faults(source, judged)
-        found.changes += changes
-        found.refusals += refusals
+        for cure in (without_quantized_faults, along_axes):
+            judged, changes, refusals = cure(source, judged)
+            found.changes += changes
+            found.refusals += refusals
     for _ in range(_ROUNDS):
         replaced = _rewritten(found, judged)
         if not replaced or found.refusals:

@@ -36,6 +36,7 @@ from dmlsplit.onnxruntime.passes.matmul_integer_to_float import ended_by
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE, reading_float8
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
+from dmlsplit.onnxruntime.quantization_axes import off_axis
 from dmlsplit.onnxruntime.quantized_faults import QuantizedFaultKind, quantized_faults
 from dmlsplit.onnxruntime.ranks import beyond_rank, fails
 from dmlsplit.onnxruntime.scopes import SessionModel
@@ -216,6 +217,9 @@ def _failures(
         kernel = places[fault.node.index].kernel
         moment = {QuantizedFaultKind.KERNEL: CHECKING, QuantizedFaultKind.COUNTS: kernel}.get(fault.kind, OPTIMIZING)
         found += () if fault.at_run else (Failure(moment, fault.why, node=fault.path),)
+    for each in off_axis(graph):
+        if each.fails and not each.at_run:
+            found.append(Failure(places[each.node.index].kernel, each.why, node=each.path))
     left = indices_left(graph)
     for node in graph.order:
         if node.index not in facts:

@@ -10,6 +10,7 @@ from dmlsplit.descriptors.location import Location
 from dmlsplit.onnxruntime.islands import Island, grouped, islands
 from dmlsplit.onnxruntime.older_opset import OlderOpset, older_opset
 from dmlsplit.onnxruntime.operators import is_fused
+from dmlsplit.onnxruntime.quantization_axes import OffAxis, all_off_axis
 from dmlsplit.onnxruntime.quantized_faults import QuantizedFault, all_quantized_faults, cure_of
 from dmlsplit.onnxruntime.ranks import BeyondRank, all_beyond_rank, merged_batch
 from dmlsplit.onnxruntime.session_graph import SessionGraph
@@ -36,6 +37,7 @@ def _findings(
         yield _of_older(older, graphs[-1].opset)
     yield from _of_ranks(list(all_beyond_rank(graphs)))
     yield from _of_quantized(all_quantized_faults(graphs))
+    yield from _of_axes(all_off_axis(graphs))
     if placed.created is False:
         return
     if found := _of_open_sizes(placed, graphs[-1]):
@@ -91,6 +93,22 @@ def _of_quantized(found: Iterable[QuantizedFault]) -> Iterator[Diagnostic]:
         )
         message = f"{count}{first.why}: {'Run fails' if first.at_run else 'no session is created'}; {advice}"
         yield rule.diagnostic(Location(node=first.path), message, actual=first.node.op_type)
+
+
+def _of_axes(found: Iterable[OffAxis]) -> Iterator[Diagnostic]:
+    """Yields the findings about scales along another axis than that of their kernel, one for each operator, outcome and
+    reason why nothing helps."""
+    groups: dict[object, list[OffAxis]] = {}
+    for each in found:
+        groups.setdefault((each.node.op_type, each.fails, each.at_run, each.no_cure), []).append(each)
+    for first, *others in groups.values():
+        rule = whole_model.QUANTIZATION_AXIS
+        count = f"{1 + len(others)} nodes: " if others else ""
+        fails = "Run fails" if first.at_run else "no session is created"
+        what = fails if first.fails else "it computes something else"
+        advice = f"no change of the model is known: {first.no_cure}" if first.no_cure else rule.cure
+        message = f"{count}{first.why}: {what}; {advice}"
+        yield rule.diagnostic(Location(node=first.path), message, expected=first.rank - 1, actual=first.axis)
 
 
 def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | None:

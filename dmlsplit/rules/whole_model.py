@@ -151,3 +151,25 @@ SESSION_FAILS = ModelRule(
     bad=ModelText("(double[2] x) => (double[2] y) { y = Acos(x) }", 17),
     good=ModelText("(float[2] x) => (float[2] y) { y = Acos(x) }", 17),
 )
+
+_BY_CHANNEL: Final = (
+    "(float[3,5] x) => (float[?,?] y) <int8[5,4] w = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2}, "
+    "float[SCALES] s = {VALUES}> { d = DequantizeLinear<axis=AXIS>(w, s) y = MatMul(x, d) }"
+)
+
+QUANTIZATION_AXIS = ModelRule(
+    "model/quantization-axis",
+    "A quantization has scales along another axis than the last, and its kernel takes them along the last.",
+    "The kernels of QuantizeLinear and DequantizeLinear of opset 21, which came with ONNX Runtime 1.20, describe a "
+    "vector of scales as if it were of the last dimension, whatever the axis; 1.30 corrects it. Where their number "
+    "does not divide the last dimension DirectML refuses the operator: no session is created, or Run fails where sizes "
+    "are open. Else each scale is taken for a block of the last dimension, so that a square matrix by rows, axis 0, is "
+    "computed by columns, without an error. Quantizations that become part of an operator for quantized elements are "
+    "not concerned, nor those at an older opset.",
+    (OBSERVED, KERNELS),
+    Severity.ERROR,
+    Basis.OBSERVED,
+    cure="compute it with Cast, Sub and Mul, as dmlsplit legalize does, or export the model at opset 20",
+    bad=ModelText(_BY_CHANNEL.replace("SCALES", "5").replace("VALUES", "0.1,0.2,0.3,0.4,0.5").replace("AXIS", "0"), 21),
+    good=ModelText(_BY_CHANNEL.replace("SCALES", "4").replace("VALUES", "0.1,0.2,0.3,0.4").replace("AXIS", "1"), 21),
+)

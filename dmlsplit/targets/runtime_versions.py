@@ -92,6 +92,9 @@ class RuntimeTraits:
     """True where a Dropout of version 22 is removed."""
     removes_new_casts: bool = False
     """True where a Cast of version 21 or newer that only Shapes read is removed."""
+    follows_axes: bool = False
+    """True where the kernels of quantizations of opset 21 take scales along the node's axis; False where they take them
+    along the last one, whatever the axis."""
     captures_no_cpu_alone: bool = False
     """True where a session that has nodes, all of them on the CPU, cannot be captured."""
 
@@ -262,6 +265,7 @@ _1_30: Final = replace(
     removes_new_casts=True,
     reads_half_epsilons=True,
     captures_no_cpu_alone=True,
+    follows_axes=True,
     quantized=_QUANTIZED_1_30,
 )
 _TRAITS: Final = (

@@ -174,6 +174,13 @@ FAULTS: Final = {
         d = DequantizeLinear(x, s, z)  a = Add(d, d)  r = Relu(a)  y = QuantizeLinear(r, s, z) }""",
         goes_on=True,
     ),
+    "scales by row": Fault(
+        "model/quantization-axis",
+        """(float[3,5] x) => (float[?,?] y) <int8[5,4] w = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,1,2},
+        float[5] s = {1,2,3,4,5}> { d = DequantizeLinear<axis=0>(w, s)  y = MatMul(x, d) }""",
+        opset=21,
+        goes_on=True,
+    ),
     "rank of a Split": Fault(
         "onnxruntime/rank",
         f"(float[{_NINE}] x) => (float[1,1,1,1,1,1,2,2,1] a, float[1,1,1,1,1,1,2,2,1] b) {{ a, b = Split<axis=8>(x) }}",

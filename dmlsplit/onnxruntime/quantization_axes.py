@@ -1,0 +1,97 @@
+"""Quantizations whose scales lie along another axis than the one that their kernel takes them along.
+
+Up to ONNX Runtime 1.24.4 the kernels of opset 21 describe a vector of scales as if it were of the last dimension. Where
+its number of elements does not divide that dimension no kernel is made; else each scale stands for a block of the last
+dimension, and the result is another one. Observed in the descriptors that are submitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from dmlsplit.descriptors.dims import is_static
+from dmlsplit.models.graph import Node, attribute
+from dmlsplit.onnxruntime.graph_build import optimized
+from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE
+from dmlsplit.onnxruntime.session_graph import SessionGraph
+
+_FIRST: Final = 21
+"""The first opset with these kernels."""
+_AXIS: Final = 1
+"""The axis of a node that gives none."""
+_EXACT: Final = frozenset({"INT8", "UINT8"})
+"""The types on DirectML whose differences FLOAT holds."""
+
+
+@dataclass(frozen=True)
+class OffAxis:
+    """A quantization on DirectML whose kernel takes its scales along another axis."""
+
+    graph: SessionGraph
+    node: Node
+    """The node of the optimized graph."""
+    axis: int
+    rank: int
+    scales: int
+
+    @property
+    def path(self) -> str:
+        return self.graph.path(self.node.index)
+
+    @property
+    def why(self) -> str:
+        """What is wrong, as a sentence."""
+        return (
+            f"{self.path} has {self.scales} scales along axis {self.axis}, and its kernel takes them along the last one"
+        )
+
+    @property
+    def fails(self) -> bool:
+        """True if no kernel is made; False if the result is another one."""
+        last = (self.graph.shape(self.node.inputs[0].known) or (None,))[-1]
+        return not isinstance(last, int) or last % self.scales != 0
+
+    @property
+    def at_run(self) -> bool:
+        """True if the kernel is made as the model runs, since a size is open."""
+        values = [value for value in (*self.node.inputs, *self.node.outputs) if value.name]
+        return not all(is_static(self.graph.shape(value.known)) for value in values)
+
+    @property
+    def no_cure(self) -> str:
+        """Why no Cast, Sub and Mul compute the same, bit for bit; "" if they do."""
+        types = [self.graph.data_type(value.known_type) for value in self.node.inputs[:2]]
+        if self.node.op_type != DEQUANTIZE:
+            return "it rounds"
+        given = attribute(self.node, "output_dtype")
+        if types[0] not in _EXACT or types[1] != "FLOAT" or (given is not None and given.i):
+            return f"it gives no FLOAT of 8 bits: it is of {types[0]} and {types[1]}"
+        return ""
+
+
+def off_axis(graph: SessionGraph) -> Iterator[OffAxis]:
+    """Yields the quantizations of a graph, in order, that are not computed along their axis. Those that optimization
+    moves are left out: their axis is not followed."""
+    if graph.opset < _FIRST or graph.runtime.traits.follows_axes:
+        return
+    if not any(node.op_type in (DEQUANTIZE, QUANTIZE) for node in graph.nodes):
+        return
+    for node in optimized(graph).nodes:
+        if node.op_type not in (DEQUANTIZE, QUANTIZE) or node.is_inserted or not graph.on_dml(node.index):
+            continue
+        whole, scales = [graph.shape(value.known) for value in node.inputs[:2]]
+        if whole is None or scales is None or len(scales) != 1 or not isinstance(scales[0], int):
+            continue
+        given = attribute(node, "axis")
+        axis = (_AXIS if given is None else given.i) % max(len(whole), 1)
+        if scales[0] > 1 and axis != len(whole) - 1:
+            yield OffAxis(graph, node, axis, len(whole), scales[0])
+
+
+def all_off_axis(graphs: Sequence[SessionGraph]) -> Iterator[OffAxis]:
+    """Yields these quantizations of all graphs that a session has."""
+    for graph in graphs:
+        if not graph.is_removed:
+            yield from off_axis(graph)
