@@ -172,6 +172,8 @@ _CHANGED = ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.sym
 _LONGEST_NAME = 255
 _watching: tuple[str, str | None, set[str]] | None = None
 """The folder that may be read, one that may be written, and what was done beyond that."""
+_made: dict[str, str] = {}
+"""The real paths of folders that were made. To resolve each of 2,000 that are inside each other takes a minute."""
 
 
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
@@ -184,14 +186,29 @@ def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     elif event == "os.mkdir" and os.path.lexists(arguments[0]):  # it fails, and changes nothing
         return
     elif event in _CHANGED:
-        paths = [os.path.realpath(each) for each in arguments if isinstance(each, (str, bytes))]
+        paths = [_real(event, os.fsdecode(each)) for each in arguments if isinstance(each, (str, bytes))]
         if any(len(os.path.basename(path)) > _LONGEST_NAME for path in paths):  # it fails, and changes nothing
             return
-        fault = "" if all(map(_is_writable, map(os.fsdecode, paths))) else f"{event}{arguments}"
+        fault = "" if all(map(_is_writable, paths)) else f"{event}{arguments}"
     else:
         return
     if fault:
         _watching[2].add(fault)
+
+
+def _real(event: str, path: str) -> str:
+    """The path that an event changes, without links."""
+    if event == "os.rmdir" and path in _made:
+        return _made.pop(path)
+    folder, name = os.path.split(path)
+    if event == "os.mkdir" and folder in _made and name != "..":
+        return _made.setdefault(path, os.path.join(_made[folder], name))
+    real = os.path.realpath(path)
+    if event == "os.mkdir":
+        _made[path] = real
+    elif event in ("os.rename", "os.symlink"):
+        _made.clear()
+    return real
 
 
 def _is_writable(path: str) -> bool:
