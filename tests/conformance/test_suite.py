@@ -26,7 +26,7 @@ from dmlsplit.system.errors import InputError
 
 ROOT = Path(__file__).parents[2]
 TARGETS = {"directml": "1.15.4", "onnxruntime": "1.24.4"}
-LIBRARY = find_build("torch-directml-0.2.5.dev240914")
+LIBRARY = find_build("1.15.4")
 HERSELF = [sys.executable, "-m", "dmlsplit", "conformance", "answer"]
 
 
