@@ -24,6 +24,8 @@ from dmlsplit.system.printable import printable
 _QUANTIZED: Final = frozenset({*QUANTIZED.values(), MATMUL_INTEGER_TO_FLOAT})
 _SOURCES: Final = frozenset({DEQUANTIZE, "MatMulInteger", "QLinearConv", "QLinearMatMul"})
 """The operators of models that become operators for quantized elements, or are such."""
+_DEQUANTIZED: Final = frozenset({"Conv", "MatMul"})
+"""The operators that read quantizations, which get a zero point if they lack one."""
 _SCALED: Final = {
     "QLinearConv": ((0, 1, 2), (3, 4, 5)),
     "QLinearMatMul": ((0, 1, 2), (3, 4, 5)),
@@ -153,7 +155,7 @@ def uneven(graph: SessionGraph, node: Node) -> Iterator[tuple[str, int, int]]:
     for tensor, scale, zero_point in _SCALED.get(node.op_type, ()):
         sizes = graph.shape(found[scale].known)
         zeros = graph.shape(found[zero_point].known) if found[zero_point].name else ()
-        if not found[zero_point].name and graph.nodes[node.index].op_type not in QUANTIZED:
+        if not found[zero_point].name and graph.nodes[node.index].op_type not in _DEQUANTIZED:
             continue
         if sizes is not None and zeros is not None and is_static(sizes) and is_static(zeros):
             counts = math.prod(numbers(sizes)), math.prod(numbers(zeros))

@@ -134,6 +134,14 @@ def test_zero_points_that_are_computed():
     ]
 
 
+@pytest.mark.parametrize(
+    "behind", ["y = Cast<to=2>(c)", "h = Add(c, t) y = Cast<to=2>(h)"], ids=["alone", "with a bias"]
+)
+def test_a_product_without_zero_points_gets_none(behind):
+    model = models.text(f"{HEAD} {{ {DYNAMIC.replace(', b)', ')')} {behind} }}", 19)
+    assert dml.onnxruntime.session(model, NEWEST).created is True
+
+
 def test_operators_for_quantized_elements_of_the_model():
     body = "y = QLinearConv(x, s, z, w, t, {}, s, z)"
     created = [dml.onnxruntime.session(models.text(f"{HEAD} {{ {body.format(n)} }}"), NEWEST).created for n in "nb"]
