@@ -16,7 +16,7 @@ typedef enum dms_sink {
     DMS_STORED,
     DMS_STACKED,                        /* several squares at once: each row of the target gets several cache lines in a row */
     DMS_LINES,                          /* squares are whole cache lines of the target */
-    DMS_CARRIED,                        /* a line is the end of one square and the begin of the next */
+    DMS_CARRIED,                        /* a line is the end of one square and the begin of the next; the last line of a square waits whole */
     DMS_COLLECTED,                      /* as DMS_CARRIED, but lines are staged in cached memory where registers cannot hold them */
     DMS_COALESCED                       /* short rows of the target that fill lines together; staged as well */
 } dms_sink;
@@ -36,6 +36,7 @@ typedef struct dms_tile {
     void (*transpose)(struct dms_tile *tile);
     dms_sink sink;
     bool claimed;                       /* prefetchw claims lines before they are written */
+    bool begun;                         /* if carried: every column has a line before this tile */
     bool fetched;                       /* the next tile is prefetched meanwhile */
     size_t element_size;                /* 1, 2, 4, 8 or 16 */
     size_t side;                        /* rows and columns of a square: elements of a cache line */
@@ -45,7 +46,7 @@ typedef struct dms_tile {
     char **from, **to;
     int64_t from_offset, to_offset;
     int64_t next;                       /* bytes from each row to that of the next tile */
-    dms_lines *carries;                 /* one for each column if carried or collected, one for all if coalesced */
+    dms_lines *carries;                 /* one for each column if carried or collected, with adjacent bytes; one for all if coalesced */
 } dms_tile;
 
 /* How an instruction set transposes tiles. */

@@ -1,8 +1,8 @@
 /* lines_template.h - stores a stream of bytes past the caches as whole cache lines, wherever it begins
  *
- * Included after vector_<isa>.h. Three producers, three ways to add bytes: written behind the waiting ones (drain_lines), in a vector (put_vector; carry,
- * with the waiting bytes in a register), or in memory (put_bytes in rows_template.h). One way for all would stage bytes that registers hold, which took 1.5
- * to 3.1 times as long (24 MB by VBMI, Zen 4):
+ * Included after vector_<isa>.h. Three producers, three ways to add bytes: written behind the waiting ones (drain_lines), in a vector (put_column in
+ * transpose_template.h; carry, with the waiting bytes in a register), or in memory (put_bytes in rows_template.h). One way for all would stage bytes that
+ * registers hold, which took 1.5 to 3.1 times as long (24 MB by VBMI, Zen 4):
  *
  *     memory   ....|..ppppqq|qqqqqqqq|qqq.....|       p, q: bytes of two calls
  *                   ^ begin  ^ streamed  ^ fill: waits for the next call
@@ -56,26 +56,6 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector carry(vector v, vector rotation, __mm
     const vector rotated = ROTATE(v, rotation), line = _mm512_mask_blend_epi8(filled, rotated, *waiting);
     *waiting = rotated;
     return line;
-}
-
-/* Adds the first size bytes of a vector. They wait in memory until the line is full. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_vector)(dms_lines *w, vector bytes, size_t size)
-{
-    const size_t end = w->fill + size;
-    vector waiting = load(w->bytes);
-    const vector line = carry(bytes, rotation_by(w->fill), first_bytes(w->fill), &waiting);
-    store(w->bytes, end < DMS_LINE ? line : waiting);
-    if (size != DMS_LINE)
-        w->fill = (uint32_t)(end % DMS_LINE);
-    if (end < DMS_LINE)
-        return;
-    if (w->begin > 0) {
-        _mm512_mask_storeu_epi8((void *)w->line, ~first_bytes(w->begin), line);
-        w->begin = 0;
-    } else {
-        stream(w->line, line);
-    }
-    w->line += DMS_LINE;
 }
 
 #endif

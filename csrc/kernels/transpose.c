@@ -241,10 +241,14 @@ static void transpose_carried_columns(matrices *m, uint64_t column)
     }
     for (uint64_t row = 0; row < m->from->count; row += tile->rows) {
         take_rows(m, row);
+        tile->begun = row > 0;
         transpose_at(m, row, column);
     }
-    for (size_t j = 0; j < tile->columns; j++)
-        dms_finish_lines(&tile->carries[j]);
+    for (size_t j = 0; j < tile->columns; j++) {
+        dms_lines last = tile->carries[j];
+        last.bytes += tile->sink == DMS_CARRIED ? DMS_LINE - last.fill : 0;     /* the end of a vector waits */
+        dms_finish_lines(&last);
+    }
 }
 
 static void transpose_carried(matrices *m)

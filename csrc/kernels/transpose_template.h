@@ -114,6 +114,42 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector load_row(const square *s, size_t row,
     return whole ? load(from) : load_some(from, s->columns * size);
 }
 
+#if VECTOR == DMS_LINE
+
+/* Adds a whole column of a square to its stream, whose first line is stored: the end of the vector before waits. Vectors that wait are adjacent and nothing
+ * is asked, so that gcc unrolls the loops around it: 0.8 to 0.9 of the time (Zen 5). */
+static DMS_TARGET DMS_ALWAYS_INLINE void put_column(const square *s, size_t column, vector v)
+{
+    dms_lines *const w = &s->carries[column];
+    char *const waiting = s->carries[0].bytes + column * DMS_LINE;
+    const vector line = follow(load(waiting), v, w->fill);
+    store(waiting, v);
+    stream(w->line, line);
+    w->line += DMS_LINE;
+}
+
+/* Adds the first size bytes of a column. Only the last ones of a stream are less than a vector: then nothing waits any more. */
+static DMS_TARGET DMS_ALWAYS_INLINE void put_some(dms_lines *w, vector column, size_t size)
+{
+    const size_t end = w->fill + size;
+    const vector line = follow(load(w->bytes), column, w->fill);
+    if (w->begin == 0 && end >= DMS_LINE)
+        stream(w->line, line);
+    else
+        _mm512_mask_storeu_epi8((void *)w->line, first_bytes(end) & ~first_bytes(w->begin), line);
+    if (size == DMS_LINE) {
+        store(w->bytes, column);
+        w->begin = 0;
+        w->line += DMS_LINE;
+        return;
+    }
+    if (end > DMS_LINE)
+        _mm512_mask_storeu_epi8((void *)(w->line + DMS_LINE), first_bytes(end - DMS_LINE), follow(column, column, w->fill));
+    w->begin = w->fill = 0;
+}
+
+#endif
+
 /* Stores a column: a line of each of `squares` squares, or a part of one line. */
 static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t column, const vector *lines, size_t size, size_t squares, bool whole,
                                                       dms_sink sink)
@@ -122,8 +158,10 @@ static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t co
     if (!whole && column >= s->columns)
         return;
 #if VECTOR == DMS_LINE
-    if (sink == DMS_CARRIED)
-        DMS_NAME(put_vector)(&s->carries[column], *lines, bytes);
+    if (sink == DMS_CARRIED && whole)
+        put_column(s, column, *lines);
+    else if (sink == DMS_CARRIED)
+        put_some(&s->carries[column], *lines, bytes);
     else
 #endif
     if (bytes == DMS_LINE)
@@ -132,28 +170,41 @@ static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t co
         store_some(s->to[column] + s->to_offset, lines, bytes);
 }
 
+/* Stores columns first + k, first + n + k ... of squares whose panels are transposed: their lanes are all in the vectors k of the panels. */
+static DMS_TARGET DMS_ALWAYS_INLINE void store_columns(const square *s, const vector *v, size_t k, size_t first, size_t size, size_t squares, bool whole,
+                                                       dms_sink sink)
+{
+    const size_t n = 16 / size, vectors = squares * LINE_VECTORS;
+    vector columns[PANELS], lines[PANELS][DMS_STACK * LINE_VECTORS];
+    for (size_t i = 0; i < vectors; i++) {
+        for (size_t panel = 0; panel < PANELS; panel++)
+            columns[panel] = v[(i * PANELS + panel) * n + k];
+        transpose_lanes(columns);
+        for (size_t lane = 0; lane < PANELS; lane++)
+            lines[lane][i] = columns[lane];
+    }
+    for (size_t lane = 0; lane < PANELS; lane++)
+        store_column(s, first + lane * n + k, lines[lane], size, squares, whole, sink);
+}
+
 /* Transposes columns [first, first + VECTOR / size) of squares one below the other. v: registers for them. */
 static DMS_TARGET DMS_ALWAYS_INLINE void transpose_columns(const square *s, vector *v, size_t first, size_t size, size_t squares, bool whole, dms_sink sink)
 {
     const size_t n = 16 / size, vectors = squares * LINE_VECTORS;
-    vector columns[PANELS], lines[PANELS][DMS_STACK * LINE_VECTORS];
     DMS_UNROLLED
     for (size_t i = 0; i < vectors * PANELS; i++) {
         for (size_t k = 0; k < n; k++)
             v[i * n + k] = load_row(s, i * n + k, first, size, whole);
         transpose_panel(v + i * n, size);
     }
-    DMS_UNROLLED
-    for (size_t k = 0; k < n; k++) {
-        for (size_t i = 0; i < vectors; i++) {
-            for (size_t panel = 0; panel < PANELS; panel++)
-                columns[panel] = v[(i * PANELS + panel) * n + k];
-            transpose_lanes(columns);
-            for (size_t lane = 0; lane < PANELS; lane++)
-                lines[lane][i] = columns[lane];
-        }
-        for (size_t lane = 0; lane < PANELS; lane++)
-            store_column(s, first + lane * n + k, lines[lane], size, squares, whole, sink);
+    if ((sink == DMS_CARRIED) == whole) {       /* 0.7 of the time; other whole squares took up to 1.05 (Zen 5) */
+        DMS_UNROLLED_LONG
+        for (size_t k = 0; k < n; k++)
+            store_columns(s, v, k, first, size, squares, whole, sink);
+    } else {
+        DMS_UNROLLED
+        for (size_t k = 0; k < n; k++)
+            store_columns(s, v, k, first, size, squares, whole, sink);
     }
 }
 
@@ -246,27 +297,38 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_directly(const square *s, siz
 
 #if VECTOR == DMS_LINE
 
-/* Not inlined: its stack frame made whole squares slower. */
-static DMS_TARGET DMS_NEVER_INLINE void transpose_lanes_of(const square *s, size_t size, dms_sink sink)
+/* Transposes a square whose lines are carried on, by masks, or one that is_direct. */
+static DMS_TARGET DMS_ALWAYS_INLINE void transpose_seldom(const square *s, size_t size, dms_sink sink)
+{
+    vector v[DMS_LINE];
+    if (sink == DMS_CARRIED)
+        transpose_columns(s, v, 0, size, 1, false, DMS_CARRIED);
+    else
+        transpose_directly(s, size, sink);
+}
+
+/* Not inlined: its stack frame made other squares slower. */
+static DMS_TARGET DMS_NEVER_INLINE void transpose_aside(const square *s, size_t size, dms_sink sink)
 {
     switch (size) {
-    case 1: transpose_directly(s, 1, sink); break;
-    case 2: transpose_directly(s, 2, sink); break;
-    case 4: transpose_directly(s, 4, sink); break;
-    case 8: transpose_directly(s, 8, sink); break;
-    default: transpose_directly(s, 16, sink); break;
+    case 1: transpose_seldom(s, 1, sink); break;
+    case 2: transpose_seldom(s, 2, sink); break;
+    case 4: transpose_seldom(s, 4, sink); break;
+    case 8: transpose_seldom(s, 8, sink); break;
+    default: transpose_seldom(s, 16, sink); break;
     }
 }
 
-/* Transposes a partial square: whole lanes directly, others by masks, which took 1.1 to 1.7 times as long where this was not inlined. */
+/* Transposes a partial square, or a whole one whose lines are carried on. Masks took 1.1 to 1.7 times as long where this was not inlined, and 1.3 times where
+ * the loops for lines that are carried on were. */
 static DMS_TARGET DMS_ALWAYS_INLINE void transpose_some(const square *s, size_t size, dms_sink sink)
 {
     const square passed = *s;           /* so that the caller's stays in registers */
     vector v[DMS_LINE];
-    if (sink != DMS_CARRIED && is_direct(s, size))
-        transpose_lanes_of(&passed, size, sink);
-    else if (sink == DMS_CARRIED || !move_few(s, size))
-        transpose_columns(s, v, 0, size, 1, false, sink);
+    if (sink == DMS_CARRIED || is_direct(s, size))
+        transpose_aside(&passed, size, sink);
+    else if (!move_few(s, size))
+        transpose_columns(s, v, 0, size, 1, false, sink == DMS_LINES ? DMS_LINES : DMS_STORED);
 }
 
 #else
@@ -331,7 +393,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_square(dms_tile *tile, size_t
     const square s = {tile->from + row, tile->to + column, tile->from_offset + (int64_t)(column * size), tile->to_offset + (int64_t)(row * size),
                       rows < side ? rows : side, columns, tile->sink == DMS_CARRIED ? tile->carries + column : NULL};
     prepare_lines(tile, &s);
-    if (s.rows < side || s.columns != side)     /* a constant number of columns: 0.77 of the time for bytes (SSSE3, Zen 5) */
+    if (s.rows < side || s.columns != side || tile->sink == DMS_CARRIED)        /* a constant number of columns: 0.77 of the time for bytes (SSSE3, Zen 5) */
         transpose_some(&s, size, tile->sink);
     else if (size < WIDE)
         transpose_whole(&s, size, DMS_STORED);
@@ -384,7 +446,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_tile(dms_tile *tile, size_t s
     const last_part last_rows = overlap && tile->rows > side ? find_last(tile->rows, side, lane) : none;
     const last_part last_columns = overlap ? find_last(tile->columns, narrow, lane) : none;
     const bool past = tile->sink == DMS_LINES || tile->sink == DMS_CARRIED;
-    const size_t inside = size < WIDE && !past ? 0 : is_whole(&last_rows, side) ? tile->rows : tile->rows / side * side;
+    const size_t inside = (size < WIDE && !past) || (tile->sink == DMS_CARRIED && !tile->begun) ? 0 : is_whole(&last_rows, side) ? tile->rows : tile->rows / side * side;
     const size_t inside_columns = is_whole(&last_columns, side) ? tile->columns : tile->columns / side * side;
     if (tile->sink == DMS_LINES)
         transpose_inside(tile, inside, inside_columns, size, DMS_LINES);

@@ -77,6 +77,13 @@ static inline DMS_TARGET vector rotation_by(size_t fill)
 
 #define UNPACK(half, bits, a, b) _mm512_unpack##half##_epi##bits(a, b)
 
+/* Returns the last fill bytes of a vector, an even number, and the first ones of the next. */
+static inline DMS_TARGET vector follow(vector v, vector next, size_t fill)
+{
+    const vector words = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)iota));
+    return _mm512_permutex2var_epi16(v, _mm512_add_epi16(words, _mm512_set1_epi16((short)(32 - fill / 2))), next);
+}
+
 static inline DMS_TARGET __m128i load_lane(const char *from)
 {
     return _mm_loadu_si128((const __m128i *)(const void *)from);
