@@ -105,19 +105,21 @@ static void ask_from(question q, dms_regime regime, uint64_t *from, dmlsplit_mem
 static void ask(dmlsplit_profile *profile, const memory *m, const patience *p)
 {
     const dms_kernel *const runs = widest_kernel(dms_can_runs), *const transposes = widest_kernel(dms_can_transpose);
-    dms_loop matrix[2] = {{SIDE, SIDE * 4, 4}, {SIDE, 4, SIDE * 4}}, repeated[1] = {{FILLED / DMS_MEASURED_RUN, DMS_MEASURED_RUN, 0}};
+    dms_loop matrix[2] = {{SIDE, SIDE * 4, 4}, {SIDE, 4, SIDE * 4}}, apart[2] = {{SIDE, SIDE * 4, 4}, {SIDE, 4, SIDE * 4 + DMS_LINE}};
+    dms_loop repeated[1] = {{FILLED / DMS_MEASURED_RUN, DMS_MEASURED_RUN, 0}};
     dms_loop pieces[1] = {{COPIED / DMS_MEASURED_PIECE, DMS_MEASURED_PIECE, DMS_MEASURED_PIECE}};
     const question copied = {runs, {.columns = DMS_NO_MATRIX, .run = COPIED}, COPIED};
     const question streamed = {runs, {.columns = DMS_NO_MATRIX, .run = STREAMED}, STREAMED};
     const question in_pieces = {runs, {.columns = DMS_NO_MATRIX, .rank = 1, .run = DMS_MEASURED_PIECE, .loops = pieces}, COPIED};
     const question transposed = {transposes, {.kind = DMS_TRANSPOSE, .rank = 2, .run = 4, .loops = matrix}, SIDE * SIDE * 4};
+    const question spread = {transposes, {.kind = DMS_TRANSPOSE, .rank = 2, .run = 4, .loops = apart}, SIDE * SIDE * 4};  /* rows do not evict each other */
     const question filled = {runs, {.kind = DMS_FILL, .columns = DMS_NO_MATRIX, .rank = 1, .run = DMS_MEASURED_RUN, .loops = repeated}, FILLED};
     const uint64_t usual = profile->stream_copies, sooner = 2 * COPIED < profile->stream_turns ? 2 * COPIED : profile->stream_turns;
     ASK(streamed, DMS_STREAMED, fetch, DMLSPLIT_FETCH, DMLSPLIT_FETCH_LINES, DMLSPLIT_FETCH_PAGES);
     if (profile->fetch == DMLSPLIT_FETCH_LINES)
         ASK(streamed, DMS_STREAMED, ahead, DMLSPLIT_AHEAD, DMS_LINES_AHEAD, DMS_NEAREST_AHEAD);
     ASK(in_pieces, DMS_PLAIN, call, DMLSPLIT_CALL, DMS_LEAST_CALLED, UINT64_MAX);
-    ASK(transposed, DMS_STREAMED, streamed_height, DMLSPLIT_STREAMED_HEIGHT, DMS_STREAMED_HIGH, DMS_STREAMED_LOWER);
+    ASK(spread, DMS_STREAMED, streamed_height, DMLSPLIT_STREAMED_HEIGHT, DMS_STREAMED_HIGH, DMS_STREAMED_LOWER);
     if (2 * COPIED < usual && profile->level2 > 0) {
         ask_from(copied, DMS_CLAIMED, &profile->claim, DMLSPLIT_CLAIM, DMS_INTEL_CLAIM * profile->level2, UINT64_MAX, profile, m, p);
         if (profile->claim == UINT64_MAX)   /* else fills of this size are streamed */

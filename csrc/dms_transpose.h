@@ -37,7 +37,8 @@ typedef struct dms_tile {
     dms_sink sink;
     bool claimed;                       /* prefetchw claims lines before they are written */
     bool begun;                         /* if carried: every column has a line before this tile */
-    bool fetched;                       /* the next tile is prefetched meanwhile */
+    bool fetched;                       /* the next tile is prefetched meanwhile, */
+    bool near;                          /* into the first-level cache; else into the second-level one */
     size_t element_size;                /* 1, 2, 4, 8 or 16 */
     size_t side;                        /* rows and columns of a square: elements of a cache line */
     size_t head;                        /* rows of the first tile, after which tiles begin at cache lines of the target; 0: all do */

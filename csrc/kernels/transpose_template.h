@@ -377,11 +377,13 @@ static DMS_TARGET DMS_NEVER_INLINE void transpose_some(const square *s, size_t s
 
 #endif
 
-/* Prefetches the rows of the next square in the source into the second-level cache, where those of a power of two apart do not evict each other, and claims
- * the next lines of the target. */
+/* Prefetches the rows of the next square in the source, and claims the next lines of the target. In the second-level cache rows of a power of two apart do not
+ * evict each other. */
 static DMS_ALWAYS_INLINE void prepare_lines(const dms_tile *tile, const square *s)
 {
-    for (size_t i = 0; tile->fetched && i < s->rows; i++)
+    for (size_t i = 0; tile->fetched && tile->near && i < s->rows; i++)
+        DMS_PREFETCH_AT(s->from[i] + s->from_offset, tile->next);
+    for (size_t i = 0; tile->fetched && !tile->near && i < s->rows; i++)
         DMS_PREFETCH_FAR((uintptr_t)(s->from[i] + s->from_offset) + (uintptr_t)tile->next);
     for (size_t j = 0; tile->claimed && j < s->columns; j++)
         DMS_CLAIM(s->to[j] + s->to_offset, DMS_LINE);
