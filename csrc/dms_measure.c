@@ -115,6 +115,7 @@ static void ask(dmlsplit_profile *profile, const memory *m, const patience *p)
     const question spread = {transposes, {.kind = DMS_TRANSPOSE, .rank = 2, .run = 4, .loops = apart}, SIDE * SIDE * 4};  /* rows do not evict each other */
     const question filled = {runs, {.kind = DMS_FILL, .columns = DMS_NO_MATRIX, .rank = 1, .run = DMS_MEASURED_RUN, .loops = repeated}, FILLED};
     const uint64_t usual = profile->stream_copies, sooner = 2 * COPIED < profile->stream_turns ? 2 * COPIED : profile->stream_turns;
+    const uint64_t later = 2 * COPIED < profile->stream_turns ? profile->stream_turns : usual;      /* what loses at 8 MiB says nothing of more */
     ASK(streamed, DMS_STREAMED, fetch, DMLSPLIT_FETCH, DMLSPLIT_FETCH_LINES, DMLSPLIT_FETCH_PAGES);
     if (profile->fetch == DMLSPLIT_FETCH_LINES)
         ASK(streamed, DMS_STREAMED, ahead, DMLSPLIT_AHEAD, DMS_LINES_AHEAD, DMS_NEAREST_AHEAD);
@@ -124,7 +125,7 @@ static void ask(dmlsplit_profile *profile, const memory *m, const patience *p)
         ask_from(copied, DMS_CLAIMED, &profile->claim, DMLSPLIT_CLAIM, DMS_INTEL_CLAIM * profile->level2, UINT64_MAX, profile, m, p);
         if (profile->claim == UINT64_MAX)   /* else fills of this size are streamed */
             ask_from(filled, DMS_CLAIMED, &profile->claim_fills, DMLSPLIT_CLAIM_FILLS, DMS_FILLS_CLAIM * profile->level2, UINT64_MAX, profile, m, p);
-        ask_from(transposed, DMS_STREAMED, &profile->stream_turns, DMLSPLIT_STREAM_TURNS, sooner, usual, profile, m, p);
+        ask_from(transposed, DMS_STREAMED, &profile->stream_turns, DMLSPLIT_STREAM_TURNS, sooner, later, profile, m, p);
         ask_from(copied, DMS_STREAMED, &profile->stream_copies, DMLSPLIT_STREAM_COPIES, 2 * COPIED, usual, profile, m, p);
         if (profile->stream_turns > profile->stream_copies)
             profile->stream_turns = profile->stream_copies;

@@ -370,6 +370,7 @@ static void measured(void)
         CHECK(after.fetch <= DMLSPLIT_FETCH_PAGES && (after.claim == UINT64_MAX || after.claim == before.level2));
         CHECK(after.stream_turns == before.stream_turns || after.stream_turns == before.stream_copies || after.stream_turns == 2 * DMS_MEASURED_COPIED);
         CHECK(after.stream_turns <= after.stream_copies);
+        CHECK(after.stream_turns <= before.stream_turns || before.stream_turns <= 2 * DMS_MEASURED_COPIED);
         dms_profile_for(UINT64_MAX, &again);
         CHECK(memcmp(&again, &after, sizeof again) == 0);
     }
