@@ -33,8 +33,10 @@ _SCALED: Final = {
 }
 """For the operators that take vectors of scales the inputs that are a quantized tensor, its scale and its zero
 point."""
+_QUANTIZED_WITH: Final = 3
+"""The inputs for each quantized tensor: itself, its scale and its zero point."""
 _SCALARS_ALONE: Final = frozenset({"QLinearAdd", "QLinearAveragePool"})
-"""The operators for quantized elements whose scales may be no vectors of one element."""
+"""The operators for quantized elements whose scales may be no vectors, not even of one element."""
 _TYPES: Final = frozenset({"FLOAT", "INT8", "UINT8", "INT32"})
 _LARGEST_SCALE: Final = 2.0**32
 """No sum or product of elements with such scales overflows FLOAT."""
@@ -133,8 +135,9 @@ def _kinds(graph: SessionGraph, node: Node) -> Iterator[QuantizedFaultKind]:
         if graph.on_dml(node.index) and any(uneven(graph, node)):
             yield QuantizedFaultKind.COUNTS
         return
-    constants = [value for value in node.inputs if graph.is_constant(value.name)]
-    if node.op_type in _SCALARS_ALONE and any(graph.shape(value.known) == (1,) for value in constants):
+    count = (len(node.inputs) - 1) // _QUANTIZED_WITH
+    scaling = [value for i, value in enumerate(node.inputs) if i >= count * _QUANTIZED_WITH or i % _QUANTIZED_WITH]
+    if node.op_type in _SCALARS_ALONE and any(graph.shape(value.known) for value in scaling if value.name):
         yield QuantizedFaultKind.VECTORS
     elif node.absorbed and graph.nodes[node.absorbed[-1]].op_type in CLIPS:
         yield QuantizedFaultKind.CLIP

@@ -39,6 +39,8 @@ class Quantized:
     """True where a Relu or Clip may stand in front of the QuantizeLinear, if it changes nothing."""
     packs_weights: bool = False
     """True where a MatMul with constant weights of 8 bits becomes one of such weights."""
+    checks_biases: bool = False
+    """True where the scale of a Conv's bias has to be the product of the others, within one per cent."""
     removes_clips: bool = False
     """True where a Relu or Clip in front of a QuantizeLinear is removed if it changes nothing."""
 
@@ -232,7 +234,7 @@ _QUANTIZED_1_21: Final = replace(
 )
 _QUANTIZED_1_24: Final = replace(_QUANTIZED_1_21, computed=_QUANTIZED_1_21.computed - {"LeakyRelu", "Softmax"})
 _QUANTIZED_1_30: Final = replace(
-    _QUANTIZED_1_24, propagated=dict.fromkeys(_QUANTIZED_1_24.propagated), packs_weights=True
+    _QUANTIZED_1_24, propagated=dict.fromkeys(_QUANTIZED_1_24.propagated), packs_weights=True, checks_biases=True
 )
 
 _1_18: Final = RuntimeTraits(

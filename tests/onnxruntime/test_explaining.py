@@ -129,6 +129,13 @@ CHANGED = {
     "conv_fusion": (f"{IMAGE} {{ a = Conv(x, w) o = Mul(a, c) }}", "a", Fate.FUSED),
     "relu_clip_fusion": ("(float[2,6] x) => (float[2,6] o) { a = Relu(x) o = Clip(a) }", "a", Fate.FUSED),
     "function_expansion": ("(float[2,6] x) => (float[2,6] o) { a = Neg(x) o = HardSwish(a) }", "o", Fate.CHANGED),
+    "double_qdq_pairs_remover": (
+        "(float[2,6] x) => (float[2,6] o) <float s = {0.5}, float t = {0.25}, uint8 z = {0}> "
+        "{ a = QuantizeLinear(x, s, z) b = DequantizeLinear(a, s, z) c = QuantizeLinear(b, t, z) "
+        "o = DequantizeLinear(c, t, z) }",
+        "b",
+        Fate.REMOVED,
+    ),
     "qdq_propagation": (
         "(uint8[2,6] x) => (float[?,?] o) <float s = {0.5}, uint8 z = {3}>"
         "{ d = DequantizeLinear(x, s, z) t = Transpose(d) o = Relu(t) }",

@@ -26,6 +26,7 @@ from dmlsplit.onnxruntime.passes.constant_folding import (
 from dmlsplit.onnxruntime.passes.conv_fusion import conv_fusion
 from dmlsplit.onnxruntime.passes.div_mul_fusion import div_mul_fusion
 from dmlsplit.onnxruntime.passes.dml_operator_fusion import dml_operator_fusion
+from dmlsplit.onnxruntime.passes.double_qdq_pairs_remover import double_qdq_pairs_remover
 from dmlsplit.onnxruntime.passes.ensure_unique_dq_for_node_unit import ensure_unique_dq_for_node_unit
 from dmlsplit.onnxruntime.passes.fast_gelu_fusion import fast_gelu_fusion
 from dmlsplit.onnxruntime.passes.function_expansion import function_expansion
@@ -106,6 +107,7 @@ PASSES: Final = (
     _pass(1, conv_fusion, "Conv", "fuses_convs"),
     _pass(1, relu_clip_fusion, "Clip"),
     _pass(0, function_expansion, "CastLike HardSwish"),
+    _pass(1, double_qdq_pairs_remover, "DequantizeLinear"),
     _pass(1, qdq_propagation, "DequantizeLinear QuantizeLinear", "quantized"),
     _pass(2, qdq_selector_action_transformer, "DequantizeLinear QuantizeLinear", "quantized"),
     _pass(2, matmul_integer_to_float, "MatMulInteger", "leaves_large_products"),

@@ -28,6 +28,9 @@ _WITHOUT_SIGN: Final = frozenset({"Conv", "MatMul"})
 CLIPS: Final = frozenset({"Clip", "Relu"})
 _FIRST_POOL: Final = 12
 """The only version of MaxPool that moves quantized elements, unless any is moved over."""
+_TOLERANCE: Final = 0.01
+_LEAST_DIFFERENCE: Final = 1e-7
+"""Between the scale of a bias and the product of the others. Observed."""
 _MATRIX: Final = 2
 _LEAST_BLOCK: Final = 16
 _SCALED: Final = 3
@@ -181,14 +184,25 @@ def _computes(graph: Graph, group: _Group) -> bool:
     if len(before) != sum(bool(value.name) for value in node.inputs):
         return False
     read, written = list(group.read), group.written
-    if node.op_type == "Conv" and len(read) == _SCALED and read.pop() != "INT32":
-        return False
+    if node.op_type == "Conv" and len(read) == _SCALED:
+        fits = not graph.facts.quantized.checks_biases or _has_fitting_bias(graph, group)
+        if read.pop() != "INT32" or not fits:
+            return False
     if node.op_type in _WITHOUT_SIGN and read[0] != "UINT8":
         return False
     if node.op_type == "MatMul" and not after:
         return set(read) <= _BYTES
     alike = {*read[:1], *written} if node.op_type in _WITHOUT_SIGN else {*read, *written}
     return _has_all(group) and len(alike) == 1 and {*read, *written} <= _BYTES
+
+
+def _has_fitting_bias(graph: Graph, group: _Group) -> bool:
+    """True if the scale of a Conv's bias is known to be about the product of the other scales."""
+    found = [graph.facts.elements(each.inputs[1].name) for each in group.before]
+    known = [each.astype(np.float32).reshape(-1) for each in found if each is not None and each.dtype.kind == "f"]
+    if len(known) < len(found) or known[0].size != 1 or known[2].size not in (1, known[1].size):
+        return False
+    return bool(np.allclose(known[2], known[0] * known[1], rtol=_TOLERANCE, atol=_LEAST_DIFFERENCE))
 
 
 def _has_packed_weights(graph: Graph, group: _Group, quantizations: list[Node]) -> bool:
@@ -270,7 +284,7 @@ def _clean_up(graph: Graph, node: Node) -> None:
     """Removes a DequantizeLinear and the QuantizeLinear behind it that gives what it reads. Between an input and an
     output of the graph an Identity stays."""
     after = node.only_reader if node.op_type == DEQUANTIZE else None
-    if after is None or after.op_type != QUANTIZE or not _are_pair(graph, node, after):
+    if after is None or after.op_type != QUANTIZE or _uses(after.outputs[0]) != 1 or not _are_pair(graph, node, after):
         return
     source, output = node.inputs[0], after.outputs[0]
     if graph.facts.data_type(source.known_type) != graph.facts.data_type(output.known_type):
@@ -284,3 +298,13 @@ def _clean_up(graph: Graph, node: Node) -> None:
     else:
         values = [output if value is source else value for value in source.producer.outputs]
         graph.write(source.producer, values)
+
+
+def _uses(value: Value) -> int:
+    """Returns how often a tensor is read, or is an output of the graph. Of a DequantizeLinear there is one for each use
+    of what it gives."""
+    found = int(value.is_output)
+    for reader in value.readers:
+        times = [_uses(each) for each in reader.outputs] if reader.op_type == DEQUANTIZE else [1]
+        found += reader.inputs.count(value) * sum(times)
+    return found

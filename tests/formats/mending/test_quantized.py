@@ -16,7 +16,7 @@ NEWEST = "1.24.4"
 HEAD = """(uint8[1,3,4,4] x, int8[3,3,1,1] w, uint8[1,3,4,4] v) => (uint8[?,?,?,?] y) <float s = {0.05}, uint8 z = {0},
     uint8 o = {128}, float lo = {0}, float hi = {12.75}, float low = {-9}, float high = {9}, float large = {1e30},
     float[1] vs = {0.05}, uint8[1] vz = {0}, float[3] t = {0.01,0.02,0.03}, int8[3] n = {0,0,0}, int8 b = {2},
-    int8[4,3] m = {1,-2,3,-4,5,-6,7,-8,9,-10,11,-12}>"""
+    uint8[3] p = {1,2,3}, int8[4,3] m = {1,-2,3,-4,5,-6,7,-8,9,-10,11,-12}>"""
 FRONT = "d = DequantizeLinear(x, s, z)"
 PRODUCT = f"{FRONT} e = DequantizeLinear(m, t) c = MatMul(d, e)"
 DYNAMIC = """f = Cast<to=1>(x) q, qs, qz = DynamicQuantizeLinear(f) i = MatMulInteger(q, m, qz, b) g = Cast<to=1>(i)
@@ -140,6 +140,15 @@ def test_zero_points_that_are_computed():
 def test_a_product_without_zero_points_gets_none(behind):
     model = models.text(f"{HEAD} {{ {DYNAMIC.replace(', b)', ')')} {behind} }}", 19)
     assert dml.onnxruntime.session(model, NEWEST).created is True
+
+
+def test_a_sum_with_a_scale_for_each_channel():
+    body = f"{FRONT} e = DequantizeLinear<axis=0>(p, t) c = Add(d, e) y = QuantizeLinear(c, s, z)"
+    model = models.text(f"{HEAD.replace('[1,3,4,4]', '[1,3,4,3]')} {{ {body} }}", 19)
+    assert dml.onnxruntime.session(model, NEWEST).created is False
+    found, written = legalized(model)
+    assert [each.names for each in found.changes] == [("max-quantized",)]
+    assert dml.onnxruntime.session(written, NEWEST).created is True
 
 
 def test_operators_for_quantized_elements_of_the_model():

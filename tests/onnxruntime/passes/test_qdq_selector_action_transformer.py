@@ -155,6 +155,52 @@ def test_convolutions(weights, bias, dropped):
     assert [where(found)[name] == "folded" for name in "degty"] == [dropped] * 3 + [False, dropped]
 
 
+@pytest.mark.parametrize(
+    ("version", "scale", "dropped"),
+    [
+        ("1.24.4", "{1.0}", True),
+        ("1.30.0", "{0.25}", True),
+        ("1.30.0", "{0.2524}", True),
+        ("1.30.0", "{0.2551}", False),
+        ("1.30.0", "", False),
+    ],
+    ids=["any", "the product", "about the product", "another", "an input"],
+)
+def test_scales_of_biases(version, scale, dropped):
+    given = f", float v = {scale}" if scale else ""
+    found = placed(
+        f"""(uint8[1,2,6,6] x{"" if scale else ", float v"}) => (uint8[?] y) <float s = {{0.5}}, uint8 z = {{3}},
+            uint8[2,2,1,1] f = {{1,2,3,4}}, int32[2] c = {{5,6}}, int32 i = {{0}}{given}> {{ {FRONT}
+            e = DequantizeLinear(f, s, z) g = DequantizeLinear(c, v, i) t = Conv(d, e, g) {QUANTIZED} }}""",
+        version,
+    )
+    assert {where(found)[name] for name in "degy"} == ({"folded"} if dropped else {"DML"})
+
+
+@pytest.mark.parametrize(
+    ("behind", "left"),
+    [
+        ("y = Neg(e)", False),
+        ("y = Mul(e, e)", True),
+        ("y = Neg(e) v = Cast<to=6>(q)", True),
+        ("y = Neg(e) v = Abs(e)", True),
+        ("y = Identity(e)", False),
+    ],
+    ids=["one use", "two of the DequantizeLinear", "two readers", "two behind", "an output"],
+)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_pair_that_gives_what_it_reads(version, behind, left):
+    """It stays where what it gives is used several times. Observed."""
+    kinds = {"Cast": ", int32[2,4] v", "Abs": ", float[2,4] v"}
+    more = next((kind for op, kind in kinds.items() if op in behind), "")
+    found = placed(
+        f"""(uint8[2,4] x) => (float[2,4] y{more}) <float s = {{0.5}}, uint8 z = {{3}}> {{ {FRONT}
+            q = QuantizeLinear(d, s, z) e = DequantizeLinear(q, s, z) {behind} }}""",
+        version,
+    )
+    assert (where(found)["d"], where(found)["q"]) == (("DML", "DML") if left else ("folded", "folded"))
+
+
 @pytest.mark.parametrize(("kind", "dropped"), [("uint8", True), ("uint16", False)])
 def test_the_largest_of_quantized_elements(kind, dropped):
     head = f"({kind}[2,6] x) => (int64[?,?] y) <float s = {{0.5}}, {kind} z = {{3}}>"
