@@ -114,12 +114,15 @@ def _group(graph: Graph, node: Node, unsigned: Container[Value]) -> _Group | Non
 
 
 def _changes_nothing(graph: Graph, clip: Node, after: Node, *, both: bool = False) -> bool:
-    """True if a Relu or Clip leaves all that the QuantizeLinear behind it can give; a Clip has to have two bounds if
-    `both`."""
-    found = [graph.facts.elements(value.name) for value in (*after.inputs[1:], *clip.inputs[1:])]
+    """True if a Relu or Clip leaves all that the QuantizeLinear behind it can give. If `both`, a Clip has to have two
+    bounds, and the QuantizeLinear may lack a zero point, which is 0."""
+    scaling = [graph.facts.elements(value.name) for value in after.inputs[1:]]
+    if both and len(scaling) == 1 and graph.facts.data_type(after.outputs[0].known_type) == "UINT8":
+        scaling.append(np.zeros((), np.uint8))
+    found = [*scaling, *(graph.facts.elements(value.name) for value in clip.inputs[1:])]
     numbers = [each for each in found if each is not None and each.size == 1 and each.dtype.kind in "fiu"]
     known = [each.reshape(-1)[0] for each in numbers]
-    if len(after.inputs) < _SCALED or len(known) != len(found) or known[1].dtype.kind not in "iu":
+    if len(scaling) < _SCALED - 1 or len(known) != len(found) or known[1].dtype.kind not in "iu":
         return False
     scale, zero, *bounds = known
     given = [attribute(clip, name) for name in ("min", "max")]

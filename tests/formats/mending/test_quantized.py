@@ -46,6 +46,7 @@ def computed(model):
     ("version", "body", "name", "left"),
     [
         ("1.24.4", f"{CONV} r = Relu(c) y = QuantizeLinear(r, s, z)", "remove-clip", "Conv QuantizeLinear"),
+        ("1.24.4", f"{CONV} r = Relu(c) y = QuantizeLinear(r, s)", "remove-clip", "Conv QuantizeLinear"),
         ("1.22.0", f"{CONV} r = Clip(c, lo, hi) y = QuantizeLinear(r, s, z)", "remove-clip", "Conv QuantizeLinear"),
         ("1.30.0", f"{FRONT} c = Add(d, d) [r] r = Relu(c) y = QuantizeLinear(r, s, z)", "remove-clip", None),
         (
@@ -80,6 +81,7 @@ def computed(model):
     ],
     ids=[
         "Relu",
+        "without zero point",
         "Clip",
         "with a name",
         "behind an Identity",

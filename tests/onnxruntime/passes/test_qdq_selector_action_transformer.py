@@ -214,6 +214,7 @@ def test_the_largest_of_quantized_elements(kind, dropped):
         ("1.18.0", "t = Add(d, d) r = Relu(t)", "dry"),
         ("1.18.0", "t = Add(d, d) r = Clip(t, lo)", "dry"),
         ("1.18.0", "t = Flatten(d) r = Clip(t, hi)", ""),
+        ("1.18.0", "t = Add(d, d) r = Relu(t) q = QuantizeLinear(r, s)", ""),
         ("1.20.1", "t = Flatten(d) r = Relu(t)", ""),
         ("1.24.4", "t = Flatten(d) r = Relu(t)", ""),
         ("1.24.4", "t = Add(d, d) r = Clip(t, lo)", ""),
