@@ -92,7 +92,9 @@ class Reducer:
         for round_ in range(_ROUNDS):
             before = self.model
             self._remove_nodes(place if round_ == 0 else None)
-            self._open_graphs()
+            if self._open_graphs():
+                self._remove_nodes(None)  # what follows takes a check for each node
+            self._reduce_graphs()
             self._pass_by()
             self._hide_outputs()
             if self.model is before:
@@ -157,12 +159,17 @@ class Reducer:
             self.model = smallest
             self._progress(f"{len(nodes)} nodes, after {self.checks} checks")
 
-    def _open_graphs(self) -> None:
-        """Replaces the model by a graph inside one of its nodes, as often as that is still wrong, and then removes
-        nodes from the graphs inside nodes that are left."""
+    def _open_graphs(self) -> bool:
+        """Replaces the model by a graph inside one of its nodes, as often as that is still wrong, and returns whether
+        it was replaced."""
+        before = self.model
         while any(has_graphs(node) for node in self.model.graph.node):
             if not any(self._take(alone(self.model, scope)) for scope in inner_scopes(self._cut().scope)):
                 break
+        return self.model is not before
+
+    def _reduce_graphs(self) -> None:
+        """Removes nodes from the graphs inside nodes, and outputs of Ifs, as far as the model is still wrong."""
         for number in range(sum(1 for _ in inner_scopes(self._cut().scope))):
             self._remove_inner(number)
         self._drop_outputs()

@@ -7,7 +7,8 @@ import pytest
 
 import dmlsplit as dml
 from dmlsplit.formats.onnx.protobuf import all_nodes, subgraphs
-from tests.models import text
+from tests.formats.onnx_families import CHOICE, FAMILIES, X, branch, choice, concat, made
+from tests.models import node, text
 
 IF = """(bool c, float[2,6] x) => (float[2,6] v, float[2,6] w) <float[6] k = {1,2,3,4,5,6}> {
     h = Exp(x)
@@ -119,3 +120,19 @@ def test_attributes_of_one_name():
         attribute.name = "then_branch"
     found = dml.onnx.reduce(model, "1.24.4", check=lambda made: {"If", "Sub"} <= set(ops(made)))
     assert ops(found.model).count("Sub") == 1
+
+
+def checks(count):
+    """How many models are checked for one with gates in a branch, beside one another."""
+    gates = FAMILIES["gates of one tensor"](count).graph
+    outputs = [each.name for each in gates.output]
+    then = branch([*gates.node, concat(outputs, "t")], "t")
+    other = branch([node("Identity", ["x"], ["e"])], "e")
+    model = made([choice("", then, other)], ["y"], [CHOICE, X])
+    found = dml.onnx.reduce(model, "1.24.4")
+    assert ops(found.model) == ["Mul", "Sigmoid", "Split"]
+    return found.checks
+
+
+def test_a_graph_that_was_opened_is_cut_before_its_nodes_are_tried_one_by_one():
+    assert checks(64) < checks(8) + 24
