@@ -81,6 +81,9 @@ EXPLAINED = {
     ("csrc/kernels/channels_template.h", "enum { WIDEST = LANES == 1 ? 4 : 8 };", "8", "(8 + 1)"): (
         "elements of pixels have 1, 2, 4, 8 or 16 bytes"
     ),
+    ("csrc/kernels/channels_template.h", "equal_tables *t = dms_allocate(1, sizeof *t);", "1", "(1 + 1)"): (
+        "the second table is not read"
+    ),
     (
         "csrc/kernels/channels_avx512vbmi.h",
         "return size <= before ? 0 : size - before < DMS_LINE ? size - before : DMS_LINE;",
