@@ -112,11 +112,15 @@ def _made_on_dml(graph: SessionGraph, value: Value) -> bool:
 
 def _read_on_device(graph: SessionGraph, value: Value) -> bool:
     """True if a node on DirectML reads a value on the device: the shape of a Reshape, for one, is read on the CPU."""
-    return any(
-        _on_dml(graph, reader) is True
-        and any(each is value and i not in row_of(reader.op_type).cpu_inputs for i, each in enumerate(reader.inputs))
-        for reader in value.readers
-    )
+    return any(_on_dml(graph, reader) is True and _takes(reader, value) for reader in value.readers)
+
+
+def _takes(reader: Node, value: Value) -> bool:
+    """True if a reader of a value takes it as an input that is not for the CPU."""
+    on_cpu = row_of(reader.op_type).cpu_inputs
+    if not on_cpu and not reader.captured:
+        return True  # whichever of many inputs it is
+    return any(each is value and i not in on_cpu for i, each in enumerate(reader.inputs))
 
 
 def _bytes(graph: SessionGraph, name: str) -> int | None:

@@ -484,6 +484,7 @@ FAMILIES: Final[dict[str, Callable[[int], onnx.ModelProto]]] = {
     "names known around": shadowing,
     "constants in branches": constants_in_branches,
     "graphs of one node": graphs_of_one_node,
+    "islands": joined(lambda i, n: [leaky("a", f"s{i}", i, n), node("RandomNormalLike", [f"s{i}"], [f"r{i}"])]),
     "loops": lambda n: chain(n, loop, constants=[helper.make_tensor("m", INT64, [], [3])]),
     "calls": lambda n: chain(
         n,

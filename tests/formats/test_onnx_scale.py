@@ -16,7 +16,7 @@ from dmlsplit.mending.graph_cures import Work
 from dmlsplit.models import folding
 from dmlsplit.models.reading import _is_given
 from dmlsplit.models.scope import Scope
-from dmlsplit.onnxruntime import SessionOptions, find_runtime, graph_judging, onnx_session, scopes
+from dmlsplit.onnxruntime import SessionOptions, find_runtime, graph_judging, islands, onnx_session, scopes
 from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.errors import DmlSplitError
@@ -256,3 +256,16 @@ def test_fused_products_are_looked_for_in_builds_that_fuse(monkeypatch):
     found = compiled("gates", monkeypatch)
     assert len(found) > 1
     assert Fusion.NONE not in {traits.fusion for traits in found}
+
+
+def test_a_reader_of_many_inputs_is_not_searched_for_each(monkeypatch):
+    def work(count):
+        session = session_of("islands", count)
+        looked, steps = islands._read_on_device, []
+        with monkeypatch.context() as patched:
+            patched.setattr(islands, "_read_on_device", lambda *asked: steps.append(calls(lambda: looked(*asked))))
+            assert session.placement.created
+        assert len(steps) >= count
+        return sum(steps)
+
+    assert growth(work) == 0
