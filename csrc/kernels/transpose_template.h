@@ -381,10 +381,14 @@ static DMS_TARGET DMS_NEVER_INLINE void transpose_some(const square *s, size_t s
  * evict each other. */
 static DMS_ALWAYS_INLINE void prepare_lines(const dms_tile *tile, const square *s)
 {
-    for (size_t i = 0; tile->fetched && tile->near && i < s->rows; i++)
-        DMS_PREFETCH_AT(s->from[i] + s->from_offset, tile->next);
-    for (size_t i = 0; tile->fetched && !tile->near && i < s->rows; i++)
-        DMS_PREFETCH_FAR((uintptr_t)(s->from[i] + s->from_offset) + (uintptr_t)tile->next);
+    const uintptr_t next = (uintptr_t)s->from_offset + (uintptr_t)tile->next;
+    const size_t rows = tile->fetched ? s->rows : 0;
+    if (tile->near)                     /* asked once: 0.95 of the time of 8 bytes */
+        for (size_t i = 0; i < rows; i++)
+            DMS_PREFETCH_NEAR((uintptr_t)s->from[i] + next);
+    else
+        for (size_t i = 0; i < rows; i++)
+            DMS_PREFETCH_FAR((uintptr_t)s->from[i] + next);
     for (size_t j = 0; tile->claimed && j < s->columns; j++)
         DMS_CLAIM(s->to[j] + s->to_offset, DMS_LINE);
 }
