@@ -21,7 +21,7 @@ from dmlsplit.models.folding import Constant
 from dmlsplit.models.functions import LOOKED_FOR, Functions, Key
 from dmlsplit.models.inference import Inference, InferenceError, make_harmless
 from dmlsplit.models.onnx_nodes import Hint, concat_node, name_of, split_facts, split_node
-from dmlsplit.models.scope import Origin, Scope, label_of
+from dmlsplit.models.scope import Origin, Scope, inside, label_of
 from dmlsplit.rules import RULES, judge_node
 from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
@@ -194,10 +194,9 @@ class Reader:
         for index, node in enumerate(scope.graph.node):
             if node.op_type == "Split" and domain_of(node) == "" and self._functions.key_of(node) is None:
                 fed |= _feed_outputs(node, scope, graph)
-            twins = {a.name: a for a in graph.node[index].attribute}
-            for name, child in scope.children(index) if node.attribute else ():
-                if twins[name].HasField("g"):
-                    fed |= self._feed(child, twins[name].g)
+            for _, child in scope.children(index) if node.attribute else ():
+                twin = inside(graph.node[index], child)
+                fed |= twin is not None and self._feed(child, twin)
         return fed
 
     def _needs_none(self, graph: onnx.GraphProto) -> bool:

@@ -15,7 +15,7 @@ from onnx import helper
 
 from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.formats.limits import Budget, Limit, LimitError
-from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs, values_of
+from dmlsplit.formats.onnx.protobuf import domain_of, graphs_named, has_graphs, values_of
 from dmlsplit.formats.onnx.tensors import Array, ReadExternal, type_name, type_of, value_of
 from dmlsplit.models.folding import FOLDED, Constant, attributes_of, fold, of_shape
 from dmlsplit.models.functions import Functions
@@ -299,6 +299,15 @@ class Scope:
                     attribute.name,
                     Scope(graph, inferred, self.origin, label, self, depth=self.depth + 1, steps=steps),
                 )
+
+
+def inside(node: onnx.NodeProto, scope: Scope) -> onnx.GraphProto | None:
+    """Returns the graph in the attributes of `node` at the place of `scope`, the scope of a graph inside a copy of that
+    node; None if it was taken out, since inference cannot read it."""
+    _, name, number = scope.steps[-1]
+    graphs = graphs_named(node, name)
+    found = graphs[number] if number < len(graphs) else None
+    return found if found is not None and len(found.node) == len(scope.graph.node) else None
 
 
 def label_of(outer: str, name: str) -> str:

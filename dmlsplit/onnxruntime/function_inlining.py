@@ -16,11 +16,10 @@ import onnx
 from dmlsplit.formats.limits import Budget
 from dmlsplit.formats.onnx.protobuf import Names, all_graphs, first_output, has_graphs, refill
 from dmlsplit.models.inference import Inference
-from dmlsplit.models.scope import Scope
+from dmlsplit.models.scope import Scope, inside
 from dmlsplit.onnxruntime.expansion import Body, body_of
 from dmlsplit.onnxruntime.inlining import Place, put_in_place
 from dmlsplit.onnxruntime.operators import EXPANDED, Types, asked
-from dmlsplit.onnxruntime.scopes import inside
 from dmlsplit.targets.runtime_versions import Runtime
 
 

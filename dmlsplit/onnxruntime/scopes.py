@@ -15,7 +15,7 @@ from onnx import helper, numpy_helper
 
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.limits import Budget, Limit
-from dmlsplit.formats.onnx.protobuf import Names, all_graphs, all_nodes, domain_of, graphs_named, refill, subgraphs
+from dmlsplit.formats.onnx.protobuf import Names, all_graphs, all_nodes, domain_of, refill, subgraphs
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Inputs
 from dmlsplit.models import given
@@ -24,7 +24,7 @@ from dmlsplit.models.functions import Functions
 from dmlsplit.models.inference import Inference, InferenceError, make_harmless
 from dmlsplit.models.once import Once
 from dmlsplit.models.schemas import schema_of
-from dmlsplit.models.scope import Origin, Scope
+from dmlsplit.models.scope import Origin, Scope, inside
 from dmlsplit.models.taken_branches import TakenBranches
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.targets.runtime_versions import Runtime
@@ -238,15 +238,6 @@ def _add_known(scope: Scope, graph: onnx.GraphProto, taken: Callable[[], Names])
                 graph.initializer.append(numpy_helper.from_array(array, twin.input[place]))
                 added = True
     return added
-
-
-def inside(node: onnx.NodeProto, scope: Scope) -> onnx.GraphProto | None:
-    """Returns the graph in the attributes of `node` at the place of `scope`, the scope of a graph inside a copy of that
-    node; None if it was taken out, since inference cannot read it."""
-    _, name, number = scope.steps[-1]
-    graphs = graphs_named(node, name)
-    found = graphs[number] if number < len(graphs) else None
-    return found if found is not None and len(found.node) == len(scope.graph.node) else None
 
 
 def _lacks_shape(node: onnx.NodeProto, scope: Scope) -> bool:

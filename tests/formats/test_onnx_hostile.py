@@ -9,7 +9,7 @@ import dmlsplit as dml
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.system.errors import DmlSplitError, InputError
 from tests.formats.split_nodes import read_one, rules
-from tests.models import EQUAL, ints, model, node, value
+from tests.models import EQUAL, graph, ints, model, node, value
 
 
 class TestHostile:
@@ -146,3 +146,12 @@ class TestHostile:
         ]
         with pytest.raises(InputError, match="have a cycle"):
             read_one(nodes, [value("x", [4])])
+
+    def test_an_attribute_with_a_graph_and_graphs(self):
+        """The sizes of a Split 1 are fed back to each graph of an attribute, whichever field it is in."""
+        short = graph([node("Split", ["x"], ["a", "b"], axis=0)], [])
+        long = graph([node("Relu", ["x"], ["r"]), node("Split", ["r"], ["a", "b"], axis=0)], [])
+        both = node("If", ["c"], ["y"], then_branch=short, else_branch=short)
+        both.attribute[0].graphs.append(long)
+        made = model([both], [value("x", [4]), value("c", [], TensorProto.BOOL)], ["y"], opset=1)
+        assert [len(each.lengths) for each in dml.onnx.read(made.SerializeToString())] == [2, 2, 2]
