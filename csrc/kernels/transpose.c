@@ -327,6 +327,7 @@ static DMS_NEVER_INLINE void carry_all(matrices *m)
     dms_lines carries[DMS_MOST_CARRIED];
     char *from[DMS_LINE];
     m->tile->carries = carries;
+    memset(lines, 0, m->tile->width * DMS_LINE);        /* the first square loads what waits, and stores none of it */
     for (size_t j = 0; j < m->tile->width; j++)
         carries[j].bytes = lines + j * DMS_LINE;
     m->from_rows = list_addresses(m->from, from, DMS_LINE);
