@@ -170,8 +170,8 @@ FAULTS: Final = {
     ),
     "quantized Relu": Fault(
         "model/quantized",
-        """(uint8[1,4,8,8] x) => (uint8[1,4,8,8] y) <float s = {0.05}, uint8 z = {0}> {
-        d = DequantizeLinear(x, s, z)  a = Add(d, d)  r = Relu(a)  y = QuantizeLinear(r, s, z) }""",
+        """(uint8[1,4,8,8] x) => (float[1,4,8,8] y) <float s = {0.05}, uint8 z = {0}> {
+        d = DequantizeLinear(x, s, z)  a = Add(d, d)  r = Relu(a)  q = QuantizeLinear(r, s, z)  y = Cast<to=1>(q) }""",
         goes_on=True,
     ),
     "scales by row": Fault(
