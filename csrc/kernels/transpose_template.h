@@ -297,12 +297,18 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_directly(const square *s, siz
 
 #if VECTOR == DMS_LINE
 
-/* Transposes a square whose lines are carried on, by masks, or one that is_direct. */
-static DMS_TARGET DMS_ALWAYS_INLINE void transpose_seldom(const square *s, size_t size, dms_sink sink)
+/* Transposes a square by masks. Apart, so that without optimisation one array at a time is on the stack. */
+static DMS_TARGET DMS_ALWAYS_INLINE void transpose_masked(const square *s, size_t size, dms_sink sink)
 {
     vector v[DMS_LINE];
+    transpose_columns(s, v, 0, size, 1, false, sink);
+}
+
+/* Transposes a square whose lines are carried on, or one that is_direct. */
+static DMS_TARGET DMS_ALWAYS_INLINE void transpose_seldom(const square *s, size_t size, dms_sink sink)
+{
     if (sink == DMS_CARRIED)
-        transpose_columns(s, v, 0, size, 1, false, DMS_CARRIED);
+        transpose_masked(s, size, DMS_CARRIED);
     else
         transpose_directly(s, size, sink);
 }
@@ -324,11 +330,10 @@ static DMS_TARGET DMS_NEVER_INLINE void transpose_aside(const square *s, size_t 
 static DMS_TARGET DMS_ALWAYS_INLINE void transpose_some(const square *s, size_t size, dms_sink sink)
 {
     const square passed = *s;           /* so that the caller's stays in registers */
-    vector v[DMS_LINE];
     if (sink == DMS_CARRIED || is_direct(s, size))
         transpose_aside(&passed, size, sink);
     else if (!move_few(s, size))
-        transpose_columns(s, v, 0, size, 1, false, sink == DMS_LINES ? DMS_LINES : DMS_STORED);
+        transpose_masked(s, size, sink == DMS_LINES ? DMS_LINES : DMS_STORED);
 }
 
 #else
