@@ -14,7 +14,7 @@ from typing import Any, Final, TextIO, TypeAlias
 
 import click
 
-from dmlsplit.report.table import WIDTH
+from dmlsplit.report.table import WIDTH, Table
 from dmlsplit.system.atomic_files import atomic_files, same_file
 from dmlsplit.system.errors import naming
 from dmlsplit.system.printable import inert, printable
@@ -62,6 +62,18 @@ def write(text: str, *, colons_meant: bool = False) -> None:
     OSError, which names standard output, if it cannot be written."""
     with naming(_STANDARD_OUTPUT):
         _stdout().write(inert(text, colons_meant=colons_meant))
+
+
+def show_tables(tables: Iterable[Table], plain_width: int | None = WIDTH) -> None:
+    """Prints tables on standard output: with rules and folded to its width on a terminal, else as plain text of at most
+    `plain_width` columns; None: unlimited, for names that scripts copy."""
+    if person_reads(sys.stdout):
+        from dmlsplit.report import terminal
+
+        for table in tables:
+            terminal.show_table(table, terminal.console(sys.stdout))
+    else:
+        write("\n".join(table.plain(plain_width) for table in tables))
 
 
 def complain(message: object) -> None:

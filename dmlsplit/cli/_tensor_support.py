@@ -4,7 +4,6 @@ which versions of ONNX Runtime there are."""
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -48,7 +47,7 @@ def print_levels(as_json: bool) -> None:
         ]
         _streams.write(json.dumps({"schema": SCHEMA, "operators": operators}, indent=2) + "\n")
     else:
-        _print_tables([_support_table(operator) for operator in _PAGES])
+        _streams.show_tables([_support_table(operator) for operator in _PAGES])
 
 
 def print_releases(as_json: bool) -> None:
@@ -59,7 +58,7 @@ def print_releases(as_json: bool) -> None:
         return
     rows = [_version_row(version, builds) for version, builds in directml_versions().items()]
     header = ("DirectML", "Level", "Split", "Join", "Bits", "Packages that ship it")
-    _print_tables([Table("Observed releases: dimensions of Split and of Join, widest data type", header, rows)])
+    _streams.show_tables([Table("Observed releases: dimensions of Split and of Join, widest data type", header, rows)])
 
 
 def print_runtimes(as_json: bool) -> None:
@@ -81,8 +80,8 @@ def print_runtimes(as_json: bool) -> None:
         for runtime in runtimes()
     ]
     header = ("ONNX Runtime", "DirectML", "Opset", "IR", "Packages")
-    _print_tables([Table("Versions with a DirectML execution provider: the newest opset and IR version", header, rows)])
-    _streams.write("* not observed: of models nothing is predicted\n")
+    title = "Versions with a DirectML execution provider: the newest opset and IR version"
+    _streams.show_tables([Table(title, header, rows, remarks=["* not observed: of models nothing is predicted"])])
 
 
 def _version_row(version: str, builds: Sequence[Release]) -> tuple[str, ...]:
@@ -122,16 +121,6 @@ def _release_json(release: Release) -> dict[str, Any]:
         "total_counts_whole_elements": traits.total_counts_whole_elements,
         "invalid_argument": f"0x{release.invalid_argument:08X}",
     }
-
-
-def _print_tables(tables: list[Table]) -> None:
-    if _streams.person_reads(sys.stdout):
-        from dmlsplit.report import terminal
-
-        for table in tables:
-            terminal.show_table(table, terminal.console(sys.stdout))
-    else:
-        _streams.write("\n".join(table.plain() for table in tables))
 
 
 def _support_json(support: Support) -> dict[str, Any]:

@@ -52,14 +52,16 @@ def list_(format_: str) -> int:
     if format_ == "json":
         _streams.write(json.dumps(table, indent=2) + "\n")
     else:
-        _streams.write(_shown(table))
+        _show(table)
     return 0
 
 
-def _shown(table: dict[str, Any]) -> str:
-    lines = [f"{table['suite']}, version {table['version']}"]
-    lines += [f"{f['name']:<16}  {f['cases']:>5}  {f['sha256']}  {f['about']}" for f in table["files"]]
-    return "\n".join(lines) + "\n"
+def _show(table: dict[str, Any]) -> None:
+    from dmlsplit.report.table import Table
+
+    rows = [(f["name"], str(f["cases"]), f["sha256"], f["about"]) for f in table["files"]]
+    title = f"{table['suite']}, version {table['version']}"
+    _streams.show_tables([Table(title, ("FILE", "CASES", "SHA-256", "ABOUT"), rows)], plain_width=None)
 
 
 @conformance.command()
@@ -72,7 +74,7 @@ def export(folder: str) -> int:
     """
     from dmlsplit.conformance import suite
 
-    _streams.write(_shown(suite.export(folder)))
+    _show(suite.export(folder))
     return 0
 
 

@@ -51,17 +51,18 @@ def list_() -> int:
     from dmlsplit.library.catalogue import DEBUG_LAYER, debug_layer, known_builds
     from dmlsplit.library.fetching import is_added, megabytes
     from dmlsplit.library.places import cache_directory
+    from dmlsplit.report.table import Table
 
-    rows = [("VERSION", "DIRECTML", "LEVEL", "RUNS ON", "HERE")]
+    rows = []
     for build in known_builds():
         size = f"no ({megabytes(build.size)} to fetch)" if build.size else "no"
         name = DEBUG_LAYER if build == debug_layer() else build.name
         here = "yes" if is_added(build) else size
         system = "Linux" if build.platform.name == "linux" else "wine"
         rows.append((name, build.release.directml, str(build.feature_level), system, here))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    _streams.write("\n".join([*lines, "", f"They lie in {cache_directory()}"]) + "\n")
+    table = Table("", ("VERSION", "DIRECTML", "LEVEL", "RUNS ON", "HERE"), rows)
+    _streams.show_tables([table], plain_width=None)
+    _streams.write(f"\nThey lie in {cache_directory()}\n")
     return 0
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterable
 
 import click
 
@@ -13,7 +11,6 @@ from dmlsplit.cli._arguments import complete_release, completing, output_options
 from dmlsplit.descriptors.enums import FeatureLevel
 from dmlsplit.descriptors.schema import OperatorSchema, find_operator, operators
 from dmlsplit.report import operator_support as report
-from dmlsplit.report.table import Table
 from dmlsplit.targets.operator_support import By
 from dmlsplit.targets.release_names import find_release
 from dmlsplit.targets.releases import NEWEST, releases
@@ -72,7 +69,7 @@ def support(operator: str | None, feature_level: str | None, directml: str | Non
         found = [report.as_json(each) for each in tables]
         _streams.write(json.dumps(found if operator is None else found[0], indent=2) + "\n")
     else:
-        _print(found for each in tables for found in report.as_tables(each))
+        _streams.show_tables(found for each in tables for found in report.as_tables(each))
     return 0
 
 
@@ -86,13 +83,3 @@ def _targets(feature_level: str | None, directml: str | None, all_: bool) -> tup
     if feature_level is not None:
         return (FeatureLevel.parse(feature_level),)
     return (NEWEST if directml is None else find_release(directml),)
-
-
-def _print(tables: Iterable[Table]) -> None:
-    if _streams.person_reads(sys.stdout):
-        from dmlsplit.report import terminal
-
-        for table in tables:
-            terminal.show_table(table, terminal.console(sys.stdout))
-    else:
-        _streams.write("\n".join(table.plain() for table in tables))

@@ -122,7 +122,10 @@ class Peer:
 
 
 class _Talk(threading.Thread):
-    """Writes a question and reads the first line that comes, `heard`; b"" where none does. Either may take for ever."""
+    """Writes a question and reads the first line that comes, `heard`; b"" where none does. Either may take for ever.
+
+    Both go on at once: a command that answers before it has read all, as cat does, fills its pipe and waits.
+    """
 
     def __init__(self, to: IO[bytes], back: IO[bytes], question: bytes) -> None:
         super().__init__(daemon=True)
@@ -130,13 +133,18 @@ class _Talk(threading.Thread):
         self.heard: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     def run(self) -> None:
-        with contextlib.suppress(OSError):  # it has ended; reading its answer says so
-            self._to.write(self._question)
-            self._to.flush()
+        asking = threading.Thread(target=self._ask, daemon=True)
+        asking.start()
         line = b""
         with contextlib.suppress(OSError):
             line = self._back.readline(MOST_BYTES + 1)
+        asking.join()  # the next question must not begin inside this one
         self.heard.put(line)
+
+    def _ask(self) -> None:
+        with contextlib.suppress(OSError):  # it has ended; reading its answer says so
+            self._to.write(self._question)
+            self._to.flush()
 
     def is_over(self, seconds: float) -> bool:
         """Waits at most some seconds, and returns True if the question was written and its answer read."""

@@ -18,6 +18,7 @@ import pytest
 from dmlsplit.cli import main
 from dmlsplit.conformance import answering, suite
 from dmlsplit.conformance.judging import Outcome, expected, judge
+from dmlsplit.conformance.peers import Peer
 from dmlsplit.conformance.running import GIVEN_UP, run
 from dmlsplit.conformance.suite import FILES, Suite
 from dmlsplit.library.catalogue import find_build
@@ -228,6 +229,14 @@ class TestCommands:
         found, _ = outcomes(["sh", "-c", text], "executions", sample=1000, seconds=1)
         assert (found.outcome, found.reason) == (Outcome.FAILED, "no answer within 1 seconds")
         assert time.monotonic() - start < 10
+
+    def test_a_command_that_answers_before_it_has_read_all_is_heard(self):
+        """As cat does: a pipe of Linux holds 64 KB."""
+        echo = "import os\nwhile piece := os.read(0, 4096): os.write(1, piece)"
+        with Peer([sys.executable, "-S", "-c", echo], seconds=20) as peer:
+            for id in (1, 2):
+                question = {"id": id, "long": "x" * 900_000}
+                assert peer.ask(question) == question
 
     def test_a_silent_command_is_given_up(self):
         found = outcomes([sys.executable, "-S", "-c", ""], "executions", sample=20)
