@@ -67,8 +67,6 @@ uint32_t dms_cpu_isa(void)
 }
 
 #ifdef DMS_TESTING
-bool (*dms_other_cpuid)(uint32_t leaf, uint32_t subleaf, uint32_t *registers);
-
 void dms_cpu_mask(uint32_t mask)
 {
     dms_store_cached(&cached, (detect_isa() & mask) | DETECTED);

@@ -2,7 +2,8 @@
 #include "dms_checked.h"
 #include "dms_internal.h"
 #include "dms_memory.h"
-#include "dms_verdict.h"
+#include "dms_operator.h"
+#include "dms_verdict_layout.h"
 
 #include <stdlib.h>
 

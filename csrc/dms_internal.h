@@ -340,7 +340,7 @@ dmlsplit_status dms_plan_create(const dmlsplit_geometry *geometry, const char *k
 /* Returns DMLSPLIT_OK if the name is NULL or in the table, else DMLSPLIT_UNKNOWN_KERNEL. */
 dmlsplit_status dms_check_kernel_name(const char *name);
 
-/* ---- The machine (dms_profile.c, dms_measure.c) ---- */
+/* ---- The machine (dms_profile.c, dms_measure.c, dms_stores.c) ---- */
 
 /* Sets *profile to the one for runs that read and write `traffic` bytes. The first large run measures the machine. */
 void dms_profile_for(uint64_t traffic, dmlsplit_profile *profile);

@@ -6,10 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef DMS_TESTING
-uint64_t dms_until_failure = UINT64_MAX;
-#endif
-
 /* Steps of the overlap search that one plan may take: some 10 ms. Nested strides take none. */
 #define OVERLAP_BUDGET (UINT32_C(1) << 18)
 

@@ -1,66 +1,14 @@
 /* dms_verdict.c - the verdict on a Split or Join: the rules that the Python package has, as far as C structs can break them
  *
+ * dms_verdict_found.c keeps the first fault, dms_verdict_tensor.c has the rules of a tensor, dms_verdict_layout.c the arithmetic that they need,
+ * dms_verdict_target.c what differs between feature levels and releases. Here are the rules of an operator, and the interface.
  * Each rule stands in the order of the registry, with what it needs and what it spoils for those after it. Tests hold the verdicts against the
  * registry's on every recorded descriptor and build, and on random ones.
  */
-#include "dms_verdict.h"
-
 #include "dms_struct.h"
 #include "dms_text.h"
-
-/* In the order of dms_member. */
-static const char *const member_names[] = {
-    "", "InputTensor", "OutputCount", "OutputTensors", "InputCount", "InputTensors", "OutputTensor", "Axis",
-    "Type", "Desc", "DataType", "Flags", "DimensionCount", "Sizes", "Strides", "TotalTensorSizeInBytes", "GuaranteedBaseOffsetAlignment",
-};
-
-static bool comes_before(const dms_judged *o, dms_member tensor, uint64_t part, dms_member inside, uint32_t index)
-{
-    if (o->rule == NULL || tensor != o->tensor)
-        return o->rule == NULL || tensor < o->tensor;
-    if (part + 1 != o->part + 1)        /* an array comes before its entries */
-        return part + 1 < o->part + 1;
-    if (inside != o->member)
-        return inside < o->member;
-    return index + 1 < o->index + 1;
-}
-
-static void describe(const dms_judged *o, dmlsplit_verdict *found)
-{
-    const bool in_tensor = o->part != DMLSPLIT_WHOLE || o->tensor == INPUT_TENSOR || o->tensor == OUTPUT_TENSOR;
-    found->rule = o->rule;
-    found->tensor = o->rule == NULL || !in_tensor ? "" : member_names[o->tensor];
-    found->member = o->rule == NULL ? "" : member_names[in_tensor ? o->member : o->tensor];
-    found->part = o->rule == NULL ? DMLSPLIT_WHOLE : o->part;
-    found->index = o->rule == NULL ? DMLSPLIT_NO_DIMENSION : o->index;
-}
-
-#ifdef DMS_TESTING
-void (*dms_each_fault)(const dmlsplit_verdict *fault);
-
-static void show(dms_judged fault)
-{
-    dmlsplit_verdict found;
-    describe(&fault, &found);
-    if (dms_each_fault != NULL)
-        dms_each_fault(&found);
-}
-#endif
-
-void dms_found(dms_judged *o, const char *rule, bool refused, dms_member tensor, uint64_t part, dms_member inside, uint32_t index)
-{
-#ifdef DMS_TESTING
-    show((dms_judged){.rule = rule, .tensor = tensor, .part = part, .member = inside, .index = index});
-#endif
-    o->refused |= refused;
-    if (!comes_before(o, tensor, part, inside, index))
-        return;
-    o->rule = rule;
-    o->tensor = tensor;
-    o->part = part;
-    o->member = inside;
-    o->index = index;
-}
+#include "dms_verdict_layout.h"
+#include "dms_verdict_tensor.h"
 
 /* A rule of a split and its counterpart of a join have one slug. */
 #define RULE(slug) (o->op.split ? "split/" slug : "join/" slug)
@@ -256,7 +204,7 @@ static dmlsplit_status answer(dms_judged *o, uint32_t target_number, dmlsplit_ve
     found.ok = o->rule == NULL;
     found.crashes = o->crashes;
     found.hresult = o->crashes || !o->refused ? 0 : o->by->invalid_argument;
-    describe(o, &found);
+    dms_describe_fault(o, &found);
     dms_give_struct(verdict, verdict->struct_size, &found, sizeof found);
     return DMLSPLIT_OK;
 }

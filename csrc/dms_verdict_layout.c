@@ -2,8 +2,10 @@
  *
  * In elements, as DirectML has it; dms_geometry.c counts bytes.
  */
+#include "dms_verdict_layout.h"
+
+#include "dms_operator.h"
 #include "dms_overlap.h"
-#include "dms_verdict.h"
 
 #define SEARCH_STEPS 20000              /* limit of the overlap search, the Python package's */
 

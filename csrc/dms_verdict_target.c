@@ -1,5 +1,5 @@
 /* dms_verdict_target.c - feature levels and releases: what a verdict depends on, as the Python package's tables have it */
-#include "dms_verdict.h"
+#include "dms_verdict_target.h"
 
 #include <string.h>
 

@@ -1,5 +1,7 @@
 /* dms_verdict_tensor.c - the rules of a tensor, in the order of the registry */
-#include "dms_verdict.h"
+#include "dms_verdict_tensor.h"
+
+#include "dms_verdict_layout.h"
 
 /* Notes a fault that the build accepts although it is unsafe. */
 static void unsafe(dms_judged *o, const dms_place *at, const char *rule, dms_member inside)

@@ -51,6 +51,11 @@ def modules():
     return {parts_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
+def is_module(parts):
+    """True for the name of a module or of a package."""
+    return parts in modules() or (*parts, "__init__") in modules()
+
+
 def imports(path, *, skip_typing=False, at_once=False):
     """The names below dmlsplit that a module imports, by statement or by a string that names a module.
 
@@ -70,7 +75,7 @@ def imports(path, *, skip_typing=False, at_once=False):
             yield from ((alias.name,) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dmlsplit."):
             base = tuple(node.module.split(".")[1:])
-            yield from (found if (found := (*base, a.name)) in modules() else base for a in node.names)
+            yield from ((*base, a.name) if is_module((*base, a.name)) else base for a in node.names)
         elif isinstance(node, ast.Import):
             yield from (tuple(a.name.split(".")[1:]) for a in node.names if a.name.startswith("dmlsplit."))
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
@@ -79,7 +84,7 @@ def imports(path, *, skip_typing=False, at_once=False):
                 yield tuple(text.rstrip(".").split(".")[1:])
         elif isinstance(node, ast.Constant) and str(node.value).startswith("dmlsplit.") and not at_once:
             named = tuple(node.value.split(".")[1:])
-            if named in modules() or (*named, "__init__") in modules():
+            if is_module(named):
                 yield named
 
 
@@ -142,6 +147,57 @@ def test_a_circle_through_a_function_and_a_facade_is_found(tmp_path):
     for parts, text in texts.items():
         files[parts].write_text(text)
     assert circle(files) is not None
+
+
+def test_a_circle_through_a_package_and_a_type_checkers_import_is_found(tmp_path):
+    """`from dmlsplit.report import html` imports the package html, not a name of the package report."""
+    texts = {
+        ("report", "conformance"): "def page():\n    from dmlsplit.report import html\n",
+        ("report", "html", "__init__"): "if TYPE_CHECKING:\n    from dmlsplit.report.conformance import text\n",
+    }
+    files = {parts: tmp_path / f"{parts[-1]}.py" for parts in texts}
+    for parts, text in texts.items():
+        files[parts].write_text(text)
+    assert circle(files) is not None
+    assert circle(files, at_once=True) is None
+
+
+CORE = PACKAGE.parent / "csrc"
+INCLUDED = re.compile(r'^#include "(?:\w+/)*(\w+)\.h"', re.MULTILINE)
+DEFINED = re.compile(r"^(?!static|extern|typedef)[a-z][\w *(]*\b(dm\w+_\w+)(?=[(\[);]| =)", re.MULTILINE)
+USED = re.compile(r"\b(dm\w+_\w+)\b")
+"""Files of C, their functions and variables; what is within a function is indented."""
+
+
+def circle_in_c(texts):
+    """The files of a circle of C, None where there is none. `texts` by name; a source and its header are one file,
+    which stands above what it includes and what defines the names that its functions have."""
+    texts = {name: re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL) for name, text in texts.items()}
+    homes = {each: name[:-2] for name, text in texts.items() if name.endswith(".c") for each in DEFINED.findall(text)}
+    graph = {name[:-2]: set() for name in texts}
+    for name, text in texts.items():
+        inside = "\n".join(line for line in text.splitlines() if line.startswith(" "))
+        needed = {*INCLUDED.findall(text), *(homes.get(each) for each in USED.findall(inside))}
+        graph[name[:-2]] |= needed & graph.keys() - {name[:-2]}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return None
+
+
+@pytest.mark.skipif(not CORE.exists(), reason="the sources of the core are not there")
+def test_there_are_no_circles_in_c():
+    assert circle_in_c({path.name: path.read_text("utf-8") for path in CORE.rglob("*.[ch]")}) is None
+
+
+@pytest.mark.parametrize("defined", ["void dms_b(int a,\n           int b)\n{\n}\n", "bool (*dms_b)(void);\n"])
+def test_circles_in_c_are_found(defined):
+    texts = {"a.h": "void dms_a(void);\nvoid dms_b(void);\n", "b.c": f'#include "a.h"\n{defined}'}
+    assert circle_in_c(texts) is None
+    assert circle_in_c(texts | {"a.c": "void dms_a(void)\n{\n    dms_a(); /* calls\n dms_b */\n}\n"}) is None
+    assert circle_in_c(texts | {"a.c": "void dms_a(void)\n{\n    dms_b();\n}\n"}) is not None
+    assert circle_in_c(texts | {"a.h": "static inline void f(void)\n{\n    dms_b();\n}\n"}) is not None
 
 
 def test_only_native_touches_the_extension():

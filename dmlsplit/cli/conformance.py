@@ -122,7 +122,8 @@ def run(
     from dmlsplit.conformance.judging import Outcome
     from dmlsplit.conformance.running import run as running
     from dmlsplit.conformance.suite import Suite
-    from dmlsplit.report.conformance import WRITERS, Summary
+    from dmlsplit.conformance.summary import Summary
+    from dmlsplit.report.conformance import WRITERS
 
     targets = _targets(directml, onnxruntime)
     names = only or NAMES

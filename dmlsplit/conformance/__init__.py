@@ -5,6 +5,7 @@ suite       the recordings as cases, each a question with the answers of builds;
 judging     the comparison of an answer with the recorded ones
 peers       a command that is asked through standard input and output
 running     a command asked about all cases, or a sample
+summary     results counted by file
 answering   dmlsplit's own answers, and those of the real libraries, as such a command gives them
 
 docs/conformance.md describes the files and the protocol.

@@ -39,7 +39,7 @@ from tests.proofs.lifted import Lift, Program, Undefined, Value, can_preprocess,
 from tests.proofs.symbols import UINT32, World, both, either, no
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("dms_verdict.c", "dms_verdict_tensor.c", "dms_verdict_layout.c", "dms_verdict_target.c")
+SOURCES = tuple(f"dms_verdict{part}.c" for part in ("", "_found", "_tensor", "_layout", "_target"))
 BY = [*dml.FeatureLevel, *dml.releases()]
 """In the order of dms_targets.inc."""
 SPLIT, JOIN = OperatorType.SPLIT, OperatorType.JOIN

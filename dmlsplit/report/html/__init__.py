@@ -29,9 +29,9 @@ from dmlsplit.system.printable import printable
 if TYPE_CHECKING:
     import jinja2
 
+    from dmlsplit.conformance.summary import Summary
     from dmlsplit.mending.mending import Mending
     from dmlsplit.onnxruntime.explaining import Explanation
-    from dmlsplit.report.conformance import Summary
 
 
 class MissingPackageError(DmlSplitError):

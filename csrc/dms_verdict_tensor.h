@@ -1,0 +1,7 @@
+/* dms_verdict_tensor.h - the rules of a tensor */
+#pragma once
+
+#include "dms_verdict_found.h"
+
+/* Applies the rules of a tensor. spoilt: aspects that must not be read. Returns spoilt plus the aspects that these rules found broken. */
+uint32_t dms_judge_tensor(dms_judged *o, const dms_place *at, const DML_TENSOR_DESC *tensor, uint32_t spoilt);
