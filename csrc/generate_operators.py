@@ -22,7 +22,7 @@ DATA_TYPE: Final = "DML_TENSOR_DATA_TYPE"
 HEAD: Final = """\
 /* dmlsplit_operators.h - DirectML's tensors and operators, structs and enums: written by csrc/generate_operators.py
  *
- * dmlsplit_directml.h includes this header where there is no DirectML.h; names, numbers and layouts are those of that.
+ * dmlsplit_directml.h includes this header where there is no DirectML.h; with the same names, numbers and layouts.
  */
 #ifndef DMLSPLIT_OPERATORS_H
 #define DMLSPLIT_OPERATORS_H
@@ -30,7 +30,7 @@ HEAD: Final = """\
 #include <stddef.h>
 #include <stdint.h>
 
-/* windows.h has these, and may stand before or after; C99 takes a typedef once only. */
+/* windows.h declares these too and may be included before or after; C99 does not allow a typedef twice. */
 #if !defined(_WINDEF_) && !defined(_MINWINDEF_)
 typedef unsigned int UINT;
 typedef int INT;
@@ -40,7 +40,7 @@ typedef int BOOL;
 #ifdef _WIN32
 typedef long HRESULT;
 #else
-typedef int32_t HRESULT;                    /* as the Windows headers for Linux have it */
+typedef int32_t HRESULT;                    /* as in the Windows headers for Linux */
 #endif
 #endif
 """
