@@ -7,7 +7,7 @@
     print(dml.validate(d, feature_level="3_0"))
 
 Graphs, the emulated device, ONNX models and ONNX Runtime have modules of their own: dml.graphs, dml.device, dml.onnx,
-dml.onnxruntime. Everything is imported when it is first asked for.
+dml.onnxruntime. Every name is imported on first use.
 """
 
 from __future__ import annotations
@@ -156,7 +156,8 @@ _NAMES = {
     "verdicts.runtime_answers": "RuntimeAnswer",
     "verdicts.validation": "minimum_feature_level supported_feature_levels supported_releases",
 }
-"""Module -> its names that the package has; names that are not in __all__ stand in dml.graphs and dml.device."""
+"""Maps each module to the names that the package takes from it; names that are not in __all__ belong to dml.graphs and
+dml.device."""
 
 _LAZY = {name: f"dmlsplit.{module}" for module, names in _NAMES.items() for name in names.split()}
 _MODULES = ("device", "graphs", "library", "onnx", "onnxruntime")
@@ -169,7 +170,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """The module of the package: `legalize` is a function of it, also once the package of that name is imported."""
+    """The type of this module: keeps `dmlsplit.legalize` the function after the subpackage of that name is imported."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if name != "legalize" or not isinstance(value, ModuleType):

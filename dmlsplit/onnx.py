@@ -1,4 +1,4 @@
-"""ONNX models: their Splits and Concats, models written back for a target, and reduced to what is wrong with them.
+"""ONNX models: their Splits and Concats, models rewritten for a target, and reduced to what causes a finding.
 
 Needs the package onnx.
 

@@ -1,4 +1,4 @@
-"""Splits and joins of numpy arrays without descriptors: any layout, none of DirectML's rules."""
+"""Splits and joins numpy arrays without descriptors: any layout, none of DirectML's rules."""
 
 from __future__ import annotations
 
@@ -56,10 +56,11 @@ def split(
 
 
 def join(arrays: Sequence[npt.NDArray[Scalar]], axis: SupportsIndex) -> npt.NDArray[Scalar]:
-    """Returns a fresh C-contiguous array of arrays laid one after another along `axis`; the inverse of split.
+    """Concatenates arrays along `axis` and returns a fresh C-contiguous array; the inverse of split.
 
-    All have the same dtype (nothing is converted) and, off the axis, the same shape; strides are free. If the first is
-    a tensor of another library, so is the result. Raises ValueError or TypeError for arrays that do not fit together.
+    All must have the same dtype (nothing is converted) and the same shape except along `axis`; strides are free. If the
+    first is a tensor of another library, so is the result. Raises ValueError or TypeError for arrays that do not fit
+    together.
     """
     try:
         given = list(arrays)
@@ -140,7 +141,8 @@ def _split_recipe(
 
 
 def cut(shape: Shape, axis: int, lengths: Shape | None, sections: int | None) -> tuple[int, Shape]:
-    """Returns the axis, from 0, and the lengths of the pieces. Raises ValueError if they do not fit the shape."""
+    """Returns the axis as a non-negative index, and the lengths of the pieces. Raises ValueError if they do not fit the
+    shape."""
     axis = _axis(axis, len(shape))
     size = shape[axis]
     if (lengths is None) == (sections is None):
@@ -170,13 +172,13 @@ def _join_recipe(layouts: tuple[tuple[Shape, Shape], ...], dtype: np.dtype[Any],
 
 @lru_cache(RECIPES)
 def _latest_join(count: int, shape: Shape, dtype: np.dtype[Any], axis: int) -> list[_Recipe]:
-    """Returns a list, cached by these arguments, that holds the recipe of the latest join of `count` arrays whose first
-    is such a one; empty before the first."""
+    """Returns a list, cached by these arguments, that holds the recipe of the latest join of `count` arrays with this
+    first array; the list is empty before the first such join."""
     return []
 
 
 def _is_plain(array: object) -> bool:
-    """True for a numpy array, of no subclass, that can be copied byte by byte."""
+    """True for a numpy array, not of a subclass, that can be copied byte by byte."""
     return type(array) is np.ndarray and not array.dtype.hasobject
 
 

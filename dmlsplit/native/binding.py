@@ -1,6 +1,6 @@
-"""Binding buffers to tensors: an ndarray that is the tensor itself, or raw memory laid out by the descriptor.
+"""Binds buffers to tensors: an ndarray that is the tensor itself, or raw memory laid out by the descriptor.
 
-Nothing here reads or writes an element; every check happens before the first one is copied.
+Nothing here reads or writes an element; all checks are done before the first element is copied.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from dmlsplit.system.foreign import as_array, holds_objects, is_foreign
 NUMPY_DTYPE: Final[dict[int, np.dtype[Any]]] = {
     data_type: np.dtype(f"{kind}{size}") for (kind, size), data_type in DATA_TYPE_OF_NUMPY.items()
 }
-"""DML_TENSOR_DATA_TYPE -> dtype, native byte order; the 4-bit types have none."""
+"""DML_TENSOR_DATA_TYPE -> dtype, native byte order; without the 4-bit types, which have no dtype."""
 
 FEW_OPERANDS: Final = 16
-"""The most operands with irregularly interleaved bytes that are compared in pairs."""
+"""Up to this many operands whose bytes interleave irregularly are compared pair by pair."""
 SHARING_WORK_LIMIT: Final = 1_000_000
 """Candidates after which numpy's exact search for a shared byte gives up."""
 
@@ -47,7 +47,7 @@ class BoundTensor:
 
     @property
     def extent(self) -> int:
-        """The number of elements from the first address to the last, both included."""
+        """The distance in elements from the lowest address to the highest, both included."""
         return extent(self.sizes, [stride // self.dtype.itemsize for stride in self.strides])
 
 
@@ -60,13 +60,13 @@ class BoundMemory(NamedTuple):
 
 
 def bind(tensor: BoundTensor, value: object) -> BoundMemory:
-    """Returns the memory of an ndarray or of raw memory as a tensor's. Raises BindingError, which names the tensor and
-    both sides of a mismatch, if it does not fit.
+    """Resolves an ndarray or raw memory to the memory of a tensor. Raises BindingError, which names the tensor and both
+    sides of a mismatch, if it does not fit.
 
     An ndarray of the tensor's shape and dtype binds by its own strides; so does a tensor of another library, exported
-    by DLPack or __array_interface__. Every other contiguous bytes-like object of at least the tensor's total size, a
-    1-D uint8 array included, is raw memory: each element lies where the descriptor's strides lead. A 1-D uint8 array of
-    the tensor's shape that is large enough for raw memory is refused if the two readings name different bytes.
+    by DLPack or __array_interface__. Any other contiguous bytes-like object of at least the tensor's total size,
+    including a 1-D uint8 array, is raw memory: the descriptor's strides say where each element lies. A 1-D uint8 array
+    of the tensor's shape that is large enough for raw memory is refused if the two readings name different bytes.
     """
     if isinstance(value, np.ma.MaskedArray):
         raise BindingError(f"{tensor.path}: {_array_fault(value, tensor.dtype)}")
@@ -85,7 +85,7 @@ def bind(tensor: BoundTensor, value: object) -> BoundMemory:
         )
     if is_bytes and value.flags.c_contiguous and value.nbytes >= tensor.total:
         # The array holds one byte per element. Packed elements of one byte have the same addresses in both readings, so
-        # readings agree; any other tensor that needs so few bytes is a broadcast one, of a single element.
+        # the readings agree; any other tensor that needs so few bytes is a broadcast one, of a single element.
         if tensor.strides == (0,) and value.size > 0:
             raise BindingError(
                 f"{tensor.path}: a uint8 array of shape {value.shape} may be the tensor's elements, or raw memory of "
@@ -102,7 +102,7 @@ def _foreign_array(tensor: BoundTensor, value: object) -> np.ndarray:
         array = as_array(value)
     except TypeError as error:
         raise BindingError(f"{tensor.path}: {error}") from None
-    # Elements that numpy has no type for are bits, which is all that is copied.
+    # Elements without a numpy type are copied as bits.
     same_width = array.dtype.kind == "V" and array.itemsize == tensor.dtype.itemsize
     return array.view(tensor.dtype) if same_width else array
 
@@ -112,7 +112,7 @@ def _bind_array(tensor: BoundTensor, array: np.ndarray) -> BoundMemory:
         raise BindingError(f"{tensor.path}: {_array_fault(array, tensor.dtype)}")
     strides = array.strides
     if strides != tensor.strides:
-        # The stride of a size-1 dimension is never used, and without elements none is.
+        # The stride of a size-1 dimension is never used, and a tensor without elements uses none.
         free = 0 in tensor.sizes
         strides = tuple(
             own if free or n == 1 else s for n, s, own in zip(tensor.sizes, strides, tensor.strides, strict=True)
@@ -158,7 +158,8 @@ def _bind_raw(tensor: BoundTensor, value: object) -> BoundMemory:
 
 
 class _Operand(NamedTuple):
-    """The bytes that a bound tensor touches: an element at `begin`, repeated by loops; all before `end`."""
+    """The bytes that a bound tensor touches: an element at `begin`, repeated by loops; all addresses are below
+    `end`."""
 
     begin: int
     end: int
@@ -171,7 +172,7 @@ class _Operand(NamedTuple):
 def check_apart(operands: Iterable[tuple[BoundTensor, BoundMemory]]) -> None:
     """Raises BindingError if a written tensor shares a byte with another one.
 
-    Exact, for buffers whose ranges intersect: two columns of one array are apart.
+    The test is exact even if the byte ranges intersect: two columns of one array share no byte.
     """
     _check_operands([_operand(*pair) for pair in operands if 0 not in pair[0].sizes])
 
@@ -231,7 +232,7 @@ def _without_common_loop(group: list[_Operand]) -> list[_Operand] | None:
 
 
 def _check_painted(group: list[_Operand]) -> None:
-    """Marks each operand's bytes with its number on a canvas. Raises BindingError if bytes carry another number already
+    """Marks each operand's bytes with its number on a canvas. Raises BindingError if bytes already have another number
     and one of the two is written."""
     group.sort(key=lambda operand: operand.tensor.is_output)  # tensors that are only read may share bytes
     origin = min([operand.begin for operand in group])

@@ -14,10 +14,10 @@ class Buffer:
     """A zero-filled buffer of the given size in bytes, the counterpart of an ID3D12Resource of dimension BUFFER.
 
     `array` is its memory as a writable 1-D uint8 array, without a copy; `buffer.array[offset:end].view(np.float32)` are
-    its elements, and stay valid as long as someone holds them. A compiled operator reads a Buffer as raw memory, laid
-    out by the descriptor, whatever the tensor's sizes are.
+    its elements; views stay valid as long as they are referenced. A compiled operator reads a Buffer as raw memory,
+    laid out by the descriptor, whatever the tensor's sizes are.
 
-    Raises TypeError for a size that is not an integer, ValueError for a negative size, MemoryError where there is not
+    Raises TypeError for a size that is not an integer, ValueError for a negative size, MemoryError if there is not
     enough memory.
     """
 
@@ -29,7 +29,8 @@ class Buffer:
             raise ValueError(f"a buffer cannot have {size} bytes")
         try:
             self._memory: npt.NDArray[np.uint8] = np.zeros(size, np.uint8)
-        except (MemoryError, ValueError, OverflowError):  # the latter: more than an address can count
+        # ValueError and OverflowError: more bytes than an address can count
+        except (MemoryError, ValueError, OverflowError):
             raise MemoryError(f"there is not enough memory for a buffer of {size} bytes") from None
         self.address: int = self._memory.__array_interface__["data"][0]
 
@@ -51,7 +52,7 @@ class Buffer:
         return np.asarray(self.array, dtype) if copy is None else np.array(self.array, dtype, copy=copy)
 
     def __reduce__(self) -> tuple[Callable[[npt.NDArray[np.uint8]], Buffer], tuple[npt.NDArray[np.uint8]]]:
-        """Returns what copy and pickle need to make a new buffer with the same content, at another address."""
+        """Returns a function and its arguments, with which copy and pickle make a new buffer with the same content."""
         return _filled, (self._memory,)
 
     def __repr__(self) -> str:

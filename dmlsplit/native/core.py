@@ -1,6 +1,6 @@
-"""The one importer of the C extension: plans, and the core's version and profile.
+"""The only module that imports the C extension: plans, and the core's version and profile.
 
-Importing this module without the extension works; using it raises NativeError.
+This module can be imported without the extension; using it then raises NativeError.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ except ImportError as error:  # pragma: no cover - an installation without a com
 SPLIT: Final = 0
 JOIN: Final = 1
 DISPATCHER_RANK: Final = 8
-"""Dimensions that an ArrayDispatcher takes at most."""
+"""The most dimensions that an ArrayDispatcher takes."""
 HAS_GIL: Final = getattr(sys, "_is_gil_enabled", lambda: True)()
-"""Without it an ArrayDispatcher is not safe: the list of arrays may change while it is read."""
+"""True if this interpreter has a GIL. Without one an ArrayDispatcher is not safe: the list of arrays may change while
+it is read."""
 MAX_RANK: Final = 64
-"""DMLSPLIT_MAX_RANK, which is numpy's limit too."""
+"""DMLSPLIT_MAX_RANK, which is also numpy's limit."""
 Layout: TypeAlias = tuple[tuple[int, ...], tuple[int, ...] | None]
 """Sizes in elements, and strides in bytes; None: packed."""
 
@@ -45,7 +46,8 @@ class Range(NamedTuple):
 
 
 class Plan:
-    """A planned copy between one whole tensor and its parts along an axis; immutable and free to share by threads.
+    """A planned copy between one whole tensor and its parts along an axis; immutable, and safe to share between
+    threads.
 
     Sizes and lengths count elements, strides are bytes (None: packed); `part_strides` holds rank strides for each part.
     `overlap_allowed` leaves out the search for elements of one written tensor that overlap.
@@ -67,7 +69,7 @@ class Plan:
         overlap_allowed: bool = False,
     ) -> None:
         require()
-        # The cdata objects must outlive the call, hence the names.
+        # The variables keep the cdata objects alive during the call.
         c_sizes = ffi.new("uint64_t[]", sizes)
         c_strides = ffi.NULL if strides is None else ffi.new("int64_t[]", strides)
         c_lengths = ffi.new("uint64_t[]", lengths)
@@ -125,9 +127,9 @@ class Plan:
         return _range(lib.dmlsplit_plan_part_range, self._pointer, part)
 
     def ranges_apart(self, whole: Any, parts: Any) -> bool:
-        """Returns True if the byte ranges at these addresses keep the distance that a run needs.
+        """Returns True if the byte ranges at these addresses are disjoint where a run needs them to be.
 
-        False means that ranges intersect; the elements within them may still be apart.
+        False means that ranges intersect; the elements within them may still share no byte.
         """
         status = lib.dmlsplit_plan_check_ranges(self._pointer, whole, parts, ffi.NULL)
         if status == lib.DMLSPLIT_RANGES_INTERSECT:
@@ -142,8 +144,8 @@ class Plan:
         _check(function(*arguments))
 
     def bound_call(self, whole: Any, parts: Any, threads: int) -> tuple[Any, tuple[Any, ...]]:
-        """Returns the C function that runs the plan and its arguments, for callers that run the same addresses many
-        times."""
+        """Returns the C function that runs the plan and the arguments to call it with, for callers that run the same
+        addresses many times."""
         if self.direction == SPLIT:
             return lib.dmlsplit_split_threads, (self._pointer, whole, parts, threads)
         return lib.dmlsplit_join_threads, (self._pointer, parts, whole, threads)
@@ -405,8 +407,8 @@ def format_profile(given: Profile) -> str:
 
 
 def parse_profile(text: str) -> Profile:
-    """Returns the profile in a text of the form that `format_profile` returns; members that the text lacks are as this
-    machine has them. Raises ValueError, which names the line, if it is malformed."""
+    """Parses text in the form that `format_profile` returns; members missing from the text have this machine's values.
+    Raises ValueError, which names the line, if it is malformed."""
     found, line = _c_profile(profile()), ffi.new("uint32_t *")
     if "\0" in text or lib.dmlsplit_parse_profile(text.encode(), found, line) != lib.DMLSPLIT_OK:
         raise ValueError(f"line {line[0]} is neither a member of a profile with its value nor a comment")
@@ -414,7 +416,7 @@ def parse_profile(text: str) -> Profile:
 
 
 def set_profile(new: Profile | None) -> None:
-    """Sets the profile of the core; None restores the one that the machine and the environment give."""
+    """Sets the core's profile; None restores the one derived from the machine and the environment."""
     require()
     if new is None:
         _check(lib.dmlsplit_set_profile(ffi.NULL))

@@ -21,10 +21,10 @@ def array_dispatcher(
     layouts: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
     outputs: FreshArrays | None = None,
 ) -> core.ArrayDispatcher | None:
-    """Returns a dispatcher of the plan for ndarrays of these sizes and strides (bytes), the whole's first; None for
-    more than core.DISPATCHER_RANK dimensions, and without a GIL.
+    """Returns a dispatcher that runs the plan on ndarrays of these sizes and strides (bytes), the whole's first; None
+    for more than core.DISPATCHER_RANK dimensions, and without a GIL.
 
-    `outputs`: what makes fresh arrays for all that the plan writes, if it can go there.
+    `outputs` makes fresh arrays for everything that the plan writes; None if the caller passes the outputs.
     """
     if not core.HAS_GIL or len(layouts[0][0]) > core.DISPATCHER_RANK:
         return None
@@ -34,7 +34,7 @@ def array_dispatcher(
 
 @cache
 def members_are_known() -> bool:
-    """True if the core reads the same members of an array as numpy, tried with a writable and a read-only array."""
+    """True if the core finds an array's members where numpy has them; tested on a writable and on a read-only array."""
     packed = np.empty((3, 5), np.int16)
     strided = np.empty((7, 11), np.float64)[::-2, 1::3]
     strided.flags.writeable = False

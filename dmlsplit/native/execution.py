@@ -1,4 +1,4 @@
-"""Running descriptors: compiled operators and their bindings."""
+"""Runs descriptors: compiled operators and their bindings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dmlsplit.descriptors.call_types import Array, Bindable
 
 PLANS_PER_OPERATOR: Final = 16
-"""Plans a compiled operator keeps for inputs whose strides are not the descriptor's."""
+"""The most plans that a compiled operator keeps for inputs whose strides are not the descriptor's."""
 OVERLAP_UNDECIDED: Final = "tensor/output-overlap-undecided"
 
 
@@ -38,11 +38,11 @@ def compile(
     onnxruntime: RuntimeLike = None,
     num_threads: NumThreads = None,
 ) -> CompiledOperator[DescT]:
-    """Returns a descriptor planned for execution. The target is named as in `validate`; the default is the newest
-    release.
+    """Plans a descriptor for execution and returns the compiled operator. The target is named as in `validate`;
+    the default is the newest release.
 
     `num_threads`: how many threads a dispatch uses; "auto" takes several only if it pays, None takes the environment
-    variable DMLSPLIT_NUM_THREADS, else 1. Threads live for one dispatch only.
+    variable DMLSPLIT_NUM_THREADS, else 1. Worker threads sleep between dispatches and are shared by all operators.
 
     Raises ValidationError, which carries the Report, if `validate` with the same arguments finds an error; NativeError
     if the core refuses it (a bounded search could not decide whether elements of an output overlap).
@@ -81,7 +81,7 @@ class CompiledOperator(Generic[DescT_co]):
         self.report = report
         geometry = Geometry.of(desc)
         self._roles = geometry.roles
-        # Asked at every dispatch, which may take less than a microsecond.
+        # Read at every dispatch, which may take less than a microsecond.
         self._whole_is_input = self._roles.whole_side == "input"
         self._whole = BoundTensor(geometry.whole)
         self._parts = [BoundTensor(part) for part in geometry.parts]
@@ -122,8 +122,8 @@ class CompiledOperator(Generic[DescT_co]):
         return made
 
     def new_outputs(self) -> list[Array] | Array:
-        """Returns fresh arrays of the outputs' sizes and strides, not written to: a list for a split, an array for a
-        join."""
+        """Returns fresh arrays of the outputs' sizes and strides, with undefined contents: a list for a split, an array
+        for a join."""
         packed = iter(self._fresh.make())
         made = [next(packed) if tensor.packed else new_output(tensor) for tensor in self._outputs]
         return made if self._outputs is self._parts else made[0]
@@ -146,7 +146,7 @@ class CompiledOperator(Generic[DescT_co]):
         self.dispatch_tensors(whole, parts, num_threads)
 
     def dispatch_tensors(self, whole: object, parts: object, num_threads: NumThreads = None) -> None:
-        """Does what `dispatch` does, given the whole tensor and its parts, whichever of them are the inputs."""
+        """As `dispatch`, but takes the whole tensor and the parts, whichever of them are the inputs."""
         threads = self.num_threads if num_threads is None else thread_count(num_threads, self.plan.bytes)
         if self._dispatcher is None or not self._dispatcher.run(whole, parts, threads):
             self.bind_tensors(whole, parts, threads).dispatch()
@@ -160,13 +160,14 @@ class CompiledOperator(Generic[DescT_co]):
         self: CompiledJoin, input: Sequence[Bindable], out: Bindable, *, num_threads: NumThreads = None
     ) -> BoundOperator: ...
     def bind(self, input: object, out: object, *, num_threads: NumThreads = None) -> BoundOperator:
-        """Returns the operator with these buffers resolved, for many dispatches. The result keeps them alive."""
+        """Resolves these buffers once, and returns an operator bound to them for many dispatches. It keeps them alive.
+        Raises BindingError if a buffer does not fit."""
         whole, parts = (input, out) if self._whole_is_input else (out, input)
         return self.bind_tensors(whole, parts, num_threads)
 
     def bind_tensors(self, whole: object, parts: object, num_threads: NumThreads = None) -> BoundOperator:
-        """Returns what `bind` returns, given the whole tensor and its parts, whichever of them are the inputs. Raises
-        BindingError if a buffer does not fit."""
+        """As `bind`, but takes the whole tensor and the parts, whichever of them are the inputs. Raises BindingError if
+        a buffer does not fit."""
         threads = self.num_threads if num_threads is None else thread_count(num_threads, self.plan.bytes)
         bound_whole = bind(self._whole, whole)
         bound_parts = self._bind_parts(parts)
@@ -192,7 +193,7 @@ CompiledJoin: TypeAlias = CompiledOperator[JoinOperatorDesc]
 
 
 class BoundOperator:
-    """A compiled operator with its buffers; `dispatch` copies. Made by CompiledOperator.bind."""
+    """A compiled operator with its buffers; `dispatch` runs it. Made by CompiledOperator.bind."""
 
     __slots__ = ("_arguments", "_run", "_vector", "bindings", "plan")
 
@@ -206,5 +207,5 @@ class BoundOperator:
         self._run, self._arguments = plan.bound_call(whole.pointer, vector, threads)
 
     def dispatch(self) -> None:
-        """Copies between the bound buffers once; the GIL is released meanwhile."""
+        """Copies between the bound buffers once; releases the GIL meanwhile."""
         self._run(*self._arguments)

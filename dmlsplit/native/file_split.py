@@ -1,6 +1,7 @@
-"""Splits of arrays in files, larger than memory if need be: mapped a window at a time, read front to back.
+"""Splits arrays in files, even files larger than memory: mapped a window at a time, read front to back.
 
-Outputs get their names when all are whole; on any failure nothing is left of them, and what was there before stays.
+Outputs get their final names only once all are complete; after a failure no output is left, and older files are
+unchanged.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from dmlsplit.system.errors import naming
 from dmlsplit.system.input_files import open_input
 
 WINDOW_BYTES: Final = 64 << 20
-"""Bytes copied between two reports of progress; as much of the input and of the outputs is mapped at a time."""
+"""Bytes copied between two reports of progress; also the size of the windows of the input and of the outputs that are
+mapped at a time."""
 OPEN_FILES: Final = 64
-"""Outputs mapped at once, with two file descriptors each; processes may have at least 256."""
+"""The most outputs mapped at once, with two file descriptors each; processes may have at least 256."""
 KEPT_BYTES: Final = 4 << 30
 """Files below this size stay in the page cache for their next reader; larger ones would only evict others."""
 
@@ -44,7 +46,7 @@ class FileTensor(NamedTuple):
 
 
 class NewFile(NamedTuple):
-    """An output: `tensor.path` is its final place, `head` what comes first, `size` the whole file's."""
+    """An output file: `tensor.path` is its final path, `head` its first bytes, `size` the size of the whole file."""
 
     tensor: FileTensor
     head: bytes
@@ -64,8 +66,8 @@ def split_file(
 ) -> None:
     """Copies the tensor `source`, cut along `axis`, into new files; gaps between their elements are 0.
 
-    `surplus` are leftover files of an older split that would pass for outputs: they are removed when the outputs get
-    their names. `advance` is called with numbers of bytes copied.
+    `surplus` are files left by an older split that would be mistaken for outputs of this one: they are removed when the
+    outputs get their names. `advance` is called with numbers of bytes copied.
 
     Raises FileExistsError, unless `replace`, and OSError if the disk is too small, both before anything is copied; if
     another process truncates a file meanwhile, this process ends, as with all mapped files.
@@ -79,7 +81,7 @@ def split_file(
             files.make_folder(folder)
         _check_space(outputs)
         parts = []
-        # The last file gets its name last: so the first piece is there only where all are.
+        # The last file is renamed last: if it exists, all pieces do.
         paths = [files.create(output.tensor.path) for output in reversed(outputs)]
         for output, path in zip(outputs, reversed(paths), strict=True):
             with naming(output.tensor.path):
@@ -111,8 +113,8 @@ def _fill(path: str, output: NewFile) -> None:
 
 
 def _reserve(descriptor: int, start: int, size: int) -> None:
-    """Extends the file to `size` bytes, with room on the disk: a write into a mapped file must not find the disk full.
-    Raises OSError if it is full."""
+    """Extends the file to `size` bytes and reserves the disk space: a write into a mapped file must not find the disk
+    full. Raises OSError if it is full."""
     if size == start:
         return
     try:

@@ -1,7 +1,7 @@
 """Fresh output arrays. Their cost is page faults, so the pages should be large.
 
-numpy asks for huge pages for arrays of 4 MB and more, where the system has them. Several smaller outputs get one such
-allocation between them, bounded so that one surviving output never pins a large block.
+numpy requests huge pages for arrays of 4 MB and more, if the system has them. Several smaller outputs share one such
+allocation, bounded so that one surviving output never pins a large block.
 """
 
 from __future__ import annotations

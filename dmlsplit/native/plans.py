@@ -1,4 +1,4 @@
-"""The plan of a geometry: the copies of a Split or Join as the C core runs them."""
+"""The plan for a geometry: the copies of a Split or Join as the C core runs them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def plan_of(
     """Returns the plan of an operator whose elements are whole bytes.
 
     `strides` and `part_strides`, in bytes, are the bound arrays' strides, the descriptor's by default. Written elements
-    may overlap: the rules decide about that, and DirectML runs such an operator.
+    may overlap here: the rules report that, and DirectML runs such an operator.
     """
     own = geometry.whole
     whole = own.sizes, own.byte_strides if strides is None else strides

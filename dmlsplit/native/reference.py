@@ -1,6 +1,6 @@
-"""A split and a join written down as directly as possible: the oracle of the kernels' tests.
+"""A split and a join in the simplest form, the reference in the kernels' tests.
 
-It knows neither numpy nor the C core. Memory is a bytes-like object and an offset; the element at coordinates c of a
+It uses neither numpy nor the C core. Memory is a bytes-like object and an offset; the element at coordinates c of a
 tensor lies at offset + sum(c[i] * strides[i]) * element size. Slow on purpose: one element at a time.
 """
 
@@ -16,7 +16,7 @@ from dmlsplit.descriptors.layout import packed_strides
 
 
 class Memory(NamedTuple):
-    """A binding: `data` is written to where the tensor is an output; `offset` in bytes."""
+    """A binding: `data` holds the tensor from byte `offset` on, and is written to if the tensor is an output."""
 
     data: bytearray
     offset: int = 0

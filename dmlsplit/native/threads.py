@@ -13,7 +13,8 @@ NumThreads: TypeAlias = int | Literal["auto"] | None
 
 VARIABLE: Final = "DMLSPLIT_NUM_THREADS"
 AUTO_BYTES: Final = 32 << 20
-"""Bytes copied from which "auto" uses several threads: waking one costs some 50 us, copying this much some 1500."""
+""""auto" uses several threads from this many bytes copied on: waking one costs some 50 us, copying this much some 1500.
+"""
 
 MOST_THREADS: Final = 64
 """The most threads of one copy, the limit of dmlsplit_split_threads in dmlsplit.h."""
@@ -22,9 +23,9 @@ MOST_THREADS: Final = 64
 def thread_count(num_threads: NumThreads, copied_bytes: int) -> int:
     """Returns the number of threads, 1 to MOST_THREADS, for a copy of `copied_bytes`.
 
-    For None it is that of the environment variable DMLSPLIT_NUM_THREADS, 1 if that is unset or empty. "auto" is one
-    thread per CPU available to the process for copies of AUTO_BYTES and more, else 1. Raises ValueError for anything
-    else; InputError for such a value of the variable.
+    None takes the environment variable DMLSPLIT_NUM_THREADS, or 1 if that is unset or empty. "auto" is one thread per
+    CPU available to the process for copies of AUTO_BYTES and more, else 1. Raises ValueError for any other argument,
+    InputError for any other value of the variable.
     """
     value: int | str
     if num_threads is None:
