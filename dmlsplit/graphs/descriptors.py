@@ -1,7 +1,7 @@
 """DirectML's graph descriptors as frozen dataclasses.
 
-Building one never judges it: an index out of range, a cycle, or an edge whose ends differ are representable, so that
-`validate` can report them. Only values that the member's C type cannot hold are refused.
+Building one never judges it: an index out of range, a cycle, or an edge whose ends differ can be represented, so that
+`validate` can report them. Only values outside the range of the member's C type are refused.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_OPTIONAL: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class _Edge:
-    """An edge; its fields stand in the order of the struct's members."""
+    """An edge; its fields are in the order of the struct's members."""
 
     @classmethod
     def members(cls) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ class _Edge:
     @classmethod
     @cache
     def _values(cls) -> Callable[[_Edge], tuple[Any, ...]]:
-        """Returns the indices."""
+        """Returns a function that takes an edge and returns its indices, in the struct's order."""
         return attrgetter(*(index for index, _ in cls._named()))
 
     def __post_init__(self) -> None:
@@ -87,9 +87,9 @@ GraphNode: TypeAlias = SplitOperatorDesc | JoinOperatorDesc | AnyOperatorDesc
 class GraphDesc:
     """DML_GRAPH_DESC: nodes, and edges between them and the graph's inputs and outputs.
 
-    `inputs` and `outputs` are the tensors at the graph's ends; the C struct has their counts only, and None stands for
-    the tensor at the other end of the edge. A BufferTensorDesc is wrapped in a TensorDesc. The same descriptor may
-    stand at several indices: each is a node of its own.
+    `inputs` and `outputs` are the graph's tensors; the C struct has only their counts. None stands for the node tensor
+    that the edge connects to. A BufferTensorDesc is wrapped in a TensorDesc. The same descriptor may occur at several
+    indices: each is a separate node.
     """
 
     inputs: Tensors
@@ -129,7 +129,7 @@ def _instances(values: Iterable[object], types: tuple[type, ...], path: str) -> 
 
 
 def node_tensors(node: GraphNode) -> tuple[Tensors, Tensors]:
-    """Returns the inputs and the outputs of a node; of a Split or Join only as many as its count says."""
+    """Returns the input and output tensors of a node; for a Split or Join only as many as its count says."""
     if isinstance(node, SplitOperatorDesc):
         return (node.input_tensor,), (node.output_tensors or ())[: node.output_count]
     if isinstance(node, JoinOperatorDesc):
@@ -138,8 +138,8 @@ def node_tensors(node: GraphNode) -> tuple[Tensors, Tensors]:
 
 
 def described(graph: GraphDesc) -> GraphDesc:
-    """Returns the graph with those of its inputs and outputs that are None filled in from the node tensor at the other
-    end of their edge; without such an edge they stay None."""
+    """Returns the graph with each input and output that is None replaced by the node tensor that its edge connects to;
+    None remains if there is no such edge."""
     if None not in graph.inputs and None not in graph.outputs:
         return graph
     inputs, outputs = list(graph.inputs), list(graph.outputs)
@@ -164,8 +164,8 @@ def edge_counts(
     outputs: Iterable[OutputGraphEdgeDesc],
     wires: Sequence[IntermediateGraphEdgeDesc],
 ) -> dict[int, tuple[int, int]]:
-    """Maps the index of each node that an edge names to the least numbers of inputs and outputs that its edges imply.
-    An index far beyond the others counts as a fault and implies nothing."""
+    """Maps the index of each node that an edge names to the smallest numbers of inputs and outputs that its edges
+    imply. An index far beyond the others is treated as a fault and implies nothing."""
     reached: dict[int, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
     to: Iterable[InputGraphEdgeDesc | IntermediateGraphEdgeDesc] = chain(inputs, wires)
     of: Iterable[OutputGraphEdgeDesc | IntermediateGraphEdgeDesc] = chain(outputs, wires)

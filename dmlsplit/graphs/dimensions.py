@@ -1,4 +1,4 @@
-"""Shaders of four dimensions: how builds of DirectML compile tensors with five and more."""
+"""Shaders of four dimensions: how builds of DirectML compile tensors with five or more."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from dmlsplit.rules.graph_faults import Fault, FaultKind
 
 
 def break_splits(program: Program) -> None:
-    """Marks, in place, the Splits of five dimensions that builds compile as four: these read all elements behind the
-    first index from wrong places. Raises Refused for a Split or Join that CompileGraph refuses, Unmodelled if that is
-    not known."""
+    """Marks, in place, the Splits of five dimensions that builds compile as four: the shader reads all elements beyond
+    the first index of dimension 0 from wrong places. Raises Refused for a Split or Join that CompileGraph refuses,
+    Unmodelled if that is not known."""
     broken = []
     for node in program.nodes:
         outer = len(node.output.sizes) - INNER
@@ -52,10 +52,10 @@ def too_narrow(program: Program, node: Node, tensor: Tensor, strides: Sequence[i
     """True if a node's operator, limited to four dimensions, would have to read or write a tensor with these strides
     (in elements) that does not fold into four.
 
-    Determined by experiment. Packed tensors of whole 16-byte vectors fold if at most three sizes are above 1, others
-    as those with gaps do. With four sizes above 1 and a gap behind the first, the innermost size decides: it has to
-    equal the first stride divided by the number of elements behind the first index. `leaves`: the operator writes a
-    graph output.
+    Determined by experiment. Packed tensors of whole 16-byte vectors fold if at most three sizes are above 1, other
+    tensors as those with gaps do. With four sizes above 1 and a gap after the first, the innermost size decides: it has
+    to equal the first stride divided by the number of elements at one index of the first. `leaves`: the operator writes
+    a graph output.
     """
     sizes = tensor.sizes
     if node.family not in (Family.ACTIVATION, Family.SLICE) or len(sizes) not in program.traits.narrow_ranks:

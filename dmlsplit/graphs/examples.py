@@ -1,4 +1,4 @@
-"""Small graphs, built from their nodes: for the rules' examples, and to try something."""
+"""Builds small graphs from their nodes: examples for the rules, and for experiments."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Sketch:
         return ends
 
     def graph(self, *outputs: End) -> GraphDesc:
-        """Returns the graph built so far with these outputs, in order."""
+        """Returns the graph built so far with `outputs` as its outputs, in order."""
         inputs, wires = [], []
         for node, sources in enumerate(self.sources):
             for k, (start, index) in enumerate(sources):
@@ -107,8 +107,8 @@ def gated(cured: bool) -> GraphDesc:
 
 
 def joined(cured: bool) -> GraphDesc:
-    """Returns the graph of relu(Join(tanh(x), y)), in which tanh(x) is a graph output too; if `cured`, so is the Join's
-    output."""
+    """Returns the graph of relu(Join(tanh(x), y)), in which tanh(x) is also a graph output; if `cured`, so is the
+    Join's output."""
     g = Sketch()
     v, y = g("ACTIVATION_TANH", g.input(1, 4, 1, 16)), g.input(1, 4, 1, 16)
     j = g.join((v, y), 1)
@@ -116,7 +116,7 @@ def joined(cured: bool) -> GraphDesc:
 
 
 def repeated(cured: bool) -> GraphDesc:
-    """Returns the graph of a Join that takes tanh(x) twice; if `cured`, the second is computed by a node of its own."""
+    """Returns the graph of a Join that takes tanh(x) twice; if `cured`, the second is computed by a separate node."""
     g = Sketch()
     x = g.input(1, 4, 1, 16)
     v = g("ACTIVATION_TANH", x)
@@ -175,8 +175,8 @@ def broken_relu(**members: object) -> Callable[[bool], GraphDesc]:
 
 
 def chain(*operators: GraphNode) -> GraphDesc:
-    """Returns the graph of operators with one input, each of which reads the first output of the one before. The first
-    one's inputs and the last one's outputs are the graph's."""
+    """Returns the graph of operators with one input, each of which reads the first output of the previous one. The
+    first one's inputs and the last one's outputs are the graph's."""
     ends = [node_tensors(node) for node in operators]
     last = len(operators) - 1
     wires = [IntermediateGraphEdgeDesc(i, 0, i + 1, 0) for i in range(last)]
@@ -205,14 +205,14 @@ def retyped(cured: bool) -> GraphDesc:
 
 
 def lacking(cured: bool) -> GraphDesc:
-    """Returns the graph of x + y in which nothing feeds the second operand; if `cured`, y does."""
+    """Returns the graph of x + y in which no edge feeds the second operand; if `cured`, y does."""
     g = Sketch()
     desc = g.graph(g("ELEMENT_WISE_ADD", g.input(1, 8, 1, 16), g.input(1, 8, 1, 16)))
     return desc if cured else replace(desc, inputs=desc.inputs[:1], input_edges=desc.input_edges[:1])
 
 
 def unused(cured: bool) -> GraphDesc:
-    """Returns the graph of relu(x) and tanh(x) in which tanh(x) is no graph output; if `cured`, it is one."""
+    """Returns the graph of relu(x) and tanh(x) in which tanh(x) is not a graph output; if `cured`, it is one."""
     g = Sketch()
     x = g.input(1, 8, 1, 16)
     ends = [g("ACTIVATION_RELU", x), g("ACTIVATION_TANH", x)]
@@ -230,8 +230,8 @@ def circular(cured: bool) -> GraphDesc:
 
 
 def unobserved(cured: bool) -> GraphDesc:
-    """Returns the graph of a Split behind an operator whose compilation was never recorded; if `cured`, behind a
-    relu."""
+    """Returns the graph of a Split that reads the output of an operator whose compilation was never recorded; if
+    `cured`, of a relu."""
     operator = AnyOperatorDesc.of_tensors("ACTIVATION_RELU" if cured else 53, [_T], [_T])
     return chain(operator, SplitOperatorDesc.from_lengths(_T, 1, (8,)))
 

@@ -1,7 +1,7 @@
 """Symbolic execution of a compiled graph: checks that each dispatch reads the right tensors.
 
-A read is right where every byte was last written by the dispatch that made the tensor, or the part of it that is
-placed there. The fault of a wrong read is passed on to all values computed from it.
+A read is right if every byte was last written by the dispatch that computes the tensor, or computes the part of it that
+is placed there. The fault of a wrong read is passed on to all values computed from it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dmlsplit.graphs.regions import at_first_index, overlap
 from dmlsplit.rules.graph_faults import Fault, FaultKind
 
 MOST_COMPARISONS: Final = 100
-"""The most comparisons of regions, per dispatch on average; beyond it the correctness of a graph is unknown."""
+"""The most comparisons of regions, on average per dispatch; beyond it whether the graph is correct is unknown."""
 NEVER_NEGATIVE: Final = {"ABS", "EXP", "HARD_SIGMOID", "RELU", "SIGMOID", "SOFTPLUS"}
 """Operators whose results are not negative, so that an ABS or RELU of them changes nothing."""
 KEEPS_POSITIVE: Final = {"ADD", "COPY", "DIVIDE", "IDENTITY", "JOIN", "MAX", "MIN", "MULTIPLY", "SLICE1", "SPLIT"}
@@ -33,7 +33,7 @@ Correctness: TypeAlias = Literal["right", "wrong", "unknown"]
 
 
 class Extent(enum.Enum):
-    """The elements of a tensor that are wrong."""
+    """Which elements of a tensor are wrong."""
 
     ALL = "all, or all that matter"
     BEHIND_FIRST = "all but those of the first index"
@@ -48,7 +48,7 @@ class WrongOutput:
     negatives_only: bool = False
     """Only negative numbers are wrong."""
     signs_only: bool = False
-    """Only signs are wrong."""
+    """Only signs are wrong; the absolute values are right."""
     extent: Extent = Extent.ALL
 
     @property
@@ -60,15 +60,15 @@ class WrongOutput:
     def or_milder(self, other: WrongOutput | None) -> WrongOutput:
         """Returns the fault of a whole tensor if one part of it has this fault and another part has `other`.
 
-        That is this fault; if `other` is not limited to negatives or to signs in the same way, without the limit. If
-        `other` is None, the other part is right, and this fault is returned unchanged.
+        That is this fault; without its limit to negatives or to signs, unless `other` has the same limit. If `other` is
+        None, the other part is right, and this fault is returned unchanged.
         """
         alike = other is None or (self.negatives_only, self.signs_only) == (other.negatives_only, other.signs_only)
         return self if alike else replace(self, negatives_only=False, signs_only=False)
 
     def beside(self, other: WrongOutput | None) -> WrongOutput:
-        """Returns this fault of a tensor with an extent that also covers the elements that `other`, a further fault of
-        the tensor, makes wrong; this fault unchanged if `other` is None."""
+        """Returns this fault with an extent that also covers the elements that `other`, another fault of the same
+        tensor, makes wrong; this fault unchanged if `other` is None."""
         if other is None or other.extent is self.extent:
             return self
         either = Extent.ALL in (self.extent, other.extent)
@@ -107,13 +107,13 @@ class _Piece(NamedTuple):
     needed: list[tuple[_Write, BufferView]]
     """Each write with the part of its region that belongs to the tensor."""
     alone: bool
-    """No other dispatch has written the tensor that is read."""
+    """No other dispatch has written the tensor being read."""
     larger: Set[int]
     """The times of writes that cover more than the tensor."""
 
 
 class _Shelf:
-    """Writes up to one length, keyed by the blocks of that length that each touches, two at most."""
+    """Writes up to one length, keyed by the blocks of that length that each touches (at most two)."""
 
     def __init__(self) -> None:
         self._places: list[int] = []
@@ -127,7 +127,7 @@ class _Shelf:
         self._writes[place].append(write)
 
     def since(self, first: int, last: int, time: int) -> Iterator[_Write]:
-        """Yields the writes later than `time` that touch blocks `first` to `last`; a write may come twice."""
+        """Yields the writes later than `time` that touch blocks `first` to `last`; a write may be yielded twice."""
         for i in range(bisect.bisect_left(self._places, first), bisect.bisect_right(self._places, last)):
             for write in reversed(self._writes[self._places[i]]):
                 if write.time <= time:
@@ -154,7 +154,7 @@ class _Memory:
         self.of_tensor[write.tensor].append(write)
 
     def since(self, region: BufferView, time: int) -> list[_Write]:
-        """Returns the writes later than `time` that may overlap a region, in the order of time."""
+        """Returns the writes later than `time` that may overlap a region, oldest first."""
         if self.latest.get(region.buffer, time) <= time:
             return []
         found: dict[int, _Write] = {}
@@ -165,10 +165,10 @@ class _Memory:
 
 
 class Execution:
-    """Executes one plan; `faults` holds the fault of each graph output, None for a right one.
+    """Executes one plan; `faults` holds the fault of each graph output, or None if it is right.
 
-    `passes_on`: a dispatch that reads wrong values produces wrong ones. Otherwise each dispatch reads the right values,
-    and `arisen` maps every fault to a tensor that it makes wrong.
+    With `passes_on` a dispatch that reads wrong values produces wrong values. Without it each dispatch is assumed to
+    read right values, and `arisen` maps every fault to a tensor that it makes wrong.
     """
 
     def __init__(self, plan: CompiledGraph, *, passes_on: bool = True) -> None:
@@ -220,8 +220,8 @@ class Execution:
         return found
 
     def _faults(self, dispatch: Dispatch) -> Iterator[WrongOutput]:
-        """Yields the faults of a dispatch's output: its own, then those of its inputs. Raises Unmodelled if less is
-        known."""
+        """Yields the faults of a dispatch's output: its own, then those of its inputs. Raises Unmodelled if what the
+        dispatch computes or reads is not known."""
         if dispatch.unseen:
             raise Unmodelled(dispatch.unseen)
         if dispatch.constant:
@@ -240,8 +240,8 @@ class Execution:
                 yield found if alike or found.extent is Extent.ALL else replace(found, extent=Extent.SOME)
 
     def _are_equal(self, wrong: Wrong) -> bool:
-        """True if a wrong dispatch computes the right values all the same: each tensor that it reads has the value of
-        the tensor that it should read, or the products are equal, as x * relu(x) is relu(x) * relu(x)."""
+        """True if a wrong dispatch still computes the right values: each tensor that it reads has the value of the
+        tensor that it should read, or the products are equal, as x * relu(x) equals relu(x) * relu(x)."""
         pairs = [(self._value(one), self._value(other)) for one, other in wrong.instead]
         differing = [(one, other) for one, other in pairs if one is not other]
         if wrong.fault.kind is not FaultKind.PRODUCT or len(differing) != 1:
@@ -254,15 +254,15 @@ class Execution:
         return self._read(home, home.region)
 
     def _value(self, tensor: Tensor) -> Tensor:
-        """Returns the first tensor that is known to have this tensor's value, possibly the tensor itself."""
+        """Returns the first tensor known to have the same value as this one, possibly the tensor itself."""
         parts = self.plan.parts.get(tensor)
         if parts is not None and len(parts) == 1 and parts[0].sizes == tensor.sizes:
             tensor = parts[0]
         return self.same.get(tensor, tensor)
 
     def _note_value(self, dispatch: Dispatch) -> None:
-        """Records of a dispatch's output, in `same`, `rectified` and `never_negative`, whether it equals an input, is
-        an input's ReLU, or is never negative."""
+        """Records in `same`, `rectified` and `never_negative` whether a dispatch's output equals an input, is an
+        input's ReLU, or is never negative."""
         values = [self._value(tensor) for tensor, _ in dispatch.reads]
         output, name = dispatch.output, dispatch.name
         positive = [self._never_negative(value) for value in values]
@@ -296,8 +296,8 @@ class Execution:
         return value in earlier.tensor.outer() and value.region is not None and value.region.begins_as(write.region)
 
     def _sources(self, tensor: Tensor) -> Sequence[tuple[Tensor, BufferView | None]]:
-        """Returns the tensors whose writes make up `tensor`: a Split's whole input that stands for a part with the
-        region of the part, others with None."""
+        """Returns the tensors whose writes make up `tensor`. If a Split's whole input stands in for a part, it is
+        paired with the region of the part; all others are paired with None."""
         if tensor not in self.plan.parts:
             self._spend()
             return ((tensor, None),)
@@ -358,8 +358,8 @@ class Execution:
             yield _Piece(needed, alone, {w.time for w in found} if place else _NONE)
 
     def _overwritten(self, tensor: Tensor, region: BufferView, pieces: Sequence[_Piece]) -> WrongOutput | None:
-        """Returns the fault if a later write changed what `pieces` wrote of the tensor; a mild one only if there is no
-        other, None if there is none."""
+        """Returns the fault if a later write changed what `pieces` wrote of the tensor; a mild fault only if there is
+        no other; None if no later write did."""
         written = [each for piece in pieces for each in piece.needed]
         if not written:
             return None
@@ -415,8 +415,8 @@ class Execution:
         return fault if apart else replace(fault, extent=Extent.SOME)
 
     def _displaced(self, tensor: Tensor, region: BufferView) -> WrongOutput | None:
-        """Returns the fault if a Join got a Split's whole input in the place, within the region, of a part that begins
-        elsewhere; None otherwise. Raises Unmodelled if it may hold the right values."""
+        """Returns the fault if, within the region, a Join copied a Split's whole input in place of a part that begins
+        elsewhere; None otherwise. Raises Unmodelled if the region may hold the right values."""
         for stand_in in self.displaced.get(tensor, ()):
             if not self._overlap(stand_in.place, region):
                 continue

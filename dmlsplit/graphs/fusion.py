@@ -1,4 +1,4 @@
-"""The fusion of CompileGraph: p * sigmoid(q) becomes one dispatch, sometimes a wrong one."""
+"""CompileGraph's fusion: p * sigmoid(q) becomes one dispatch, which is sometimes wrong."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def fuse(program: Program) -> None:
     """Replaces, in place, each p * sigmoid(q) by the fused q * sigmoid(q) if p and q come from the same node, since
     CompileGraph compares only the nodes. Marks the product as wrong if p is not q.
 
-    So p may be another output of the same Split. Raises Crash for products that end CompileGraph's process.
+    So p may be a different output of the same Split. Raises Crash for products that end CompileGraph's process.
     """
     if program.traits.fusion is Fusion.NONE:
         return
@@ -30,12 +30,12 @@ def fuse(program: Program) -> None:
     try:
         _fuse_sigmoids(program, crashes)
     except Unmodelled:
-        if not crashes:  # what comes behind a product that ends the process is not compiled
+        if not crashes:  # what follows a product that ends the process is not compiled
             raise
     if crashes:
         first, *others = crashes
         raise Crash(first, others)
-    # Nodes whose only readers were removed are not computed.
+    # Nodes all of whose readers were removed are not computed.
     read = set(depth_first(tensor.producer for tensor in program.outputs if tensor.producer is not None))
     program.nodes = [node for node in program.nodes if node in read]
     if program.traits.fusion is Fusion.CHAIN:
@@ -43,8 +43,8 @@ def fuse(program: Program) -> None:
 
 
 def _fuse_sigmoids(program: Program, crashes: list[Fault]) -> None:
-    """Fuses, in place, the products with a sigmoid, and adds those that end CompileGraph's process to `crashes`: they
-    stay what they are."""
+    """Fuses, in place, the products with a sigmoid. Products that end CompileGraph's process are added to `crashes` and
+    left as they are."""
     uses = program.uses()
     for product in program.nodes:
         for k in (0, 1) if product.type == MULTIPLY else ():
@@ -66,7 +66,7 @@ def _fuse_sigmoids(program: Program, crashes: list[Fault]) -> None:
 
 
 def _check_sizes(product: Node) -> None:
-    """Raises Unmodelled if the factors of a product have other sizes than the product."""
+    """Raises Unmodelled if a factor's sizes differ from the product's."""
     if any(operand.sizes != product.output.sizes for operand in product.operands):
         raise Unmodelled("a product with a sigmoid of tensors of different sizes was not observed")
 
@@ -115,7 +115,7 @@ def _fuse_chain(program: Program, product: Node, k: int, sigmoid: Node, uses: Us
 
 
 def _fuse_products(program: Program) -> None:
-    """Fuses, in place, each ((x * sigmoid(x)) * y) * z, whose first product is fused already, into one node that reads
+    """Fuses, in place, each ((x * sigmoid(x)) * y) * z, whose first product is already fused, into one node that reads
     x, y and z."""
     uses = program.uses()
     for outer in program.nodes:

@@ -2,17 +2,15 @@
 
 Derived from observed builds of DirectML, and valid for them except where it raises Unmodelled. The order of the passes:
 
-    fuse        p * sigmoid(q) becomes one dispatch (fusion.py)
-    bypass      identities are taken out (views.py)
-    elide       what reads a part of a Split reads the Split's input at an offset instead: the part is a *view*
-    place       an input of a Join is computed straight into the joined buffer (placement.py): it *lives* in the output
-    home        a graph output is computed straight into the buffer that is bound for it, or copied there
-    order       nodes are executed by depth, the deepest first
-    share       an element-by-element operator works *in place*: its output takes the memory of one input
+fuse p * sigmoid(q) becomes one dispatch (fusion.py) bypass identities are removed (views.py) elide what reads a part of
+a Split reads the Split's input at an offset instead: the part is a *view* place an input of a Join is computed straight
+into the joined buffer (placement.py): it *lives* in the output home a graph output is computed straight into the buffer
+that is bound for it, or copied there order nodes are executed by depth, the deepest first share an element-by-element
+operator works *in place*: its output takes the memory of one input
 
 At the end every tensor has its place in a buffer. Each step asks how often a tensor is used, and counts uses of the
-tensor itself only. So memory is shared although something else still needs it: a view of it, or a tensor that lives in
-it. That is what goes wrong in graphs.
+tensor itself only. So memory is reused while a view of it, or a tensor that lives in it, still needs it. This is why
+DirectML's graphs compute wrong results.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ from dmlsplit.graphs.views import bypass_identities, cut_splits, elide_splits
 from dmlsplit.rules.graph_faults import Fault, FaultKind
 
 LAST_FACTOR: Final = 2
-"""In x * sigmoid(x) * y * z, the operand whose memory the fused product can take."""
+"""In x * sigmoid(x) * y * z, the index of the operand whose memory the fused product can take."""
 
 
 def compile_graph(
@@ -82,7 +80,7 @@ def compile_program(program: Program, *, refuses: bool = True) -> CompiledGraph:
         cut_splits(program)
         nodes |= dict.fromkeys(program.nodes)
     if program.traits.join_placement is JoinPlacement.ALL_OR_NONE:
-        # Where one input of a Join would begin at an odd place, the Join copies all of them itself.
+        # If one input of a Join would begin at an odd place, the Join copies all of them itself.
         for join in [node for node in program.nodes if node.family is Family.JOIN]:
             join.kept = copies_inputs(program, join, packed_strides(join.output.sizes))
     elide_splits(program)
@@ -96,7 +94,7 @@ def compile_program(program: Program, *, refuses: bool = True) -> CompiledGraph:
     if refuses:
         _check_memory(program, dispatches)
     dispatches = _without_idle(program, dispatches, homes)
-    # A copy that was inserted stays in a Join only where an operator in place has joined two buffers.
+    # An inserted copy remains in a Join only if an in-place operator has joined two buffers.
     if program.traits.forgets_repeats and any(
         d.node is None and d.reads[0][1].buffer == d.writes.buffer for d in dispatches
     ):
@@ -111,7 +109,8 @@ def compile_program(program: Program, *, refuses: bool = True) -> CompiledGraph:
 
 
 def _share(program: Program, homes: Sequence[Tensor]) -> None:
-    """Marks, in place, the inputs that element-by-element operators overwrite: an input that no other node reads.
+    """Marks, in place, the inputs that element-by-element operators overwrite: an input is overwritten if no other node
+    reads it.
 
     Only uses of the tensor itself count, as in CompileGraph: views of it, and a Join's output that it lives in, are
     ignored. If both inputs qualify, the order of their producers decides.
@@ -181,9 +180,8 @@ def _dispatches(program: Program, order: Iterable[Node]) -> Iterator[Dispatch]:
 
 
 def _without_idle(program: Program, dispatches: Sequence[Dispatch], homes: list[Tensor]) -> list[Dispatch]:
-    """Returns the dispatches without the copies that the compiler inserted and that would copy a tensor onto itself.
-
-    In `program` and `homes`, the outputs of these copies are replaced, in place, by their inputs.
+    """Returns the dispatches without the compiler's copies that would copy a tensor onto itself. In `program` and
+    `homes` the outputs of these copies are replaced, in place, by their inputs.
     """
     source = {d.output: d.reads[0][0] for d in dispatches if d.node is None and d.reads[0][1] == d.writes}
     if not source:
@@ -235,13 +233,12 @@ def _region(program: Program, tensor: Tensor) -> BufferView:
 
 
 def _place_of(program: Program, node: Node, k: int, sizes: tuple[int, ...]) -> BufferView:
-    """Returns the region of these sizes at which input k of a Join belongs."""
+    """Returns the region with these sizes in a Join's output that belongs to its input k."""
     return _region(program, node.output).part(node.place(node.output.strides, k), sizes)
 
 
 def _settle(program: Program, tensor: Tensor) -> None:
-    """Sets the region of a tensor to a new buffer of its own, or to the buffer of the graph input or output that it
-    is."""
+    """Sets the region of a tensor to a new buffer, or to the buffer of the graph input or output that it is."""
     size = tensor.bytes
     if tensor.graph_output is not None:
         buffer = f"output {tensor.graph_output}"
@@ -281,6 +278,6 @@ def _too_small_for(program: Program, dispatch: Dispatch) -> tuple[FaultKind, int
 
 
 def _steps(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
-    """Returns the size and the stride of each dimension of more than one element: two tensors of different ranks have
-    the same layout if these are equal."""
+    """Returns the (size, stride) of each dimension with more than one element: tensors of different ranks have the same
+    layout if these lists are equal."""
     return [(size, stride) for size, stride in zip(sizes, strides, strict=True) if size > 1]

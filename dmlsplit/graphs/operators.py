@@ -1,6 +1,6 @@
-"""The operators that were observed beside a Split or Join in a graph, and how DirectML.h spells them.
+"""The operators observed next to a Split or Join in a graph, and their names in DirectML.h.
 
-Every other operator has a number only: a graph that has it compiles to something that was not observed.
+Any other operator is known by number only: the compilation of a graph that contains it was not observed.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Final
 class Family(enum.Enum):
     """Operators that CompileGraph treats alike."""
 
-    __hash__ = object.__hash__  # Enum's hashes the name, in Python
+    __hash__ = object.__hash__  # Enum's own hash hashes the name in Python, which is slow
 
     ACTIVATION = "activation"
     """DML_OPERATOR_ACTIVATION_*: one input, one output, element by element."""
     UNARY = "element-wise, unary"
     BINARY = "element-wise, binary"
     IDENTITY = "identity"
-    """DML_OPERATOR_ELEMENT_WISE_IDENTITY: taken out of the graph where nothing needs the copy."""
+    """DML_OPERATOR_ELEMENT_WISE_IDENTITY: removed from the graph unless the copy is needed."""
     SLICE = "slice"
     SPLIT = "split"
     JOIN = "join"
     WHOLE = "of whole tensors"
     """A convolution, a product of matrices, a normalization: never in place, and its output may lie in a Join."""
     BLOCK = "of whole tensors that are packed"
-    """As WHOLE, and its output lies in a Join as one block only. What it reads lies in no rows of a Join."""
+    """As WHOLE, but its output can lie in a Join only as one block, and its input cannot lie in rows of a Join."""
     PACKED = "of whole tensors that are packed, of other sizes"
-    """Never in place, and its output lies in no Join. What it reads lies in no rows of a Join."""
+    """Never in place; its output cannot lie in a Join, and its input cannot lie in rows of a Join."""
     APART = "of whole tensors, with memory of its own"
-    """Never in place, and its output lies in no Join."""
+    """Never in place; its output cannot lie in a Join."""
 
     @property
     def computes(self) -> bool:
@@ -42,7 +42,7 @@ class Family(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class OperatorInfo:
-    """One row: the name without DML_OPERATOR_, and the number."""
+    """One row of the table: the name without DML_OPERATOR_, and the DML_OPERATOR_TYPE."""
 
     name: str
     number: int
@@ -115,7 +115,7 @@ def operator_name(number: int) -> str:
 
 
 def short_name(number: int) -> str:
-    """Returns the name in messages, such as SIGMOID or MULTIPLY; "operator 53" for a number without a row in this
+    """Returns the name used in messages, such as SIGMOID or MULTIPLY; "operator 53" for a number that is not in this
     table."""
     row = BY_NUMBER.get(number)
     return re.sub("^(ELEMENT_WISE|ACTIVATION)_", "", row.name) if row else f"operator {number}"

@@ -1,4 +1,4 @@
-"""The homes of tensors: inputs of Joins in the joined buffer, graph outputs in the buffers that are bound for them."""
+"""Chooses where tensors live: inputs of Joins in the joined buffer, graph outputs in the buffers bound for them."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def place_in_joins(program: Program) -> None:
     """Places the inputs of each Join in its output, by changing the program: their producers write there or, if they
     cannot, inserted copies do. Raises Unmodelled or Refused.
 
-    Goes from the last Join to the first, so that each output's place is known. A tensor that several Joins read lives
-    in the first Join that has it as a contiguous block, else in the last. A graph output is placed only as a contiguous
-    block, and is then copied to its own buffer. The tensor's other readers read it where it lives.
+    Works from the last Join to the first, so that each output's place is known. A tensor that several Joins read lives
+    in the first Join that has it as a contiguous block, else in the last one. A graph output is placed only as a
+    contiguous block, and is then copied to its own buffer. The tensor's other readers read it where it lives.
     """
     uses = program.uses()
     joins = []
@@ -105,8 +105,8 @@ def _place_tensor(program: Program, tensor: Tensor, uses: Uses) -> None:
 
 
 def _fill(program: Program, node: Node, refused: list[Fault]) -> None:
-    """Inserts into the program a copy for each input of a Join that is not placed in its output, and records the parts
-    of the output. Adds the faults of the inputs that CompileGraph refuses to `refused`."""
+    """Inserts a copy into the program for each input of a Join that is not placed in its output, and records the parts
+    of the output. Adds to `refused` the faults of the inputs that CompileGraph refuses."""
     output = node.output
     program.parts[output] = []
     places = node.places(output.strides)
@@ -137,8 +137,8 @@ def _copy(program: Program, operand: Operand) -> Tensor:
 
 
 def home_outputs(program: Program) -> list[Tensor]:
-    """Returns, for each graph output, the tensor that lives in the output's buffer: the tensor that the output is or,
-    if that lives elsewhere, the output of a copy, which is inserted into the program."""
+    """Returns, for each graph output, the tensor that lives in the output's buffer: the output's own tensor or, if that
+    lives elsewhere, the output of a copy, which is inserted into the program."""
     homes = []
     for i, tensor in enumerate(program.outputs):
         elsewhere = (

@@ -1,4 +1,4 @@
-"""A graph during the passes: tensors, nodes and operands, memory regions, dispatches and their plan."""
+"""The state of a graph during the passes: tensors, nodes and operands, memory regions, dispatches and their plan."""
 
 from __future__ import annotations
 
@@ -20,25 +20,24 @@ from dmlsplit.rules.graph_faults import Fault, TensorName, happens
 VECTOR: Final = 16
 """Bytes that a shader reads or writes at once."""
 INNER: Final = 4
-"""Dimensions of the shader that broken Splits of five and more are compiled for."""
+"""Dimensions of the shader that Splits of five and more dimensions are compiled for in builds that break them."""
 ELEMENT_BYTES: Final = {int(TensorDataType.FLOAT32): 4, int(TensorDataType.FLOAT16): 2}
 
 
 class Use(enum.IntEnum):
-    """How a use of a tensor came to be one, in the order of CompileGraph's list of uses."""
+    """Why a tensor is used, in the order of CompileGraph's list of uses."""
 
     EDGE = 0
     GRAPH_OUTPUT = 1
     """The tensor is a graph output."""
     PAST_IDENTITY = 2
-    """Of the output of an identity that was removed."""
+    """A use of the output of a removed identity."""
     OF_PART = 3
-    """Of a part of a Split that was removed."""
+    """A use of a part of a removed Split."""
 
 
 Rank: TypeAlias = tuple[Use, int]
-"""Sorts the uses of a tensor: how it came to be one, then the index of the edge or graph output, or the order in which
-nodes were removed."""
+"""Sort key of a use: its Use, then the index of the edge or graph output, or the order in which nodes were removed."""
 
 
 class Unmodelled(Exception):
@@ -46,10 +45,10 @@ class Unmodelled(Exception):
 
 
 class Refused(Exception):
-    """CompileGraph returns E_INVALIDARG, mostly because a tensor does not fit the memory that it was given.
+    """CompileGraph returns E_INVALIDARG, usually because a tensor does not fit into its memory.
 
-    `others` are further faults that it would return it for without `fault`: one for each buffer that is too small, and
-    for each Split whose whole input is too narrow.
+    `others` are further faults, each of which would also cause E_INVALIDARG: one for each buffer that is too small, and
+    one for each Split whose whole input is too narrow.
     """
 
     def __init__(self, fault: Fault, others: Sequence[Fault] = ()) -> None:
@@ -62,7 +61,7 @@ class Refused(Exception):
 
 
 class Crash(Exception):
-    """CompileGraph ends the process; `others` are further faults that it would end it for without `fault`."""
+    """CompileGraph ends the process; `others` are further faults, each of which would also end it."""
 
     def __init__(self, fault: Fault, others: Sequence[Fault] = ()) -> None:
         super().__init__(fault)
@@ -78,7 +77,7 @@ def bytes_of(sizes: Sequence[int], element_bytes: int) -> int:
     return -(-math.prod(sizes) * element_bytes // 4) * 4
 
 
-# The tensors of a graph have few different sizes and strides: what follows from them is computed once.
+# The tensors of a graph have few different sizes and strides, so results that depend only on these are cached.
 
 
 @lru_cache(maxsize=1024)
@@ -106,14 +105,14 @@ def _packed(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A dispatch that computes something else than its node: the fault, and the difference."""
+    """A dispatch that computes something other than its node does: the fault, and the difference."""
 
     fault: Fault
     instead: tuple[tuple[Tensor, Tensor], ...] = ()
-    """Pairs of the tensor that it reads and the one that it should read; where their values are equal nothing is
-    wrong."""
+    """Pairs of the tensor that it reads and the tensor that it should read; if their values are equal, the result is
+    right."""
     behind_first: bool = False
-    """In each output all elements but those of the first index are wrong."""
+    """In each output all elements except those at the first index are wrong."""
 
 
 @dataclass(eq=False, slots=True)
@@ -124,17 +123,17 @@ class Tensor:
     element_bytes: int
     producer: Node | None
     index: int
-    """Index among the producer's outputs, or for a graph input among the graph's inputs."""
+    """Index among the producer's outputs; for a graph input, among the graph's inputs."""
     strides: tuple[int, ...] = ()
     """Strides in memory; packed until the tensor is placed in rows of a Join."""
     graph_output: int | None = None
-    """The buffer of this graph output is its home."""
+    """The tensor is computed into the buffer of this graph output."""
     joined: tuple[Tensor, int] | None = None
-    """The Join output that it lives in, and the byte offset in it."""
+    """The Join output that the tensor lives in, and its byte offset there."""
     joined_as: tuple[Node, int] | None = None
-    """The Join and the index of the input."""
+    """The Join that the tensor is placed in, and the index of its input."""
     shares: Tensor | None = None
-    """The output of an operator in place, whose memory this tensor takes."""
+    """The output of an in-place operator; it takes the memory of this tensor."""
     region: BufferView | None = None
 
     def __post_init__(self) -> None:
@@ -150,13 +149,13 @@ class Tensor:
 
     @property
     def name(self) -> TensorName:
-        """The node and the output index that faults name the tensor by; the node is None for a graph input."""
+        """The node and output index by which faults name the tensor; the node is None for a graph input."""
         return TensorName(None if self.producer is None else self.producer.number, self.index)
 
     @property
     def original(self) -> Tensor:
-        """The tensor at the start of the chain of inserted copies that ends in this one; the tensor itself if no
-        inserted copy produces it."""
+        """The tensor from which a chain of inserted copies produces this one; the tensor itself if no inserted copy
+        produces it."""
         tensor = self
         while tensor.producer is not None and tensor.producer.number is None:
             tensor = tensor.producer.operands[0].tensor
@@ -176,8 +175,8 @@ class Tensor:
             yield tensor
 
     def block_bytes(self, axis: int) -> int:
-        """Returns the bytes of one block of the tensor: the elements from `axis` inwards at one index of the dimensions
-        before it."""
+        """Returns the size in bytes of one block of the tensor: the elements from `axis` inwards at one index of the
+        dimensions before it."""
         return math.prod(self.sizes[axis:]) * self.element_bytes
 
     def is_block_of(self, output: Tensor) -> bool:
@@ -208,13 +207,13 @@ class Operand:
     tensor: Tensor
     rank: Rank
     offset: int = 0
-    """Bytes from the start of the tensor."""
+    """Byte offset of the view in the tensor."""
     sizes: tuple[int, ...] = ()
     view: bool = False
     thin: bool = False
     """A view whose size along the Split's axis is 1."""
     stands_for: Part | None = None
-    """For a Join: the part of this tensor that belongs in its place."""
+    """For a Join: the part that belongs in the place of this tensor, which is the whole input of its Split."""
 
     def __post_init__(self) -> None:
         self.sizes = self.sizes or self.tensor.sizes
@@ -222,14 +221,14 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a Split for which the Split's whole input is joined instead."""
+    """A part of a Split in whose place the Split's whole input is joined."""
 
     split: int
     """The Split's node number."""
     sizes: tuple[int, ...]
     axis: int
     first: bool
-    """The part begins where the whole begins."""
+    """True if the part begins where the whole begins."""
 
 
 @dataclass(eq=False, slots=True)
@@ -247,22 +246,22 @@ class Node:
     steps: tuple[int, ...] = ()
     from_split: bool = False
     kept: bool = False
-    """A Join that copies its inputs itself."""
+    """A Join that copies all its inputs itself."""
     fused: bool = False
     removed: bool = False
     copies: bool = False
     """A copy, never in place."""
     keeps_positive: bool = False
-    """Maps numbers that are not negative to themselves, and negative ones to none above 0."""
+    """It leaves non-negative numbers unchanged, and never makes a negative number positive."""
     never_negative: bool = False
     """A Relu is fused into it."""
     wrong: Wrong | None = None
     constant: bool = False
-    """Its results are equal whatever it reads."""
+    """Its results do not depend on what it reads."""
     unseen: str = ""
-    """Why it is not known what it computes; "" where it is."""
+    """The reason why its results are not known; "" if they are known."""
     starts: list[int] = field(default_factory=list)
-    """For a Join: where each input begins along the axis."""
+    """For a Join: the offset of each input along the axis."""
 
     @property
     def output(self) -> Tensor:
@@ -298,9 +297,10 @@ class Node:
         return self.starts[k] * strides[self.axis] * self.output.element_bytes
 
 
-@dataclass(unsafe_hash=True, slots=True)  # not frozen, which takes twice as long to make; nothing changes one
+# Not frozen: creating a frozen one takes twice as long. Instances are never changed.
+@dataclass(unsafe_hash=True, slots=True)
 class BufferView:
-    """Elements in a buffer: `offset` and `steps` in bytes."""
+    """A strided view of a buffer: `offset` and `steps` are in bytes."""
 
     buffer: str
     offset: int
@@ -308,20 +308,20 @@ class BufferView:
     steps: tuple[int, ...]
     element_bytes: int
     end: int = field(init=False, compare=False)
-    """The offset in bytes behind the last element."""
+    """The byte offset just past the last element."""
 
     def __post_init__(self) -> None:
         self.end = self.offset + _last(self.sizes, self.steps) + self.element_bytes
 
     def part(self, offset: int, sizes: tuple[int, ...]) -> BufferView:
-        """Returns a view of these sizes with the same steps, `offset` bytes behind this one's start."""
+        """Returns a view of these sizes with the same steps, `offset` bytes after this one's start."""
         if offset == 0 and sizes is self.sizes:
             return self
         return BufferView(self.buffer, self.offset + offset, sizes, self.steps, self.element_bytes)
 
     def window(self, sizes: tuple[int, ...], offsets: Sequence[int], steps: Sequence[int]) -> BufferView:
-        """Returns the view with these sizes that starts at index `offsets` of this one (in elements, one number a
-        dimension) and, in each dimension, takes every `steps`-th element; every element if `steps` is empty."""
+        """Returns the view with these sizes that starts at index `offsets` of this one (one number of elements for each
+        dimension) and takes every `steps`-th element in each dimension; every element if `steps` is empty."""
         part = self.part(sum(a * b for a, b in zip(offsets, self.steps, strict=True)), sizes)
         return replace(part, steps=tuple(a * b for a, b in zip(part.steps, steps, strict=True))) if steps else part
 
@@ -332,7 +332,8 @@ class BufferView:
 
 @dataclass(eq=False, slots=True)
 class Dispatch:
-    """One shader: the tensors and regions that it reads, and the region that it writes. `node` is None for a copy."""
+    """One shader: the tensors and regions that it reads, and the region that it writes. `node` is None for an inserted
+    copy."""
 
     node: int | None
     name: str
@@ -345,23 +346,23 @@ class Dispatch:
     """Each output element depends only on the input elements at the same index."""
     wrong: Wrong | None = None
     view_offset: int | None = None
-    """The byte offset at which the output is bound, if it differs from the region's."""
+    """The byte offset at which the output is bound, if it differs from the region's offset."""
     binding: int | None = None
-    """The byte offset at which the one input is bound, if it differs from the region's."""
+    """The byte offset at which the only input is bound, if it differs from the region's offset."""
     rectifies: bool = False
-    """In place, and it keeps positive numbers."""
+    """In place, and positive numbers stay unchanged."""
     turns_signs: bool = False
-    """In place, and it changes signs only."""
+    """In place, and only signs change."""
     never_negative: bool = False
     """A Relu is fused into it."""
     constant: bool = False
-    """Its results are equal whatever it reads."""
+    """Its results do not depend on what it reads."""
     unseen: str = ""
-    """Why it is not known what it computes; "" where it is."""
+    """The reason why its results are not known; "" if they are known."""
 
     def compiled_region(self, region: BufferView) -> BufferView:
-        """Returns the region that the shader was compiled to access in place of `region`: of a Split of five or more
-        dimensions that is compiled as four, only the first index; else `region` itself."""
+        """Returns the region that the shader actually accesses in place of `region`: for a Split of five or more
+        dimensions that is compiled as four, only the first index; otherwise `region` itself."""
         if self.wrong is None or not self.wrong.behind_first:
             return region
         outer = len(region.sizes) - INNER
@@ -374,37 +375,36 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """The whole input of a Split that was joined instead of a part."""
+    """The whole input of a Split that was joined in place of a part."""
 
     output: Tensor
     """The Join's output."""
     place: BufferView
-    """The place of the part."""
+    """The region that belongs to the part."""
     whole: Tensor
-    """The tensor that was put there: the Split's input, or a copy of it."""
+    """The tensor copied there: the Split's input, or a copy of it."""
     part: Part
 
 
 @dataclass(slots=True)
 class CompiledGraph:
-    """The dispatches that a graph compiles to, and the tensors that its outputs get."""
+    """The dispatches that a graph compiles to, and the tensors in its outputs' buffers."""
 
     dispatches: list[Dispatch]
     outputs: list[Tensor]
     """The tensor that each graph output should hold."""
     homes: list[Tensor]
-    """The tensor that lies in the buffer of each graph output."""
+    """The tensor in the buffer of each graph output."""
     parts: dict[Tensor, list[Tensor]]
-    """Maps a Join's output to the tensors that live in it, in order; none of them is written twice."""
+    """Maps a Join's output to the tensors that live in it, in order; each is written once."""
     lost: list[tuple[Tensor, BufferView, int]] = field(default_factory=list)
-    """Join outputs, with the place that is never written and the index of the input."""
+    """Join outputs, each with the region that is never written and the index of its input."""
     stand_ins: list[StandIn] = field(default_factory=list)
     nodes: Iterable[Node] = ()
-    """All nodes that the passes had, removed ones among them."""
+    """All nodes that the passes worked on, including removed ones."""
 
     def release(self) -> None:
-        """Frees the nodes and tensors, whose links are cycles, by removing these. The graph cannot be executed any
-        more."""
+        """Frees the nodes and tensors by breaking the cycles between them. The graph cannot be executed afterwards."""
         for node in self.nodes:
             node.operands, node.outputs = [], []
 
@@ -414,15 +414,15 @@ def same_layout(sizes: Sequence[int], one: Sequence[int], other: Sequence[int]) 
 
 
 Uses: TypeAlias = dict[Tensor, list[tuple[Node, int]]]
-"""Maps each tensor to its readers, in the order in which CompileGraph lists them."""
+"""Maps each tensor to its readers, in CompileGraph's order."""
 Readers: TypeAlias = Sequence[tuple[Node, int]]
-"""Nodes, each with the index of the input."""
+"""Nodes, each with the index of the input that is read."""
 
 
 def depth_first(roots: Iterable[Node]) -> list[Node]:
-    """Returns the roots and all nodes that they depend on, each behind its dependencies; operands in order.
+    """Returns the roots and all nodes that they depend on, each after its dependencies; operands in order.
 
-    Nodes in a cycle also come once each.
+    Each node is returned once, even in a cycle.
     """
     entered: set[Node] = set()
     order = []
@@ -446,8 +446,8 @@ def depth_first(roots: Iterable[Node]) -> list[Node]:
 
 
 def readers_first(nodes: Iterable[Node], outputs: Sequence[Tensor], *, deepest: bool) -> list[Node]:
-    """Returns the nodes from the graph outputs backwards, last output first; each node follows all readers of its
-    outputs.
+    """Returns the nodes, ordered from the graph outputs backwards, last output first; each node follows all readers of
+    its outputs.
 
     Breadth first, or with `deepest` depth first: the node whose readers were finished last comes next.
     """

@@ -1,4 +1,4 @@
-"""From a GraphDesc to the nodes and tensors that the passes work on."""
+"""Converts a GraphDesc to the nodes and tensors that the passes work on."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from dmlsplit.graphs.traits import GraphTraits
 class Program:
     """A graph as CompileGraph reads it, for builds with these traits.
 
-    `assumed` maps indices of nodes that were not observed to the family to treat them as. Where it is given, tensors
-    may have any data type, and operands of element-by-element operators may be broadcast.
+    `assumed` maps the index of a node whose operator was not observed to the family that it is treated as. If it is
+    given, tensors may have any data type, and operands of element-by-element operators may be broadcast.
     """
 
     def __init__(self, graph: GraphDesc, traits: GraphTraits, assumed: Mapping[int, Family] | None = None) -> None:
@@ -69,7 +69,7 @@ class Program:
         self.rank_outputs()
 
     def rank_outputs(self) -> None:
-        """Sets `first_ranks`, after changes of `outputs` and `output_ranks`."""
+        """Updates `first_ranks` after `outputs` or `output_ranks` changed."""
         self.first_ranks = {}
         for tensor, rank in zip(self.outputs, self.output_ranks, strict=True):
             self.first_ranks[tensor] = min(rank, self.first_ranks.get(tensor, rank))
@@ -138,8 +138,8 @@ class Program:
         ]
 
     def _of_build(self, family: Family, kind: int) -> Family:
-        """Returns the family that this build compiles the operator with DML_OPERATOR_TYPE `kind` as: `family`, as most
-        builds do, or another one by the traits of this build."""
+        """Returns the family as which this build compiles the operator with DML_OPERATOR_TYPE `kind`: `family`, as in
+        most builds, or the one that this build's traits name."""
         if family is Family.BLOCK and self.traits.normalizations_take_rows:
             return Family.WHOLE
         if kind == ACTIVATION_IDENTITY and self.traits.drops_activation_identities:
@@ -155,8 +155,8 @@ class Program:
         return Tensor(*self._facts(desc), producer, index)
 
     def _facts(self, desc: BufferTensorDesc) -> tuple[tuple[int, ...], int]:
-        """Returns a tensor's sizes and the bytes of an element. Raises Unmodelled for a tensor unlike those whose
-        compilation was recorded."""
+        """Returns a tensor's sizes and the size of an element in bytes. Raises Unmodelled for a kind of tensor whose
+        compilation was never recorded."""
         if id(desc) not in self._checked:
             self._checked[id(desc)] = self._checked_facts(desc)
         return self._checked[id(desc)]
@@ -201,6 +201,6 @@ def _rank(use: tuple[Node, int]) -> Rank:
 
 
 def _as_read(numbers: tuple[int, ...] | None, desc: BufferTensorDesc) -> tuple[int, ...]:
-    """Returns the entries of Sizes or Strides, given in `numbers`, that DirectML reads: the first DimensionCount of
-    `desc`; () for None."""
+    """Returns the entries of Sizes or Strides (`numbers`) that DirectML reads: the first DimensionCount of `desc`; ()
+    for None."""
     return (numbers or ())[: desc.dimension_count]

@@ -1,4 +1,4 @@
-"""Tests regions of memory for common elements: compares rows with steps, without visiting the elements."""
+"""Tests whether regions of memory share elements, by comparing strided rows without visiting each element."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 from dmlsplit.graphs.program import BufferView, Unmodelled
 
 MOST_RUNS: Final = 4096
-"""The most runs of a region that is compared run by run."""
+"""The most runs of a region that are compared one by one."""
 
 
 def at_first_index(region: BufferView) -> tuple[BufferView, BufferView]:
@@ -26,7 +26,7 @@ def at_first_index(region: BufferView) -> tuple[BufferView, BufferView]:
 
 
 def overlap(one: BufferView, other: BufferView) -> bool:
-    """True if two regions have a byte in common, False if not. Raises Unmodelled if finding out would take too long."""
+    """True if two regions share a byte, False if not. Raises Unmodelled if the test would take too long."""
     if one.buffer != other.buffer or one.end <= other.offset or other.end <= one.offset:
         return False
     first, second = _rows(one), _rows(other)
@@ -81,7 +81,7 @@ def _runs(
 
 
 def _rows_meet(one: _Rows, other: _Rows) -> bool:
-    """True if a byte belongs to rows of both regions, each of which has at most one step between its rows."""
+    """True if two regions share a byte; each has at most one step between its rows."""
     (count, step), (count2, step2) = (*one.outer, (1, 0))[0], (*other.outer, (1, 0))[0]
     if count > count2:
         return _rows_meet(other, one)

@@ -20,7 +20,7 @@ def faults(graph: GraphDesc) -> tuple[Diagnostic, ...]:
 
 
 class _End(NamedTuple):
-    """An end of an edge: a tensor of a node, or of the graph (`node` None)."""
+    """An end of an edge: a tensor of a node, or of the graph if `node` is None."""
 
     node: int | None
     tensor_index: int
@@ -28,7 +28,7 @@ class _End(NamedTuple):
 
 
 class _Structure:
-    """Judges one graph: collects what its edges reach and use, and the faults."""
+    """Judges one graph: collects the tensors that its edges reach and use, and the faults."""
 
     def __init__(self, graph: GraphDesc) -> None:
         self.graph = graph
@@ -52,7 +52,7 @@ class _Structure:
                     self._add("graph/tensor-null", Location.of(name, i), "the tensor's Desc is null")
                 self._look_at_length(tensor, Location.of(name, i))
         for i, (inputs, outputs) in enumerate(self.ends):
-            known = node_type(self.graph.nodes[i]) in BY_NUMBER  # unknown operators are not judged
+            known = node_type(self.graph.nodes[i]) in BY_NUMBER  # operators that are not in the table are not judged
             if known and None in map(_buffer, (*inputs, *outputs)):
                 self._add("graph/tensor-null", Location.of("Nodes", i), "one of its tensors, or its Desc, is null")
             if isinstance(self.graph.nodes[i], AnyOperatorDesc):  # Split and Join have rules of their own
@@ -102,8 +102,8 @@ class _Structure:
         return index < count
 
     def _connect(self, place: Location, source: _End | None, target: _End | None) -> None:
-        """Records an edge between two ends (None: an index is out of range), and adds a fault if they differ in data
-        type or total size, or if another edge reaches the same target. CompileGraph does not compare the sizes
+        """Records an edge between two ends (None if an index is out of range), and adds a fault if they differ in data
+        type or total size, or if another edge leads to the same target. CompileGraph does not compare the sizes
         themselves."""
         if source is None or target is None:
             return
@@ -126,7 +126,7 @@ class _Structure:
         if not graph.nodes:
             self._add("graph/empty", Location.of("Nodes"), "the graph has no nodes")
         for i, (inputs, _) in enumerate(self.ends):
-            whole = isinstance(graph.nodes[i], AnyOperatorDesc)  # then a tensor that is null is absent
+            whole = isinstance(graph.nodes[i], AnyOperatorDesc)  # for these operators a null tensor is an absent one
             for k, tensor in enumerate(inputs):
                 if (i, k) not in self.reached and not (whole and tensor is None):
                     self._add("graph/input-unconnected", Location.of("Nodes", i), f"no edge reaches its input {k}")
@@ -147,8 +147,8 @@ def _buffer(tensor: TensorDesc | None) -> BufferTensorDesc | None:
 
 
 def _cycle(graph: GraphDesc) -> int | None:
-    """Returns the lowest index of the nodes of one cycle, any of them if the edges form several; None if there is no
-    cycle."""
+    """Returns the lowest index of the nodes of one cycle; None if there is no cycle. If the edges form several cycles,
+    any of them is taken."""
     order: TopologicalSorter[int] = TopologicalSorter()
     for edge in graph.intermediate_edges:
         order.add(edge.to_node_index, edge.from_node_index)

@@ -1,7 +1,7 @@
 """How builds of DirectML differ in compiling graphs: one row of traits for each range of builds.
 
 Observed: CompileGraph and a recorded dispatch, over a Direct3D 12 device without a GPU, and executions. A version
-without a row was not observed compiling graphs.
+without a row was never observed compiling graphs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dmlsplit.targets.releases import Release
 
 
 class Fusion(enum.Enum):
-    """The products that a build takes for x * sigmoid(x) and computes in one dispatch."""
+    """Which products a build takes for x * sigmoid(x) and computes in one dispatch."""
 
     NONE = "nothing"
     PRODUCT = "p * sigmoid(q), where p and q come from the same node, whichever outputs they are"
@@ -29,7 +29,8 @@ class JoinPlacement(enum.Enum):
 
 
 class FiveDimensions(enum.Enum):
-    """How a build compiles a Split of five dimensions whose first size is not 1. Along that dimension it refuses it."""
+    """How a build compiles a Split of five dimensions whose first size is not 1. A build refuses a Split along that
+    dimension."""
 
     SOUND = "it is compiled as any other, along the first dimension, too"
     BROKEN = "it is compiled wrong"
@@ -43,47 +44,48 @@ class GraphTraits:
     fusion: Fusion = Fusion.PRODUCT
     join_placement: JoinPlacement = JoinPlacement.EACH
     splits_are_slices: bool = False
-    """A Split becomes a Slice for each used output, so that each is elided, or copied, on its own."""
+    """A Split becomes a Slice for each used output, so that each is elided or copied separately."""
     slices_are_views: bool = True
     """A Slice can be elided, as a Split can."""
     all_places_aligned: bool = False
-    """A Split is elided only where all its outputs, unused ones included, begin at a multiple of 16 bytes."""
+    """A Split is elided only if all its outputs, unused ones included, begin at a multiple of 16 bytes."""
     one_home_per_node: bool = False
     """Only one output of a node is written directly to a graph output or into a joined buffer."""
     forgets_repeats: bool = False
-    """Where a Join reads a tensor more than once, only one of the places is written."""
+    """If a Join reads a tensor more than once, only one of the places is written."""
     vector_reads: bool = False
-    """A Split is elided only where its parts are made of whole 16-byte vectors, or only Splits and Joins read them."""
+    """A Split is elided only if its parts consist of whole 16-byte vectors, or only Splits and Joins read them."""
     vector_joins: bool = False
-    """An input of a Join is computed in place only where its blocks consist of whole 16-byte vectors."""
+    """An input of a Join is computed in place only if its blocks consist of whole 16-byte vectors."""
     narrow_ranks: frozenset[int] = frozenset()
-    """Ranks in which activations and Slices read no views."""
+    """Ranks in which activations and Slices cannot read views."""
     narrow_ranks_take_rows: bool = False
-    """Exception: views whose rows follow each other at one distance."""
+    """Exception to that: views whose rows follow each other at one distance."""
     keeps_identities: bool = False
-    """Identities are copies, in place where they can be."""
+    """Identities are kept as copies, in place if possible."""
     joins_reuse_rows: bool = True
-    """A tensor with other uses can still be computed straight into rows of a Join."""
+    """A tensor with other uses can still be computed directly into rows of a Join."""
     normalizations_take_rows: bool = False
-    """A normalization reads and writes rows of a larger tensor, as any other operator of whole tensors does."""
+    """A normalization reads and writes rows of a larger tensor, like any other operator of family WHOLE."""
     drops_activation_identities: bool = False
-    """DML_OPERATOR_ACTIVATION_IDENTITY is an identity that is taken out, too."""
+    """DML_OPERATOR_ACTIVATION_IDENTITY is removed like any other identity."""
     signs_in_place: bool = True
     """DML_OPERATOR_ELEMENT_WISE_SIGN works in place."""
     parts_stay_packed: bool = True
-    """A part of a Split that a Join and an operator of packed tensors read is computed; else the Join gets the whole
-    where the other reads a view."""
+    """A part of a Split that is read by a Join and by an operator of packed tensors is computed; otherwise the Join
+    gets the whole input if the other reader reads a view."""
     shares_thin_parts: bool = True
-    """An operator works in place on a part of a Split whose size along the axis is 1, as on any other."""
+    """An operator works in place even on a part of a Split whose size along the axis is 1."""
     five_dimensions: FiveDimensions = FiveDimensions.SOUND
     loses_branches: bool = False
-    """Of two outputs computed from one tensor, the later one may be wrong where a normalization is in its branch: its
-    buffer seems to be given away while it is needed. Which sizes do it was not found out."""
+    """Of two outputs computed from one tensor, the later one may be wrong if a normalization is in its branch: its
+    buffer seems to be reused while it is still needed. The sizes for which this happens are not known."""
     needs_all_outputs: bool = False
-    """A graph output that no edge reaches ends the process in CompileGraph."""
+    """A graph output without an edge ends the process in CompileGraph."""
 
     def __hash__(self) -> int:
-        # They are in the keys of caches that every graph asks, and there are few of them: some fields are enough.
+        # Hashing some fields is enough: traits are in the keys of caches that every graph reads, and there are few of
+        # them.
         return hash((self.splits_are_slices, self.slices_are_views, self.vector_reads, self.narrow_ranks))
 
 
@@ -101,7 +103,7 @@ _OLD: Final = replace(
 )
 _IDENTITIES: Final = replace(_OLD, drops_activation_identities=True)
 _FORGETFUL: Final = replace(_IDENTITIES, vector_reads=True, vector_joins=True, forgets_repeats=True)
-# Ranks six to eight take views.
+# Operators of ranks six to eight read views.
 _TF_1_15_8: Final = replace(_IDENTITIES, narrow_ranks=frozenset({5}), normalizations_take_rows=True)
 _LEVEL_5_0: Final = replace(_TF_1_15_8, joins_reuse_rows=False, narrow_ranks_take_rows=True, shares_thin_parts=False)
 _1_8_0: Final = replace(_LEVEL_5_0, keeps_identities=True, drops_activation_identities=False)
@@ -135,5 +137,5 @@ TRAITS: Final[dict[str, GraphTraits]] = {
 
 
 def traits_of(release: Release) -> GraphTraits | None:
-    """Returns how builds of a release's version compile graphs; None if that was never recorded."""
+    """Returns the traits of a release's DirectML version; None if its compilation of graphs was never recorded."""
     return TRAITS.get(release.directml)

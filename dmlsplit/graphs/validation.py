@@ -33,15 +33,15 @@ _UNREADABLE: Final = ("graph/tensor-null", "graph/tensor-short")
 class GraphReport(Report):
     """The judgement of one graph.
 
-    `hresult` is what CompileGraph returns, or the first CreateOperator that fails; None where the process ends, or
-    where that is unknown. `compiles` is None where it is unknown. `outputs` has the correctness of each graph output,
-    compared with running the operators one by one.
+    `hresult` is the result of CompileGraph, or of the first CreateOperator that fails; None if the process ends or the
+    result is unknown. `compiles` is None if it is unknown. `outputs` has the correctness of each graph output, compared
+    with running the operators one by one.
     """
 
     compiles: bool | None = None
     outputs: tuple[Correctness, ...] = ()
     by_runtime: bool = False
-    """True where the target is a version of ONNX Runtime; the report is of the release that it ships."""
+    """True if the target is a version of ONNX Runtime; the report is then that of the release that it ships."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the JSON form: an operator report's keys and "graph"; for a runtime also "onnxruntime", null."""
@@ -84,7 +84,7 @@ class _Compiled(NamedTuple):
     found: tuple[Diagnostic, ...]
     compiles: bool | None
     outputs: tuple[Correctness, ...] | None = None
-    """None where no output can be judged."""
+    """None if no output can be judged."""
     ends_the_process: bool = False
 
 
@@ -129,7 +129,7 @@ def _unknown(found: tuple[Diagnostic, ...], reason: str) -> _Compiled:
 
 def _unsound(found: tuple[Diagnostic, ...], traits: GraphTraits | None) -> _Compiled:
     """Returns the outcome for a graph with structural faults that CompileGraph does not refuse: it compiles, but
-    binding or executing it is undefined; or the process ends, or it is not known."""
+    binding or executing it is undefined; or the process ends; or the outcome is unknown."""
     rules = {d.rule for d in found}
     if traits is None or not rules.isdisjoint(_UNREADABLE):
         return _Compiled(found, None)
@@ -159,8 +159,8 @@ def _compiled(graph: GraphDesc, traits: GraphTraits | None) -> _Compiled:
 
 
 def _created(graph: GraphDesc, target: Target) -> tuple[list[Diagnostic], _Compiled | None]:
-    """Returns the faults of each node by itself, and the outcome of the graph if CreateOperator fails for a node (the
-    first one decides), else None."""
+    """Returns the faults of each node's operator and, if CreateOperator fails for a node, the outcome of the graph (the
+    first failing node decides), else None."""
     known: dict[object, tuple[Sequence[Diagnostic], _Compiled | None]] = {}
     found: list[Diagnostic] = []
     failure: _Compiled | None = None

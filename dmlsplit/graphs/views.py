@@ -1,4 +1,4 @@
-"""Nodes that CompileGraph takes out: identities, and Splits whose readers can read their input instead."""
+"""Removes nodes as CompileGraph does: identities, and Splits whose readers can read their input instead."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from dmlsplit.graphs.traits import JoinPlacement
 
 _FIVE: Final = 5
 _SCALAR_READERS: Final = (Family.SPLIT, Family.JOIN)
-"""Operators whose shaders can read single elements in builds where those of all others read vectors."""
+"""Operators whose shaders can read single elements in builds in which all other shaders read vectors."""
 
 
 def bypass_identities(program: Program) -> None:
     """Makes readers of an identity's output read its input, and removes the identity from the program; if its output is
     a graph output, its input becomes that graph output.
 
-    The identities are removed from the graph inputs on, in the reverse of the order in which Splits are. The uses of a
-    removed identity's output become uses of its input, behind those that the input has already.
+    The identities are removed starting at the graph inputs, in the reverse of the order for Splits. The uses of a
+    removed identity's output become uses of its input, after the existing ones.
     """
     if program.traits.keeps_identities or all(node.family is not Family.IDENTITY for node in program.nodes):
         return
@@ -79,11 +79,11 @@ def elide_splits(program: Program) -> None:
     """Removes from the program the Splits and Slices whose parts are all read by operators that can read with strides.
 
     Keeps those with a part that is a graph output, is read by a Join in place, or has views itself. A view begins at a
-    multiple of 16 bytes. Readers of the part then read the Split's input, which its other views do not know. A Join
-    that takes the part into rows gets the Split's whole input instead.
+    multiple of 16 bytes. Readers of the part then read the Split's input; other views of that input do not take these
+    new readers into account. A Join that takes the part into rows gets the Split's whole input instead.
 
-    The Splits are removed from the last graph output backwards, each output to its end. The uses of a removed Split's
-    parts become uses of its input, behind those that the input has already.
+    The Splits are removed from the last graph output backwards, depth first. The uses of a removed Split's parts become
+    uses of its input, after the existing ones.
     """
     traits = program.traits
     uses = program.uses()
@@ -147,8 +147,8 @@ def _elidable(
     strides: Sequence[int],
     uses: Sequence[Readers],
 ) -> bool:
-    """True if all readers of all parts of a Split or Slice can read the Split's or Slice's input instead, with strides
-    `strides` (in elements). `parts` has each part with its byte offset in the input, `uses` the readers of each."""
+    """True if all readers of all parts of a Split or Slice can read its input instead, with these strides (in
+    elements). `parts` has each part with its byte offset in the input, `uses` the readers of each."""
     if any(step != 1 for step in node.steps):
         return False
     of_any_axes = program.traits.splits_are_slices or node.family is not Family.SLICE
@@ -165,7 +165,8 @@ def _elidable(
 
 
 def _part_is_elidable(program: Program, node: Node, tensor: Tensor, offset: int, readers: Readers) -> bool:
-    """True if a part that begins `offset` bytes into the input may become a view of it, whatever operators read it."""
+    """True if a part that begins `offset` bytes into the input may become a view of it, regardless of the operators
+    that read it."""
     traits = program.traits
     if tensor in program.first_ranks:
         return False
@@ -211,7 +212,7 @@ def join_for_rows(program: Program, tensor: Tensor, readers: Readers) -> tuple[N
     """Returns the Join in whose rows a tensor with these readers can lie, and the index of the Join's input that is the
     tensor; None if there is none."""
     joins = [(node, k) for node, k in readers if node.family is Family.JOIN and not node.kept]
-    viewed = any(node.operands[k].view for node, k in readers)  # views are packed
+    viewed = any(node.operands[k].view for node, k in readers)  # a view reads its tensor packed
     if not joins or viewed or not (program.traits.joins_reuse_rows or len(readers) == 1):
         return None
     rows = joins[-1][0].output.strides
@@ -222,13 +223,14 @@ def join_for_rows(program: Program, tensor: Tensor, readers: Readers) -> tuple[N
 
 
 def _reads_packed(reader: Node, tensor: Tensor) -> bool:
-    """True if an operator can read a tensor only if it is packed; normalizations of five dimensions can read others."""
+    """True if an operator can read a tensor only if it is packed; normalizations of five dimensions can read strided
+    ones."""
     return reader.family is Family.PACKED or (reader.family is Family.BLOCK and len(tensor.sizes) < _FIVE)
 
 
 def _reads_apart(reader: Node, sizes: Sequence[int], strides: Sequence[int]) -> bool:
-    """True for a normalization of a tensor in which no two elements are neighbours in memory, by these sizes and
-    strides."""
+    """True if the reader is a normalization and, by these sizes and strides, no two elements of the tensor are adjacent
+    in memory."""
     return reader.family is Family.BLOCK and _lie_apart(sizes, strides)
 
 
