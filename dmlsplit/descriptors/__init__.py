@@ -1,1 +1,1 @@
-"""DirectML.h in Python: enums, descriptors, layouts, geometry, and the locations in them that diagnostics name."""
+"""DirectML.h in Python: enums, descriptors, layouts, geometry, and locations for diagnostics."""

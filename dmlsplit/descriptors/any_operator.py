@@ -1,6 +1,6 @@
 """A frozen descriptor of any operator.
 
-Building one never judges it: any value that the struct's members can hold is representable, including null pointers and
+Building one never judges it: it can hold any value that the struct's members can hold, including null pointers and
 unknown enum values.
 """
 
@@ -61,17 +61,17 @@ SCALARS: Final[Mapping[str, str]] = {
     "UINT64": "Q",
     "INT64": "q",
 }
-"""Maps a data type to the `struct` format of its DML_SCALAR_UNION member; other types keep the eight bytes as a
+"""Maps a data type to the `struct` format of its DML_SCALAR_UNION member; for other types the eight bytes are kept as a
 number."""
 _NAMED_FLOATS: Final = ("nan", "inf", "-inf", "infinity", "-infinity")
 _ELEMENT: Final = {"uints": "uint", "ints": "int", "floats": "float"}
 _TENSORS: Final = ("tensor", "tensors")
 COUNTED: Final = ("tensors", "operators", *_ELEMENT)
-"""Array types; another member holds the length of each."""
+"""Array types; a separate member holds each array's length."""
 
 
 class MemberError(DescriptorError):
-    """A value that does not fit a struct's member: `path` leads to the member, `said` is the fault."""
+    """A value that does not fit a struct's member: `path` leads to the member, `said` describes the fault."""
 
     def __init__(self, path: Path, said: str) -> None:
         super().__init__(f"{written(path)}: {said}" if path else said)
@@ -83,7 +83,7 @@ class MemberError(DescriptorError):
 
 
 def written(path: Path) -> str:
-    """Returns the text of a path in messages: "ActivationDescs[0].Alpha"."""
+    """Returns a path as text for messages: "ActivationDescs[0].Alpha"."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
@@ -91,9 +91,9 @@ def written(path: Path) -> str:
 class AnyOperatorDesc:
     """Describes any operator: `operator` is its schema, `members` maps the struct's member names, in order, to values.
 
-    A tensor is a TensorDesc, a BufferTensorDesc or None; an enum is given by name or number, a fused operator is an
-    AnyOperatorDesc, a DML_SCALE_BIAS and a DML_SIZE_2D are pairs. Arrays are sequences, None is a null pointer.
-    Optional members, the tensors of a fused operator, and the counts of arrays may be left out.
+    A tensor is a TensorDesc, a BufferTensorDesc or None; an enum is a name or a number; a fused operator is an
+    AnyOperatorDesc; a DML_SCALE_BIAS or a DML_SIZE_2D is a pair. Arrays are sequences; None is a null pointer. Optional
+    members, the tensors of a fused operator, and the counts of arrays may be left out.
 
     Raises ValueError for an unknown operator, DescriptorError for an unknown or missing member and for a value that the
     member cannot hold.
@@ -135,7 +135,7 @@ class AnyOperatorDesc:
     ) -> AnyOperatorDesc:
         """Returns the descriptor of an operator, given its tensors in member order and its other members.
 
-        If these are not all of its struct, or if the number is no operator, the result has the members Inputs and
+        If the struct has other members, or the number is not an operator's, the result has the members Inputs and
         Outputs, and its schema is not `whole`. Raises ValueError for an unknown name.
         """
         schema = find_operator(operator) if isinstance(operator, str) else known_operator(operator)
@@ -144,13 +144,13 @@ class AnyOperatorDesc:
             try:
                 return cls(schema, dict(members) | _by_member(schema, sides))
             except MemberError:
-                pass  # more is in the struct than is given
+                pass  # the struct has members that are not given
         number = schema.number if schema else _uint(operator, "Type")
         return cls(tensors_only(number), {"Inputs": sides["input"], "Outputs": sides["output"]})
 
     def tensors(self, role: str) -> tuple[TensorDesc | None, ...]:
-        """Returns the tensors whose role is `role` ("input" or "output") in member order, including the entries of
-        arrays; None for a null pointer."""
+        """Returns the tensors with the role `role` ("input" or "output") in member order, including the entries of
+        arrays; None stands for a null pointer."""
         found: list[TensorDesc | None] = []
         for member in self.operator.members:
             value = self.members[member.name]
@@ -225,14 +225,15 @@ def _left_out(member: Member, lengths: Mapping[str, int], fused: bool) -> Value:
 
 
 def data_type_of(schema: OperatorSchema, members: Mapping[str, object]) -> int | None:
-    """Returns the data type (a DML_TENSOR_DATA_TYPE) of an operator's scalar members; None if `members` lacks it."""
+    """Returns the data type (a DML_TENSOR_DATA_TYPE) of an operator's scalar members; None if `members` does not give
+    it."""
     name = next(member.name for member in schema.members if member.enum == DATA_TYPE)
     return _enumerator(members[name], DATA_TYPE, (name,)) if name in members else None
 
 
 def _given_type(schema: OperatorSchema, members: Mapping[str, object]) -> int:
     """Returns the data type (a DML_TENSOR_DATA_TYPE) of an operator's scalar members. Raises MemberError if `members`
-    lacks it."""
+    does not give it."""
     found = data_type_of(schema, members)
     if found is None:
         raise MemberError((next(member.name for member in schema.members if member.enum == DATA_TYPE),), "is missing")
@@ -399,8 +400,8 @@ def _whole(desc: AnyOperatorDesc) -> AnyOperatorDesc:
 
 
 def narrowed(desc: AnyOperatorDesc) -> AnyOperatorDesc | OperatorDesc:
-    """Returns a SplitOperatorDesc for a Split, a JoinOperatorDesc for a Join, and `desc` itself for any other operator,
-    and if only the tensors are known."""
+    """Returns a SplitOperatorDesc for a Split and a JoinOperatorDesc for a Join; `desc` itself for any other operator,
+    or if only its tensors are known."""
     members: Mapping[str, Any] = desc.members
     if not desc.operator.whole:
         return desc

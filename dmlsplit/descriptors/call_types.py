@@ -1,5 +1,5 @@
-"""Types for the functions that take and return buffers: for type checkers only, so that importing them costs
-nothing."""
+"""Types for the functions that take and return buffers. Only type checkers import this module, so it costs nothing at
+run time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dmlsplit.descriptors.descs import OperatorDesc
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    from typing_extensions import Buffer, TypeVar  # every type checker knows them, installed or not
+    from typing_extensions import Buffer, TypeVar  # every type checker knows typing_extensions, installed or not
 
     Bindable: TypeAlias = npt.NDArray[np.generic] | Buffer
     """An array that matches the tensor, or raw memory: see CompiledOperator."""

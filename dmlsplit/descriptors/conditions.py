@@ -13,12 +13,12 @@ from dmlsplit.descriptors.dims import Bounds, Dim, Interval, Shape, bounds, inte
 from dmlsplit.descriptors.enums import UINT_MAX
 
 Values: TypeAlias = Mapping[str, int]
-"""The sizes of symbols, by their names."""
+"""Sizes of symbols, by the symbols' names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """An open size: the model's name for it, or its place where the model names none. `limits` are the bounds of an
+    """An open size, named as in the model, or by its place if the model gives no name. `limits` are the bounds of an
     interval."""
 
     name: str
@@ -30,9 +30,9 @@ Operation: TypeAlias = Literal["sum", "product", "share", "rounded up", "last"]
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """An operation on the sizes in `of`. "share": the first divided by the second, rounded down; "rounded up": the same
-    quotient rounded up; "last": the remainder of the first after all parts but one (the second is the number of parts)
-    took "rounded up" each."""
+    """An operation on the sizes in `of`. "share": the first divided by the second, rounded down. "rounded up": the same
+    quotient rounded up. "last": what remains of the first after all parts but one have taken "rounded up" each (the
+    second is the number of parts)."""
 
     operation: Operation
     of: tuple[Expression, ...]
@@ -47,7 +47,7 @@ DIMENSIONS: Final = Symbol("dimensions", Bounds(0, None))
 ELEMENTS: Final = Symbol("elements", Bounds(0, None))
 LEAST_SIZE: Final = Symbol("least size", Bounds(0, None))
 GREATEST_SIZE: Final = Symbol("greatest size", Bounds(0, None))
-"""Other numbers of such a tensor that appear in conditions."""
+"""Other quantities of such a tensor that occur in conditions."""
 
 
 def expression(dim: Dim, place: str) -> Expression:
@@ -86,13 +86,13 @@ def _folded(operation: Operation, sizes: tuple[Expression, ...]) -> Expression:
 
 
 def quotient(operation: Operation, size: Expression, count: int) -> Expression:
-    """Returns the expression for an operation on a size and a number of parts; a number if the size is one."""
+    """Returns the expression for an operation on a size and a number of parts; a number if the size is a number."""
     made = Term(operation, (size, count))
     return value_of(made, {}) if isinstance(size, int) else size if count == 1 else made
 
 
 def symbols_of(size: Expression) -> Iterator[Symbol]:
-    """Yields the symbols of an expression; one that occurs several times comes as often."""
+    """Yields the symbols of an expression; a symbol is yielded once for each occurrence."""
     if isinstance(size, Symbol):
         yield size
     elif isinstance(size, Term):
@@ -102,7 +102,7 @@ def symbols_of(size: Expression) -> Iterator[Symbol]:
 
 def value_of(size: Expression, values: Values) -> int:
     """Returns the value of an expression; `values` maps the names of symbols to sizes. Raises KeyError for a symbol
-    that it lacks."""
+    that is not in `values`."""
     if isinstance(size, int):
         return size
     if isinstance(size, Symbol):
@@ -132,7 +132,7 @@ def bounds_of(size: Expression) -> Bounds:
         return Bounds(join(low for low, _ in limits), join(highs) if len(highs) == len(limits) else None)
     (low, high), (count, _) = limits
     if size.operation == "last":
-        # The smaller of two shares has half of the size; of more, the last lacks what the others were rounded up by.
+        # Of two shares the smaller is half the size; of more, the last share is reduced by the rounding of the others.
         return Bounds(low // 2 if count == 2 else min(low, 2 - count), high)
     up = count - 1 if size.operation == "rounded up" else 0
     return Bounds((low + up) // count, None if high is None else (high + up) // count)
@@ -149,7 +149,7 @@ class Condition:
     relation: Relation
     to: Expression
     of: str = ""
-    """The unit counted, if not sizes: "elements"."""
+    """The unit counted, such as "elements"; "" for sizes."""
 
     def holds(self, values: Values) -> bool:
         """True if the relation holds for these sizes, given by the names of symbols."""
@@ -169,8 +169,8 @@ class Condition:
 
     @property
     def certain(self) -> bool | None:
-        """True if the relation holds for all sizes, False if for none; None if it depends on them or that is not
-        determined."""
+        """True if the relation holds for all sizes, False if for none; None if it depends on them or is
+        undetermined."""
         (low, high), (to_low, to_high) = bounds_of(self.size), bounds_of(self.to)
         if self.size == self.to and self.relation != "divisible by":
             return True
@@ -213,9 +213,9 @@ def _text(size: Expression) -> str:
 
 
 _OF_ALL: Final = (("at least", 1), ("at most", UINT_MAX))
-"""Relations that apply to all sizes alike."""
+"""Relations that treat all sizes symmetrically."""
 MOST_SAID: Final = 16
-"""The most conditions that a text spells out."""
+"""The most conditions that a text lists."""
 
 
 def depending(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
@@ -238,8 +238,8 @@ def depending(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
 
 
 def solved(conditions: Iterable[Condition]) -> tuple[Condition, ...] | None:
-    """Returns the conditions with the sizes that equalities fix substituted, and these equalities; None if no sizes
-    satisfy them all."""
+    """Returns the conditions after substituting the sizes that equalities determine, followed by these equalities; None
+    if no sizes satisfy them all."""
     left = depending(conditions)
     known: dict[Symbol, Expression] = {}
     while True:
@@ -249,14 +249,14 @@ def solved(conditions: Iterable[Condition]) -> tuple[Condition, ...] | None:
         if not found:
             return (*[Condition(symbol, "is", size) for symbol, size in known.items()], *left)
         known = {symbol: substituted(size, found) for symbol, size in known.items()} | found
-        # The bounds of a symbol hold for the size in its place.
+        # The bounds of a symbol also hold for the size that replaces it.
         limits = [c for symbol, size in found.items() for c in fits((interval(*symbol.limits),), (size,))]
         left = depending([*(condition.with_sizes(found) for condition in others), *limits])
 
 
 def _same_sizes(conditions: Iterable[Condition]) -> tuple[dict[Symbol, Expression], list[Condition]]:
-    """Returns the symbols that an equality fixes, with expressions that are free of such symbols, and the other
-    conditions."""
+    """Returns a map from each symbol that an equality determines to an expression without such symbols, and a list of
+    the other conditions."""
     found: dict[Symbol, Expression] = {}
     others = []
     for condition in conditions:
@@ -271,7 +271,7 @@ def _same_sizes(conditions: Iterable[Condition]) -> tuple[dict[Symbol, Expressio
 
 
 def _resolved(size: Expression, by: dict[Symbol, Expression]) -> Expression:
-    """Returns the expression with all symbols in `by` replaced, repeatedly, until none is left. Shortens chains of
+    """Returns the expression with all symbols in `by` replaced, repeatedly, until none is left. Also shortens chains of
     symbols in `by`, in place."""
     way = []
     while isinstance(size, Symbol) and size in by:
@@ -301,8 +301,8 @@ def substituted(size: Expression, by: Mapping[Symbol, Expression]) -> Expression
 
 
 def alike(shapes: Sequence[Sequence[Expression] | None], axis: int | None) -> Iterator[Condition]:
-    """Yields the conditions under which shapes of equal rank differ at most in dimension `axis`; none for an unknown
-    axis. Unknown shapes are left out."""
+    """Yields the conditions under which shapes of equal rank differ at most in dimension `axis`; none if the axis is
+    unknown. Unknown shapes are skipped."""
     known = [shape for shape in shapes if shape is not None]
     if axis is None:
         return
@@ -313,7 +313,7 @@ def alike(shapes: Sequence[Sequence[Expression] | None], axis: int | None) -> It
 
 
 def best_known(sizes: Sequence[Expression]) -> Expression:
-    """Returns the number among sizes that have to be equal; the first size if none is a number."""
+    """Returns a number among sizes that must all be equal; the first size if none is a number."""
     return next((size for size in sizes if isinstance(size, int)), sizes[0])
 
 
@@ -353,8 +353,8 @@ def at_least(size: Expression, least: int) -> Condition:
 
 
 def fits(declared: Shape | None, sizes: Sequence[Expression] | None) -> Iterator[Condition]:
-    """Yields the conditions under which sizes match a declared shape; a declared name matches any size, an unknown
-    shape too."""
+    """Yields the conditions under which sizes match a declared shape; a declared name matches any size, and an unknown
+    shape matches any sizes."""
     for dim, size in zip(declared or (), sizes or (), strict=False):
         if isinstance(dim, int):
             yield is_one(size, dim)

@@ -1,11 +1,11 @@
 """DirectML's operator descriptors as frozen dataclasses.
 
-Building one never judges it: null pointers, unknown enum values, a size of 0 or a count that differs from its array
-are all representable, so that `validate` can report them. The one thing refused is a value that the member's C type
-cannot hold. Names in paths and messages are DirectML.h's.
+Building one never judges it: it may have null pointers, unknown enum values, a size of 0 or a count that differs from
+its array, which `validate` then reports. Only values that the member's C type cannot hold are refused. Paths and
+messages use DirectML.h's names.
 
-`dataclasses.replace` keeps every member that is not named, as an assignment to one member of the C struct would:
-pass `total_tensor_size_in_bytes=None, dimension_count=None` along with new sizes to have those computed anew.
+`dataclasses.replace` keeps every member that is not named, as an assignment to one member of the C struct would: pass
+`total_tensor_size_in_bytes=None, dimension_count=None` along with new sizes to recompute the two.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DATA_TYPE_OF_NUMPY: Final[dict[tuple[str, int], TensorDataType]] = {
     (t.name[0].lower(), ELEMENT_BITS[t] // 8): t for t in TensorDataType if ELEMENT_BITS.get(t, 0) >= 8
 }
-"""numpy's (dtype.kind, dtype.itemsize) of a native byte order -> DML_TENSOR_DATA_TYPE."""
+"""Maps numpy's (dtype.kind, dtype.itemsize), in native byte order, to DML_TENSOR_DATA_TYPE."""
 
 
 _DATA_TYPES = {int(m): m for m in TensorDataType}
@@ -46,8 +46,8 @@ def _uint(value: object, path: str, bits: int = 32) -> int:
 
 
 def _data_type(value: object) -> TensorDataType | int:
-    """Returns a data type's number as a TensorDataType if it is a known one, else unchanged. Raises TypeError for a
-    value that is no integer."""
+    """Converts the number of a known data type to a TensorDataType; returns other integers unchanged. Raises TypeError
+    for a value that is not an integer."""
     if type(value) is TensorDataType:
         return value
     try:
@@ -76,12 +76,12 @@ def _uints(values: Iterable[int] | None, path: str) -> tuple[int, ...] | None:
 
 @dataclass(frozen=True, slots=True, init=False)
 class BufferTensorDesc:
-    """DML_BUFFER_TENSOR_DESC. Sizes and strides count elements; strides None are packed (a null pointer).
+    """DML_BUFFER_TENSOR_DESC. Sizes and strides count elements; `strides` None is a null pointer: packed.
 
-    `sizes` None is a null pointer. `dimension_count` left out is the length of `sizes`. A total size left out is the
-    exact implied size in bytes: 0 where that is undefined, None (unknown) where it exceeds a UINT64.
+    `sizes` None is a null pointer. `dimension_count` defaults to the length of `sizes`. The total size defaults to the
+    exact implied size in bytes: 0 if that is undefined, None (unknown) if it exceeds a UINT64.
 
-    Raises DescriptorError where a value does not fit its C type, TypeError where it is no integer.
+    Raises DescriptorError if a value does not fit its C type, TypeError if it is not an integer.
     """
 
     data_type: TensorDataType | int
@@ -133,7 +133,7 @@ class BufferTensorDesc:
 
         Raises DescriptorError for arrays that DirectML cannot describe: a dtype without a DirectML type (bool and
         bfloat16 among them: view them as an integer type of the same width), byte-swapped data, negative strides,
-        strides that are no multiple of the element size. Raises TypeError for anything but an array.
+        strides that are not multiples of the element size. Raises TypeError for anything but an array.
         """
         import numpy as np
 
@@ -167,7 +167,7 @@ class BufferTensorDesc:
 class TensorDesc:
     """DML_TENSOR_DESC: a type and a pointer to the descriptor of that type; `desc` None is a null pointer.
 
-    The members of a BufferTensorDesc can be read through it; AttributeError where `desc` is None.
+    The members of a BufferTensorDesc can be read through it; this raises AttributeError if `desc` is None.
     """
 
     type: TensorType | int
@@ -249,8 +249,8 @@ def _tensors(values: Iterable[TensorLike] | None, path: str) -> tuple[TensorDesc
 class SplitOperatorDesc:
     """DML_SPLIT_OPERATOR_DESC: one input cut along `axis` into outputs, in order.
 
-    `input_tensor` None and `output_tensors` None are null pointers; `output_count` left out is the length of the
-    array. A BufferTensorDesc is wrapped in a TensorDesc.
+    `input_tensor` None and `output_tensors` None are null pointers; `output_count` defaults to the length of the array.
+    A BufferTensorDesc is wrapped in a TensorDesc.
     """
 
     input_tensor: TensorDesc | None
@@ -279,8 +279,8 @@ class SplitOperatorDesc:
     ) -> SplitOperatorDesc:
         """Returns the descriptor of a split of `input_tensor` into packed outputs of the given lengths along `axis`.
 
-        A negative axis counts from the end. Flags and alignment are not inherited. Lengths that do not sum up to the
-        input's size are representable like every other fault.
+        A negative axis counts from the end. Flags and alignment are not inherited. Lengths that do not add up to the
+        input's size are allowed here; `validate` reports them.
         """
         axis, parts = _packed_parts(input_tensor, axis, lengths, "OutputTensors")
         return cls(input_tensor, parts, axis)
@@ -291,7 +291,7 @@ class SplitOperatorDesc:
 
 @dataclass(frozen=True, slots=True, init=False)
 class JoinOperatorDesc:
-    """DML_JOIN_OPERATOR_DESC: inputs laid one after another along `axis` into one output; the inverse of a split."""
+    """DML_JOIN_OPERATOR_DESC: concatenates inputs along `axis` into one output; the inverse of a split."""
 
     input_tensors: tuple[TensorDesc | None, ...] | None
     output_tensor: TensorDesc | None

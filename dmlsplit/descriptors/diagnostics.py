@@ -1,4 +1,4 @@
-"""Judgements: Diagnostic and Report, with their plain-text and JSON forms."""
+"""Diagnostic and Report, with their plain-text and JSON forms."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Severity(enum.StrEnum):
 
 
 class Basis(enum.StrEnum):
-    """The basis of a rule."""
+    """What a rule is based on."""
 
     DOCUMENTED = "documented"
-    """Stated by Microsoft's pages or header; for a framework's node, by the framework's specification."""
+    """Microsoft's pages or header; for a framework's node, the framework's specification."""
     OBSERVED = "observed"
-    """Observed on DirectML builds or other runtimes."""
+    """Observations of DirectML builds or other runtimes."""
     OURS = "ours"
     """dmlsplit's own judgement: DirectML, or the framework, may accept it."""
 
@@ -85,8 +85,8 @@ class Diagnostic:
 class Report:
     """The judgement of one operator descriptor.
 
-    `ok`: accepted, and not unsafe. `hresult`: the predicted result of CreateOperator, None where no operator was judged
-    for a target. Diagnostics stand in descriptor order.
+    `ok`: the target accepts the descriptor, and running it is safe. `hresult`: the predicted result of CreateOperator,
+    None if no operator was judged for a target. Diagnostics are in descriptor order.
     """
 
     diagnostics: tuple[Diagnostic, ...]
@@ -98,7 +98,7 @@ class Report:
     hidden: tuple[Diagnostic, ...] = ()
     """Diagnostics that the caller asked to hide; they still count for `ok`."""
     library: Mapping[str, object] | None = None
-    """What the real library answered, in its form in JSON; None where it was not asked."""
+    """The real library's answer in its JSON form; None if it was not asked."""
 
     @property
     def ok(self) -> bool:
@@ -113,8 +113,8 @@ class Report:
 
     @property
     def basis_of_verdict(self) -> str:
-        """ "exact" if every check of the build is known; "tables" if ok says only that nothing recorded refuses the
-        operator."""
+        """How certain the verdict is: "exact" if every check of the build is known, "tables" if `ok` means only that
+        nothing recorded refuses the operator."""
         return "exact"
 
     @property
@@ -123,12 +123,12 @@ class Report:
 
     @property
     def remark(self) -> str:
-        """A remark printed beside the verdict; "" if there is none."""
+        """A remark printed next to the verdict; "" if there is none."""
         return ""
 
     @property
     def cure(self) -> str:
-        """What to change so that the fault goes away, as text; "" if that is not known."""
+        """What to change to fix the fault, as text; "" if that is not known."""
         return ""
 
     def raise_if_errors(self) -> None:
@@ -148,7 +148,8 @@ class Report:
         return replace(self, diagnostics=tuple(found))
 
     def to_dict(self) -> dict[str, object]:
-        """Returns the JSON form as a dict; every key is always there, "library" only if a library was asked."""
+        """Returns the JSON form as a dict; all keys are always present, except "library", which is present only if a
+        library was asked."""
         return {
             "schema": SCHEMA,
             "file": self.file,
@@ -187,8 +188,8 @@ class ValidationError(DmlSplitError, ValueError):
 class DirectMLError(ValidationError):
     """The emulated device refused a call as DirectML does.
 
-    `hresult` is the call's result; None where there is none: the call ends the process, or the dispatch reads or writes
-    outside its buffers. `report` gives the reason.
+    `hresult` is the call's result; None if there is no result because the call ends the process, or the dispatch reads
+    or writes outside its buffers. `report` gives the reason.
     """
 
     def __init__(self, hresult: int | None, report: Report) -> None:

@@ -10,7 +10,7 @@ from dmlsplit.system.printable import printable
 
 
 class Bounds(NamedTuple):
-    """The least and the greatest size, both included; `high` None: no upper bound."""
+    """The smallest and the largest size, both included; `high` None: no upper bound."""
 
     low: int
     high: int | None
@@ -36,7 +36,7 @@ Shape: TypeAlias = tuple[Dim, ...]
 
 
 def bounds(dim: Dim) -> Bounds:
-    """Returns the least and the greatest size that a dimension may have; a name or None allows any size from 0."""
+    """Returns the smallest and the largest size that a dimension may have; a name or None allows any size from 0."""
     if isinstance(dim, Interval):
         return dim.bounds
     return Bounds(dim, dim) if isinstance(dim, int) else Bounds(0, None)
@@ -57,7 +57,7 @@ def overlap(a: Dim, b: Dim) -> bool:
 
 
 def compatible(a: Shape | None, b: Shape | None) -> bool:
-    """True if some shape satisfies both; an unknown rank (None) allows any."""
+    """True if some shape satisfies both; an unknown rank (None) allows any shape."""
     return a is None or b is None or (len(a) == len(b) and all(map(overlap, a, b)))
 
 
@@ -74,14 +74,14 @@ def both(a: Dim, b: Dim) -> Dim:
 
 
 def merged(a: Shape | None, b: Shape | None) -> Shape | None:
-    """Returns the shape that satisfies both `a` and `b`, which must be compatible; None if both are."""
+    """Returns the shape that satisfies both `a` and `b`, which must be compatible; None if both are None."""
     if a is None or b is None:
         return b if a is None else a
     return tuple(map(both, a, b))
 
 
 _is_number: Final = partial(type.__instancecheck__, int)
-"""isinstance(dim, int); this is asked of all tensors of a model several times."""
+"""isinstance(dim, int), as a fast method: it is called for all tensors of a model several times."""
 
 
 def is_static(shape: Shape | None) -> TypeGuard[tuple[int, ...]]:
@@ -90,7 +90,7 @@ def is_static(shape: Shape | None) -> TypeGuard[tuple[int, ...]]:
 
 
 def numbers(shape: Shape | None) -> tuple[int, ...]:
-    """Returns the sizes of a static shape; any other one is a fault of the caller."""
+    """Returns the sizes of a shape, which must be static."""
     assert is_static(shape)
     return shape
 

@@ -15,15 +15,15 @@ TENSOR_DIMENSION_COUNT_MAX: Final = 5
 TENSOR_DIMENSION_COUNT_MAX1: Final = 8
 """DML_TENSOR_DIMENSION_COUNT_MAX1: the limit from feature level 3_0 on."""
 MINIMUM_BUFFER_TENSOR_ALIGNMENT: Final = 16
-"""Bytes; the offset of every bound buffer range is a multiple of it."""
+"""In bytes; the offset of every bound buffer range must be a multiple of it."""
 TEMPORARY_BUFFER_ALIGNMENT: Final = 256
 PERSISTENT_BUFFER_ALIGNMENT: Final = 256
-"""Bytes; the offset of a temporary, or of a persistent, resource is a multiple of it."""
+"""In bytes; the offset of a temporary or persistent resource must be a multiple of it."""
 
 GRAPH: Final = "DML_GRAPH"
-"""The name of a DML_GRAPH_DESC in reports and JSON, where operators have their operator type."""
+"""The name of a DML_GRAPH_DESC in reports and JSON, where an operator has its operator type."""
 MODEL_GRAPH: Final = "DML_GRAPH_DESC"
-"""Its name in DxDispatch models, where it names its operators."""
+"""Its name in DxDispatch models, where an operator has its operator type."""
 
 UINT_MAX: Final = 2**32 - 1
 UINT64_MAX: Final = 2**64 - 1
@@ -118,7 +118,7 @@ class FeatureLevel(enum.IntEnum):
     @classmethod
     def parse(cls, value: FeatureLevel | int | str) -> FeatureLevel:
         """Returns the level named "3_0", "3.0", "FL_3_0", "DML_FEATURE_LEVEL_3_0" or 0x3000. Raises ValueError for any
-        other, TypeError for anything but text and integers."""
+        other text or integer, TypeError for other values."""
         if isinstance(value, str):
             text = value.strip().upper().removeprefix("DML_FEATURE_LEVEL_").removeprefix("FL_").replace(".", "_")
             named = cls.__members__.get(f"FL_{text}")

@@ -1,7 +1,7 @@
-"""The shape that Split and Join share: a whole tensor, and parts of it along an axis.
+"""What Split and Join have in common: a whole tensor, and parts of it along an axis.
 
-Members holds a descriptor by roles, null pointers and faults included. Geometry, for descriptors without null pointers,
-does not depend on whether the parts are written or read.
+Members holds a descriptor's members by role, including null pointers and faults. Geometry requires a descriptor without
+null pointers; it does not depend on whether the parts are written or read.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class Roles(NamedTuple):
     part_side: Side
 
     def sides(self, whole: T, parts: T) -> tuple[T, T]:
-        """Returns (whole, parts) for a Split and (parts, whole) for a Join: (inputs, outputs) from (whole, parts), and
-        (whole, parts) from (inputs, outputs)."""
+        """Returns (whole, parts) for a Split and (parts, whole) for a Join. So it turns (whole, parts) into (inputs,
+        outputs), and (inputs, outputs) into (whole, parts)."""
         return (whole, parts) if self.whole_side == "input" else (parts, whole)
 
     def in_order(self, whole: T, parts: Sequence[T]) -> list[T]:
-        """Returns a list of the value for the whole tensor and those for the parts, inputs before outputs."""
+        """Returns the value of the whole tensor and the values of the parts in one list, inputs before outputs."""
         return [whole, *parts] if self.whole_side == "input" else [*parts, whole]
 
     def whole_and_parts(self, tensors: Sequence[T]) -> tuple[T, Sequence[T]]:
-        """Returns the value for the whole and those for the parts, given the values of all tensors with inputs before
-        outputs; the inverse of `in_order`."""
+        """Returns the value of the whole tensor and the values of the parts from one list, inputs before outputs; the
+        inverse of `in_order`."""
         return (tensors[0], tensors[1:]) if self.whole_side == "input" else (tensors[-1], tensors[:-1])
 
 
@@ -61,7 +61,7 @@ class Members(NamedTuple):
     kind: OperatorType
     whole: TensorDesc | None
     array: tuple[TensorDesc | None, ...] | None
-    """The whole array; `part_count` is the number of its entries that belong to the operator."""
+    """All entries of the array; `part_count` is the number of entries that belong to the operator."""
     part_count: int
     axis: int
 
@@ -71,7 +71,7 @@ class Members(NamedTuple):
 
     @property
     def parts(self) -> tuple[TensorDesc | None, ...]:
-        """The tensors of the array that the count covers; fewer if the array is shorter."""
+        """The first `part_count` tensors of the array; fewer if the array is shorter."""
         return (self.array or ())[: self.part_count]
 
 
@@ -97,13 +97,14 @@ Dimensions: TypeAlias = tuple[int, ...]
 
 
 def dimensions_read(desc: BufferTensorDesc) -> tuple[Dimensions | None, Dimensions | None]:
-    """Returns the first DimensionCount sizes and strides of a tensor, each None for a null pointer."""
+    """Returns the first DimensionCount entries of a tensor's sizes and of its strides, each None for a null pointer."""
     count = desc.dimension_count
     return (None if desc.sizes is None else desc.sizes[:count], None if desc.strides is None else desc.strides[:count])
 
 
 class TensorLayout(NamedTuple):
-    """A tensor of an operator. Sizes and strides count elements and end where DimensionCount ends; `total` is bytes."""
+    """A tensor of an operator. Sizes and strides count elements and have DimensionCount entries; `total` is in
+    bytes."""
 
     steps: tuple[Step, ...]
     """The location in the descriptor: ("OutputTensors", 1)."""
@@ -113,7 +114,7 @@ class TensorLayout(NamedTuple):
     strides: Dimensions | None
     """None: packed."""
     total: int
-    """TotalTensorSizeInBytes; 0 where it exceeds a UINT64."""
+    """TotalTensorSizeInBytes; 0 if it exceeds a UINT64."""
     flags: TensorFlags
     alignment: int
     """GuaranteedBaseOffsetAlignment."""
@@ -142,7 +143,7 @@ class TensorLayout(NamedTuple):
 
     @property
     def byte_strides(self) -> Dimensions:
-        """The strides in bytes; an element must have whole bytes.
+        """The strides in bytes; the element size must be whole bytes.
 
         The stride of a dimension of size 1 is never used: it is the packed stride, which compares equal to numpy's.
         """
@@ -154,12 +155,12 @@ class TensorLayout(NamedTuple):
 
     @property
     def extent(self) -> int:
-        """The number of elements from the first address to the last, both included."""
+        """The distance in elements from the lowest address to the highest, both included."""
         return extent(self.sizes, self.strides)
 
 
 class Geometry(NamedTuple):
-    """An operator without null pointers: the whole tensor, and along `axis` the parts that the count covers."""
+    """An operator without null pointers: the whole tensor and its parts along `axis`, as many as the count says."""
 
     kind: OperatorType
     axis: int
@@ -195,12 +196,12 @@ class Geometry(NamedTuple):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """The sizes of the parts on the axis, in order."""
+        """The size of each part along the axis, in order."""
         return tuple([part.sizes[self.axis] for part in self.parts])
 
     def of_part(self, i: int) -> Geometry:
-        """Returns the geometry of copying part number `i` (from 0) alone: the whole has the part's sizes and keeps the
-        whole's strides."""
+        """Returns the geometry of copying only part number `i` (from 0): the whole has the part's sizes and keeps its
+        own strides."""
         whole, part = self.whole, self.parts[i]
         strides = packed_strides(whole.sizes) if whole.strides is None else whole.strides
         return Geometry(self.kind, self.axis, whole._replace(sizes=part.sizes, strides=strides), (part,))

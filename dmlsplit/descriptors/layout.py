@@ -31,8 +31,8 @@ def packed_strides(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def is_packed(sizes: Sequence[int], strides: Sequence[int] | None) -> bool:
-    """True if `strides` places every element as packed strides do, or is None; the strides of dimensions of size 1 do
-    not matter."""
+    """True if `strides` is None or places every element where packed strides do; strides of dimensions of size 1 do not
+    matter."""
     if strides is None:
         return True
     packed = packed_strides(sizes)
@@ -42,8 +42,8 @@ def is_packed(sizes: Sequence[int], strides: Sequence[int] | None) -> bool:
 
 
 def extent(sizes: Sequence[int], strides: Sequence[int] | None) -> int:
-    """Returns the number of elements from the first address to the last, both included; every size must be at least 1.
-    None for `strides` means packed."""
+    """Returns the distance in elements from the lowest address to the highest, both included; every size must be at
+    least 1. `strides` None means packed."""
     if strides is None:
         return _product(sizes)
     last = 0
@@ -53,8 +53,8 @@ def extent(sizes: Sequence[int], strides: Sequence[int] | None) -> int:
 
 
 def _product(sizes: Sequence[int]) -> int:
-    """Returns the product of sizes; for more than 8 sizes, which no valid tensor has, and a huge product, only a lower
-    bound of it."""
+    """Returns the product of sizes; only a lower bound of it for a huge product of more than 8 sizes, which no valid
+    tensor has."""
     if len(sizes) <= 8:
         return math.prod(sizes)
     product = 1
@@ -68,8 +68,8 @@ def _product(sizes: Sequence[int]) -> int:
 def implied_size(data_type: int, sizes: Sequence[int] | None, strides: Sequence[int] | None = None) -> int | None:
     """Returns the result of DMLCalcBufferTensorSize in exact arithmetic: bytes, rounded up to a multiple of 4.
 
-    None if the helper's result has no meaning: a data type without a size, no sizes, a size of 0 (the helper subtracts
-    1 from it), or strides of another length than the sizes.
+    None if the helper's result is meaningless: a data type without a size, no sizes, a size of 0 (the helper subtracts
+    1 from it), or strides and sizes of different lengths.
     """
     bits = ELEMENT_BITS.get(data_type)
     if bits is None or not sizes or 0 in sizes or (strides is not None and len(strides) != len(sizes)):
@@ -82,9 +82,9 @@ def calc_buffer_tensor_size(data_type: int, sizes: Iterable[int], strides: Itera
     overflows.
 
     `sizes` and `strides` count elements; the result is in bytes, rounded up to a multiple of 4. Like the helper it
-    returns 0 for a data type without a size; it also returns 0 if the helper's result has no meaning (no dimensions, a
+    returns 0 for a data type without a size; it also returns 0 if the helper's result is meaningless (no dimensions, a
     size of 0). Raises ValueError if `strides` and `sizes` differ in length or a number is negative, TypeError for
-    values that are no integers.
+    values that are not integers.
 
     Source: DirectML helper functions, DirectMLX.h (which counts bits, for the 4-bit types).
     """
@@ -99,7 +99,7 @@ def calc_buffer_tensor_size(data_type: int, sizes: Iterable[int], strides: Itera
 
 
 def elements_overlap(sizes: Sequence[int], strides: Sequence[int] | None) -> bool | None:
-    """Returns True if two different elements share an address, False if none do; None if a bounded search did not
+    """Returns True if two different elements share an address, False if no two do; None if a bounded search did not
     decide.
 
     Nested strides (each larger than everything inside it spans) are decided at once, and so is a tensor with more

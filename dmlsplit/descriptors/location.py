@@ -1,4 +1,5 @@
-"""The place of a fault inside a descriptor or node: steps from member to member. Its text is made where it is shown.
+"""The place of a fault inside a descriptor or node: steps from member to member. It becomes text only where it is
+shown.
 
 Lines and columns of a file are a Position (diagnostics.py).
 """
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 Step: TypeAlias = str | int
-"""A member's name, or an index into the array before it."""
+"""A member's name, or an index into the array named by the step before."""
 
 DIRECTML_MEMBERS: Final = (
     *("InputTensor", "OutputCount", "OutputTensors", "InputCount", "InputTensors", "OutputTensor", "Axis"),
@@ -18,7 +19,7 @@ DIRECTML_MEMBERS: Final = (
     *("DataType", "Flags", "DimensionCount", "Sizes", "Strides"),
     *("TotalTensorSizeInBytes", "GuaranteedBaseOffsetAlignment"),
 )
-"""The members of the operators' and the tensors' structs, in DirectML.h's order."""
+"""The members of the structs of operators and tensors, in DirectML.h's order."""
 
 _ORDER: Final = {name: i for i, name in enumerate(DIRECTML_MEMBERS)}
 
@@ -27,8 +28,8 @@ _ORDER: Final = {name: i for i, name in enumerate(DIRECTML_MEMBERS)}
 class Location:
     """A member of an operator, or of a node of a model.
 
-    `node` is the node's printable name, "" where there is no model. The steps lead from the operator inwards:
-    ("OutputTensors", 1, "Sizes", 2); none of them is the operator or the node itself.
+    `node` is the node's printable name, "" if there is no model. The steps lead from the operator inwards:
+    ("OutputTensors", 1, "Sizes", 2); no steps mean the operator or the node itself.
     """
 
     steps: tuple[Step, ...] = ()
@@ -36,11 +37,11 @@ class Location:
 
     @classmethod
     def of(cls, *steps: Step) -> Location:
-        """Returns the location that these steps lead to from the operator, or whatever else the report judges."""
+        """Returns the location reached by these steps from the operator, or from whatever else the report judges."""
         return cls(steps)
 
     def member(self, *steps: Step) -> Location:
-        """Returns the location that further steps lead to from this one."""
+        """Returns the location reached by further steps from this one."""
         return Location(self.steps + steps, self.node)
 
     @property
@@ -50,7 +51,7 @@ class Location:
 
     @property
     def descriptor_order(self) -> tuple[int, ...]:
-        """A key that sorts locations as the members stand in the C structs; a member comes before its own entries."""
+        """A sort key: locations in the order of the members in the C structs; a member comes before its own entries."""
         return tuple([step if isinstance(step, int) else _ORDER[step] for step in self.steps])
 
     def __bool__(self) -> bool:

@@ -1,5 +1,5 @@
-"""Notebook renderers for descriptors and reports. The package installs them, since they belong to modules above this
-one."""
+"""Notebook renderers for descriptors and reports. The package installs them, because they belong to modules that this
+package must not import."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 
 def _plain_text(shown: object) -> None:
-    """Returns None, so that notebooks show the plain text."""
+    """Returns None: notebooks then show the plain text."""
 
 
 picture: Callable[[Any], str | None] = _plain_text
-"""The SVG of an operator."""
+"""Returns the SVG of an operator."""
 table: Callable[[Any], str | None] = _plain_text
-"""The HTML of a report; None where jinja2 is missing."""
+"""Returns the HTML of a report; None if jinja2 is missing."""

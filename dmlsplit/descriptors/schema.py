@@ -1,6 +1,6 @@
-"""Every operator of DirectML up to feature level 6_4: its number, and the members of its struct in their order.
+"""Every operator of DirectML up to feature level 6_4: its number, and the members of its struct in order.
 
-The table is `operators.json.xz`, made by packaging/schema.py from the facts of DirectML's public headers.
+The table is `operators.json.xz`, which packaging/schema.py generates from DirectML's public headers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Member:
     (a pointer to a DML_OPERATOR_DESC without tensors), operators (an array of them), uint, uint64, int, float, bool (4
     bytes), enum (4 bytes, `enum` names it), uints, ints, floats (pointers to arrays), scale-bias (a pointer to two
     floats), size-2d (two uints by value), or scalar (a union of 8 bytes by value, whose type is the member of
-    DML_TENSOR_DATA_TYPE). `count` is the member that holds the length of an array.
+    DML_TENSOR_DATA_TYPE). `count` names the member that holds the length of an array.
     """
 
     name: str
@@ -42,9 +42,9 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class OperatorSchema:
-    """An operator: `name` is without DML_OPERATOR_, `since` the feature level that brought it.
+    """An operator: `name` is without DML_OPERATOR_, `since` the feature level that introduced it.
 
-    `whole` is False where only the tensors are described (see tensors_only).
+    `whole` is False if only the tensors are described (see tensors_only).
     """
 
     name: str
@@ -70,7 +70,7 @@ class OperatorSchema:
 @cache
 def _table() -> dict[str, Any]:
     """Returns the content of operators.json.xz."""
-    import lzma  # few ask for other operators than Split and Join
+    import lzma  # few programs use operators other than Split and Join
 
     with open(os.path.join(os.path.dirname(__file__), "operators.json.xz"), "rb") as stream:
         table: dict[str, Any] = json.loads(lzma.decompress(stream.read()))
@@ -105,14 +105,14 @@ def _by_number() -> Mapping[int, OperatorSchema]:
 
 
 def known_operator(name: str | int) -> OperatorSchema | None:
-    """Returns the schema of an operator, given its name (with or without DML_OPERATOR_) or number; None if there is
-    none."""
+    """Returns the schema of an operator, given its name (with or without DML_OPERATOR_) or number; None for an unknown
+    one."""
     return _by_name().get(name.removeprefix(PREFIX)) if isinstance(name, str) else _by_number().get(name)
 
 
 def find_operator(name: str | int) -> OperatorSchema:
     """Returns the schema of an operator, given its name ("GEMM", "DML_OPERATOR_GEMM") or DML_OPERATOR_TYPE. Raises
-    ValueError, which suggests the nearest name, for any other."""
+    ValueError, which suggests the nearest name, for an unknown one."""
     found = known_operator(name)
     if found is None:
         short = str(name).removeprefix(PREFIX)
@@ -128,7 +128,7 @@ _TENSORS: Final = (Member("Inputs", "input", "tensors"), Member("Outputs", "outp
 def tensors_only(number: int) -> OperatorSchema:
     """Returns a schema of two arrays of tensors, Inputs and Outputs, for an operator whose other members are not known.
 
-    `number` may be any DML_OPERATOR_TYPE: "TYPE(9999)" is the name of one that DirectML does not have.
+    `number` may be any DML_OPERATOR_TYPE; one that DirectML does not have is named "TYPE(9999)".
     """
     known = known_operator(number)
     since = known.since if known else FeatureLevel.FL_1_0
@@ -142,7 +142,7 @@ def enumerators(enum: str) -> Mapping[str, int]:
 
 
 def enums() -> tuple[str, ...]:
-    """Returns the names of the enums that members have."""
+    """Returns the names of the enums that members use."""
     return tuple(_table()["enums"])
 
 

@@ -1,4 +1,4 @@
-"""Files that are renamed into place when all of them are complete: on any failure only the old ones remain.
+"""Writes files that are renamed into place only when all of them are complete: on any failure only the old ones remain.
 
 Input files, and files that a model refers to, are never replaced: see `inputs_noted`.
 """
@@ -23,8 +23,8 @@ def atomic_files(*, replace: bool = True) -> Iterator[AtomicFiles]:
     they are removed.
 
     Signals are held back while files get their names. If one of several cannot be renamed, the old files are restored.
-    `replace`: allows files of these names to exist. A file that is a link is replaced, not followed: a command follows
-    what its user names, by resolving that first, and not what it finds in a folder. Links to folders are followed.
+    `replace`: allows files of these names to exist. A file that is a link is replaced, not followed: a command resolves
+    the path that its user names, but follows no links that it finds in a folder. Links to folders are followed.
     """
     files = AtomicFiles(replace)
     try:
@@ -36,7 +36,7 @@ def atomic_files(*, replace: bool = True) -> Iterator[AtomicFiles]:
 
 
 def write_file(path: str, *parts: bytes | memoryview) -> None:
-    """Writes a file, whole or not at all, and creates its folder. Raises OSError, which names `path`, if that fails."""
+    """Writes a file atomically, and creates its folder. Raises OSError, which names `path`, if that fails."""
     with atomic_files() as files, naming(path):
         files.make_folder(os.path.dirname(path))
         with open(files.create(path), "wb") as stream:
@@ -45,14 +45,14 @@ def write_file(path: str, *parts: bytes | memoryview) -> None:
 
 
 FileKey: TypeAlias = tuple[int, int] | str
-"""Equal for all names of a file: device and inode where it exists, else the resolved path."""
+"""A key that is equal for all names of a file: device and inode if it exists, else the resolved path."""
 
 _noted: Final[ContextVar[dict[FileKey, str] | None]] = ContextVar("noted", default=None)
 
 
 @contextmanager
 def inputs_noted() -> Iterator[Mapping[FileKey, str]]:
-    """Context manager: inside the block, files passed to `note_input` cannot be replaced; gives a mapping of their keys
+    """Context manager: inside the block, files passed to `note_input` cannot be replaced; yields a map from their keys
     to their names.
 
     A model's references are known only after reading it, when the output may be half written already: so an output is
@@ -90,13 +90,13 @@ def refuse_input(path: str) -> None:
 
 
 def same_file(left: str, right: str) -> bool:
-    """True if two paths lead to one file, by links or under two names; neither need exist."""
+    """True if two paths lead to the same file, through links or under two names; the file need not exist."""
     return file_key(left) == file_key(right)
 
 
 def file_key(path: str) -> FileKey:
     """Returns a key that is equal for all paths to a file, which need not exist."""
-    real = os.path.realpath(path)  # `no/../a`, which exists only once `no` does, resolves to `a`
+    real = os.path.realpath(path)  # `no/../a` does not exist before `no` does, but resolves to `a`
     for each in (path, real):
         try:
             status = os.stat(each)
@@ -111,7 +111,7 @@ class AtomicFiles:
 
     def __init__(self, replace: bool) -> None:
         self._replace = replace
-        # A file is noted before it is created, since an interrupt may come right after.
+        # A file is recorded before it is created, because a signal may arrive right after its creation.
         self._temporary: dict[str, str] = {}
         """Final name -> temporary name."""
         self._discarded: list[str] = []
@@ -120,8 +120,8 @@ class AtomicFiles:
         """The folders that were made, outermost first."""
 
     def check(self, path: str, cure: str = "replaces") -> int | None:
-        """Returns the mode of the file at `path`, None if there is none. Raises OSError for a folder, and for a file
-        that must not be replaced; `cure` says in it what --force would do."""
+        """Returns the mode of the file at `path`, None if it does not exist. Raises OSError for a folder, and for a
+        file that must not be replaced; `cure` is the verb in the message that says what --force does."""
         refuse_input(path)
         try:
             mode = os.lstat(path).st_mode
@@ -136,8 +136,8 @@ class AtomicFiles:
         return mode
 
     def make_folder(self, folder: str) -> None:
-        """Creates a folder and its parents; for a link that leads nowhere, the folder that it leads to. Raises OSError
-        if that fails."""
+        """Creates a folder and its parents; for a dangling link, the folder that it leads to. Raises OSError if that
+        fails."""
         missing = []
         while folder and not os.path.isdir(folder) and folder not in missing:  # a root is its own parent
             missing.append(folder)
@@ -179,18 +179,18 @@ class AtomicFiles:
         """Renames all files. Raises OSError, with every old file restored, if one cannot be renamed.
 
         Files get their names in the order in which they were created, and old ones lose theirs in the reverse order: if
-        the last one is there, all others are, even if the process is killed in between.
+        the last one exists, so do all others, even if the process is killed in between.
         """
         old: list[str] = []
         single = len(self._temporary) + len(self._discarded) == 1
         with held_back():
             with ExitStack() as undo:
                 for path, temporary in reversed(self._temporary.items()):
-                    mode = self.check(path)  # another process may have been faster
+                    mode = self.check(path)  # another process may have created it
                     with naming(path):
                         if mode is not None and stat.S_ISREG(mode):
                             os.chmod(temporary, stat.S_IMODE(mode))
-                        if mode is not None and not single:  # a single one is replaced in one step
+                        if mode is not None and not single:  # a single file is replaced in one step
                             old.append(_put_aside(path, undo))
                 for path in self._discarded:
                     with naming(path):
@@ -206,7 +206,7 @@ class AtomicFiles:
                 _unlink(path)
 
     def remove(self) -> None:
-        """Removes the temporary files and the folders that were created."""
+        """Removes the temporary files, and the folders that were created."""
         with held_back():
             for path in self._temporary.values():
                 _unlink(path)

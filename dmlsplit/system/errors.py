@@ -19,7 +19,7 @@ class DescriptorError(DmlSplitError, ValueError):
 class InputError(DmlSplitError, ValueError):
     """A file or text that cannot be read in its supposed format.
 
-    `file`, `line` and `column` (1-based) are None where unknown; `str()` gives `file:line:column: message`.
+    `file`, `line` and `column` (1-based) are None if unknown; `str()` gives `file:line:column: message`.
     """
 
     def __init__(
@@ -36,14 +36,14 @@ class InputError(DmlSplitError, ValueError):
         return ":".join(place) + ": " + self.message if place else self.message
 
     def in_file(self, file: str) -> InputError:
-        """Returns a copy of this error with `file` filled in; this error itself if it names a file already."""
+        """Returns a copy of this error with `file` filled in; this error itself if it already names a file."""
         if self.file is not None:
             return self
         return InputError(self.message, file=file, line=self.line, column=self.column)
 
 
 class NotLoadedError(InputError):
-    """A model that no ONNX Runtime loads."""
+    """A model that no version of ONNX Runtime loads."""
 
 
 class DirectMLWarning(UserWarning):
@@ -83,9 +83,9 @@ def fault_of(error: Exception) -> InputError:
         return InputError(error.strerror or str(error))
     if isinstance(error, MemoryError):
         return InputError("there is not enough memory to judge it")
-    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):  # it has no class of its own
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):  # this error has no class of its own
         return InputError("a thread cannot be started: memory, or the number of processes, does not suffice")
-    if isinstance(error, ImportError):  # numpy's ends in the system's message, behind a page of advice
+    if isinstance(error, ImportError):  # numpy's message ends with the system's, after a page of advice
         lines = str(error).strip().splitlines()
         return InputError(f"a module cannot be loaded: {printable(lines[-1] if lines else 'no reason is given', 300)}")
     said = f": {error}" if str(error) else ""
@@ -95,10 +95,10 @@ def fault_of(error: Exception) -> InputError:
 @contextmanager
 def naming(path: str) -> Iterator[None]:
     """Context manager: an OSError in the block is raised with `path`, the user's name for the file, in place of a
-    temporary name or none."""
+    temporary name or a missing one."""
     try:
         yield
     except BrokenPipeError:
-        raise  # no fault: the reader of the output has closed it
+        raise  # not an error here: the reader of the output has closed it
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), path) from None

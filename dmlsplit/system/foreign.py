@@ -1,9 +1,10 @@
-"""Tensors of other libraries as numpy arrays of the same memory, and arrays as tensors of those libraries.
+"""Converts tensors of other libraries to numpy arrays of the same memory, and arrays to tensors of those libraries.
 
 Memory that a library exports by DLPack (torch, jax, and all others with `__dlpack__`), by `__array_interface__` or by
 `__array_struct__` is viewed and never copied. An exporter's description is checked, as far as possible, before an array
-is made: numpy's own readers accept elements of Python objects, and substitute fresh memory for a null pointer. Nor does
-numpy.from_dlpack support bfloat16, and it treats every tensor as read-only whose exporter cannot report whether it is.
+is made: numpy's own readers accept elements that are Python objects, and substitute fresh memory for a null pointer.
+Moreover, numpy.from_dlpack does not support bfloat16, and treats a tensor as read-only if its exporter cannot report
+whether it is.
 
 Source: https://dmlc.github.io/dlpack/latest/c_api.html (versions 0 and 1), the array API standard, and
 https://numpy.org/doc/stable/reference/arrays.interface.html (version 3).
@@ -30,15 +31,15 @@ _HANDLE: Final = 3
 """DLDataTypeCode of pointers that only the exporter can follow."""
 _READ_ONLY: Final = 1
 _NAMES: Final = {b"dltensor": b"used_dltensor", b"dltensor_versioned": b"used_dltensor_versioned"}
-"""Name of an unconsumed capsule -> its name once consumed."""
+"""Maps the name of an unconsumed capsule to its name once consumed."""
 _MOST_DIMENSIONS: Final = 64
 """numpy's own limit."""
 _FIRST_PAGE: Final = 4096
-"""No system has memory at lower addresses: such pointers are null, or null and an offset."""
+"""No system has memory at lower addresses: such pointers are null, or null plus an offset."""
 _TYPE: Final = re.compile(r"[<>|=][biufcmMSUV]([0-9]+)(\[[^\]]*\])?")
 """typestr of __array_interface__, without objects (O) and bits (t)."""
 _FIELD_NAME: Final = re.compile(":[^:]*:")
-"""In the format of a buffer, which uses O for an object."""
+"""The letter O in a buffer's format stands for an object."""
 _NOT_SWAPPED, _WRITEABLE, _HAS_DESCR = 0x200, 0x400, 0x800
 """Flags of __array_struct__."""
 
@@ -91,7 +92,7 @@ class _Exported(NamedTuple):
     """An exporter's description of its memory."""
 
     address: int
-    """The address of the first element, for any strides."""
+    """The address of element (0, 0, ...), even if strides are negative."""
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None
     """Bytes; None: packed."""
@@ -102,8 +103,8 @@ class _Exported(NamedTuple):
 
 
 def is_foreign(value: object) -> bool:
-    """True if `value` exports memory by DLPack, __array_interface__ or __array_struct__ and is neither an ndarray (or
-    subclass) nor a numpy scalar."""
+    """True if `value` exports memory by DLPack, __array_interface__ or __array_struct__ and is neither an ndarray (of
+    any subclass) nor a numpy scalar."""
     if not any(_has(value, name) for name in ("__dlpack__", "__array_interface__", "__array_struct__")):
         return False
     import numpy as np
@@ -120,8 +121,8 @@ def _has(value: object, name: str) -> bool:
 
 def as_array(value: Any) -> np.ndarray:
     """Returns the exporter's memory as an ndarray, which keeps the exporter's tensor alive. Elements without a numpy
-    type are raw bytes (V2 for bfloat16). Read-only if the exporter reports so, or could report write access and does
-    not.
+    type are raw bytes (V2 for bfloat16). The array is read-only if the exporter says so, or if it could have declared
+    write access and did not.
 
     Raises TypeError for a tensor on another device, for one that its library refuses to export (with the library's
     message), and for a wrong description: a null pointer, impossible sizes or strides, elements of Python objects.
@@ -158,12 +159,12 @@ def _capsule(value: Any) -> tuple[object, bool]:
     read-only."""
     try:
         return value.__dlpack__(max_version=(1, 0)), True
-    except TypeError:  # from before DLPack 1.0: no such argument
+    except TypeError:  # before DLPack 1.0 this argument did not exist
         return value.__dlpack__(), False
 
 
 class _Taken:
-    """Owns a consumed DLPack tensor: calls its deleter once, when the last reference to this object goes."""
+    """Owns a consumed DLPack tensor: calls its deleter once, when the last reference to this object is dropped."""
 
     def __init__(self, capsule: object) -> None:
         self._delete: Callable[[], object] = lambda: None
@@ -178,7 +179,7 @@ class _Taken:
         self.managed: Any = ctypes.cast(address, ctypes.POINTER(kind)).contents
         api.PyCapsule_SetName.restype = ctypes.c_int
         api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
-        api.PyCapsule_SetName(capsule, _NAMES[label])  # not copied; lives as long as the module
+        api.PyCapsule_SetName(capsule, _NAMES[label])  # not copied by CPython; the literal lives as long as the module
         if self.managed.deleter:
             # Not CFUNCTYPE, which releases the GIL: deleters drop references.
             deleter = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(self.managed.deleter)
@@ -220,7 +221,7 @@ def _of_capsule(capsule: object, knows_read_only: bool) -> _Exported:
     size = tensor.bits // 8
     try:
         dtype = np.dtype(f"{_KINDS.get(tensor.code, 'V')}{size}")
-    except TypeError:  # complex numbers of two halves
+    except TypeError:  # complex numbers with parts of two bytes
         dtype = np.dtype(f"V{size}")
     shape = _numbers(tensor.shape, tensor.ndim)
     strides = tuple(stride * size for stride in _numbers(tensor.strides, tensor.ndim)) if tensor.strides else None
@@ -237,7 +238,7 @@ def _numbers(pointer: Any, count: int) -> tuple[int, ...]:
 
 
 def _of_interface(value: Any) -> _Exported:
-    """Returns the description in `__array_interface__`; its data may be an address, a buffer, or missing: then the
+    """Returns the description in `__array_interface__`; its data may be an address or a buffer; if it is missing, the
     value itself is the buffer. Raises BufferError for one that cannot be viewed."""
     interface = value.__array_interface__
     if not isinstance(interface, dict):
@@ -264,8 +265,8 @@ def _of_interface(value: Any) -> _Exported:
 
 
 def _of_struct(value: Any) -> _Exported:
-    """Returns the description in the C struct behind `__array_struct__`. Raises BufferError for one that cannot be
-    viewed."""
+    """Returns the description in the C struct that `__array_struct__` points to. Raises BufferError for one that cannot
+    be viewed."""
     capsule = value.__array_struct__
     struct = ctypes.cast(_pointer_of(capsule, None), ctypes.POINTER(_ArrayStruct)).contents
     if struct.two != 2:
@@ -307,8 +308,8 @@ def _view(exported: _Exported, value: object) -> np.ndarray:
     """Returns an array over the memory that `value` exported, without a copy, writable if it was exported so; the array
     keeps the memory's owner alive. An array without bytes is a new one.
 
-    Raises BufferError for sizes, strides or an address that are impossible, that reach outside the buffers of `value`
-    or of its `base`, as far as these have buffers, or whose memory holds references to Python objects.
+    Raises BufferError if sizes, strides or the address are impossible or reach outside the buffers of `value` or of its
+    `base` (if these export buffers), or if the memory holds references to Python objects.
     """
     import numpy as np
 
@@ -334,7 +335,7 @@ def _view(exported: _Exported, value: object) -> np.ndarray:
             if has_objects:
                 raise BufferError("its memory holds references to Python objects")
     memory: Any = (ctypes.c_char * (end - begin)).from_address(begin)
-    memory.exporter = exported.owner  # the array references the memory, and the memory its owner
+    memory.exporter = exported.owner  # the array references the memory, and the memory references its owner
     array = np.ndarray(shape, dtype, buffer=memory, offset=exported.address - begin, strides=strides)
     array.flags.writeable = exported.writable
     return array
@@ -348,8 +349,8 @@ def _packed(shape: Sequence[int], size: int) -> tuple[int, ...]:
 
 
 def _extent(exported: _Exported) -> tuple[int, int]:
-    """Returns the lowest address of the elements' bytes and the address behind the highest; every size is at least 1.
-    Strides that are None stand for a packed row-major layout."""
+    """Returns the lowest address of the elements' bytes and the address after the highest; every size is at least 1.
+    `strides` None means packed, row-major."""
     strides = exported.strides if exported.strides is not None else _packed(exported.shape, exported.dtype.itemsize)
     spans = [(n - 1) * stride for n, stride in zip(exported.shape, strides, strict=True)]
     begin = exported.address + sum(span for span in spans if span < 0)
@@ -374,7 +375,7 @@ def _known_memory(value: object) -> Iterator[tuple[int, int, bool]]:
 
 
 def _bounds(view: memoryview) -> tuple[int, int]:
-    """Returns the lowest address of a buffer's bytes and the address behind the highest; (0, 0) if it is empty."""
+    """Returns the lowest address of a buffer's bytes and the address after the highest; (0, 0) if it is empty."""
     import numpy as np
 
     if not view.nbytes:
@@ -395,7 +396,7 @@ def tensor_maker(value: Any) -> Callable[[np.ndarray], Any]:
     """Returns a function that makes a tensor of the library and element type of `value` from a fresh array, without a
     copy.
 
-    The function returns the array unchanged if `value` is no foreign tensor, or its library has no from_dlpack.
+    The function returns the array unchanged if `value` is not a foreign tensor, or its library has no from_dlpack.
     """
     from_dlpack = _from_dlpack(value) if is_foreign(value) else None
     if from_dlpack is None:

@@ -1,4 +1,4 @@
-"""How often Python looks for unused objects."""
+"""Sets how often Python collects cyclic garbage."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from typing import Final
 
 _COLLECTIONS: Final = (4_000_000, 50, 50)
-"""By default Python looks after 700 new objects, which took half the time of a large model, nearly all of whose objects
-are in use until it is judged. What the model needed is freed without a look then: sessions cut their own cycles."""
+"""By default Python collects after 700 new objects. That took half the time of a large model, because nearly all of its
+objects are in use until it is judged. A model's objects are freed without a collection, because sessions break their
+own cycles."""
 
 
 def collect_rarely() -> None:
@@ -25,7 +26,8 @@ def rarely_collected() -> Iterator[None]:
     try:
         yield
     finally:
-        # What the block leaves counts as old: with the threshold lowered, all of it would be looked at at once.
+        # Objects that the block leaves count as old: otherwise the lowered threshold would make the next collection
+        # visit all of them.
         gc.freeze()
         gc.unfreeze()
         gc.set_threshold(*before)

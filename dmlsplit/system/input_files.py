@@ -1,5 +1,5 @@
-"""Opens input files, the only place that does: regular files alone, since a FIFO blocks its reader, and a device need
-not end."""
+"""Opens input files; no other module does. Only regular files are opened, because a FIFO blocks its reader, and a
+device may never end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FLAGS: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 class _Input(io.BufferedReader):
-    """A file that is read. Closing it raises no OSError: nothing of it is lost."""
+    """A file opened for reading. Closing it never raises OSError, because no data can be lost."""
 
     def close(self) -> None:
         with suppress(OSError):
@@ -25,12 +25,12 @@ class _Input(io.BufferedReader):
 
 
 def open_input(path: str | os.PathLike[str]) -> BinaryIO:
-    """Returns a regular file opened for reading bytes. Raises InputError, before opening, for anything else, OSError if
-    it cannot be opened."""
+    """Returns a regular file opened for reading bytes. Raises InputError for anything else, without opening it; OSError
+    if the file cannot be opened."""
     _check(os.stat(path), path)
     stream = _Input(io.FileIO(path, opener=_opener))
     try:
-        _check(os.fstat(stream.fileno()), path)  # it may have been replaced
+        _check(os.fstat(stream.fileno()), path)  # the file may have been replaced since the check
     except BaseException:
         stream.close()
         raise
@@ -38,14 +38,15 @@ def open_input(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def refuse_single_path(paths: object, name: str) -> None:
-    """Raises TypeError, which names the argument `name`, for one path in place of several: each letter of it would be
-    one, and "/" all files of the machine."""
+    """Raises TypeError, which names the argument `name`, if one path was passed in place of several: each of its
+    letters would be a path, and "/" would be all files of the machine."""
     if isinstance(paths, (str, bytes, os.PathLike)):
         raise TypeError(f"{name}: a sequence of paths is expected; [{paths!r}] is one of a single path")
 
 
 def input_size(path: str | os.PathLike[str]) -> int:
-    """Returns the size of a regular file in bytes. Raises InputError for anything else, OSError if there is none."""
+    """Returns the size of a regular file in bytes. Raises InputError for anything else, OSError if it does not
+    exist."""
     status = os.stat(path)
     _check(status, path)
     return status.st_size

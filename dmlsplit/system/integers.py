@@ -1,4 +1,4 @@
-"""Integers that callers pass, or users type: other values raise an error that names the argument."""
+"""Converts integers that callers pass, or users type; for other values it raises an error that names the argument."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def integer(value: object, name: str) -> int:
 
 def integers(values: object, name: str) -> tuple[int, ...]:
     """Returns the elements of a sequence as ints, each converted as `integer` does. Raises TypeError, which names the
-    argument `name`, for another value, a string, a set (it has no order) or an element that is no integer."""
+    argument `name`, for a value that is not a sequence, for a string, for a set (it has no order), and for an element
+    that is not an integer."""
     if type(values) is tuple:
         for value in values:
             if type(value) is not int:
@@ -30,7 +31,7 @@ def integers(values: object, name: str) -> tuple[int, ...]:
     items = values if isinstance(values, (tuple, list)) else _listed(values, name)
     try:
         return tuple(map(operator.index, items))
-    except TypeError:  # names are made only for the error
+    except TypeError:  # element names are built only for the error
         return tuple([integer(item, f"{name}[{i}]") for i, item in enumerate(items)])
 
 
@@ -45,7 +46,7 @@ def _listed(values: object, name: str) -> list[object]:
 
 def parsed_integer(text: str) -> int:
     """Returns the number that a user typed: at most 18 ASCII digits, with spaces around them. Raises ValueError for
-    4_0, +4, other digits."""
+    anything else, such as 4_0, +4 or digits that are not ASCII."""
     match = _DECIMAL.fullmatch(text)
     if match is None:
         raise ValueError(f"'{text}' is not an integer")

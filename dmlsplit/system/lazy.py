@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 
 def lazy(module: str, names: Mapping[str, str], submodules: Collection[str] = ()) -> Callable[[str], object]:
     """Returns a `__getattr__` for a module: `names` maps each name to the module that defines it, `submodules` are
-    modules to import as such. It raises AttributeError for other names."""
+    submodules to import under their own names. It raises AttributeError for other names."""
 
     def __getattr__(name: str) -> object:
         if name in submodules:

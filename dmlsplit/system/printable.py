@@ -1,4 +1,4 @@
-"""Text from files is hostile: makes it safe to print, and no longer than a message may be."""
+"""Makes text from files, which may be hostile, safe to print and short enough for a message."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 _COMMAND: Final = re.compile(r"((?:^|\r)(?:\s|\x1b\[[0-9;]*m)*):(?=:)", re.MULTILINE)
-"""`::error ...` behind any white space: a command to GitHub's runner."""
+"""`::error ...` after any white space: a command to GitHub's runner."""
 _MARKED: Final = re.compile(r"#(?=#\w*\[)")
 """`##[error]`, `##vso[...]`, `##teamcity[...]`: commands to servers anywhere in a line."""
 
@@ -25,13 +25,13 @@ def printable(text: str, limit: int | None = 120) -> str:
 
 
 def shortened(text: str, limit: int) -> str:
-    """Returns `text`; one longer than `limit` characters shortened in the middle to about that length."""
+    """Returns `text`, shortened in the middle to about `limit` characters if it is longer."""
     return text if len(text) <= limit else f"{text[: limit // 2]}...{text[-limit // 4 :]}"
 
 
 def inert(text: str, *, colons_meant: bool = False) -> str:
-    """Returns `text` for a log, with commands to CI servers escaped. `colons_meant`: keeps lines that begin with
-    colons, which are commands or parts of a style sheet.
+    """Returns `text` for a log, with commands to CI servers escaped. `colons_meant`: keeps lines that begin with colons
+    as they are, because they are meant as commands or belong to a style sheet.
 
     Uses JSON's escapes, so that JSON text keeps its meaning.
     """

@@ -1,4 +1,4 @@
-"""Processes that judge files: an executor that survives the end of one of them."""
+"""Worker processes that judge files: an executor that survives the end of one of its processes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Call = TypeVar("Call", bound=tuple[Any, ...])
 AHEAD: Final = 64
-"""The most calls submitted ahead of the first unread result."""
+"""The most calls that are submitted ahead of the first unread result."""
 
 
 class Processes(Executor):
-    """Processes, started with the first file, and restarted after a file that ended one of them."""
+    """An executor whose processes are started with the first file, and restarted after a file that ended one of
+    them."""
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
@@ -53,8 +54,8 @@ class Processes(Executor):
             from multiprocessing import resource_tracker
 
             with _current_folder_ignored():
-                resource_tracker.ensure_running()  # its start unblocks SIGINT
-        # A fork of a process with threads or pipes of its own is not reliable.
+                resource_tracker.ensure_running()  # starting it unblocks SIGINT
+        # Forking is unreliable if the process has threads or pipes of its own.
         return ProcessPoolExecutor(self._jobs, multiprocessing.get_context("spawn"), collect_rarely)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:
@@ -63,7 +64,7 @@ class Processes(Executor):
 
     def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
         if kind is not None and self._pool is not None:
-            # An interrupt: the answers are not wanted any more, and the next one may take long.
+            # After an interrupt nobody wants the answers, and the next one may take long.
             for process in list((self._pool._processes or {}).values()):
                 process.kill()
         self.shutdown()
@@ -72,7 +73,7 @@ class Processes(Executor):
 @contextmanager
 def _current_folder_ignored() -> Iterator[None]:
     """Context manager: Python processes started in the block do not import from the current folder, which may be
-    untrusted: multiprocessing starts them by `python -c`, which looks there first."""
+    untrusted. (multiprocessing starts them by `python -c`, which searches it first.)"""
     name = "PYTHONSAFEPATH"
     before = os.environ.get(name)
     os.environ[name] = "1"
@@ -88,9 +89,9 @@ def _current_folder_ignored() -> Iterator[None]:
 def at_once(
     executor: Executor, function: Callable[P, T], calls: Iterable[Call], here: Callable[[Call], bool]
 ) -> Iterator[tuple[Call, Callable[[], T] | None]]:
-    """Yields the arguments of each call, in order, with a function that returns the call's result or raises its error;
-    None for a call for which `here` is true, which the caller makes in this process. A call whose process ended is
-    repeated in a process of its own."""
+    """Yields for each call, in order, its arguments and a function that returns its result or raises its error. The
+    function is None if `here` is true for the call: the caller then makes it in this process. A call whose process
+    ended is repeated in a separate process."""
     remaining = iter(calls)
     waiting: deque[tuple[Call, Future[T] | None]] = deque()
     with Processes(1) as alone:
@@ -117,7 +118,7 @@ def _result(future: Future[T] | None, alone: Executor, function: Callable[..., T
             return future.result()
     except BrokenExecutor:
         pass
-    # Another call ended the process that this one shared, which is not this one's fault.
+    # Another call may have ended the process that this one shared.
     try:
         return alone.submit(function, *call).result()
     except BrokenExecutor:

@@ -1,5 +1,5 @@
-"""Signals that ask the process to end: raised as exceptions while a command runs, held back while files are renamed and
-modules imported."""
+"""Signals that ask the process to end: raised as exceptions while a command runs, and deferred while files are renamed
+and modules imported."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from functools import wraps
 from types import FrameType
 from typing import Any, Final
 
-# SIGINT comes last: it raises outside commands, and the other handlers are back in place by then.
+# SIGINT comes last, because it raises outside commands: the other handlers are back in place by then.
 _NUMBERS: Final = tuple(
     [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGBREAK", "SIGINT") if hasattr(signal, name)]
 )
 
 
 class Terminated(BaseException):
-    """A signal such as SIGTERM has arrived; its number is the one argument."""
+    """Raised when a signal such as SIGTERM arrives; its only argument is the signal's number."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """SIGINT has arrived while a command ran."""
+    """Raised when SIGINT arrives while a command runs."""
 
 
 @contextmanager
@@ -34,11 +34,11 @@ def raised() -> Iterator[None]:
 
     The block then ends with that exception, whatever is raised or caught in between. While one is propagating no other
     is raised: `timeout` and a closing terminal send a signal twice, and the second must not interrupt the cleanup.
-    Signals that are ignored, as under nohup, or that other code handles, are left alone. A signal during an import
-    raises after it.
+    Signals that are ignored (as under nohup) or handled by other code are left alone. A signal during an import raises
+    after the import.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread has handlers
+        yield  # only the main thread can set handlers
         return
     came: list[int] = []
     on_its_way: weakref.ref[BaseException] | None = None
@@ -86,7 +86,8 @@ def held_back() -> Iterator[None]:
     before = {
         number: handler
         for number in _NUMBERS
-        if (handler := signal.getsignal(number)) not in (signal.SIG_IGN, None)  # None: not Python's to restore
+        # None: the handler was not set from Python and cannot be restored
+        if (handler := signal.getsignal(number)) not in (signal.SIG_IGN, None)
     }
     try:
         for number in before:
@@ -103,10 +104,10 @@ def held_back() -> Iterator[None]:
 def _imports_uninterrupted() -> Iterator[None]:
     """Context manager that defers signals in the block during the first import of a module and all that it imports.
 
-    An extension's initialization calls Python code, and seldom expects that code to raise: onnx's then ends the process
-    by SIGABRT, or by SIGSEGV if its module goes before it was initialized. The import system itself swallows exceptions
-    raised within its callbacks. `import` and importlib.import_module both call the one function that is replaced here,
-    for modules that are not imported yet.
+    An extension's initialization calls Python code, and rarely expects that code to raise: onnx's then ends the process
+    by SIGABRT, or by SIGSEGV if its module is freed before it is initialized. The import system itself swallows
+    exceptions raised within its callbacks. `import` and importlib.import_module both call the one function that is
+    replaced here, for modules that are not imported yet.
     """
     system: Any = import_system
     find_and_load = system._find_and_load
@@ -118,8 +119,8 @@ def _imports_uninterrupted() -> Iterator[None]:
 
 
 def _holding_back(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function that calls `function` with signals deferred. Calls within a call of the main thread defer
-    nothing more: setting the handlers takes longer than many an import."""
+    """Returns a function that calls `function` with signals deferred. Nested calls in the main thread set no handlers
+    again, because that takes longer than many imports."""
     is_deferring = False
 
     @wraps(function)
@@ -141,7 +142,7 @@ def _holding_back(function: Callable[..., Any]) -> Callable[..., Any]:
 def interrupts_blocked() -> Iterator[None]:
     """Context manager: processes and threads started in the block never get SIGINT. For short blocks.
 
-    A terminal sends it to all of a command's processes; the command itself ends the others.
+    A terminal sends SIGINT to all processes of a command; the command itself ends its worker processes.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -154,6 +155,6 @@ def interrupts_blocked() -> Iterator[None]:
 
 
 def end_by(number: int) -> None:
-    """Ends the process by the signal's default action, so that its parent sees the cause."""
+    """Ends the process by the signal's default action, so that its parent sees which signal ended it."""
     signal.signal(number, signal.SIG_DFL)
     signal.raise_signal(number)
