@@ -1,6 +1,6 @@
-"""Tensor support by feature level, as the pages of the two operators document it.
+"""Tensor support of Split and Join by feature level, as their pages document it.
 
-A feature level without a row of its own has the support of the highest row at or below it.
+A feature level without a row of its own has the support of the highest row below it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ JOIN_PAGE: Final = "https://learn.microsoft.com/windows/win32/api/directml/ns-di
 class TensorSupport:
     """One row of a "Tensor support" table: the dimension counts and data types of one member.
 
-    `source` is the page, or says which builds were asked. `same_data_type_as` and `same_dimension_count_as` are the
-    tensors that have the same one wherever there is a choice; pages do not say that of tables.
+    `source` is the page, or names the builds that were asked. `same_data_type_as` and `same_dimension_count_as` name
+    the tensors that must have the same data type or dimension count as this one; pages do not state this in their
+    tables.
     """
 
     tensor: str
@@ -69,8 +70,8 @@ def table_levels(operator: OperatorType) -> tuple[FeatureLevel, ...]:
 
 
 def documented_support(operator: OperatorType, feature_level: FeatureLevel | int | str) -> tuple[TensorSupport, ...]:
-    """Returns the documented tensor support of Split or Join at a feature level, one row for each tensor member, inputs
-    first.
+    """Returns the documented tensor support of Split or Join at a feature level, as one row for each tensor member,
+    inputs first.
 
     Raises ValueError for an operator other than SPLIT and JOIN, or an unknown level.
     """

@@ -1,7 +1,8 @@
-"""Tensor support of every operator, by feature level or by release: what builds answered, else what the pages say.
+"""Tensor support of every operator, by feature level or release: what builds answered, otherwise what the pages say.
 
-A level that builds were asked of has what any of them takes. A level without one has what the operator's page says of
-it, if the page has a row that is newer than the builds below; else what the builds below and above it take.
+A level that builds were asked about accepts whatever any of them accepts. Any other level has the support on the
+operator's page, if the page has a row that is newer than the builds below that level; otherwise it has the support of
+the builds below and above it.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ _SPLIT_AND_JOIN: Final = {"SPLIT": OperatorType.SPLIT, "JOIN": OperatorType.JOIN
 
 @dataclass(frozen=True)
 class OperatorSupport:
-    """What a target takes of an operator: all that one of `facts` takes, nothing where there are none.
+    """The support that a target has for an operator: it accepts whatever one of `facts` accepts, nothing if there are
+    none.
 
-    `basis` is "recorded" (builds were asked) or "documented", `source` names the builds or the page.
+    `basis` is "recorded" (builds were asked) or "documented"; `source` names the builds or the page.
     """
 
     facts: tuple[OperatorFacts, ...]
@@ -48,8 +50,8 @@ def operator_support(schema: OperatorSchema, by: By) -> OperatorSupport:
 
 @cache
 def _support(schema: OperatorSchema, level: FeatureLevel, release: str = "", directml: str = "") -> OperatorSupport:
-    """Returns what a level accepts; for the name and the DirectML version of a release, what that build accepts, or one
-    of the same version for another system if only that was asked."""
+    """Returns what a level accepts. If the name and the DirectML version of a release are given, returns what that
+    build accepts, or what a build of the same version for another system accepts if only that one was asked."""
     recorded = table()
     asked = [each for each in releases() if recorded.was_asked(each.name)]
     builds = [each for each in asked if each.max_feature_level == level]
@@ -104,8 +106,8 @@ def tensor_support(operator: str | int, by: By | str | int) -> tuple[TensorSuppo
 
 
 def settings_of(schema: OperatorSchema, by: By) -> dict[str, tuple[TensorSupport, ...]]:
-    """Maps each setting of an attribute that narrows the accepted data types ("Function=L2", "ScaleBias=given") to the
-    rows of the tensors concerned."""
+    """Maps each attribute setting that narrows the accepted data types ("Function=L2", "ScaleBias=given") to the rows
+    of the tensors that it affects."""
     if schema.name in _SPLIT_AND_JOIN:
         return {}
     settings = dict.fromkeys(setting for each in operator_support(schema, by).facts for setting in each.by)
@@ -131,7 +133,7 @@ def rows_with(schema: OperatorSchema, by: By, setting: str) -> tuple[TensorSuppo
 
 @cache
 def recorded_values(schema: OperatorSchema, member: str) -> frozenset[int]:
-    """Returns the values of an enum member that any build accepts, if the descriptor's other members are right."""
+    """Returns the values of an enum member that any build accepts, if the descriptor's other members are valid."""
     recorded = table()
     found = [recorded.facts(schema.name, build) for build in recorded.builds]
     return frozenset(value for facts in found if facts is not None for value in facts.values.get(member, ()))
@@ -149,7 +151,7 @@ def _target(by: By | str | int) -> By:
 
 
 def _rows(member: Member, support: OperatorSupport) -> Iterable[TensorSupport]:
-    """Yields the rows of a member's tensors: one for a tensor, for an array one for each entry that the table has, none
+    """Yields the rows of a member's tensors: one for a tensor, one for each entry of an array that the table has, none
     for other members."""
     if member.type == "tensor":
         names = [member.name]
@@ -175,11 +177,11 @@ def _rows(member: Member, support: OperatorSupport) -> Iterable[TensorSupport]:
 
 
 def _types(facts: OperatorFacts, name: str) -> set[int]:
-    """Returns the data types that a tensor may have, whatever the attributes are."""
+    """Returns the data types that a tensor may have, for any attributes."""
     return {each for relation in (facts.types, *facts.by.values()) for each in relation.values_of(name)}
 
 
 def _alike(relations: Sequence[Relation], name: str) -> tuple[str, ...]:
-    """Returns the tensors that have the same value as tensor `name` in all of the relations."""
+    """Returns the tensors that always have the same value as tensor `name` in all of the relations."""
     found = [relation.alike(name) for relation in relations]
     return tuple([each for each in found[0] if all(each in others for others in found)])

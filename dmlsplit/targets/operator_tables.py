@@ -1,7 +1,8 @@
-"""What DirectML builds answered about each operator's data types and ranks: the table that packaging/support.py writes.
+"""The answers of DirectML builds about each operator's data types and ranks: the table that packaging/support.py
+writes.
 
-`operator_support.json.xz` has a column for each build that was asked and, for each operator, the different answers and
-which build gave which.
+`operator_support.json.xz` has a column for each build that was asked. For each operator it has the distinct answers,
+and which build gave which.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ FILE: Final = Path(__file__).with_name("operator_support.json.xz")
 
 @dataclass(frozen=True)
 class OperatorFacts:
-    """What a build takes of an operator.
+    """A build's support for an operator.
 
-    `types` and `ranks` are of its tensors; members of DML_TENSOR_DATA_TYPE count as tensors. `by` maps a setting of an
-    attribute ("Function=L2", "ScaleBias=given") to the types that are taken with it, where they are others. `values`
-    are the values of enums and BOOLs, and the numbers of fused activations, that are taken beside an accepted
-    descriptor's other members. `same_sizes`: all tensors have to have the same sizes.
+    `types` and `ranks` are those of its tensors; members of DML_TENSOR_DATA_TYPE count as tensors. `by` maps an
+    attribute setting ("Function=L2", "ScaleBias=given") to the types accepted with it, if they differ. `values` are the
+    values of enums and BOOLs, and the numbers of fused activations, that are accepted when all other members are valid.
+    `same_sizes`: all tensors must have the same sizes.
     """
 
     types: Relation
@@ -45,16 +46,16 @@ class OperatorTable:
         self._documented: Mapping[str, Mapping[str, Any]] = content["documented"]
 
     def facts(self, operator: str, build: str) -> OperatorFacts | None:
-        """Returns what a build accepts of an operator; None if it refuses the operator altogether. Raises ValueError
-        for a build that the table lacks."""
+        """Returns a build's support for an operator; None if it refuses the operator altogether. Raises ValueError for
+        a build that is not in the table."""
         return _facts(self, operator, self.builds.index(build)) if operator in self._operators else None
 
     def was_asked(self, build: str) -> bool:
         return build in self.builds
 
     def documented(self, operator: str, level: FeatureLevel) -> tuple[FeatureLevel, OperatorFacts] | None:
-        """Returns what the operator's page says of a level: the level of the highest row at or below it, and that row;
-        None if no such row is known."""
+        """Returns the row of the operator's page for a level, as (level of the row, row): the highest row at or below
+        the level. None if there is no such row."""
         rows = {FeatureLevel.parse(each): row for each, row in self._documented.get(operator, {}).items()}
         own = max([each for each in rows if each <= level], default=None)
         if own is None:
@@ -64,7 +65,7 @@ class OperatorTable:
         return own, OperatorFacts(Relation.independent(types), Relation.independent(ranks), {}, {})
 
     def form(self, operator: str, index: int) -> dict[str, Any]:
-        """Returns the answers of build number `index` about an operator as the file has them."""
+        """Returns the answers of build number `index` about an operator in the form of the file."""
         found: dict[str, Any] = {}
         for key, (forms, of) in self._operators[operator].items():
             if of[index] is not None:
@@ -74,8 +75,8 @@ class OperatorTable:
 
 @cache
 def table() -> OperatorTable:
-    """Returns the table that comes with the package."""
-    import lzma  # few programs have operators other than Split and Join
+    """Returns the table shipped with the package."""
+    import lzma  # few programs use operators other than Split and Join
 
     return OperatorTable(json.loads(lzma.decompress(FILE.read_bytes())))
 

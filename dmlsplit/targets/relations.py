@@ -1,4 +1,4 @@
-"""What combinations of values an operator's members may have together: of data types, or of numbers of dimensions."""
+"""Which combinations of values an operator's members may have: of data types, or of numbers of dimensions."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ Combination: TypeAlias = tuple[int, ...]
 Row: TypeAlias = tuple[int, ...]
 """A mask of values for each group: bit n is value n."""
 WIDEST: Final = 32
-"""Values from here on are in no mask."""
+"""Values from here on have no bit in any mask."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Groups of members that depend on each other. The members of a group have one value; the values of all groups
-    together are in one of the rows."""
+    """Groups of members that depend on each other. The members of a group have the same value; the combination of the
+    groups' values must be in one of the rows."""
 
     groups: tuple[tuple[str, ...], ...]
     rows: tuple[Row, ...]
@@ -30,8 +30,8 @@ class Part:
         return tuple([_union(row[i] for row in self.rows) for i in range(len(self.groups))])
 
     def has(self, values: Mapping[str, int]) -> bool:
-        """True if one row accepts the values of all members of this part; a member that `values` lacks may have any
-        value, and names of other parts are ignored. False if members of one group, which have to be equal, differ."""
+        """True if one row accepts the values of all members of this part; a member that is not in `values` may have any
+        value, and names of other parts are ignored. False if members of one group differ."""
         bits = []
         for group in self.groups:
             found = {values[name] for name in group if name in values}
@@ -43,14 +43,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Relation:
-    """The combinations that are accepted: a combination is accepted if every part has it."""
+    """A set of accepted combinations: a combination is accepted if every part accepts it."""
 
     parts: tuple[Part, ...]
 
     @classmethod
     def of(cls, names: Sequence[str], accepted: Iterable[Combination]) -> Relation:
-        """Returns the smallest relation of this form that accepts all the combinations; a combination has a value for
-        each of `names`."""
+        """Returns the smallest relation of this form that accepts all the given combinations, each of which has one
+        value for each of `names`."""
         combinations = list(dict.fromkeys(accepted))
         groups = _alike(len(names), combinations)
         reduced = [tuple([each[group[0]] for group in groups]) for each in combinations]
@@ -63,8 +63,8 @@ class Relation:
 
     @classmethod
     def independent(cls, values: Mapping[str, Iterable[int]]) -> Relation:
-        """Returns the relation of members that do not depend on each other: it accepts every combination of the values
-        that `values` maps each member to."""
+        """Returns the relation of independent members: it accepts every combination of the values that `values` maps
+        each member to."""
         return cls(tuple([Part(((name,),), ((_union(1 << each for each in of),),)) for name, of in values.items()]))
 
     @classmethod
@@ -82,16 +82,17 @@ class Relation:
         return [[part.groups, part.rows] for part in self.parts]
 
     def has(self, values: Mapping[str, int]) -> bool:
-        """True if the values of these members are accepted together, with some values of the members that `values`
-        lacks."""
+        """True if some accepted combination has these values; members that are not in `values` may have any value."""
         return all(part.has(values) for part in self.parts)
 
     def part_of(self, name: str) -> tuple[Part, int] | None:
-        """Returns the part that a member is in, and the number of its group there; None if it is in none."""
+        """Returns the part that contains a member, and the index of the member's group in it; None if no part contains
+        it."""
         return next(((part, i) for part in self.parts for i, group in enumerate(part.groups) if name in group), None)
 
     def values_of(self, name: str) -> tuple[int, ...]:
-        """Returns the values that a member has in any combination, the lowest first; () for an unknown member."""
+        """Returns the values that a member has in the accepted combinations, the lowest first; () for an unknown
+        member."""
         found = self.part_of(name)
         return () if found is None else values_in(found[0].masks[found[1]])
 
@@ -108,8 +109,8 @@ class Relation:
         return [[names.index(name) for name in group] for part in self.parts for group in part.groups]
 
     def agrees(self, names: Sequence[str], answers: Mapping[Combination, bool]) -> bool:
-        """True if this relation accepts each combination that `answers` maps to True, and none that it maps to False; a
-        combination has a value for each of `names`."""
+        """True if this relation accepts each combination that `answers` maps to True, and none that it maps to False;
+        each combination has one value for each of `names`."""
         return all(self.has(dict(zip(names, each, strict=True))) == ok for each, ok in answers.items())
 
     @property
@@ -117,7 +118,7 @@ class Relation:
         return not all(part.rows for part in self.parts)
 
     def drawn(self, names: Sequence[str], source: Random) -> Combination:
-        """Returns a random accepted combination, a value for each of `names`."""
+        """Returns a random accepted combination, with one value for each of `names`."""
         values: dict[str, int] = {}
         for part in self.parts:
             row = source.choice(part.rows)
@@ -156,8 +157,8 @@ def _alike(count: int, combinations: Sequence[Combination]) -> list[list[int]]:
 
 
 def _dependent(count: int, combinations: Sequence[Combination]) -> list[list[int]]:
-    """Returns groups of members, as indices: members are in one group if their combinations are not the product of
-    their values."""
+    """Returns groups of members, as indices. Two members are in one group if not every combination of their values
+    occurs, or if both are in the group of a third."""
     parts = [{i} for i in range(count)]
     for i, j in itertools.combinations(range(count), 2):
         pairs = {(each[i], each[j]) for each in combinations}
@@ -170,7 +171,7 @@ def _dependent(count: int, combinations: Sequence[Combination]) -> list[list[int
 
 
 def _rows(tuples: Iterable[Combination]) -> tuple[Row, ...]:
-    """Returns rows of masks that have exactly these combinations; rows that differ in one place only are merged."""
+    """Returns rows of masks that cover exactly these combinations; rows that differ in only one place are merged."""
     rows = sorted({tuple([1 << value for value in each]) for each in tuples})
     while True:
         before = len(rows)

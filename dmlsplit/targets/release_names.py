@@ -1,5 +1,5 @@
-"""Resolves names to releases: DirectML versions, and packages that ship a build, including versions between known
-ones."""
+"""Resolves names to releases: DirectML versions, and packages that ship a build, including unknown versions between
+known ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAME: Final = re.compile(r"(?:(?P<package>[a-z].*?)-)?(?P<version>\d.*?)(?:-(?P
 
 
 class _Shipment(NamedTuple):
-    """Versions that are a build, from `first` to `last`: a package's, or DirectML's own."""
+    """A range of versions, `first` to `last`, that are the same build: versions of a package, or DirectML's own."""
 
     first: tuple[int, ...]
     last: tuple[int, ...]
@@ -37,9 +37,9 @@ class _Shipment(NamedTuple):
 def find_release(name: str | Release) -> Release:
     """Returns the release of a DirectML version ("1.8.0") or of a package ("torch-directml-0.2.5.dev240914").
 
-    "-linux" or "-windows" behind the name chooses the system. Without it a DirectML version means the Windows build,
-    and a package the Linux build if it ships one. A version between two known ones resolves to one of their builds if
-    those give the same verdicts; `agreeing` then names them.
+    A suffix "-linux" or "-windows" chooses the system. Without it a DirectML version means the Windows build, and a
+    package the Linux build if it ships one. A version between two known ones resolves to one of their builds if those
+    give the same verdicts; `agreeing` then names them.
 
     Raises ValueError for any other name: the message names the nearest releases and their differences.
     """
@@ -72,8 +72,8 @@ def _release_named(name: str) -> Release:
 
 
 def _around(version: str, known: list[_Shipment]) -> list[_Shipment]:
-    """Returns the neighbours of an unknown version: the last shipment below it, and all shipments that continue it
-    (1.15: 1.15.1) or else the first one above. A side without shipments is left out."""
+    """Returns the shipments around an unknown version: the last one below it; and all that continue it (1.15.1
+    continues 1.15), or otherwise the first one above. A side without shipments is left out."""
     key = version_key(version)
     below = [entry for entry in known if entry.last < key][-1:]
     above = [entry for entry in known if entry.continues(version)]
@@ -100,8 +100,7 @@ def _unknown(name: str, around: list[_Shipment]) -> ValueError:
 
 @cache
 def _shipments() -> dict[tuple[str, str], list[_Shipment]]:
-    """Maps each package ("" for DirectML's own versions) and system to the builds known to be shipped, the oldest
-    first."""
+    """Maps each package ("" for DirectML's own versions) and system to its shipments, the oldest first."""
     found: dict[tuple[str, str], list[_Shipment]] = {}
     for release in releases():
         for shipped in (release.directml, *release.packages):
@@ -131,7 +130,7 @@ def _differences(a: Release, b: Release) -> Iterator[str]:
 
 
 def _shown(value: object, other: object) -> str:
-    """Returns the text of a trait's value; for a set or list only the elements that `other` lacks."""
+    """Returns a trait's value as text; for a set or list only the elements that are not in `other`."""
     if isinstance(value, SizeArithmetic):
         return value.value
     if isinstance(value, bool):

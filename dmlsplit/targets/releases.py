@@ -1,8 +1,8 @@
 """The observed builds of DirectML as data: the descriptors that each accepts, its arithmetic of sizes, its HRESULTs.
 
-Every row was observed by calling the build, from device creation to a recorded dispatch (the Windows ones under wine,
-the Linux ones directly), over a fake Direct3D 12 device. Nothing here depends on a release's name: `release_names`
-resolves names.
+Every row was observed by calling the build, from device creation to a recorded dispatch, with a fake Direct3D 12 device
+(Windows builds under wine, Linux builds directly). Nothing here depends on a release's name: `release_names` resolves
+names.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ OBSERVED: Final = "observed: CreateOperator of this build"
 
 
 class SizeArithmetic(enum.Enum):
-    """The integer width and the unit (bytes, bits, element index) in which a build computes the size that strides
-    imply."""
+    """The integer width and the unit (bytes, bits, element index) in which a build computes the size implied by
+    strides."""
 
     EXACT = "exact"
     BYTES_32 = "bytes wrap at 2^32"
@@ -31,8 +31,8 @@ class SizeArithmetic(enum.Enum):
     BITS_64 = "bits wrap at 2^64"
 
     def extent(self, bits: int, sizes: Sequence[int], strides: Sequence[int] | None) -> int:
-        """Returns the number of elements (of `bits` each) from the first to the last one in memory, as the build's
-        check of output layouts computes it, overflows included."""
+        """Returns the distance in elements (of `bits` each) from the first element in memory to the last, both
+        included, as the build's check of output layouts computes it, overflows included."""
         exact = extent(sizes, strides)
         if strides is None or self is SizeArithmetic.EXACT:
             return exact
@@ -41,15 +41,15 @@ class SizeArithmetic(enum.Enum):
         return exact % _EXTENT_WRAP[self](bits)
 
     def implied_size(self, bits: int, sizes: Sequence[int], strides: Sequence[int] | None) -> int:
-        """Returns the bytes that the build computes for a tensor with `bits` per element, overflows included; rounding
-        up to 4 does not wrap."""
+        """Returns the size in bytes that the build computes for a tensor with `bits` per element, overflows included;
+        rounding up to a multiple of 4 does not wrap."""
         size = self.extent(bits, sizes, strides) * bits
         if strides is not None and self is SizeArithmetic.BYTES_32:
             size %= 8 * 2**32
         return (size + 31) // 32 * 4
 
 
-# The number of elements for which the extent wraps to 0, by bits of one element.
+# The number of elements for which the extent wraps to 0, by bits per element.
 _EXTENT_WRAP: Final[Mapping[SizeArithmetic, Callable[[int], int]]] = {
     SizeArithmetic.BYTES_32: lambda bits: 2**32,
     SizeArithmetic.BYTES_64: lambda bits: 8 * 2**64 // bits,
@@ -59,14 +59,14 @@ _EXTENT_WRAP: Final[Mapping[SizeArithmetic, Callable[[int], int]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Traits:
-    """The checks in which builds differ; `words` is each one's name in the error that tells two builds apart."""
+    """The checks in which builds differ; `words` describes each in the error that explains how two builds differ."""
 
     split_dimension_counts: tuple[int, ...] = field(metadata={"words": "numbers of dimensions of Split"})
     join_dimension_counts: tuple[int, ...] = field(metadata={"words": "numbers of dimensions of Join"})
     data_types: frozenset[TensorDataType] = field(metadata={"words": "data types"})
     arithmetic: SizeArithmetic = field(metadata={"words": "the computation of sizes"})
     total_counts_whole_elements: bool = field(metadata={"words": "whether a total may end within an element"})
-    """The lower bound of the total drops a partial element; otherwise it is exact to the byte."""
+    """The lower bound of the total size drops a partial element; otherwise the bound is exact to the byte."""
     split_walks_sizes_unchecked: bool = field(metadata={"words": "whether a split's sizes are read unchecked"})
     """A split's sizes are compared before the pointers to them are checked for null."""
     split_reads_input_first: bool = field(metadata={"words": "whether a split's input is read before its count"})
@@ -76,18 +76,19 @@ class _Traits:
     data_types_reported: frozenset[TensorDataType] = field(metadata={"words": "data types that are reported"})
     """The types that CheckFeatureSupport confirms; the set that Split and Join accept differs."""
     typed_loads_for_8_bits: bool = field(metadata={"words": "whether 8-bit types need typed loads"})
-    """The 8-bit types need a device with typed UAV loads of additional formats."""
+    """The 8-bit types require a device with typed UAV loads of additional formats."""
     persistent_size_multiple: int = field(metadata={"words": "the multiple of a persistent size"})
-    """Bytes; PersistentResourceSize is rounded up to it."""
+    """In bytes; PersistentResourceSize is rounded up to a multiple of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
     """One build of DirectML.
 
-    `directml`: the version the file itself states; Linux builds state none and get the version of the Windows build in
-    their package. `shipped`: the packages known to ship it, each with its versions or ranges "first..last"; the first
-    entry is the observed file. `invalid_argument` is the HRESULT for a refused descriptor.
+    `directml` is the version that the file itself states; Linux builds state none and have the version of the Windows
+    build in their package. `shipped` lists the packages known to ship it, each with its versions or ranges
+    "first..last"; the first entry is the file that was observed. `invalid_argument` is the HRESULT for a refused
+    descriptor.
     """
 
     directml: str
@@ -97,15 +98,15 @@ class Release:
     shipped: tuple[tuple[str, tuple[str, ...]], ...]
     invalid_argument: int = HResult.E_INVALIDARG
     compiling_observed: bool = True
-    """False where compiling, binding and recording were not observed; the build is then assumed to do what all others
+    """False if compiling, binding and recording were not observed; the build is then assumed to behave as all others
     do."""
     asked: str = ""
-    """The name that was asked for, where it is a version that was not observed."""
+    """The version that was asked for, if this build stands in for a version that was not observed."""
     agreeing: tuple[str, ...] = ()
-    """The builds around that version, which give the same verdicts; this one is the oldest of them."""
+    """The builds around that version, all of which give the same verdicts; this one is the oldest of them."""
 
     def __hash__(self) -> int:
-        return hash((self.directml, self.platform, self.asked))  # a key of caches that every judgement asks
+        return hash((self.directml, self.platform, self.asked))  # part of the keys of caches that every judgement reads
 
     @property
     def package(self) -> str:
@@ -124,26 +125,26 @@ class Release:
 
     @property
     def label(self) -> str:
-        """The shortest name that find_release resolves to this build: the DirectML version for a Windows build, else
-        `name`. If this build stands in for another version, that version's name."""
+        """The shortest name that find_release resolves to this build: the DirectML version for a Windows build,
+        otherwise `name`. If this build stands in for another version, that version's name."""
         return self.asked or (self.directml if self.platform == WINDOWS else self.name)
 
     @property
     def judged_by(self) -> str:
-        """The name of this release in reports; if it stands in for a version that was never run, the builds that agree
-        on it are appended: "directml 1.9.2 (as 1.9.1, 1.10.0)"."""
+        """The name of this release in reports; if it stands in for a version that was not observed, the builds that
+        agree about it are appended: "directml 1.9.2 (as 1.9.1, 1.10.0)"."""
         name = f"directml {self.label}" if self.label[0].isdigit() else self.label
         return f"{name} (as {', '.join(self.agreeing)})" if self.agreeing else name
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Every package known to ship this build, with the version or "first..last"; first the one whose file was
-        run."""
+        """Every package known to ship this build, with the version or "first..last"; the package whose file was
+        observed comes first."""
         return tuple([f"{package}-{version}" for package, versions in self.shipped for version in versions])
 
     @property
     def support(self) -> Mapping[OperatorType, tuple[TensorSupport, ...]]:
-        """This build's tensor support by operator, a row for each tensor member, inputs first."""
+        """This build's tensor support by operator, one row for each tensor member, inputs first."""
         return _support(self)
 
 
@@ -201,7 +202,7 @@ _LEVEL_6_4 = replace(
     total_counts_whole_elements=False,
     data_types_reported=_UP_TO_64_BIT | {TensorDataType.UINT4, TensorDataType.INT4},
 )
-# On Windows: all but the oldest build read the input before the count.
+# On Windows every build except the oldest reads the input before the count.
 _W_3_0, _W_3_1, _W_4_1, _W_5_2, _W_6_2, _W_6_4 = (
     replace(traits, split_reads_input_first=True)
     for traits in (_LEVEL_3_0, _LEVEL_3_1, _LEVEL_4_1, _LEVEL_5_2, _LEVEL_6_2, _LEVEL_6_4)

@@ -24,25 +24,26 @@ WHEEL: Final = "onnxruntime-directml"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantized:
-    """What becomes of nodes between DequantizeLinears and QuantizeLinears. Versions that agree have the same object."""
+    """How nodes between DequantizeLinears and QuantizeLinears are fused. Versions that behave alike share one
+    object."""
 
     moved: frozenset[str]
-    """The operators that take and give quantized elements themselves, between equal scales."""
+    """Operators that also take and give quantized elements, if the scales are equal."""
     computed: frozenset[str]
-    """The operators of nodes on DirectML that one for quantized elements replaces."""
+    """Operators of nodes on DirectML that are replaced by an operator for quantized elements."""
     propagated: Mapping[str, int | None]
-    """The operators that a DequantizeLinear is moved over, and a QuantizeLinear from behind, each with the newest
-    version; None for any."""
+    """Operators that a DequantizeLinear moves past to their outputs, and a QuantizeLinear to their inputs, each with
+    the newest version that allows it; None for any version."""
     to_several: bool = False
-    """True where a DequantizeLinear is moved over a node that several others read."""
+    """True if a DequantizeLinear moves past a node that several others read."""
     behind_clips: bool = False
-    """True where a Relu or Clip may stand in front of the QuantizeLinear, if it changes nothing."""
+    """True if a Relu or Clip that changes nothing is allowed before the QuantizeLinear."""
     packs_weights: bool = False
-    """True where a MatMul with constant weights of 8 bits becomes one of such weights."""
+    """True if a MatMul with constant 8-bit weights becomes an operator that takes these weights."""
     checks_biases: bool = False
-    """True where the scale of a Conv's bias has to be the product of the others, within one per cent."""
+    """True if the scale of a Conv's bias must be the product of the other scales, within one per cent."""
     removes_clips: bool = False
-    """True where a Relu or Clip in front of a QuantizeLinear is removed if it changes nothing."""
+    """True if a Relu or Clip before a QuantizeLinear is removed if it changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,62 +51,63 @@ class RuntimeTraits:
     """Behaviour in which versions of ONNX Runtime differ."""
 
     constants_are_nodes: bool = False
-    """True where small constants of a fused graph are nodes of their own."""
+    """True if small constants of a fused graph become nodes of their own."""
     uninferred: frozenset[str] = frozenset()
-    """Operators whose outputs have no sizes before the model runs."""
+    """Operators whose outputs have no known sizes before the model runs."""
     reads_overloads: bool = False
-    """True where functions of one name are distinguished by their overload."""
+    """True if functions of the same name are distinguished by their overload."""
     keeps_sizes_of_others: bool = False
-    """True where a Reshape keeps a size that is copied from another tensor."""
+    """True if a Reshape keeps a size that is copied from another tensor."""
     outer_lengths_are_known: bool = False
-    """True where the kernel of a Split with lengths from an outer graph's constant is made with the session."""
+    """True if the kernel of a Split whose lengths are a constant of an outer graph is created with the session."""
     quantized: Quantized = Quantized(frozenset(), frozenset(), {})
-    """What becomes of nodes between DequantizeLinears and QuantizeLinears, from optimization level 2 on."""
+    """How nodes between DequantizeLinears and QuantizeLinears are fused, from optimization level 2 on."""
     reshapes_products: bool = False
-    """True where a MatMul of more than two dimensions and the Add behind it become a Gemm between two Reshapes."""
+    """True if a MatMul of more than two dimensions and the Add that follows become a Gemm between two Reshapes."""
     keeps_attentions: bool = False
-    """True where it is not made of the products around an attention."""
+    """True if that is not done for the products around an attention."""
     leaves_large_products: bool = False
-    """True where a MatMulInteger of a DynamicQuantizeLinear whose factors take more than 4 GB is fused with nothing.
-    The process ends where the rank of a factor is unknown."""
+    """True if a MatMulInteger of a DynamicQuantizeLinear is not fused when its factors take more than 4 GB. The process
+    ends if the rank of a factor is unknown."""
     loses_constants_of_branches: bool = False
-    """True where a large constant of a branch that takes its If's place is lost outside of fused graphs."""
+    """True if, outside fused graphs, a large constant of a branch that replaces its If is lost."""
     fuses_first: bool = False
-    """True where ONNX's own Gelu, of opset 20, and LayerNormalization, of opset 17, replace the nodes that compute one
-    before they are placed."""
+    """True if ONNX's own Gelu (opset 20) and LayerNormalization (opset 17) replace the nodes that compute them before
+    nodes are placed."""
     reads_half_epsilons: bool = False
-    """True where a LayerNormalization that replaces other nodes has the epsilon of a constant of FLOAT16, too."""
+    """True if a LayerNormalization that replaces other nodes also takes its epsilon from a constant of FLOAT16."""
     ifs_read_sequences: bool = False
-    """True where an If is on DirectML even if its branches read a sequence from outside."""
+    """True if an If is on DirectML even if its branches read a sequence from outside."""
     merges_shapes: bool = False
-    """True where Shapes of tensors with equal sizes read one of these tensors."""
+    """True if Shapes of tensors with equal sizes are made to read one of these tensors."""
     compares_all_numbers: bool = False
-    """True where nodes that are equal are merged whatever the type of a tensor of one element among their attributes;
-    False where only if it is FLOAT, FLOAT16 or INT64, and in raw_data."""
+    """True if equal nodes are merged whatever the type of a one-element tensor attribute; False if they are merged only
+    if it is FLOAT, FLOAT16 or INT64, and stored in raw_data."""
     folds_known_sizes: bool = False
-    """True where a node whose inputs are constants is folded only if the sizes of its results are inferred."""
+    """True if a node with constant inputs is folded only if the sizes of its results are inferred."""
     fuses_new_reshapes: bool = False
-    """True where the shape that a Concat computes for a Reshape of version 19 or newer becomes a constant."""
+    """True if the shape that a Concat computes for a Reshape of version 19 or newer becomes a constant."""
     fuses_new_convs: bool = False
-    """True where scales and shifts behind a Conv of version 22 are fused into its weights."""
+    """True if scales and shifts that follow a Conv of version 22 are fused into its weights."""
     fuses_new_wheres: bool = False
-    """True where a Not in front of a Where of version 16 is fused with it."""
+    """True if a Not that feeds a Where of version 16 is fused with it."""
     removes_new_dropouts: bool = False
-    """True where a Dropout of version 22 is removed."""
+    """True if a Dropout of version 22 is removed."""
     removes_new_casts: bool = False
-    """True where a Cast of version 21 or newer that only Shapes read is removed."""
+    """True if a Cast of version 21 or newer is removed if only Shapes read it."""
     follows_axes: bool = False
-    """True where the kernels of quantizations of opset 21 take scales along the node's axis; False where they take them
-    along the last one, whatever the axis."""
+    """True if the kernels of quantizations of opset 21 apply scales along the node's axis; False if they apply them
+    along the last axis, whatever the node's axis is."""
     captures_no_cpu_alone: bool = False
-    """True where a session that has nodes, all of them on the CPU, cannot be captured."""
+    """True if a session cannot be captured when it has nodes and all of them are on the CPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
     """One version of ONNX Runtime, and the DirectML that it ships.
 
-    `packages` ship it with the DirectML execution provider: onnxruntime-directml (Python), onnxruntime-node (npm).
+    `packages` are those that ship it with the DirectML execution provider: onnxruntime-directml (Python),
+    onnxruntime-node (npm).
     """
 
     version: str
@@ -113,24 +115,25 @@ class Runtime:
     directml: str
     """The version that the DirectML.dll in the package states."""
     newest_opset: int
-    """Newest supported opset of the default domain; a model with a newer one does not load."""
+    """The newest supported opset of the default domain; models with a newer one do not load."""
     newest_ir_version: int
     like: str = ""
-    """The observed version whose answers are used for this one, "" for its own."""
+    """The observed version whose answers are used for this one; "" if it was observed itself."""
     observed: bool = True
-    """False where neither this version nor `like` was tested with models; nothing is predicted for it."""
+    """False if neither this version nor `like` was tested with models; nothing is predicted for it."""
     shipped_as: str = ""
-    """Where its DirectML.dll is from, or what it is part of, if not of its own package: see targets.windows."""
+    """The origin of its DirectML.dll, or the product that it is part of, if not its own package: see targets.windows.
+    """
     no_session: str = ""
-    """Why no session can be made, whatever the model; "" for none."""
+    """Why no session can be created, whatever the model; "" if sessions can be created."""
 
     def __hash__(self) -> int:
-        return hash(self.version)  # it is in the keys of caches that every node asks
+        return hash(self.version)  # part of the keys of caches that every node reads
 
     @property
     def judged_by(self) -> str:
-        """The name of this version in reports; for one over a Windows' DirectML, or in a Windows ML, with the name of
-        that."""
+        """The name of this version in reports; with a Windows' DirectML.dll, or as part of Windows ML, it includes the
+        name of that."""
         name = f"onnxruntime {self.version}"
         if not self.shipped_as:
             return name
@@ -138,7 +141,8 @@ class Runtime:
 
     @property
     def needed_level(self) -> FeatureLevel:
-        """The feature level that the version requires of its device: DMLCreateDevice1 fails if the DLL has less."""
+        """The feature level that this version requires of its device: DMLCreateDevice1 fails if the DLL does not have
+        it."""
         return FeatureLevel.FL_5_0 if self.key >= _FIRST_TO_NEED_5_0 else FeatureLevel.FL_2_0
 
     @property
@@ -153,7 +157,7 @@ class Runtime:
 
     @property
     def traits(self) -> RuntimeTraits:
-        """The behaviour of this version where versions differ."""
+        """The traits of this version."""
         return _traits_of(self.version)
 
 
@@ -163,7 +167,7 @@ _FIRST_TO_NEED_5_0: Final = (1, 14)
 
 @cache
 def key_of(version: str) -> tuple[int, ...]:
-    """Returns a key that orders versions: (1, 24, 4) for "1.24.4"."""
+    """Returns a sort key for versions: (1, 24, 4) for "1.24.4"."""
     return tuple([int(part) for part in version.split(".")])
 
 
@@ -173,8 +177,8 @@ def _traits_of(version: str) -> RuntimeTraits:
 
 
 def _not_observed(version: str, directml: str, newest_opset: int, newest_ir_version: int) -> Runtime:
-    """Returns a version up to 1.17.3, whose wheel has no onnxruntime.dll that could be run: opset and IR version come
-    from the documentation."""
+    """Returns a Runtime for a version up to 1.17.3, whose wheel has no onnxruntime.dll that could be run: its opset and
+    IR version come from the documentation."""
     return Runtime(version, (WHEEL,), directml, newest_opset, newest_ir_version, observed=False)
 
 
@@ -280,7 +284,7 @@ _TRAITS: Final = (
     ("1.24.1", replace(_1_24, loses_constants_of_branches=True)),
     ("1.30.0", _1_30),
 )
-"""The traits from a version on, the oldest first: observed from 1.18.0 on."""
+"""Each entry has the traits from a version on, oldest first; observed from 1.18.0 on."""
 
 
 def runtimes() -> tuple[Runtime, ...]:
@@ -291,8 +295,8 @@ def runtimes() -> tuple[Runtime, ...]:
 def find_runtime(version: str | Runtime) -> Runtime:
     """Returns the version named "1.24.4", "onnxruntime 1.24.4" or "onnxruntime-directml-1.24.4".
 
-    Without a patch number ("1.24") it is the newest known patch. Raises ValueError, which lists the known versions, for
-    any other name; TypeError for anything but a string.
+    Without a patch number ("1.24") returns the newest known patch. Raises ValueError, which lists the known versions,
+    for any other name; TypeError for anything but a string.
     """
     if isinstance(version, Runtime):
         return version

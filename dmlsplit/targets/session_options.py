@@ -1,4 +1,4 @@
-"""How a session of ONNX Runtime is made."""
+"""The options of an ONNX Runtime session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SessionOptions:
     cpu_fallback: bool = True
     """False: the session configuration session.disable_cpu_ep_fallback is "1"."""
     float64: bool = True
-    """True where the device supports doubles."""
+    """True if the device supports doubles."""
     compute_only: bool = False
     """True for a compute-only device (MCDM), as NPUs are."""
 

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 Support: TypeAlias = Mapping[OperatorType, tuple[TensorSupport, ...]]
 By: TypeAlias = FeatureLevel | Release | Runtime
 LevelLike: TypeAlias = FeatureLevel | int | str | None
-"""A feature level as callers name it, or none at all."""
+"""A feature level in the forms that callers may pass; None for none."""
 ReleaseLike: TypeAlias = Release | str | None
 RuntimeLike: TypeAlias = Runtime | str | None
-"""A release, or a version of ONNX Runtime, as callers name it; None for none."""
+"""A release, or a version of ONNX Runtime, in the forms that callers may pass; None for none."""
 
 
 class Use(enum.Enum):
@@ -43,7 +43,7 @@ class Use(enum.Enum):
 
 
 RUNS: Final = (Use.AS_IT_IS, Use.REWRITTEN)
-"""The uses in which DirectML runs the operator."""
+"""The uses for which DirectML runs the operator."""
 
 _OPERATORS: Final = (OperatorType.SPLIT, OperatorType.JOIN)
 
@@ -55,13 +55,13 @@ ASSUMPTIONS: Final[Mapping[str, str]] = {
     NO_TYPED_UAV_LOADS: "it has no typed UAV loads of additional formats",
     COMPUTE_ONLY: "it is compute-only (MCDM), as NPUs are",
 }
-"""Assumptions about a device that change verdicts; without any, the device supports everything."""
+"""Assumptions about a device that change verdicts; without them the device supports everything."""
 _8_BITS: Final = (TensorDataType.UINT8, TensorDataType.INT8)
 
 
 def lacking(assumed: Collection[str], release: Release | None) -> dict[int, str]:
     """Maps each data type that a build refuses on a device with the properties `assumed` to the device feature that it
-    needs."""
+    requires."""
     found: dict[int, str] = {}
     if NO_FLOAT64 in assumed:
         found[TensorDataType.FLOAT64] = "double-precision operations"
@@ -71,12 +71,13 @@ def lacking(assumed: Collection[str], release: Release | None) -> dict[int, str]
 
 
 class Target:
-    """A feature level, where `release` is None, one release, or one `runtime`, on a device that lacks some data types.
+    """A feature level (`release` is None), a release, or a version of ONNX Runtime (`runtime`), on a device that may
+    lack data types.
 
     A level judges by the documented tables and rules, and refuses what every observed build refuses. A release judges
-    as that build does, with its arithmetic and HRESULTs. A runtime judges a model as this version of ONNX Runtime runs
-    it, and a descriptor as the DirectML it ships, `release`. Two targets are equal if they judge by the same level,
-    release or runtime on the same device with the same support; targets are hashable and can be pickled.
+    as that build does, including its arithmetic and HRESULTs. A runtime judges a model as this version of ONNX Runtime
+    runs it, and a descriptor as the DirectML it ships, `release`. Two targets are equal if they judge by the same
+    level, release or runtime on the same device with the same support; targets are hashable and can be pickled.
     """
 
     __slots__ = (
@@ -96,14 +97,15 @@ class Target:
     )
 
     name: str
-    """The name in reports: feature level 3_0, directml 1.15.4, onnxruntime 1.24.4."""
+    """The name in reports: "feature level 3_0", "directml 1.15.4", "onnxruntime 1.24.4"."""
     support: Support
     builds: Support
-    """The observed support to compare the documented one with: the release's own, or that of the level's builds."""
+    """The observed support that the documented one is compared with: the release's own, or that of the level's builds.
+    """
     lacking: Mapping[int, str]
-    """Maps data types that the device's Direct3D capabilities rule out to the capability that each one needs."""
+    """Maps each data type that the device's Direct3D capabilities exclude to the capability that it requires."""
     compute_only: bool
-    """True for a compute-only device, which changes what a runtime does."""
+    """True for a compute-only device, on which ONNX Runtime behaves differently."""
 
     def __init__(
         self,
@@ -114,9 +116,9 @@ class Target:
         compute_only: bool = False,
         windows: Windows | None = None,
     ) -> None:
-        """Makes the Target that stands for `by`. `lacking` maps each data type that the device lacks to the feature it
-        needs; `support` replaces the tensor support of the level's page or of the release; `compute_only`: the device
-        is a compute-only one (MCDM), as NPUs are; `windows` is the Windows whose DirectML.dll judges."""
+        """Creates the Target for `by`. `lacking` maps each data type that the device lacks to the feature that it
+        requires; `support` replaces the tensor support of the level's page or of the release; `compute_only`: the
+        device is compute-only (MCDM), as NPUs are; `windows` is the Windows whose DirectML.dll judges."""
         self.windows = windows
         self.lacking = lacking or {}
         self.runtime = by if isinstance(by, Runtime) else None
@@ -177,11 +179,11 @@ class Target:
 
     @property
     def graph_runtime(self) -> Runtime | None:
-        """The version of ONNX Runtime whose graphs a model's nodes become, with the DirectML that compiles them.
+        """The version of ONNX Runtime that a model's nodes are fused by, with the DirectML that compiles the graphs.
 
-        For a release, the newest one that ships it; if none does, the newest one of an older DirectML, or the oldest of
-        all, with this DirectML beside it. For a level, the newest one whose DirectML has exactly this highest level.
-        None if there is none, and for a release that no ONNX Runtime can load.
+        For a release, the newest version that ships it; if none does, the newest version with an older DirectML, or
+        otherwise the oldest version, combined with this release's DirectML. For a level, the newest version whose
+        DirectML has exactly this highest level. None if there is none, and for a release that no ONNX Runtime can load.
         """
         return _graph_runtime(self.runtime or self.release or self.feature_level)
 
@@ -212,7 +214,7 @@ def _without(support: Support, data_types: Mapping[int, str]) -> Support:
 
 @cache
 def _session_options(float64: bool, compute_only: bool) -> SessionOptions:
-    from dmlsplit.targets.session_options import SessionOptions  # descriptors are in no session
+    from dmlsplit.targets.session_options import SessionOptions  # descriptors do not depend on a session
 
     return SessionOptions(float64=float64, compute_only=compute_only)
 
@@ -228,14 +230,14 @@ def _graph_runtime(by: By) -> Runtime | None:
     elif isinstance(by, FeatureLevel):
         of_level = [each for each in runtimes() if each.release.max_feature_level == by]
         runtime = of_level[-1] if of_level else None
-    if runtime is None or runtime.observed:  # the version itself: caches that it is in the keys of compare nothing then
+    if runtime is None or runtime.observed:  # the version itself, so that comparing keys of caches ends at identity
         return runtime
-    return replace(runtime, observed=True)  # it is taken to make the graphs of an observed one
+    return replace(runtime, observed=True)  # it is assumed to build the graphs of an observed version
 
 
 @cache
 def target_of(by: By) -> Target:
-    """Returns the target that stands for a level, a release or a runtime on a device that lacks nothing."""
+    """Returns the target for a level, a release or a runtime on a device that lacks nothing."""
     return Target(by)
 
 
@@ -256,9 +258,9 @@ def find_target(
 ) -> Target:
     """Returns the target that the arguments name; the newest release if none is given.
 
-    `windows` ("10-22H2") is the DirectML.dll of that Windows: the recorded build of its version or, if there is none,
-    its feature level, as documented; with `onnxruntime`, that version over this DLL, as in an application that brings
-    no DirectML.dll. `windows_ml` ("2.1.71") is the ONNX Runtime in it, with the DirectML that it brings. `assume`:
+    `windows` ("10-22H2") names the DirectML.dll of that Windows: the recorded build of its version or, if there is
+    none, its documented feature level; with `onnxruntime`, that version with this DLL, as in an application that ships
+    no DirectML.dll. `windows_ml` ("2.1.71") names the ONNX Runtime and the DirectML in that Windows ML. `assume`:
     properties of the device, names from ASSUMPTIONS. Raises ValueError if more than one target is given, a name is
     unknown (the message lists the known names) or a Windows has no DirectML.dll.
     """
@@ -329,5 +331,5 @@ def find_target_release(directml: ReleaseLike = None, onnxruntime: RuntimeLike =
     Raises ValueError as find_target does.
     """
     release = find_target(None, directml, onnxruntime).release
-    assert release is not None  # levels alone have no release
+    assert release is not None  # only levels have no release
     return release

@@ -1,7 +1,7 @@
 """Versions of Windows and of Windows ML: the DirectML.dll of each.
 
-A Windows has one DirectML.dll, in System32, of a version that never changes. An application that brings a DirectML.dll
-beside its onnxruntime.dll, as the packages of ONNX Runtime and Windows ML do, loads that one in its place.
+A Windows has one DirectML.dll, in System32, whose version never changes. An application that ships a DirectML.dll next
+to its onnxruntime.dll, as the packages of ONNX Runtime and Windows ML do, loads that one instead.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from dmlsplit.targets.runtime_versions import Runtime, find_runtime
 _HISTORY: Final = "learn.microsoft.com: DirectML version history"
 _RELEASES: Final = "microsoft/DirectML: Releases.md (pull request 711)"
 LOADED: Final = "microsoft/onnxruntime: core/dll/delay_load_hook.cc"
-"""The source of which of two DLLs is loaded: the hook looks beside onnxruntime.dll, then the system does."""
+"""Source for which of two DLLs is loaded: the delay-load hook looks next to onnxruntime.dll first, then the system
+searches."""
 NEEDED: Final = "microsoft/onnxruntime: core/providers/dml/dml_provider_factory.cc (pull request 14172)"
-"""The source of the feature level that ONNX Runtime creates its device with."""
+"""Source for the feature level that ONNX Runtime creates its device with."""
 _VERSIONS: Final = "learn.microsoft.com: ONNX Runtime versions shipped in Windows ML"
 _TAGS: Final = "microsoft/windowsml: releases"
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """One version of Windows: `directml` is the version of the DirectML.dll in System32, "" where there is none."""
+    """One version of Windows: `directml` is the version of the DirectML.dll in System32, "" if there is none."""
 
     name: str
     build: int
@@ -44,13 +45,14 @@ class Windows:
     @property
     def release(self) -> Release | None:
         """The build of the same DirectML version whose behaviour was recorded, from a package; None if there is none,
-        so that verdicts rest on documents."""
+        verdicts then rest on documentation."""
         asked = any(each.directml == self.directml and each.platform == WINDOWS for each in releases())
         return find_release(self.directml) if asked else None
 
     @property
     def basis(self) -> str:
-        """ "observed" if verdicts rest on a build of the same version, "documented" if on documents."""
+        """What verdicts rest on: "observed" for a recorded build of the same version, "documented" for
+        documentation."""
         return "documented" if self.release is None else "observed"
 
 
@@ -68,10 +70,10 @@ _WINDOWS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WindowsML:
-    """One release of Windows ML: the ONNX Runtime and the DirectML that it brings.
+    """One release of Windows ML: its ONNX Runtime and its DirectML.
 
-    `like` is the version whose answers are used for it. The builds for Python (onnxruntime-windowsml) were asked: what
-    they load, which DirectML they bring, and 400 models or more each, which they treat as `like` does.
+    `like` is the version whose answers are used for it. The Python builds (onnxruntime-windowsml) were observed: what
+    they load, which DirectML they ship, and at least 400 models each, which they treat as `like` does.
     """
 
     version: str
@@ -84,7 +86,7 @@ class WindowsML:
 
     @property
     def runtime(self) -> Runtime:
-        """The ONNX Runtime in this Windows ML, with the DirectML that it brings."""
+        """The ONNX Runtime in this Windows ML, with the DirectML that it ships."""
         return replace(
             find_runtime(self.like),
             version=self.onnxruntime,
@@ -99,7 +101,7 @@ class WindowsML:
 
 WindowsLike: TypeAlias = Windows | str | None
 WindowsMLLike: TypeAlias = WindowsML | str | None
-"""A Windows, or a Windows ML, as callers name it; None for none."""
+"""A Windows, or a Windows ML, in the forms that callers may pass; None for none."""
 
 WHEEL: Final = "onnxruntime-windowsml"
 _WINDOWS_ML: Final = (
@@ -135,8 +137,8 @@ def find_windows(name: str | Windows) -> Windows:
 
 
 def find_windows_ml(version: str | WindowsML) -> WindowsML:
-    """Returns the release of Windows ML named "2.1.71", or "2.1" for its newest. Raises ValueError, which lists the
-    known ones, for any other."""
+    """Returns the release of Windows ML named "2.1.71"; "2.1" names the newest 2.1 release. Raises ValueError, which
+    lists the known releases, for any other name."""
     if isinstance(version, WindowsML):
         return version
     wanted = version.strip().lower()
@@ -148,9 +150,10 @@ def find_windows_ml(version: str | WindowsML) -> WindowsML:
 
 
 def over_windows(runtime: Runtime, windows: Windows) -> Runtime:
-    """Returns a version of ONNX Runtime that uses the DirectML.dll of a Windows, as in an application that brings none.
+    """Returns a version of ONNX Runtime combined with the DirectML.dll of a Windows, as in an application that ships
+    none.
 
-    If there is no DLL, or it lacks the feature level that the version needs, `no_session` says so.
+    If there is no DLL, or it lacks the feature level that the version requires, `no_session` says so.
     """
     name = f"over {windows.title}"
     if windows.feature_level is None:

@@ -1,4 +1,4 @@
-"""Judges descriptors of operators other than Split and Join: by the tables of what builds take, and by dmlsplit's own
+"""Judges descriptors of operators other than Split and Join, by the tables of what builds accept and by dmlsplit's own
 rules."""
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _BY_TABLES: Final = frozenset(
         *("tensor/dimension-count-out-of-range", "tensor/dimension-count-not-supported"),
     }
 )
-"""What operator/... rules say."""
+"""Texts for the operator/... rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class TablesReport(Report):
-    """The judgement of an operator by tables: `ok` says that nothing recorded refuses it, and `hresult` is None then.
+    """The judgement of an operator by tables: `ok` means that nothing recorded refuses it, and `hresult` is then None.
 
-    A build checks more than its tables have; `dmlsplit ask` asks it.
+    A build checks more than its tables contain; `dmlsplit ask` asks the build itself.
     """
 
     @property
@@ -67,11 +67,11 @@ def evaluate_any(desc: AnyOperatorDesc, target: Target) -> TablesReport:
             if view.is_whole or rule.of_tensors:
                 found += [_reported(rule, finding, view.support) for finding in rule.check(view)]
             if found and not view.support.facts:
-                break  # nothing is known of an operator that is not there
+                break  # nothing is known about an operator that the target does not have
         else:
             found += _of_tensors(view) if view.is_whole else ()
         if len(_refusing(found)) == 1 and fuses_no_activation(view):
-            refusal = HResult.E_UNEXPECTED  # other faults are found before
+            refusal = HResult.E_UNEXPECTED  # other faults are found before this check
     refused = bool(_refusing(found))
     ends = any(d.rule in _by_id() and _by_id()[d.rule].ends for d in found)
     unknown = ends or (target.release is not None and reads_undefined(found))
@@ -84,7 +84,7 @@ def _refusing(found: Sequence[Diagnostic]) -> list[Diagnostic]:
 
 
 def _reported(rule: AnyOperatorRule, finding: Finding, support: OperatorSupport) -> Diagnostic:
-    """Returns the diagnostic of a finding; if the table is a documented one, its reference is the page."""
+    """Returns the diagnostic for a finding; its reference is the page if the table is a documented one."""
     diagnostic = rule.report(_HERE, finding)
     if support.basis == DOCUMENTED and support.facts and rule.of_tensors:
         return replace(diagnostic, basis=Basis.DOCUMENTED, reference=support.source)
@@ -92,8 +92,8 @@ def _reported(rule: AnyOperatorRule, finding: Finding, support: OperatorSupport)
 
 
 def _of_tensors(view: AnyView) -> Iterator[Diagnostic]:
-    """Yields the faults of the tensors by themselves: sizes, strides, total sizes, alignment and flags, as for a
-    Split's."""
+    """Yields the faults that a tensor has by itself: sizes, strides, total size, alignment and flags, as for a
+    Split."""
     for steps, tensor, is_output in view.tensor_steps:
         found: list[Diagnostic] = []
         run_on_tensor(TensorView(steps, tensor, is_output, _ANY_TENSOR, view.target), found)

@@ -1,4 +1,4 @@
-"""What a version of ONNX Runtime makes of a model as a whole: where each node goes, and what follows from it."""
+"""A version of ONNX Runtime's treatment of a whole model: where each node runs, and the consequences."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Provider(enum.StrEnum):
     DML = "DML"
     CPU = "CPU"
     BOTH = "both"
-    """Other nodes take its place, which are on both."""
+    """Replaced by other nodes, some on each."""
     FOLDED = "folded"
-    """It is a constant before the session runs, or is taken out."""
+    """It is a constant before the session runs, or is removed."""
     UNKNOWN = "unknown"
 
 
 class Why(enum.StrEnum):
-    """Why a node is not on DirectML: the id of a rule."""
+    """Why a node is not on DirectML: a rule's id."""
 
     OPSET = "placement/opset"
     OPERATOR = "placement/operator"
@@ -40,7 +40,8 @@ class Why(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodePlacement:
-    """One node of a model. `op` has its domain in front, but for the default one; `version` is that of its schema."""
+    """One node of a model. `op` starts with its domain, unless that is the default one; `version` is that of its
+    schema."""
 
     path: str
     op: str
@@ -50,7 +51,7 @@ class NodePlacement:
     newest: int | None = None
     """With Why.OPSET: the newest version of the operator that DirectML has a kernel for."""
     graph: int | None = None
-    """The number of its fused graph; None where it is in none, or where that is not known."""
+    """The number of its fused graph; None if it is in none, or if that is not known."""
 
     def __str__(self) -> str:
         """Returns where the node runs: "DML", "CPU", "folded", "unknown"."""
@@ -70,7 +71,8 @@ class NodePlacement:
 
 @dataclass(frozen=True, slots=True)
 class NodeOperators:
-    """The DirectML operators that the kernel of a node submits, in order; none, and `why`, if they are not derived."""
+    """The DirectML operators that a node's kernel submits, in order; empty if they are not known, and `why` says
+    why."""
 
     path: str
     operators: tuple[AnyOperatorDesc, ...] = ()
@@ -78,25 +80,26 @@ class NodeOperators:
 
 
 class GraphOutcome(enum.StrEnum):
-    """What comes of a fused graph."""
+    """The result of compiling and running a fused graph."""
 
     RIGHT = "right"
     WRONG = "wrong"
     REFUSED = "refused"
-    """CompileGraph returns an error: the session is not made."""
+    """CompileGraph returns an error: session creation fails."""
     UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class FusedSize:
-    """A fused graph: how many of the model's nodes are in it at least, and at most; None for more than are known."""
+    """A fused graph: the smallest and the largest number of the model's nodes in it; the largest is None if it is
+    unknown."""
 
     least: int
     most: int | None
     outcome: GraphOutcome = GraphOutcome.RIGHT
-    """Of the worst of its outputs."""
+    """The outcome of the worst of its outputs."""
     undecided: tuple[str, ...] = ()
-    """The operators that its outcome is unknown for."""
+    """The operators that make its outcome unknown."""
 
     @property
     def text(self) -> str:
@@ -112,7 +115,8 @@ class FusedSize:
 
 
 class Failed(NamedTuple):
-    """What keeps a session from being made, or may: a message, and the path of the node; "" where it is not a node."""
+    """What prevents a session from being created, or may: a message, and the path of the node; "" if it is not a
+    node."""
 
     node: str
     message: str
@@ -120,27 +124,28 @@ class Failed(NamedTuple):
 
 @dataclass(frozen=True)
 class SessionAnswer:
-    """What a version of ONNX Runtime makes of a model as a whole.
+    """How a version of ONNX Runtime treats a model as a whole.
 
-    `created`: whether a session is made, None where that is not known; `failure` is what keeps it from being made, or
-    what is not known. `copies` between devices are to the CPU, and from it; None where they are not known. `capture`:
-    whether the session can be captured as one graph, None where that is not known; `capture_prevented_by` says why not.
+    `created`: whether a session is created, None if that is not known; `failure` is what prevents it, or what is not
+    known. `copies` are the numbers of copies between devices, to the CPU and from it; None if they are not known.
+    `capture`: whether the session can be captured as one graph, None if that is not known; `capture_prevented_by` says
+    why it cannot.
     """
 
     runtime: Runtime
     created: bool | None
     failure: Failed | None = None
     nodes: Mapping[str, NodePlacement] = field(default_factory=dict)
-    """By path: an unnamed node is Operator@index, one of a graph in a node stands behind that node's. In the order of
-    the file, those of graphs in nodes before the others; none of a model that is not loaded."""
+    """By path. An unnamed node is Operator@index; the path of a node in a node's graph starts with that node's. In the
+    order of the file, with nodes of such inner graphs first; empty if the model is not loaded."""
     graphs: tuple[FusedSize, ...] = ()
     copies: tuple[int, int] | None = None
     capture: bool | None = None
     capture_prevented_by: str | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
-    """Findings about several nodes at once, each with what helps, and operators that DirectML refuses."""
+    """Findings about several nodes together, each with its remedy, and operators that DirectML refuses."""
     operators: tuple[NodeOperators, ...] = ()
-    """Of the nodes on DirectML other than Split and Concat; of fused nodes those of the last one."""
+    """The operators of the nodes on DirectML other than Split and Concat; fused nodes have those of the last one."""
 
     @cached_property
     def counts(self) -> Counter[Provider]:
@@ -149,23 +154,23 @@ class SessionAnswer:
 
     @cached_property
     def outcomes(self) -> Counter[GraphOutcome]:
-        """The number of fused graphs with each outcome. Of a session that fails, of the refused ones alone: nothing
-        comes of the others."""
+        """The number of fused graphs with each outcome. For a session that fails, only refused graphs are counted: the
+        others never run."""
         every = self.created is not False
         return Counter(each.outcome for each in self.graphs if every or each.outcome is GraphOutcome.REFUSED)
 
     @property
     def on_dml(self) -> float:
-        """The share, 0 to 1, of the running nodes that are certainly on DirectML: 0 without a session, 1 if no node
-        runs."""
+        """The share, 0 to 1, of the running nodes that are certainly on DirectML: 0 if no session is created, 1 if no
+        node runs."""
         if self.created is False:
             return 0.0
         running = len(self.nodes) - self.counts[Provider.FOLDED]
         return self.counts[Provider.DML] / running if running else 1.0
 
     def elsewhere(self) -> list[list[NodePlacement]]:
-        """Returns the nodes that are on the CPU, or may be, in one list for each operator and reason. The longest list
-        comes first; lists of nodes that compute with sizes come last."""
+        """Returns the nodes that are or may be on the CPU, as one list for each operator and reason. The longest list
+        comes first; lists of nodes that only compute sizes come last."""
         found: dict[tuple[object, ...], list[NodePlacement]] = {}
         for node in self.nodes.values():
             if node.provider in (Provider.CPU, Provider.BOTH, Provider.UNKNOWN):
@@ -190,7 +195,7 @@ class SessionAnswer:
 
 
 def changes(placements: Sequence[SessionAnswer]) -> Mapping[str, tuple[Provider, ...]]:
-    """Maps the path of each node that is not on one provider in all versions to its providers, in the order of the
+    """Maps the path of each node whose provider differs between versions to its providers, in the order of the
     versions."""
     found: dict[str, list[Provider]] = {}
     for each in placements:

@@ -1,4 +1,5 @@
-"""The answer of a version of ONNX Runtime about a node: where it runs, and which operators DirectML gets for it."""
+"""The answer of a version of ONNX Runtime about a node: where it runs, and which operators are submitted to
+DirectML."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ class CompileCall:
 class RuntimeAnswer:
     """The answer of a version of ONNX Runtime about a node.
 
-    `at`: when the operator is created or the failure happens, "init" for session creation, "run" for the first Run;
-    None where nothing is submitted. `operators` are the distinct submitted descriptors, in order, `hresults` the
+    `at` says when the operator is created or the failure happens: "init" for session creation, "run" for the first Run,
+    None if nothing is submitted. `operators` are the distinct submitted descriptors, in order; `hresults` are the
     results of CreateOperator for each. `diagnostics` give reasons and remedies.
     """
 

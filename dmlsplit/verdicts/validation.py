@@ -32,7 +32,7 @@ from dmlsplit.targets.target import Target, level_targets, target_of
 _HERE: Final = Location()
 
 
-# The loops over rules are the cost of a judgement: a rule's check is looked up once.
+# The loops over rules dominate the cost of a judgement, so each rule's check is looked up once.
 _TensorChecks: TypeAlias = tuple[tuple[TensorRule, Callable[[TensorView], Findings]], ...]
 _OperatorChecks: TypeAlias = tuple[tuple[OperatorRule, OperatorCheck], ...]
 
@@ -71,7 +71,7 @@ def evaluate(desc: OperatorDesc, target: Target) -> Report:
     hresult: int | None = target.invalid_argument if refused else HResult.S_OK
     reads_on = target.release is not None and reads_undefined(found)
     if crashes or (reads_on and reads_past_an_array(operator, found)):
-        hresult = None  # the process ends, or the build reads whatever memory is there
+        hresult = None  # the process ends, or the build reads arbitrary memory
     return Report(tuple(found), target.name, hresult, operator.type.c_name)
 
 
@@ -86,17 +86,17 @@ _UNDEFINED: Final = frozenset(
 
 
 def reads_undefined(found: Iterable[Diagnostic]) -> bool:
-    """True if one of the faults may make a release read past an array that is shorter than its count, before it
-    refuses."""
+    """True if one of the faults may make a release read past an array that is shorter than its count, before refusing
+    the descriptor."""
     return any(d.rule in _UNDEFINED for d in found)
 
 
 def faults(desc: OperatorDesc) -> tuple[Diagnostic, ...]:
-    """Returns the errors that make a descriptor invalid for every target, in descriptor order; no other descriptor does
-    its work.
+    """Returns the errors that make a descriptor invalid for every target, in descriptor order; no rewriting can remove
+    them.
 
-    Limits of a level or build do not count: ranks, data types, sizes of 0, too many elements or bytes. Of a tensor
-    without elements the strides are not checked.
+    Limits of a level or build do not count: ranks, data types, sizes of 0, too many elements or bytes. The strides of a
+    tensor without elements are not checked.
     """
     operator = OperatorView(desc, target_of(max(FeatureLevel)))
     found: list[Diagnostic] = []
@@ -109,7 +109,7 @@ def faults(desc: OperatorDesc) -> tuple[Diagnostic, ...]:
 
 
 def with_faults(desc: OperatorDesc, report: Report) -> Report | None:
-    """Returns the report with all `faults` of the descriptor added, in descriptor order; None if it has none."""
+    """Returns the report with all `faults` of the descriptor added, in descriptor order; None if it has no faults."""
     wrong = faults(desc)
     if not wrong:
         return None
@@ -148,7 +148,7 @@ TensorFindings: TypeAlias = list[tuple[TensorRule, Finding]]
 def _run_on_tensor(tensor: TensorView, found: list[Diagnostic], limits: bool) -> TensorFindings:
     spoilt = tensor.spoilt
     findings: TensorFindings = []
-    # No dimensions at all are a fault, too many of them are not.
+    # zero dimensions are a fault here; too many are not
     checks = _tensor_checks(tensor.is_output, tensor.is_strided, limits or not tensor.desc.dimension_count)
     for rule, check in checks:
         if spoilt and not rule.needs.isdisjoint(spoilt):
