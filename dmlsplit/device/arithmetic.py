@@ -1,7 +1,7 @@
-"""The arithmetic of the neighbours of Split and Join that were observed in graphs, element by element, in numpy.
+"""The arithmetic of the operators observed next to Split and Join in graphs, element by element, in numpy.
 
-A GPU rounds in other places: its results may differ in the last bits. FLOAT16 is computed in 32 bits. Source: the pages
-of the operators' structs.
+A GPU rounds differently: its results may differ in the last bits. FLOAT16 is computed in 32 bits. Source: the pages of
+the operators' structs.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = "npt.NDArray[Any]"
 Function: TypeAlias = Callable[..., Array]
-"""Takes the elements of the inputs, then the struct's other numbers in their order."""
+"""Takes the arrays of the inputs, then the struct's scalar members in order."""
 
 
 def sigmoid(x: Array) -> Array:
-    return 0.5 * (1 + np.tanh(0.5 * x))  # without overflow
+    return 0.5 * (1 + np.tanh(0.5 * x))  # unlike 1 / (1 + exp(-x)), this does not overflow
 
 
 def swish(x: Array, *factors: Array) -> Array:
-    """Returns x * sigmoid(x) * the product of `factors`, element by element: several nodes in one dispatch."""
+    """Returns x * sigmoid(x) * the product of `factors`, element by element; CompileGraph fuses these nodes into one
+    dispatch."""
     product = x * sigmoid(x)
     for factor in factors:
         product = product * factor
@@ -41,7 +42,7 @@ def softplus(x: Array, steepness: float) -> Array:
     return np.logaddexp(0, steepness * x) / steepness
 
 
-_erf: Final = np.vectorize(math.erf, otypes=[np.float64])  # numpy has none
+_erf: Final = np.vectorize(math.erf, otypes=[np.float64])  # numpy has no erf
 
 
 FUNCTIONS: Final[Mapping[str, Function]] = {
@@ -77,7 +78,8 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "ACTIVATION_SOFTSIGN": lambda x: x / (1 + np.abs(x)),
     "ACTIVATION_TANH": np.tanh,
 }
-"""By the operator's name without DML_OPERATOR_. Identities, Slices, Splits and Joins only move elements."""
+"""Maps an operator's name, without DML_OPERATOR_, to its function. Identities, Slices, Splits and Joins only move
+elements."""
 
 
 def copied(x: Array) -> Array:
@@ -85,8 +87,8 @@ def copied(x: Array) -> Array:
 
 
 def function_of(node: AnyOperatorDesc) -> Function:
-    """Returns the function that computes an operator's output from its inputs. Raises Unmodelled if the operator, or
-    one of its members, is not emulated."""
+    """Returns the function that computes an operator's output from its inputs. Raises Unmodelled if the operator, or a
+    value of one of its members, is not emulated."""
     row = BY_NUMBER.get(node.type)
     if row is None:
         raise Unmodelled(f"what operator {node.type} computes is not emulated")

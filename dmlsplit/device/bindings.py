@@ -17,7 +17,7 @@ from dmlsplit.rules import BindingSlot, BindingView, BufferRange
 class BufferBinding:
     """DML_BUFFER_BINDING: a range of a buffer, in bytes. `buffer` None is a null pointer.
 
-    A size left out reaches to the end of the buffer. DescriptorError where a number does not fit a UINT64.
+    The size defaults to the rest of the buffer. Raises DescriptorError if a number does not fit a UINT64.
     """
 
     buffer: Buffer | None
@@ -40,14 +40,14 @@ class BufferBinding:
 
 
 NOTHING = BufferBinding(None)
-"""{NULL, 0, 0}: an entry of an array that binds nothing."""
+"""{NULL, 0, 0}: an array entry that binds nothing."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class BufferArrayBinding:
     """DML_BUFFER_ARRAY_BINDING: one entry for each input of an operator to initialize.
 
-    An entry that is None is {NULL, 0, 0}, which is right for inputs that are not OWNED_BY_DML.
+    None stands for {NULL, 0, 0}, which is right for inputs that are not OWNED_BY_DML.
     """
 
     bindings: tuple[BufferBinding, ...]
@@ -62,10 +62,10 @@ class BufferArrayBinding:
 
 @dataclass(frozen=True, slots=True, init=False)
 class BindingDesc:
-    """DML_BINDING_DESC, for bindings that the short forms cannot express: a type that does not fit its Desc, a null
+    """DML_BINDING_DESC, for bindings that the short forms cannot express: a Type that does not match its Desc, a null
     Desc.
 
-    DirectML reads Desc by its type; here a Desc of the wrong kind is recognized and is an error.
+    DirectML reads Desc as Type says; the emulation recognizes a Desc of the wrong kind and reports an error.
     """
 
     type: int
@@ -82,7 +82,7 @@ class BindingDesc:
 
     @property
     def ranges(self) -> tuple[BufferBinding, ...]:
-        """The buffer range of a BUFFER binding in a tuple, the entries of a BUFFER_ARRAY; () for a null Desc."""
+        """The buffer ranges: a tuple of one for BUFFER, the entries for BUFFER_ARRAY, () for a null Desc."""
         if isinstance(self.desc, BufferArrayBinding):
             return self.desc.bindings
         return () if self.desc is None else (self.desc,)
@@ -93,7 +93,7 @@ class BindingDesc:
 
 
 Binding: TypeAlias = BindingDesc | BufferBinding | BufferArrayBinding | Buffer | BindingType | None
-"""None is of type NONE, with a null Desc; a Buffer is bound as a whole."""
+"""What callers may pass as a binding: None is of type NONE, with a null Desc; a Buffer is bound as a whole."""
 
 
 def binding_desc(value: Binding, location: Location) -> BindingDesc:

@@ -1,4 +1,4 @@
-"""IDMLDevice, emulated: the whole path of a DirectML program for Split and Join, with reasons."""
+"""The emulated IDMLDevice: everything that a DirectML program calls for a Split or Join, with reasons for failures."""
 
 from __future__ import annotations
 
@@ -57,9 +57,10 @@ if TYPE_CHECKING:
 class Capabilities:
     """The capabilities of the Direct3D 12 device that change a verdict; D3D12_FEATURE_DATA_D3D12_OPTIONS.
 
-    `double_precision`: DoublePrecisionFloatShaderOps, without which no build takes FLOAT64. `typed_uav_loads`:
-    TypedUAVLoadAdditionalFormats, without which the builds up to DirectML 1.12.0 take no 8-bit types. Both were asked
-    of every build. Integers of 64 bits, native 16-bit operations, the shader model and wave operations change nothing.
+    `double_precision`: DoublePrecisionFloatShaderOps, without which no build accepts FLOAT64. `typed_uav_loads`:
+    TypedUAVLoadAdditionalFormats, without which builds up to DirectML 1.12.0 accept no 8-bit types. Both were tested
+    with every build. 64-bit integers, native 16-bit operations, the shader model and wave operations make no
+    difference.
     """
 
     double_precision: bool = True
@@ -79,22 +80,22 @@ class Capabilities:
 class Device:
     """A DirectML device of one release (the newest known if none is given), for Split and Join.
 
-    `directml`: a DirectML version or the name of a package, as for `validate`; `onnxruntime`: a version, for the
-    DirectML that it ships. `minimum_feature_level`: as passed to DMLCreateDevice1, a level or any other number; None is
-    DMLCreateDevice. It does not narrow what the build accepts. `on_warning` gets a Diagnostic of each dispatch that
-    does what DirectML's documentation forbids, or promises no outcome of; left out, a Python warning (DirectMLWarning)
-    says so.
+    `directml`: a DirectML version or the name of a package, as for `validate`; `onnxruntime`: a version, whose DirectML
+    is used. `minimum_feature_level`: as passed to DMLCreateDevice1, a level or any other number; None means
+    DMLCreateDevice. It does not restrict what the build accepts. `on_warning` is called with a Diagnostic for each
+    dispatch that DirectML's documentation forbids, or whose outcome it leaves undefined; by default a Python warning
+    (DirectMLWarning) is issued.
 
     The names are DirectML's, in snake case. Calls that return a failing HRESULT raise DirectMLError, which carries it
-    and the reasons. Calls that return nothing remove the device where DirectML does: `removed_reason` tells why, every
-    later call with an HRESULT answers DXGI_ERROR_DEVICE_REMOVED, and every other one does nothing. Undefined behaviour
-    of DirectML, including the end of the process, raises DirectMLError without an HRESULT.
+    and the reasons. Calls that return nothing remove the device if DirectML does: `removed_reason` then says why, every
+    later call that returns an HRESULT fails with DXGI_ERROR_DEVICE_REMOVED, and every other call does nothing.
+    Undefined behaviour of DirectML, including the end of the process, raises DirectMLError without an HRESULT.
 
     Recording executes: there are no command lists, and `record_dispatch` returns after the copy. As in DirectML,
     threads may share a device and the operators that it makes; a binding table is for one thread at a time.
 
-    Raises DirectMLError (DXGI_ERROR_UNSUPPORTED) where the minimum level is above the build's maximum, ValueError for
-    an unknown release or level. Source: observed, device creation to a recorded dispatch; docs/device.md.
+    Raises DirectMLError (DXGI_ERROR_UNSUPPORTED) if the minimum level is above the build's maximum, ValueError for an
+    unknown release or level. Source: observed, device creation to a recorded dispatch; docs/device.md.
     """
 
     def __init__(
@@ -118,7 +119,8 @@ class Device:
         self._state = State(release, self._target.name, _warn if on_warning is None else on_warning)
         self.minimum_feature_level = None if minimum_feature_level is None else _level(minimum_feature_level)
         level = self.minimum_feature_level or 0
-        if (level if level < 2**31 else level - 2**32) > release.max_feature_level:  # compared as signed numbers
+        # DirectML compares them as signed numbers
+        if (level if level < 2**31 else level - 2**32) > release.max_feature_level:
             name = _level_name(level)
             raise self._unsupported(MINIMUM_LEVEL_TOO_HIGH, "minimumFeatureLevel", f"is {name}, ", name)
 
@@ -130,7 +132,7 @@ class Device:
 
     @property
     def removed_reason(self) -> Report | None:
-        """Why the device was removed, with the HRESULT 0x887A0005; None as long as it was not."""
+        """Why the device was removed, with the HRESULT 0x887A0005; None if it was not removed."""
         return self._state.removed_reason
 
     def get_device_removed_reason(self) -> HResult:
@@ -138,9 +140,11 @@ class Device:
         return HResult.S_OK if self.removed_reason is None else HResult.DXGI_ERROR_DEVICE_REMOVED
 
     def check_feature_support_feature_levels(self, levels: Iterable[FeatureLevel | int | str]) -> FeatureLevel | int:
-        """Returns the largest of the levels that is at most the build's maximum; numbers that name no level count too.
+        """Returns the largest of the levels that is not above the build's maximum; numbers that are not levels are
+        allowed.
 
-        Raises DirectMLError (DXGI_ERROR_UNSUPPORTED) if none is but 0, and if the device was removed.
+        Raises DirectMLError: DXGI_ERROR_UNSUPPORTED if only 0 is not above the maximum, or none is;
+        DXGI_ERROR_DEVICE_REMOVED if the device was removed.
         """
         if isinstance(levels, (str, bytes)) or not isinstance(levels, Iterable):
             raise TypeError(f"a sequence of feature levels is expected, not {type(levels).__name__}")
@@ -164,8 +168,8 @@ class Device:
     def create_operator(self, desc: OperatorDesc) -> Operator:
         """Returns the operator that CreateOperator creates. Raises DirectMLError if the build refuses the descriptor.
 
-        An accepted descriptor makes an operator even if `report` calls it unsafe: a dispatch that would leave a buffer
-        is refused later, one whose output elements overlap runs with a warning.
+        An accepted descriptor gives an operator even if `report` calls it unsafe: a dispatch that would access memory
+        outside a buffer is refused later; one whose output elements overlap runs with a warning.
         """
         report = evaluate(desc, self._target)
         self._state.require()
@@ -176,7 +180,8 @@ class Device:
     def compile_operator(
         self, operator: Operator, flags: ExecutionFlags | int = ExecutionFlags.NONE
     ) -> DispatchableOperator:
-        """Returns what CompileOperator returns. Raises DirectMLError for flags above 7."""
+        """As CompileOperator: returns the compiled operator. Raises DirectMLError for flags above 7, or if the device
+        was removed."""
         required_object(self._state, operator, Operator, "a compiled operator")
         return DispatchableOperator(operator, self._flags(flags, operator.report.operator))
 
@@ -196,15 +201,15 @@ class Device:
         *,
         results: Literal["release", "right"] = "release",
     ) -> DispatchableGraph:
-        """Returns what CompileGraph returns for a graph, whose nodes describe their operators. `results`: "release" to
-        compute what the release computes, right or wrong, "right" for the right results.
+        """As CompileGraph: returns the compiled graph. `results`: "release" computes what the release computes, right
+        or wrong; "right" computes the right results.
 
         Raises DirectMLError for flags above 7, and if an operator or the graph is refused; without an HRESULT if the
         process would end, and if the outcome is unknown or not emulated, as the report says. Valid graphs that a
-        release refuses, or crashes on, do have right results. Supports the operators of dmlsplit.graphs.operators, in
-        FLOAT32 and FLOAT16.
+        release refuses, or crashes on, can be compiled with results="right". Supports the operators of
+        dmlsplit.graphs.operators, in FLOAT32 and FLOAT16.
         """
-        from dmlsplit.device.dispatches import compiled_graph  # most programs have no graph
+        from dmlsplit.device.dispatches import compiled_graph  # most programs use no graph
 
         if results not in ("release", "right"):
             raise ValueError(f"results: {results!r} is neither 'release' nor 'right'")
@@ -252,7 +257,7 @@ class Device:
         if unbound:
             volatile = ExecutionFlags.DESCRIPTORS_VOLATILE
             if not isinstance(dispatchable, OperatorInitializer) and dispatchable.flags & volatile:
-                state.refuse(unbound, name)  # may be bound until the GPU executes, here at once
+                state.refuse(unbound, name)  # the slot may be bound until the GPU executes; here that is at once
             state.remove(unbound, name)
             return
         if table.unsafe:
@@ -280,7 +285,7 @@ def _initialization(dispatchable: Dispatchable) -> list[Diagnostic]:
         message = "the operator was never initialized"
         return [NOT_INITIALIZED.diagnostic(Location.of("dispatchable"), message, expected=1, actual=0)]
     found = []
-    here: Counter[int] = Counter()  # an operator may be in an initializer twice
+    here: Counter[int] = Counter()  # an initializer may contain an operator twice
     for i, operator in enumerate(dispatchable.operators):
         here[id(operator)] += 1
         times = operator.initializations + here[id(operator)]

@@ -1,8 +1,8 @@
 """Executes a recorded dispatch: its copies, and their diagnostics.
 
-DirectML runs one dispatch an output of a Split, or an input of a Join, in order and without a barrier. Where no buffers
-overlap, all of them are one run of the C core; else they run one after another, each reading what the earlier ones
-wrote.
+DirectML runs one dispatch for each output of a Split or input of a Join, in order and without barriers. If no buffers
+overlap, one run of the C core does all of them; otherwise they run one after another, each reading what the earlier
+ones wrote.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class MemoryRange(NamedTuple):
     offset: int
     size: int
     binding: Location
-    """The call that bound it."""
+    """The call that bound the memory."""
 
     @property
     def address(self) -> int:
@@ -58,8 +58,8 @@ class MemoryRange(NamedTuple):
 
 
 def prepared(dispatchable: Dispatchable, table: BindingTable) -> tuple[Run | None, list[Diagnostic]]:
-    """Returns a function that runs a dispatch (None if it is impossible) and its diagnostics. The table must have every
-    binding."""
+    """Returns a function that runs a dispatch (None if running it is impossible) and its diagnostics. Everything must
+    be bound in the table."""
     if isinstance(dispatchable, DispatchableOperator):
         return _of_operator(dispatchable, table)
     if isinstance(dispatchable, DispatchableGraph):
@@ -68,8 +68,8 @@ def prepared(dispatchable: Dispatchable, table: BindingTable) -> tuple[Run | Non
 
 
 def _of_operator(op: DispatchableOperator, table: BindingTable) -> tuple[Run | None, list[Diagnostic]]:
-    """Returns a function that runs an operator's copies, and warnings; None, and the reasons, if the copies would leave
-    a buffer."""
+    """Returns a function that runs an operator's copies, and warnings; or None and the reasons, if the copies would
+    access memory outside a buffer."""
     persistent = table.persistent
     inputs: list[MemoryRange] = []
     bound_inputs: list[tuple[MemoryRange, BindingSlot]] = []
@@ -86,7 +86,7 @@ def _of_operator(op: DispatchableOperator, table: BindingTable) -> tuple[Run | N
             inputs.append(MemoryRange(persistent.buffer, offset, size, Location.of("BindPersistentResource")))
     outputs = [_memory_range(ranges[0], "BindOutputs", i) for i, ranges in enumerate(table.output_ranges())]
     report = op.operator.report
-    # Larger ranges do not help: where the size wraps, the build's indices may wrap, too.
+    # Larger ranges do not help: if the size wraps, the build's indices may wrap too.
     if op.exceeds_totals:
         return None, [d for d in report.diagnostics if d.severity is Severity.ERROR and d.basis is Basis.OURS]
     written = _Written(list(zip(outputs, op.output_slots, strict=True)))
@@ -165,7 +165,7 @@ class _Written:
         ranges = sorted((memory.address, memory.address + slot.size, i) for i, (memory, slot) in enumerate(outputs))
         self._outputs = outputs
         self._begins = [begin for begin, _, _ in ranges]
-        # The range that reaches furthest among those up to each one.
+        # For each range, the one of those up to it that reaches furthest.
         self._furthest = list(itertools.accumulate(ranges, _reaching_further))
         self._ranges = ranges
 
@@ -202,7 +202,8 @@ def _memory_range(binding: BufferBinding, *steps: Step) -> MemoryRange:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """A call of the C core on addresses; keeps their memory alive, since the table may be bound anew during the run."""
+    """A call of the C core on addresses; it keeps their memory alive, because the table may be bound anew during the
+    run."""
 
     function: Callable[..., object]
     arguments: tuple[Any, ...]
@@ -231,7 +232,7 @@ def _copies(op: DispatchableOperator, whole: MemoryRange, parts: Sequence[Memory
             plan = op.plan(i)
             source, target = sides(place, part.address)
             read, _ = sides(plan.whole_range, plan.part_range(0))
-            # The kernels assume source and target apart, so that reads precede writes.
+            # The kernels require source and target to be disjoint, so all reads precede the writes.
             copied = core.buffer(core.bytes_at(source, read.end), False)
             from_or_to, moved = sides(copied, core.address(target))
             plan.run(from_or_to, core.pointers([moved]))

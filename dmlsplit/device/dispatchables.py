@@ -1,4 +1,4 @@
-"""Dispatchables: compiled operators and initializers, with the bindings that each requires."""
+"""Dispatchables: compiled operators and initializers, with the bindings that each of them requires."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dmlsplit.native.core import Plan
 from dmlsplit.native.plans import plan_of
 from dmlsplit.rules import BindingSlot, SlotKind
 
-if TYPE_CHECKING:  # most programs have no graph
+if TYPE_CHECKING:  # most programs use no graph
     from dmlsplit.device.dispatches import Shaders
     from dmlsplit.graphs import GraphDesc
 
@@ -53,7 +53,7 @@ class BindingProperties(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operator:
-    """IDMLOperator: an operator that the build creates. `report` may still call it unsafe. Made by a Device."""
+    """IDMLOperator: an operator that the build creates, although `report` may call it unsafe. Created by a Device."""
 
     _state: State
     desc: OperatorDesc
@@ -61,7 +61,7 @@ class Operator:
 
 
 class DispatchableOperator:
-    """IDMLCompiledOperator. Made by a Device."""
+    """IDMLCompiledOperator. Created by a Device."""
 
     def __init__(self, operator: Operator, flags: ExecutionFlags) -> None:
         self._state = operator._state
@@ -96,10 +96,10 @@ class DispatchableOperator:
         self.output_slots = tuple(map(_tensor_slot, self.outputs))
 
     def plan(self, part: int | None = None) -> Plan:
-        """Returns the plan that copies all parts or, given `part`, that one alone, in which the whole begins at that
-        part.
+        """Returns the plan that copies all parts or, if `part` is given, only that part, with the whole's base address
+        at that part.
 
-        Only for operators whose elements lie within their tensors' totals.
+        Only for operators whose elements lie within their tensors' total sizes.
         """
         if part not in self._plans:
             geometry = self.geometry if part is None else self.geometry.of_part(part)
@@ -116,9 +116,9 @@ class DispatchableOperator:
 
 
 class DispatchableGraph:
-    """IDMLCompiledOperator of a graph. Made by a Device.
+    """IDMLCompiledOperator of a graph. Created by a Device.
 
-    Graphs bind nothing at initialization. The sizes in `binding_properties` are the emulation's own, since no build's
+    Graphs bind nothing at initialization. The sizes in `binding_properties` are the emulation's own, because no build's
     were observed.
     """
 
@@ -150,7 +150,7 @@ class DispatchableGraph:
 
 
 class OperatorInitializer:
-    """IDMLOperatorInitializer of any number of compiled operators. Made by a Device."""
+    """IDMLOperatorInitializer of any number of compiled operators. Created by a Device."""
 
     name = None
     persistent_slot = BindingSlot("the persistent resource of an initializer", SlotKind.NO_CALL)
@@ -192,8 +192,8 @@ def _persistent_placement(inputs: Sequence[TensorLayout]) -> tuple[list[int | No
     """Returns the byte offsets in the persistent resource to which initialization copies each owned input (None for
     others), and the end of the last one.
 
-    Each follows the one before, at a multiple of 16 or of its GuaranteedBaseOffsetAlignment, capped at 256. Source:
-    observed PersistentResourceSize and copies of the builds that compile.
+    Each one follows the previous one, at a multiple of 16 or of its GuaranteedBaseOffsetAlignment (at most 256).
+    Source: observed PersistentResourceSize and copies of the builds that compile.
     """
     offsets: list[int | None] = []
     end = 0

@@ -1,7 +1,7 @@
 """CompileGraph of the emulated device: the report, and the shaders that a dispatch runs on the bound memory.
 
-As released: the release's dispatches on the memory that CompileGraph gives them, right or wrong. As it should be: each
-node by itself, with memory of its own for every tensor.
+"release" results: the release's dispatches on the memory that CompileGraph assigns to them, right or wrong. "right"
+results: each node by itself, with separate memory for every tensor.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 Memory: TypeAlias = "Mapping[str, npt.NDArray[np.uint8]]"
-"""The bytes of each buffer, by its name: input 0, output 0, temporary 3."""
+"""Maps each buffer's name ("input 0", "output 0", "temporary 3") to its bytes."""
 Run: TypeAlias = Callable[[], None]
 
 _FLOATS: Final[Mapping[int, np.dtype[Any]]] = {4: np.dtype(np.float32), 2: np.dtype(np.float16)}
-"""The float type by its size in bytes, the unit in which the memory model describes elements."""
+"""Maps an element's size in bytes, by which the memory model describes elements, to its float type."""
 
 
 class StridedView(NamedTuple):
@@ -53,15 +53,15 @@ class StridedView(NamedTuple):
         return np.ndarray(self.sizes, self.dtype, memory[self.buffer], self.offset, self.steps)
 
     def part(self, sizes: Sequence[int], offsets: Sequence[int], strides: Sequence[int]) -> StridedView:
-        """Returns the view with these sizes that starts at index `offsets` of this one (in elements, one number a
-        dimension) and, in each dimension, takes every `strides`-th element."""
+        """Returns the view with these sizes that starts at index `offsets` of this one (one number of elements for each
+        dimension) and takes every `strides`-th element in each dimension."""
         offset = self.offset + sum(a * b for a, b in zip(offsets, self.steps, strict=True))
         steps = tuple(a * b for a, b in zip(self.steps, strides, strict=True))
         return self._replace(offset=offset, sizes=tuple(sizes), steps=steps)
 
 
 class Shader(NamedTuple):
-    """One dispatch of the GPU: applies a function to the views that it reads and writes the result."""
+    """One dispatch of the GPU: applies a function to the views that it reads, and writes the result."""
 
     function: Function
     reads: tuple[StridedView, ...]
@@ -99,8 +99,7 @@ def _rounded(size: int) -> int:
 
 
 def as_released(graph: GraphDesc, compiled: CompiledGraph) -> Shaders:
-    """Returns the dispatches of a build for the graph. Raises Unmodelled if they are wrong in a way that is not
-    known."""
+    """Returns a build's dispatches for the graph. Raises Unmodelled if they are wrong in an unknown way."""
     shaders: list[Shader] = []
     temporaries: dict[str, int] = {}
     for dispatch in compiled.dispatches:
@@ -126,8 +125,8 @@ def _view(region: BufferView) -> StridedView:
 
 
 def as_it_should_be(graph: GraphDesc) -> Shaders:
-    """Returns one dispatch for each node, which compute the right results. Raises Unmodelled if a node's arithmetic is
-    not emulated. The graph must have no faults."""
+    """Returns one shader for each node, which together compute the right results. Raises Unmodelled if a node's
+    arithmetic is not emulated. The graph must have no faults."""
     sources: list[dict[int, str]] = [{} for _ in graph.nodes]
     needs: dict[int, set[int]] = {i: set() for i in range(len(graph.nodes))}
     for edge in graph.input_edges:
@@ -207,7 +206,7 @@ def compiled_graph(graph: GraphDesc, target: Target, results: str) -> tuple[Grap
     traits = traits_of(target.release)
     try:
         if results == "right":
-            # The graph itself may be wrong, apart from how a release compiles it.
+            # The graph itself may have faults, apart from how a release compiles it.
             at_fault = any(d.rule not in GRAPH_RULES or not GRAPH_RULES[d.rule].sound for d in report.errors)
             return report, None if at_fault else as_it_should_be(graph)
         if report.compiles is not True or "unknown" in report.outputs or traits is None:

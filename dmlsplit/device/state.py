@@ -14,7 +14,8 @@ from dmlsplit.targets.releases import Release
 
 
 class State:
-    """Healthy until `remove` is called; `on_warning` gets a Diagnostic of each misuse that DirectML lets pass."""
+    """Holds a device's state; `on_warning` is called with a Diagnostic for each misuse that DirectML does not
+    report."""
 
     def __init__(self, release: Release, judged_by: str, on_warning: Callable[[Diagnostic], object]) -> None:
         self.release = release
@@ -36,8 +37,8 @@ class State:
         raise DirectMLError(hresult, self.report([found], hresult, operator))
 
     def refuse(self, diagnostics: Sequence[Diagnostic], operator: str | None) -> NoReturn:
-        """Raises DirectMLError, without an HRESULT and with a report of these diagnostics: the outcome of DirectML
-        itself is undefined."""
+        """Raises DirectMLError without an HRESULT, with a report of these diagnostics, because DirectML's own behaviour
+        is undefined."""
         raise DirectMLError(None, self.report(diagnostics, None, operator))
 
     def remove(self, diagnostics: Sequence[Diagnostic], operator: str | None) -> None:
@@ -53,5 +54,5 @@ class State:
 
 
 def removing(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Returns those diagnostics of a binding for which DirectML removes the device."""
+    """Returns those of a binding's diagnostics for which DirectML removes the device."""
     return [d for d in diagnostics if d.severity is Severity.ERROR and d.basis is not Basis.OURS]

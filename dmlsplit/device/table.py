@@ -17,10 +17,10 @@ from dmlsplit.rules.binding import BINDING_RULES, COUNT_MISMATCH, TABLE_TOO_SMAL
 
 
 class BindingTable:
-    """IDMLBindingTable. Made by a Device.
+    """IDMLBindingTable. Created by a Device.
 
-    The bind methods return nothing, as in C: a violation removes the device, whose `removed_reason` tells why, and on a
-    removed device they do nothing. DirectMLError where a binding would end the process.
+    The bind methods return nothing, as in C: a violation removes the device, whose `removed_reason` says why, and on a
+    removed device they do nothing. They raise DirectMLError if a binding would end the process.
     """
 
     def __init__(self, state: State, dispatchable: Dispatchable, size_in_descriptors: int | None) -> None:
@@ -55,7 +55,7 @@ class BindingTable:
     def bind_inputs(self, bindings: Sequence[Binding]) -> None:
         """Binds one binding to each input tensor; for an initializer, a BufferArrayBinding to each of its operators. An
         empty sequence unbinds all. If the build refuses a binding, nothing is bound and the device is removed. Raises
-        TypeError for objects that are no bindings, DirectMLError if the build would crash."""
+        TypeError for objects that are not bindings, DirectMLError if the build would crash."""
         found = self._bind_all("BindInputs", self.dispatchable.input_slots, bindings)
         if found is not None:
             self._inputs = found or None
@@ -68,15 +68,15 @@ class BindingTable:
             self._outputs = found or None
 
     def bind_temporary_resource(self, binding: Binding) -> None:
-        """Binds at least TemporaryResourceSize bytes, for a graph. Split and Join need none: only None, or an empty
-        range, is right. Removes the device and raises as `bind_inputs` does."""
+        """Binds at least TemporaryResourceSize bytes, for a graph. Split and Join need none, so only None or an empty
+        range is valid. Removes the device and raises as `bind_inputs` does."""
         found = self._bind_one("BindTemporaryResource", self.dispatchable.temporary_slot, binding)
         if found is not None:
             self.temporary = _buffer_of(found)
 
     def bind_persistent_resource(self, binding: Binding) -> None:
-        """Binds the resource that the initializer has written, at least PersistentResourceSize bytes. Removes the
-        device and raises as `bind_inputs` does."""
+        """Binds the persistent resource, written by the initializer, of at least PersistentResourceSize bytes. Removes
+        the device and raises as `bind_inputs` does."""
         found = self._bind_one("BindPersistentResource", self.dispatchable.persistent_slot, binding)
         if found is not None:
             self.persistent = _buffer_of(found)
@@ -112,7 +112,7 @@ class BindingTable:
         DirectMLError for bindings that crash the build."""
         found = [diagnostic for view in views for diagnostic in _judge(view)]
         fatal = removing(found)
-        # The builds check each binding alone before they compare the first one with its slot.
+        # The builds check each binding by itself before they compare the first one with its slot.
         if fatal and fatal[0].rule == crash.id and all(map(_sound, descs)):
             self._state.refuse(found, self.dispatchable.name)
         if fatal:
@@ -124,11 +124,11 @@ class BindingTable:
 
     @property
     def unsafe(self) -> list[Diagnostic]:
-        """The diagnostics of bound ranges that lie outside their buffers, but were accepted."""
+        """The diagnostics of bindings that were accepted although their ranges lie outside their buffers."""
         return [d for found in self._unsafe.values() for d in found]
 
     def unbound(self) -> list[Diagnostic]:
-        """Returns a diagnostic for each bind call that a dispatch needs and that was not made."""
+        """Returns a diagnostic for each bind call that a dispatch requires and that was not made."""
         found = []
         for call, slots, bound in (
             ("BindInputs", self.dispatchable.input_slots, self._inputs is not None),
@@ -148,7 +148,7 @@ class BindingTable:
         return found
 
     def input_ranges(self) -> list[tuple[BufferBinding, ...]]:
-        """Returns, for each input, the ranges bound to it: one for a BUFFER, () for nothing."""
+        """Returns, for each input, the ranges bound to it: one for a BUFFER, () if nothing is bound."""
         return _ranges(self._inputs, len(self.dispatchable.input_slots))
 
     def output_ranges(self) -> list[tuple[BufferBinding, ...]]:
@@ -156,7 +156,7 @@ class BindingTable:
 
 
 def required_object(state: State, value: object, kinds: type | tuple[type, ...], where: str) -> None:
-    """Raises TypeError if `value` is none of `kinds`, ValueError if it belongs to another device."""
+    """Raises TypeError if `value` is an instance of none of `kinds`, ValueError if it belongs to another device."""
     if not isinstance(value, kinds):
         raise TypeError(f"{where} cannot be made of {type(value).__name__}")
     if getattr(value, "_state", None) is not state:
@@ -180,7 +180,7 @@ def _judge(view: BindingView) -> Iterable[Diagnostic]:
 
 
 def _sound(desc: BindingDesc) -> bool:
-    """True if a binding would be valid for some slot."""
+    """True if some slot would accept the binding."""
     if desc.type == BindingType.NONE:
         return True
     return desc.type <= BindingType.BUFFER_ARRAY and desc.desc is not None and all(map(_is_sound_range, desc.ranges))

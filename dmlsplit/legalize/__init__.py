@@ -1,4 +1,4 @@
-"""Makes an operator run where it is refused: finds operators that a level or release accepts and that move the same
+"""Rewrites an operator that a target refuses: finds operators that a level or release accepts and that move the same
 bits."""
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ __getattr__ = lazy(__name__, _LAZY)
 def legalize(
     desc: DescT, *, feature_level: LevelLike = None, directml: ReleaseLike = None, onnxruntime: RuntimeLike = None
 ) -> Legalization[DescT]:
-    """Returns operators (usually one) that a feature level or a release accepts and that do a descriptor's work.
+    """Returns operators (usually one) that a feature level or a release accepts and that have the same effect as a
+    descriptor.
 
     They run on the same buffers, at the offsets that the result's `bindings` give, and write no byte that the original
-    would not write. A descriptor that is accepted already is returned unchanged. The target is named as in `validate`;
-    the default is the newest release.
+    would not write. If the descriptor itself is accepted, it is returned unchanged. The target is named as in
+    `validate`; the default is the newest release.
 
-    A wrong descriptor raises nothing: the result's `ok` is False, and its `report` lists the faults that no rewriting
-    can remove. Raises ValueError for an unknown level, release or version of ONNX Runtime or for several at once,
-    TypeError for anything but a descriptor.
+    A faulty descriptor raises no exception: the result's `ok` is False, and its `report` lists the faults that no
+    rewriting can remove. Raises ValueError for an unknown level, release or version of ONNX Runtime or for several at
+    once, TypeError for anything but a descriptor.
     """
     from dmlsplit.legalize._search import rewritten
 
@@ -46,8 +47,7 @@ def legalize(
 
 
 def legalized(desc: DescT, target: Target) -> Legalization[DescT]:
-    """Returns what `legalize` returns, for one target. Equal descriptors share a result: all calls of a function have
-    the same nodes."""
+    """As `legalize`, for one target. Equal descriptors share a result: all calls of a function have the same nodes."""
     found: Legalization[DescT] = _legalized(desc, target)
     return found
 
@@ -63,9 +63,9 @@ def movable_types(target: Target, kind: OperatorType, own: TensorDataType) -> tu
     """Returns the data types, accepted by a target for all tensors of an operator, that may move elements of type
     `own`.
 
-    First one type: `own` itself if accepted, else an accepted unsigned type of the same width, else the widest
-    narrower unsigned type. Then all wider unsigned types, widest first: the caller has to check that the bytes of each
-    row are a multiple of such an element. Never empty, since every target accepts UINT32.
+    The first is `own` itself if accepted, else an accepted unsigned type of the same width, else the widest narrower
+    unsigned type. All wider unsigned types follow, widest first: the caller must check that the size of each row is a
+    multiple of such an element. Never empty, since every target accepts UINT32.
     """
     from dmlsplit.legalize._build import data_types
 

@@ -1,4 +1,5 @@
-"""From loops to descriptors: sizes and strides in a data type, totals, alignments, and the bytes that are bound."""
+"""Converts loops to descriptors: sizes and strides in a data type, total sizes, alignments, and the bytes that are
+bound."""
 
 from __future__ import annotations
 
@@ -21,11 +22,12 @@ from dmlsplit.legalize.regions import BufferKind, Region
 from dmlsplit.targets.target import Target
 
 UNSIGNED: Final = (TensorDataType.UINT64, TensorDataType.UINT32, TensorDataType.UINT16, TensorDataType.UINT8)
-"""The types that bits are moved as; all integers and floats of a width move the same bits."""
+"""The types used to move bits; all integer and float types of one width move the same bits."""
 
 
 class BufferSlice(NamedTuple):
-    """The memory of a tensor: it begins `offset` bytes into a buffer of the original, or into the temporary buffer.
+    """The memory of a tensor: it begins `offset` bytes into a buffer of the original operator, or into the temporary
+    buffer.
 
     The other members are the original tensor's: its total size in bytes, its strides, its flags, and the alignment that
     it guarantees for the buffer.
@@ -39,17 +41,18 @@ class BufferSlice(NamedTuple):
     alignment: int = 0
     offset: int = 0
     entire: bool = True
-    """True for all of the original tensor, whose total size can then be kept."""
+    """True if this is the whole original tensor, whose total size can then be kept."""
 
     @classmethod
     def of(cls, buffer: BufferKind, index: int, tensor: TensorLayout) -> BufferSlice:
-        """Returns the memory of a tensor of the original operator: the whole buffer number `index` of this kind."""
+        """Returns the memory of a whole tensor of the original operator, which is buffer number `index` of this
+        kind."""
         return cls(buffer, index, tensor.total, tensor.strides, tensor.flags, tensor.alignment)
 
     @property
     def described(self) -> tuple[object, ...]:
-        """A key of the members that its descriptor has beside sizes and strides: total size (None if it is computed),
-        flags and alignment."""
+        """A key of what its descriptor has besides sizes and strides: total size (None if it is to be computed), flags
+        and alignment."""
         return self.total if self.entire else None, self.flags, _promise(self)
 
 
@@ -82,10 +85,11 @@ def build(
     *,
     keep_strides: bool = False,
 ) -> OperatorDesc | Obstacle:
-    """Returns the operator of loops that count elements of `data_type`; `memory` has the memory of the whole, then of
+    """Returns the operator for loops that count elements of `data_type`; `memory` has the memory of the whole, then of
     the parts.
 
-    Returns an Obstacle if a number does not fit its member. `keep_strides`: the dimensions are the original's.
+    Returns an Obstacle if a number does not fit its member. `keep_strides`: the loops are the original's dimensions,
+    whose strides are kept.
     """
     known: dict[tuple[object, ...], BufferTensorDesc] = {}
     tensors = []
@@ -131,7 +135,7 @@ def _tensor(
     if given is not None and max(given) > UINT_MAX:
         return too_large("a stride", max(given), UINT_MAX, bits)
     total = implied_size(data_type, sizes, given)
-    assert total is not None  # there are sizes, all at least 1
+    assert total is not None  # there is a total: all sizes are at least 1
     limit = UINT_MAX * bits // 8
     if total > limit:
         return too_large("the bytes of a tensor", total, limit, bits)
@@ -148,8 +152,8 @@ def _tensor(
 
 
 def _promise(operand: BufferSlice) -> int:
-    """Returns the GuaranteedBaseOffsetAlignment that holds at the bound offset; below 16 bytes it is 0, which promises
-    as much."""
+    """Returns the GuaranteedBaseOffsetAlignment that holds at the bound offset; below 16 bytes 0, which promises the
+    same."""
     promised = operand.alignment
     if operand.offset:
         promised = min(promised, operand.offset & -operand.offset)

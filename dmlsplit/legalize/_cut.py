@@ -1,10 +1,10 @@
 """Cuts an operator that is too large, or has too many dimensions, into several, each on a sub-range of the buffers.
 
-A buffer is bound at multiples of 16 bytes only. The grain of a loop is the least number of its steps that leads to such
-a multiple in every tensor: a loop is cut at multiples of its grain. On the axis of several parts a cut may also lie
-where only a part can be bound. The whole tensor is then bound some steps earlier, and these lead-in steps go through a
-temporary buffer: a split writes the elements there that it reads too early; a join reads from there the elements that
-it writes too early, a copy of the output's previous content.
+A buffer is bound at multiples of 16 bytes only. The grain of a loop is the smallest number of its steps that advances
+every tensor by such a multiple: a loop is cut at multiples of its grain. On the axis of several parts a cut is also
+possible where only a part can be bound. The whole tensor is then bound some steps earlier, and these lead-in steps go
+through a temporary buffer: a split writes the elements there that it reads too early; a join reads from there the
+elements that it writes too early, a copy of the output's previous content.
 
 For example, a target takes 32 elements at most, and 44 elements of UINT8 are split into 11 and 33:
 
@@ -34,9 +34,9 @@ from dmlsplit.legalize._obstacles import Obstacle, nearest, too_large, too_many,
 from dmlsplit.rules.operator import INPUT_ELEMENTS_MAX
 
 MOST_OPERATORS: Final = 4096
-"""The most operators of a useful rewriting."""
+"""The most operators in a useful rewriting."""
 MOST_TENSORS: Final = 2**18
-"""The most tensors of all operators together, since one operator may have very many."""
+"""The most tensors in all operators together, because one operator may have very many."""
 TOO_MANY_OPERATORS: Final = too_many("several operators", MOST_OPERATORS)
 
 
@@ -63,7 +63,7 @@ class _Way(NamedTuple):
 class Cutter:
     """Cuts boxes of elements of `element_bits` bits for a target that accepts these numbers of dimensions.
 
-    `use_temporary`: allows cuts at which the whole tensor cannot be bound, by way of a temporary buffer.
+    `use_temporary`: allows cuts at which the whole tensor cannot be bound, with the help of a temporary buffer.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Cutter:
         self._folded: dict[Loops, Loops] = {}
 
     def operators(self, box: Box) -> int | Obstacle:
-        """Returns the number of operators that a box is cut into, or the Obstacle to cutting it."""
+        """Returns the number of operators that a box is cut into, or the Obstacle that prevents it."""
         if math.prod(box.loops.sizes) > UINT_MAX * MOST_OPERATORS:
             return TOO_MANY_OPERATORS
         way = self._way(box.loops)
@@ -101,8 +101,8 @@ class Cutter:
             yield from self.boxes(part)
 
     def obstacle(self, loops: Loops) -> Obstacle | None:
-        """Returns the obstacle, if loops exceed the target's dimensions or the numbers that every target accepts; else
-        None."""
+        """Returns the obstacle if loops exceed the target's number of dimensions, or the numbers that every target
+        accepts; else None."""
         few = self._fold(loops)
         if len(few.sizes) > self._most_dimensions:
             return too_many_dimensions(len(few.sizes), self._most_dimensions)
@@ -135,14 +135,14 @@ class Cutter:
         return self._ways[loops]
 
     def _cut(self, loops: Loops, own: Obstacle) -> _Way | Obstacle:
-        """Returns the plan with the fewest operators: one loop is cut as coarsely as the target allows or else at its
+        """Returns the plan with the fewest operators: one loop is cut as coarsely as the target allows, or at its
         grain, and its pieces are cut further. Returns the nearest Obstacle if there is no plan; `own` is that of the
         uncut loops."""
         axis = None if loops.single else loops.axis
         few = loops.distinct()
         shared = [i for i, n in enumerate(loops.sizes) if n > 1 and i != axis]
         surplus = len(self._fold(few).sizes) - self._most_dimensions
-        if surplus > 0:  # dropping a loop takes points at each of its steps; the shorter the loop, the fewer operators
+        if surplus > 0:  # dropping a loop means cutting it at each of its steps, so shorter loops need fewer operators
             shared = sorted((i for i in shared if self._grain_of(few, i) == 1), key=lambda i: loops.sizes[i])
         ways = [self._cut_coarsely(loops, few, i) for i in shared] if surplus <= 1 else []
         if axis is not None:
@@ -156,7 +156,7 @@ class Cutter:
             return min(found, key=lambda way: way.operators)
         return nearest([own, *[way for way in ways if isinstance(way, Obstacle)]])
 
-    # Cuts of a loop that all tensors share: None where the loop has no point to cut at
+    # Cuts of a loop that all tensors share: None if the loop has no point to cut at
 
     def _cut_coarsely(self, loops: Loops, few: Loops, i: int) -> _Way | Obstacle | None:
         grain, size = self._grain_of(few, i), loops.sizes[i]
@@ -300,7 +300,7 @@ class Cutter:
         return max(least // math.gcd(least, (stride or 0) * self._bytes) for stride in strides)
 
     def _fold(self, loops: Loops) -> Loops:
-        """Returns the folded loops, from a cache: the operators of a rewriting mostly share their loops."""
+        """Returns the folded loops, from a cache: the operators of a rewriting usually share their loops."""
         if loops not in self._folded:
             self._folded[loops] = loops.folded()
         return self._folded[loops]
@@ -325,8 +325,8 @@ def _bounded(way: _Way) -> _Way | Obstacle:
 
 
 def _lead_in_copy(box: Box) -> Box:
-    """Returns the copy of the elements that a join's operator will write before its own (the lead-in steps) from the
-    output into the temporary buffer, from which that operator then writes them back."""
+    """Returns the operator that copies the lead-in steps of a join's operator from the output to the temporary buffer.
+    The join's operator overwrites these elements, and restores them from there."""
     _, loops, (output, temporary, *_) = box
     lead_in = loops.lengths[0]
     sizes = (*loops.sizes[: loops.axis], lead_in, *loops.sizes[loops.axis + 1 :])
@@ -340,7 +340,7 @@ def _parts_within(edges: Sequence[int], begin: int, end: int) -> range:
 def _largest(most: int, fits: Callable[[int], bool], near: int = 0) -> int:
     """Returns the largest number up to `most` that fits, 0 if none does; every number below one that fits must fit too.
 
-    Larger numbers cost more to try, so that the search begins with small steps; `near` is a guess, better too small
+    Larger numbers are more expensive to try, so the search begins with small steps; `near` is a guess, better too small
     than too large.
     """
     low, step = near if 0 < near <= most and fits(near) else 0, 1
@@ -357,7 +357,7 @@ def _largest(most: int, fits: Callable[[int], bool], near: int = 0) -> int:
 
 
 def inputs_cut(box: Box, element_bytes: int) -> Box | None:
-    """Returns the box of a join in which each input of too many elements is bound as several consecutive inputs.
+    """Returns the box of a join with each input that has too many elements bound as several consecutive inputs.
 
     None if no input has too many, or if a piece cannot begin at a multiple of 16 bytes.
     """

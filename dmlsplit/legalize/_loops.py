@@ -1,6 +1,7 @@
-"""The normal form of a split or join: nested loops over bits, which any data type and any rank may re-express.
+"""The normal form of a split or join: nested loops over bits, which can be expressed in any data type and any rank.
 
-A tensor of e bits per element and rank n is n + 1 loops: its dimensions, with strides in bits, and e bits in a row.
+A tensor of e bits per element and rank n is n + 1 loops: its dimensions, with strides in bits, and an innermost loop
+over e contiguous bits.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dmlsplit.descriptors.geometry import TensorLayout
 from dmlsplit.descriptors.layout import packed_strides
 
 Strides: TypeAlias = tuple[int | None, ...]
-"""One stride for each loop; None (free) where the tensor takes a single step of the loop."""
+"""One stride for each loop; None (free) if the tensor takes a single step of the loop."""
 
 
 class Loops(NamedTuple):
@@ -30,7 +31,7 @@ class Loops(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """True if there is one part: a copy, in which no loop is special."""
+        """True if there is one part: a plain copy, in which no loop is special."""
         return len(self.lengths) == 1
 
     def tensor(self, i: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -41,10 +42,10 @@ class Loops(NamedTuple):
         return sizes, tuple([stride or 0 for stride in self.strides[i]])
 
     def folded(self) -> Loops:
-        """Returns loops that copy the same elements, as few as possible: none of one step, and no two contiguous in
-        memory.
+        """Returns the fewest loops that copy the same elements: no loop has a single step, and no two loops are
+        contiguous in memory.
 
-        Two loops fold if, in every tensor, the outer stride equals the inner extent; they need not be neighbours. The
+        Two loops fold if, in every tensor, the outer stride equals the inner extent; they need not be adjacent. The
         inner loop cannot be the axis of several parts, whose extents differ.
         """
         parts_axis = None if self.single else self.axis
@@ -67,8 +68,8 @@ class Loops(NamedTuple):
         return Loops(sizes, rows, place, (sizes[place],) if self.single else lengths)
 
     def bits_joined(self) -> Loops:
-        """Returns the loops with the innermost one, the bits, merged into that over contiguous elements; the loops
-        themselves if there is none."""
+        """Returns the loops with the innermost loop, over bits, merged into the loop over contiguous elements;
+        unchanged if there is no such loop."""
         last = len(self.sizes) - 1
         bits = self.sizes[last]
         inner = tuple([row[last] for row in self.strides])
@@ -108,7 +109,7 @@ class Loops(NamedTuple):
         return Loops(sizes, rows, axis, (sizes[axis],) if self.single else self.lengths)
 
     def of_rank(self, counts: Sequence[int]) -> Loops | None:
-        """Returns the loops with loops of one step in front, so that their number is the next one in `counts`; None if
+        """Returns the loops with one-step loops added in front, up to the next number of loops in `counts`; None if
         there are too many loops."""
         count = min((n for n in counts if n >= len(self.sizes)), default=None)
         if count is None:
@@ -123,7 +124,7 @@ class Loops(NamedTuple):
         return Loops(sizes, self.strides, self.axis, (size,) if i == self.axis else self.lengths)
 
     def edges(self) -> list[int]:
-        """Returns, in steps of the axis, where each part begins, then where the last one ends."""
+        """Returns, in steps of the axis, the beginnings of the parts and the end of the last one."""
         return list(accumulate(self.lengths, initial=0))
 
     def distinct(self) -> Loops:
@@ -135,7 +136,7 @@ class Loops(NamedTuple):
 
 
 def loops_of(whole: TensorLayout, parts: Sequence[TensorLayout], axis: int) -> Loops:
-    """Returns the loops of an operator without faults and without empty parts: the dimensions as they are, then the
+    """Returns the loops of an operator without faults and without empty parts: its dimensions unchanged, then the
     bits."""
     bits = whole.bits
     rows: list[Strides] = []
@@ -148,7 +149,8 @@ def loops_of(whole: TensorLayout, parts: Sequence[TensorLayout], axis: int) -> L
 def _foldable(columns: dict[int, tuple[int, Strides]], parts_axis: int | None) -> tuple[int, int] | None:
     """Returns the indices of an outer and an inner loop that fold into one, None if no two do; a column holds the
     strides of all tensors in a loop."""
-    steps = {strides[0] for _, strides in columns.values()}  # the whole tensor's strides mostly show that nothing folds
+    # the whole tensor's strides usually show that nothing folds
+    steps = {strides[0] for _, strides in columns.values()}
     for inner, (size, strides) in reversed(columns.items()):
         extent = None if strides[0] is None else size * strides[0]
         if inner == parts_axis or steps.isdisjoint((extent, None)):

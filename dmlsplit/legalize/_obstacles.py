@@ -1,6 +1,6 @@
-"""Obstacles: why an attempt at a rewriting does not lead to operators that the target accepts.
+"""Obstacles: why an attempt at a rewriting does not give operators that the target accepts.
 
-The search returns an obstacle wherever it gives up an attempt, and a refusal names these obstacles.
+The search returns an obstacle wherever it gives up an attempt, and a refusal reports these obstacles.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from dmlsplit.descriptors.enums import TensorDataType
 
 
 class ObstacleKind(enum.IntEnum):
-    """Kinds of obstacles; those nearest to a rewriting come first."""
+    """Kinds of obstacles, ordered by how close the attempt came to a rewriting, closest first."""
 
     TOO_MANY = enum.auto()
     """The rewriting would exceed the limits on operators or on their tensors."""
     REFUSED = enum.auto()
-    """The target refuses an operator that was built for it, with an error of its own."""
+    """The target refuses an operator that was built for it, with an error of the operator itself."""
     TOO_LARGE = enum.auto()
     """A number of a tensor exceeds its bound."""
     INTERLEAVING = enum.auto()
     """The elements of an output interleave: it cannot be written to a temporary buffer first."""
     DIMENSIONS = enum.auto()
-    """More dimensions are left after folding than the target takes."""
+    """More dimensions remain after folding than the target accepts."""
     INDIVISIBLE = enum.auto()
-    """Elements of a data type would hold bits of several runs, or of a run and a gap."""
+    """An element of a data type would contain bits of several runs, or of a run and a gap."""
 
 
 class Obstacle(NamedTuple):
-    """Why an attempt was given up. Among obstacles of a kind the one of the least excess is the nearest to a
+    """Why an attempt was given up. Among obstacles of one kind, the one with the smallest excess is closest to a
     rewriting."""
 
     kind: ObstacleKind
@@ -67,14 +67,14 @@ def indivisible(data_type: int, bits: int) -> Obstacle:
 
 
 def nearest(obstacles: Iterable[Obstacle]) -> Obstacle:
-    """Returns the obstacle nearest to a rewriting; the first of equal ones."""
+    """Returns the obstacle closest to a rewriting; the first of several equal ones."""
     return min(obstacles, key=lambda obstacle: (obstacle.kind, obstacle.excess))
 
 
 class Obstacles(NamedTuple):
     """The obstacles of each attempt: one operator, several on sub-ranges, copies through a temporary buffer.
 
-    An attempt that the search skipped has none: no data type divides the runs, or nothing was left to pack.
+    An attempt that the search skipped has no obstacle: no data type divides the runs, or nothing was left to pack.
     """
 
     one: list[Obstacle]

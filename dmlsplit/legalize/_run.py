@@ -1,4 +1,4 @@
-"""Runs the operators of a rewriting in the buffers of the original."""
+"""Runs the operators of a rewriting on the original's buffers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Runner:
-    """Holds the compiled operators, and the compiled original, which checks the caller's buffers."""
+    """Holds the compiled operators, and the compiled original, which validates the caller's buffers."""
 
     def __init__(
         self,
@@ -44,11 +44,11 @@ class Runner:
         self._temporary_bytes = temporary_bytes
 
     def new_outputs(self) -> list[Array] | Array:
-        """Returns fresh arrays in the original descriptor's layout: a list for a split, one for a join."""
+        """Returns fresh arrays in the original descriptor's layout: a list for a split, an array for a join."""
         return self._original.new_outputs()
 
     def dispatch(self, input: object, out: object) -> None:
-        """Checks the buffers against the original, then runs the operators in them. Raises BindingError if a buffer
+        """Checks the buffers against the original, then runs the operators on them. Raises BindingError if a buffer
         does not fit."""
         bound = self._original.bind_tensors(*self._sides(input, out))
         whole, parts = bound.bindings
@@ -93,8 +93,8 @@ class _Place:
 
 
 def _laid_out(tensor: BoundTensor, binding: BoundMemory) -> _Memory:
-    """Returns the bound memory if it has the descriptor's layout; an input array with other strides is copied into new
-    memory that has."""
+    """Returns the bound memory if it has the descriptor's layout; otherwise copies the input array to new memory in
+    that layout, and returns this memory."""
     if binding.strides == tensor.strides:
         return _Memory(core.address_of(binding.pointer), binding)
     block = np.empty(tensor.extent, tensor.dtype)

@@ -27,11 +27,11 @@ from dmlsplit.targets.target import Target
 from dmlsplit.verdicts.validation import evaluate, with_faults
 
 FEW_OPERATORS: Final = 32
-"""Beyond it a temporary buffer is better, if that needs fewer operators."""
+"""With more operators than this, a temporary buffer is tried, and used if that needs fewer operators."""
 
 
 def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
-    """Returns what `legalize` returns, for one target."""
+    """As `legalize`, for one target."""
     report = evaluate(desc, target)
     invalid = None if report.ok else with_faults(desc, report)
     if invalid is not None:
@@ -70,8 +70,8 @@ def _total(tensor: TensorDesc | None) -> int:
 
 
 class Accepted(NamedTuple):
-    """An accepted operator: the target's report, the Region of each tensor, and the original's parts that its parts
-    are."""
+    """An accepted operator: the target's report, the Region of each tensor, and the index of the original's part for
+    each part."""
 
     operator: OperatorDesc
     geometry: Geometry
@@ -88,7 +88,7 @@ class OperatorSequence(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """Several operators, not yet built: copies, a box to cut, copies; `operators` is the total number."""
+    """A sequence of operators, not yet built: copies, a box to cut, copies; `operators` is their total number."""
 
     operators: int
     data_type: TensorDataType
@@ -99,7 +99,7 @@ class Draft(NamedTuple):
 
 
 class Search:
-    """Searches for operators that move the elements of a valid operator that has some."""
+    """Searches for operators that move the elements of a valid, non-empty operator."""
 
     def __init__(self, original: Geometry, target: Target) -> None:
         self._kind = kind = original.kind
@@ -119,8 +119,8 @@ class Search:
         """Caches judgements: the operators of a rewriting into several mostly differ in their Regions only."""
 
     def rewriting(self) -> OperatorSequence | Obstacles:
-        """Returns operators that the target accepts: one, else several, else several with a temporary buffer; or the
-        obstacles to each."""
+        """Returns operators that the target accepts: one if possible, else several, else several with a temporary
+        buffer; or the obstacles to each of these."""
         refusal = Obstacles([], [], [])
         for found in self._single_operators():
             if isinstance(found, Accepted):
@@ -134,8 +134,8 @@ class Search:
         return refusal
 
     def _drafts(self, refusal: Obstacles) -> Iterator[tuple[Draft | Obstacle, list[Obstacle]]]:
-        """Yields drafts as they are found, each with the list to add its obstacles to; drafts of many operators come
-        last."""
+        """Yields drafts as they are found, each with the list that its obstacles are added to; drafts of many operators
+        come last."""
         boxes = [(t, box) for t in self._data_types if isinstance(box := self._elements(t), Box)]
         many: list[tuple[Draft, list[Obstacle]]] = []
         for obstacles, drafts in ((refusal.cut, self._cut_drafts(boxes)), (refusal.packed, self._packed_drafts(boxes))):
@@ -166,7 +166,7 @@ class Search:
 
     def _elements(self, data_type: TensorDataType) -> Box | Obstacle:
         """Returns the operator as the fewest possible loops, in elements of a data type; an Obstacle if runs of
-        contiguous memory are no multiples of such an element."""
+        contiguous memory are not multiples of such an element."""
         loops = self._loops.divided(ELEMENT_BITS[data_type])
         if loops is None:
             return indivisible(self._own_type, ELEMENT_BITS[data_type])
@@ -182,7 +182,7 @@ class Search:
             yield self._draft(data_type, box, self._cutter(data_type, use_temporary=True))
 
     def _packed_drafts(self, boxes: Sequence[tuple[TensorDataType, Box]]) -> Iterator[Draft | Obstacle]:
-        """Yields drafts with inputs packed, as far as possible; then outputs; then both. Drafts that must also be cut
+        """Yields drafts with as many inputs packed as possible; then outputs; then both. Drafts that must also be cut
         come last."""
         for data_type, box in boxes:
             cutter = self._cutter(data_type)

@@ -1,8 +1,8 @@
 """Packs tensors through a temporary buffer, the last resort: copies pack tensors of too many dimensions.
 
-An input is packed before it is used. A copy moves some outer loops as they are and everything within them as one run of
-memory, gaps included, so that these loops then lie packed; the next copy moves more loops, until all lie packed. Where
-their order in memory is not the one needed, copies of four loops each transpose one loop to its place.
+An input is packed before it is used. A copy moves some outer loops unchanged and everything inside them as one run of
+memory, gaps included, so that these loops are then packed; the next copy moves more loops, until all are packed. If
+their order in memory is not the required one, copies of four loops each transpose one loop to its place.
 
 For example, a target takes 3 dimensions, and an input has these loops (sizes and strides in elements):
 
@@ -11,9 +11,9 @@ For example, a target takes 3 dimensions, and an input has these loops (sizes an
     (2, 2, 2, 2), (20, 10, 7, 2)    the input as it then lies in the temporary buffer; the outer two loops fold
     (4, 2, 2), (10, 7, 2)           the second copy, of 3 dimensions, after which the input is packed
 
-An output is written packed and brought to its place afterwards. The bytes between its elements have to stay: the output
-as it stands is packed as far as an input would be, the elements are put into that, and the same copies the other way
-round lead back. This does not work where elements of the output interleave.
+An output is written packed and moved to its place afterwards. The bytes between its elements must not change: the
+output's previous content is packed as an input would be, the elements are written into the packed copy, and the same
+copies in the opposite direction lead back. This does not work if elements of the output interleave.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from dmlsplit.legalize._obstacles import Obstacle, interleaving
 
 Sizes: TypeAlias = tuple[int, ...]
 Steps: TypeAlias = tuple[int, ...]
-"""Strides of a tensor, for each loop: 0 where it is broadcast, or where the loop has one step."""
+"""Strides of a tensor, one for each loop: 0 if it is broadcast in the loop, or if the loop has one step."""
 
 
 class TemporaryPacking:
     """Packs the tensors of a box, whose elements have `element_bits` bits.
 
-    `before` and `after` are the copies so far, to be run before and after the box; `obstacles` is why tensors remained
-    as they are.
+    `before` and `after` are the copies so far, to be run before and after the box; `obstacles` says why tensors were
+    left unpacked.
     """
 
     def __init__(self, element_bits: int, dimension_counts: Sequence[int]) -> None:
@@ -51,8 +51,8 @@ class TemporaryPacking:
         self.obstacles: list[Obstacle] = []
 
     def inputs_packed(self, box: Box) -> Iterator[Box]:
-        """Yields the box with more and more inputs packed; for a split each yielded box has one copy more. Every box
-        needs the copies in `before` so far."""
+        """Yields the box with more and more inputs packed; in a split each yielded box has one more copy. Every box
+        requires the copies in `before` so far."""
         is_split = box.kind is OperatorType.SPLIT
         for i in range(1) if is_split else range(1, len(box.operands)):
             sizes, strides = box.loops.tensor(i)
@@ -65,7 +65,7 @@ class TemporaryPacking:
             yield box
 
     def outputs_packed(self, box: Box) -> Box:
-        """Returns the box with every output packed that copies can bring back to its place; the copies are added to
+        """Returns the box with every output packed for which copies back to its place exist; the copies are added to
         `after`."""
         is_join = box.kind is OperatorType.JOIN
         for i in range(1) if is_join else range(1, len(box.operands)):
@@ -106,10 +106,11 @@ class TemporaryPacking:
 
     def _packed_output(self, sizes: Sizes, strides: Steps, operand: BufferSlice) -> BufferSlice | None:
         """Returns packed memory for an output, and adds to `after` the copies from there to the output's layout; None
-        if there are none.
+        if no such copies exist.
 
-        The elements are transposed `t` times, the output as it stands is packed by `i` copies, and one more copy puts
-        the elements into it: the fewest copies whose last one the target takes. Each of the `i` copies also runs back.
+        The elements are transposed by `t` copies, the output's previous content is packed by `i` copies, and one more
+        copy writes the elements into it. Of all choices whose last copy the target accepts, the one with the fewest
+        copies is taken. Each of the `i` copies is also run backwards.
         """
         order = _memory_order(sizes, strides)
         obstacles: list[Obstacle] = []
@@ -127,8 +128,8 @@ class TemporaryPacking:
         return None
 
     def _put(self, put: Loops, turns: Sequence[Loops], inward: Sequence[Loops], operand: BufferSlice) -> BufferSlice:
-        """Appends to `after` the copies of `_packed_output` (transpose, take the output in, put elements into it, lead
-        back), and returns the memory that the first one reads."""
+        """Appends to `after` the copies of `_packed_output` (transpose, pack the output, write the elements into it,
+        copy it back), and returns the memory that the first one reads."""
         first = place = self._place(put)
         for copy in turns:
             turned = self._place(copy)
@@ -186,7 +187,7 @@ def _transpositions(sizes: Sizes, lying: Sequence[int], wanted: Sequence[int]) -
     """Yields copies that bring packed loops from the order `lying` into the order `wanted`, each with the resulting
     strides; new loops are broadcast.
 
-    Each copy moves all loops that already follow each other past the loops between.
+    Each copy moves a group of loops that are already in the wanted order to their place, past the loops before them.
     """
     lying = list(lying)
     for at, loop in enumerate(wanted):
@@ -224,7 +225,7 @@ def _lie_packed(sizes: Sizes, strides: Steps, order: Sequence[int]) -> bool:
 
 
 def _memory_order(sizes: Sizes, strides: Steps) -> list[int]:
-    """Returns the loops of more than one step and with a stride, the largest stride first."""
+    """Returns the indices of the loops with more than one step and a stride, the largest stride first."""
     return sorted((i for i, n in enumerate(sizes) if n > 1 and strides[i]), key=lambda i: -strides[i])
 
 

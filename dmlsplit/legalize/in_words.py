@@ -1,4 +1,4 @@
-"""Describes legalizations: in a few words for a line beside a refusal, in full for `dmlsplit legalize`."""
+"""Describes legalizations: in a few words for a line next to a refusal, in full for `dmlsplit legalize`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from dmlsplit.legalize import Legalization, Region
 
 MOST_SHOWN = 8
-"""The most operators of a rewriting, and tensors of an operator, that are shown."""
+"""The most operators of a rewriting, and the most tensors of an operator, that are shown."""
 
 
 def summary(found: Legalization) -> str:
-    """Returns a rewriting in a few words: the data type and the sizes of its operator, "UINT32 {1,1,8,16}", or the
+    """Describes a rewriting in a few words: the data type and the sizes of its operator, "UINT32 {1,1,8,16}", or the
     number of its operators, "3 operators of UINT32"."""
     if not found.operators:
         return "nothing, since it has no elements"
@@ -42,7 +42,7 @@ def fix(found: Legalization, file: str, target: Target) -> str:
 
 def lines(found: Legalization) -> Iterator[str]:
     """Yields the lines that show an operator before and after its rewriting, and the steps."""
-    assert found.desc is not None  # only results without a rewriting lack it
+    assert found.desc is not None  # it is None only if there is no rewriting
     yield "before:"
     yield from _operator_lines(found.desc, None)
     yield "after:" if found.operators else "after: no operator"

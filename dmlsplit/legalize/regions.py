@@ -12,7 +12,7 @@ BufferKind: TypeAlias = Literal["input", "output", "temporary"]
 class Region:
     """A range of bytes: `offset` and `size` within one of the original's buffers, or within a temporary one.
 
-    `index` counts the original's inputs or outputs (0 for the single one), or the temporary buffers.
+    `index` is an index into the original's inputs or outputs (0 for a single one), or into the temporary buffers.
     """
 
     buffer: BufferKind

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Legalization(Generic[DescT_co]):
-    """The operators that do the work of `desc` on the target; made by `legalize`.
+    """The operators that replace `desc` on the target; returned by `legalize`.
 
-    `operators`: dispatch them in order; empty where nothing is left to do, or where `ok` is False. `bindings`: for each
-    operator the Region of each tensor, inputs before outputs, to bind within the original's buffers (an input may be
-    the output of an earlier operator). `output_map`: for each output of each operator the index of the original's
-    output that it writes; for a join, for each input the index of the original's input. -1 is any other buffer.
-    `steps`: describes the changes; empty where the descriptor is accepted as it is. `report`: the target's; where `ok`
-    is False it gives the reasons. `temporary_bytes`: size of the temporary buffer (index 0), 0 where there is none.
+    `operators`: to be dispatched in order; empty if there is nothing to copy, or if `ok` is False. `bindings`: for each
+    operator the Region of each tensor, inputs before outputs, within the original's buffers (an input may be the output
+    of an earlier operator). `output_map`: for a split, the index of the original's output that each output of each
+    operator writes; for a join, the index of the original's input that each input reads; -1 for any other buffer.
+    `steps`: describes the changes; empty if the descriptor itself is accepted. `report`: the target's report; it gives
+    the reasons if `ok` is False. `temporary_bytes`: size of the temporary buffer (index 0), 0 if there is none.
     """
 
     desc: DescT_co
@@ -47,7 +47,7 @@ class Legalization(Generic[DescT_co]):
     def execute(self, input: Bindable | Sequence[Bindable]) -> list[Array] | Array:
         """Runs the operators on an array (a split) or a list of arrays (a join) and returns fresh arrays.
 
-        The outputs have the original's data type, sizes and strides, and include those without elements: a list for a
+        The outputs have the original's data type, sizes and strides, and include outputs without elements: a list for a
         split, an array for a join. Raises ValidationError if `ok` is False, BindingError if an array does not fit.
         """
         out = self._runner.new_outputs()
@@ -59,10 +59,10 @@ class Legalization(Generic[DescT_co]):
     @overload
     def dispatch(self: Legalization[JoinOperatorDesc], input: Sequence[Bindable], out: Bindable) -> None: ...
     def dispatch(self, input: object, out: object) -> None:
-        """Runs the operators in the caller's buffers, which must fit the original descriptor. Raises ValidationError if
+        """Runs the operators on the caller's buffers, which must fit the original descriptor. Raises ValidationError if
         `ok` is False, BindingError if a buffer does not fit.
 
-        The rules for buffers are those of CompiledOperator.dispatch. An input array in another layout than the
+        The rules for buffers are those of CompiledOperator.dispatch. An input array whose layout differs from the
         descriptor's is copied first. Output bytes outside the original's elements are not modified.
         """
         self._runner.dispatch(input, out)
