@@ -1,13 +1,13 @@
 """The registry of rules: each rule is defined once, and all code that refers to rules reads it from here.
 
 Scopes: input/ (reported by the readers of files), tensor/, split/, join/, operator/ (of any other operator), legalize/
-(reported by rewriting), onnx/ and openvino/ (the frameworks' own rules of their Splits and Concats), node/ (reported by
-the front ends of models), onnxruntime/ and model/ (reported where a version of ONNX Runtime is asked about, on a node
-and on a model as a whole), placement/ (why a node is not on DirectML), graph/, and the emulated device's, binding/ and
+(reported by rewriting), onnx/ and openvino/ (the frameworks' own rules for their Splits and Concats), node/ (reported
+by the front ends of models), onnxruntime/ and model/ (reported about a node, and about a whole model, if the target is
+a version of ONNX Runtime), placement/ (why a node is not on DirectML), graph/, and the emulated device's, binding/ and
 device/. Ids are never reused; a renamed rule's old id stays in REDIRECTS.
 
-A rule is in the registry if it is a name of one of its scope's modules; rules are run in the order in which they stand.
-The modules of a scope are imported when the first of its rules is asked for.
+Every rule that is a name in one of its scope's modules is in the registry; rules run in the order of their definitions.
+The modules of a scope are imported when the first of its rules is looked up.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ __all__ = [
 ]
 
 REDIRECTS: Final[Mapping[str, str]] = {"graph/neighbour-rank": "operator/dimension-count-not-supported"}
-"""Old id -> new id."""
+"""Maps a renamed rule's old id to its new id."""
 
 _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "input": ("input",),
@@ -89,7 +89,7 @@ _MODULES: Final[Mapping[str, tuple[str, ...]]] = {
     "binding": ("binding",),
     "device": ("device",),
 }
-"""Scope -> the modules of its rules."""
+"""Maps each scope to the modules of its rules."""
 
 
 @cache
@@ -126,11 +126,11 @@ class _Registry(Mapping[str, Rule]):
 
 
 RULES: Final = _Registry()
-"""Every rule by id."""
+"""Maps ids to rules."""
 TENSOR_RULES: Final = tuple([rule for rule in _scope("tensor").values() if isinstance(rule, TensorRule)])
-"""The rules about one tensor, in member order."""
+"""The rules about a single tensor, in the order of its members."""
 CRASH_RULES: Final = dict(zip(ROLES, crash.crash, strict=True))
-"""Run before all others, for a release: they find reads that end the process before anything is checked."""
+"""Run before all others for a release: they find reads that end the process before anything is checked."""
 OPERATOR_RULES: Final[Mapping[OperatorType, tuple[OperatorRule, ...]]] = {
     kind: tuple(
         [
@@ -153,13 +153,13 @@ def node_rules(facts: type[NodeFacts]) -> tuple[NodeRule[Any], ...]:
 
 
 def valid_where(facts: NodeFacts) -> tuple[Condition, ...]:
-    """Returns the conditions on open sizes that all have to hold for the rules of the node's framework (ONNX, ONNX
-    Runtime or OpenVINO) to find no error in it; () if none depends on an open size. `judge_node` must not report an
-    error of the node; rules that only warn do not count."""
+    """Returns the conditions on open sizes under which the rules of the node's framework (ONNX, ONNX Runtime or
+    OpenVINO) find no error; all of them must hold. () if no rule depends on an open size. `judge_node` must not report
+    an error of the node; rules that only warn do not count."""
     return facts.valid_where(rule for rule in node_rules(type(facts)) if rule.severity is Severity.ERROR)
 
 
 def judge_node(facts: NodeFacts, node: str) -> tuple[Diagnostic, ...]:
-    """Returns the diagnostics of a framework's own rules about a node; each location names `node`, its printable
+    """Returns the diagnostics of the framework's own rules about a node; each location contains `node`, its printable
     name."""
     return facts.judge(node_rules(type(facts)), node)

@@ -1,4 +1,4 @@
-"""What a rule of any operator sees, and what it is."""
+"""What a rule about any operator checks, and the class of these rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dmlsplit.targets.target import Target
 
 
 class AnyView:
-    """An operator, the target, and what the target takes of it."""
+    """An operator, the target, and the target's support for the operator."""
 
     def __init__(self, desc: AnyOperatorDesc, target: Target) -> None:
         self.desc = desc
@@ -35,8 +35,8 @@ class AnyView:
 
     @cached_property
     def tensor_steps(self) -> list[tuple[tuple[Step, ...], TensorDesc, bool]]:
-        """The tensors that are not null, entries of arrays included: steps to the tensor, the tensor, and True for an
-        output."""
+        """The tensors that are not null, including entries of arrays, as (steps to the tensor, the tensor, True for an
+        output)."""
         found: list[tuple[tuple[Step, ...], TensorDesc, bool]] = []
         for member in self.schema.members:
             value = self.members.get(member.name)
@@ -49,8 +49,8 @@ class AnyView:
 
     @cached_property
     def tensors(self) -> dict[str, BufferTensorDesc]:
-        """Maps the name of each buffer tensor that is not null, an entry of an array as "QuantizationTensors[0]", to
-        the tensor."""
+        """Maps the name of each buffer tensor that is not null to the tensor; an entry of an array is named
+        "QuantizationTensors[0]"."""
         return {
             steps_text(steps): tensor.desc
             for steps, tensor, _ in self.tensor_steps
@@ -71,8 +71,8 @@ class AnyView:
 
     @cached_property
     def facts(self) -> OperatorFacts | None:
-        """The facts of the first build that accepts the operator, else of the last one of the target's; None if there
-        are none."""
+        """The facts of the first build that accepts the operator, or of the target's last build if none does; None if
+        there are no facts."""
         found = self.support.facts
         return next((each for each in found if self._taken(each)), found[-1] if found else None)
 
@@ -85,10 +85,10 @@ class AnyView:
         return facts.ranks.has(self.ranks) and all(each.has(self.types) for each in self.type_relations(facts))
 
     def type_relations(self, facts: OperatorFacts) -> list[Relation]:
-        """Returns the relations that the data types have to be in, given the settings of the attributes."""
+        """Returns the relations that the data types must satisfy, given the settings of the attributes."""
         if not facts.by:
             return [facts.types]
-        if not self.is_whole:  # what any setting takes
+        if not self.is_whole:  # whatever any setting accepts
             every = (facts.types, *facts.by.values())
             return [next((relation for relation in every if relation.has(self.types)), facts.types)]
         names = dict.fromkeys(setting.partition("=")[0] for setting in facts.by)
@@ -103,8 +103,8 @@ class AnyView:
 
 
 def _in_their_members(schema: OperatorSchema, desc: AnyOperatorDesc) -> dict[str, Any]:
-    """Maps the names of tensor members to the tensors of a descriptor that has only these; a side whose number of
-    tensors differs is left out."""
+    """Maps the names of tensor members to the tensors of a descriptor that has only these; inputs or outputs whose
+    number differs from the schema's are left out."""
     found: dict[str, Any] = {}
     for role, tensors in (("input", desc.inputs), ("output", desc.outputs)):
         names = [member.name for member in schema.members if member.role == role and member.type == "tensor"]
@@ -115,10 +115,9 @@ def _in_their_members(schema: OperatorSchema, desc: AnyOperatorDesc) -> dict[str
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class AnyOperatorRule(Rule):
-    """A rule of any operator, with a pair of descriptors on the two sides of its boundary.
+    """A rule about any operator, with a pair of descriptors, one on each side of its boundary.
 
-    `ends`: the call may not return, so that no HRESULT is predicted. `of_tensors`: the check looks at nothing but
-    tensors.
+    `ends`: the call may not return, so no HRESULT is predicted. `of_tensors`: the check reads only tensors.
     """
 
     bad: Callable[[], AnyOperatorDesc] = lambda: example("ELEMENT_WISE_ABS")
@@ -139,13 +138,13 @@ class AnyOperatorRule(Rule):
 
 
 def example(operator: str, **members: Any) -> AnyOperatorDesc:
-    """Returns a descriptor of an operator: its tensors have sizes {1,2,3,4}, unless `members` says otherwise."""
+    """Returns a descriptor of an operator, whose tensors have sizes {1,2,3,4} unless `members` gives others."""
     schema = next(each for each in operators() if each.name == operator)
     given = {m.name: tensor((1, 2, 3, 4)) for m in schema.members if m.type == "tensor" and not m.optional}
     return AnyOperatorDesc(schema, given | members)
 
 
 def steps_to(name: str, *inside: Step) -> tuple[Step, ...]:
-    """Returns the steps to the tensor that the tables call `name`, or to a member inside it."""
+    """Returns the steps to the tensor that the tables call `name`, followed by the steps `inside` it."""
     member, _, index = name.partition("[")
     return (member, int(index[:-1]), *inside) if index else (member, *inside)

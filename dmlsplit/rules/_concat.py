@@ -1,4 +1,4 @@
-"""Facts that follow from the inputs of a Concat, in any framework."""
+"""Facts derived from the inputs of a Concat, in any framework."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ConcatFacts(NodeFacts):
     @property
     @abstractmethod
     def output_shape(self) -> Shape | None:
-        """The output's shape, as far as the inputs determine it; None if its rank is not known."""
+        """The output's shape as far as the inputs determine it; None if its rank is not known."""
 
     def with_shape(self, shape: tuple[int, ...]) -> ConcatFacts:
         """Returns the facts with the shape of the only input replaced."""
@@ -56,7 +56,7 @@ class ConcatFacts(NodeFacts):
 
     @property
     def lengths(self) -> tuple[Dim, ...] | None:
-        """The inputs' sizes on the axis, None for unknown ones; None if the axis is not known."""
+        """The inputs' sizes along the axis, None for unknown ones; None if the axis is not known."""
         axis = self.axis_index
         if axis is None:
             return None
@@ -64,7 +64,7 @@ class ConcatFacts(NodeFacts):
 
     @property
     def inputs(self) -> tuple[tuple[Expression, ...] | None, ...]:
-        """The sizes of each input, open ones as symbols; None for an input of unknown rank."""
+        """The sizes of each input, with open sizes as symbols; None for an input of unknown rank."""
         return tuple([None if s is None else expressions(s, f"inputs[{i}]") for i, s in enumerate(self.shapes)])
 
     @property
@@ -89,7 +89,7 @@ class ConcatFacts(NodeFacts):
 
 
 def sizes_alike(n: ConcatFacts) -> Iterator[Condition]:
-    """Yields the conditions under which the inputs have equal sizes off the axis."""
+    """Yields the conditions under which the inputs have equal sizes except along the axis."""
     yield from alike(n.inputs, n.axis_index)
 
 
@@ -116,8 +116,8 @@ def ranks_differ(n: ConcatFacts) -> Findings:
 
 
 def sizes_differ(n: ConcatFacts) -> Findings:
-    """Yields a finding for each size of an input, off the axis, that contradicts the output's (rules
-    onnx/concat-shape-differs and openvino/concat-shape-differs)."""
+    """Yields a finding for each size of an input, in a dimension other than the axis, that contradicts the output's
+    (rules onnx/concat-shape-differs and openvino/concat-shape-differs)."""
     axis, output = n.axis_index, n.output_shape
     if axis is None or output is None:
         return

@@ -1,7 +1,8 @@
-"""The message of DirectML's own debug layer for a rule, as observed; it names a descriptor's first fault only.
+"""The messages of DirectML's own debug layer for each rule, as observed; the layer reports only a descriptor's first
+fault.
 
 Names in braces are placeholders: the tensor by the layer's name, the value found (`actual`), the limit (`expected`).
-`product` is a number of elements modulo 2^32, `last` wraps where there are no dimensions.
+`product` is a number of elements modulo 2^32; `last`, the last dimension's index, wraps if there are no dimensions.
 """
 
 from __future__ import annotations

@@ -50,15 +50,15 @@ def with_input(tensor: TensorLike) -> SplitOperatorDesc:
 
 
 def with_part(desc: Any, index: int, part: BufferTensorDesc | TensorDesc | None) -> Any:
-    """Returns the descriptor with output (of a split) or input (of a join) number `index` replaced."""
+    """Returns the descriptor with output number `index` (of a split) or input number `index` (of a join) replaced."""
     parts: list[TensorLike] = list(members_of(desc).array or ())
     parts[index] = part
     return with_parts(desc, parts)
 
 
 def with_parts(desc: Any, parts: Any, count: int | None = None) -> Any:
-    """Returns the descriptor with another array of outputs (of a split) or inputs (of a join); a count of None is its
-    length."""
+    """Returns the descriptor with another array of outputs (of a split) or inputs (of a join); the count defaults to
+    its length."""
     kind, whole, _, _, axis = members_of(desc)
     return descriptor_of(kind, whole, parts, count, axis)
 

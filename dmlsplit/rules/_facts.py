@@ -1,4 +1,4 @@
-"""Rules of a framework's Split or Concat node: the known facts about one node, and how rules judge them."""
+"""Rules about a framework's Split or Concat node: the known facts about one node, and how rules judge them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def misdeclared(n: Any, outputs: str, words: str) -> Findings:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts(ABC):
-    """A front end's facts about one node; plain values only, so that a check needs no framework."""
+    """A front end's facts about one node; only plain values, so that checks need no framework."""
 
     scope: ClassVar[str]
     """The scope of the framework's rules."""
@@ -45,16 +45,16 @@ class NodeFacts(ABC):
     @property
     @abstractmethod
     def axis_index(self) -> int | None:
-        """The axis from 0; None if it is not known."""
+        """The axis as a non-negative index; None if it is not known."""
 
     @property
     @abstractmethod
     def lengths(self) -> tuple[Any, ...] | None:
-        """The sizes of the parts on the axis; None if their number is not known."""
+        """The sizes of the parts along the axis; None if their number is not known."""
 
     @property
     def whole(self) -> tuple[Expression, ...] | None:
-        """The sizes of a Split's input or a Concat's output, open ones as symbols; None if unknown.
+        """The sizes of a Split's input or a Concat's output, with open sizes as symbols; None if unknown.
 
         A front end without open sizes keeps the defaults of this, `parts` and `closed`.
         """
@@ -62,25 +62,25 @@ class NodeFacts(ABC):
 
     @property
     def parts(self) -> tuple[Expression, ...] | None:
-        """The sizes of the parts on the axis, open ones as symbols; None if unknown."""
+        """The sizes of the parts along the axis, with open sizes as symbols; None if unknown."""
         return None
 
     @property
     def least_rank(self) -> int | None:
-        """The fewest dimensions that the framework's rules allow, if the rank is open and everything else depends on
-        sizes only; else None, as for a framework that does not override it."""
+        """The fewest dimensions that the framework's rules allow, if the rank is open and everything else depends only
+        on sizes; otherwise None. The default is None."""
         return None
 
     @property
     def axis_length(self) -> Expression | None:
-        """The size of the whole on the axis, None if it is unknown."""
+        """The size of the whole along the axis; None if it is unknown."""
         if self.whole is None:
             return None if self.least_rank is None else THE_AXIS
         return None if self.axis_index is None else self.whole[self.axis_index]
 
     @property
     def parts_shapes(self) -> tuple[tuple[Expression, ...], ...]:
-        """The shapes of the parts, open sizes as symbols; () if unknown."""
+        """The shapes of the parts, with open sizes as symbols; () if unknown."""
         whole, axis, parts = self.whole, self.axis_index, self.parts
         if whole is None or axis is None or parts is None:
             return ()
@@ -92,11 +92,11 @@ class NodeFacts(ABC):
 
     @abstractmethod
     def with_shape(self, shape: tuple[int, ...]) -> NodeFacts:
-        """Returns the facts with this input shape, which must agree with the known one."""
+        """Returns the facts with this input shape, which must be compatible with the known one."""
 
     def differences(self) -> Iterable[tuple[str, str]]:
-        """Returns pairs of a member ("" for the node) and a message on how runtimes deviate from the specification
-        there, whatever the rules find; none by default."""
+        """Returns pairs of a member ("" for the node) and a message about how runtimes deviate from the specification
+        there, whatever the rules find. The default is none."""
         return ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -104,14 +104,14 @@ class NodeFacts(ABC):
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) != f.default}
 
     def valid_where(self, rules: Iterable[NodeRule[Any]]) -> tuple[Condition, ...]:
-        """Returns the conditions on open sizes that all have to hold for none of `rules` to find a fault; () if none
-        depends on an open size."""
+        """Returns the conditions on open sizes under which none of `rules` finds a fault; all of them must hold. () if
+        no rule depends on an open size."""
         return depending(condition for rule in rules for condition in rule.where(self))
 
     def judge(self, rules: Iterable[NodeRule[Any]], node: str) -> tuple[Diagnostic, ...]:
         """Returns the diagnostics of `rules` about the node with these facts; `node` names it in their locations.
 
-        If a rule finds a fault that runtimes treat differently, a separate warning says so.
+        If runtimes treat a fault differently from the specification, an additional warning says so.
         """
         found = []
         here = Location(node=node)

@@ -1,12 +1,12 @@
-"""The kinds of rules. A rule decorates its check; each of the four kinds has checks with their own subject:
+"""The kinds of rules. A rule decorates its check; what the check is given depends on the kind:
 
     @TensorRule("tensor/size-zero", "A size is 0.", "DirectML has ...", sources=(...), needs=..., bad=..., good=...)
     def size_zero(t: TensorView) -> Findings:
         yield Finding(...)
 
-The name is the rule from then on. A rule of Split and its twin of Join are declared by the decorator operator_rules. A
-Notice is a rule without a check: the code that meets the fault reports it. The registry (dmlsplit.rules) contains every
-rule that is a name in one of its modules.
+The function's name is then bound to the rule. The decorator operator_rules declares a rule about Split and the
+corresponding rule about Join. A Notice is a rule without a check: the code that finds the fault reports it. The
+registry (dmlsplit.rules) contains every rule that is a name in one of its modules.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Finding(NamedTuple):
-    """A fault: its member within the checked subject, the message, the limit, the value.
+    """A fault: its member in the checked subject, the message, the limit, and the value found.
 
     A check of operators names the tensor at fault, if any; the member is then the tensor's.
     """
@@ -50,7 +50,7 @@ class Finding(NamedTuple):
 
 
 class Fact(enum.Enum):
-    """A part of a node that a check needs to be sound or finds faulty."""
+    """A part of a node that a check requires to be sound, or finds faulty."""
 
     FORM = "which inputs and attributes are given"
     TYPE = "the element type"
@@ -62,7 +62,7 @@ class Fact(enum.Enum):
 
 Findings: TypeAlias = Iterator[Finding]
 Aspects: TypeAlias = Set[Any]
-"""Aspects, or Facts for a framework's node."""
+"""Aspects of a descriptor, or Facts about a framework's node."""
 F = TypeVar("F")
 NONE: Final[Aspects] = frozenset()
 
@@ -71,7 +71,7 @@ _ID: Final = re.compile(r"[a-z]+/[a-z0-9]+(-[a-z0-9]+)*")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """Identity, meaning and sources of a rule. `severity` and `basis` are copied to its diagnostics."""
+    """Identity, meaning and sources of a rule. Its diagnostics have its `severity` and `basis`."""
 
     id: str
     summary: str
@@ -121,7 +121,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Notice(Rule):
-    """A rule without a check: the code that meets the fault reports it.
+    """A rule without a check: the code that finds the fault reports it.
 
     `outcome`: the consequence of a violation, for rules of the emulated device.
     """
@@ -139,8 +139,8 @@ def _missing(*view: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _Checked(Rule):
-    """`needs`: aspects that must be sound; the check is skipped where one is absent or faulty. `spoils`: aspects that
-    become faulty with a finding."""
+    """`needs`: aspects that must be sound; the check is skipped if one is absent or faulty. `spoils`: aspects that a
+    finding marks as faulty."""
 
     needs: Aspects = NONE
     spoils: Aspects = NONE
@@ -148,16 +148,17 @@ class _Checked(Rule):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DescriptorRule(_Checked):
-    """A rule of descriptors, with a pair of them on the two sides of its boundary."""
+    """A rule about descriptors, with a pair of them, one on each side of its boundary."""
 
     bad: Callable[[], OperatorDesc] = _missing
     good: Callable[[], OperatorDesc] = _missing
     examples_for: FeatureLevel | str = FeatureLevel.FL_6_4
-    """The level, or the DirectML release, that tells `bad` from `good`."""
+    """The level, or the DirectML release, for which `bad` is refused and `good` is not."""
     limit: bool = False
-    """A limit of a level or build, not a contradiction: another descriptor may do the same work."""
+    """True for a limit of a level or build; another descriptor may then do the same work. False for a contradiction."""
     undefined: bool = False
-    """A build may read past an array: no HRESULT is predicted for a release, unless it refuses earlier."""
+    """True if a build may read past the end of an array: no HRESULT is predicted for a release, unless it refuses
+    earlier."""
 
     @property
     def target_of_examples(self) -> dict[str, str]:
@@ -168,7 +169,7 @@ class DescriptorRule(_Checked):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TensorRule(DescriptorRule):
-    """A rule of one tensor, by itself."""
+    """A rule about a single tensor."""
 
     check: Callable[[TensorView], Findings] = _missing
 
@@ -178,10 +179,10 @@ class TensorRule(DescriptorRule):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class OperatorRule(DescriptorRule):
-    """A rule of an operator as a whole, or of how its tensors fit together.
+    """A rule about an operator as a whole, or about how its tensors fit together.
 
-    `needs` are the operator's own aspects, `needs_of_whole` the whole tensor's, `needs_of_parts` those of the parts
-    that the check is handed; the rule is skipped where it `needs_all_parts` and one lacks something. A finding spoils
+    `needs` are aspects of the operator itself, `needs_of_whole` of the whole tensor, `needs_of_parts` of the parts; a
+    part that lacks one is not passed to the check or, with `needs_all_parts`, the rule is skipped. A finding spoils
     aspects of its tensor, or of the operator.
     """
 
@@ -193,7 +194,7 @@ class OperatorRule(DescriptorRule):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BindingRule(_Checked):
-    """A rule of one DML_BINDING_DESC. `outcome`: the consequence of a violation."""
+    """A rule about one DML_BINDING_DESC. `outcome`: the consequence of a violation."""
 
     outcome: str = "the device is removed"
     check: Callable[[BindingView], Findings] = _missing
@@ -204,11 +205,11 @@ class BindingRule(_Checked):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class NodeRule(_Checked, Generic[F]):
-    """A framework's own rule of a node, with a pair of nodes on the two sides of its boundary. By default its check
+    """A framework's own rule about a node, with a pair of nodes, one on each side of its boundary. By default its check
     needs the FORM.
 
-    `runtimes`: the observed behaviour of runtimes where the check finds a fault; reported as node/runtime-differs.
-    `where`: the conditions on open sizes under which the check finds nothing; none where sizes do not matter.
+    `runtimes`: the observed behaviour of runtimes if the check finds a fault; reported as node/runtime-differs.
+    `where`: the conditions on open sizes under which the check finds nothing; none if sizes do not matter.
     """
 
     needs: Aspects = frozenset({Fact.FORM})
@@ -226,8 +227,8 @@ R = TypeVar("R", bound=BindingRule | NodeRule[Any])
 
 
 def findings_of(rules: Iterable[R], view: Any) -> Iterator[tuple[R, Sequence[Finding]]]:
-    """Yields each rule that has findings, with these; a rule that needs an aspect which an earlier finding spoilt is
-    skipped."""
+    """Yields each rule that has findings, with its findings; a rule that needs an aspect which an earlier finding
+    spoilt is skipped."""
     spoilt: set[object] = set()
     for rule in rules:
         found = list(rule.check(view)) if rule.needs.isdisjoint(spoilt) else []
@@ -237,7 +238,7 @@ def findings_of(rules: Iterable[R], view: Any) -> Iterator[tuple[R, Sequence[Fin
 
 
 class Each(NamedTuple):
-    """A setting of operator_rules that differs between the operators."""
+    """A setting of operator_rules whose value differs between Split and Join."""
 
     split: Any
     join: Any
@@ -245,9 +246,9 @@ class Each(NamedTuple):
 
 OperatorCheck: TypeAlias = Callable[[OperatorView, Sequence[TensorView]], Findings]
 Make: TypeAlias = Callable[..., OperatorDesc]
-"""rules._examples.split or join."""
+"""The function rules._examples.split or rules._examples.join."""
 THE_PAGE: Final = Source("the page of the operator's desc")
-"""In an operator_rules' sources, the placeholder for each operator's page."""
+"""Placeholder for the operator's page in the sources of operator_rules."""
 _PAGES: Final = {"split": SPLIT_DESC, "join": JOIN_DESC}
 _WORDS: Final = {
     "split": {"whole": "input", "part": "output", "operator": "split"},
@@ -264,11 +265,12 @@ def operator_rules(
     good: Callable[[Make], OperatorDesc],
     **settings: Any,
 ) -> Callable[[OperatorCheck], tuple[OperatorRule, ...]]:
-    """Returns a decorator that makes a check a rule of Split, of Join or of both; the scopes of the ids select the
+    """Returns a decorator that turns a check into a rule about Split, Join or both; the scopes of the ids select the
     operators.
 
-    In the texts {whole} is the input of a split and the output of a join, {part} the other, {array} and {count} the
-    members that hold the parts. `bad` and `good` get the operator's maker of examples.
+    In the texts {whole} is the input of a split or the output of a join, {part} is the opposite, and {array} and
+    {count} are the members that hold the parts and their number. `bad` and `good` are called with the function that
+    makes the operator's examples.
     """
     from dmlsplit.rules import _examples
 
@@ -296,7 +298,7 @@ def operator_rules(
 
 
 def type_name(data_type: int) -> str:
-    """Returns the name of a TensorDataType ("FLOAT32"); any other number as text."""
+    """Returns the name of a TensorDataType ("FLOAT32"), or any other number as text."""
     return data_type.name if isinstance(data_type, TensorDataType) else str(int(data_type))
 
 

@@ -1,4 +1,5 @@
-"""When a build does not return from CreateOperator: one function a way, one table of the operators and levels."""
+"""When a build does not return from CreateOperator: one function for each cause, one table of the operators and
+levels."""
 
 from __future__ import annotations
 
@@ -158,4 +159,4 @@ _ENDS: Final[tuple[tuple[frozenset[str], frozenset[FeatureLevel], Callable[[AnyV
     (frozenset({"QUANTIZE", "DEQUANTIZE"}), _LEVELS, _quantization_ends),
     (frozenset({"FOLD", "UNFOLD"}), _LEVELS, _fold_ends),
 )
-"""Operators, the feature levels at which they do it, and when."""
+"""Operators, the feature levels at which CreateOperator does not return, and the cause."""

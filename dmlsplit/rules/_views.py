@@ -16,9 +16,9 @@ from dmlsplit.targets.target import Target
 
 
 class Aspect(enum.Enum):
-    """A part of a descriptor that a check needs to be sound, or that a fault spoils for the checks that follow."""
+    """A part of a descriptor that a check requires to be sound, or that a fault spoils for later checks."""
 
-    # Of a tensor.
+    # Aspects of a tensor.
     DESC = "the tensor's descriptor"
     READABLE = "memory that is there where the release reads it"
     DATA_TYPE = "DataType"
@@ -33,14 +33,14 @@ class Aspect(enum.Enum):
     SPAN = "the span of the places, as a release counts it"
     TOTAL = "TotalTensorSizeInBytes"
     ALIGNMENT = "GuaranteedBaseOffsetAlignment"
-    # Of an operator.
+    # Aspects of an operator.
     ARRAY = "the array of the parts, and its count"
     AXIS = "Axis"
-    # Not faults, but nothing to check where they are absent.
+    # Absence of these is not a fault, but leaves nothing to check.
     STRIDES_GIVEN = "Strides that are no null pointer"
     OUTPUT = "a tensor that is an output"
 
-    # Enum's own hash is a Python-level call; sets of aspects are made for every tensor.
+    # Enum's own hash is a Python-level call, and sets of aspects are built for every tensor.
     __hash__ = object.__hash__
 
 
@@ -52,7 +52,8 @@ EXTENT: Final = LAYOUT_SIZES | {Aspect.DATA_TYPE, Aspect.STRIDES, Aspect.ELEMENT
 class TensorView:
     """One tensor of an operator under judgement.
 
-    `spoilt` holds the aspects that a check must not rely on, `is_output` and `is_strided` which of them exist at all.
+    `spoilt` holds the aspects that a check must not rely on; `is_output` and `is_strided` say which aspects exist at
+    all.
     """
 
     __slots__ = (
@@ -84,7 +85,7 @@ class TensorView:
         self.support = support
         self.target = target
         desc = tensor.desc if tensor is not None else None
-        # A check that reads `desc` is skipped where it is null, so the stand-in is never read.
+        # A check that reads `desc` is skipped if it is null, so the stand-in is never read.
         self.desc: BufferTensorDesc = desc if desc is not None else _NO_DESC
         count = self.desc.dimension_count
         sizes, strides = self.desc.sizes or (), self.desc.strides
@@ -118,7 +119,7 @@ _NO_DESC: Final = BufferTensorDesc(0, None)
 
 
 class OperatorView:
-    """A Split or Join under judgement: the whole tensor, the parts that the count covers, the axis."""
+    """A Split or Join under judgement: the whole tensor, the parts up to the count, and the axis."""
 
     __slots__ = ("array", "array_name", "axis", "count", "count_name", "parts", "spoilt", "target", "type", "whole")
 
@@ -139,7 +140,7 @@ class OperatorView:
 
 
 class BufferRange(NamedTuple):
-    """A DML_BUFFER_BINDING, all bytes; `buffer_size` None: the Buffer is a null pointer."""
+    """A DML_BUFFER_BINDING; all sizes are in bytes. `buffer_size` None: the Buffer is a null pointer."""
 
     buffer_size: int | None
     offset: int
@@ -156,7 +157,7 @@ class BufferRange(NamedTuple):
 
 
 class SlotKind(enum.Enum):
-    """The resource that belongs to a slot of a binding table."""
+    """The resource that a slot of a binding table takes."""
 
     BUFFER = "a buffer"
     ARRAY = "an array of buffers"
@@ -169,19 +170,19 @@ class BindingSlot(NamedTuple):
     """A slot of a binding table, and the resource that it requires."""
 
     tensor: str
-    """The name in messages: a tensor's name, "the persistent resource", ..."""
+    """The name in messages: a tensor's name, "the persistent resource" and the like."""
     kind: SlotKind
     size: int = 0
-    """The least size of a buffer in bytes; `size_name` names it."""
+    """The smallest size of a buffer in bytes; `size_name` is the name of that size."""
     size_name: str = "TotalTensorSizeInBytes"
     alignment: int = 1
     """A buffer's offset must be a multiple of this many bytes."""
     why: str = ""
-    """For NOTHING: why nothing belongs there."""
+    """For NOTHING: why nothing may be bound here."""
     entries: tuple[BindingSlot, ...] = ()
     """The slots of an array's entries."""
     misreads_array: bool = False
-    """A BUFFER_ARRAY without entries passes for nothing here, and is then read as a DML_BUFFER_BINDING."""
+    """True if a BUFFER_ARRAY without entries is accepted as nothing here, and then read as a DML_BUFFER_BINDING."""
 
 
 class BindingView(NamedTuple):
@@ -191,13 +192,13 @@ class BindingView(NamedTuple):
     slot: BindingSlot
     type: int
     is_null: bool
-    """Desc is a null pointer."""
+    """True if Desc is a null pointer."""
     ranges: tuple[BufferRange, ...]
-    """One for BUFFER, those of the array for BUFFER_ARRAY."""
+    """One range for BUFFER, those of the array for BUFFER_ARRAY."""
 
     @property
     def range(self) -> BufferRange | None:
-        """The bound range, if a buffer belongs in the slot and one is bound; else None."""
+        """The bound range, if the slot takes a buffer and one is bound; otherwise None."""
         if self.slot.kind is not SlotKind.BUFFER or self.type != BindingType.BUFFER or self.is_null:
             return None
         return None if self.ranges[0].buffer_size is None else self.ranges[0]

@@ -12,8 +12,8 @@ _FORWARD: Final = 0
 
 
 class Window(NamedTuple):
-    """Which tensors a window slides between. `filter` has the window's size, if it is a tensor's, else WindowSize has
-    it."""
+    """The names of the tensors that a window slides between. `filter` names the tensor that gives the window's size; ""
+    if WindowSize gives it."""
 
     input: str = "InputTensor"
     output: str = "OutputTensor"
@@ -38,14 +38,15 @@ WINDOWS: Final[Mapping[str, Window]] = {
 def window_sizes(
     window: Window, members: Mapping[str, Any], tensors: Mapping[str, BufferTensorDesc]
 ) -> Iterator[tuple[str, int, int, int]]:
-    """Yields (tensor, dimension, expected size, size) for each size of the output that differs from what the window
-    gives.
+    """Yields (tensor, dimension, expected size, size) for each size of the output that differs from the size that the
+    window implies.
 
-    Nothing if members are missing, or too short.
+    Yields nothing if members are missing or too short.
     """
     count = members["DimensionCount"]
     whole, output = (_spatial(tensors.get(name), count) for name in (window.input, window.output))
-    if whole is None or output is None:  # a count beyond all dimensions, 2^32 - 1 as well, ends here
+    # this also covers counts larger than the number of dimensions, such as 2^32 - 1
+    if whole is None or output is None:
         return
     sizes = _spatial(tensors.get(window.filter), count) if window.filter else _entries(members["WindowSize"], count)
     strides, before, behind = (_entries(members[name], count) for name in ("Strides", "StartPadding", "EndPadding"))

@@ -1,6 +1,6 @@
-"""Rules of operators other than Split and Join: what recorded tables say of a target, and what no build checks.
+"""Rules of operators other than Split and Join: what recorded tables say about a target, and what no build checks.
 
-A target that several builds stand for refuses what all of them refuse.
+A target represented by several builds refuses what all of them refuse.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PAGES: Final = Source(
     "the operators' pages, Tensor support", "https://learn.microsoft.com/windows/win32/api/directml/#structures"
 )
 _BEYOND: Final = 100
-"""The value that the builds were asked about for all that no enum has."""
+"""The value with which builds were tested for all values that are in no enum."""
 
 
 def _gather(indices: tuple[int, ...], dimensions: int, axis: int = 3) -> AnyOperatorDesc:
@@ -287,8 +287,8 @@ def _outside(relation: Relation, values: Mapping[str, int]) -> Iterator[tuple[st
 
 
 def _together(relation: Relation, values: Mapping[str, int]) -> Iterator[tuple[str, str, tuple[int, ...]]]:
-    """Yields, for a part whose values are accepted one by one but not together: a member, another one, and the values
-    that go with the other's."""
+    """Yields, for each part of the relation whose values are accepted one by one but not together: a member, another
+    member, and the values that the first may have with the other's value."""
     for part in relation.parts:
         if part.has(values) or any(True for _ in _outside(Relation((part,)), values)):
             continue

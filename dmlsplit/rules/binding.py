@@ -1,4 +1,5 @@
-"""Rules of bindings: of one DML_BINDING_DESC, in the order in which builds check them, and of a whole table."""
+"""Rules about bindings: about one DML_BINDING_DESC, in the order in which builds check them, and about a whole
+table."""
 
 from __future__ import annotations
 
@@ -217,7 +218,7 @@ OTHER_TABLE: Final = Notice(
 )
 
 
-# The documentation forbids these; the builds accept them.
+# The documentation forbids these, but builds accept them.
 _HAZARD: Final = (BINDING, BIND_OUTPUTS, OBSERVED_DEVICE)
 OUTPUTS_OVERLAP: Final = Notice(
     "binding/outputs-overlap",

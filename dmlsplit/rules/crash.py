@@ -1,7 +1,7 @@
-"""Reads that a release performs before any check: there a call ends the process instead of returning.
+"""Reads that a release performs before any check, so that a call may end the process instead of returning.
 
-Observed with every array ending at an unreadable page. On a user's machine a read past an array is undefined behaviour,
-not a promised crash. Where a release refuses before such a read, its HRESULT is known.
+Observed with arrays that end at an unreadable page. On a user's machine a read past an array is undefined behaviour and
+need not crash. If a release refuses the descriptor before such a read, its HRESULT is known.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CRASH: Final = "this release crashes here"
 
 
 class Refused:
-    """The release refuses before it reads further."""
+    """The release refuses the descriptor before it reads further."""
 
 
 REFUSED: Final = Refused()
@@ -52,7 +52,7 @@ def crash(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
 
 def _first_looks(o: OperatorView) -> Finding | Refused | None:
     """Returns the outcome of a release's first checks, which come before those of each tensor: the finding of a crash,
-    REFUSED, or None if they pass. None too for a target that is no release."""
+    REFUSED, or None if they pass. Also None for a target that is not a release."""
     release = o.target.release
     if release is None:
         return None
@@ -96,7 +96,7 @@ def _walk(o: OperatorView) -> Finding | Refused | None:
         if is_join:
             if len(sizes or ()) < dimensions:
                 return _crash(part, "Sizes")
-            # A 32-bit product, compared as a signed number: the bound of 2^31 - 1 elements.
+            # The product is 32 bits wide and compared as a signed number, hence the bound of 2^31 - 1 elements.
             if math.prod((sizes or ())[:dimensions]) % 2**32 >= 2**31:
                 return REFUSED
         for d in range(dimensions):
@@ -113,7 +113,7 @@ def _walk(o: OperatorView) -> Finding | Refused | None:
             if sizes[d] != expected:
                 return REFUSED
     if o.count > len(o.parts):
-        return None  # the next one lies past the array's end
+        return None  # the next tensor lies past the array's end
     expected = _size(o.whole, o.axis)
     if expected is None:
         return _crash(o.whole, "Sizes")
@@ -124,7 +124,7 @@ def _walk(o: OperatorView) -> Finding | Refused | None:
 
 
 def _size(tensor: TensorView, d: int) -> int | None:
-    """Returns the size at index `d`; None if Sizes are null or end before it."""
+    """Returns the size at index `d`; None if Sizes is null or too short."""
     sizes = tensor.desc.sizes
     return None if sizes is None or d >= len(sizes) else sizes[d]
 
@@ -140,17 +140,17 @@ _BEFORE_ARRAYS: Final = frozenset(
         *("tensor/flags-unknown", "tensor/dimension-count-out-of-range", "tensor/sizes-null"),
     }
 )
-"""Rules that refuse a tensor before its Sizes and Strides are read."""
+"""Rules by which a release refuses a tensor before it reads Sizes and Strides."""
 _COMPARED_ELSEWHERE: Final = "tensor/dimension-count-not-supported"
-"""An operator's ranks are compared before all tensors or after them."""
+"""Whether a build compares an operator's ranks before checking all tensors, or after."""
 
 
 def reads_past_an_array(o: OperatorView, found: Sequence[Diagnostic]) -> bool:
     """True if a release reads past the end of an array before it refuses the operator; `found` are the operator's
     faults.
 
-    The order of checks, observed with arrays that end at an unreadable page: first those of `_first_looks`, then the
-    tensors one by one, each by its members up to the pointers, then by Sizes, Strides and the rest.
+    The order of checks, observed with arrays that end at an unreadable page: first those of `_first_looks`, then each
+    tensor in turn: its members up to the pointers, then Sizes, Strides and the rest.
     """
     if isinstance(_first_looks(o), Refused):
         return False
@@ -170,7 +170,7 @@ def reads_past_an_array(o: OperatorView, found: Sequence[Diagnostic]) -> bool:
             return not _refused_by_sizes(tensor)
         whole, part = o.whole.desc, tensor.desc
         alike = part.data_type == whole.data_type and part.dimension_count == whole.dimension_count
-        if rules or (not is_split and output_first and not alike):  # compared before the next one is read
+        if rules or (not is_split and output_first and not alike):  # compared before the next tensor is read
             return False
     if o.array is not None and o.count > len(o.array):
         return True
@@ -185,5 +185,6 @@ def _too_short(tensor: TensorView) -> bool:
 
 
 def _refused_by_sizes(tensor: TensorView) -> bool:
-    """True if Sizes, multiplied one by one up to the first 0 or the bound, are refused before Strides are read."""
+    """True if Sizes, multiplied one by one up to the first 0 or the bound, make the release refuse before it reads
+    Strides."""
     return any(not 0 < product <= UINT_MAX for product in itertools.accumulate(tensor.sizes, operator.mul))

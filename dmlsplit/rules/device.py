@@ -1,4 +1,4 @@
-"""Rules of the emulated device's calls, except bindings; the device itself reports them."""
+"""Rules about the emulated device's calls, except bindings; the device itself reports them."""
 
 from __future__ import annotations
 

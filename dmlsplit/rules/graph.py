@@ -1,4 +1,4 @@
-"""Rules of graphs. dmlsplit.graphs checks them and makes their examples."""
+"""Rules about graphs. dmlsplit.graphs checks them and builds their examples."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ COMPILED: Final = Source("observed: CompileGraph of DirectML builds of feature l
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class GraphRule(Rule):
-    """A rule of graphs. `releases` names the builds concerned, `cure` the remedy.
+    """A rule about graphs. `releases` names the builds affected, `cure` the remedy.
 
-    `refuses`: CompileGraph, or CreateOperator of a node, returns a failing HRESULT. `sound`: such a graph is valid;
-    CompileGraph compiles it wrongly. `examples_for`: the DirectML release that tells the examples apart.
+    `refuses`: CompileGraph, or CreateOperator of a node, returns a failing HRESULT. `sound`: such a graph is valid, but
+    CompileGraph compiles it wrongly. `examples_for`: the DirectML release for which the two examples differ.
     """
 
     basis: Basis = Basis.OBSERVED

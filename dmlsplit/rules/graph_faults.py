@@ -1,6 +1,6 @@
-"""The faults that CompileGraph makes of a graph: values, their rules, and their sentences.
+"""Faults that CompileGraph introduces into a graph: values, their rules, and their sentences.
 
-`Fault` says what is wrong by kind, node and tensors. The functions below it are the only ones that put it into words.
+`Fault` describes what is wrong by kind, node and tensors. Only the functions below it turn faults into sentences.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ from dmlsplit.system.printable import printable
 
 
 class FaultKind(enum.StrEnum):
-    """The kinds of faults. Those that a model is mended for have cures in dmlsplit.onnxruntime.cures."""
+    """The kinds of faults. Those that dmlsplit fixes in a model have cures in dmlsplit.onnxruntime.cures."""
 
     GATE = "gate"
-    """a * sigmoid(b) of two outputs of one Split gives b * sigmoid(b)."""
+    """a * sigmoid(b), with a and b outputs of one Split, computes b * sigmoid(b)."""
     PRODUCT = "product"
-    """(y * x) * sigmoid(x) gives x * x * sigmoid(x)."""
+    """(y * x) * sigmoid(x) computes x * x * sigmoid(x)."""
     PRODUCT_CRASHES = "product-crashes"
-    """As PRODUCT, where the operand that is put in does not exist: the process ends."""
+    """As PRODUCT, but the operand used instead does not exist: the process ends."""
     REPEATED = "repeated"
-    """Concat(v, v): one of the places is not written."""
+    """Concat(v, v): only one of the two places is written."""
     OVERWRITTEN = "overwritten"
-    """v of Concat(v, y) is used after an elementwise operator g behind the Concat, which has destroyed it."""
+    """v of Concat(v, y) is used after an elementwise operator g that reads the Concat and has overwritten v."""
     REFUSED = "refused"
-    """One part of a Split of an intermediate is used, by an elementwise operator: the session is not made."""
+    """Only one part of a Split of an intermediate tensor is used, by an elementwise operator: session creation
+    fails."""
     WHOLE_TOO_LARGE = "whole-too-large"
-    """The input of a Split is joined in place of a part, and does not fit the memory."""
+    """The input of a Split is joined in place of a part, and is larger than its memory."""
     WHOLE_TOO_NARROW = "whole-too-narrow"
-    """The input of a Split is joined in place of a part, and does not fit the part's place."""
+    """The input of a Split is joined in place of a part, and is larger than the part's place."""
     WHOLE_OVER_OTHERS = "whole-over-others"
-    """The input of a Split is joined in place of a part, and overwrites the places beside it."""
+    """The input of a Split is joined in place of a part, and overwrites the adjacent places."""
     WHOLE_FIRST = "whole-first"
     """The input of a Split is joined in place of a part that begins elsewhere."""
     FIVE_DIMENSIONS = "five-dimensions"
@@ -44,19 +45,19 @@ class FaultKind(enum.StrEnum):
     OUTER_JOIN = "outer-join"
     """A Join along a dimension before the last four that copies its inputs is refused."""
     CONSTANT = "constant"
-    """A constant is a node of the graph, which older builds refuse."""
+    """A constant is a node of the graph; older builds refuse that."""
     UNWRITTEN = "unwritten"
-    """A graph output that also feeds an activation that is fused into its node: the output stays empty."""
+    """A graph output that also feeds an activation fused into its node: the output is never written."""
     DEAD = "dead"
-    """Nodes whose outputs nothing uses: the session is not made."""
+    """Nodes whose outputs are not used: session creation fails."""
     EMPTY_PART = "empty-part"
-    """A Split with a part without elements: no part is written."""
+    """A Split with an empty part: no part is written."""
     EMPTY_SECOND_PART = "empty-second-part"
-    """A Split of whose parts the second alone has no elements: the session is not made."""
+    """A Split of which only the second part is empty: session creation fails."""
     EMPTY_OUTPUT = "empty-output"
-    """An output of the model without elements: the other outputs are not copied from the device."""
+    """An empty output of the model: the other outputs are not copied from the device."""
     MAY_BE_EMPTY = "may-be-empty"
-    """As EMPTY_OUTPUT, where a size that is not known decides."""
+    """As EMPTY_OUTPUT, but it depends on a size that is not known."""
 
     @property
     def rule(self) -> str:
@@ -142,7 +143,7 @@ _KINDS: Final = {
         "where {condition}, the output {tensors[0]} has no elements, and Run does not copy {others} from the device",
     ),
 }
-"""The rule of each kind, and the sentence that says what happens."""
+"""Maps each kind to its rule and to the sentence that describes it."""
 
 _SAY_ALL: Final = frozenset(
     {
@@ -153,11 +154,11 @@ _SAY_ALL: Final = frozenset(
         FaultKind.MAY_BE_EMPTY,
     }
 )
-"""The kinds whose sentence says of a model all that there is to say."""
+"""The kinds whose sentence is complete for a model."""
 
 
 class NodeName(NamedTuple):
-    """A node of a model, by its operator and path."""
+    """A node of a model: its operator and path."""
 
     op: str
     path: str
@@ -177,16 +178,16 @@ class TensorName(NamedTuple):
 
 
 Node: TypeAlias = int | NodeName | None
-"""A node of a graph by index, or of a model by name; None for a copy that CompileGraph inserts."""
+"""A node of a graph by index, or a node of a model by name; None for a copy that CompileGraph inserts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault: its kind, the node that does it, and the tensors and numbers that it is about, in order.
+    """One fault: its kind, the node that causes it, and the tensors and numbers involved, in order.
 
-    Of OVERWRITTEN the tensor is the one that is lost.
+    For OVERWRITTEN the tensor is the one that is overwritten.
 
-    In a graph, nodes and tensors are indices; `named` gives the fault with the names of a model.
+    In a graph, nodes and tensors are indices; `named` returns the fault with the names of a model.
     """
 
     kind: FaultKind
@@ -194,13 +195,13 @@ class Fault:
     tensors: tuple[TensorName | str, ...] = ()
     numbers: tuple[int, ...] = ()
     operator: str = ""
-    """The operator of the dispatch that overwrites."""
+    """The operator of the dispatch that overwrites the tensor."""
     buffer: str = ""
     """The buffer that is too small."""
     nodes: tuple[NodeName, ...] = ()
-    """All nodes of a DEAD part."""
+    """All nodes of a part without readers, for DEAD."""
     condition: str = ""
-    """The sizes for which it holds, "" for all."""
+    """The sizes for which the fault occurs; "" for all sizes."""
 
     @property
     def rule(self) -> str:
@@ -219,23 +220,23 @@ class Fault:
 
     @property
     def without_buffer(self) -> Fault:
-        """This fault without its buffer, whose number changes with the rest of the graph."""
+        """This fault without its buffer, whose number depends on the rest of the graph."""
         return replace(self, buffer="")
 
 
 def lost_tensor(fault: Fault) -> TensorName | str | None:
-    """Returns the tensor that is overwritten; None for a fault of another kind."""
+    """Returns the overwritten tensor; None for a fault of another kind."""
     return fault.tensors[0] if fault.kind is FaultKind.OVERWRITTEN and fault.tensors else None
 
 
 def happens(fault: Fault) -> str:
-    """Returns a sentence on what happens, without its consequences: "node 3 (RELU) has written over it, and its result
-    is read instead"."""
+    """Returns a sentence that says what happens, without the consequences: "node 3 (RELU) has written over it, and its
+    result is read instead"."""
     return _KINDS[fault.kind][1].format_map(_Words(fault))
 
 
 class _Words(dict[str, Any]):
-    """The words for a fault in its sentence, each made when the sentence has it."""
+    """The values for the placeholders of a fault's sentence, each computed when the sentence uses it."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(numbers=fault.numbers, buffer=fault.buffer, condition=fault.condition)
@@ -267,14 +268,14 @@ _WORDS: Final[Mapping[str, Callable[[Fault], object]]] = {
 
 
 def of_output(index: int, fault: Fault) -> str:
-    """Returns a sentence on what is wrong with the output at `index` of a graph."""
+    """Returns a sentence that says what is wrong with output `index` of a graph."""
     by = "a copy" if fault.node is None else f"Nodes[{fault.node}]"
     return f"graph output {index} is wrong: {happens(fault)} ({by})"
 
 
 class Affected(NamedTuple):
-    """Successive DirectML versions with one fault, the ONNX Runtime versions that ship them, and those of these that
-    are assumed to behave alike."""
+    """Successive DirectML versions with the same fault, the ONNX Runtime versions that ship them, and those of the
+    latter that are assumed to behave alike."""
 
     directml: Sequence[str]
     versions: Sequence[str]
@@ -290,7 +291,7 @@ class Affected(NamedTuple):
 def in_model(
     fault: Fault, culprit: NodeName, outputs: Sequence[str], *, leave: bool = False, reader: NodeName | None = None
 ) -> str:
-    """Returns a sentence on what is wrong with a model, for a fault that has the model's names.
+    """Returns a sentence that says what is wrong with a model, for a fault that has the model's names.
 
     `outputs` are the wrong tensors, none if the graph is refused; `leave`: they are outputs of the model. `reader` is
     the only node that reads a part of what `culprit` computes.
@@ -316,7 +317,7 @@ def unknown(reason: str) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Returns the first four names as text: "a, b, ..."."""
+    """Returns the names as text, separated by commas; of more than four, the first four and "..."."""
     return ", ".join(printable(name, 60) for name in names[:4]) + (", ..." if len(names) > 4 else "")
 
 

@@ -1,4 +1,4 @@
-"""Rules that the front ends report about a text; they have no check of their own."""
+"""Rules about a text, which the front ends report; they have no check of their own."""
 
 from __future__ import annotations
 

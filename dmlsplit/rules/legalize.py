@@ -1,4 +1,4 @@
-"""Rules that rewriting a descriptor for a target reports; they have no check of their own."""
+"""Rules reported by rewriting a descriptor for a target; they have no check of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the real library says otherwise than the verdict; `dmlsplit check --ask` reports it."""
+"""Rules about a real library that contradicts the verdict; `dmlsplit check --ask` reports them."""
 
 from __future__ import annotations
 

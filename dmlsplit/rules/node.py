@@ -1,4 +1,4 @@
-"""Rules that front ends report of a node on its way to DirectML; they have no check of their own."""
+"""Rules about a node on its way to DirectML, which front ends report; they have no check of their own."""
 
 from __future__ import annotations
 

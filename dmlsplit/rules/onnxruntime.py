@@ -1,4 +1,4 @@
-"""Why ONNX Runtime treats a Split or Concat as it does, and the remedies."""
+"""Rules that say why ONNX Runtime treats a Split or Concat as it does, and the remedies."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ COMMON: Final = _file("optimizer/common_subexpression_elimination.cc")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Habit(Notice):
-    """A behaviour of ONNX Runtime; `cure` is the remedy, as an imperative, "" where nothing is wrong.
+    """A behaviour of ONNX Runtime; `cure` is the remedy, as an imperative, "" if nothing is wrong.
 
-    `faults` are the graph's faults that fail the session, the most frequent one first; none for anything else.
+    `faults` are the faults of graphs that make session creation fail, the most frequent one first; none for other
+    behaviour.
     """
 
     cure: str = ""
@@ -350,4 +351,4 @@ CONTEXT_UNKNOWN = _habit(
 FAULTS: Final = {
     habit.id: habit.faults for habit in tuple(globals().values()) if isinstance(habit, Habit) and habit.faults
 }
-"""The faults of graphs that a node's answer reports, by rule."""
+"""Maps rules to the faults of graphs that a node's answer reports by them."""

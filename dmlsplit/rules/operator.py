@@ -1,5 +1,5 @@
-"""Rules of DML_SPLIT_OPERATOR_DESC and DML_JOIN_OPERATOR_DESC, in member order: the whole tensor on one side, its parts
-in an array on the other. A rule of both operators is declared once."""
+"""Rules about DML_SPLIT_OPERATOR_DESC and DML_JOIN_OPERATOR_DESC, in member order. On one side is the whole tensor, on
+the other an array of its parts, so a rule about both operators is declared once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dmlsplit.rules._views import DIMENSIONS, Aspect, OperatorView, TensorView
 from dmlsplit.targets.feature_levels import documented_support
 
 _RANK: Final = frozenset({Aspect.DESC, Aspect.DIMENSION_COUNT})
-# A join compares sizes before all else, in the dimensions that both tensors have.
+# A join compares sizes before everything else, in the dimensions that both tensors have.
 _SIZES: Final = Each(DIMENSIONS | {Aspect.COMPLETE}, frozenset({Aspect.DESC, Aspect.SIZES}))
 
 INPUT_ELEMENTS_MAX: Final = 2**31 - 1
@@ -240,7 +240,7 @@ def axis_sizes_sum(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
     if o.axis < len(o.whole.sizes):
         expected = o.whole.sizes[o.axis]
         actual = sum([size for part in parts for size in part.sizes[o.axis : o.axis + 1]])
-        # Where some parts of a join are unknown, the others may be too large together already.
+        # Even if some parts of a join are unknown, the others together may already be too large.
         if actual != expected if len(parts) == len(o.parts) else actual > expected:
             message = f"have sizes on axis {o.axis} that sum up to {actual}, {o.whole.name} has {expected}"
             yield Finding(o.array_name, message, expected, actual)

@@ -1,4 +1,4 @@
-"""Why ONNX Runtime runs a node somewhere else than on DirectML: the reasons that a placement names."""
+"""Rules that say why ONNX Runtime runs a node elsewhere than on DirectML: the reasons that a placement names."""
 
 from __future__ import annotations
 

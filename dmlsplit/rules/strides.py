@@ -1,4 +1,4 @@
-"""Rules of Strides: their number, DirectML's checks of an output's layout, and the overlaps that it lets through."""
+"""Rules about Strides: their number, DirectML's checks of an output's layout, and the overlaps that it accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of DML_TENSOR_DESC and DML_BUFFER_TENSOR_DESC, up to Sizes, in member order."""
+"""Rules about DML_TENSOR_DESC and DML_BUFFER_TENSOR_DESC, up to Sizes, in member order."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def element_count_too_large(t: TensorView) -> Findings:
 
 
 def _broadcast(rows: int, columns: int) -> tuple[BufferTensorDesc, list[BufferTensorDesc]]:
-    """Returns a broadcast input of rows x columns, and the two outputs of its halves."""
+    """Returns a broadcast input of rows x columns, and two outputs that are its halves."""
     left = columns // 2
     parts = [eg.tensor((1, 1, rows, width), TensorDataType.UINT8) for width in (left, columns - left)]
     return eg.tensor((1, 1, rows, columns), TensorDataType.UINT8, strides=(0, 0, 0, 1)), parts

@@ -1,4 +1,4 @@
-"""Rules of TotalTensorSizeInBytes and GuaranteedBaseOffsetAlignment."""
+"""Rules about TotalTensorSizeInBytes and GuaranteedBaseOffsetAlignment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dmlsplit.targets.releases import SizeArithmetic
 )
 def implied_size_too_large(t: TensorView) -> Findings:
     implied = t.exact_implied_size
-    # Where a total is given, a release that wraps the implied size may accept it: see tensor/implied-size-wraps.
+    # If a total is given, a release that wraps the implied size may accept it: see tensor/implied-size-wraps.
     if implied > UINT64_MAX and (t.target.release is None or t.desc.total_tensor_size_in_bytes is None):
         message = f"cannot be large enough: Sizes and Strides imply {implied} bytes"
         yield Finding("TotalTensorSizeInBytes", message, UINT64_MAX, implied)

@@ -1,6 +1,6 @@
-"""What ONNX Runtime makes of a model as a whole, and what helps: findings about several nodes at once.
+"""Findings about several nodes of a model at once: ONNX Runtime's treatment of the whole model, and the remedy.
 
-Each has two models in onnx's text form, on the two sides of its boundary.
+Each has two models in onnx's text form, one on each side of its boundary.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class ModelText:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ModelRule(Notice):
-    """A finding about a model; `cure` is the remedy, as an imperative. `examples_for` is the version of ONNX Runtime
-    that tells `bad` from `good`."""
+    """A finding about a model; `cure` is the remedy, as an imperative. `examples_for` is the version of ONNX Runtime in
+    which `bad` has the finding and `good` does not."""
 
     cure: str = ""
     bad: ModelText = ModelText("", 0)

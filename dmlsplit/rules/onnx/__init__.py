@@ -1,7 +1,7 @@
-"""Rules of ONNX's Split, versions 1, 2, 11, 13 and 18, and of its Concat, versions 1, 4, 11 and 13.
+"""Rules about ONNX's Split, versions 1, 2, 11, 13 and 18, and its Concat, versions 1, 4, 11 and 13.
 
-They follow the text of the operator and onnx's shape inference; deviating behaviour observed in runtimes is noted
-beside.
+They follow the text of the operator and onnx's shape inference; a rule also notes where runtimes were observed to
+deviate.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules of ONNX's Concat, versions 1, 4, 11 and 13."""
+"""Rules about ONNX's Concat, versions 1, 4, 11 and 13."""
 
 from __future__ import annotations
 

@@ -11,30 +11,30 @@ from dmlsplit.rules._concat import ConcatFacts
 from dmlsplit.rules.onnx.split_facts import DATA_TYPES as SPLIT_TYPES
 
 VERSIONS: Final = (1, 4, 11, 13)
-"""The opsets that changed Concat."""
+"""The opsets in which Concat changed."""
 DATA_TYPES: Final = {1: SPLIT_TYPES[1], 4: SPLIT_TYPES[2], 11: SPLIT_TYPES[2], 13: SPLIT_TYPES[13]}
-"""The element types of T by version."""
+"""The element types of T, by version."""
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxConcat(ConcatFacts):
-    """A Concat as the model declares it; None means absent or unknown. `version` is 0 where the model imports no opset
-    for it."""
+    """A Concat as the model declares it; None means absent or unknown. `version` is 0 if the model imports no opset for
+    it."""
 
     scope = "onnx"
     version: int
     shapes: tuple[Shape | None, ...]
     """One shape for each input."""
     data_types: tuple[str | None, ...] = ()
-    """One type for each input, where any is known."""
+    """One type for each input; () if none is known."""
     axis: int | None = None
     omitted: tuple[int, ...] = ()
     """The inputs with an empty name."""
     outputs: int = 1
     output_omitted: bool = False
-    """True where the output's name is empty."""
+    """True if the output's name is empty."""
     other_attributes: tuple[str, ...] = ()
-    """Attributes that the version lacks."""
+    """Attributes that the version does not have."""
     mistyped_attributes: tuple[str, ...] = ()
     declared_type: str | None = None
     declared_shape: Shape | None = None
@@ -53,12 +53,12 @@ class OnnxConcat(ConcatFacts):
 
     @property
     def given_axis(self) -> int | None:
-        """The attribute's value, or version 1's default; None if it is missing."""
+        """The attribute's value, or version 1's default; None if there is neither."""
         return 1 if self.axis is None and self.version == 1 else self.axis
 
     @property
     def axis_index(self) -> int | None:
-        """The axis from 0; None if it is missing, if a negative axis meets an unknown rank, and if it is out of
+        """The axis as a non-negative index; None if it is missing, negative while the rank is unknown, or out of
         range."""
         axis, rank = self.given_axis, self.rank
         if axis is None or rank is None:
@@ -67,8 +67,8 @@ class OnnxConcat(ConcatFacts):
 
     @property
     def output_shape(self) -> Shape | None:
-        """The output's shape, as far as the inputs determine it; a size off the axis is the first number that any input
-        has there. None if the axis or the rank is not known."""
+        """The output's shape, as far as the inputs determine it; a size other than the axis's is the first number that
+        any input has there. None if the axis or the rank is not known."""
         axis, rank, lengths = self.axis_index, self.rank, self.lengths
         if axis is None or rank is None or lengths is None:
             return None

@@ -1,4 +1,4 @@
-"""Rules of inputs, attributes, element type, axis and outputs of ONNX's Split."""
+"""Rules about inputs, attributes, element type, axis and outputs of ONNX's Split."""
 
 from __future__ import annotations
 

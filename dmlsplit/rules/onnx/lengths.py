@@ -1,4 +1,4 @@
-"""Rules of the lengths of ONNX's Split, and of the outputs that they determine."""
+"""Rules about the lengths of ONNX's Split, and the outputs that they determine."""
 
 from __future__ import annotations
 
@@ -267,7 +267,7 @@ def last_chunk_empty(n: OnnxSplit) -> Findings:
 
 
 def _last_chunk(n: OnnxSplit) -> int | None:
-    """Returns the length that version 18 leaves for the last part; None for other versions, and if it is not known."""
+    """Returns the length that version 18 leaves for the last part; None for other versions, or if it is not known."""
     size, count = n.axis_size, n.num_outputs
     if n.version < 18 or not n.equal_parts or not isinstance(size, int) or count is None:
         return None

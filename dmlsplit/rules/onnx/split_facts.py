@@ -13,7 +13,7 @@ from dmlsplit.rules._facts import NodeFacts
 Lengths: TypeAlias = tuple[int | float, ...]
 
 VERSIONS: Final = (1, 2, 11, 13, 18)
-"""The opsets that changed Split."""
+"""The opsets in which Split changed."""
 
 _FLOATS: Final = ("FLOAT16", "FLOAT", "DOUBLE")
 _SINCE_2: Final = (
@@ -23,7 +23,7 @@ _SINCE_2: Final = (
 )
 _SINCE_13: Final = (*_SINCE_2, "BFLOAT16")
 DATA_TYPES: Final = {1: _FLOATS, 2: _SINCE_2, 11: _SINCE_2, 13: _SINCE_13, 18: _SINCE_13}
-"""The element types of T by version."""
+"""The element types of T, by version."""
 ATTRIBUTES: Final = {
     1: ("axis", "split"),
     2: ("axis", "split"),
@@ -32,25 +32,25 @@ ATTRIBUTES: Final = {
     18: ("axis", "num_outputs"),
 }
 MAX_PARTS: Final = 1 << 16
-"""The largest num_outputs that is laid out; a file can give a larger one without naming outputs."""
+"""The largest num_outputs for which lengths are computed; a file can give a larger one without naming outputs."""
 MAX_INPUTS: Final = {1: 2, 2: 1, 11: 1, 13: 2, 18: 2}
 
 
 @dataclass(frozen=True, slots=True)
 class OnnxSplit(NodeFacts):
     """A Split as the model declares it. None means absent for optional members, unknown for computed ones. `version` is
-    0 where the model imports no opset for it."""
+    0 if the model imports no opset for it."""
 
     scope = "onnx"
     version: int
     outputs: int
-    """Listed outputs, including those without a name."""
+    """The number of listed outputs, including those without a name."""
     omitted: tuple[int, ...] = ()
     """The outputs with an empty name."""
     inputs: int = 1
-    """Listed inputs, including those without a name."""
+    """The number of listed inputs, including those without a name."""
     data_input: bool = True
-    """True where the first input has a name."""
+    """True if the first input has a name."""
     data_type: str | None = None
     input_shape: Shape | None = None
     axis: int | None = None
@@ -58,17 +58,17 @@ class OnnxSplit(NodeFacts):
     split: tuple[int, ...] | None = None
     """The attribute `split`."""
     split_input: bool = False
-    """True where the second input has a name."""
+    """True if the second input has a name."""
     split_values: Lengths | None = None
     """The second input's elements."""
     split_dims: Shape | None = None
-    """The second input's elements where some are symbols or open."""
+    """The second input's elements if some are symbols or unknown."""
     split_type: str | None = None
     split_shape: Shape | None = None
     split_malformed: str | None = None
     """Why the second input's tensor cannot be read."""
     other_attributes: tuple[str, ...] = ()
-    """Attributes that the version lacks."""
+    """Attributes that the version does not have."""
     mistyped_attributes: tuple[str, ...] = ()
     declared_types: tuple[str | None, ...] = ()
     declared_shapes: tuple[Shape | None, ...] = ()
@@ -103,7 +103,7 @@ class OnnxSplit(NodeFacts):
 
     @property
     def axis_index(self) -> int | None:
-        """The axis from 0; None if a negative axis meets an unknown rank, and if it is out of range."""
+        """The axis as a non-negative index; None if it is negative while the rank is unknown, or out of range."""
         axis, rank = self.axis or 0, self.rank
         if rank is None:
             return axis if axis >= 0 else None
@@ -117,7 +117,7 @@ class OnnxSplit(NodeFacts):
 
     @property
     def count(self) -> int:
-        """The number of parts; it exceeds the number of outputs if trailing ones are left out."""
+        """The number of parts; it exceeds the number of outputs if trailing outputs are omitted."""
         if self.version >= 18 and not self.split_input and self.num_outputs is not None:
             return self.num_outputs
         return self.outputs
@@ -145,7 +145,7 @@ class OnnxSplit(NodeFacts):
 
     @property
     def lengths(self) -> Shape | None:
-        """The sizes of the parts on the axis, None for unknown ones; None if even their number is uncertain."""
+        """The sizes of the parts along the axis, None for unknown ones; None if even their number is uncertain."""
         if not self.equal_parts:
             given = self.given_lengths
             open_ = self.split_dims if self.split_dims and len(self.split_dims) == self.outputs else None
@@ -155,7 +155,7 @@ class OnnxSplit(NodeFacts):
             return None
         if not isinstance(size, int):
             return (size,) if count == 1 else (None,) * count
-        # Before 18 the two differ only in faulty nodes.
+        # Before version 18 the two differ only in faulty nodes.
         chunk = -(-size // count) if self.version >= 18 else size // count
         return (*(chunk,) * (count - 1), size - chunk * (count - 1))
 

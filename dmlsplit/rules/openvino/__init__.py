@@ -1,6 +1,6 @@
-"""Rules of OpenVINO's Split-1, VariadicSplit-1 and Concat-1.
+"""Rules about OpenVINO's Split-1, VariadicSplit-1 and Concat-1.
 
-They follow the text of the specifications; deviating behaviour observed in OpenVINO is noted beside.
+They follow the text of the specifications; a rule also notes where OpenVINO was observed to deviate.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Rules of OpenVINO's Concat-1.
+"""Rules about OpenVINO's Concat-1.
 
-They follow the text of the specification; deviating behaviour observed in OpenVINO is noted beside.
+They follow the text of the specification; a rule also notes where OpenVINO was observed to deviate.
 """
 
 from __future__ import annotations

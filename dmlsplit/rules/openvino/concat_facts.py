@@ -17,14 +17,14 @@ class OpenVinoConcat(ConcatFacts):
     shapes: tuple[Shape | None, ...]
     """One shape for each input port."""
     data_types: tuple[str | None, ...] = ()
-    """One type for each input, where any is known."""
+    """One type for each input; () if none is known."""
     axis: int | None = None
     missing: tuple[int, ...] = ()
     """The input ports without an edge."""
     outputs: int = 1
     """The number of output ports."""
     port_shapes: tuple[tuple[int, Shape], ...] = ()
-    """Input ports that declare a shape other than their producer's, with the declared shape."""
+    """Input ports whose declared shape differs from their producer's, with the declared shape."""
     declared_shape: Shape | None = None
     declared_type: str | None = None
     """The type that the output port declares."""
@@ -35,14 +35,14 @@ class OpenVinoConcat(ConcatFacts):
 
     @property
     def axis_index(self) -> int | None:
-        """The axis from 0; None if it or the rank is unknown, or if it is out of range."""
+        """The axis as a non-negative index; None if it or the rank is unknown, or if it is out of range."""
         axis, rank = self.axis, self.rank
         return None if axis is None or rank is None or not -rank <= axis < rank else axis % rank
 
     @property
     def output_shape(self) -> Shape | None:
-        """The output's shape, as far as the inputs determine it; off the axis the sizes that all inputs allow. None if
-        the axis or the rank is not known."""
+        """The output's shape, as far as the inputs determine it; in other dimensions than the axis it has the sizes
+        that all inputs allow. None if the axis or the rank is not known."""
         axis, rank, lengths = self.axis_index, self.rank, self.lengths
         if axis is None or rank is None or lengths is None:
             return None
@@ -53,7 +53,7 @@ class OpenVinoConcat(ConcatFacts):
 
 
 def _common(dims: Sequence[Dim]) -> Dim:
-    """Returns the sizes that all dimensions allow; dimensions that contradict those before them are left out."""
+    """Returns the dimension that all dimensions allow; one that contradicts an earlier one is ignored."""
     found = dims[0]
     for dim in dims[1:]:
         if overlap(found, dim):

@@ -1,4 +1,4 @@
-"""Rules of the layer, the data and the axis of Split and VariadicSplit."""
+"""Rules about the layer, the data and the axis of Split and VariadicSplit."""
 
 from __future__ import annotations
 
@@ -176,6 +176,6 @@ def axis_out_of_range(n: OpenVinoSplit) -> Findings:
 
 
 def not_integer(member: str, type: str | None) -> Findings:
-    """Yields a finding if the type of an input, which must be an integer type, is known to be another one."""
+    """Yields a finding if the type of an input that must be an integer type is known not to be one."""
     if type is not None and type not in INTEGER_TYPES:
         yield Finding(member, f"is of {type}, must be of an integer type", "an integer type", type)

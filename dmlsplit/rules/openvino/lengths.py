@@ -1,4 +1,4 @@
-"""Rules of num_splits and of split_lengths, and of the output ports that they determine."""
+"""Rules about num_splits and split_lengths, and the output ports that they determine."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ ELEMENT_TYPES: Final = (
 """OpenVINO's element types, by element_type's names."""
 
 AXIS_KNOWN: Final = frozenset({Fact.FORM, Fact.SHAPE, Fact.AXIS})
-"""The needs of a check that reads the axis in the data's shape."""
+"""What a check that uses the axis in the data's shape needs."""
 
 INPUTS: Final = {"Split": ("data", "axis"), "VariadicSplit": ("data", "axis", "split_lengths")}
 
@@ -28,7 +28,7 @@ INPUTS: Final = {"Split": ("data", "axis"), "VariadicSplit": ("data", "axis", "s
 class OpenVinoSplit(NodeFacts):
     """A layer as the IR declares it. None means unknown, or absent for optional members.
 
-    Element types are OpenVINO's names (f32). The values of axis and split_lengths are known only where they come from
+    Element types are OpenVINO's names (f32). The values of axis and split_lengths are known only if they come from
     constants; otherwise `..._unknown` has the reason.
     """
 
@@ -50,9 +50,9 @@ class OpenVinoSplit(NodeFacts):
     missing_inputs: tuple[str, ...] = ()
     """The inputs without an edge."""
     extra_inputs: int = 0
-    """Input ports beyond the specification's."""
+    """Input ports beyond those of the specification."""
     port_shape: Shape | None = None
-    """The shape of the layer's own data port, where it differs from its producer's."""
+    """The shape of the layer's own data port, if it differs from its producer's."""
     declared_shapes: tuple[Shape | None, ...] = ()
     declared_types: tuple[str | None, ...] = ()
     """The types and shapes that the output ports declare."""
@@ -83,7 +83,7 @@ class OpenVinoSplit(NodeFacts):
 
     @property
     def axis_index(self) -> int | None:
-        """The axis from 0; None if it or the rank is unknown, or if it is out of range."""
+        """The axis as a non-negative index; None if it or the rank is unknown, or if it is out of range."""
         if self.axis is None or self.data_shape is None:
             return None
         rank = len(self.data_shape)
@@ -119,7 +119,7 @@ class OpenVinoSplit(NodeFacts):
 
     @property
     def too_many_parts(self) -> bool:
-        """True if num_splits exceeds every possible size of the axis, unless that is 0 alone."""
+        """True if num_splits exceeds every possible size of the axis, unless 0 is the only possible size."""
         high = self.axis_bounds.high
         return self.num_splits is not None and high is not None and high > 0 and self.num_splits > high
 
@@ -132,7 +132,7 @@ class OpenVinoSplit(NodeFacts):
 
     @property
     def wrong_sum(self) -> bool:
-        """True if the lengths, none of them -1, sum up to no possible size of the axis."""
+        """True if the lengths, none of which is -1, add up to no possible size of the axis."""
         low, high = self.axis_bounds
         if self.total is None or self.has_rest:
             return False
@@ -140,7 +140,7 @@ class OpenVinoSplit(NodeFacts):
 
     @property
     def lengths(self) -> Shape:
-        """The sizes of the outputs on the axis, None for unknown ones; one for each output port."""
+        """The sizes of the outputs along the axis, None for unknown ones; one for each output port."""
         if self.op == "Split":
             return (self._part(),) * self.outputs
         if self.split_lengths is None or len(self.split_lengths) != self.outputs:
@@ -190,11 +190,12 @@ class OpenVinoSplit(NodeFacts):
             return None
         if isinstance(size, int):
             return size // count if size % count == 0 else None
-        # Both ends are rounded down, as OpenVINO does; an evenly divisible size lies between them.
+        # Both ends are rounded down, as in OpenVINO; an evenly divisible size lies between them.
         low, high = bounds(size)
         return interval(low // count, None if high is None else high // count)
 
     def _rest(self) -> Dim:
-        """Returns the length that -1 stands for; None if it is unknown, as for an interval, as in OpenVINO."""
+        """Returns the length that -1 stands for; None if it is unknown. It is unknown for an interval, as in
+        OpenVINO."""
         size, total = self.axis_size, self.total
         return size - total if isinstance(size, int) and total is not None and total <= size else None
