@@ -110,7 +110,7 @@ class _Worker:
             memory = Limit.ONNX_INFERENCE_MEMORY
             worker = Path(__file__).with_name("_worker.py")
             self._process = subprocess.Popen(
-                [sys.executable, "-P", str(worker), str(memory.most), str(memory.a_byte)],
+                [sys.executable, "-P", "-S", str(worker), str(memory.most), str(memory.a_byte)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,

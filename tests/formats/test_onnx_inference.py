@@ -1,5 +1,12 @@
 """Models that onnx would infer slowly are inferred in parts, and nothing else comes of it."""
 
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
 import pytest
 
 from dmlsplit.formats.onnx.protobuf import all_graphs, values_of
@@ -69,3 +76,41 @@ def test_names_that_are_copied_grow_as_the_model_does(family, monkeypatch):
     small = copied(family, 256, monkeypatch)
     monkeypatch.setattr(inference, "_MOST_COPIED", 1)
     assert copied(family, 1024, monkeypatch) < 5 * small
+
+
+class TestTheProcess:
+    @pytest.mark.parametrize("data_prop", [False, True])
+    @pytest.mark.parametrize("family", FAMILIES)
+    def test_it_answers_as_the_package_does(self, family, data_prop):
+        model = FAMILIES[family](SIZE)
+        try:
+            expected = onnx.shape_inference.infer_shapes(model, data_prop=data_prop)
+        except Exception as error:
+            with pytest.raises(inference.InferenceError, match=f"^{re.escape(str(error))}$"):
+                inference._worker.infer(bytes([data_prop]) + model.SerializeToString(), 60)
+        else:
+            answer = inference._worker.infer(bytes([data_prop]) + model.SerializeToString(), 60)
+            assert onnx.ModelProto.FromString(answer) == expected
+
+    @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc")
+    def test_it_loads_onnxs_extension_module_alone(self, monkeypatch):
+        monkeypatch.setattr(inference._worker, "last", None)
+        inference.Inference().infer_shapes(FAMILIES["ifs"](SIZE))
+        loaded = Path(f"/proc/{inference._worker._process.pid}/maps").read_text()
+        assert "onnx_cpp2py_export" in loaded
+        assert "numpy" not in loaded
+
+    def test_without_the_function_it_asks_the_package(self):
+        missing = "import _worker\ndef missing(): raise ImportError\n_worker.inference = missing\n_worker.main()"
+        folders = [str(Path(inference.__file__).parent), *sys.path]
+        model = FAMILIES["ifs"](SIZE)
+        request = b"\1" + model.SerializeToString()
+        done = subprocess.run(
+            [sys.executable, "-P", "-S", "-c", missing, "1e10", "32"],
+            input=len(request).to_bytes(8, "little") + request,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, folders))},
+            capture_output=True,
+            check=True,
+        )
+        assert done.stdout[8:9] == b"\1"
+        assert onnx.ModelProto.FromString(done.stdout[9:]) == onnx.shape_inference.infer_shapes(model, data_prop=True)
