@@ -1,1 +1,1 @@
-"""Front ends: read other programs' files into descriptors. Optional packages are imported where they are used."""
+"""Front ends: read other programs' files into descriptors. Optional packages are imported only when they are used."""

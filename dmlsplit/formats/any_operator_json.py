@@ -2,10 +2,10 @@
 
     {"Type": "DML_OPERATOR_GEMM", "Desc": {"ATensor": T, "BTensor": T, "OutputTensor": T, "TransA": "NONE", ...}}
 
-Members stand in Desc, or beside Type where there is none. A tensor T has the form of dmlsplit.formats.json, a fused
-operator is an operator without tensors, a DML_SCALE_BIAS is {"Scale": a, "Bias": b}, a DML_SIZE_2D {"Width": w,
-"Height": h}. Enums are given by full name, by name without the prefix or by number. Optional members and the counts of
-arrays may be left out; numbers that JSON lacks are "inf", "-inf" and "nan".
+Members are in Desc or, without a Desc, next to Type. A tensor T has the form of dmlsplit.formats.json, a fused operator
+is an operator without tensors, a DML_SCALE_BIAS is {"Scale": a, "Bias": b}, a DML_SIZE_2D {"Width": w, "Height": h}.
+Enums are given by full name, by name without the prefix or by number. Optional members and the counts of arrays may be
+omitted; the numbers that JSON does not have are "inf", "-inf" and "nan".
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ AnyDesc: TypeAlias = AnyOperatorDesc | OperatorDesc
 
 _PAIRS: Final = {"scale-bias": ("Scale", "Bias"), "size-2d": ("Width", "Height")}
 _BESIDE_MEMBERS: Final = frozenset({"Type", "type", "bindings", "executionFlags"})
-"""Keys of an operator without Desc that are no members."""
+"""Keys of an operator without Desc that are not members."""
 
 
 def loads(text: str | bytes) -> AnyDesc:
@@ -44,14 +44,14 @@ def dumps(desc: AnyDesc, indent: int | None = None) -> str:
 
 
 class ParsedAny(NamedTuple):
-    """A descriptor, and notes on what the reader changed."""
+    """A descriptor, and notes about what the reader changed."""
 
     descriptor: AnyDesc
     notes: tuple[Diagnostic, ...]
 
 
 def read_any(text: JsonText, key_path: KeyPath = (), *, whole_model: bool = False) -> ParsedAny:
-    """Returns the descriptor of the operator at `key_path` of a parsed text, with notes on what the reader changed.
+    """Returns the descriptor of the operator at `key_path` of a parsed text, with notes about what the reader changed.
 
     `whole_model` as in read_operator. Raises InputError if the operator is malformed.
     """
@@ -61,7 +61,7 @@ def read_any(text: JsonText, key_path: KeyPath = (), *, whole_model: bool = Fals
 
 
 class _AnyReader(_OperatorReader):
-    """Reads an operator by its schema; `words` is its place in messages."""
+    """Reads an operator by its schema; `words` describes its place in messages."""
 
     def schema(self, members: dict[str, object], path: KeyPath, words: str) -> OperatorSchema:
         value, at = self.field(members, path, "Type", lambda value, at: (value, at))
@@ -90,8 +90,8 @@ class _AnyReader(_OperatorReader):
             raise self.text.error((*path, *error.path), f"{place}: {error.said}" if place else error.said) from None
 
     def member(self, member: Member | None, value: object, path: KeyPath, words: str) -> object:
-        """Returns a JSON value in the form that AnyOperatorDesc takes: a tensor, a fused operator or an array of
-        either is parsed, any other value is returned unchanged (AnyOperatorDesc refuses unfit ones)."""
+        """Returns a JSON value in the form that AnyOperatorDesc takes: a tensor, a fused operator or an array of either
+        is parsed, any other value is returned unchanged (AnyOperatorDesc refuses invalid ones)."""
         if member is None or value is None:
             return value
         if member.type == "tensor" and isinstance(value, dict):

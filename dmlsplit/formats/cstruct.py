@@ -1,7 +1,7 @@
 """A descriptor in C memory, and back: DirectML.h's structs as a 64-bit program lays them out.
 
-`write` makes the structs for a call through ctypes, cffi or an emulated device; `read` copies structs that a C
-program has built. Null pointers stand for None on both sides.
+`write` builds the structs for a call through ctypes, cffi or an emulated device; `read` copies structs that a C program
+has built. Null pointers correspond to None.
 
 Source of the layouts: DirectML.h, member order; they are the same on x64 and ARM64.
 """
@@ -21,18 +21,17 @@ from dmlsplit.formats.limits import Limit
 from dmlsplit.system.errors import DescriptorError
 
 MAX_TENSOR_COUNT: Final = Limit.STRUCT_TENSORS.most
-"""The largest OutputCount or InputCount of an array that is read or written; larger ones are taken for garbage."""
+"""The largest OutputCount or InputCount of an array that is read or written; larger counts are taken for garbage."""
 MAX_DIMENSION_COUNT: Final = Limit.STRUCT_DIMENSIONS.most
-"""The largest count of numbers, DimensionCount of sizes among them, that are read or written."""
+"""The largest count of numbers (such as DimensionCount) that is read or written."""
 MAX_FUSED: Final = Limit.STRUCT_FUSED.most
-"""The most operators that are read where one is fused into the other."""
+"""The deepest nesting of fused operators that is read."""
 
 UINT, UINT64, POINTER = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p
 
 
 def struct_type(name: str, **members: type[object]) -> type[ctypes.Structure]:
-    """Returns a new ctypes.Structure subclass called `name`, whose members are `members` (name to ctypes type) in
-    their order."""
+    """Returns a new ctypes.Structure subclass called `name`, with `members` (name to ctypes type) in their order."""
     return type(name, (ctypes.Structure,), {"_fields_": tuple(members.items())})
 
 
@@ -59,7 +58,7 @@ _LAYOUTS: Final[Mapping[str, type[Any]]] = {
     "scalar": UINT64,
     "size-2d": DML_SIZE_2D,
 }
-"""What members of a type are by value; the others are pointers."""
+"""The types of members held by value; all others are pointers."""
 _ELEMENTS: Final[Mapping[str, type[Any]]] = {"uints": UINT, "ints": ctypes.c_int32, "floats": ctypes.c_float}
 
 
@@ -74,7 +73,7 @@ def operator_struct(name: str | int) -> type[ctypes.Structure]:
 class CStruct:
     """The structs of one descriptor, with everything that they point to.
 
-    The memory belongs to this object and is valid as long as it is referenced; the addresses keep nothing alive.
+    The memory belongs to this object and is valid as long as the object is referenced; addresses do not keep it alive.
     """
 
     def __init__(self, operator: ctypes.Structure, memory: list[object]) -> None:
@@ -91,11 +90,11 @@ class CStruct:
 def write(desc: AnyOperatorDesc | OperatorDesc) -> CStruct:
     """Returns the structs of a descriptor of any operator in fresh C memory, which the result owns.
 
-    C knows no array lengths: of an array longer than its count only the counted entries are written. Raises
-    DescriptorError, which names the member, for descriptors that have no form in C or would be read past the end of an
-    array: an array shorter than its count, None inside an array of tensors (which holds structs, not pointers), a total
-    size beyond 64 bits, a count above MAX_TENSOR_COUNT or MAX_DIMENSION_COUNT, a descriptor whose members are not all
-    known.
+    C arrays have no length: if an array is longer than its count, only the counted entries are written. Raises
+    DescriptorError, which names the member, for descriptors that cannot be expressed in C or would make C read past the
+    end of an array: an array shorter than its count, None inside an array of tensors (which holds structs, not
+    pointers), a total size beyond 64 bits, a count above MAX_TENSOR_COUNT or MAX_DIMENSION_COUNT, a descriptor whose
+    members are not all known.
     """
     writer = _Writer()
     return CStruct(writer.operator(*widened(desc), ""), writer.memory)
@@ -105,13 +104,13 @@ def read(address: int, type: int | None = None) -> AnyOperatorDesc | OperatorDes
     """Returns the descriptor at an address of this process; everything is copied, no reference to the memory remains.
 
     `address` points to the struct of an operator of DML_OPERATOR_TYPE `type`; without `type` to a DML_OPERATOR_DESC. A
-    tensor's Desc is read as a DML_BUFFER_TENSOR_DESC whatever its Type: there is no other kind. The result is a
-    SplitOperatorDesc, a JoinOperatorDesc or an AnyOperatorDesc.
+    tensor's Desc is read as a DML_BUFFER_TENSOR_DESC whatever its Type is, because there is no other kind. The result
+    is a SplitOperatorDesc, a JoinOperatorDesc or an AnyOperatorDesc.
 
     Raises DescriptorError, which names the member, for a null or misaligned address, a misaligned pointer, a count
-    above MAX_TENSOR_COUNT or MAX_DIMENSION_COUNT of an array that is not null, a number that is no operator's, and
-    fused operators in one another, more than MAX_FUSED of them. Any other address is the caller's contract: this reads
-    whatever is there, and memory that is not mapped ends the process.
+    above MAX_TENSOR_COUNT or MAX_DIMENSION_COUNT of an array that is not null, a number that is not an operator's, and
+    operators fused more than MAX_FUSED deep. Any other address is the caller's responsibility: this reads whatever is
+    there, and unmapped memory ends the process.
     """
     if type is not None:
         return narrowed(_read_members(_schema(type, "Type"), address, None, "", 0))
@@ -119,7 +118,7 @@ def read(address: int, type: int | None = None) -> AnyOperatorDesc | OperatorDes
 
 
 Address: TypeAlias = int | None
-"""None is a null pointer, as ctypes has it."""
+"""None is a null pointer, as in ctypes."""
 
 _T = TypeVar("_T")
 _Struct = TypeVar("_Struct", bound=ctypes.Structure)
@@ -131,15 +130,15 @@ def _check_count(count: int, limit: int, path: str) -> None:
 
 
 class _Writer:
-    """Makes the parts of a descriptor; `memory` keeps everything alive whose address was used."""
+    """Builds the structs of a descriptor; `memory` keeps alive everything whose address was used."""
 
     def __init__(self) -> None:
         self.memory: list[object] = []
 
     def operator(self, schema: OperatorSchema, members: Mapping[str, Any], path: str) -> ctypes.Structure:
         """Returns a DML_OPERATOR_DESC that points to a new struct of operator `schema` filled from `members` (name to
-        value). `path` is the prefix of members' names in errors. Raises DescriptorError for a member without a form in
-        C."""
+        value). `path` is the prefix of members' names in errors. Raises DescriptorError for a member that cannot be
+        expressed in C."""
         made = operator_struct(schema.number)()
         for member in schema.members:
             count = members[member.count] if member.count else 0
@@ -191,7 +190,7 @@ class _Writer:
         covered = self._covered(tensors, count, MAX_TENSOR_COUNT, path, count_path)
         if covered is None:
             return None
-        # An array without entries still is no null pointer.
+        # An empty array is still not a null pointer.
         array = (DML_TENSOR_DESC * max(count, 1))()
         for i, tensor in enumerate(covered):
             if tensor is None:
@@ -232,7 +231,7 @@ class _Writer:
 
 def _checked(address: Address, alignment: int, path: str) -> int:
     """Returns `address`. Raises DescriptorError, which names the member `path`, if it is null, has more than 64 bits,
-    or is no multiple of `alignment` bytes."""
+    or is not a multiple of `alignment` bytes."""
     if not address:
         raise DescriptorError(f"{path}: the address is null")
     if not 0 < address < 1 << 64:
@@ -255,7 +254,7 @@ def _schema(number: int, path: str) -> OperatorSchema:
 
 def _read_operator(operator: ctypes.Structure, path: str, depth: int) -> AnyOperatorDesc:
     """Returns the descriptor that a DML_OPERATOR_DESC points to. `path` is the prefix of members' names in errors;
-    `depth` is the number of operators that this one is fused into: DescriptorError if it is above MAX_FUSED."""
+    `depth` is the number of operators that this one is fused into: raises DescriptorError if it is above MAX_FUSED."""
     if depth > MAX_FUSED:
         raise DescriptorError(f"{path.removesuffix('.')}: more than {MAX_FUSED} operators are fused into one another")
     schema = _schema(operator.Type, f"{path}Type")

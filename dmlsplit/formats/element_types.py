@@ -1,4 +1,4 @@
-"""Element types of models: their types in numpy, and the DirectML types that carry their bits."""
+"""Element types of models: their numpy types, and the DirectML types that carry their bits."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dmlsplit.system.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
-    """One element type; `name` is numpy's, or ml_dtypes' where numpy has none.
+    """One element type; `name` is numpy's, or ml_dtypes' if numpy has no such type.
 
-    DirectML holds an element as `count` elements of `data_type`; where it cannot, `data_type` is None and `refusal` is
-    the reason. `itemsize` is the size in numpy's unpacked form, 0 where numpy has none.
+    DirectML stores an element as `count` elements of `data_type`; if it cannot, `data_type` is None and `refusal` is
+    the reason. `itemsize` is the size of numpy's unpacked form, 0 if numpy has none.
     """
 
     name: str
@@ -30,12 +30,12 @@ class ElementType:
 
     @property
     def is_native(self) -> bool:
-        """True if DirectML has this very type, rather than another of the same size that carries its bits."""
+        """True if DirectML has this type itself, rather than another type of the same size that carries its bits."""
         return self.data_type is not None and self.data_type.name.lower() == self.name
 
     def dtype(self) -> np.dtype[Any]:
-        """Returns the numpy dtype of the type. Raises InputError if there is none, or if it needs ml_dtypes and that
-        is missing or lacks it."""
+        """Returns the numpy dtype of the type. Raises InputError if there is none, or if it requires ml_dtypes, which
+        is missing or does not have it."""
         if self.itemsize == 0:
             raise InputError(f"numpy has no fixed-size type for {self.name}")
         try:

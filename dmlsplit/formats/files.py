@@ -1,4 +1,4 @@
-"""Opens the files that a model refers to, where that is allowed."""
+"""Opens the files that a model refers to, if that is allowed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ from dmlsplit.system.input_files import open_input, refuse_single_path
 from dmlsplit.system.printable import printable
 
 MAX_BUFFER_BYTES: Final = Limit.FILES_BUFFER.most
-"""A resource larger than this, or than a quarter of the machine's memory, is refused before anything is allocated: a
-sequence exists three times while a model is run."""
+"""A resource larger than this, or than a quarter of the machine's memory, is refused before anything is allocated,
+because three copies of a sequence exist while a model runs."""
 
 Bytes = npt.NDArray[np.uint8]
 
 
 class AllowedFolders:
-    """The model's folder, the base of relative paths, and further folders; links are resolved first."""
+    """The folders whose files a model may refer to: its own, which is the base of relative paths, and others. Links are
+    resolved first."""
 
     def __init__(self, folder: str | os.PathLike[str], more: Iterable[str | os.PathLike[str]] = ()) -> None:
         refuse_single_path(more, "allow_paths")
@@ -33,34 +34,34 @@ class AllowedFolders:
         self._roots = (self.folder, *(os.path.realpath(root) for root in more))
 
     def source(self, path: str) -> str:
-        """Returns the path, links resolved, at which DxDispatch would find a file that a model names: beside the model
+        """Returns the path, links resolved, at which DxDispatch would find a file that a model names: next to the model
         if it exists there, else in the current folder. Raises InputError if that is outside the allowed folders."""
         return self._resolved(self._source(path), path)
 
     def note_source(self, path: str, model: str) -> None:
         """Notes the file `path`, which a DxDispatch model refers to, as an input, so that no output of this command
-        replaces it. `model` names the model in that error."""
+        replaces it. `model` names the model in the error."""
         note_reference(self._source(path), model)
 
     def beside(self, path: str) -> str:
-        """Returns `path`, links resolved; it begins in the model's folder unless it is absolute, and the file need not
-        exist. Raises InputError if it is outside the allowed folders, or names no file."""
+        """Returns `path` with links resolved; a relative path starts in the model's folder, and the file need not
+        exist. Raises InputError if it is outside the allowed folders, or cannot be a file's name."""
         return self._resolved(os.path.join(self.folder, path), path)
 
     def _source(self, path: str) -> str:
         beside = os.path.join(self.folder, path)
-        # lexists: report dangling links instead of passing over them
+        # lexists, so that dangling links are reported, not ignored
         return path if not os.path.lexists(beside) and os.path.exists(path) else beside
 
     def read(self, location: str, offset: int, size: int) -> tuple[bytes, int]:
-        """Returns up to `size` bytes from byte `offset` of a regular file beside the model (b"" if the offset is not
-        in the file or `size` is not positive), and the file's size in bytes.
+        """Returns up to `size` bytes from byte `offset` of a regular file, relative to the model (b"" if the offset is
+        not in the file or `size` is not positive), and the file's size in bytes.
 
         All data outside a model's own file is read here. Raises InputError if the file is not allowed or not regular,
         OSError if it cannot be read.
         """
         path = self.beside(location)
-        note_reference(path, "a model")  # its reader knows the name
+        note_reference(path, "a model")  # only the caller knows the model's name
         with open_input(path) as stream:
             held = os.fstat(stream.fileno()).st_size
             if not 0 <= offset <= held or size <= 0:
@@ -82,8 +83,8 @@ class AllowedFolders:
 
 
 def note_reference(path: str, model: str) -> None:
-    """Notes the file `path`, which a model refers to, as an input, whether it is read or not, so that no output of
-    this command replaces it. `model` names the model in that error."""
+    """Notes the file `path`, which a model refers to, as an input, whether it is read or not, so that no output of this
+    command replaces it. `model` names the model in the error."""
     note_input(path, f"a file that {model} refers to")
 
 
@@ -123,8 +124,8 @@ def read_npy(path: str) -> np.ndarray:
     """Returns the array in an .npy file, C-contiguous and in native byte order.
 
     The header is checked against the file's size before anything is allocated. Raises InputError for a malformed file,
-    a dtype without a DirectML type, Fortran order, and data of another size than the header says (DxDispatch would pad
-    with zeros); OSError if the file cannot be read.
+    a dtype without a DirectML type, Fortran order, and data whose size differs from the header's (DxDispatch would pad
+    it with zeros); OSError if the file cannot be read.
     """
     with open_input(path) as stream:
         header = npy.read_header(stream, os.fstat(stream.fileno()).st_size)
@@ -139,5 +140,5 @@ def read_npy(path: str) -> np.ndarray:
 
 
 def reason(error: OSError | InputError) -> str:
-    """Returns the message of the error without the file's name."""
+    """Returns the error's message without the file's name."""
     return error.message if isinstance(error, InputError) else error.strerror or str(error)

@@ -29,7 +29,7 @@ OPERATOR_NODE: Final = 1
 """DML_GRAPH_NODE_TYPE_OPERATOR."""
 INPUT_EDGE, OUTPUT_EDGE, INTERMEDIATE_EDGE = 1, 2, 3  # DML_GRAPH_EDGE_TYPE
 NO_OPERATOR: Final = 0
-"""DML_OPERATOR_INVALID: the type of nodes that are constants, not operators."""
+"""DML_OPERATOR_INVALID: the type of nodes that are not operators, such as constants."""
 
 
 def _edge_struct(name: str, kind: type[Edge]) -> type[ctypes.Structure]:
@@ -66,7 +66,7 @@ _Edge = TypeVar("_Edge", InputGraphEdgeDesc, OutputGraphEdgeDesc, IntermediateGr
 
 
 class CGraph:
-    """The structs of one graph; the memory belongs to this object. The operators are the caller's."""
+    """The structs of one graph. Their memory belongs to this object; the operators belong to the caller."""
 
     def __init__(self, desc: ctypes.Structure, memory: list[Any]) -> None:
         self._memory = (desc, memory)
@@ -75,11 +75,11 @@ class CGraph:
 
 
 def write(graph: GraphDesc, operators: Sequence[int]) -> CGraph:
-    """Returns a graph's C structs in fresh memory, which the result owns. The tensors of the graph's inputs and
-    outputs have no form in C and are dropped.
+    """Returns a graph's C structs in fresh memory, which the result owns. The tensors of the graph's inputs and outputs
+    cannot be expressed in C and are dropped.
 
-    `operators` are the addresses of the nodes' IDMLOperators, in the order of `graph.nodes`. Raises ValueError if
-    there are not as many as nodes.
+    `operators` are the addresses of the nodes' IDMLOperators, in the order of `graph.nodes`. Raises ValueError if their
+    number is not the number of nodes.
     """
     if len(operators) != len(graph.nodes):
         raise ValueError(f"operators: {len(operators)} addresses are given for {len(graph.nodes)} nodes")
@@ -104,7 +104,7 @@ def _pointers(
     """Returns the address of a new array of `layout` structs, each with Type `kind` and a pointer to one of `descs`.
     Appends the array and `descs` to `memory`, which keeps them alive."""
     array = (layout * max(len(descs), 1))()
-    for entry, desc in zip(array, descs, strict=False):  # an array without entries is no null pointer
+    for entry, desc in zip(array, descs, strict=False):  # an empty array is not a null pointer
         entry.Type, entry.Desc = kind, ctypes.addressof(desc)
     memory += [descs, array]
     return ctypes.addressof(array)
@@ -117,12 +117,12 @@ def _sides(graph: GraphDesc) -> Iterator[tuple[str, Sequence[Edge]]]:
 def read(address: int, operators: Mapping[int, GraphNode]) -> GraphDesc:
     """Returns the graph at an address of this process; everything is copied, no reference to the memory remains.
 
-    `address` points to the DML_GRAPH_DESC. `operators` maps the address of an IDMLOperator to its descriptor; operators
-    that it lacks, and nodes that are no operators, get the type NO_OPERATOR. The graph's inputs and outputs are None:
-    their tensors are those at the other ends of the edges.
+    `address` points to the DML_GRAPH_DESC. `operators` maps the address of an IDMLOperator to its descriptor; other
+    operators, and nodes that are not operators, get the type NO_OPERATOR. The graph's inputs and outputs are None,
+    which stands for the tensors at the other ends of their edges.
 
-    Raises DescriptorError, which names the member, for a null or misaligned address, an edge of another type than its
-    array's, and a count above MAX_TENSOR_COUNT. Any other address is the caller's contract.
+    Raises DescriptorError, which names the member, for a null or misaligned address, an edge whose type is not that of
+    its array, and a count above MAX_TENSOR_COUNT. Any other address is the caller's responsibility.
     """
     struct = _at(DML_GRAPH_DESC, address, "DML_GRAPH_DESC")
     for name in ("InputCount", "OutputCount"):

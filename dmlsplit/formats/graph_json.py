@@ -5,14 +5,13 @@
      "OutputEdges": [{"FromNodeIndex", "FromNodeOutputIndex", "GraphOutputIndex"}, ...],
      "IntermediateEdges": [{"FromNodeIndex", "FromNodeOutputIndex", "ToNodeIndex", "ToNodeInputIndex"}, ...]}}
 
-Operators and tensors T have the form of dmlsplit.formats.any_operator_json. A node of which only the tensors are known
-gives them as "Inputs" and "Outputs", arrays of tensors or null; its Type may be any number. A null Desc means that
-nothing is known of the node but its Type. What is beside the tensors may be left out of an operator of
-dmlsplit.graphs.operators; only its tensors are known then. A null end of the graph stands for the tensor at the other
-end of its edge.
+Operators and tensors T have the form of dmlsplit.formats.any_operator_json. If only the tensors of a node are known,
+"Inputs" and "Outputs" are arrays of tensors or nulls; its Type may be any number. A null Desc means that only the
+node's Type is known. An operator of dmlsplit.graphs.operators may omit all members except its tensors; then only its
+tensors are known. A null input or output of the graph stands for the tensor at the other end of its edge.
 
-A DxDispatch model has graphs as C has them: a dispatchable DML_GRAPH_DESC with InputCount and OutputCount in place of
-the tensors, and nodes {"Type": "DML_GRAPH_NODE_TYPE_OPERATOR", "Operator": D} for the dispatchable D.
+A DxDispatch model has graphs in the form of C: a dispatchable DML_GRAPH_DESC with InputCount and OutputCount instead of
+the tensors, and nodes {"Type": "DML_GRAPH_NODE_TYPE_OPERATOR", "Operator": D} that name the dispatchable D.
 """
 
 from __future__ import annotations
@@ -107,11 +106,12 @@ class _Reader(_AnyReader):
         return [self.end(place) for place in self.places(members, path, name)]
 
     def inside(self, members: dict[str, object], path: KeyPath) -> tuple[dict[str, object], KeyPath]:
-        """Returns the object in the member Desc, and its key path. Raises InputError if it is missing or no object."""
+        """Returns the object in the member Desc, and its key path. Raises InputError if it is missing or not an
+        object."""
         return self.field(members, path, "Desc", lambda value, at: (self.members_of(value, at), at))
 
     def places(self, members: dict[str, object], path: KeyPath, name: str) -> list[KeyPath]:
-        """Returns the key path of each entry of the array `members[name]`. Raises InputError if it is missing or no
+        """Returns the key path of each entry of the array `members[name]`. Raises InputError if it is missing or not an
         array."""
         return [(*path, name, i) for i in range(len(self.field(members, path, name, self.items_of)))]
 
@@ -123,8 +123,8 @@ class _Reader(_AnyReader):
         return kind(*[self.field(members, path, name, self.uint32) for name in kind.members()])
 
     def node(self, path: KeyPath, counts: tuple[int, int]) -> GraphNode:
-        """Returns the node at `path`; `counts` are the numbers of its inputs and outputs as the edges use them, for a
-        node whose Desc is null. Raises InputError if the node is malformed."""
+        """Returns the node at `path`. `counts` are the numbers of inputs and outputs that the edges use, which a node
+        with a null Desc gets. Raises InputError if the node is malformed."""
         members = self.members_of(self.text.get(path), path)
         number = self.field(members, path, "Type", self.number)
         if number in (SPLIT, JOIN):
@@ -145,8 +145,8 @@ class _Reader(_AnyReader):
             return found
 
     def of_tensors(self, number: int, members: dict[str, object], path: KeyPath) -> AnyOperatorDesc:
-        """Returns the descriptor of operator `number` that is written with arrays Inputs and Outputs in place of named
-        tensors; the other members of Desc become its values. Raises InputError if it is malformed."""
+        """Returns the descriptor of operator `number` when it is written with arrays Inputs and Outputs instead of
+        named tensors; the other members of Desc become its members. Raises InputError if it is malformed."""
         members, path = self.inside(members, path)
         inputs, outputs = ([self.end(at) for at in self.places(members, path, name)] for name in _SIDES)
         values = {name: self.value(value, (*path, name)) for name, value in members.items() if name not in _SIDES}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinNode(OperatorNode[JoinOperatorDesc]):
     """One Concat of a model: a SplitNode's counterpart with several inputs and one output. `lengths` are the inputs'
-    sizes on the axis."""
+    sizes along the axis."""
 
     operator_type: ClassVar = OperatorType.JOIN
     input_shapes: tuple[Shape | None, ...]
@@ -40,25 +40,26 @@ class JoinNode(OperatorNode[JoinOperatorDesc]):
         return (self.output_name,)
 
     def execute(self, arrays: Sequence[npt.NDArray[np.generic]]) -> npt.NDArray[np.generic]:
-        """Returns the node's output for the input arrays, bit for bit as the framework defines it; the C core copies.
+        """Returns the node's output for the input arrays, bit for bit as the framework defines it; the C core does the
+        copying.
 
-        The arrays have the node's element type and shapes that agree with `input_shapes`; strings are arrays of str
-        (dtype object, U or T). If the first is a DLPack tensor of another library, so is the output. Raises InputError
-        for arrays that do not fit, and for a node that its framework refuses.
+        The arrays have the node's element type and shapes that are compatible with `input_shapes`; strings are arrays
+        of str (dtype object, U or T). If the first is a DLPack tensor of another library, so is the output. Raises
+        InputError for arrays that do not fit, and for a node that its framework refuses.
         """
         given = self._checked(arrays)
         axis = self._axis(tuple([array.shape for array in given]))
         from dmlsplit.native.arrays import join
 
         if given[0].dtype.kind in "OUT":
-            # Objects cannot be copied as bytes: join their indices.
+            # Objects cannot be copied as bytes, so their indices are joined.
             ends = np.cumsum([array.size for array in given])
             places = [
                 np.arange(end - array.size, end).reshape(array.shape) for array, end in zip(given, ends, strict=True)
             ]
             whole: npt.NDArray[np.generic] = np.concatenate([array.ravel() for array in given])[join(places, axis)]
             return whole
-        # As raw bytes, since kernels ignore extension types.
+        # As raw bytes, because the kernels ignore extension types.
         dtype = given[0].dtype
         output = join([array.view(np.dtype(f"V{dtype.itemsize}")) for array in given], axis).view(dtype)
         made: npt.NDArray[np.generic] = tensor_maker(arrays[0])(output)
@@ -76,8 +77,8 @@ class JoinNode(OperatorNode[JoinOperatorDesc]):
         return given
 
     def _axis(self, shapes: tuple[tuple[int, ...], ...]) -> int:
-        """Returns the axis (0..rank-1) for inputs of these shapes, by the framework's rules if the model leaves it
-        open. Raises InputError if the rules refuse the shapes or the axis is not known."""
+        """Returns the axis (0..rank-1) for inputs of these shapes, by the framework's rules if the model does not give
+        it. Raises InputError if the rules refuse the shapes or the axis is not known."""
         axis = self.axis
         if self.facts is not None and self.input_shapes != shapes:
             facts = self.facts.with_shapes(shapes)  # type: ignore[attr-defined]

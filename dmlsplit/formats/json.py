@@ -3,9 +3,9 @@
     {"Type": "DML_OPERATOR_SPLIT", "Desc": {"InputTensor": T, "OutputCount": n, "OutputTensors": [T, ...], "Axis": a}}
 
 T is {"Type": "BUFFER", "Desc": {...}} or the inner object alone. Enums are given by full name, by name without the
-prefix or by number; null stands where C would hold a null pointer; the count may be left out. Source of names, defaults
-and required members: DxDispatch, src/model/JsonParsers.cpp; numbers, nulls and counts that are left out are dmlsplit's
-addition, so that wrong descriptors have a form and Splits are written as all other operators are.
+prefix or by number; null is a null pointer; the count may be omitted. Source of names, defaults and required members:
+DxDispatch, src/model/JsonParsers.cpp. Numbers, nulls and omitted counts are dmlsplit's extensions: they make faulty
+descriptors expressible, and Splits are then written like all other operators.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _VALUES: Final = {
     for known, prefix in _PREFIXES.items()
 }
 _LOWER_CASE: Final = {"Type": "type", "Desc": "desc"}
-"""DxDispatch accepts these two keys of operators in lower case; here tensors may use them, too."""
+"""DxDispatch accepts these two keys of operators in lower case; here tensors may use them too."""
 
 _T = TypeVar("_T")
 _D = TypeVar("_D")
@@ -51,7 +51,7 @@ class OtherOperatorError(InputError):
 
 
 class ParsedOperator(NamedTuple):
-    """A descriptor and the text that it was read from; `notes` say what the reader changed."""
+    """A descriptor and the text that it was read from; `notes` describe what the reader changed."""
 
     descriptor: OperatorDesc
     notes: tuple[Diagnostic, ...]
@@ -59,23 +59,24 @@ class ParsedOperator(NamedTuple):
     key_path: KeyPath
 
     def locate(self, location: Location) -> Position:
-        """Returns line and column of a member of the operator, or of the nearest enclosing value that the text has."""
+        """Returns line and column of a member of the operator; if the text does not contain it, those of the nearest
+        enclosing value."""
         return located(self.text, self.key_path, location)
 
 
 def loads(text: str | bytes) -> OperatorDesc:
     """Returns the descriptor of one Split or Join in JSON.
 
-    Omitted members get DxDispatch's defaults, an omitted count the length of its array; given ones are taken
-    unchanged, so that `loads(dumps(desc)) == desc`. Raises InputError, with line and column, if the text is malformed
-    or has another operator.
+    Omitted members get DxDispatch's defaults, and an omitted count is the length of its array; members that are present
+    are taken unchanged, so that `loads(dumps(desc)) == desc`. Raises InputError, with line and column, if the text is
+    malformed or has another operator.
     """
     return read_operator(JsonText(text)).descriptor
 
 
 def dumps(desc: OperatorDesc, indent: int | None = None) -> str:
     """Returns a descriptor as JSON text, on one line or indented by `indent` spaces. An unknown total size (None) is
-    left out."""
+    omitted."""
     return json.dumps(to_json(desc), indent=indent)
 
 
@@ -91,12 +92,12 @@ def to_json(desc: OperatorDesc) -> dict[str, Any]:
 
 
 def read_operator(text: JsonText, key_path: KeyPath = (), *, whole_model: bool = False) -> ParsedOperator:
-    """Returns the Split or Join at `key_path` of a parsed text, with its place in the text and notes on what the
+    """Returns the Split or Join at `key_path` of a parsed text, with its place in the text and notes about what the
     reader changed.
 
     `whole_model`: reads the operator as part of a DxDispatch model, in which a total size of 0 is computed, empty
-    strides are a null pointer and the count is required. Raises OtherOperatorError for another operator than Split and
-    Join, InputError if it is malformed.
+    strides are a null pointer and the count is required. Raises OtherOperatorError for any operator other than Split
+    and Join, InputError if it is malformed.
     """
     reader = _OperatorReader(text, whole_model, key_path)
     members, path = reader.members_of(text.get(key_path), key_path), key_path
@@ -109,7 +110,7 @@ def read_operator(text: JsonText, key_path: KeyPath = (), *, whole_model: bool =
     readers: dict[str, Any] = {roles.whole: reader.tensor, roles.parts: reader.tensors}
     tensors = {name: reader.field(members, path, name, readers[name]) for name in roles.sides(roles.whole, roles.parts)}
     axis = reader.field(members, path, "Axis", reader.uint32)
-    if whole_model:  # DxDispatch requires it
+    if whole_model:  # DxDispatch requires the count
         count = reader.field(members, path, roles.part_count, reader.uint32)
     else:
         length = len(tensors[roles.parts] or ())
@@ -119,8 +120,8 @@ def read_operator(text: JsonText, key_path: KeyPath = (), *, whole_model: bool =
 
 
 def located(text: JsonText, key_path: KeyPath, location: Location) -> Position:
-    """Returns line and column of the member `location` of the value at `key_path`, or of the nearest enclosing value
-    that the text has."""
+    """Returns line and column of the member `location` of the value at `key_path`; if the text does not contain it,
+    those of the nearest enclosing value."""
     return text.position(_key_path(text, key_path, location.steps))
 
 
@@ -156,8 +157,8 @@ def _key_path(text: JsonText, start: KeyPath, steps: Iterable[Step]) -> KeyPath:
 
 
 class FieldReader:
-    """Reads typed members of a parsed text: each method takes a value and its key path and refuses values that C cannot
-    hold."""
+    """Reads typed members of a parsed text: each method takes a value and its key path, and refuses values that do not
+    fit the C type."""
 
     def __init__(self, text: JsonText) -> None:
         self.text = text
@@ -213,8 +214,8 @@ class FieldReader:
         return items
 
     def array(self, value: object, path: KeyPath, words: str) -> list[Any] | None:
-        """Returns the array `value`, or None for null. Raises InputError, with `words` for the expected entries, if it
-        is neither."""
+        """Returns the array `value`, or None for null. Raises InputError, which describes the expected entries by
+        `words`, if it is neither."""
         if value is not None and not isinstance(value, list):
             raise self.text.error(path, f"{path[-1]}: expected an array of {words} or null, not {shown(value)}")
         return value

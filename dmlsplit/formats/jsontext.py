@@ -1,8 +1,9 @@
-"""Parses JSON text as DxDispatch does, with the line and column of every value on demand.
+"""Parses JSON text as DxDispatch does, and finds the line and column of any value on demand.
 
-Beyond RFC 8259: `//` and `/* */` comments and trailing commas, the extras that DxDispatch switches on in RapidJSON
-(kParseCommentsFlag, kParseTrailingCommasFlag; not kParseNanAndInfFlag, so NaN and Infinity are errors). Stricter than
-DxDispatch: duplicate keys (it takes the first) and text after the document (it stops reading) are errors.
+It accepts more than RFC 8259: `//` and `/* */` comments and trailing commas, which DxDispatch enables in RapidJSON
+(kParseCommentsFlag, kParseTrailingCommasFlag; but not kParseNanAndInfFlag, so NaN and Infinity are errors). It is
+stricter than DxDispatch: duplicate keys (of which DxDispatch takes the first) and text after the document (which it
+does not read) are errors.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ MAX_NODES: Final = Limit.JSON_NODES.most
 MAX_DEPTH: Final = Limit.JSON_DEPTH.most
 
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?+'
-"""A string, closed or not: matched whole, so that no pattern matches inside it."""
+"""A string, terminated or not: it is matched whole, so that no pattern matches inside it."""
 
 
 class _Pattern:
-    """A regular expression that is compiled when it is first used: most texts need none of these."""
+    """A regular expression that is compiled on first use: most texts need none of these."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -48,11 +49,11 @@ class _Pattern:
 
 _COMMENT = _Pattern(rf"{_STRING}|(?P<comment>/\*(?:.*?\*/|(?P<open>.*))|//[^\n]*)")
 _TRAILING_COMMA = _Pattern(rf"{_STRING}|[\[{{,:][ \t\r\n]*+,|(?P<comma>,)(?=[ \t\r\n]*+[\]}}])")
-"""The second branch matches a comma without a value before it (`[,]`), which is no trailing comma."""
+"""The second branch matches a comma that follows no value (`[,]`), which is not a trailing comma."""
 _BRACKET = _Pattern(rf'(?:[^"\[\]{{}}]++|{_STRING})*+(?:(?P<open>[\[{{])|(?P<close>[\]}}])|\Z)')
 _CONSTANT = _Pattern(rf"{_STRING}|(?P<constant>-?Infinity|NaN)")
 _LONG_NUMBER = _Pattern(rf"{_STRING}|(?P<number>-?[0-9]{{600,}})")
-"""640 digits is the smallest conversion limit that CPython can be set to."""
+"""The lowest limit on digits that CPython can be set to is 640."""
 _NUMBER = _Pattern(rf"{_STRING}|(?P<number>-?[0-9][0-9.eE+-]*+)")
 _KEY_OR_BRACKET = _Pattern(rf"(?P<string>{_STRING})(?P<key>[ \t\r\n]*+:)?|[\[{{\]}}]")
 _SPACE = re.compile(r"[ \t\r\n]*+")
@@ -60,7 +61,8 @@ _NOT_NEWLINE = re.compile(r"[^\n]")
 
 
 class _Refused(Exception):
-    """Raised by the decoder's hooks, which lack the position; the argument makes the error from the text."""
+    """Raised by the decoder's hooks, which do not know the position; the argument is a function that makes the error
+    from the text."""
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -121,7 +123,8 @@ class JsonText:
     """A parsed JSON document: `value`, and the position of each member in the text.
 
     `source` is bytes (UTF-8, with or without a byte order mark) or str; `file` names it in errors; `first_line` is the
-    number of its first line, for a line of a larger file. Raises InputError with the place where the text is not JSON.
+    number of its first line, if it is a line of a larger file. Raises InputError, with the place, if the text is not
+    JSON.
     """
 
     def __init__(self, source: str | bytes, *, file: str | None = None, first_line: int = 1) -> None:
@@ -144,8 +147,8 @@ class JsonText:
             raise error.in_file(file) from None
 
     def position(self, path: KeyPath) -> Position:
-        """Returns line and column (from 1, in code points) of the value at `path`, or of the nearest enclosing value
-        that the text has."""
+        """Returns line and column (from 1, in code points) of the value at `path`; if the text does not contain it,
+        those of the nearest enclosing value."""
         return self._position(self._offset(path))
 
     def get(self, path: KeyPath) -> object:
@@ -227,8 +230,8 @@ class JsonText:
         return self._error(error.pos, f"not JSON: {error.msg[0].lower()}{error.msg[1:]}")
 
     def _find(self, pattern: _Pattern) -> int:
-        """Returns the offset in the text of the first match of a named group of `pattern`; named groups match outside
-        strings only. 0 if none matches."""
+        """Returns the offset in the text of the first match of a named group of `pattern`; named groups match only
+        outside strings. 0 if none matches."""
         for match in pattern.compiled.finditer(self._text):
             if match.lastgroup is not None:
                 return match.start(match.lastgroup)
@@ -236,7 +239,7 @@ class JsonText:
 
     def _check_depth(self) -> None:
         depth = 0
-        # A comment may hold brackets, too.
+        # A comment may contain brackets.
         for match in _BRACKET.compiled.finditer(self._without_comments()):
             if match["open"]:
                 depth += 1
@@ -288,7 +291,7 @@ class JsonText:
         for key in path:
             if self._text[offset] not in "[{":
                 break
-            # Cached: a report may ask for every member of a long array.
+            # Cached, because a report may look up every member of a long array.
             if offset not in self._children:
                 self._children[offset] = self._child_offsets(offset)
             if key not in self._children[offset]:
@@ -320,8 +323,8 @@ class JsonText:
 
 
 def is_lines(data: bytes) -> bool:
-    """True if any line is a JSON object by itself. A document that is merely malformed has no such line, so that it
-    gives one error, not one for each line."""
+    """True if any line is a JSON object by itself. A malformed document has no such line, and therefore gives one
+    error, not one for each line."""
     for line in io.BytesIO(data):
         if line.lstrip().startswith(b"{"):
             try:

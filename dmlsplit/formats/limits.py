@@ -10,13 +10,14 @@ from dmlsplit.system.errors import InputError
 
 @unique
 class Limit(Enum):
-    """The `most` of a `unit` that a reader accepts, and the quantity that it `bounds`; the name tells the kind of file.
+    """A limit: a reader accepts at most `most` of a `unit`; `bounds` describes what is limited, and the member's name
+    the kind of file.
 
-    `a_byte` is added to the `most` for each byte of the file. A reader that finds more refuses the file with one error,
-    or treats the value that it was reading as unknown.
+    `a_byte` is added to `most` for each byte of the file. A reader that finds more refuses the file with one error, or
+    treats the value that it was reading as unknown.
     """
 
-    __hash__ = object.__hash__  # Enum's hashes the name, in Python
+    __hash__ = object.__hash__  # Enum's own hash hashes the name in Python, which is slow
 
     def __init__(self, most: int, unit: str, bounds: str, a_byte: float = 0) -> None:
         self.most = most
@@ -90,7 +91,7 @@ class Limit(Enum):
 
 
 class LimitError(InputError):
-    """A file exceeds a limit as a whole."""
+    """A file that exceeds a limit as a whole."""
 
     def __init__(self, limit: Limit, most: int) -> None:
         super().__init__(f"beyond the limit {limit.name}: {most} {limit.unit} for {limit.bounds}")
@@ -104,12 +105,11 @@ class Budget:
         self._spent: Counter[Limit] = Counter()
 
     def most(self, limit: Limit) -> int:
-        """Returns the value of a limit for a file of this budget's size."""
+        """Returns the value of a limit for a file of this size."""
         return limit.of(self._size)
 
     def spend(self, limit: Limit, amount: int = 1) -> None:
-        """Adds `amount` to what the file has used of `limit`. Raises LimitError if the sum exceeds the limit for this
-        file."""
+        """Adds `amount` to the file's use of `limit`. Raises LimitError if the sum exceeds the limit."""
         spent = self._spent[limit] = self._spent[limit] + amount
         if spent > self.most(limit):
             raise LimitError(limit, self.most(limit))

@@ -1,4 +1,4 @@
-"""Runs Splits and Concats of a framework on DirectML: the rewritten operators, with arrays of the framework's types and
+"""Runs a framework's Splits and Concats on DirectML: the rewritten operators, with arrays of the framework's types and
 shapes."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 NO_SPLIT: Final = SplitOperatorDesc(None, None, 0)
 NO_JOIN: Final = JoinOperatorDesc(None, None, 0)
-"""The `desc` of a node that is no operator."""
+"""The `desc` of a node that is not an operator."""
 
 
 class LoweredNode(Protocol):
@@ -58,9 +58,10 @@ class LoweredNode(Protocol):
 
 @dataclass(frozen=True)
 class NodeLegalization(Legalization[Any]):
-    """A Legalization whose arrays have the framework's type and shape; other buffers are raw memory, as for any.
+    """A Legalization that takes arrays of the framework's type and shape; other buffers are raw memory, as in the base
+    class.
 
-    If an element takes several DirectML elements, the outputs of `dispatch` must be C-contiguous.
+    If an element is stored as several DirectML elements, the outputs of `dispatch` must be C-contiguous.
     """
 
     element: ElementType | None = None
@@ -107,8 +108,8 @@ class NodeLegalization(Legalization[Any]):
 
 
 def legalized_node(node: LoweredNode, target: Target) -> Legalization[Any]:
-    """Returns the legalization of a node for one target; it implements SplitNode.legalize and JoinNode.legalize. If
-    the node is no DirectML operator, the result is not ok and its report says why."""
+    """Returns the legalization of a node for one target; it implements SplitNode.legalize and JoinNode.legalize. If the
+    node is not a DirectML operator, the result is not ok and its report says why."""
     splits = node.operator_type is OperatorType.SPLIT
     obstacle = node.obstacle()
     if obstacle is not None:
@@ -117,7 +118,7 @@ def legalized_node(node: LoweredNode, target: Target) -> Legalization[Any]:
     steps = tuple(_steps(node))
     found = legalized(node.descriptor(), target)
     report = found.report
-    # ONNX Runtime drops a Concat's empty inputs as the rewriting does: nothing is lost.
+    # ONNX Runtime drops a Concat's empty inputs, as the rewriting does, so nothing is lost.
     if splits and 0 in (*(node.whole_shape or ()), *(node.lengths or ())):
         skipped = RULES["node/empty-tensor"].diagnostic(
             Location(node=node.path),

@@ -46,10 +46,11 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
         return self.output_names
 
     def execute(self, array: npt.NDArray[np.generic]) -> list[npt.NDArray[np.generic]]:
-        """Returns the node's outputs for an input array, bit for bit as the framework defines them; the C core copies.
+        """Returns the node's outputs for an input array, bit for bit as the framework defines them; the C core does the
+        copying.
 
-        The array has the node's element type and a shape that agrees with `input_shape`; strings are an array of str
-        (dtype object, U or T). A DLPack tensor of another library gives tensors of that library. The list includes
+        The array has the node's element type and a shape that is compatible with `input_shape`; strings are an array of
+        str (dtype object, U or T). A DLPack tensor of another library gives tensors of that library. The list includes
         outputs that the model omits. Raises InputError for an array that does not fit, and for a node that its
         framework refuses.
         """
@@ -60,16 +61,16 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
         from dmlsplit.native.arrays import split
 
         if array.dtype.kind in "OT":
-            # Objects cannot be copied as bytes: split their indices.
+            # Objects cannot be copied as bytes, so their indices are split.
             places = np.arange(array.size).reshape(array.shape)
             return [array.ravel()[piece] for piece in split(places, axis, lengths)]
-        # As raw bytes, since kernels ignore extension types.
+        # As raw bytes, because the kernels ignore extension types.
         raw = array.view(np.dtype(f"V{array.dtype.itemsize}"))
         return [*map(tensor_maker(given), [piece.view(array.dtype) for piece in split(raw, axis, lengths)])]
 
     def _cut(self, shape: tuple[int, ...]) -> tuple[int, Sequence[int]]:
-        """Returns the axis and the outputs' lengths on it for an input of this shape, by the framework's rules if the
-        model leaves them open. Raises InputError if they are not known or do not fit the shape."""
+        """Returns the axis and the outputs' lengths along it for an input of this shape, by the framework's rules if
+        the model does not give them. Raises InputError if they are not known or do not fit the shape."""
         axis, lengths = self.axis, self.lengths
         if self.facts is not None and self.input_shape != shape:
             facts = self.facts.with_shape(shape)
@@ -90,7 +91,7 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
 
 @dataclass(frozen=True, slots=True)
 class OtherNode:
-    """A node that is listed but not judged; `diagnostic` has the reason."""
+    """A node that is listed but not judged; `diagnostic` says why."""
 
     name: str
     op: str
@@ -103,13 +104,13 @@ class ModelNodes:
 
     items: tuple[SplitNode | JoinNode | OtherNode, ...]
     of_nodes: int = 0
-    """The number of all nodes in the model; 0 where unknown."""
+    """The number of all nodes in the model; 0 if unknown."""
     sessions: Sessions | None = None
-    """The model in ONNX Runtime; None of another framework."""
+    """The model's sessions in ONNX Runtime; None for a model of another framework."""
 
     @property
     def judged(self) -> tuple[SplitNode | JoinNode, ...]:
-        """The Split and Concat nodes without the OtherNodes, which are only listed."""
+        """The Split and Concat nodes, without the OtherNodes, which are only listed."""
         return tuple([item for item in self.items if not isinstance(item, OtherNode)])
 
 
@@ -123,8 +124,8 @@ def lengths_text(lengths: Sequence[Dim] | None, most: int = 8) -> str:
 
 
 def given_size(value: object, what: str) -> int:
-    """Returns a caller's size as an int. Raises InputError, which names it `what`, if it is no integer from 0 to 2**63
-    - 1."""
+    """Returns a caller's size as an int. Raises InputError, which names it `what`, if it is not an integer from 0 to
+    2**63 - 1."""
     try:
         size = operator.index(value)  # type: ignore[arg-type]
     except TypeError:

@@ -1,6 +1,6 @@
 """The header of an .npy file, versions 1.0 to 3.0; nothing is ever unpickled.
 
-Source: NEP 1 and numpy.lib.format, whose header reader bounds the text that it evaluates.
+Source: NEP 1 and numpy.lib.format, whose header reader limits the text that it evaluates.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MAX_HEADER: Final = Limit.NPY_HEADER.most
 
 
 class Header(NamedTuple):
-    """The header of an .npy file; the data begin at `data_offset`."""
+    """The header of an .npy file; the data start at `data_offset`."""
 
     shape: tuple[int, ...]
     fortran_order: bool
@@ -36,18 +36,18 @@ class Header(NamedTuple):
 
 
 def read_header(stream: BinaryIO, file_size: int) -> Header:
-    """Returns the header of an .npy file whose stream stands at its start. Raises InputError if it is malformed or
+    """Returns the header of an .npy file; the stream must be at its start. Raises InputError if it is malformed or
     disagrees with `file_size` (bytes), OSError if reading fails."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # numpy's, of Python 2's integers and of escapes
+            warnings.simplefilter("ignore")  # numpy's warnings about Python 2's integers and about escapes
             shape, fortran_order, dtype = _read(stream)
         if any(type(size) is not int or size < 0 for size in shape):
             raise ValueError
     except OSError:
         raise
     except Exception:
-        # The header is a Python literal from the file; numpy lets all errors of its evaluation through.
+        # The header is a Python literal from the file; numpy passes on all errors of its evaluation.
         raise InputError("the header is not that of an .npy file") from None
     header = Header(shape, fortran_order, dtype, stream.tell())
     if not dtype.hasobject and header.data_size != file_size - header.data_offset:
@@ -62,7 +62,7 @@ def _read(stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     if version == (1, 0):
         return np.lib.format.read_array_header_1_0(stream, _MAX_HEADER)
     if version == (3, 0):
-        # 3.0 differs from 2.0 only in the encoding of field names; escapes carry them through the reader of 2.0.
+        # 3.0 differs from 2.0 only in the encoding of field names; with escapes, the reader of 2.0 can read them.
         (length,) = struct.unpack("<I", stream.read(4))
         if length > _MAX_HEADER:
             raise ValueError
@@ -79,8 +79,8 @@ def _read(stream: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def header_bytes(shape: tuple[int, ...], fortran_order: bool, dtype: np.dtype[Any]) -> bytes:
-    """Returns the bytes of an .npy file up to its data, in the lowest version of the format that can hold them. Raises
-    InputError if no version can."""
+    """Returns the bytes of an .npy file that precede its data, in the lowest version of the format that can hold the
+    header. Raises InputError if no version can."""
     members = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": fortran_order, "shape": shape}
     text = repr(members)
     for major, encoding, length in ((1, "latin-1", "<H"), (2, "latin-1", "<I"), (3, "utf-8", "<I")):

@@ -1,6 +1,6 @@
 """Reads the operators and graphs of .json (one operator, one graph or a DxDispatch model) and .jsonl files as entries.
 
-Faults of a file raise nothing: each becomes an Entry, so that the rest is still read.
+Faults of a file raise no exception: each becomes an Entry, so that the rest is still read.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ STANDARD_INPUT: Final = "<stdin>"
 class Entry:
     """One operator of a file, or a substitute for one.
 
-    `name` is the name of the dispatchable in a DxDispatch model, or of the node. `descriptor` is None where the
-    operator cannot be read (`error` has the reason), is neither a Split nor a Join (then it is `other`; of an unknown
-    one a note says so), or where `node`, of a framework's model, is no operator. `locate` maps a location to line and
-    column. `index` counts the entries of the file from 0; an entry with index -1 is about the file only.
+    `name` is the name of the dispatchable in a DxDispatch model, or of the node. `descriptor` is None if the operator
+    cannot be read (`error` is the reason), if it is neither a Split nor a Join (it is then in `other`, or a note says
+    that it is unknown), or if `node`, of a framework's model, is not an operator. `locate` maps a location to line and
+    column. `index` counts the entries of the file from 0; an entry with index -1 is about the file as a whole.
     """
 
     file: str
@@ -59,22 +59,22 @@ class Entry:
     operator: str | None = None
     """The operator name of a node without descriptor."""
     graph: GraphDesc | None = None
-    """A DML_GRAPH, instead of an operator."""
+    """The graph, if the entry is a DML_GRAPH instead of an operator."""
     other: AnyOperatorDesc | None = None
-    """An operator other than Split and Join."""
+    """The operator, if it is neither a Split nor a Join."""
     any_operator: Callable[[], AnyOperatorDesc | OperatorDesc] | None = None
-    """Reads any operator by its schema; raises InputError."""
+    """Returns the descriptor of any operator, read by its schema; raises InputError if it is malformed."""
     of_nodes: int = 0
     """The number of nodes in the node's model."""
     sessions: Sessions | None = None
-    """The model's sessions in ONNX Runtime, of a node of an ONNX model, and of such a model as a whole."""
+    """The model's sessions in ONNX Runtime, for a node of an ONNX model, and for such a model as a whole."""
 
 
 def read_operators(
     source: str | os.PathLike[str] | bytes, *, name: str | None = None, kind: Kind | None = None
 ) -> Iterator[Entry]:
-    """Yields one Entry for each operator or graph of a file, of standard input ("-") or of bytes; a .jsonl file is
-    read line by line. What cannot be read gives an Entry with an error: nothing is raised.
+    """Yields one Entry for each operator or graph of a file, of standard input ("-") or of bytes; a .jsonl file is read
+    line by line. If something cannot be read, its Entry has an error; nothing is raised.
 
     `name` is the file's name in the entries (by default its path). `kind` defaults to the name's suffix; for other
     suffixes, a single JSON document is "json" and any other text "jsonl".
@@ -110,8 +110,8 @@ def _kind_of(name: str) -> Kind | None:
 
 
 def failed(file: str, index: int, error: InputError, name: str | None = None) -> Entry:
-    """Returns the entry for a file, or for operator number `index` in it, that cannot be read; its error is `error`
-    with the file's name."""
+    """Returns the entry for a file, or for operator number `index` in it, that cannot be read, with `error` and the
+    file's name in it."""
     return Entry(file, index, name, None, error.in_file(file), (), _everywhere(error))
 
 
@@ -156,7 +156,7 @@ def _read_lines(stream: BinaryIO, file: str) -> Iterator[Entry]:
             line = read_line(stream, file, number)
         except InputError as error:
             yield failed(file, index, error)
-            return  # it may be endless
+            return  # the stream may be endless
         if not line:
             return
         if not line.strip():
@@ -166,7 +166,7 @@ def _read_lines(stream: BinaryIO, file: str) -> Iterator[Entry]:
         except InputError as error:
             yield failed(file, index, error)
             if line.startswith((b"\xff\xfe", b"\xfe\xff")):
-                return  # UTF-16: otherwise every line would be an error
+                return  # UTF-16, in which every line would be an error
         else:
             if _is_record(text.value):
                 continue
@@ -175,8 +175,8 @@ def _read_lines(stream: BinaryIO, file: str) -> Iterator[Entry]:
 
 
 def _is_record(value: object) -> bool:
-    """True if a line's value is a record of `dmlsplit layer` without a descriptor: a return, or a call that takes
-    none."""
+    """True if a line's value is a record of `dmlsplit layer` without a descriptor: a return, or a call that takes no
+    descriptor."""
     return isinstance(value, dict) and "Type" not in value and ("Call" in value or "Return" in value)
 
 
@@ -195,8 +195,8 @@ def _read_text(text: JsonText, file: str, index: int) -> Iterator[Entry]:
 
 
 def _note_sources(model: dict[str, object], file: str) -> None:
-    """Notes the files that a DxDispatch model's `sourcePath` members name, which are not read here, as inputs that no
-    output may replace."""
+    """Records the files that a DxDispatch model names in `sourcePath` as inputs, so that no output replaces them. They
+    are not read here."""
     sources: list[str] = []
     todo: list[object] = [model]
     while todo:
@@ -207,7 +207,7 @@ def _note_sources(model: dict[str, object], file: str) -> None:
             if isinstance(source, str):
                 sources.append(source)
     if sources:
-        from dmlsplit.formats.files import AllowedFolders  # needs numpy, which takes longer than most models
+        from dmlsplit.formats.files import AllowedFolders  # importing numpy takes longer than most models
 
         folders = AllowedFolders(os.path.dirname(os.path.realpath(file)))
         for source in sources:
@@ -240,7 +240,7 @@ def _operator(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry
 
 
 def _graph(text: JsonText, key_path: KeyPath, file: str, index: int, name: str | None) -> Entry:
-    from dmlsplit.formats.graph_json import read_graph  # most files have operators
+    from dmlsplit.formats.graph_json import read_graph  # most files contain operators only
 
     try:
         graph = read_graph(text, key_path)
@@ -250,7 +250,7 @@ def _graph(text: JsonText, key_path: KeyPath, file: str, index: int, name: str |
 
 
 def _is_known(type_name: str) -> bool:
-    from dmlsplit.descriptors.schema import known_operator  # most files have Splits and Joins
+    from dmlsplit.descriptors.schema import known_operator  # most files contain only Splits and Joins
 
     return known_operator(type_name) is not None
 
@@ -258,7 +258,7 @@ def _is_known(type_name: str) -> bool:
 def _other(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry:
     """Returns the entry of the operator at `key_path`, which is neither a Split nor a Join, with an error if it is
     malformed."""
-    from dmlsplit.formats.any_operator_json import read_any  # most files have Splits and Joins
+    from dmlsplit.formats.any_operator_json import read_any  # most files contain only Splits and Joins
 
     name = str(key_path[-1]) if key_path else None
     whole_model = name is not None
@@ -272,6 +272,6 @@ def _other(text: JsonText, key_path: KeyPath, file: str, index: int) -> Entry:
 
 
 def _by_schema(text: JsonText, key_path: KeyPath, whole_model: bool) -> AnyOperatorDesc | OperatorDesc:
-    from dmlsplit.formats.any_operator_json import read_any  # most files have Splits and Joins
+    from dmlsplit.formats.any_operator_json import read_any  # most files contain only Splits and Joins
 
     return read_any(text, key_path, whole_model=whole_model).descriptor

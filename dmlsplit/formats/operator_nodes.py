@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 def _packed(
     operator: OperatorType, data_type: TensorDataType, sizes: tuple[int, ...], axis: int, lengths: tuple[int, ...]
 ) -> Any:
-    """Returns the Split or Join descriptor with packed tensors: `sizes` is the shape of the whole, `lengths` the
-    parts' sizes on `axis`. Equal arguments give the same object."""
+    """Returns the Split or Join descriptor with packed tensors: `sizes` is the shape of the whole, `lengths` are the
+    parts' sizes along `axis`. Equal arguments give the same object."""
     kind = SplitOperatorDesc if operator is OperatorType.SPLIT else JoinOperatorDesc
     return kind.from_lengths(BufferTensorDesc(data_type, sizes), axis, lengths)
 
@@ -50,8 +50,8 @@ class OperatorNode(Generic[DescT]):
     """A node with the report of its framework's rules.
 
     `op` and `version` name the specification that judges it (Split 13, VariadicSplit 1). `axis` is resolved to
-    0..rank-1 where the rank is known; in `lengths` and the shapes, unknown sizes are None or a symbol's name. `report`
-    is the framework's verdict. `graph` names the subgraph or function that holds the node, "" the model's own graph.
+    0..rank-1 if the rank is known; in `lengths` and the shapes, unknown sizes are None or a symbol's name. `report` is
+    the framework's verdict. `graph` names the subgraph or function that contains the node; "" is the model's own graph.
     """
 
     operator_type: ClassVar[OperatorType]
@@ -62,14 +62,15 @@ class OperatorNode(Generic[DescT]):
     """The framework's name of the element type: FLOAT, f32."""
     axis: int | None
     lengths: tuple[Dim, ...] | None
-    """The sizes of the parts on the axis."""
+    """The sizes of the parts along the axis."""
     report: Report
     element: ElementType | None = field(repr=False)
     graph: str = ""
     facts: NodeFacts | None = field(default=None, repr=False)
-    """The facts behind the report; `execute` uses them to judge a node of unknown sizes again for its arrays' sizes."""
+    """The facts behind the report; `execute` uses them to judge a node of unknown sizes again with the sizes of its
+    arrays."""
     in_session: InSession | None = field(default=None, repr=False, compare=False)
-    """The node in its model's session; None for models other than ONNX."""
+    """The node in its model's session; None for formats other than ONNX."""
 
     @property
     @abstractmethod
@@ -83,14 +84,14 @@ class OperatorNode(Generic[DescT]):
 
     @property
     def path(self) -> str:
-        """The node's name in diagnostics, printable: the name of its graph, then its own, that of an output, or its
-        operator's."""
+        """The node's printable name in diagnostics: the name of its graph, then its own name, or that of an output, or
+        its operator's."""
         name = self.name or next(filter(None, self.named_outputs), "") or self.op
         return printable(f"{self.graph}/{name}" if self.graph else name)
 
     def descriptor(self) -> DescT:
         """Returns the node as one DirectML operator with packed tensors, before any level's limits: it may have nine
-        dimensions or empty tensors. An element of 2 or 4 DirectML elements adds an innermost dimension.
+        dimensions or empty tensors. An element that is stored as 2 or 4 DirectML elements adds an innermost dimension.
 
         Raises InputError if there is no such operator: unknown sizes, faults, or elements that no data type carries.
         """
@@ -100,7 +101,7 @@ class OperatorNode(Generic[DescT]):
         return self._described()
 
     def descriptor_if_any(self) -> DescT | None:
-        """Returns the result of `descriptor`; None if `descriptor` would raise InputError."""
+        """As `descriptor`, but returns None where `descriptor` raises InputError."""
         return None if self.obstacle() is not None else self._described()
 
     def _described(self) -> DescT:
@@ -114,7 +115,7 @@ class OperatorNode(Generic[DescT]):
         return desc
 
     def obstacle(self) -> Diagnostic | None:
-        """Returns the diagnostic that says why the node is no DirectML operator; None if it is one."""
+        """Returns the diagnostic that says why the node is not a DirectML operator; None if it is one."""
 
         def found(rule: str, message: str, **values: Any) -> Diagnostic:
             return RULES[rule].diagnostic(Location(node=self.path), message, **values)
@@ -149,10 +150,10 @@ class OperatorNode(Generic[DescT]):
         directml: Release | str | None = None,
         onnxruntime: Runtime | str | None = None,
     ) -> Legalization[DescT]:
-        """Returns operators that a feature level or a release accepts and that do the same as the node, as
-        `dmlsplit.legalize` does.
+        """Returns operators that a feature level or a release accepts and that have the same effect as the node, as
+        `dmlsplit.legalize` does for a descriptor.
 
-        The result's `execute` and `dispatch` take arrays of the framework's type and shape. If the node is no
+        The result's `execute` and `dispatch` take arrays of the framework's type and shape. If the node is not an
         operator, `ok` is False, and the report has the reason.
         """
         return legalized_node(self, find_target(feature_level, directml, onnxruntime))
@@ -166,14 +167,15 @@ class OperatorNode(Generic[DescT]):
         free_dimensions: Mapping[str, int] | None = None,
         options: SessionOptions = DEFAULTS,
     ) -> RuntimeAnswer:
-        """Returns what a version of ONNX Runtime with its DirectML execution provider makes of the node in its model.
+        """Returns the answer of a version of ONNX Runtime, with its DirectML execution provider, about the node in its
+        model.
 
         `run_shapes` and `run_values` describe the model's inputs at the first Run: shapes, and the elements of integer
         tensors that determine lengths; `free_dimensions` are ONNX Runtime's overrides of symbolic dimensions at
         session creation. If none of them is given, the facts given when the model was read apply to the first Run.
 
-        Raises ValueError for an unknown version; InputError for facts that contradict the model or name something it
-        lacks, and for a node of another format than ONNX.
+        Raises ValueError for an unknown version; InputError for facts that contradict the model or name something that
+        it does not have, and for a node of a format other than ONNX.
         """
         said = None
         if not (run_shapes is None and run_values is None and free_dimensions is None):
@@ -193,8 +195,8 @@ class OperatorNode(Generic[DescT]):
         return self.element
 
     def _array(self, given: Any, element: ElementType, what: str) -> np.ndarray:
-        """Returns a value as an array of type `element`, without copying; tensors of other libraries are viewed.
-        Raises InputError, which names the value `what`, if it is no plain array or has another type."""
+        """Returns a value as an array of type `element`, without copying; tensors of other libraries are viewed. Raises
+        InputError, which names the value `what`, if it is not a plain array or has another type."""
         array = given
         if is_foreign(given):
             try:

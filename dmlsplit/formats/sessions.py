@@ -1,4 +1,5 @@
-"""A node in its model's sessions, which front ends attach to nodes so that ONNX Runtime can be asked about them."""
+"""A node in its model's sessions. Front ends attach it to nodes, so that ONNX Runtime's answers about them can be
+predicted."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ class Inputs:
 
     @property
     def key(self) -> object:
-        """A hashable value that is equal for equal Inputs, whatever the order of their mappings."""
+        """A hashable value that is equal for equal Inputs, regardless of the order of their mappings."""
         return (
             tuple(sorted((name, tuple(shape)) for name, shape in self.shapes.items())),
             tuple(sorted(self.dims.items())),
@@ -36,7 +37,7 @@ class Inputs:
 
 
 Advise: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
-"""Takes a session's findings about its graphs; returns these with advice that was tried."""
+"""Takes a session's findings about its graphs, and returns them with advice that was tried."""
 
 
 class Session(Protocol):
@@ -44,11 +45,12 @@ class Session(Protocol):
     InputError if the given facts contradict the model."""
 
     def answer(self, place: NodeKey) -> RuntimeAnswer:
-        """Returns what the version makes of the Split or Concat node at `place`."""
+        """Returns the version's answer about the Split or Concat node at `place`."""
 
     def graph_diagnostics(self, place: NodeKey | None, advise: Advise | None = None) -> tuple[Diagnostic, ...]:
-        """Returns the faults of the DirectML graphs that the node at `place` is compiled in; if `place` is None, the
-        faults of the graphs of a model without a Split or Concat. `advise` adds advice to each; None adds none."""
+        """Returns the faults of the DirectML graphs into which the node at `place` is compiled; for a model without a
+        Split or Concat `place` is None, and the faults of all its graphs are returned. `advise` adds advice to each;
+        None adds none."""
 
     @property
     def placement(self) -> SessionAnswer:
@@ -56,19 +58,19 @@ class Session(Protocol):
 
 
 class Sessions(Protocol):
-    """A model, from which any version of ONNX Runtime makes a session."""
+    """A model, for which any version of ONNX Runtime can make a session."""
 
     def of(self, runtime: Runtime, options: SessionOptions = ..., inputs: Inputs | None = None) -> Session:
-        """Returns the session of a version with these options; if `inputs` is None, with the facts given when the
-        model was read."""
+        """Returns the session of a version with these options, and with the facts in `inputs`, or those given when the
+        model was read if it is None."""
 
     def release(self) -> None:
-        """Frees all sessions made so far, which are large."""
+        """Frees all sessions created so far, which are large."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeKey:
-    """Identifies a node of a model; `number` counts the nodes with this operator and path."""
+    """Identifies a node of a model; `number` counts the nodes with the same operator and path."""
 
     op: str
     path: str

@@ -1,11 +1,11 @@
-"""Reads files that may have no end."""
+"""Reads files that may never end."""
 
 from __future__ import annotations
 
 from typing import BinaryIO, Final
 
 _PIECE: Final = 1 << 20
-"""Read size: Python allocates all requested bytes before it knows how many there are."""
+"""Size of each read: Python allocates all requested bytes before it knows how many there are."""
 
 
 def read_at_most(stream: BinaryIO, most: int) -> bytes | None:

@@ -1,7 +1,7 @@
-"""DxDispatch models on the CPU: `read` a model, `run` it.
+"""Runs DxDispatch models on the CPU: `read` a model, `run` it.
 
-DxDispatch is Microsoft's tool that executes DirectML operators described in JSON. Format and behaviour are taken from
-its sources (https://github.com/microsoft/DirectML, folder DxDispatch).
+DxDispatch is Microsoft's tool that executes DirectML operators described in JSON. Format and behaviour follow its
+sources (https://github.com/microsoft/DirectML, folder DxDispatch).
 """
 
 from dmlsplit.formats.dxdispatch.model import Model, read

@@ -25,8 +25,8 @@ from dmlsplit.system.spelling import nearest
 class ResourceBinding:
     """A range of a resource, from `element_offset` elements on to its end.
 
-    The element size in bytes is None where the resource's data type determines it. `elementCount`, `format`, `shape`
-    and `counter` do not affect DirectML operators and are dropped.
+    The element size in bytes is None if the resource's data type determines it. `elementCount`, `format`, `shape` and
+    `counter` do not affect DirectML operators and are ignored.
     """
 
     resource: str
@@ -64,7 +64,8 @@ class PrintCommand:
 
 @dataclass(frozen=True, slots=True)
 class WriteFileCommand:
-    """`target_path` is the model's spelling, `file` the resolved path; empty `dimensions`: one dimension."""
+    """`target_path` is the path as the model spells it, `file` the resolved path; empty `dimensions` mean one
+    dimension."""
 
     resource: str
     target_path: str
@@ -78,7 +79,7 @@ Command: TypeAlias = DispatchCommand | PrintCommand | WriteFileCommand
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model: `run` executes it."""
+    """A model; `run` executes it."""
 
     file: str
     resources: Mapping[str, Resource]
@@ -93,9 +94,9 @@ class Model:
 def read(path: str | os.PathLike[str], allow_paths: Iterable[str | os.PathLike[str]] = ()) -> Model:
     """Returns the model in a file, with the initial values of its resources.
 
-    Files that it refers to have to lie in its folder, links resolved, or in one of `allow_paths`. Descriptors are not
-    judged here: `run` does that. Raises InputError, with the place, if anything is malformed, cannot be opened or needs
-    an operator other than DML_OPERATOR_SPLIT and DML_OPERATOR_JOIN.
+    Files that it refers to must be, after resolving links, in its folder or in one of `allow_paths`. Descriptors are
+    judged by `run`, not here. Raises InputError, with the place, if anything is malformed, cannot be opened or uses an
+    operator other than DML_OPERATOR_SPLIT and DML_OPERATOR_JOIN.
     """
     file = os.fspath(path)
     try:
@@ -163,8 +164,8 @@ class _ModelReader(ResourceReader):
         return WriteFileCommand(resource, target, file, tuple(dimensions or ()), position)
 
     def _known(self, members: dict[str, object], path: KeyPath, key: str, known: Mapping[str, object]) -> str:
-        """Returns the string `members[key]`, the name of a resource or dispatchable. Raises InputError, with a
-        suggestion if one is close, if `known` (by name) lacks it."""
+        """Returns the string `members[key]`, the name of a resource or dispatchable. Raises InputError if it is not in
+        `known` (by name), with a suggestion if one is close."""
         name = self.field(members, path, key, self.string)
         if name not in known:
             near = nearest(name, known, 0.75)

@@ -33,8 +33,8 @@ _SPECIAL: Final = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 class Resource:
     """A buffer of `size_in_bytes` that starts with `initial_values` (bytes, read-only), followed by zeros.
 
-    `data_type` is the type it is printed as; UNKNOWN for a list of typed values. `initial_values` None: the buffer is
-    "deferred", made by the dispatchable that writes it, which only ONNX models support.
+    `data_type` is the type that it is printed as; UNKNOWN for a list of typed values. `initial_values` None: the buffer
+    is "deferred", that is, created by the dispatchable that writes it, which only ONNX models support.
     """
 
     name: str
@@ -78,7 +78,7 @@ class ResourceReader(FieldReader):
 
     def _size(self, members: dict[str, object], data_size: int, path: KeyPath) -> int:
         size = self.optional(members, path, "sizeInBytes", self.uint64, (data_size + 3) // 4 * 4)
-        # DxDispatch checks the offset against the size, but always copies the values to the start.
+        # DxDispatch checks the offset against the size, but always copies the values to the beginning.
         offset = self.optional(members, path, "initialValuesOffsetInBytes", self.uint64, 0)
         if offset + data_size > size:
             message = f"a buffer of {size} bytes is too small for {data_size} bytes of initialValues at offset {offset}"
@@ -119,7 +119,7 @@ class ResourceReader(FieldReader):
         terms = np.full(count, self.field(values, path, "valueDelta", number), dtype)
         terms[:1] = start
         with np.errstate(all="ignore"):
-            # As in DxDispatch, every sum is rounded to (or wraps in) the resource's own type.
+            # As in DxDispatch, every sum is rounded to the resource's own type, or wraps in it.
             return np.add.accumulate(terms, dtype=dtype)
 
     def _dtype(self, data_type: int, path: KeyPath) -> np.dtype:
@@ -157,8 +157,8 @@ class ResourceReader(FieldReader):
         return found, data.reshape(-1)
 
     def _typed_list(self, values: list[object], path: KeyPath) -> np.ndarray:
-        """Returns, as an array of uint8, the bytes of typed values such as [{"type": "UINT32", "value": 42}, ...], one
-        after another. Raises InputError for a type that DxDispatch does not accept here."""
+        """Returns the concatenated bytes of typed values such as [{"type": "UINT32", "value": 42}, ...] as an array of
+        uint8. Raises InputError for a type that DxDispatch does not accept here."""
         data = bytearray()
         for i, item in enumerate(values):
             members = self.members_of(item, (*path, i))
@@ -198,12 +198,12 @@ class ResourceReader(FieldReader):
         if type(value) in (int, float):
             with suppress(OverflowError):
                 number = float(value)
-        if math.isinf(number):  # RapidJSON refuses a number that is no finite double
+        if math.isinf(number):  # RapidJSON refuses a number that is not a finite double
             raise self.text.error(path, f"{name}: expected a number, 'nan', 'inf' or '-inf', not {shown(value)}")
         return _rounded(np.array(number), dtype)[()]
 
 
 def _rounded(numbers: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Returns doubles converted to `dtype`. A FLOAT16 is rounded twice, first to float32: so does DxDispatch."""
+    """Returns doubles converted to `dtype`. A FLOAT16 is rounded twice, first to float32, as in DxDispatch."""
     with np.errstate(all="ignore"):
         return (numbers.astype(np.float32) if dtype == np.float16 else numbers).astype(dtype)

@@ -47,16 +47,16 @@ from dmlsplit.targets.target import ReleaseLike, RuntimeLike
 MAX_DIMENSIONS: Final = 32
 """The most dimensions of a written .npy file, the limit of the oldest numpy releases."""
 _FLOAT_FORMAT: Final = "{:.6g}".format
-"""A C++ stream's default: six significant digits, exponents of at least two digits."""
+"""A C++ stream's default format: six significant digits, exponents of at least two digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
     """The outcome of a run.
 
-    `reports`: the dispatchables whose descriptors the device refuses, with line and column in the model; if there is
-    one, nothing was executed. `failures`: the files that could not be written; the run continued. `warnings`: actions
-    of the run that DirectML's documentation forbids, or for which it promises no outcome.
+    `reports`: the reports on dispatchables whose descriptors the device refuses, with line and column in the model; if
+    there is one, nothing was executed. `failures`: the files that could not be written; the run continued after them.
+    `warnings`: actions of the run that DirectML's documentation forbids, or whose outcome it leaves undefined.
     """
 
     reports: tuple[Report, ...] = ()
@@ -65,7 +65,8 @@ class RunResult:
 
     @property
     def exit_status(self) -> int:
-        """The exit status of `dmlsplit run`: 2 if a file could not be written, 1 if a descriptor is refused, else 0."""
+        """The exit status of `dmlsplit run`: 2 if a file could not be written, 1 if a descriptor was refused, else
+        0."""
         return 2 if self.failures else 1 if self.reports else 0
 
 
@@ -81,13 +82,15 @@ def run(
     Runtime ships (by default the newest known), and returns the outcome: refused operators, files that could not be
     written, and warnings.
 
-    `write` gets the lines that DxDispatch prints, each with its newline. The model is not changed and may be run again.
-    `on_failure` is called as soon as a file cannot be written. Raises InputError, with the place in the model, if
-    bindings do not fit their operator (the device is removed then, as DirectML's would be, or refuses the dispatch), a
-    resource cannot be printed, or there is not enough memory; ValueError for an unknown release or version.
+    `write` is called with each line that DxDispatch prints, including its newline. The model is not changed and may be
+    run again. `on_failure` is called as soon as a file cannot be written. Raises InputError, with the place in the
+    model, if bindings do not fit their operator (the device is then removed, as DirectML's would be, or refuses the
+    dispatch), if a resource cannot be printed, or if there is not enough memory; ValueError for an unknown release or
+    version.
 
-    Departures from what DxDispatch prints: 8-bit integers as numbers instead of characters; no timings; the path of a
-    written file as the model spells it. Floats are spelled as libstdc++ does, `-nan` included.
+    Output differs from DxDispatch's in this: 8-bit integers are printed as numbers instead of characters, no timings
+    are printed, and the path of a written file is as the model spells it. Floats are spelled as libstdc++ does, `-nan`
+    included.
     """
     found: list[Diagnostic] = []
     device = Device(directml, onnxruntime=onnxruntime, on_warning=found.append)
@@ -120,7 +123,7 @@ def _create_operators(model: Model, device: Device) -> tuple[dict[str, Dispatcha
 
 
 BindPoint: TypeAlias = tuple[str, int]
-"""A tensor or an array of tensors of an operator: the member's name, and its number of tensors."""
+"""A tensor or an array of tensors of an operator: (the member's name, its number of tensors)."""
 
 
 def _bind_points(operator: Geometry) -> tuple[BindPoint, BindPoint]:
@@ -146,8 +149,8 @@ class _Runner:
     warnings: list[Diagnostic] = field(default_factory=list)
 
     def initialize(self) -> None:
-        """Allocates `self.buffers`, a buffer for each resource with initial values (which may fill only its beginning),
-        then initializes all dispatchables. Raises InputError if memory is short or a binding is refused."""
+        """Allocates `self.buffers`, a buffer for each resource that has initial values, and copies these to its
+        beginning; then initializes all dispatchables. Raises InputError if memory is short or a binding is refused."""
         for name, resource in self.model.resources.items():
             if resource.initial_values is None:
                 continue
@@ -296,9 +299,8 @@ class _Runner:
         self.write(f"Resource '{printable(command.resource, None)}': {text}\n")
 
     def _elements(self, resource: Resource, size: int | None) -> np.ndarray:
-        """Returns the first `size` bytes of a resource (None: all) as an array of its data type; bytes at the end that
-        fill no element are dropped. Raises InputError for a resource without data or type, and for too many elements.
-        """
+        """Returns the first `size` bytes of a resource (None: all) as an array of its data type; an incomplete element
+        at the end is dropped. Raises InputError for a resource without data or type, and for too many elements."""
         name = printable(resource.name)
         if resource.initial_values is None:
             raise InputError(f"resource '{name}' is deferred and was never made")
@@ -350,7 +352,7 @@ def _spelled(values: np.ndarray) -> list[str]:
     """Returns each number as text, as a C++ stream of libstdc++ prints it."""
     if values.dtype.kind != "f":
         return [str(value) for value in values.tolist()]
-    # A FLOAT16 is printed by way of float, a float by way of double: neither changes the value.
+    # A FLOAT16 is printed as a float, and a float as a double; neither conversion changes the value.
     texts = [_FLOAT_FORMAT(value) for value in values.tolist()]
     for i in np.flatnonzero(np.isnan(values) & np.signbit(values)):
         texts[i] = "-nan"

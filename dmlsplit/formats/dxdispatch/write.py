@@ -1,5 +1,4 @@
-"""Writes legalized operators as DxDispatch models: a model of their own, or a given model with its operators
-replaced."""
+"""Writes legalized operators as DxDispatch models: either a new model, or a given model with its operators replaced."""
 
 from __future__ import annotations
 
@@ -17,15 +16,14 @@ from dmlsplit.native.binding import NUMPY_DTYPE
 
 Members: TypeAlias = dict[str, Any]
 Sources: TypeAlias = Mapping[str, Sequence[tuple[str, int]]]
-"""Maps "input", "output" and "temporary" to the resource and the start byte of each buffer."""
+"""Maps "input", "output" and "temporary" to (resource, start byte) of each buffer."""
 _BYTES: Final = TensorDataType.INT8
-"""The type for printing a buffer without one of its own."""
+"""The type for printing a buffer that has none of its own."""
 
 
 def new_model(legalizations: Iterable[tuple[str | None, Legalization]]) -> Members:
-    """Returns a DxDispatch model, as a JSON object, that runs legalized operators one after another, each with
-    resources of its own, and prints the outputs. `legalizations` are pairs of a name (None: "operator") and a
-    legalization.
+    """Returns a DxDispatch model, as a JSON object, that runs legalized operators one after another, each with separate
+    resources, and prints the outputs. `legalizations` are pairs of a name (None: "operator") and a legalization.
 
     Inputs hold 1, 2, 3, ...
     """
@@ -34,7 +32,7 @@ def new_model(legalizations: Iterable[tuple[str | None, Legalization]]) -> Membe
         operator = _free(name or "operator", model["dispatchables"])
         buffers: dict[str, list[tuple[str, int]]] = {}
         printed = []
-        assert found.desc is not None  # only results without a rewriting lack it
+        assert found.desc is not None  # it is None only if there is no rewriting
         geometry = Geometry.of(found.desc)
         for kind, tensors in (("input", geometry.inputs), ("output", geometry.outputs)):
             buffers[kind] = []
@@ -51,8 +49,8 @@ def new_model(legalizations: Iterable[tuple[str | None, Legalization]]) -> Membe
 
 
 def rewritten_model(text: JsonText, legalizations: Mapping[str, Legalization]) -> Members:
-    """Returns the JSON object of a DxDispatch model in which the dispatchables named in `legalizations` are replaced
-    by their legalized operators, and the commands that dispatch them by dispatches of those.
+    """Returns the JSON object of a DxDispatch model in which the dispatchables named in `legalizations` are replaced by
+    their legalized operators, and the commands that dispatch them by commands that dispatch these.
 
     Raises InputError, with the place, if the resources or commands of `text` are malformed.
     """
@@ -72,7 +70,7 @@ class _Rewriter(FieldReader):
         for name, found in changed.items():
             path: KeyPath = ("dispatchables", name)
             members = self.members_of(dispatchables[name], path)
-            bindings = members.get("bindings")  # DxDispatch ignores entries that are no objects
+            bindings = members.get("bindings")  # DxDispatch ignores entries that are not objects
             owned[name] = self._sources(bindings, (*path, "bindings")) if isinstance(bindings, dict) else {}
             names[name] = _add(model, name, found, owned[name])
         for i, value in enumerate(self.field(given, (), "commands", self.items_of)):
@@ -102,7 +100,7 @@ class _Rewriter(FieldReader):
 
     def _source(self, value: object, path: KeyPath) -> tuple[str, int]:
         """Returns the name of a binding's resource and the binding's offset in bytes. Raises InputError if the size of
-        an element, hence the offset, is not known."""
+        an element, and hence the offset, is not known."""
         if isinstance(value, str):
             return value, 0
         members = self.members_of(value, path)
@@ -169,7 +167,7 @@ def _bindings(operator: OperatorDesc, regions: Sequence[Region], buffers: Source
     for region in regions:
         name, start = buffers[region.buffer][region.index] if region.buffer in buffers else ("", 0)
         offset = start + region.offset
-        # As byte elements, whatever the resource's type.
+        # Counted in byte elements, whatever the resource's type is.
         bound.append({"name": name, "elementOffset": offset, "elementSizeInBytes": 1} if offset else name)
     roles = members_of(operator).roles
     whole, parts = roles.whole_and_parts(bound)
@@ -181,8 +179,8 @@ def _is_owned(operator: OperatorDesc) -> bool:
 
 
 def _resource(tensor: TensorLayout) -> Members:
-    """Returns the JSON object of a buffer of the tensor's total size, rounded up to 4 bytes. An input holds 1, 2, 3,
-    ..., an output zeros."""
+    """Returns the JSON object of a buffer with the tensor's total size, rounded up to 4 bytes. An input is filled with
+    1, 2, 3, ..., an output with zeros."""
     data_type = TensorDataType(tensor.data_type)
     count = tensor.extent
     if data_type not in NUMPY_DTYPE:

@@ -4,7 +4,7 @@ local functions.
     for node in onnx.read("model.onnx", shapes={"images": (1, 3, 640, 640)}, dims={"batch": 1}):
         print(node.name, node.lengths, node.report)
 
-`legalize` writes a model back in a form that a target accepts.
+`legalize` writes a model in a form that a target accepts.
 
 The modules here handle the bytes of a file. Packages above this one read nodes from them and predict ONNX Runtime;
 their names are imported here on first use.

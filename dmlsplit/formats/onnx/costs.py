@@ -1,8 +1,8 @@
-"""The memory, in bytes, that copies of nodes take: an estimate, made before anything is copied.
+"""Estimates the memory, in bytes, that copies of nodes take, before anything is copied.
 
-A function passes its attributes on, graphs included, and each reference to one is a copy: a chain of functions with two
-references each doubles a graph at every call. So the cost of a call is a number and, for each attribute, the number of
-copies of the value that the call passes.
+A function passes on its attributes, including graphs, and each reference to an attribute is a copy: a chain of
+functions with two references each doubles a graph at every call. So the cost of a call consists of a number of bytes
+and, for each attribute, of the number of copies of the value that the call passes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MESSAGE: Final = 64
 A_BYTE: Final = 4
 """The cost of one byte of content in the file."""
 ENDLESS: Final = 1 << 62
-"""More than any limit: a function that calls itself."""
+"""More than any limit: the cost of a function that calls itself."""
 
 
 class Cost(NamedTuple):
@@ -32,7 +32,7 @@ class Cost(NamedTuple):
 
 
 Callee: TypeAlias = Callable[[onnx.NodeProto], Cost | None]
-"""The cost of expanding a node's call; None where it is no call, or is not expanded."""
+"""The cost of expanding a node's call; None if the node is not a call, or is not expanded."""
 
 
 def not_followed(node: onnx.NodeProto) -> None:
@@ -41,7 +41,7 @@ def not_followed(node: onnx.NodeProto) -> None:
 
 def cost_of(nodes: Iterable[onnx.NodeProto], callee: Callee = not_followed) -> Cost:
     """Returns the memory, in bytes, that copies of the nodes take, graphs included. `callee` returns the cost of
-    expanding a node's call of a function, None for a node that calls none or is not expanded."""
+    expanding a node's call of a function, or None if the node is not a call or is not expanded."""
     own, copies = 0, Counter[str]()
     for node in nodes:
         called = callee(node) or Cost(0)

@@ -1,4 +1,4 @@
-"""Nodes that need their own outputs: such a graph has no order of computation, and no runtime loads it."""
+"""Finds nodes that depend on their own outputs: such a graph has no order of computation, and no runtime loads it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dmlsplit.system.printable import printable
 def check_cycles(model: onnx.ModelProto) -> None:
     """Raises InputError if nodes of a graph, a subgraph or a function depend on each other in a cycle.
 
-    Nodes listed before their inputs' producers are no fault: ONNX Runtime sorts them.
+    Nodes that are listed before the producers of their inputs are valid: ONNX Runtime sorts them.
     """
     _names_read(model.graph.node)
     for function in model.functions:

@@ -1,4 +1,4 @@
-"""Loads a model without its weights: all that judging Split nodes needs, small enough to pass around."""
+"""Loads a model without its weights: everything that judging Split nodes needs, but small enough to pass around."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from dmlsplit.system.errors import InputError
 from dmlsplit.system.input_files import open_input
 
 MAX_FILE_BYTES: Final = Limit.ONNX_FILE.most
-"""protobuf reads no message of 2 GiB; the weights of larger models are external data, which is not read here."""
+"""protobuf cannot read a message of 2 GiB; the weights of larger models are external data, which is not read here."""
 MAX_VALUE_BYTES: Final = Limit.ONNX_VALUE.most
-"""A tensor above this has no bearing on shapes or lengths; its data is left out."""
+"""A tensor larger than this has no effect on shapes or lengths; its data is dropped."""
 MAX_GRAPHS: Final = Limit.ONNX_GRAPHS.most
 MAX_NAME: Final = Limit.ONNX_NAME.most
 _UNUSED: Final = ("doc_string", "metadata_props", "quantization_annotation", "training_info")
 _OF_NODE: Final = tuple([field.name for field in onnx.NodeProto.DESCRIPTOR.fields])
 _CONTAINERS: Final = ("ModelProto", "GraphProto", "FunctionProto", "SparseTensorProto")
-"""Messages that may be larger than protobuf can represent, as nodes may be."""
+"""Messages that may be larger than protobuf can represent; nodes may be too."""
 _KEPT: Final = {"TensorProto": ("name", "data_type", "dims"), "AttributeProto": ("name", "type", "t", "g", "graphs")}
-"""The fields that are kept of messages above MAX_VALUE_BYTES; other messages keep all."""
+"""The fields that are kept in messages above MAX_VALUE_BYTES; other messages keep all fields."""
 _WITH_TENSORS: Final = frozenset(
     {
         *("GraphProto", "FunctionProto", "TrainingInfoProto"),
@@ -46,10 +46,10 @@ def of_source(
     source: str | os.PathLike[str] | bytes | onnx.ModelProto, allow_paths: Iterable[str | os.PathLike[str]]
 ) -> tuple[onnx.ModelProto, ReadExternal]:
     """Returns a model (of a file, of serialized bytes, or the given ModelProto itself) and the function that reads its
-    external data. Only a file has such data: in its folder and `allow_paths`; for others the function raises
-    InputError.
+    external data. Only a file can have such data, in its folder or in `allow_paths`; for other sources the function
+    raises InputError.
 
-    Raises InputError if the source is no model, OSError if the file cannot be read.
+    Raises InputError if the source is not a model, OSError if the file cannot be read.
     """
     if isinstance(source, onnx.ModelProto):
         return source, no_external_data
@@ -61,7 +61,7 @@ def of_source(
 
 def load(path: str | os.PathLike[str]) -> onnx.ModelProto:
     """Returns the model in a file without its external data; the files of that data are noted as inputs, which no
-    output may replace. Raises InputError if the file is no model or too large, OSError if it cannot be read."""
+    output may replace. Raises InputError if the file is not a model or is too large, OSError if it cannot be read."""
     with open_input(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         if size > MAX_FILE_BYTES:
@@ -76,7 +76,8 @@ def load(path: str | os.PathLike[str]) -> onnx.ModelProto:
 
 
 def parse(data: bytes) -> onnx.ModelProto:
-    """Returns the model that `data` serializes. Raises InputError if it is no ONNX model, or has too many messages."""
+    """Returns the model that `data` serializes. Raises InputError if it is not an ONNX model, or has too many
+    messages."""
     check_messages(data)
     model = onnx.ModelProto()
     try:
@@ -112,9 +113,9 @@ def _locations(message: Message) -> Iterator[str]:
 
 
 def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Returns a copy of the model without documentation, in which large tensors keep only type and dimensions.
+    """Returns a copy of the model without documentation, in which large tensors have only type and dimensions.
 
-    Raises LimitError for names, ranks or numbers of graphs beyond the limits, InputError for nodes that depend on
+    Raises LimitError if names, ranks or the number of graphs exceed their limits, InputError for nodes that depend on
     themselves.
     """
     copy = onnx.ModelProto()
@@ -125,8 +126,8 @@ def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _copy(message: Message, copy: Message) -> None:
-    """Fills the empty message `copy`, in place, with the fields of `message` that judging needs; of a large tensor,
-    with all fields but the data."""
+    """Copies the fields of `message` that judging needs to the empty message `copy`; for a large tensor, all fields
+    except the data."""
     kind = message.DESCRIPTOR.name
     sized = message.attribute if kind == "NodeProto" and message.ByteSize() > MAX_VALUE_BYTES else [message]
     if kind not in _CONTAINERS and all(each.ByteSize() <= MAX_VALUE_BYTES for each in sized):
@@ -152,7 +153,7 @@ def _check_names(model: onnx.ModelProto) -> None:
     of invalid UTF-8, which protobuf refuses in assignments, get backslash escapes, and unused fields are cleared."""
     todo: list[Message] = [model]
     kinds: dict[FieldDescriptor, _Kind] = {}
-    graphs = -1  # the model's own
+    graphs = -1  # excludes the model's own graph
     while todo:
         message = todo.pop()
         own = type(message)
@@ -169,7 +170,7 @@ def _check_names(model: onnx.ModelProto) -> None:
             check_rank(len(message.dims))
         for descriptor, value in message.ListFields():
             kind = kinds.get(descriptor)
-            if kind is None:  # asked once: a model has many messages of few fields
+            if kind is None:  # looked up once, because a model has many messages with few fields
                 kind = kinds[descriptor] = _kind(descriptor)
             if kind is _Kind.UNUSED:
                 message.ClearField(descriptor.name)
@@ -194,14 +195,14 @@ _OTHERS_OF_NODE: Final = attrgetter(
 
 
 def _is_usual(node: onnx.NodeProto) -> bool:
-    """True if a node has no name that is too long or of invalid UTF-8, and no field that `_check_names` looks at but
-    names and attributes: most nodes."""
+    """True for most nodes: no name is too long or invalid UTF-8, and the only fields that `_check_names` examines are
+    names and attributes."""
     names = (*node.input, *node.output, *_STRINGS_OF_NODE(node))
     return max(map(len, names)) <= MAX_NAME and bytes not in map(type, names) and not any(_OTHERS_OF_NODE(node))
 
 
 class _Kind(enum.Enum):
-    """What `_check_names` does with a field."""
+    """How `_check_names` treats a field."""
 
     UNUSED = enum.auto()
     MESSAGE = enum.auto()
@@ -218,8 +219,8 @@ def _kind(field: FieldDescriptor) -> _Kind:
 
 
 def _put(message: Message, field: FieldDescriptor, value: Any) -> None:
-    """Sets a scalar field of `message`, repeated or not, to `value`; of strings, bytes of invalid UTF-8 become
-    backslash escapes."""
+    """Sets a scalar or repeated field of `message` to `value`; in strings, invalid UTF-8 is replaced by backslash
+    escapes."""
     put: Callable[[Any], Any] = text if field.type == FieldDescriptor.TYPE_STRING else lambda each: each
     if isinstance(value, (str, bytes, int, float)):
         setattr(message, field.name, put(value))

@@ -1,6 +1,6 @@
-"""Walks over the messages of ONNX models, and multi-step changes of protobuf messages.
+"""Walks over the messages of ONNX models, and changes of protobuf messages that take several steps.
 
-These functions take models as they are in files; elsewhere loading.without_weights has cut their strings.
+These functions take models as they are in files; elsewhere, loading.without_weights has escaped their strings.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ DEFAULT_DOMAINS: Final = ("", "ai.onnx")
 
 
 def domain_of(message: onnx.NodeProto | onnx.FunctionProto | onnx.OperatorSetIdProto) -> str:
-    """Returns the domain of a node, function or opset import; "" for the default domain, which "ai.onnx" names as
-    well."""
+    """Returns the domain of a node, function or opset import; "" for the default domain, which is also called
+    "ai.onnx"."""
     domain = message.domain
     return "" if domain in DEFAULT_DOMAINS else text(domain)
 
 
 def operator_of(node: onnx.NodeProto) -> str:
-    """Returns the name of a node's operator if it is of the default domain, else ""."""
+    """Returns a node's operator if it is in the default domain, else ""."""
     return text(node.op_type) if domain_of(node) == "" else ""
 
 
@@ -36,7 +36,7 @@ def graphs_of(attribute: onnx.AttributeProto) -> Iterator[onnx.GraphProto]:
 
 
 def graphs_named(node: onnx.NodeProto, name: str) -> list[onnx.GraphProto]:
-    """Returns the graphs in the attributes of a node that have this name, in order."""
+    """Returns the graphs in the attributes of a node that are called `name`, in order."""
     return [graph for attribute in node.attribute if attribute.name == name for graph in graphs_of(attribute)]
 
 
@@ -50,7 +50,7 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 
 def has_graphs(node: onnx.NodeProto) -> bool:
-    """True if an attribute of the node holds a graph."""
+    """True if an attribute of the node contains a graph."""
     for attribute in node.attribute:  # noqa: SIM110 - a generator takes twice as long, and each node is asked often
         if attribute.HasField("g") or attribute.graphs:
             return True
@@ -58,7 +58,7 @@ def has_graphs(node: onnx.NodeProto) -> bool:
 
 
 def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """Yields a graph and all graphs nested in its nodes; a graph comes before those in it."""
+    """Yields a graph and all graphs nested in its nodes; a graph comes before the graphs in it."""
     yield graph
     for node in graph.node:
         for attribute in node.attribute:
@@ -67,7 +67,7 @@ def all_graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 
 def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Yields the nodes and all nodes in their subgraphs, at any depth; a node comes before those in it."""
+    """Yields the nodes and all nodes in their subgraphs, at any depth; a node comes before the nodes in it."""
     todo = [iter(nodes)]
     while todo:
         for node in todo[-1]:
@@ -75,7 +75,7 @@ def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
             for attribute in node.attribute:
                 if attribute.HasField("g") or attribute.graphs:
                     break
-            else:  # as has_graphs, without a call for each node
+            else:  # inlined has_graphs, to save a call for each node
                 continue
             if inner := [each for graph in subgraphs(node) for each in graph.node]:
                 todo.append(iter(inner))
@@ -85,13 +85,13 @@ def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 
 
 def values_of(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
-    """Yields the declarations of outputs, then of other values, then of inputs. For a name declared twice the last one
-    counts: the caller gives an input."""
+    """Yields the declarations of outputs, then of other values, then of inputs. For a name declared twice the last
+    declaration counts, because the caller's shapes are declared at inputs."""
     return chain(graph.output, graph.value_info, graph.input)
 
 
 def computed(nodes: Iterable[onnx.NodeProto]) -> set[str]:
-    """Returns the names of the tensors that the nodes write; subgraphs are not looked into."""
+    """Returns the names of the tensors that the nodes write; subgraphs are not examined."""
     return {text(name) for node in nodes for name in node.output if name}
 
 
@@ -104,8 +104,8 @@ def first_output(node: onnx.NodeProto) -> str:
 
 
 def reads(node: onnx.NodeProto) -> Iterable[str]:
-    """Returns the names of the tensors that a node and its subgraphs read, the subgraphs' outputs included; a name may
-    come several times."""
+    """Returns the names of the tensors that a node and its subgraphs read, including the subgraphs' outputs; a name may
+    occur several times."""
     return _reads_inside(node) if has_graphs(node) else [text(name) for name in node.input if name]
 
 
@@ -124,8 +124,8 @@ def refill(field: Any, entries: Iterable[Any]) -> None:
 
 
 def rename_tensors(node: onnx.NodeProto, new_name: Callable[[str], str]) -> None:
-    """Replaces, in place, each name that the node reads or writes by `new_name(name)`; "" for an omitted tensor is
-    passed too."""
+    """Replaces, in place, each name that the node reads or writes by `new_name(name)`; it is also called with "" for an
+    omitted tensor."""
     for field in (node.input, node.output):
         refill(field, [new_name(text(name)) for name in field])
 
@@ -136,7 +136,7 @@ def add_document(node: onnx.NodeProto, document: str) -> None:
 
 
 class Names(set[str]):
-    """A set of names in use."""
+    """A set of names that are in use."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         super().__init__(names)

@@ -21,11 +21,12 @@ from dmlsplit.system.printable import printable
 _DECIMAL: Final = re.compile("[+-]?[0-9]{1,40}")
 MAX_RANK: Final = Limit.ONNX_RANK.most
 MAX_ELEMENTS: Final = Limit.ONNX_ELEMENTS.most
-"""The most elements of a value that is read: lengths are fewer than outputs."""
+"""The most elements of a value that is read; there are never more lengths than outputs."""
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 ReadExternal: TypeAlias = Callable[[str, int, int], bytes]
-"""Reads from an external file: takes its location in the model, offset and length. InputError."""
+"""Reads from an external file, given its location in the model, an offset and a length. Raises InputError if it
+cannot."""
 
 _NAMES: Final[Mapping[str, str]] = {
     "FLOAT": "float32",
@@ -37,16 +38,18 @@ _NAMES: Final[Mapping[str, str]] = {
     "FLOAT8E8M0": "float8_e8m0fnu",
     "FLOAT4E2M1": "float4_e2m1fn",
 }
-"""Element types whose names are not numpy's in capitals."""
+"""Element types whose names are not numpy's in upper case."""
 
 
 def text(name: str | bytes) -> str:
-    """Returns a string of a model as str. protobuf returns invalid UTF-8 as bytes: these get backslash escapes."""
+    """Returns a string of a model as str. protobuf returns invalid UTF-8 as bytes, in which backslash escapes replace
+    invalid bytes."""
     return name if isinstance(name, str) else name.decode("utf-8", "backslashreplace")
 
 
 def element_type(name: str | None) -> ElementType | None:
-    """Returns the ElementType for an ONNX type's name ("FLOAT16"); None for None and for a name without one."""
+    """Returns the ElementType for the name of an ONNX type ("FLOAT16"); None for None and for a name without an
+    ElementType."""
     return None if name is None else ELEMENT_TYPES.get(_NAMES.get(name, name.lower()))
 
 
@@ -67,8 +70,8 @@ def check_rank(rank: int) -> None:
 
 
 def type_of(proto: onnx.TypeProto) -> tuple[str | None, Shape | None]:
-    """Returns the element type's name and the shape of a tensor type, each None if it is not declared. For another
-    type, such as a sequence, returns its kind in capitals ("SEQUENCE") and None."""
+    """Returns the element type's name and the shape of a tensor type, each None if it is not declared. For any other
+    type, such as a sequence, returns its kind in upper case ("SEQUENCE") and None."""
     kind = proto.WhichOneof("value")
     if kind != "tensor_type":
         return (None if kind is None else kind.removesuffix("_type").upper()), None
@@ -82,7 +85,7 @@ def _dim(dim: onnx.TensorShapeProto.Dimension) -> Dim:
     kind = dim.WhichOneof("value")
     if kind == "dim_value":
         return int(dim.dim_value) if dim.dim_value >= 0 else None
-    # An empty name is what some exporters write for an unknown size.
+    # Some exporters write an empty name for an unknown size.
     return (text(dim.dim_param) or None) if kind == "dim_param" else None
 
 
@@ -100,7 +103,7 @@ def value_of(tensor: onnx.TensorProto, read_external: ReadExternal) -> Array | N
     try:
         array = numpy_helper.to_array(tensor)
     except Exception as error:
-        # onnx raises any of numpy's exceptions where data and dimensions disagree.
+        # onnx raises any of numpy's exceptions if data and dimensions disagree.
         raise InputError(f"is malformed: {printable(str(error))}") from None
     if array.shape != dims:
         raise InputError(f"has dimensions {list(dims)} and data for {list(array.shape)}")

@@ -15,7 +15,7 @@ def depth_first(roots: Iterable[Node], before: Callable[[Node], Iterable[Node]])
     visited: set[Node] = set()
     while todo:
         node = todo.pop()
-        if node is None:  # all before the node below it are yielded
+        if node is None:  # all nodes before the node below the marker have been yielded
             node = todo.pop()
             assert node is not None
             yield node

@@ -1,4 +1,4 @@
-"""Counts the messages in the bytes of a model, before protobuf makes objects of them that are 50 times their size."""
+"""Counts the messages in the bytes of a model before protobuf makes objects of them, which are 50 times as large."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ Fields: TypeAlias = dict[int, "Fields"]
 """Maps the numbers of a message's submessage fields to the fields of the submessages."""
 
 NOT_COUNTED: Final = "onnx.TypeProto"
-"""Not counted: a few bytes give many dimensions, which the limit on ranks bounds."""
+"""Not counted, because a few bytes can hold many dimensions; the limit on ranks bounds them."""
 _LENGTH_DELIMITED: Final = 2
 _SKIPPED: Final = {1: 8, 5: 4}
 """Bytes of a field by its wire type; group tags have no content."""
 
 
 def check_messages(data: bytes) -> None:
-    """Raises LimitError if `data` has more protobuf messages than a model of that size may have. Data that is no
+    """Raises LimitError if `data` has more protobuf messages than a model of that size may have. Data that is not
     protobuf passes."""
     most = Limit.ONNX_MESSAGES.of(len(data))
-    if len(data) // 2 <= most:  # A message takes 2 bytes at least.
+    if len(data) // 2 <= most:  # A message takes at least 2 bytes.
         return
     try:
         _count(data, most)
-    except IndexError:  # The data ends within a number.
+    except IndexError:  # The data ends inside a number.
         return
 
 

@@ -67,8 +67,8 @@ class Concat(JudgedLayer[OpenVinoConcat]):
         )
 
     def put_out(self, given: GivenShapes) -> dict[PortId, PortTensor]:
-        """Maps each output port to the facts that its readers get: type, and shape with the caller's sizes filled in.
-        Raises InputError if these contradict the model."""
+        """Maps each output port to the facts for its readers: the type, and the shape with the caller's sizes filled
+        in. Raises InputError if these contradict the model."""
         open_ = next((tensor.origin for tensor in self.inputs if not is_static(tensor.shape)), None)
         tensors = {}
         for port in self.layer.outputs:

@@ -1,4 +1,4 @@
-"""Known values in an IR: constants of the .bin, also behind layers that only move or convert them."""
+"""Known values in an IR: constants of the .bin, and values that only pass through layers that move or convert them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _DTYPES: Final[Mapping[str, str]] = {
     "i4": "|u1",
     "u4": "|u1",
 }
-"""Element types of the .bin, always little endian; two elements of 4 bits share a byte."""
+"""Element types of the .bin, always little endian; two 4-bit elements share a byte."""
 
 Number: TypeAlias = int | float
 
 
 class Value(NamedTuple):
-    """A tensor's value, or in `unknown` the reason why `numbers` is None."""
+    """A tensor's value; if `numbers` is None, `unknown` is the reason."""
 
     type: str | None
     shape: Shape | None
@@ -44,7 +44,7 @@ class Value(NamedTuple):
 
 
 class Weights:
-    """The .bin beside the XML."""
+    """The .bin next to the XML."""
 
     def __init__(self, model: str, folders: AllowedFolders) -> None:
         self.name = os.path.splitext(os.path.basename(model))[0] + ".bin"
@@ -65,8 +65,8 @@ class Weights:
         return data
 
     def constant(self, layer: Layer) -> Value:
-        """Returns the value of a Const layer, or the reason why it is unknown (too many elements, a type that is not
-        read). Raises InputError if its attributes or data are malformed."""
+        """Returns the value of a Const layer, or the reason why it is unknown (too many elements, or an unsupported
+        type). Raises InputError if its attributes or data are malformed."""
         type = type_name(layer.attribute("element_type"))
         try:
             shape = read_shape(layer.attribute("shape"))
@@ -95,8 +95,8 @@ class Weights:
 
 
 def resolve(graph: Graph, source: PortId, weights: Weights, shape_of: Callable[[PortId], Shape | None]) -> Value:
-    """Returns the value of the output `source` as far as constants, and layers that only move or convert them,
-    determine it; else a Value whose `unknown` has the reason. `shape_of` returns the shape of an output."""
+    """Returns the value of the output `source` as far as it follows from constants and from layers that only move or
+    convert them; otherwise a Value whose `unknown` is the reason. `shape_of` returns the shape of an output."""
     chain: list[Layer] = []
     while True:
         layer = graph.layers[source[0]]
@@ -132,14 +132,14 @@ def _converted(layer: Layer, value: Value, numbers: tuple[Number, ...]) -> Value
     if type is None or type not in _DTYPES or type in ("i4", "u4"):
         return Value(type, value.shape, None, f"it comes from {layer} to {type}")
     limits = np.iinfo(_DTYPES[type])
-    if not all(limits.min <= number <= limits.max for number in numbers):  # NaN fails, too
+    if not all(limits.min <= number <= limits.max for number in numbers):  # NaN also fails this test
         return Value(type, value.shape, None, f"it comes from {layer}, whose input does not fit in {type}")
     return Value(type, value.shape, tuple(map(int, numbers)))
 
 
 def _reshaped(layer: Layer, value: Value, numbers: tuple[Number, ...]) -> Value:
-    """Returns `numbers`, in the same order, as a Value of the shape that the layer declares; unknown if it declares no
-    fitting shape."""
+    """Returns `numbers`, in the same order, as a Value with the shape that the layer declares; the Value is unknown if
+    that shape does not fit."""
     shape = layer.outputs[0].shape if len(layer.outputs) == 1 else None
     if shape is None and len(numbers) == 1:
         shape = ()

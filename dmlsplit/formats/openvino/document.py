@@ -1,4 +1,5 @@
-"""Reads the XML of an IR as a stream into graphs. The text is untrusted: no DTD, no entities, everything bounded."""
+"""Reads the XML of an IR as a stream into graphs. The text is untrusted: DTDs and entities are refused, and every
+quantity is limited."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 
 VERSIONS: Final = (10, 11)
-"""The versions of the IR that OpenVINO itself reads; 10 came with its release 2020.2, 11 with 2022.1."""
+"""The versions of the IR that OpenVINO reads; 10 was introduced in release 2020.2, 11 in 2022.1."""
 MAX_BYTES: Final = Limit.IR_FILE.most
 MAX_DEPTH: Final = Limit.IR_DEPTH.most
 MAX_LAYERS: Final = Limit.IR_LAYERS.most
@@ -26,7 +27,7 @@ MAX_NAMES: Final = Limit.IR_NAMES.most
 MAX_DIM: Final = Limit.IR_DIM.most
 
 _CHUNK: Final = 16 << 20
-"""Large, since an older expat rescans an unfinished token with each chunk."""
+"""Large, because an older expat rescans an unfinished token with each chunk."""
 
 
 def read_document(stream: BinaryIO) -> Graph:
@@ -59,7 +60,7 @@ def read_document(stream: BinaryIO) -> Graph:
             raise MemoryError from None
         line, column = _place(error)
         raise InputError(f"not XML: {printable(error.getMessage(), 200)}", line=line, column=column) from None
-    # pyexpat raises these for encodings that Python lacks, or with more than one byte a character.
+    # pyexpat raises these for encodings that Python does not have, or that use more than one byte per character.
     except (SAXException, LookupError, ValueError) as error:
         raise handler.error(f"not XML: {printable(str(error), 200)}") from None
     if handler.graph is None:
@@ -70,8 +71,8 @@ def read_document(stream: BinaryIO) -> Graph:
 class _Handler(ContentHandler):
     """Builds the graphs.
 
-    The stack holds for each open element its name in _START, the built object, and the children seen so far (by name,
-    ports by id).
+    The stack has an entry for each open element: its name in _START, the object built, and the children seen so far (by
+    name, ports by id).
     """
 
     def __init__(self, place: Locator) -> None:
@@ -118,7 +119,7 @@ class _Handler(ContentHandler):
             if sum(map(len, self._dim)) > MAX_DIM:
                 raise self.error(f"{self._layer()}: a <dim> is longer than {MAX_DIM} characters")
 
-    # The starts of elements; each returned object is passed to the starts of the children.
+    # Starts of elements; each returned object is passed to the starts of its children.
 
     def _net(self, _: None, name: str, attributes: Mapping[str, str]) -> Graph:
         if name.lower() != "net":

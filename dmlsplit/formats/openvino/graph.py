@@ -15,14 +15,14 @@ from dmlsplit.system.printable import printable
 
 MAX_RANK: Final = Limit.IR_RANK.most
 MAX_SIZE: Final = 2**63 - 1
-"""The largest size of a dimension: OpenVINO holds it in an int64."""
+"""The largest size of a dimension, which OpenVINO stores in an int64."""
 
 _INTEGER = re.compile(r"\s*(-?[0-9]{1,20})\s*", re.ASCII)
 _INTERVAL = re.compile(r"([0-9]{0,20})\s*\.\.\s*([0-9]{0,20})", re.ASCII)
 _NAME = re.compile(r"(?:[^,]|(?<=\\),)+", re.DOTALL)
 
 PortId: TypeAlias = tuple[int, int]
-"""A layer's id and a port's id."""
+"""(layer id, port id)."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class Port:
 
 @dataclass(slots=True)
 class Layer:
-    """A layer; `data` holds the attributes of <data> that are read, `bodies` the graphs inside it."""
+    """A layer; `data` holds the supported attributes of <data>, `bodies` the graphs inside the layer."""
 
     id: int
     name: str
@@ -78,7 +78,7 @@ class Layer:
         return self.data[name]
 
     def integer(self, name: str) -> int:
-        """Returns an attribute of <data> as an int. Raises InputError if it is missing or no integer."""
+        """Returns an attribute of <data> as an int. Raises InputError if it is missing or not an integer."""
         number = integer(self.attribute(name))
         if number is None:
             raise self.error(f"{name} is '{printable(self.data[name], 60)}', not an integer")
@@ -95,7 +95,7 @@ class Edge:
 
 @dataclass(slots=True)
 class Graph:
-    """The model's own graph, or a body of a layer; `name` is its path: "If_3/then_body"."""
+    """The model's own graph, or the body of a layer; `name` is its path: "If_3/then_body"."""
 
     name: str
     layers: dict[int, Layer] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Turns the layers of an IR into judged nodes."""
+"""Converts the layers of an IR to judged nodes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dmlsplit.system.printable import printable
 _OPERATIONS: Final = {"split": "Split", "variadicsplit": "VariadicSplit", "concat": "Concat"}
 """OpenVINO compares operation names case-insensitively."""
 _OPSET: Final = re.compile(r"opset[1-9][0-9]?")
-"""Every opset so far has these operations unchanged since opset1."""
+"""Operations that are the same in every opset since opset1."""
 
 
 Item: TypeAlias = SplitNode | JoinNode | OtherNode
@@ -42,12 +42,13 @@ def read(
     """Returns the Split, VariadicSplit and Concat layers of an IR of version 10 or 11, in the order of the file,
     including bodies of If, Loop and TensorIterator.
 
-    `path` is the XML; axis and lengths are read from the .bin of the same name, which must be, links resolved, in the
-    XML's folder or in one of `allow_paths`. `shapes` gives sizes that the model leaves open, by the name of a tensor
-    or layer, mostly a Parameter (None for a size that stays unknown). An IR has no named sizes for `dims`.
+    `path` is the XML; axis and lengths are read from the .bin of the same name, which must be, after resolving links,
+    in the XML's folder or in one of `allow_paths`. `shapes` gives sizes that the model leaves open, by the name of a
+    tensor or layer, usually a Parameter (None for a size that stays unknown). `dims` has no effect, because an IR has
+    no named sizes.
 
-    Raises InputError, with file and line, for files that are no IR, and for names of tensors that it lacks; faults of
-    layers are in their reports.
+    Raises InputError, with file and line, for files that are not an IR, and for names of tensors that it does not have;
+    faults of layers are in their reports.
     """
     return list(read_model(path, shapes, dims, allow_paths).judged)
 
@@ -60,12 +61,12 @@ def read_model(
     require_known_names: bool = True,
     free_dimensions: Mapping[str, int] | None = None,
 ) -> ModelNodes:
-    """Returns what `read` returns and, as OtherNodes, the layers called Split, VariadicSplit or Concat that are not of
-    OpenVINO's opsets but of extensions, which are not judged.
+    """Returns the nodes that `read` returns and, as OtherNodes, the layers called Split, VariadicSplit or Concat that
+    belong to extensions instead of OpenVINO's opsets; these are not judged.
 
-    `shapes` and `allow_paths` as in `read`. An IR has no symbolic dimensions, which `dims` and `free_dimensions` would
-    size. With `require_known_names`, a tensor or symbol that the model lacks raises InputError; without, it is
-    ignored. Raises InputError also for a file that cannot be read as an IR.
+    `shapes` and `allow_paths` are as in `read`. `dims` and `free_dimensions` have no effect, because an IR has no
+    symbolic dimensions. With `require_known_names`, a tensor or symbol that the model does not have raises InputError;
+    otherwise it is ignored. Also raises InputError for a file that cannot be read as an IR.
     """
     name = os.fspath(path)
     try:
@@ -88,8 +89,8 @@ def read_model(
 
 
 def _items(model: Graph, weights: Weights, given: GivenShapes) -> Iterator[tuple[Position, Item]]:
-    """Yields the judged and the listed layers of the model and its bodies, each with its (line, column); the order is
-    not that of the file."""
+    """Yields the judged and the listed layers of the model and its bodies, each with its (line, column), not in the
+    order of the file."""
     graphs, names = [model], Names()
     while graphs:
         graph = graphs.pop()

@@ -39,8 +39,8 @@ class JudgedLayer(Generic[F]):
         return Report(found, self.facts.specification, None, op).located(lambda _: self.layer.place)
 
     def _declared(self, shape: Shape | None, declared: Shape | None) -> Shape | None:
-        """Returns the computed shape `shape` with unknown sizes filled in from `declared`, the shape that the port
-        declares; `shape` unchanged if the two contradict, None if both are None (unknown)."""
+        """Returns the computed shape `shape` with unknown sizes replaced by those of `declared`, the shape that the
+        port declares; `shape` unchanged if the two contradict, None if both are None (unknown)."""
         return merged(shape, declared) if compatible(shape, declared) else shape
 
 
@@ -105,8 +105,8 @@ class Split(JudgedLayer[OpenVinoSplit]):
         )
 
     def put_out(self, given: GivenShapes) -> dict[PortId, PortTensor]:
-        """Maps each output port to the facts that its readers get: type, and shape with the caller's sizes filled in.
-        Raises InputError if these contradict the model."""
+        """Maps each output port to the facts for its readers: the type, and the shape with the caller's sizes filled
+        in. Raises InputError if these contradict the model."""
         tensors = {}
         for port, computed in zip(self.layer.outputs, self._output_shapes(), strict=True):
             output = Output(self.graph, self.layer, port)
@@ -126,8 +126,8 @@ class Split(JudgedLayer[OpenVinoSplit]):
 
 
 def _shape_unknown(tensor: PortTensor, place: tuple[Step, ...], path: str) -> Diagnostic:
-    """Returns the diagnostic for an input of unknown shape of the layer at `path`, with a hint at the tensor whose
-    shape the caller can give."""
+    """Returns the diagnostic for an input of unknown shape of the layer at `path`, with a hint that names the tensor
+    whose shape the caller can give."""
     shape = shape_text(tensor.shape)
     origin = "" if tensor.origin is None else printable(tensor.origin.name, 60)
     hint = f"--shape gives that of '{origin}', on which it depends"
@@ -156,7 +156,7 @@ def _value(graph: Graph, source: PortId | None, tensors: Mapping[PortId, PortTen
 
 
 def _integers(value: Value) -> tuple[int, ...] | None:
-    """Returns the elements of an integer tensor in order; None if the value is unknown or of another type. The rank is
+    """Returns the elements of an integer tensor in order; None if the value is unknown or not an integer. The rank is
     not checked here."""
     if value.numbers is None or value.type not in INTEGER_TYPES:
         return None

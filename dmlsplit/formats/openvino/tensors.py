@@ -28,11 +28,11 @@ KEEPS_SHAPE: Final = frozenset(
         *("Swish", "Tan", "Tanh"),
     )
 )
-"""Layers whose output has the shape of their first input, whatever their other inputs."""
+"""Layers whose output has the shape of their first input, regardless of their other inputs."""
 
 
 class Output(NamedTuple):
-    """An output of a layer. Its names are built on demand: each may be much longer than the text of the port."""
+    """An output of a layer. Its names are built on demand, because each may be much longer than the port's text."""
 
     graph: Graph
     layer: Layer
@@ -62,7 +62,7 @@ class PortTensor(NamedTuple):
 
 
 class Names:
-    """Names of tensors for the returned nodes, with a limit on their total length."""
+    """Names of tensors for the returned nodes, whose total length is limited."""
 
     def __init__(self) -> None:
         self._left = MAX_NAMES
@@ -78,7 +78,7 @@ class Names:
 
 
 class GivenShapes:
-    """The caller's shapes, by names of tensors or layers."""
+    """The shapes that the caller gives, by names of tensors or layers."""
 
     def __init__(self, shapes: Mapping[str, Sequence[int | None]]) -> None:
         self._shapes = {name: _given_shape(name, shape) for name, shape in shapes.items()}
@@ -97,8 +97,8 @@ class GivenShapes:
         return shape
 
     def check_used(self, graph: Graph) -> None:
-        """Raises InputError if the caller gave a shape for a name that no call of `fill` has met, hence that the model
-        lacks; the message lists the graph's inputs."""
+        """Raises InputError if the caller gave a shape for a name that no call of `fill` has met, which means that the
+        model does not have it; the message lists the graph's inputs."""
         for name in self._shapes:
             if name not in self._used:
                 parameters = [layer.name for layer in graph.layers.values() if layer.type == "Parameter"]

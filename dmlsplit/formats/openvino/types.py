@@ -9,7 +9,7 @@ from dmlsplit.formats.element_types import ELEMENT_TYPES, ElementType
 from dmlsplit.system.printable import printable
 
 _PRECISIONS: Final = {"fp16": "f16", "fp32": "f32", "fp64": "f64", "bool": "boolean", "bin": "u1"}
-"""Names used by ports that are not element_type's in upper case."""
+"""Names that ports use and that are not element_type's in upper case."""
 _UNKNOWN: Final = ("dynamic", "undefined", "unspecified")
 
 _NUMPY_NAMES: Final[Mapping[str, str]] = {
@@ -33,7 +33,7 @@ _NUMPY_NAMES: Final[Mapping[str, str]] = {
 
 def type_name(text: str | None) -> str | None:
     """Returns the element type that an IR names, in lower case: "f32" for "FP32". An unrecognized name is returned
-    shortened and printable; None if the name is missing, empty, or says that the type is unknown."""
+    shortened and printable. None if the name is missing, empty, or stands for an unknown type."""
     if text is None:
         return None
     name = text.strip().lower()
