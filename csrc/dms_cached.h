@@ -1,9 +1,10 @@
-/* dms_cached.h - a word that threads read and replace without a lock; a load sees all that was stored before the value it loads */
+/* dms_cached.h - a word that threads read and replace without a lock; a load also sees everything stored before the
+ * value it loads */
 #pragma once
 
 #include "dms_internal.h"
 
-/* 0, as static variables begin, is no answer yet. */
+/* 0, the initial value of static variables, means that there is no answer yet. */
 #if DMS_MSVC
 #include <intrin.h>
 typedef volatile long dms_cached;

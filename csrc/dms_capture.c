@@ -1,6 +1,6 @@
-/* dms_capture.c - operators and graphs as JSON, in the form of DxDispatch's models
+/* dms_capture.c - operators and graphs as JSON, in the format of DxDispatch's models
  *
- * C99 and C++11 alike: the C++ programs that record calls also compile it.
+ * Valid C99 and C++11: C++ programs that record calls also compile it.
  */
 #include "dmlsplit_capture.h"
 
@@ -27,7 +27,7 @@ static void write_text(text_line *line, const char *text)
     write_part(line, text, strlen(text));
 }
 
-/* Writes a number. Not by fprintf: formats of 64-bit numbers differ among C libraries. */
+/* Writes a number. It does not use fprintf, because formats of 64-bit numbers differ between C libraries. */
 static void write_number(text_line *line, uint64_t number)
 {
     char digits[21];
@@ -40,7 +40,8 @@ static void write_number(text_line *line, uint64_t number)
     write_text(line, start);
 }
 
-/* Returns the value of an enum, read as bytes: a wrong program may have stored one that the type does not hold in C++. */
+/* Returns the value of an enum, read as bytes: a faulty program may have stored a value outside the enum's range in
+ * C++. */
 static uint32_t read_enum(const void *member)
 {
     uint32_t value;
@@ -55,7 +56,8 @@ static void write_signed(text_line *line, int64_t number)
     write_number(line, number < 0 ? 0u - (uint64_t)number : (uint64_t)number);
 }
 
-/* Writes all digits of a double, with a point in any locale. Numbers that JSON lacks are "nan", "inf" and "-inf". */
+/* Writes all digits of a double, with a point in every locale. The numbers that JSON does not have are "nan", "inf"
+ * and "-inf". */
 static void write_float(text_line *line, double value)
 {
     char text[40];
@@ -79,7 +81,8 @@ static void write_float(text_line *line, double value)
         write_text(line, ".0");
 }
 
-/* Writes an enumerator as DxDispatch does: quoted, without its prefix, from the word at this place of a text; a value without a name as a number. */
+/* Writes an enumerator as DxDispatch does: quoted and without its prefix. Its name is word number `value` of a text;
+ * a value without a name is written as a number. */
 static void write_name(text_line *line, uint32_t value, const char *words)
 {
     uint32_t i = 0;
@@ -190,7 +193,7 @@ static void write_half(text_line *line, uint32_t bits)
     write_float(line, bits >> 15 != 0u ? -value : value);
 }
 
-/* Writes a DML_SCALAR_UNION: the member of the type, or all bytes if the type has none. */
+/* Writes a DML_SCALAR_UNION: the member for the type, or all bytes if no member has the type. */
 static void write_scalar(text_line *line, const unsigned char *bytes, uint32_t data_type)
 {
     union {
@@ -261,7 +264,7 @@ static void write_pointed(text_line *line, char kind, const void *to, uint32_t c
     }
 }
 
-/* Writes one or two numbers of the struct itself. */
+/* Writes one or two numbers that the struct itself contains. */
 static void write_value(text_line *line, char kind, const unsigned char *at)
 {
     uint32_t numbers[2] = {0u, 0u};
@@ -285,7 +288,7 @@ static void write_value(text_line *line, char kind, const unsigned char *at)
     }
 }
 
-/* Writes the members of a struct, by the table, without the tensors of a fused operator if they are null. */
+/* Writes the members of a struct, by the table; tensors of a fused operator are omitted if they are null. */
 static void write_members(text_line *line, const dms_operator_row *row, const void *desc, uint32_t depth)
 {
     const char *separator = "\"";
@@ -345,7 +348,7 @@ static void write_operator(text_line *line, const DML_OPERATOR_DESC *desc, uint3
     write_text(line, "}");
 }
 
-/* Writes a node; only its type if it is no operator, or not a known one. */
+/* Writes a node; only its Type if it is not an operator, or not a known one. */
 static void write_node(text_line *line, const DML_GRAPH_NODE_DESC *node, const DML_OPERATOR_DESC *desc)
 {
     const int is_operator = read_enum(&node->Type) == (uint32_t)DML_GRAPH_NODE_TYPE_OPERATOR;
@@ -366,7 +369,8 @@ static void write_index(text_line *line, const char *name, uint32_t index)
     write_number(line, index);
 }
 
-/* Writes an edge; null, which a reader reports as malformed, if its Type is not that of its array or its Desc is null. */
+/* Writes an edge; null, which a reader reports as malformed, if its Type does not match its array or its Desc is
+ * NULL. */
 static void write_edge(text_line *line, const DML_GRAPH_EDGE_DESC *edge, uint32_t type)
 {
     if (edge->Desc == NULL || read_enum(&edge->Type) != type) {
@@ -393,7 +397,8 @@ static void write_edge(text_line *line, const DML_GRAPH_EDGE_DESC *edge, uint32_
     write_text(line, "}");
 }
 
-/* Begins an array of a graph, after its name; returns 0, with null written, if there is no array although it has entries. */
+/* Begins an array of a graph, after its name. Returns 0, and writes null, if the array is NULL although its count is
+ * not 0. */
 static int open_array(text_line *line, const char *name, const void *entries, uint32_t count)
 {
     const int is_missing = entries == NULL && count > 0u;
@@ -426,7 +431,7 @@ static void write_edges(text_line *line, const char *name, const DML_GRAPH_EDGE_
     write_text(line, "]");
 }
 
-/* Writes the inputs or outputs of a graph, with the tensors that their edges connect. */
+/* Writes the inputs or outputs of a graph: the tensors that their edges connect. */
 static void write_ends(text_line *line, const char *name, uint32_t count)
 {
     write_text(line, name);

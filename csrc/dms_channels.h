@@ -5,12 +5,12 @@
 
 enum { DMS_MOST_CHANNELS = 16 };        /* parts */
 
-/* A dms_stretch whose parts were looked up: pointers, widths and strides of each. */
+/* A dms_stretch whose parts have been looked up: pointers, widths and strides of each. */
 struct dms_channels {
     size_t count;                       /* parts, without the empty ones */
     size_t row;                         /* bytes of a row of the whole */
     size_t widths[DMS_MOST_CHANNELS];   /* bytes of a row of each part */
-    size_t places[DMS_MOST_CHANNELS];   /* where they begin in a row of the whole */
+    size_t places[DMS_MOST_CHANNELS];   /* offset of each part in a row of the whole */
     char *whole;
     char *parts[DMS_MOST_CHANNELS];
     int64_t stride, strides[DMS_MOST_CHANNELS]; /* bytes from row to row, in the whole and in the parts */
@@ -23,7 +23,7 @@ uint64_t dms_full_parts(const dmlsplit_plan *plan);
 /* Sets the members that all rows of a plan share: count, row, widths and places. */
 void dms_lay_out_channels(const dmlsplit_plan *plan, dms_channels *channels);
 
-/* Returns NULL, or why the plan does not cut rows into contiguous pieces. */
+/* Returns NULL, or the reason why the plan does not cut rows into contiguous pieces. */
 const char *dms_can_pieces(const dmlsplit_plan *plan);
 
 /* True if rows follow each other without gaps in the whole and in every part. */
@@ -32,10 +32,10 @@ bool dms_are_packed(const dmlsplit_plan *plan);
 /* Returns the width of each part in bytes if all are equal, else 0. */
 size_t dms_equal_width(const dmlsplit_plan *plan);
 
-/* Copies the rows from `first` on, which shuffles leave over, by moves. */
+/* Copies, by moves, the rows from `first` on that shuffles left over. */
 void dms_move_channels(const dms_channels *channels, bool split, uint64_t first);
 
-/* Advances the pointers by `rows` rows, which have no gaps. */
+/* Advances the pointers by `rows` rows, which must have no gaps. */
 static inline void dms_skip_rows(dms_channels *channels, uint64_t rows)
 {
     channels->whole += rows * channels->row;
@@ -47,5 +47,5 @@ static inline void dms_skip_rows(dms_channels *channels, uint64_t rows)
 
 extern const char dms_no_pixels[];      /* why kernels of planes cannot copy a nest */
 
-/* Copies a nest that has pixels as a stretch of channels, one for each index of the other loops. */
+/* Copies a nest that has pixels as a stretch of channels for each index of the other loops. */
 void dms_copy_planes(const dms_nest *nest, char *target, const char *source, dms_stretch_copier *copy, const void *tables);

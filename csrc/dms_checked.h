@@ -1,7 +1,7 @@
-/* dms_checked.h - integer arithmetic that says when it overflows
+/* dms_checked.h - integer arithmetic that detects overflow
  *
- * Portable on purpose: it runs at plan time only, and MSVC has no __builtin_mul_overflow. Functions that return bool return false, and leave
- * *product alone, if the exact value does not fit.
+ * Deliberately portable: it runs only when plans are created, and MSVC has no __builtin_mul_overflow. Functions that
+ * return bool return false, and leave *product alone, if the exact value does not fit.
  */
 #pragma once
 

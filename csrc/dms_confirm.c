@@ -1,7 +1,7 @@
-/* dms_confirm.c - whether a plan addresses the bytes that its geometry names
+/* dms_confirm.c - confirms that a plan addresses the bytes that its geometry describes
  *
- * Nothing here is the planner's: geometries are read anew, and each rewriting is taken only where it is one that keeps every address. A kernel that copies
- * what a nest of loops says is then right for the geometry.
+ * Nothing here is shared with the planner: geometries are read anew, and each rewriting is accepted only if it
+ * preserves every address. A kernel that copies what a nest of loops describes is then right for the geometry.
  */
 #define _CRT_SECURE_NO_WARNINGS         /* MSVC's name for getenv */
 #include "dms_cached.h"
@@ -44,7 +44,7 @@ static bool spans(int64_t stride, uint64_t size, int64_t span)
 static const char *replay_reorder(dms_space *s, const dms_rewriting *r)
 {
     const dms_space before = *s;
-    uint64_t named = 0;                 /* a bit for each dimension */
+    uint64_t named = 0;                 /* one bit for each dimension */
     for (uint32_t d = 0; d < r->count; d++) {
         const uint32_t from = r->order[d];
         if (from >= before.rank || (named >> from & 1) != 0)
@@ -169,7 +169,8 @@ static bool has_range(const dmlsplit_geometry *g, const dms_operand *operand, in
     return begin == 0 && end == 0;
 }
 
-/* The space before anything was folded: the whole, and the first part of each shape. The others of a shape have to be alike. */
+/* The space before anything was folded: the whole, and the first part of each shape. The other parts of a shape must
+ * be equal to it. */
 static const char *read_space(const dmlsplit_plan *plan, const dmlsplit_geometry *g, dms_space *s)
 {
     int64_t strides[DMLSPLIT_MAX_RANK];
@@ -253,7 +254,7 @@ const char *dms_confirm_nest(const dmlsplit_plan *plan, const dms_shape *shape, 
     s.axis = DMS_NO_AXIS;
     s.operand_count = 2;
     s.operands = operands;
-    for (int i = 0; i < 2; i++) {       /* parts' places in the whole have its offset already */
+    for (int i = 0; i < 2; i++) {       /* offsets of parts in the whole already include its own */
         memcpy(strides[i], tensors[i]->strides, s.rank * sizeof strides[i][0]);
         operands[i] = (dms_operand){1, tensors[i] == shape->operand ? shape->operand->offset : 0, strides[i]};
     }

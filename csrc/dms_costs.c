@@ -1,6 +1,7 @@
-/* dms_costs.c - where kernels are slow: what decides between kernels that can copy the same plan
+/* dms_costs.c - where kernels are slow, which decides between kernels that can copy the same plan
  *
- * Each bound was measured against the next kernel by cost. dms_tuning.h has the numbers and the machines that they were measured on.
+ * Each bound was measured against the kernel that is next by cost. dms_tuning.h has the numbers and the machines that
+ * they were measured on.
  */
 #include "dms_costs.h"
 #include "dms_shuffle.h"
@@ -83,8 +84,8 @@ dms_slow dms_slow_shuffle(const dmlsplit_plan *plan, size_t vector_size)
 
 /* ---- Rows ---- */
 
-/* With more parts, a row writes to (or reads from) more pages than the second-level TLB of current cores has entries. Finding a shorter piece costs more
- * than copying it. */
+/* With more parts, a row touches more pages than the second-level TLB of current cores has entries. Looking up a
+ * shorter piece costs more than copying it. */
 dms_slow dms_slow_rows(const dmlsplit_plan *plan)
 {
     if (plan->part_count > DMS_MOST_ROW_PARTS)
@@ -125,7 +126,7 @@ dms_slow dms_slow_transpose(const dms_nest *nest)
 dms_slow dms_slow_planes_avx512vbmi(const dms_nest *nest)
 {
 #ifdef DMS_TESTING
-    enum { LEAST_ELEMENTS = 1 };        /* tests have less to copy */
+    enum { LEAST_ELEMENTS = 1 };        /* tests copy less */
 #else
     enum { LEAST_ELEMENTS = DMS_PLANES_LEAST };
 #endif

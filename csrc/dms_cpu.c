@@ -3,8 +3,8 @@
 #include "dms_cpuid.h"
 #include "dms_text.h"
 
-/* An instruction set: its bits in CPUID's leaves 1 and 7, and the registers that the operating system saves for it (Intel SDM volume 2A, CPUID; volume
- * 1, 13.3 for XCR0). */
+/* An instruction set: its bits in CPUID's leaves 1 and 7, and the registers that the operating system saves for it.
+ * Source: Intel SDM volume 2A, CPUID; volume 1, 13.3 for XCR0. */
 typedef struct isa_row {
     uint32_t isa;
     const char *name;
@@ -46,13 +46,14 @@ static uint32_t detect_isa(void)
     const uint32_t saved = has(one.ecx, OSXSAVE) ? dms_saved_registers() : 0;
     for (const isa_row *row = isas; row->compiled && has(one.ecx, row->leaf1_ecx) && has(seven.ebx, row->leaf7_ebx) &&
                                     has(seven.ecx, row->leaf7_ecx) && has(saved, row->saved); row++)
-        isa |= row->isa;                /* each has all before it; NEON, which is last, is compiled for other machines */
+        isa |= row->isa;                /* each bit implies those before it; NEON, which is last, is for other
+                                           machines */
     return isa;
 }
 
 /* ---- Answers ---- */
 
-#define DETECTED (1u << 31)             /* tells a detected 0 from no answer yet */
+#define DETECTED (1u << 31)             /* distinguishes a detected 0 from no answer yet */
 
 static dms_cached cached;
 

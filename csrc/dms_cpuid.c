@@ -1,4 +1,4 @@
-/* dms_cpuid.c - CPUID and XCR0, by the words of each compiler */
+/* dms_cpuid.c - CPUID and XCR0, in the syntax of each compiler */
 #include "dms_cpuid.h"
 
 #if DMS_X86 && DMS_MSVC

@@ -1,10 +1,10 @@
-/* dms_describe.c - a plan in words */
+/* dms_describe.c - describes a plan in text */
 #include "dms_internal.h"
 #include "dms_text.h"
 
 #include <inttypes.h>
 
-/* Shapes that are described; a plan may have a million. */
+/* The most shapes that are described; a plan may have a million. */
 #define MOST_SHAPES 8
 
 static void describe_stores(dms_text *text, const char *what, const dms_stores *stores)

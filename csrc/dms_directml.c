@@ -1,4 +1,4 @@
-/* dms_directml.c - from DirectML's operator descriptors to geometries */
+/* dms_directml.c - converts DirectML's operator descriptors to geometries */
 #include "dms_checked.h"
 #include "dms_internal.h"
 #include "dms_memory.h"
@@ -10,7 +10,8 @@
 typedef struct operator_desc {
     dms_operator op;
     uint32_t flags;
-    const DML_BUFFER_TENSOR_DESC *buffer;   /* the whole's, with which all parts agree but on the axis */
+    const DML_BUFFER_TENSOR_DESC *buffer;   /* of the whole; all parts have its members, except for the size along
+                                               the axis */
     uint32_t element_size;              /* bytes */
 } operator_desc;
 
@@ -108,7 +109,7 @@ static dmlsplit_status plan_operator(operator_desc *desc, dmlsplit_plan **plan, 
     if (status != DMLSPLIT_OK)
         return status;
     if (desc->op.count > length) {
-        fault->dimension = desc->op.axis;  /* no part is empty: the count is wrong, and nothing is allocated or read by it */
+        fault->dimension = desc->op.axis;  /* the count is wrong, since no part is empty */
         return DMLSPLIT_LENGTH_SUM;
     }
     return plan_parts(desc, strides, plan, fault);

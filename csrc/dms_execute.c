@@ -1,4 +1,4 @@
-/* dms_execute.c - running a plan, and what its buffers must be */
+/* dms_execute.c - runs a plan, and checks its buffers */
 #include "dms_kernel.h"
 #include "dms_memory.h"
 
@@ -96,7 +96,8 @@ dmlsplit_status dmlsplit_join_slice(const dmlsplit_plan *plan, const void *const
 
 enum { FEW_PARTS = 16 };                /* sorted on the stack */
 
-/* The bytes of a part or of the whole. Addresses are numbers: C does not order pointers into different objects. */
+/* The byte range of a part or of the whole. Addresses are numbers, because C does not order pointers into different
+ * objects. */
 typedef struct interval {
     uintptr_t begin, end;
     uint64_t part;                      /* or DMLSPLIT_WHOLE */
@@ -124,7 +125,7 @@ static dmlsplit_status check_sorted(const dmlsplit_plan *plan, const dms_buffers
 {
     interval few[FEW_PARTS], *intervals = few;
     if (plan->part_count > FEW_PARTS)
-        intervals = dms_allocate(plan->part_count, sizeof *intervals);   /* 1.5 times as much as plan->parts */
+        intervals = dms_allocate(plan->part_count, sizeof *intervals);   /* 1.5 times the size of plan->parts */
     if (intervals == NULL)
         return DMLSPLIT_OUT_OF_MEMORY;
     size_t count = 0;
@@ -135,7 +136,7 @@ static dmlsplit_status check_sorted(const dmlsplit_plan *plan, const dms_buffers
     dmlsplit_status status = DMLSPLIT_OK;
     for (size_t i = 1; i < count && status == DMLSPLIT_OK; i++)
         if (intersect(intervals[i - 1], intervals[i])) {
-            status = DMLSPLIT_RANGES_INTERSECT;    /* blames the later part: those before it may be right */
+            status = DMLSPLIT_RANGES_INTERSECT;    /* reports the later part: those before it may be right */
             fault->part = intervals[i].part > intervals[i - 1].part ? intervals[i].part : intervals[i - 1].part;
         }
     if (intervals != few)
@@ -155,7 +156,7 @@ dmlsplit_status dmlsplit_plan_check_ranges(const dmlsplit_plan *plan, const void
     if (status != DMLSPLIT_OK || plan->bytes == 0)
         return status;
     const interval of_whole = {(uintptr_t)whole + (uintptr_t)plan->begin, (uintptr_t)whole + (uintptr_t)plan->end, DMLSPLIT_WHOLE};
-    bool ascend = true;                 /* fast path: parts at ascending addresses, the usual order of allocation, need neither sorting nor memory */
+    bool ascend = true;                 /* parts at ascending addresses, as usual, need no sorting */
     uintptr_t end = 0;
     for (uint64_t i = 0; i < plan->part_count; i++) {
         if (plan->parts[i].shape == NULL)

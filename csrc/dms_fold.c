@@ -1,4 +1,4 @@
-/* dms_fold.c - fewer loops for the same bytes */
+/* dms_fold.c - folds loops: fewer loops for the same bytes */
 #include "dms_internal.h"
 
 #include "dms_checked.h"
@@ -10,7 +10,7 @@ static bool is_loop(const dms_space *space, uint32_t dimension)
     return dimension == space->axis || space->sizes[dimension] != 1;
 }
 
-/* Returns the step that was added, for the caller to fill in its order; NULL where no steps are recorded. */
+/* Returns the new step, for the caller to fill in its order; NULL if steps are not recorded. */
 static dms_rewriting *note(const dms_space *space, dms_rewriting_kind kind, uint32_t outer, uint32_t inner)
 {
     if (space->trace == NULL)
@@ -53,7 +53,7 @@ static void move_dimensions(dms_space *space, const uint32_t *order, uint32_t co
     space->axis = axis;
 }
 
-/* True if dimension a belongs outside of b. The second operand decides between equal strides of the first. */
+/* True if dimension a belongs outside b. If the first operand's strides are equal, the second operand decides. */
 static bool goes_before(const dms_space *space, uint32_t a, uint32_t b)
 {
     if (a == space->axis || b == space->axis)
@@ -82,8 +82,8 @@ static void arrange(dms_space *space)
     move_dimensions(space, order, count);
 }
 
-/* True where, in every operand, one step of outer goes as far as all the steps of inner. The axis can be outer, which scales all lengths;
- * it cannot be inner, because the operands' parts of it do not fill it. */
+/* True if, in every operand, one step of outer goes as far as all the steps of inner. The axis can be outer, which
+ * scales all lengths; it cannot be inner, because the lengths of the parts differ. */
 static bool continues(const dms_space *space, uint32_t outer, uint32_t inner)
 {
     for (uint64_t i = 0; i < space->operand_count; i++) {
@@ -113,20 +113,21 @@ static void merge(dms_space *space, uint32_t outer, uint32_t inner)
     space->sizes[inner] = 1;
 }
 
-/* Merges all pairs that can be, in any order of dimensions: a transposed tensor folds as well as a packed one. */
+/* Merges all pairs that can be merged, in any order of dimensions, so that a transposed tensor folds as well as a
+ * packed one. */
 static void merge_all(dms_space *space)
 {
     for (uint32_t outer = 0; outer < space->rank; outer++)
         for (uint32_t inner = 0; inner < space->rank; inner++)
             if (is_loop(space, outer) && is_loop(space, inner) && inner != outer && inner != space->axis && continues(space, outer, inner)) {
                 merge(space, outer, inner);
-                inner = UINT32_MAX;     /* start again: a dimension before these may continue the merged one */
+                inner = UINT32_MAX;     /* start again: an earlier dimension may continue the merged one */
             }
     arrange(space);
 }
 
-/* Makes the first operand's strides positive: reverses each dimension with a negative one, in all operands, which changes no address. The axis stays: its
- * direction is the order of the parts. */
+/* Makes the first operand's strides positive by reversing each dimension with a negative one in all operands, which
+ * changes no address. The axis is not reversed, because its direction is the order of the parts. */
 static void reverse_negative(dms_space *space)
 {
     for (uint32_t d = 0; d < space->rank; d++) {
@@ -159,16 +160,16 @@ static void absorb_contiguous(dms_space *space)
             space->element_size *= space->sizes[d];
             space->sizes[d] = 1;
             arrange(space);
-            return;                     /* a second one would have been merged with the first */
+            return;                     /* there is only one: a second would have been merged with it */
         }
 }
 
-/* Pieces of an even number of contiguous elements are pieces of half as many of twice the size, up to what kernels move as one. So FLOAT64 as pairs of
- * UINT32 is what it was. */
+/* Doubles the element size while all pieces have an even number of contiguous elements, up to the size that kernels
+ * move at once. So a FLOAT64 stored as a pair of UINT32 is copied as 8 bytes. */
 static void widen_axis(dms_space *space)
 {
     enum { WIDEST = 16 };
-    uint64_t odd = 0;                   /* the bits of all lengths */
+    uint64_t odd = 0;                   /* OR of all lengths */
     const bool is_power = (space->element_size & (space->element_size - 1)) == 0;
     if (!is_power || space->axis == DMS_NO_AXIS || !is_contiguous(space, space->axis))
         return;
@@ -189,7 +190,7 @@ void dms_fold(dms_space *space)
 {
     merge_all(space);
     reverse_negative(space);
-    merge_all(space);                   /* equal signs may let more pairs continue each other */
+    merge_all(space);                   /* with equal signs more pairs may be mergeable */
     absorb_contiguous(space);
     widen_axis(space);
 }

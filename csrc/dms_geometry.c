@@ -10,7 +10,7 @@ bool dms_byte_range(uint32_t rank, const uint64_t *sizes, const int64_t *strides
     for (uint32_t d = 0; d < rank; d++) {
         int64_t span = 0;
         const bool fits = sizes[d] <= 1 || dms_mul_i64(strides[d], sizes[d] - 1, &span);
-        if (!fits || below + above + dms_abs_i64(span) > (uint64_t)PTRDIFF_MAX) {   /* pointers may not be further apart */
+        if (!fits || below + above + dms_abs_i64(span) > (uint64_t)PTRDIFF_MAX) {   /* pointers reach no further */
             *dimension = d;
             return false;
         }
@@ -21,7 +21,7 @@ bool dms_byte_range(uint32_t rank, const uint64_t *sizes, const int64_t *strides
     return true;
 }
 
-/* The product of sizes, exact if every size is above 0 and the bytes fit an int64_t, otherwise false. */
+/* Computes the product of sizes. Returns false unless every size is above 0 and the size in bytes fits an int64_t. */
 static bool count_elements(const dmlsplit_geometry *g, uint64_t *elements, uint32_t *dimension)
 {
     uint64_t bytes = g->element_size;
@@ -66,7 +66,7 @@ dmlsplit_status dms_check_geometry(const dmlsplit_geometry *g, uint64_t *element
     if (g->sizes == NULL || g->lengths == NULL)
         return DMLSPLIT_NULL_POINTER;
     if (g->part_count > (uint64_t)PTRDIFF_MAX / sizeof(int64_t) / g->rank)
-        return DMLSPLIT_OUT_OF_MEMORY;  /* no array of that many strides exists */
+        return DMLSPLIT_OUT_OF_MEMORY;  /* no array can hold that many strides */
     if (!lengths_fill_axis(g)) {
         fault->dimension = g->axis;
         return DMLSPLIT_LENGTH_SUM;
@@ -76,24 +76,25 @@ dmlsplit_status dms_check_geometry(const dmlsplit_geometry *g, uint64_t *element
     return DMLSPLIT_OK;
 }
 
-/* Elements at index vectors u and v share a byte where |sum (u_i - v_i) * stride_i| < element_size. So the question is whether there is a
- * difference vector d other than 0, with |d_i| < size_i, for which that holds. The problem is NP-hard in general (bounded subset sum); real layouts
- * are nested, and are decided without a search. */
+/* Elements at index vectors u and v share a byte sum (u_i - v_i) * stride_i| < element_size|if |sum (u_i - v_i) *
+ * stride_i| < element_size|sum (u_i - v_i) * stride_i| < element_size. So the question is whether there is a
+ * difference vector d other than 0, with |d_i| < size_i, for which that holds. The problem is NP-hard in general
+ * (bounded subset sum); real layouts are nested, and are decided without a search. */
 dmlsplit_status dms_check_overlap(uint32_t rank, const uint64_t *sizes, const int64_t *strides, uint64_t element_size, uint32_t *budget)
 {
     dms_dimension dims[DMLSPLIT_MAX_RANK];
     uint32_t count = 0;
-    for (uint32_t d = rank; d-- > 0;)   /* strides usually descend, and nothing has to be moved */
+    for (uint32_t d = rank; d-- > 0;)   /* strides usually descend, so that nothing moves */
         if (sizes[d] > 1)
             dms_add_dimension(dims, &count, dms_abs_i64(strides[d]), sizes[d] - 1);
     if (count > 0 && dims[0].stride < element_size)
-        return DMLSPLIT_OUTPUT_OVERLAP; /* neighbours overlap; a zero stride is one case */
+        return DMLSPLIT_OUTPUT_OVERLAP; /* adjacent elements overlap, for example with stride 0 */
 
     uint64_t bytes = element_size, range = element_size;
     for (uint32_t i = 0; i < count; i++) {
         range += dims[i].steps * dims[i].stride;
         if (!dms_mul_u64(bytes, dims[i].steps + 1, &bytes) || bytes > range)
-            return DMLSPLIT_OUTPUT_OVERLAP; /* more bytes of elements than the range holds */
+            return DMLSPLIT_OUTPUT_OVERLAP; /* the elements have more bytes than the range */
     }
     DMS_COUNT_STEPS(count);
     int32_t left = (int32_t)*budget;

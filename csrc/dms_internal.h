@@ -32,7 +32,8 @@
 #define DMS_IF_NEON(line)
 #endif
 
-/* Which kernels are compiled in. DMLSPLIT_NO_AVX512 and its like leave out what a compiler lacks or a program does not want. */
+/* Which kernels are compiled in. DMLSPLIT_NO_AVX512 and similar macros exclude what a compiler does not support or a
+ * program does not want. */
 #if DMS_X86 && !defined(DMLSPLIT_NO_SSSE3)
 #define DMS_SSSE3 1
 #define DMS_IF_SSSE3(line) line
@@ -64,7 +65,7 @@
 #define DMS_NEVER_INLINE __declspec(noinline)
 #else
 #define DMS_MSVC 0
-/* Not without optimisation, where inlined functions share no stack. */
+/* Without optimisation, inlined functions do not share stack space. */
 #ifdef __OPTIMIZE__
 #define DMS_ALWAYS_INLINE inline __attribute__((always_inline))
 #else
@@ -73,7 +74,7 @@
 #define DMS_NEVER_INLINE __attribute__((noinline))
 #endif
 
-/* Sanitizers, in gcc's words and in clang's. */
+/* Sanitizers, as gcc and clang name them. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define DMS_SANITIZED 1
 #elif defined(__has_feature)
@@ -89,7 +90,7 @@ enum {
     DMS_ISA_ANY = 0,
     DMS_ISA_SSSE3 = 1u << 0,
     DMS_ISA_AVX2 = 1u << 1,
-    DMS_ISA_AVX512 = 1u << 2,           /* F, BW, DQ and VL: all that a byte shuffle on 512 bits needs */
+    DMS_ISA_AVX512 = 1u << 2,           /* F, BW, DQ and VL: everything that a byte shuffle of 512 bits needs */
     DMS_ISA_AVX512VBMI = 1u << 3,
     DMS_ISA_NEON = 1u << 4
 };
@@ -97,25 +98,25 @@ enum {
 /* Returns the mask of the features that this CPU has. */
 uint32_t dms_cpu_isa(void);
 
-/* Returns the name of one bit, "any" if it is no bit of the mask. Static. */
+/* Returns the name of one bit; "any" if it is not in the mask. Static. */
 const char *dms_isa_name(uint32_t isa);
 
 /* ---- Folding (dms_fold.c) ---- */
 
 /* A tensor in a space. */
 typedef struct dms_operand {
-    uint64_t length;                    /* on the space's axis; 1 where there is none */
+    uint64_t length;                    /* on the space's axis; 1 if there is none */
     int64_t offset;                     /* bytes from the base pointer to the element with all indices 0 */
-    int64_t *strides;                   /* bytes, [rank]; that of the axis means nothing where length is 1 */
+    int64_t *strides;                   /* bytes, [rank]; the axis's entry is unused if length is 1 */
 } dms_operand;
 
 #define DMS_NO_AXIS UINT32_MAX
 
-/* One step of folding, which leaves the bytes that a space addresses as they are. dms_confirm.c says when. */
+/* One step of folding, which preserves the bytes that a space addresses. dms_confirm.c says under which condition. */
 typedef enum dms_rewriting_kind {
     DMS_REORDER,                        /* dimension order[d] becomes dimension d; dimensions that order does not name are dropped */
-    DMS_MERGE,                          /* outer takes inner, which is left with size 1 */
-    DMS_REVERSE,                        /* outer is walked backwards */
+    DMS_MERGE,                          /* inner is merged into outer, and is left with size 1 */
+    DMS_REVERSE,                        /* outer is traversed backwards */
     DMS_ABSORB,                         /* outer becomes a part of the element, and is left with size 1 */
     DMS_WIDEN                           /* two elements on the axis become one */
 } dms_rewriting_kind;
@@ -134,21 +135,23 @@ typedef struct dms_trace {
     dms_rewriting steps[DMS_MOST_REWRITINGS];
 } dms_trace;
 
-/* Tensors that are walked with one set of indices. All share the sizes; on the axis, if there is one, each has its own length. */
+/* Tensors that are traversed with the same indices. All have the same sizes, except that each has its own length on
+ * the axis, if there is one. */
 typedef struct dms_space {
     uint32_t rank;
     uint32_t axis;                      /* a dimension or DMS_NO_AXIS */
     uint64_t element_size;              /* bytes that are contiguous in every operand */
     uint64_t sizes[DMLSPLIT_MAX_RANK];  /* none is 0; the entry of the axis is not used */
     uint64_t operand_count;
-    dms_operand *operands;              /* the first one decides about signs and the order of the loops */
+    dms_operand *operands;              /* the first one determines signs and the order of the loops */
     dms_trace *trace;                   /* receives the steps of folding; may be NULL */
 } dms_space;
 
-/* Brings a space to its canonical form, which addresses the same bytes in fewer loops: no dimension of size 1, no two dimensions that all
- * operands step through as one, positive strides in the first operand where a dimension can be reversed, contiguous tails taken into the element,
- * dimensions in descending order of the first operand's strides. The axis stays a dimension, has absorbed the inner dimensions that
- * continue it (all lengths are scaled) and comes last, so that the loops before it are the rows. */
+/* Brings a space to its canonical form, which addresses the same bytes in fewer loops: no dimension of size 1, no
+ * two dimensions that could be merged, positive strides in the first operand for every dimension that can be
+ * reversed, contiguous innermost dimensions absorbed into the element, dimensions in descending order of the first
+ * operand's strides. The axis stays a dimension, has absorbed the inner dimensions that continue it (all lengths are
+ * scaled) and comes last, so that the loops before it are the rows. */
 void dms_fold(dms_space *space);
 
 /* ---- Plans (dms_plan.c) ---- */
@@ -159,42 +162,45 @@ typedef struct dms_loop {
     int64_t source_stride;
 } dms_loop;
 
-/* How a run stores, chosen by how much it reads and writes. */
+/* How a run stores, chosen by the number of bytes that it reads and writes. */
 typedef enum dms_regime {
     DMS_PLAIN,
-    DMS_CLAIMED,                        /* plain; prefetchw claims each cache line before it is written */
+    DMS_CLAIMED,                        /* plain, but each cache line is fetched by prefetchw before it is written */
     DMS_STREAMED                        /* non-temporal, past the caches; the source is prefetched */
 } dms_regime;
 
 typedef struct dms_stores {
     dms_regime regime;
     uintptr_t page_mask;                /* 4095: the source is prefetched page by page; 0: line by line */
-    uintptr_t ahead;                    /* bytes that prefetches are ahead: of the source if streamed, of the target if claimed; 0 if plain */
-    uint64_t call;                      /* least bytes of a contiguous piece that memcpy copies */
+    uintptr_t ahead;                    /* prefetch distance in bytes: of the source if streamed, of the target if
+                                           claimed; 0 if plain */
+    uint64_t call;                      /* least size of a contiguous piece that memcpy copies */
     uint32_t streamed_height, cached_height;    /* of tiles of transposes, in squares */
-    uint32_t way, ways;                 /* bytes of a way of the first-level cache, and how many it has */
+    uint32_t way, ways;                 /* size of a way of the first-level cache, and the number of its ways */
 } dms_stores;
 
-/* What a nest does to its elements; decides how it stores and where slices cut it. */
+/* How a nest moves its elements; determines how it stores and where slices cut it. */
 typedef enum dms_kind {
     DMS_MOVE,
-    DMS_TRANSPOSE,                      /* of matrices: one loop is contiguous in the target, another one in the source */
+    DMS_TRANSPOSE,                      /* of matrices: one loop is contiguous in the target, another in the source */
     DMS_FILL,                           /* repeats a run over contiguous memory */
     DMS_KINDS
 } dms_kind;
 
 #define DMS_NO_MATRIX UINT32_MAX
 
-/* A matrix of 2 to 16 rows or columns without gaps between them: pixels of so many elements on one side, planes on the other. */
+/* A matrix of 2 to 16 rows or columns without gaps between them: pixels of that many elements on one side, planes on
+ * the other. */
 typedef struct dms_pixels {
-    unsigned count;                     /* planes; 0: there are none */
+    unsigned count;                     /* number of planes; 0: the nest has no pixels */
     bool split;                         /* pixels to planes */
 } dms_pixels;
 
 /* The copy of one part: runs of contiguous bytes, repeated by loops. Sizes are at least 2. */
 typedef struct dms_nest {
     dms_kind kind;                      /* set by dms_classify, as are columns and pixels */
-    uint32_t columns;                   /* the loop that is contiguous in the source, of a matrix whose rows are the last loop; or DMS_NO_MATRIX */
+    uint32_t columns;                   /* the loop that is contiguous in the source, if the nest has a matrix whose
+                                           rows are the last loop; or DMS_NO_MATRIX */
     dms_pixels pixels;                  /* of that matrix */
     uint32_t rank;
     size_t run;                         /* bytes */
@@ -216,16 +222,17 @@ typedef struct dms_shape {
     uint64_t bytes;                     /* of each */
     int64_t begin, end;                 /* bytes touched, from the part's base pointer */
     dms_nest nest;
-    const dms_kernel *kernel;           /* copies the nest; if there is plan->group, only in slices of few, long rows, or NULL */
+    const dms_kernel *kernel;           /* copies the nest; if there is plan->group, it is used only in slices of
+                                           few, long rows, or NULL */
 } dms_shape;
 
 typedef struct dms_part {
     const dms_shape *shape;             /* NULL: the part is empty */
-    int64_t place;                      /* bytes from the whole's base pointer to the part's element with all indices 0 in the space */
+    int64_t place;                      /* offset in the whole of the part's element with all indices 0 in the space */
     uint64_t before;                    /* bytes of all parts before it */
 } dms_part;
 
-enum {                                  /* one index for each line of the kernel table */
+enum {                                  /* one index for each row of the kernel table */
 #define DMS_KERNEL(kind, name, isa, can, slow, cost) DMS_KERNEL_##name,
 #include "dms_kernels.inc"
     DMS_KERNEL_COUNT
@@ -242,10 +249,11 @@ struct dmlsplit_plan {
     uint64_t shape_count;
     dms_shape *shapes;
     dms_part *parts;                    /* [part_count] */
-    uint64_t unit;                      /* bytes of the longest piece that no slice cuts (dms_least_unit) */
+    uint64_t unit;                      /* size of the longest piece that no slice cuts (dms_least_unit) */
     const dms_kernel *group;            /* copies all parts at once; NULL: every shape has its own kernel */
     void *tables;                       /* of the group kernel; NULL: it needs none */
-    const char *refusals[DMS_KERNEL_COUNT]; /* why a kernel of the table was passed over; NULL: it was not, or not tried */
+    const char *refusals[DMS_KERNEL_COUNT]; /* why a kernel of the table was passed over; NULL: it was chosen, or not
+                                               tried */
     int64_t *strides;                   /* storage of space.operands, */
     dms_loop *loops;                    /* of shapes' nests */
 };
@@ -258,18 +266,19 @@ bool dms_confirms(void);
 /* Applies the steps to the space. Returns NULL, or why a step would change an address. */
 const char *dms_replay(dms_space *space, const dms_trace *trace);
 
-/* Replay the steps that folded a geometry into the plan's space, or the space into the nest of a shape, and compare the outcome with what the plan has.
- * Return NULL or what is wrong, as a static text; NULL as well if there is no memory. */
+/* Replay the steps that folded a geometry into the plan's space, or the space into the nest of a shape, and compare
+ * the result with the plan. Return NULL, or a static text that says what is wrong; also NULL if there is no memory. */
 const char *dms_confirm_space(const dmlsplit_plan *plan, const dmlsplit_geometry *geometry, const dms_trace *trace);
 const char *dms_confirm_nest(const dmlsplit_plan *plan, const dms_shape *shape, const dms_trace *trace);
 
-/* Aborts unless the text is NULL: the plan would copy the wrong bytes. */
+/* Aborts unless the text is NULL, because the plan would copy the wrong bytes. */
 void dms_require(const char *wrong);
 
 /* ---- Geometry (dms_geometry.c) ---- */
 
-/* Checks everything about a geometry but extents and overlap. Returns DMLSPLIT_OK, with *elements set to the whole's number of elements, or the status of a
- * fault, with fault->dimension set to a dimension that is to blame, otherwise left alone. */
+/* Checks everything about a geometry except extents and overlap. Returns DMLSPLIT_OK, with *elements set to the
+ * whole's number of elements, or the status of a fault, with fault->dimension set to the dimension at fault if there
+ * is one. */
 dmlsplit_status dms_check_geometry(const dmlsplit_geometry *geometry, uint64_t *elements, dmlsplit_fault *fault);
 
 /* Sets *begin and *end to the bytes that a tensor without zero sizes touches, as offsets from its base pointer; end is exclusive. Returns false, with
@@ -277,15 +286,15 @@ dmlsplit_status dms_check_geometry(const dmlsplit_geometry *geometry, uint64_t *
 bool dms_byte_range(uint32_t rank, const uint64_t *sizes, const int64_t *strides, uint64_t element_size, int64_t *begin, int64_t *end,
                     uint32_t *dimension);
 
-/* Returns DMLSPLIT_OK if no two elements of a tensor share a byte, DMLSPLIT_OUTPUT_OVERLAP if two do, DMLSPLIT_OVERLAP_UNDECIDED if the search ended before
- * it could tell. No size is 0, and the tensor's byte range fits an int64_t. *budget is the number of steps that the search may take, less those it took
- * after the call. */
+/* Returns DMLSPLIT_OK if no two elements of a tensor share a byte, DMLSPLIT_OUTPUT_OVERLAP if two do,
+ * DMLSPLIT_OVERLAP_UNDECIDED if the search ended undecided. No size is 0, and the tensor's byte range fits an
+ * int64_t. *budget is the number of steps that the search may take, less those it took after the call. */
 dmlsplit_status dms_check_overlap(uint32_t rank, const uint64_t *sizes, const int64_t *strides, uint64_t element_size, uint32_t *budget);
 
 /* ---- Kernels (dms_kernels.c, kernels) ---- */
 
-/* The memory of one run. Kernels serve both directions, so const is dropped here: a split writes nothing through whole, a join nothing through parts.
- * parts is an array of pointers to void, const or not. */
+/* The memory of one run. const is dropped here, because kernels serve both directions: a split never writes through
+ * whole, a join never through parts. parts is an array of pointers to void, const or not. */
 typedef struct dms_buffers {
     void *whole;
     const void *parts;
@@ -295,7 +304,7 @@ typedef struct dms_buffers {
 typedef struct dms_channels dms_channels;
 typedef void dms_stretch_copier(const dms_channels *channels, const void *tables, bool split, const dms_stores *stores);
 
-/* What a kernel costs where it is slow, and why, as a static text; 0 and NULL where it is not slow. */
+/* The cost of a kernel in a case where it is slow, and the reason as a static text; 0 and NULL if it is not slow. */
 typedef struct dms_slow {
     unsigned cost;
     const char *why;
@@ -333,8 +342,8 @@ dmlsplit_status dms_choose_kernels(dmlsplit_plan *plan, const char *name);
 /* Returns the kernel for a box that was cut from a nest of kernel `chosen`: that one, or the next one of the table that can copy the box and is not slow. */
 const dms_kernel *dms_kernel_for(const dms_kernel *chosen, const dms_nest *box);
 
-/* As dmlsplit_plan_create, with only the kernel of this name: returns DMLSPLIT_UNKNOWN_KERNEL or DMLSPLIT_KERNEL_REFUSED too, with *plan NULL. kernel NULL:
- * the best one. For tests and benchmarks. */
+/* As dmlsplit_plan_create, with only the kernel of this name: also returns DMLSPLIT_UNKNOWN_KERNEL or
+ * DMLSPLIT_KERNEL_REFUSED, with *plan NULL. kernel NULL: the best one. For tests and benchmarks. */
 dmlsplit_status dms_plan_create(const dmlsplit_geometry *geometry, const char *kernel, dmlsplit_plan **plan, dmlsplit_fault *fault);
 
 /* Returns DMLSPLIT_OK if the name is NULL or in the table, else DMLSPLIT_UNKNOWN_KERNEL. */
@@ -342,10 +351,12 @@ dmlsplit_status dms_check_kernel_name(const char *name);
 
 /* ---- The machine (dms_profile.c, dms_measure.c, dms_stores.c) ---- */
 
-/* Sets *profile to the one for runs that read and write `traffic` bytes. The first large run measures the machine. */
+/* Sets *profile to the profile for runs that read and write `traffic` bytes in all. The first large run measures the
+ * machine. */
 void dms_profile_for(uint64_t traffic, dmlsplit_profile *profile);
 
-/* Replaces members of the profile by what `rounds` rounds agree on. Ends after `ticks` of the CPU's clock. */
+/* Replaces the members of the profile on which `rounds` rounds of measuring agree. Stops after `ticks` of the CPU's
+ * clock. */
 void dms_measure(dmlsplit_profile *profile, int rounds, uint64_t ticks);
 
 /* Returns how to store in a regime. claimed: how far ahead DMS_CLAIMED claims cache lines, in bytes. */
@@ -354,13 +365,13 @@ dms_stores dms_stores_for(const dmlsplit_profile *profile, dms_regime regime, ui
 /* The first four letters of a vendor's name, as CPUID has them in ebx. */
 enum { DMS_VENDOR_AMD = 0x68747541, DMS_VENDOR_INTEL = 0x756e6547 };
 
-/* Replaces the defaults by what was measured on CPUs of this vendor and signature (CPUID leaf 1, eax). */
+/* Replaces the defaults by values measured on CPUs of this vendor and signature (CPUID leaf 1, eax). */
 void dms_set_defaults_of(uint32_t vendor, uint32_t signature, dmlsplit_profile *profile);
 
 /* Sets *profile from CPUID and the environment, without a measurement. */
 void dms_detect_profile(dmlsplit_profile *profile);
 
-/* True if each member that can be set has a value that it can have. */
+/* True if each member that can be set has a valid value. */
 bool dms_is_profile(const dmlsplit_profile *profile);
 
 static inline bool dms_is_streamed(const dms_stores *stores)
@@ -370,13 +381,14 @@ static inline bool dms_is_streamed(const dms_stores *stores)
 
 /* ---- Slices and threads (dms_slices.c, dms_threads.c, dms_execute.c) ---- */
 
-/* How a run is cut into slices: into equal numbers of rows of all parts, or of bytes, part after part. */
+/* How a run is cut into slices: into equal numbers of rows of all parts, or into equal numbers of bytes, part after
+ * part. */
 typedef struct dms_slices {
     uint64_t count;                     /* 1: the plan as a whole */
     bool by_rows;
 } dms_slices;
 
-/* Rows or bytes [first, last) and the parts that have them; last is 0 if the slice is empty. */
+/* Rows or bytes [first, last), and the parts that contain them; last is 0 if the slice is empty. */
 typedef struct dms_slice {
     uint64_t first, last;
     uint64_t first_part, last_part;
@@ -391,7 +403,8 @@ dms_slice dms_find_slice(const dmlsplit_plan *plan, const dms_slices *cut, uint6
 /* Copies the bytes of a slice; nothing if it is empty. */
 void dms_run_slice(const dmlsplit_plan *plan, const dms_buffers *buffers, const dms_slices *cut, const dms_slice *slice);
 
-/* Returns the bytes of a piece that no slice cuts in parts of this shape: of a run, or of a row on the shorter side of a matrix. */
+/* Returns the size in bytes of the pieces that no slice cuts in parts of this shape: a run, or a row on the shorter
+ * side of a matrix. */
 uint64_t dms_least_unit(const dms_shape *shape);
 
 /* Runs all slices on at most `threads` threads, including the caller. */
@@ -406,11 +419,12 @@ void dms_run_all(const dmlsplit_plan *plan, const dms_buffers *buffers);
 /* ---- For the tests ---- */
 
 #ifdef DMS_TESTING
-/* Makes dms_cpu_isa() answer (detected & mask) from now on: tests walk through older CPUs. Not thread-safe. */
+/* Makes dms_cpu_isa() return (detected & mask) from now on, so that tests can simulate older CPUs. Not thread-safe. */
 void dms_cpu_mask(uint32_t mask);
 
-/* The least bytes of a slice, for tests to lower; the bytes that slices left to another kernel than the chosen one, so far; runs of each kernel; steps
- * that planning took, over strides, bytes of tables, and parts of slices; and fences that ended runs. */
+/* The least bytes of a slice, for tests to lower. Counters: bytes that slices copied with a kernel other than the
+ * chosen one; runs of each kernel; steps that planning took, over strides, bytes of tables, and parts of slices; and
+ * fences that ended runs. */
 extern uint32_t dms_removed_kernel;     /* index of a row that is left out of the table; DMS_KERNEL_COUNT: none */
 extern bool (*dms_other_cpuid)(uint32_t leaf, uint32_t subleaf, uint32_t *registers);    /* what another CPU answers; NULL: this one is asked */
 extern void (*dms_while_measuring)(void);       /* called before what was measured is kept; may be NULL */

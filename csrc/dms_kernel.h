@@ -1,4 +1,4 @@
-/* dms_kernel.h - what the files in kernels/ share */
+/* dms_kernel.h - declarations shared by the files in kernels/ */
 #pragma once
 
 #include "dms_internal.h"
@@ -23,7 +23,7 @@
 #define DMS_KERNEL(kind, name, isa, can, slow, cost) DMS_DECLARE_##kind(name, can, slow)
 #include "dms_kernels.inc"
 
-/* Functions of rows that a build may leave out of the table; they are compiled all the same. */
+/* Marks functions of rows that a build may leave out of the table; they are still compiled. */
 const char *dms_can_packed_rows(const dmlsplit_plan *plan);
 const char *dms_can_equal(const dmlsplit_plan *plan);
 const char *dms_can_columns(const dmlsplit_plan *plan);
@@ -63,7 +63,7 @@ dms_slow dms_slow_reverse(const dms_nest *nest);
 #pragma GCC optimize("O3")
 #endif
 
-/* Each function names its instruction set, so no file needs compiler flags. MSVC accepts any intrinsic anywhere. */
+/* Each function declares its instruction set, so no file needs compiler flags. MSVC accepts any intrinsic anywhere. */
 #if DMS_MSVC
 #define DMS_TARGET_SSSE3
 #define DMS_TARGET_AVX2
@@ -117,8 +117,8 @@ static DMS_ALWAYS_INLINE uintptr_t dms_lines_ahead(const dms_stores *stores, boo
 #define DMS_FETCH(address, page, ahead) \
     ((page) > 0 ? DMS_PREFETCH_FAR(dms_ahead((uintptr_t)(address), page, ahead)) : DMS_PREFETCH_AT(address, ahead))
 
-/* Claims a cache line by prefetchw: a plain store to it later does not wait for its old bytes. Every CPU with vectors of 32 bytes has prefetchw, by CPUID;
- * on others the instruction does nothing. */
+/* Fetches a cache line for writing by prefetchw, so that a later plain store does not wait for the line's old bytes.
+ * Every CPU with vectors of 32 bytes has prefetchw (CPUID says so); on others the instruction does nothing. */
 #if DMS_X86 && DMS_MSVC
 #define DMS_CLAIM(address, distance) _m_prefetchw((const void *)((uintptr_t)(address) + (uintptr_t)(distance)))
 #elif DMS_X86
@@ -131,7 +131,8 @@ static DMS_ALWAYS_INLINE uintptr_t dms_lines_ahead(const dms_stores *stores, boo
 
 /* ---- Walking ---- */
 
-/* Returns the base pointer of a part. Read as bytes, because elements of the array may be pointers to const or not. */
+/* Returns the base pointer of a part. It is read as bytes, because the array's elements may be pointers to const or
+ * to non-const. */
 static inline char *dms_part_base(const dms_buffers *buffers, uint64_t part)
 {
     void *base;
@@ -139,7 +140,8 @@ static inline char *dms_part_base(const dms_buffers *buffers, uint64_t part)
     return base;
 }
 
-/* Sets `count` indices to 0, the first combination. An initializer would clear all 64, which takes longer than a small copy. */
+/* Sets `count` indices to 0, the first combination. An initializer would clear all 64, which takes longer than a
+ * small copy does. */
 static inline void dms_first(uint32_t count, uint64_t *index)
 {
     memset(index, 0, count * sizeof index[0]);
@@ -163,7 +165,8 @@ static inline bool dms_next(const dms_loop *loops, uint32_t count, uint64_t *ind
     return false;
 }
 
-/* Copies size bytes by one move, or by two that overlap: 9 to 15 bytes by two of 8. move is a constant, at most size and at least half of it. */
+/* Copies size bytes by one move or by two overlapping ones: 9 to 15 bytes by two moves of 8. move is a constant, at
+ * most size and at least half of it. */
 static DMS_ALWAYS_INLINE void dms_move(char *to, const char *from, size_t size, size_t move)
 {
     memcpy(to, from, move);
@@ -189,8 +192,8 @@ static DMS_ALWAYS_INLINE void dms_copy_short(char *to, const char *from, size_t 
         *to = *from;
 }
 
-/* Copies any size. On AMD's CPUs glibc's memcpy uses rep movsb up to half a MiB or a MiB, and beyond it a loop that is slower while the caches hold
- * everything; so memcpy gets pieces below that limit. */
+/* Copies any size. On AMD CPUs glibc's memcpy uses rep movsb up to 0.5 or 1 MiB, and for larger sizes a loop that is
+ * slower while everything is cached; so memcpy is called for pieces below that limit. */
 static inline void dms_copy_long(char *to, const char *from, size_t size)
 {
     for (; size > DMS_MOST_CALLED; size -= DMS_MOST_CALLED, to += DMS_MOST_CALLED, from += DMS_MOST_CALLED)
@@ -221,7 +224,8 @@ typedef struct dms_stretch_part {
     int64_t place;                      /* and where they begin in a row of the whole */
 } dms_stretch_part;
 
-/* Sets *stretch to the longest one that begins at *row and ends before `last`, and *row to the row after it. Returns false if there is none. */
+/* Sets *stretch to the longest stretch that begins at *row and ends before `last`, and *row to the row after it.
+ * Returns false if there is none. */
 bool dms_next_stretch(dms_stretch *stretch, const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t *row, uint64_t last);
 
 /* Returns the bytes from an operand's base pointer to the first row. */
@@ -233,7 +237,8 @@ static inline int64_t dms_first_row(const dms_stretch *s, const dms_operand *ope
     return offset;
 }
 
-/* Sets *found to the next part from *part on that is not empty, and *part to the one after it. Returns false if there is none. */
+/* Sets *found to the first part from *part on that is not empty, and *part to the part after it. Returns false if
+ * there is none. */
 static inline bool dms_next_part(const dms_stretch *s, uint64_t *part, dms_stretch_part *found)
 {
     const dmlsplit_plan *plan = s->plan;

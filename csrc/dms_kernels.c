@@ -1,4 +1,4 @@
-/* dms_kernels.c - the kernel table and the choice from it */
+/* dms_kernels.c - the kernel table, and the choice of a kernel */
 #include "dms_costs.h"
 #include "dms_kernel.h"
 
@@ -19,7 +19,8 @@ uint32_t dms_removed_kernel = DMS_KERNEL_COUNT;
 #define IS_REMOVED(index) false
 #endif
 
-/* Returns the kernel's cost for a shape, or for the plan if shape is NULL. *why receives why it cannot copy it or is slow, or NULL. */
+/* Returns the kernel's cost for a shape, or for the plan if shape is NULL. *why is set to the reason why it cannot
+ * copy it or is slow, or to NULL. */
 static unsigned cost_of(const dms_kernel *kernel, const dmlsplit_plan *plan, const dms_shape *shape, const char **why)
 {
     *why = shape != NULL ? kernel->can_nest(&shape->nest) : kernel->can_group(plan);
@@ -30,8 +31,9 @@ static unsigned cost_of(const dms_kernel *kernel, const dmlsplit_plan *plan, con
     return slow.why != NULL ? slow.cost : kernel->cost;
 }
 
-/* Returns the cheapest kernel for a shape, or for the plan if shape is NULL; NULL if none costs less than limit. With a name only that kernel counts, and
- * only where it is not slow. refusals, if not NULL, receives for each kernel before the chosen one why it was passed over, unless it has a reason already. */
+/* Returns the cheapest kernel for a shape, or for the plan if shape is NULL; NULL if none costs less than limit.
+ * With a name, only that kernel is considered, and only if it is not slow. refusals, unless NULL, receives the
+ * reason why each kernel before the chosen one was passed over, unless it already has one. */
 static const dms_kernel *find_cheapest(const dmlsplit_plan *plan, const dms_shape *shape, const char *name, unsigned limit, const char **refusals)
 {
     const uint32_t isa = dms_cpu_isa();

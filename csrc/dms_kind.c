@@ -1,4 +1,4 @@
-/* dms_kind.c - what a nest of loops does: moves runs, repeats one, or transposes matrices */
+/* dms_kind.c - classifies a nest of loops: it moves runs, repeats one run, or transposes matrices */
 #include "dms_channels.h"
 #include "dms_checked.h"
 #include "dms_transpose.h"
@@ -23,7 +23,7 @@ static uint32_t find_columns(const dms_nest *nest)
     return columns;
 }
 
-/* Returns the pixels of a nest whose columns are set; count 0 if there are none. */
+/* Returns the pixels of a nest whose columns are set; count is 0 if it has none. */
 static dms_pixels find_pixels(const dms_nest *nest)
 {
     dms_pixels p = {0, false};

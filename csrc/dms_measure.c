@@ -1,8 +1,8 @@
-/* dms_measure.c - what CPUID does not tell, measured: which of two ways to store is faster for a kernel of runs or of transposes, if the output is read once
- * afterwards
+/* dms_measure.c - measures what CPUID does not report: which of two ways to store is faster for a kernel of runs or of
+ * transposes, if the output is read once afterwards
  *
- * On a shared machine times vary from moment to moment. So one way counts as faster only if it wins by a tenth in all of a few rounds, or in nearly all of
- * many; otherwise the defaults for such CPUs stay.
+ * On a shared machine times vary from moment to moment. So one way counts as faster only if it wins by a tenth in all
+ * of a few rounds, or in nearly all of many; otherwise the defaults for the CPU are kept.
  */
 #include "dms_kernel.h"
 #include "dms_memory.h"
@@ -32,7 +32,7 @@ static const dms_kernel *widest_kernel(const char *(*can)(const dms_nest *nest))
     return NULL;
 }
 
-/* Returns the ticks of one run and of one read of the target, as a reader follows in practice. */
+/* Returns the ticks of one run and of reading the target once, because a reader usually follows. */
 static uint64_t time_of(const dms_kernel *kernel, dms_nest *nest, const dms_stores *stores, const memory *m, size_t bytes)
 {
     char sum = 0;
@@ -52,13 +52,14 @@ typedef struct question {
     size_t bytes;                       /* written */
 } question;
 
-/* The rounds that have to agree, and the ticks after which measuring ends. */
+/* The number of rounds that must agree, and the number of ticks after which measuring ends. */
 typedef struct patience {
     int rounds;
     uint64_t begin, ticks;
 } patience;
 
-/* Returns 1 if the second way is faster, -1 if the first is, 0 if rounds disagree or time is up. Ends as soon as rounds disagree. */
+/* Returns 1 if the second way is faster, -1 if the first is, 0 if rounds disagree or time runs out. Stops as soon as
+ * rounds disagree. */
 static int answer_to(question q, dms_stores first, dms_stores second, const memory *m, const patience *p)
 {
     const int most = p->rounds / DMS_MEASURED_OUTLIERS;
@@ -115,7 +116,7 @@ static void ask(dmlsplit_profile *profile, const memory *m, const patience *p)
     const question spread = {transposes, {.kind = DMS_TRANSPOSE, .rank = 2, .run = 4, .loops = apart}, SIDE * SIDE * 4};  /* rows do not evict each other */
     const question filled = {runs, {.kind = DMS_FILL, .columns = DMS_NO_MATRIX, .rank = 1, .run = DMS_MEASURED_RUN, .loops = repeated}, FILLED};
     const uint64_t usual = profile->stream_copies, sooner = 2 * COPIED < profile->stream_turns ? 2 * COPIED : profile->stream_turns;
-    const uint64_t later = 2 * COPIED < profile->stream_turns ? profile->stream_turns : usual;      /* what loses at 8 MiB says nothing of more */
+    const uint64_t later = 2 * COPIED < profile->stream_turns ? profile->stream_turns : usual;      /* a loser at 8 MiB may win later */
     ASK(streamed, DMS_STREAMED, fetch, DMLSPLIT_FETCH, DMLSPLIT_FETCH_LINES, DMLSPLIT_FETCH_PAGES);
     if (profile->fetch == DMLSPLIT_FETCH_LINES)
         ASK(streamed, DMS_STREAMED, ahead, DMLSPLIT_AHEAD, DMS_LINES_AHEAD, DMS_NEAREST_AHEAD);
@@ -123,7 +124,7 @@ static void ask(dmlsplit_profile *profile, const memory *m, const patience *p)
     ASK(spread, DMS_STREAMED, streamed_height, DMLSPLIT_STREAMED_HEIGHT, DMS_STREAMED_HIGH, DMS_STREAMED_LOWER);
     if (2 * COPIED < usual && profile->level2 > 0) {
         ask_from(copied, DMS_CLAIMED, &profile->claim, DMLSPLIT_CLAIM, DMS_INTEL_CLAIM * profile->level2, UINT64_MAX, profile, m, p);
-        if (profile->claim == UINT64_MAX)   /* else fills of this size are streamed */
+        if (profile->claim == UINT64_MAX)   /* otherwise fills of this size are streamed */
             ask_from(filled, DMS_CLAIMED, &profile->claim_fills, DMLSPLIT_CLAIM_FILLS, DMS_FILLS_CLAIM * profile->level2, UINT64_MAX, profile, m, p);
         ask_from(transposed, DMS_STREAMED, &profile->stream_turns, DMLSPLIT_STREAM_TURNS, sooner, later, profile, m, p);
         ask_from(copied, DMS_STREAMED, &profile->stream_copies, DMLSPLIT_STREAM_COPIES, 2 * COPIED, usual, profile, m, p);
@@ -138,7 +139,7 @@ void dms_measure(dmlsplit_profile *profile, int rounds, uint64_t ticks)
     memory m = {dms_allocate(1, STREAMED), dms_allocate(1, STREAMED)};
     const patience p = {rounds, __rdtsc(), ticks};
     if (m.target != NULL && m.source != NULL) {
-        memset(m.target, 1, STREAMED);  /* else all pages would map to one page of zeros */
+        memset(m.target, 1, STREAMED);  /* otherwise all pages would map to one page of zeros */
         memset(m.source, 2, STREAMED);
         ask(profile, &m, &p);
     }
@@ -148,7 +149,7 @@ void dms_measure(dmlsplit_profile *profile, int rounds, uint64_t ticks)
 
 #else
 
-/* Without x86's clock nothing is measured. */
+/* Without x86's time-stamp counter nothing is measured. */
 void dms_measure(dmlsplit_profile *profile, int rounds, uint64_t ticks)
 {
     (void)profile, (void)rounds, (void)ticks;

@@ -1,4 +1,4 @@
-/* dms_members.c - the structs of all operators, member by member: C99 and C++11 alike */
+/* dms_members.c - the structs of all operators, member by member; valid C99 and C++11 */
 #include "dms_members.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
 extern "C" {
 #endif
 
-/* A count above its limit is taken for garbage: the array is not read. */
+/* A count above its limit is taken for garbage, and the array is not read. */
 #define DMS_MOST_ENTRIES 64u            /* of arrays of numbers: DimensionCount, of Sizes and Strides */
 #define DMS_MOST_STRUCTS 1048576u       /* of arrays of structs: OutputCount of a Split, InputCount of a Join; the counts of a graph */
 #define DMS_MOST_FUSED 8u               /* operators fused into one another */
@@ -31,19 +31,21 @@ typedef struct dms_struct_member {
     size_t length, offset, size;        /* bytes in the struct */
 } dms_struct_member;
 
-/* Returns the row of the operator with this type, NULL if none up to feature level 6_4 has it. */
+/* Returns the row of the operator with this type, NULL if no operator up to feature level 6_4 has it. */
 const dms_operator_row *dms_find_operator(uint32_t type);
 
-/* Returns the names of an enum's values 0, 1, 2, ..., without prefix, with a space between them. which: a dms_struct_member's, of kind E. */
+/* Returns the names of an enum's values 0, 1, 2, ..., without prefix, separated by spaces. which: that of a
+ * dms_struct_member of kind E. */
 const char *dms_enum_names(char which);
 
-/* Returns a place before the struct's first member, from which dms_next_member begins. */
+/* Returns the position before the struct's first member, where dms_next_member starts. */
 dms_struct_member dms_first_member(const dms_operator_row *row);
 
-/* Sets *member to the struct's next member, from dms_first_member to the first, and returns 1. Returns 0 after the last one, and leaves *member alone. */
+/* Sets *member to the struct's next member (after dms_first_member: the first one), and returns 1. After the last
+ * member it returns 0 and leaves *member alone. */
 int dms_next_member(dms_struct_member *member);
 
-/* Returns the bytes of the struct up to the end of its last member. */
+/* Returns the size in bytes of the struct up to the end of its last member. */
 size_t dms_struct_bytes(const dms_operator_row *row);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* dms_operator.h - one view of the descriptors of Split and Join */
+/* dms_operator.h - a common view of the descriptors of Split and Join */
 #pragma once
 
 #include "dms_c_only.h"
@@ -8,14 +8,14 @@
 
 #define DMS_MOST_DIMENSIONS 8           /* DML_TENSOR_DIMENSION_COUNT_MAX1 */
 
-/* Split and Join alike: a whole and an array of parts. */
+/* A Split or a Join: a whole and an array of parts. */
 typedef struct dms_operator {
     bool split;
     const DML_TENSOR_DESC *whole, *parts;
     uint32_t count, axis;
 } dms_operator;
 
-/* Returns a view of the descriptor: pointers into it, nothing is read through them. */
+/* Returns a view of the descriptor: pointers into it; nothing is read through them. */
 static inline dms_operator dms_read_split(const DML_SPLIT_OPERATOR_DESC *desc)
 {
     const dms_operator read = {true, desc->InputTensor, desc->OutputTensors, desc->OutputCount, desc->Axis};

@@ -1,8 +1,9 @@
 /* dms_overlap.c - the search for two elements that overlap
  *
- * Two elements overlap if some vector of index differences, not all 0, leads to a distance below their width. The search tries vectors dimension by
- * dimension, largest stride first, differences nearest to 0 first. It takes the steps that the Python package takes, so both give up on the same tensors.
- * Distances take 64 bits and a sign: no compiler has to have wider integers.
+ * Two elements overlap if some vector of index differences, not all 0, leads to a distance below their width. The
+ * search tries vectors dimension by dimension, largest stride first, differences nearest to 0 first. It takes the same
+ * steps as the Python package, so both give up on the same tensors. Distances have 64 bits and a separate sign, so that
+ * no wider integer type is needed.
  */
 #include "dms_overlap.h"
 
@@ -12,7 +13,7 @@ typedef struct search {
     int32_t budget;
 } search;
 
-/* A distance with a sign. */
+/* A distance and its sign. */
 typedef struct distance {
     uint64_t size;
     bool negative;
@@ -28,7 +29,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Returns from + steps * stride, which is at most what the inner dimensions reach. */
+/* Returns from + steps * stride, which is at most the inner dimensions' reach. */
 static distance go(distance from, int64_t steps, uint64_t stride)
 {
     const distance by = {(steps < 0 ? 0 - (uint64_t)steps : (uint64_t)steps) * stride, steps < 0};
@@ -57,17 +58,17 @@ static bool try_step(search *s, uint32_t left, distance total, bool nonzero, int
     if (--s->budget < 0)
         return false;
     const distance rest = go(total, d, at->stride);
-    const uint64_t beyond = at->divisor != 0 ? rest.size % at->divisor : rest.size;     /* the dimensions inside go multiples of it, or nowhere */
+    const uint64_t beyond = at->divisor != 0 ? rest.size % at->divisor : rest.size;     /* inner dimensions move by multiples of it */
     const bool reachable = beyond <= s->slack || (at->divisor != 0 && at->divisor - beyond <= s->slack);
     return reachable && find(s, left - 1, rest, nonzero || d != 0);
 }
 
-/* True if differences in the `left` innermost dimensions lead from `total` to a distance of at most slack. nonzero: an outer difference is not 0; if false, one
- * of these must not be 0. */
+/* True if differences in the `left` innermost dimensions lead from `total` to a distance of at most slack. nonzero:
+ * an outer difference is not 0; if it is false, one of these differences must not be 0. */
 static bool find(search *s, uint32_t left, distance total, bool nonzero)
 {
     if (left == 0)
-        return nonzero;                 /* near, or it would not have been reachable */
+        return nonzero;                 /* close enough, or it would not have been reachable */
     const dms_dimension *at = &s->dims[left - 1];
     const uint64_t inner = at->reach + s->slack;
     int64_t low = -most_steps(total.size, !total.negative, inner, at->stride, at->steps);

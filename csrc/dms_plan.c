@@ -1,4 +1,4 @@
-/* dms_plan.c - from a geometry to a plan */
+/* dms_plan.c - creates a plan from a geometry */
 #include "dms_internal.h"
 #include "dms_memory.h"
 #include "dms_struct.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Steps of the overlap search that one plan may take: some 10 ms. Nested strides take none. */
+/* Steps of the overlap search that one plan may take: about 10 ms. Nested strides take none. */
 #define OVERLAP_BUDGET (UINT32_C(1) << 18)
 
 static const int64_t *given_strides(const dmlsplit_geometry *g, uint64_t part)
@@ -53,7 +53,8 @@ static void pack_strides(uint32_t rank, const uint64_t *sizes, uint64_t element_
     }
 }
 
-/* Fills an operand, and the bytes it touches, from a part of the geometry, or from its whole: DMLSPLIT_WHOLE. */
+/* Fills an operand, and the byte range that it touches, from a part of the geometry, or from its whole
+ * (DMLSPLIT_WHOLE). */
 static dmlsplit_status add_operand(const dmlsplit_geometry *g, uint64_t part, uint32_t *budget, dms_operand *operand, int64_t *begin, int64_t *end,
                                    dmlsplit_fault *fault)
 {
@@ -117,7 +118,7 @@ static dmlsplit_status add_tensors(dmlsplit_plan *plan, const dmlsplit_geometry 
     return status;
 }
 
-/* Returns how often a run reads each byte of an operand. */
+/* Returns how many times a run reads each byte of an operand. */
 static uint64_t repeats_of(const dms_space *space, const dms_operand *operand)
 {
     uint64_t repeats = 1;
@@ -127,7 +128,8 @@ static uint64_t repeats_of(const dms_space *space, const dms_operand *operand)
     return repeats;
 }
 
-/* Returns the bytes that a run reads; broadcast bytes count once. All parts count as the one that repeats itself least. */
+/* Returns the number of bytes that a run reads; broadcast bytes count once. All parts are counted like the one that
+ * repeats its bytes least. */
 static uint64_t bytes_read(const dmlsplit_plan *plan)
 {
     const dms_space *space = &plan->space;
@@ -210,7 +212,7 @@ static void build_nest(const dmlsplit_plan *plan, dms_shape *shape, dms_loop *lo
     shape->nest.stores = plan->stores[shape->nest.kind];
 }
 
-/* Sets what slices are found by: bytes before each part, and the plan's unit. */
+/* Sets the members by which slices are found: the bytes before each part, and the plan's unit. */
 static void number_bytes(dmlsplit_plan *plan)
 {
     uint64_t before = 0;
@@ -249,7 +251,7 @@ static dmlsplit_status build_plan(dmlsplit_plan *plan, const dmlsplit_geometry *
     plan->space.trace = confirms ? &trace : NULL;
     dms_fold(&plan->space);
     plan->space.trace = NULL;
-    for (uint64_t i = 0; i < plan->part_count; i++) /* folding moves the whole's first element where it reverses a dimension */
+    for (uint64_t i = 0; i < plan->part_count; i++) /* reversing a dimension moves the whole's first element */
         plan->parts[i].place += plan->space.operands[0].offset;
     if (confirms)
         dms_require(dms_confirm_space(plan, g, &trace));

@@ -1,4 +1,5 @@
-/* dms_profile.c - the machine as data: the sizes of its caches, and how to store by how much is read and written */
+/* dms_profile.c - the machine as data: the sizes of its caches, and how to store depending on how much is read and
+ * written */
 #define _CRT_SECURE_NO_WARNINGS         /* MSVC's name for getenv and fopen */
 #define _XOPEN_SOURCE 700               /* stat, in C11 without extensions */
 #include "dms_cached.h"
@@ -16,8 +17,9 @@
 #define DMLSPLIT_MEASURE 1
 #endif
 
-/* Reads the data or unified caches of levels 1 and 2, and the largest one. Intel's leaf 4 and AMD's leaf 0x8000001D have one format (Intel SDM volume 2A,
- * CPUID; AMD APM volume 3, E.4.15): one cache a subleaf, type 0 after the last. */
+/* Reads the data or unified caches of levels 1 and 2, and the largest one. Intel's leaf 4 and AMD's leaf 0x8000001D
+ * have one format (Intel SDM volume 2A, CPUID; AMD APM volume 3, E.4.15): one cache per subleaf, type 0 after the
+ * last. */
 static void read_caches(uint32_t leaf, dmlsplit_profile *profile)
 {
     enum { MOST_CACHES = 16 };          /* some hypervisors repeat the last one for ever */
@@ -28,7 +30,7 @@ static void read_caches(uint32_t leaf, dmlsplit_profile *profile)
         const uint32_t type = r.eax & 31, level = r.eax >> 5 & 7;
         const uint64_t ways = (r.ebx >> 22) + 1, partitions = (r.ebx >> 12 & 1023) + 1, line = (r.ebx & 4095) + 1;
         const uint64_t size = ways * partitions * line * ((uint64_t)r.ecx + 1);
-        if (type == 2)                  /* instructions */
+        if (type == 2)                  /* an instruction cache */
             continue;
         if (level == 1) {
             profile->level1 = size;
@@ -66,7 +68,7 @@ static void read_machine(dmlsplit_profile *profile)
     dms_cpuid_registers vendor, extended;
     profile->stream_copies = profile->stream_turns = profile->claim = UINT64_MAX;
     if (!dms_cpuid(0, 0, &vendor))
-        return;                         /* no other architecture was measured: there only a profile that is set streams */
+        return;                         /* no other architecture was measured: streams only if a profile is set */
     read_caches(4, profile);
     if (profile->last_level == 0)
         read_caches(0x8000001Du, profile);
@@ -87,7 +89,7 @@ static void read_machine(dmlsplit_profile *profile)
         profile->claim = DMS_INTEL_CLAIM * profile->level2;
 }
 
-/* Sets *bytes to the variable's number, if it holds nothing else. */
+/* Sets *bytes to the number in the variable, unless it contains anything else. */
 static void read_variable(const char *name, uint64_t *bytes, dmlsplit_member member, dmlsplit_profile *profile)
 {
     const char *text = getenv(name);
@@ -102,7 +104,7 @@ static void read_variable(const char *name, uint64_t *bytes, dmlsplit_member mem
     profile->origin = DMLSPLIT_FROM_SETTINGS;
 }
 
-/* True for a regular file: opening another kind may block. */
+/* True for a regular file: opening any other kind may block. */
 static bool is_regular(const char *name)
 {
 #ifdef _WIN32
@@ -113,7 +115,7 @@ static bool is_regular(const char *name)
 #endif
 }
 
-/* Reads a profile from a file of at most 4 KB, which is ignored if it is none. */
+/* Reads a profile from a file of at most 4 KB; the file is ignored if it is not a profile. */
 static void read_file(const char *name, dmlsplit_profile *profile)
 {
     char text[4096];
@@ -143,8 +145,9 @@ static void read_variables(dmlsplit_profile *profile)
     profile->reserved = measure != NULL && strcmp(measure, "0") == 0;  /* 1: never measure */
 }
 
-/* The profiles that are known, as atomic words, so that no thread waits for another. Measured and set profiles have words of their own: a measurement that
- * ends late never overwrites a setting, because it counts only if the state is still the one in which it began. */
+/* The known profiles, as atomic words, so that no thread waits for another. Measured and set profiles have words of
+ * their own: a measurement that ends late never overwrites a setting, because it counts only if the state is still
+ * the one in which it began. */
 typedef enum state { UNKNOWN, DETECTED, MEASURING, MEASURED, SET } state;
 
 enum { WORDS = sizeof(dmlsplit_profile) / sizeof(uint32_t), STATES = 8 };
@@ -180,7 +183,7 @@ static void keep_detected(void)
     keep(DETECTED, &profile);
 }
 
-/* Sets *profile to the current one, and returns its state. */
+/* Sets *profile to the current profile, and returns its state. */
 static uint32_t recall(dmlsplit_profile *profile)
 {
     uint32_t words[WORDS], at = dms_load_cached(&now);
@@ -199,7 +202,7 @@ static uint32_t recall(dmlsplit_profile *profile)
 void (*dms_while_measuring)(void);
 #endif
 
-/* Enters a state; a measurement that is under way no longer counts. */
+/* Enters a state; a measurement in progress is then discarded. */
 static void enter(state next)
 {
     dms_store_cached(&now, dms_load_cached(&now) / STATES * STATES + STATES + next);

@@ -1,4 +1,4 @@
-/* dms_profile_text.c - a profile as lines of text, for files */
+/* dms_profile_text.c - reads and writes a profile as lines of text, for files */
 #include "dms_internal.h"
 #include "dms_struct.h"
 #include "dms_text.h"
@@ -68,7 +68,7 @@ size_t dmlsplit_format_profile(const dmlsplit_profile *profile, char *buffer, si
     return text.length;
 }
 
-/* Skips spaces, then a word. Returns the word's length; *text becomes its end. */
+/* Skips spaces, then a word. Returns the word's length, and sets *text to its end. */
 static size_t next_word(const char **text, const char **word)
 {
     while (**text == ' ' || **text == '\t')
@@ -122,7 +122,7 @@ static bool read_value(const member *m, const char *word, size_t length, dmlspli
     return true;
 }
 
-/* Reads one line; *text becomes its end. Returns false if the line is malformed. */
+/* Reads one line, and sets *text to its end. Returns false if the line is malformed. */
 static bool read_line(const char **text, dmlsplit_profile *profile)
 {
     const char *name, *value, *more;

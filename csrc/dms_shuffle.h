@@ -11,20 +11,20 @@ typedef struct dms_step {
     uint8_t table[DMS_WIDEST_VECTOR];
     uint64_t mask;
     uint32_t source;                    /* index of a source stream */
-    uint32_t offset;                    /* bytes from the block's begin in it */
-    uint32_t block;                     /* bytes of a block in it */
+    uint32_t offset;                    /* offset in the stream from the beginning of the block */
+    uint32_t block;                     /* size of a block in the stream */
 } dms_step;
 
 /* A vector of the target and the number of steps that make it. */
 typedef struct dms_woven {
     uint32_t target;                    /* index of a target stream */
-    uint32_t offset;                    /* bytes from the block's begin in it */
-    uint32_t block;                     /* bytes of a block in it */
+    uint32_t offset;                    /* offset in the stream from the beginning of the block */
+    uint32_t block;                     /* size of a block in the stream */
     uint32_t steps;
 } dms_woven;
 
-/* How to copy a block of rows, the fewest that are whole vectors in every stream. In a split the whole is the only source stream and the parts
- * are the targets; in a join the reverse. */
+/* How to copy a block of rows, which is the fewest rows that are whole vectors in every stream. In a split the whole
+ * is the only source stream and the parts are the targets; in a join the reverse. */
 typedef struct dms_shuffle {
     uint64_t rows;
     size_t vector_count, step_count;
@@ -32,14 +32,15 @@ typedef struct dms_shuffle {
     dms_step steps[DMS_MOST_STEPS];     /* in the order of the vectors */
 } dms_shuffle;
 
-/* Returns the list for a plan that dms_shuffle_takes, for free(); NULL if there is no memory. vector_size: in bytes. */
+/* Returns the list for a plan that dms_shuffle_takes accepts, to be freed by free(); NULL if there is no memory.
+ * vector_size is in bytes. */
 dms_shuffle *dms_make_shuffle(const dmlsplit_plan *plan, size_t vector_size);
 
-/* Returns the rows of a block for vectors of `vector_size` bytes. */
+/* Returns the number of rows in a block for vectors of `vector_size` bytes. */
 uint64_t dms_shuffle_rows(const dmlsplit_plan *plan, size_t vector_size);
 
 /* True if the list has room for all steps of a plan of packed rows, and needs at most `most` steps a vector on average. */
 bool dms_shuffle_takes(const dmlsplit_plan *plan, size_t vector_size, size_t most);
 
-/* Returns what shuffles by vectors of `vector_size` bytes cost if they are slow for the plan (dms_costs.c). */
+/* Returns the cost of shuffles by vectors of `vector_size` bytes if they are slow for the plan (dms_costs.c). */
 dms_slow dms_slow_shuffle(const dmlsplit_plan *plan, size_t vector_size);

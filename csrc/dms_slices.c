@@ -9,7 +9,7 @@
 #include "dms_kernel.h"
 #include "dms_transpose.h"
 
-/* Least bytes of a slice: a smaller copy ends before another thread has woken up. */
+/* Least size of a slice: a smaller copy ends before another thread has woken up. */
 #ifdef DMS_TESTING
 uint64_t dms_least_slice = DMS_LEAST_SLICE, dms_fallback_bytes, dms_fences;
 #define LEAST_BYTES dms_least_slice
@@ -32,7 +32,7 @@ static uint64_t share(uint64_t value, uint64_t index, uint64_t count)
 
 /* ---- Nests ---- */
 
-/* A part, whose nest is at its place. */
+/* A part whose nest is already offset to the part's place. */
 typedef struct copy {
     const dms_shape *shape;
     char *target;
@@ -94,16 +94,16 @@ uint64_t dms_least_unit(const dms_shape *shape)
     return lower(m.rows->size, m.columns->size) * nest->run;
 }
 
-/* Bytes [first, last) of a part in the order of its loops, by the largest boxes from first on. */
+/* Copies bytes [first, last) of a part in the order of its loops, by the largest possible boxes from first on. */
 static void copy_some(const copy *c, uint64_t first, uint64_t last)
 {
     const dms_nest *const nest = &c->shape->nest;
     dms_loop loops[DMLSPLIT_MAX_RANK];
     uint32_t order[DMLSPLIT_MAX_RANK];
     dms_nest box = *nest;
-    if (first == 0 && last == c->shape->bytes) {        /* the usual case among many parts: no box to find */
+    if (first == 0 && last == c->shape->bytes) {        /* the usual case among many parts: there is no box to find */
         c->shape->kernel->run_nest(nest, c->target, c->source);
-        return;                                         /* all is one box, which the loop would find */
+        return;                                         /* one box covers everything */
     }
     order_loops(nest, order);
     box.loops = loops;
@@ -160,7 +160,7 @@ dms_slices dms_choose_slices(const dmlsplit_plan *plan, uint64_t most)
     return s;
 }
 
-/* Returns the part that has this byte, counted through all parts. */
+/* Returns the part that contains this byte, counted over all parts. */
 static uint64_t find_part(const dmlsplit_plan *plan, uint64_t byte)
 {
     uint64_t first = 0, last = plan->part_count;        /* parts[first].before is at most byte, parts[last].before is not */
@@ -192,7 +192,7 @@ dms_slice dms_find_slice(const dmlsplit_plan *plan, const dms_slices *cut, uint6
     return s;
 }
 
-/* Returns where two slices of `slice` bytes meet in a part: at this byte or shortly before it. */
+/* Returns the boundary between two slices of `slice` bytes in a part: at this byte or shortly before it. */
 static uint64_t cut_at(const dms_shape *shape, uint64_t byte, uint64_t slice)
 {
     if (byte >= shape->bytes)
@@ -219,7 +219,7 @@ static void copy_bytes(const dmlsplit_plan *plan, const dms_buffers *buffers, co
 /* ---- Runs ---- */
 
 #if DMS_SSSE3
-/* Kernels that stream have at least SSSE3; the base architecture of this build may not even have the fence. */
+/* Kernels that stream require at least SSSE3; the base architecture of this build may not even have the fence. */
 static DMS_TARGET_SSSE3 void fence(void)
 {
     COUNT_FENCE();

@@ -1,4 +1,5 @@
-/* dms_stores.c - how a plan stores in a regime, by a profile and the defaults of what the profile leaves open */
+/* dms_stores.c - how a plan stores in each regime, from a profile and the defaults for the members that it leaves
+ * open */
 #include "dms_internal.h"
 
 dms_stores dms_stores_for(const dmlsplit_profile *p, dms_regime regime, uintptr_t claimed)

@@ -1,7 +1,9 @@
-/* dms_struct.h - structs that begin with struct_size, from and to programs that were compiled with a later or an earlier header
+/* dms_struct.h - structs that begin with struct_size, exchanged with programs compiled with a later or an earlier
+ * header
  *
- * As openat2(2) does: members are only ever added at the end, and 0 means what was done before they were there. A struct may have any size from the
- * first version's on. What it lacks is 0; what this library does not know has to be 0.
+ * As in openat2(2), members are only ever added at the end, and 0 in a new member means the previous behaviour. A
+ * struct may have any size from the first version's on. Missing members are taken as 0; bytes that this library does
+ * not know must be 0.
  */
 #pragma once
 
@@ -16,16 +18,16 @@
 #define DMS_FIRST_GEOMETRY DMS_SIZE_UP_TO(dmlsplit_geometry, part_strides)
 #define DMS_FIRST_PROFILE DMS_SIZE_UP_TO(dmlsplit_profile, reserved)
 
-enum { DMS_LARGEST_STRUCT = 4096 };     /* bytes; a larger struct_size is garbage, and its bytes may not be readable */
+enum { DMS_LARGEST_STRUCT = 4096 };     /* bytes; a larger struct_size is garbage, and its bytes may be unreadable */
 
-/* True if a struct of the caller may have `size` bytes. first: its size in version 0.1.0. */
+/* True if a caller's struct may have `size` bytes. first: the struct's size in version 0.1.0. */
 static inline bool dms_is_struct_size(uint32_t size, size_t first)
 {
     return size >= first && size <= DMS_LARGEST_STRUCT;
 }
 
-/* Copies the caller's struct of `size` bytes into own, with 0 for members that it lacks, and sets own's struct_size. Returns DMLSPLIT_BAD_STRUCT_SIZE, and
- * leaves own alone, if the size is wrong or bytes beyond own_size are not 0. */
+/* Copies the caller's struct of `size` bytes into own, with 0 for missing members, and sets own's struct_size.
+ * Returns DMLSPLIT_BAD_STRUCT_SIZE, and leaves own alone, if the size is wrong or bytes beyond own_size are not 0. */
 static inline dmlsplit_status dms_take_struct(void *own, uint32_t own_size, const void *given, uint32_t size, size_t first)
 {
     if (!dms_is_struct_size(size, first))

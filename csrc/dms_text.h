@@ -3,7 +3,8 @@
 
 #include <stddef.h>
 
-/* capacity: bytes left at buffer. length: bytes of the whole text, written or not. Begins with a terminated buffer and length 0. */
+/* capacity: bytes left at buffer. length: length of the whole text, whether written or not. Starts with a terminated
+ * buffer and length 0. */
 typedef struct dms_text {
     char *buffer;
     size_t capacity;
@@ -13,7 +14,7 @@ typedef struct dms_text {
 /* Returns an empty text in buffer, which may be NULL; with capacity, the terminating 0 is written. */
 dms_text dms_text_start(char *buffer, size_t capacity);
 
-/* Appends as printf does. What exceeds the capacity is cut, but counts in text->length. */
+/* Appends as printf does. Text beyond the capacity is cut off, but counts in text->length. */
 #if defined(__GNUC__)
 __attribute__((format(printf, 2, 3)))
 #endif

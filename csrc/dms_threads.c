@@ -68,7 +68,7 @@ typedef struct task {
     const dmlsplit_plan *plan;
     const dms_buffers *buffers;
     dms_slices cut;
-    uint64_t taken, done;               /* slices that were begun, and that are copied */
+    uint64_t taken, done;               /* slices that were begun, and slices that are copied */
     uint32_t helpers;                   /* threads that may still join */
     struct task *next;
 } task;
@@ -77,7 +77,7 @@ static struct pool {
     mutex guard;                        /* protects the pool and all tasks */
     condition posted, finished;         /* a task was posted; its last slice was copied */
     task *tasks;
-    uint32_t hired, needed;             /* threads that exist, and that all current runs want together */
+    uint32_t hired, needed;             /* threads that exist, and threads that all current runs want in total */
     bool ending;
     thread threads[MOST_THREADS];
 } pool = {MUTEX, CONDITION, CONDITION, NULL, 0, 0, false, {0}};
@@ -135,7 +135,7 @@ static bool start(thread *made)
     return *made != NULL;
 }
 #else
-/* Empties the pool in the child of a fork, which has none of its threads. */
+/* Empties the pool in the child of a fork, which does not inherit its threads. */
 static void forget(void)
 {
     static const struct pool fresh = {MUTEX, CONDITION, CONDITION, NULL, 0, 0, false, {0}};
@@ -154,7 +154,7 @@ static bool create(thread *made)
     return created;
 }
 
-/* Starts a thread with all signals blocked: they are for the host's threads. */
+/* Starts a thread with all signals blocked, because signals are for the host's threads. */
 static bool start(thread *made)
 {
     static bool registered;             /* in this process or its parent, whose handlers it inherits */
@@ -181,7 +181,8 @@ __attribute__((destructor)) static void dismiss(void)
 }
 #endif
 
-/* A cancelled thread would unwind with the guard locked and its task, which is on its stack, in the list. So cancellation waits for the end of the run. */
+/* A cancelled thread would unwind with the guard locked and its task, which is on its stack, in the list. So
+ * cancellation is deferred to the end of the run. */
 #ifdef PTHREAD_CANCEL_DISABLE
 static void defer_cancellation(int *before)
 {
@@ -217,7 +218,7 @@ static void run_task(task *t, uint32_t helpers)
     for (uint32_t i = 0; i < helpers; i++)
         wake(&pool.posted);
     work(t);
-    /* The last slices end at about the same time: yielding is faster than to sleep and be woken. */
+    /* The last slices end at about the same time, so yielding is faster than sleeping and being woken. */
     for (int i = 0; i < DMS_THREAD_YIELDS && t->done < t->cut.count; i++) {
         unlock(&pool.guard);
         yield();

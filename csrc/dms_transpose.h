@@ -16,19 +16,22 @@ typedef enum dms_sink {
     DMS_STORED,
     DMS_STACKED,                        /* several squares at once: each row of the target gets several cache lines in a row */
     DMS_LINES,                          /* squares are whole cache lines of the target */
-    DMS_CARRIED,                        /* a line is the end of one square and the begin of the next; the last line of a square waits whole */
+    DMS_CARRIED,                        /* a line is the end of one square and the beginning of the next; the last
+                                           line of a square waits until it is full */
     DMS_COLLECTED,                      /* as DMS_CARRIED, but lines are staged in cached memory where registers cannot hold them */
     DMS_COALESCED                       /* short rows of the target that fill lines together; staged as well */
 } dms_sink;
 
-/* The contiguous rows of a matrix, or of the transposed one. const is cast away, as in dms_buffers. */
+/* The contiguous rows of a matrix, or of the transposed matrix. const is cast away, as in dms_buffers. */
 typedef struct dms_side {
     uint64_t count;
     char *begin;                        /* the first row */
-    int64_t stride;                     /* bytes from one row to the next; 0 where they are listed */
-    const dms_stretch *listed;          /* rows begin where the parts of this stretch do; NULL: stride bytes apart */
-    uint64_t row, part;                 /* of the part that is listed next: its number among the parts that are not empty, and among all */
-    uintptr_t distance_bits;            /* OR of all distances between rows, of this matrix and of all others that the loops around it reach */
+    int64_t stride;                     /* bytes from one row to the next; 0 if the rows are listed */
+    const dms_stretch *listed;          /* each row begins at a part of this stretch; NULL: stride bytes apart */
+    uint64_t row, part;                 /* the part that is listed next: its index among the parts that are not
+                                           empty, and among all parts */
+    uintptr_t distance_bits;            /* OR of all distances between rows, in this matrix and in all others that
+                                           the surrounding loops reach */
 } dms_side;
 
 /* A tile of rows x columns elements. Row i lies at from[i] + from_offset, contiguous; column j goes to to[j] + to_offset, contiguous. */
@@ -38,16 +41,18 @@ typedef struct dms_tile {
     bool claimed;                       /* prefetchw claims lines before they are written */
     bool begun;                         /* if carried: every column has a line before this tile */
     bool fetched;                       /* the next tile is prefetched meanwhile, */
-    bool near;                          /* into the first-level cache; else into the second-level one */
+    bool near;                          /* into the first-level cache; otherwise into the second */
     size_t element_size;                /* 1, 2, 4, 8 or 16 */
     size_t side;                        /* rows and columns of a square: elements of a cache line */
-    size_t head;                        /* rows of the first tile, after which tiles begin at cache lines of the target; 0: all do */
+    size_t head;                        /* rows of the first tile, after which tiles begin at cache lines of the
+                                           target; 0: all tiles do */
     size_t height, width;               /* rows and columns of the other tiles; the last ones may have fewer */
     size_t rows, columns;
     char **from, **to;
     int64_t from_offset, to_offset;
     int64_t next;                       /* bytes from each row to that of the next tile */
-    dms_lines *carries;                 /* one for each column if carried or collected, with adjacent bytes; one for all if coalesced */
+    dms_lines *carries;                 /* one for each column if carried or collected, contiguous in memory; one for
+                                           all columns if coalesced */
 } dms_tile;
 
 /* How an instruction set transposes tiles. */
@@ -56,7 +61,7 @@ typedef struct dms_transposer {
     size_t vector;                      /* bytes of its vectors */
 } dms_transposer;
 
-/* True if elements of `size` bytes are transposed: 1, 2, 4, 8 or 16. size is above 0. */
+/* True if elements of `size` bytes can be transposed: 1, 2, 4, 8 or 16. size is above 0. */
 static inline bool dms_is_element(size_t size)
 {
     return size <= 16 && (size & (size - 1)) == 0;
@@ -68,7 +73,7 @@ static inline size_t dms_smaller(uint64_t a, size_t b)
     return a < b ? (size_t)a : b;
 }
 
-/* Returns a side of count rows at one stride. */
+/* Returns a side of `count` rows that are one stride apart. */
 dms_side dms_space_out(char *begin, int64_t stride, uint64_t count);
 
 /* Transposes a matrix, once for each combination of indices of the loops around it. from, to: the rows of the source and of the target; both are changed
@@ -88,7 +93,7 @@ typedef struct dms_matrix {
 /* Returns the matrix of a nest whose columns are set. */
 dms_matrix dms_find_matrix(const dms_nest *nest);
 
-/* True if a side of the nest's matrix is too short for squares to pay. */
+/* True if a side of the nest's matrix is too short for squares to be worth it. */
 bool dms_is_narrow(const dms_nest *nest);
 
 /* Copies a nest that has a matrix. */

@@ -1,4 +1,4 @@
-/* dms_tune.c - a plan's regimes, timed on the caller's own buffers */
+/* dms_tune.c - times a plan's regimes on the caller's own buffers */
 #define _POSIX_C_SOURCE 200809L         /* clock_gettime, in C11 without extensions */
 #include "dms_internal.h"
 
@@ -13,7 +13,7 @@
 static const dms_regime regimes[] = {DMS_PLAIN, DMS_CLAIMED, DMS_STREAMED};
 enum { REGIMES = sizeof regimes / sizeof regimes[0] };
 
-/* The stores of a plan: what its creation chose, or one regime for all. */
+/* The stores of a plan: those chosen at its creation, or one regime for all kinds. */
 typedef struct choice {
     dms_stores stores[DMS_KINDS];
 } choice;
@@ -25,7 +25,8 @@ static choice choice_of(const dmlsplit_plan *plan)
     return c;
 }
 
-/* Sets a plan's stores and chooses its kernels again. Without memory for tables the plan copies part after part. */
+/* Sets a plan's stores and chooses its kernels again. If there is no memory for tables, the plan copies part after
+ * part. */
 static void apply(dmlsplit_plan *plan, const choice *c)
 {
     memcpy(plan->stores, c->stores, sizeof c->stores);
@@ -63,14 +64,14 @@ static double seconds(void)
 static double time_runs(dmlsplit_plan *plan, const choice *c, const dms_buffers *buffers, uint64_t runs)
 {
     apply(plan, c);
-    dms_run_all(plan, buffers);         /* leaves the caches as this way does */
+    dms_run_all(plan, buffers);         /* leaves the caches in the state after such a run */
     const double start = seconds();
     for (uint64_t i = 0; i < runs; i++)
         dms_run_all(plan, buffers);
     return seconds() - start;
 }
 
-/* True if `other` wins by the margin in all rounds but one. Each round times both, one after the other. */
+/* True if `other` wins by the margin in all rounds but one. Each round times one after the other. */
 static bool is_better(dmlsplit_plan *plan, const choice *now, const choice *other, const dms_buffers *buffers, uint64_t runs)
 {
     int lost = 0;

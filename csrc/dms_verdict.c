@@ -1,16 +1,17 @@
 /* dms_verdict.c - the verdict on a Split or Join: the rules that the Python package has, as far as C structs can break them
  *
- * dms_verdict_found.c keeps the first fault, dms_verdict_tensor.c has the rules of a tensor, dms_verdict_layout.c the arithmetic that they need,
- * dms_verdict_target.c what differs between feature levels and releases. Here are the rules of an operator, and the interface.
- * Each rule stands in the order of the registry, with what it needs and what it spoils for those after it. Tests hold the verdicts against the
- * registry's on every recorded descriptor and build, and on random ones.
+ * dms_verdict_found.c keeps the first fault, dms_verdict_tensor.c has the rules about a tensor, dms_verdict_layout.c
+ * the arithmetic that they need, dms_verdict_target.c the differences between feature levels and releases. This file
+ * has the rules about an operator, and the interface. Rules are in the order of the registry, each with the aspects
+ * that it needs and those that it spoils for later rules. Tests compare the verdicts with the registry's for every
+ * recorded descriptor and build, and for random ones.
  */
 #include "dms_struct.h"
 #include "dms_text.h"
 #include "dms_verdict_layout.h"
 #include "dms_verdict_tensor.h"
 
-/* A rule of a split and its counterpart of a join have one slug. */
+/* A rule about a split and the corresponding rule about a join have the same slug. */
 #define RULE(slug) (o->op.split ? "split/" slug : "join/" slug)
 
 static void of_operator(dms_judged *o, const char *rule, dms_member tensor)
@@ -43,7 +44,7 @@ static void crash(dms_judged *o, dms_member tensor, uint64_t part, dms_member in
     dms_found(o, RULE("crash"), true, tensor, part, inside, DMLSPLIT_NO_DIMENSION);
 }
 
-/* True if the number of elements is negative as a build counts it for a join: in 32 bits, with a sign. */
+/* True if the number of elements is negative in a build's arithmetic for a join: signed, 32 bits. */
 static bool counts_negative(const DML_BUFFER_TENSOR_DESC *t)
 {
     uint32_t product = 1;
@@ -52,7 +53,8 @@ static bool counts_negative(const DML_BUFFER_TENSOR_DESC *t)
     return product > INT32_MAX;
 }
 
-/* The build compares the sizes of all parts with those of the whole, unchecked; if they differ, or sum up to too much, it refuses before it reads on. */
+/* The build compares the sizes of all parts with those of the whole, unchecked; if they differ, or add up to too
+ * much, it refuses before reading further. */
 static void walk_sizes(dms_judged *o, const DML_BUFFER_TENSOR_DESC *whole)
 {
     const dms_member whole_member = whole_of(o), array_member = array_of(o);
@@ -71,7 +73,7 @@ static void walk_sizes(dms_judged *o, const DML_BUFFER_TENSOR_DESC *whole)
         if (!o->op.split && counts_negative(t))
             return;
         for (uint32_t d = 0; d < dimensions; d++) {
-            if (d >= t->DimensionCount) {               /* the build reads on, past the array's end as far as anybody can tell */
+            if (d >= t->DimensionCount) {               /* the build may read past the array's end */
                 crash(o, array_member, i, SIZES_MEMBER);
                 return;
             }
@@ -91,7 +93,8 @@ static void walk_sizes(dms_judged *o, const DML_BUFFER_TENSOR_DESC *whole)
         crash(o, whole_member, DMLSPLIT_WHOLE, SIZES_MEMBER);
 }
 
-/* Judges what the build reads unchecked: it crashes, refuses or goes on. Only null pointers and short arrays make it crash. */
+/* Judges what the build reads unchecked: it crashes, refuses or continues. Only null pointers and short arrays make
+ * it crash. */
 static void look_first(dms_judged *o)
 {
     const bool walks = !o->op.split || o->by->walks_sizes;
@@ -117,7 +120,8 @@ static void look_first(dms_judged *o)
 
 /* ---- Rules of an operator ---- */
 
-/* Compares a part with the whole. Adds its size on the axis to *sum, or clears *all if that is unknown. */
+/* Compares a part with the whole. Adds the part's size along the axis to *sum, or clears *all if that size is
+ * unknown. */
 static void compare_part(dms_judged *o, const dms_place *at, const DML_BUFFER_TENSOR_DESC *part, uint32_t spoilt, uint64_t *sum, bool *all)
 {
     const DML_BUFFER_TENSOR_DESC *whole = desc_of(o->op.whole);
@@ -131,7 +135,7 @@ static void compare_part(dms_judged *o, const dms_place *at, const DML_BUFFER_TE
         if (o->op.split)
             spoilt |= DIMENSION_COUNT;
     }
-    /* A join's comparison of sizes comes before all else, and compares the dimensions that both tensors have. */
+    /* A join's comparison of sizes comes before everything else, and covers the dimensions that both tensors have. */
     const uint32_t needed = o->op.split ? DIMENSIONS : DESC | SIZES;
     if ((spoilt & needed) != 0) {
         *all = false;
@@ -146,7 +150,7 @@ static void compare_part(dms_judged *o, const dms_place *at, const DML_BUFFER_TE
             dms_found_in_entry(o, at, RULE("size-mismatch"), SIZES_MEMBER, d);
 }
 
-/* Returns the aspects that the crash spoils there. */
+/* Returns the aspects that the crash spoils. */
 static uint32_t spoilt_by_crash(const dms_judged *o, dms_member tensor, uint64_t part, uint32_t what)
 {
     return o->crashes && tensor == o->crash_tensor && part == o->crash_part ? what : 0;
@@ -183,7 +187,7 @@ static void judge(dms_judged *o)
     const uint32_t needed = o->op.split ? DIMENSIONS : DESC | SIZES;
     if ((o->spoilt & (AXIS | ARRAY)) != 0 || (o->whole_spoilt & needed) != 0 || (o->op.split && !all) || o->op.axis >= whole->DimensionCount)
         return;
-    /* Even if not all inputs of a join are known, the known ones may be too large together. */
+    /* Even if some inputs of a join are unknown, the known ones together may already be too large. */
     if (all ? sum != whole->Sizes[o->op.axis] : sum > whole->Sizes[o->op.axis])
         of_operator(o, RULE("axis-sizes-sum"), array_member);
 }
@@ -192,7 +196,7 @@ static void judge(dms_judged *o)
 
 static dmlsplit_status answer(dms_judged *o, uint32_t target_number, dmlsplit_verdict *verdict)
 {
-    enum { FIRST = DMS_SIZE_UP_TO(dmlsplit_verdict, index) };  /* size in version 0.1.0, but for padding */
+    enum { FIRST = DMS_SIZE_UP_TO(dmlsplit_verdict, index) };  /* size in version 0.1.0, without padding */
     dmlsplit_verdict found;
     if (!dms_is_struct_size(verdict->struct_size, FIRST))
         return DMLSPLIT_BAD_STRUCT_SIZE;

@@ -1,4 +1,4 @@
-/* dms_verdict_found.c - the faults of an operator as they are found: the first one in the order of the descriptor is kept */
+/* dms_verdict_found.c - collects the faults of an operator and keeps the first one in the order of the descriptor */
 #include "dms_verdict_found.h"
 
 /* In the order of dms_member. */

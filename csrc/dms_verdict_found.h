@@ -1,10 +1,10 @@
-/* dms_verdict_found.h - the operator under judgement, and the first fault that was found in it */
+/* dms_verdict_found.h - the operator under judgement, and the first fault found in it */
 #pragma once
 
 #include "dms_operator.h"
 #include "dms_verdict_target.h"
 
-/* The aspects that a fault spoils for the rules that follow; those of an operator last. */
+/* The aspects that a fault spoils for later rules; those of an operator come last. */
 enum {
     DESC = 1u << 0,
     READABLE = 1u << 1,
@@ -21,7 +21,7 @@ enum {
     DIMENSIONS = DESC | DIMENSION_COUNT | SIZES
 };
 
-/* Members in the order of DirectML.h's structs, those of the operator first. */
+/* Members in the order of DirectML.h's structs, the operator's first. */
 typedef enum dms_member {
     NO_MEMBER,
     INPUT_TENSOR,
@@ -45,7 +45,7 @@ typedef enum dms_member {
 typedef struct dms_judged {
     dms_operator op;
     const dms_target *by;
-    uint32_t counts;                    /* of dimensions, taken by the operator */
+    uint32_t counts;                    /* bit n: the operator accepts n dimensions */
     uint32_t whole_spoilt, spoilt;
     /* The findings. */
     bool refused, crashes;
@@ -57,22 +57,23 @@ typedef struct dms_judged {
     uint64_t crash_part;
 } dms_judged;
 
-/* Where a tensor stands in its operator. */
+/* The position of a tensor in its operator. */
 typedef struct dms_place {
     dms_member tensor;
     uint64_t part;                      /* DMLSPLIT_WHOLE: no entry of an array */
     bool is_output;
 } dms_place;
 
-/* Records a fault; the verdict keeps the first one in descriptor order, and of two faults at one place the one recorded first. refused: false if the build
- * accepts what is unsafe. */
+/* Records a fault; the verdict keeps the first one in descriptor order, and of two faults at one place the one
+ * recorded first. refused: false if the build accepts the operator although it is unsafe. */
 void dms_found(dms_judged *o, const char *rule, bool refused, dms_member tensor, uint64_t part, dms_member inside, uint32_t index);
 
-/* Sets the rule and the place of *found by the fault that the verdict keeps; if there is none, the rule is NULL. */
+/* Sets the rule and the place of *found to those of the fault that the verdict keeps; the rule is NULL if there is
+ * no fault. */
 void dms_describe_fault(const dms_judged *o, dmlsplit_verdict *found);
 
 #ifdef DMS_TESTING
-/* Called with every fault as it is found; may be NULL. Of the verdict only the rule and the place are set. */
+/* Called with every fault as it is found; may be NULL. Only the rule and the place of the verdict are set. */
 extern void (*dms_each_fault)(const dmlsplit_verdict *fault);
 #endif
 
@@ -82,7 +83,7 @@ static inline void dms_found_in_entry(dms_judged *o, const dms_place *at, const 
     dms_found(o, rule, true, at->tensor, at->part, inside, index);
 }
 
-/* The same of the member as a whole. */
+/* As above, for the member as a whole. */
 static inline void dms_found_in(dms_judged *o, const dms_place *at, const char *rule, dms_member inside)
 {
     dms_found_in_entry(o, at, rule, inside, DMLSPLIT_NO_DIMENSION);

@@ -1,13 +1,13 @@
 /* dms_verdict_layout.c - how many elements and bytes a tensor has, exactly and as a build counts them, and whether two elements overlap
  *
- * In elements, as DirectML has it; dms_geometry.c counts bytes.
+ * Counts elements, as DirectML does; dms_geometry.c counts bytes.
  */
 #include "dms_verdict_layout.h"
 
 #include "dms_operator.h"
 #include "dms_overlap.h"
 
-#define SEARCH_STEPS 20000              /* limit of the overlap search, the Python package's */
+#define SEARCH_STEPS 20000              /* limit of the overlap search, as in the Python package */
 
 uint32_t dms_element_bits(uint32_t data_type)
 {

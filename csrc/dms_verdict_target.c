@@ -1,4 +1,5 @@
-/* dms_verdict_target.c - feature levels and releases: what a verdict depends on, as the Python package's tables have it */
+/* dms_verdict_target.c - feature levels and releases: the data that verdicts depend on, as in the Python package's
+ * tables */
 #include "dms_verdict_target.h"
 
 #include <string.h>

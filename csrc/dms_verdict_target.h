@@ -1,4 +1,4 @@
-/* dms_verdict_target.h - feature levels and releases: what a verdict depends on */
+/* dms_verdict_target.h - feature levels and releases: the data that verdicts depend on */
 #pragma once
 
 #include "dms_c_only.h"
@@ -6,23 +6,23 @@
 
 #include <stdbool.h>
 
-/* In what unit and with how many bits a build computes the size that strides imply. */
+/* The unit and the number of bits in which a build computes the size that strides imply. */
 typedef enum dms_arithmetic { EXACT, BYTES_32, INDEX_32, BYTES_64, BITS_64 } dms_arithmetic;
 
 typedef struct dms_target {
     const char *name;                   /* of a release; NULL: a feature level */
     const char *directml;               /* the version, of a release that it names */
     uint32_t level;
-    uint32_t split_counts, join_counts; /* bit n: n dimensions are taken */
-    uint32_t data_types;                /* bit n: DML_TENSOR_DATA_TYPE n is taken */
+    uint32_t split_counts, join_counts; /* bit n: n dimensions are accepted */
+    uint32_t data_types;                /* bit n: DML_TENSOR_DATA_TYPE n is accepted */
     dms_arithmetic arithmetic;
-    bool whole_elements;                /* the bound of the total drops a part of an element */
-    bool walks_sizes;                   /* compares the sizes of a split before it checks the pointers to them */
-    bool reads_input_first;             /* a split's input is read before OutputCount is */
+    bool whole_elements;                /* the lower bound of the total size drops a partial element */
+    bool walks_sizes;                   /* compares the sizes of a split before checking the pointers to them */
+    bool reads_input_first;             /* reads a split's input before OutputCount */
     uint32_t invalid_argument;
 } dms_target;
 
-/* Returns the target of a number of the interface, or NULL. */
+/* Returns the target with this number of the public interface, or NULL. */
 const dms_target *dms_find_target(uint32_t number);
 
 /* True if the target is a release, false if it is a feature level. */

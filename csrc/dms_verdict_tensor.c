@@ -1,9 +1,9 @@
-/* dms_verdict_tensor.c - the rules of a tensor, in the order of the registry */
+/* dms_verdict_tensor.c - the rules about a tensor, in the order of the registry */
 #include "dms_verdict_tensor.h"
 
 #include "dms_verdict_layout.h"
 
-/* Notes a fault that the build accepts although it is unsafe. */
+/* Records a fault that the build accepts although it is unsafe. */
 static void unsafe(dms_judged *o, const dms_place *at, const char *rule, dms_member inside)
 {
     dms_found(o, rule, false, at->tensor, at->part, inside, DMLSPLIT_NO_DIMENSION);
@@ -34,7 +34,7 @@ static void judge_strides(dms_judged *o, const dms_place *at, const DML_BUFFER_T
         }
 }
 
-/* Judges where an output's elements lie, once its strides by themselves are right. */
+/* Judges the addresses of an output's elements, once its strides by themselves are valid. */
 static void judge_span(dms_judged *o, const dms_place *at, const DML_BUFFER_TENSOR_DESC *t, uint64_t count, uint64_t extent, uint32_t *spoilt)
 {
     if (count > extent) {
@@ -69,7 +69,8 @@ static void judge_total(dms_judged *o, const dms_place *at, const DML_BUFFER_TEN
         unsafe(o, at, "tensor/implied-size-wraps", TOTAL_MEMBER);
 }
 
-/* Judges the members after Sizes. *spoilt: aspects of the members before that are broken; count: the elements, if Sizes are right. */
+/* Judges the members after Sizes. *spoilt: aspects of earlier members that are faulty; count: the number of
+ * elements, if Sizes are valid. */
 static void judge_memory(dms_judged *o, const dms_place *at, const DML_BUFFER_TENSOR_DESC *t, uint64_t count, uint32_t *spoilt)
 {
     const bool has_layout = at->is_output && t->Strides != NULL;

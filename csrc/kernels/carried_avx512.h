@@ -15,10 +15,11 @@ typedef struct carried {
     __mmask64 filled;                   /* the bytes of `waiting` that belong to the line */
 } carried;
 
-/* Copies whole blocks of rows. ragged: some target does not begin at a cache line. */
+/* Copies whole blocks of rows. ragged: some target does not begin at a cache line boundary. */
 typedef void carry_function(const dms_channels *channels, const void *tables, bool split, const dms_stores *stores, carried *to, bool ragged);
 
-/* Returns a target that has bytes before `to`: those in its line are stored already, and are stored again with it. */
+/* Returns a target that continues after the bytes before `to`: the bytes of its first line that are already stored
+ * are stored again with the line. */
 static DMS_TARGET carried carry_on(char *to, bool ragged)
 {
     const size_t fill = ragged ? (uintptr_t)to % DMS_LINE : 0;
@@ -27,8 +28,9 @@ static DMS_TARGET carried carry_on(char *to, bool ragged)
     return begin;
 }
 
-/* Copies a stretch. block: rows that are whole vectors in every target. copy_few copies the first block, whose first lines hold bytes of somebody else, and
- * the rows after the last block by unaligned stores; copy_blocks copies the others, by unaligned stores too unless `carries`. */
+/* Copies a stretch. block: rows that are whole vectors in every target. copy_few copies the first block, whose first
+ * lines contain bytes of another owner, and the rows after the last block by unaligned stores; copy_blocks copies
+ * the other blocks, also by unaligned stores unless `carries`. */
 static DMS_TARGET void copy_carried(const dms_channels *channels, const void *tables, bool split, uint64_t block, const dms_stores *stores, bool carries,
                                     dms_stretch_copier *copy_few, carry_function *copy_blocks)
 {

@@ -132,7 +132,7 @@ void dms_copy_planes(const dms_nest *nest, char *target, const char *source, dms
     }
     dms_first(m.count, index);
     do {
-        c.whole = p->split ? (char *)(uintptr_t)source : target;     /* const is dropped as in dms_buffers */
+        c.whole = p->split ? (char *)(uintptr_t)source : target;     /* const is dropped, as in dms_buffers */
         for (unsigned i = 0; i < p->count; i++)
             c.parts[i] = p->split ? target + (int64_t)i * planes->target_stride : (char *)(uintptr_t)source + (int64_t)i * planes->source_stride;
         copy(&c, tables, p->split, &nest->stores);

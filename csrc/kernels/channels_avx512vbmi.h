@@ -33,13 +33,14 @@ typedef struct step_tables {
     gather_tables first, second;
 } step_tables;
 
-/* Returns the parts of a bundle: a power of two, as widths of gathers have to be; 1 if there is one step. */
+/* Returns the number of parts in a bundle: a power of two, as widths of gathers must be; 1 if there is only one
+ * step. */
 static DMS_ALWAYS_INLINE unsigned members_of(unsigned count)
 {
     return count > 8 && count % 4 == 0 ? 4 : count > 4 && count % 2 == 0 ? 2 : 1;
 }
 
-/* Returns the vectors that a gather of the first step reads, and makes; 1 if there is one step. */
+/* Returns the number of vectors that a gather of the first step reads, and makes; 1 if there is only one step. */
 static DMS_ALWAYS_INLINE unsigned first_of(unsigned count, bool split)
 {
     const unsigned members = members_of(count);
@@ -79,7 +80,8 @@ static void fill_tables(step_tables *tables, unsigned count, size_t width, bool 
     fill_gather(&tables->second, count / first, split || members == 1 ? shift : bundle_shift, split);
 }
 
-/* Returns a vector gathered from `count` vectors. A permute takes bytes of two vectors, or of the last one. */
+/* Returns a vector gathered from `count` vectors. A permute takes bytes of two vectors; the last one may be
+ * unpaired. */
 static DMS_TARGET DMS_ALWAYS_INLINE vector gather_bytes(const vector *from, unsigned count, vector table, const __mmask64 *masks)
 {
     vector v = _mm512_permutex2var_epi8(from[0], table, from[1]);
@@ -98,7 +100,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void gather_bundles(vector *to, const vector
             to[i * second + j] = gather_bytes(from + j * first, first, load(tables->table[i]), tables->masks[i]);
 }
 
-/* Returns the bytes of `size` that fall into the vector with this index. */
+/* Returns how many of the `size` bytes fall into the vector with this index. */
 static inline size_t left_over(size_t size, size_t index)
 {
     const size_t before = index * DMS_LINE;
@@ -131,7 +133,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void copy_channel_blocks(const dms_channels 
 {
     const uint64_t block = DMS_LINE >> tables->shift;
     const unsigned first = first_of(count, split), second = count / first, targets = split ? count : 1;
-    const unsigned together = second > 8 ? 1 : second;      /* stores in a row: as many as registers hold */
+    const unsigned together = second > 8 ? 1 : second;      /* stores in a row: as many as registers can hold */
     const unsigned most = split && first > 1 && count > MOST_AT_ONCE ? MOST_BATCH : 1;
     const size_t source_stride = split ? count * DMS_LINE : DMS_LINE;
     vector table[DMS_MOST_CHANNELS], from[DMS_MOST_CHANNELS], bundled[MOST_BATCH][DMS_MOST_CHANNELS], waiting[DMS_MOST_CHANNELS], rotation[DMS_MOST_CHANNELS];
@@ -158,7 +160,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void copy_channel_blocks(const dms_channels 
         for (unsigned b = 0; b < batch; b++) {
             DMS_UNROLLED
             for (unsigned i = 0; i < count; i++) {
-                if (split && regime == DMS_STREAMED)    /* several streams keep enough pages open by themselves */
+                if (split && regime == DMS_STREAMED)    /* several streams keep enough pages open */
                     DMS_FETCH_PAGE(source[i], stores);
                 from[i] = load(source[i]);
                 source[i] += source_stride;

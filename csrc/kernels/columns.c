@@ -1,4 +1,5 @@
-/* columns.c - parts of one element a row: a matrix that is transposed tile by tile (transpose.c), with listed rows on one side */
+/* columns.c - parts of one element per row: a matrix that is transposed tile by tile (transpose.c), with listed rows
+ * on one side */
 #include "../dms_channels.h"
 #include "../dms_transpose.h"
 
@@ -20,7 +21,8 @@ const char *dms_can_columns(const dmlsplit_plan *plan)
     return NULL;
 }
 
-/* Returns the parts as rows of the transposed matrix, or of its source. Only streaming needs the distances between them. */
+/* Returns the parts as rows of the transposed matrix, or of its source. The distances between them are needed only
+ * for streaming. */
 static dms_side list_parts(const dms_stretch *s, const dms_stores *stores)
 {
     dms_side side = {s->plan->space.operands[0].length, NULL, 0, s, 0, 0, 0};

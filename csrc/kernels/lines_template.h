@@ -50,7 +50,8 @@ static inline DMS_TARGET void DMS_NAME(drain_lines)(dms_lines *w, size_t size)
 
 #if VECTOR == DMS_LINE
 
-/* Returns the line that a vector completes: the waiting bytes, then the vector's first ones. Its last ones, rotated to the begin of a line, wait next. */
+/* Returns the line that a vector completes: the waiting bytes, then the vector's first bytes. The vector's last
+ * bytes, rotated to the beginning of a line, wait next. */
 static DMS_TARGET DMS_ALWAYS_INLINE vector carry(vector v, vector rotation, __mmask64 filled, vector *waiting)
 {
     const vector rotated = ROTATE(v, rotation), line = _mm512_mask_blend_epi8(filled, rotated, *waiting);

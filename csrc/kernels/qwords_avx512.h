@@ -64,7 +64,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE void split_blocks(const dms_channels *c, con
             v[i] = gather_qwords(from, place[part + 1] - place[part], place[part], i - place[part]);
         }
         DMS_UNROLLED_LONG
-        for (size_t i = 0; i < ROWS && ragged; i++) {       /* all before any store: alternating with stores took 1.4 times as long */
+        for (size_t i = 0; i < ROWS && ragged; i++) {       /* load all before storing: alternating took 1.4 times as
+                                                               long */
             carried *const w = &to[i < a ? 0 : i < a + b ? 1 : 2];
             v[i] = carry(v[i], w->rotation, w->filled, &w->waiting);
         }
@@ -92,7 +93,7 @@ static DMS_TARGET void split_rows(const dms_channels *c, const dms_stores *store
 /* Joins blocks of eight rows. Loads begin before the pieces; masks keep those bytes from being read. regime is a constant. */
 static DMS_TARGET DMS_ALWAYS_INLINE void join_blocks(const dms_channels *p, carried *given, bool ragged, dms_regime regime)
 {
-    const size_t third = p->count - 1;  /* the second one again if there are two; its mask is empty then */
+    const size_t third = p->count - 1;  /* the second one again if there are two; its mask is then empty */
     const size_t step_a = p->widths[0], step_b = p->widths[1], step_c = p->widths[third];
     const __mmask8 not_a = (__mmask8)(0xff << step_a / 8), not_b = (__mmask8)(0xff << (step_a + step_b) / 8);
     uintptr_t a = (uintptr_t)p->parts[0], b = (uintptr_t)p->parts[1] - p->places[1], c = (uintptr_t)p->parts[third] - p->places[third];

@@ -33,8 +33,8 @@ static inline bool makes_lines(const dms_nest *nest, uint64_t bytes)
     return dms_is_streamed(&nest->stores) && bytes >= (follow ? DMS_REVERSED_STREAMED : DMS_SHORTEST_STREAM);
 }
 
-/* Returns the distance to prefetch, as a wrapped number: backwards in a long row, or to one of the next rows. It is not the profile's: that is for streams that
- * ascend, which hardware prefetches as well. */
+/* Returns the distance to prefetch, as a wrapped number: backwards in a long row, or to one of the next rows. It is
+ * not the profile's distance, which is for ascending streams, which hardware also prefetches. */
 static inline uintptr_t reversed_ahead(const dms_nest *nest, uint64_t bytes)
 {
     const uintptr_t ahead = nest->stores.page_mask > 0 ? DMS_NEAR_AHEAD : DMS_LINES_AHEAD;
@@ -76,7 +76,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void put_cut(dms_lines *w, const char *from,
     }
 }
 
-/* Streams all rows. The partial line at the end of a row waits for the next row if that is adjacent. */
+/* Streams all rows. The partial line at the end of a row waits for the next row if the two are adjacent. */
 static DMS_TARGET DMS_ALWAYS_INLINE void stream_rows(const dms_nest *nest, char *target, const char *source, size_t size)
 {
     const uint64_t bytes = nest->loops[nest->rank - 1].size * size;

@@ -1,6 +1,6 @@
-/* scalar.c - the reference: one run after the other
+/* scalar.c - the reference: copies one run after another
  *
- * Copies any nest on any machine. The other kernels are tested against it, so it stays simple.
+ * Copies any nest on any machine. The other kernels are tested against it, so it is kept simple.
  */
 #include "../dms_kernel.h"
 

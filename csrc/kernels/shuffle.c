@@ -9,7 +9,7 @@
 #include "../dms_memory.h"
 #include "../dms_shuffle.h"
 
-/* Returns the fewest rows that are whole vectors in every part. vector_size is a power of two. */
+/* Returns the smallest number of rows that are whole vectors in every part. vector_size is a power of two. */
 static size_t rows_of_block(const dms_channels *l, size_t vector_size)
 {
     size_t bits = vector_size;
@@ -18,7 +18,8 @@ static size_t rows_of_block(const dms_channels *l, size_t vector_size)
     return vector_size / (bits & (0 - bits));
 }
 
-/* Makes byte t of the last vector come from this byte of a source stream, which has `width` bytes a row. Returns false if there are too many steps. */
+/* Makes byte t of the last vector come from this byte of a source stream, which has `width` bytes per row. Returns
+ * false if there are too many steps. */
 static bool add_byte(dms_shuffle *s, size_t vector_size, size_t t, uint32_t source, size_t width, size_t byte)
 {
     dms_woven *v = &s->vectors[s->vector_count - 1];
@@ -33,7 +34,7 @@ static bool add_byte(dms_shuffle *s, size_t vector_size, size_t t, uint32_t sour
         memset(step->table, DMS_OUT_OF_STEP, sizeof step->table);
         step->mask = 0;
         step->source = source;
-        step->block = (uint32_t)(width * s->rows);      /* no load may go beyond it: the stream may end there */
+        step->block = (uint32_t)(width * s->rows);      /* no load may go beyond the block: the stream may end there */
         step->offset = byte + vector_size <= step->block ? (uint32_t)byte : step->block - (uint32_t)vector_size;
     }
     step->table[t] = (uint8_t)(byte - step->offset);

@@ -33,7 +33,8 @@ static DMS_TARGET inline void DMS_NAME(prefetch_batch)(const dms_channels *batch
     }
 }
 
-/* Copies a stretch in batches of `rows` rows, at most DMS_STAGED_BATCH bytes. copy: a copier that stores plainly in any regime. */
+/* Copies a stretch in batches of `rows` rows, at most DMS_STAGED_BATCH bytes each. copy: a function that copies with
+ * plain stores in any regime. */
 static DMS_TARGET void DMS_NAME(copy_batches)(const dms_channels *c, const void *tables, bool split, uint64_t rows, const dms_stores *stores,
                                              dms_stretch_copier *copy)
 {

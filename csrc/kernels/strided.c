@@ -51,7 +51,7 @@ const char *dms_can_strided(const dms_nest *nest)
     return sort_loops(nest, &n) ? NULL : "there is no loop of 16 steps or more";
 }
 
-/* Returns the steps of a block, whose cache lines stay in the first-level cache. */
+/* Returns the number of steps in a block whose cache lines stay in the first-level cache. */
 static uint64_t block_of(const dms_loop *line)
 {
     const uint64_t to = dms_abs_i64(line->target_stride), from = dms_abs_i64(line->source_stride), stride = to > from ? to : from;

@@ -44,7 +44,7 @@ static const uint8_t iota[64] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
 
 enum { ROTATED = 1 };                   /* bytes: offsets of rotations are multiples of it */
 
-/* Returns the table that rotates a vector by `fill` bytes: byte 0 goes to byte fill. */
+/* Returns the table that rotates a vector by `fill` bytes: byte 0 becomes byte fill. */
 static inline DMS_TARGET vector rotation_by(size_t fill)
 {
     return _mm512_sub_epi8(load_table(iota), _mm512_set1_epi8((char)fill));
@@ -77,7 +77,7 @@ static inline DMS_TARGET vector rotation_by(size_t fill)
 
 #define UNPACK(half, bits, a, b) _mm512_unpack##half##_epi##bits(a, b)
 
-/* Returns the last fill bytes of a vector, an even number, and the first ones of the next. */
+/* Returns the last `fill` bytes of a vector (an even number), followed by the first ones of the next. */
 static inline DMS_TARGET vector follow(vector v, vector next, size_t fill)
 {
     const vector words = _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)iota));
@@ -103,7 +103,7 @@ static inline DMS_TARGET void store_each(char *const *to, vector v)     /* lane 
     _mm_storeu_si128((__m128i *)(void *)to[3], _mm512_extracti32x4_epi32(v, 3));
 }
 
-/* Transposes the lanes of as many vectors: lane j of vector i becomes lane i of vector j. */
+/* Transposes a square matrix of lanes: lane j of vector i becomes lane i of vector j. */
 static inline DMS_TARGET void transpose_lanes(vector *v)
 {
     const vector even = _mm512_shuffle_i32x4(v[0], v[1], 0x88), odd = _mm512_shuffle_i32x4(v[0], v[1], 0xdd);

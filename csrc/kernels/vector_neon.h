@@ -22,7 +22,7 @@ static inline void store(char *to, vector v)
     vst1q_s8((int8_t *)to, v);
 }
 
-/* stnp, for which there is no intrinsic, stores a pair of registers. */
+/* Stores a pair of registers by stnp, for which there is no intrinsic. */
 static inline void stream(char *to, vector v)
 {
 #if defined(__GNUC__)

@@ -77,7 +77,7 @@ static inline DMS_TARGET vector load_table(const uint8_t *table)    /* into ever
     return _mm256_broadcastsi128_si256(load_lane((const char *)table));
 }
 
-/* Transposes the lanes of as many vectors: lane j of vector i becomes lane i of vector j. */
+/* Transposes a square matrix of lanes: lane j of vector i becomes lane i of vector j. */
 static inline DMS_TARGET void transpose_lanes(vector *v)
 {
     const vector first = _mm256_permute2x128_si256(v[0], v[1], 0x20);

@@ -22,7 +22,7 @@ typedef struct dms_ndarray {
 
 enum { DMS_WRITEABLE = 0x400 };         /* NPY_ARRAY_WRITEABLE; NPY_ARRAY_WARN_ON_WRITE is the sign of flags */
 
-/* What is read of an array of at most two dimensions. */
+/* The members that are read from an array of at most two dimensions. */
 dms_array_fields dms_describe_array(uintptr_t array)
 {
     const dms_ndarray *a = (const dms_ndarray *)array;
@@ -52,8 +52,8 @@ static int dms_take_known(const dms_ndarray *array, const dms_array_spec *spec, 
            dms_is_laid_out(expected, spec->rank, array->sizes, array->strides);
 }
 
-/* Whether the object is an ndarray (no subclass), of the dtype and the layout with this number; then view->buf is its memory, until the view is
- * released. */
+/* True if the object is an ndarray (not of a subclass) with the dtype and the layout of this number; view->buf is
+ * then its memory, until the view is released. */
 static int dms_take(PyObject *object, const dms_array_spec *spec, uint32_t layout, int writable, Py_buffer *view)
 {
     const dms_array_layout *expected = &spec->layouts[layout];
@@ -85,7 +85,8 @@ static int dms_copy(const dmlsplit_plan *plan, void *whole, void **parts, int sp
     return status == DMLSPLIT_OK;
 }
 
-/* views and pointers hold as many as there are tensors; parts is a tuple of our own, as taking one may run code that shortens a list. */
+/* views and pointers have an entry for each tensor; parts is a tuple owned by this function, because reading an
+ * array may run code that shortens a list. */
 static int dms_dispatch_views(const dmlsplit_plan *plan, const dms_array_spec *spec, PyObject *whole, PyObject *parts, uint32_t threads,
                               Py_buffer *views, void **pointers)
 {
@@ -105,7 +106,7 @@ static int dms_dispatch_views(const dmlsplit_plan *plan, const dms_array_spec *s
     return done;
 }
 
-/* Returns whether anything was copied; sets no exception. */
+/* Returns true if it copied; sets no exception. */
 static int dms_dispatch_arrays(const dms_array_spec *spec, PyObject *whole, PyObject *given, uint32_t threads)
 {
     const size_t count = (size_t)spec->part_count + 1;
@@ -127,10 +128,11 @@ static int dms_dispatch_arrays(const dms_array_spec *spec, PyObject *whole, PyOb
     return done;
 }
 
-/* The members of a function's self: a tuple. What has to live as long as the spec stands behind them. */
+/* The members of a function's self, which is a tuple. After them it holds whatever must live as long as the spec. */
 enum { DMS_SELF_SPEC, DMS_SELF_MAKER, DMS_SELF_ARGUMENTS };
 
-/* Returns the spec and sets the number of threads, the argument after `needed` ones; NULL with an exception set. */
+/* Returns the spec and sets the number of threads, which is the argument after `needed` others; NULL with an
+ * exception set. */
 static const dms_array_spec *dms_read_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count, Py_ssize_t needed, uint32_t *threads)
 {
     const dms_array_spec *const spec = PyLong_AsVoidPtr(PyTuple_GetItem(self, DMS_SELF_SPEC));
@@ -183,8 +185,8 @@ static PyObject *dms_run_fresh(PyObject *self, PyObject *const *arguments, Py_ss
     return found;
 }
 
-/* Appends the functions `run` and `fresh` with this self to a list. Both are given by id(), which CPython documents to be the address. 0: there is no
- * memory. */
+/* Appends the functions `run` and `fresh` with this self to a list. Both are given by id(), which CPython documents
+ * to be the address. Returns 0 if there is no memory. */
 int dms_add_dispatch(uintptr_t list, uintptr_t self)
 {
     static PyMethodDef methods[] = {{"run", (PyCFunction)(void (*)(void))dms_run, METH_FASTCALL, NULL},
