@@ -1,6 +1,6 @@
-"""Answers to the questions of the suite, of dmlsplit itself and of the real libraries.
+"""Answers to the questions of the suite, by dmlsplit itself and by the real libraries.
 
-A question is answered by the function of its kind; NotAsked says why there is none.
+Each kind of question is answered by its own function; NotAsked says why there is no answer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WORDS: Final = {"right": "right", "wrong": "wrong", "unknown": None}
 
 
 class NotAsked(Exception):
-    """A question that has no answer here; the message says why."""
+    """Raised for a question that has no answer here; the message says why."""
 
 
 Answers = Mapping[str, Callable[[Case, Target], Case]]
@@ -137,7 +137,7 @@ def _model(question: Case) -> bytes:
 
 
 class Real:
-    """The real libraries on this machine: DirectML about operators and graphs, ONNX Runtime about models. They execute
+    """The real libraries on this machine: DirectML for operators and graphs, ONNX Runtime for models. They execute
     nothing. A context manager."""
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
-"""An answer beside the recorded ones: passed, failed or not known.
+"""Compares an answer with the recorded ones: passed, failed or not known.
 
-A member of the recorded answer that is null or missing in the given one is not known, at any depth; lists have equal
-lengths. A case fails where anything that is known differs, and is skipped where a required member is not known.
+A member that is null in the recorded answer, or missing in the given one, is not known, at any depth; lists must have
+equal lengths. A case fails if anything known differs, and is skipped if a required member is not known.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dmlsplit.conformance.suite import Case, File
 from dmlsplit.system.printable import printable
 
 _SHOWN: Final = 60
-"""Characters of a value that are shown, and differences of a case."""
+"""The most characters of a value, and the most differences of a case, that are shown."""
 _MOST_DIFFERENCES: Final = 5
 
 
@@ -27,7 +27,7 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of a case, and why it did not pass. `values` is how many values were compared."""
+    """The outcome of a case, and why it did not pass. `values` is the number of values that were compared."""
 
     id: str
     outcome: Outcome
@@ -40,7 +40,7 @@ class Result:
 
 
 def expected(case: Case, version: str, *, correct: bool = False) -> list[Case]:
-    """Returns the answers to a case that builds of a version were recorded to give; [] if there are none.
+    """Returns the recorded answers of a version's builds to a case; [] if there are none.
 
     `correct`: the outputs of a graph must be right, even if the builds' are wrong.
     """
@@ -51,8 +51,8 @@ def expected(case: Case, version: str, *, correct: bool = False) -> list[Case]:
 
 
 def judge(case: Case, file: File, answers: Sequence[Case], given: Case) -> Result:
-    """Returns the best result of comparing an answer with the answers of each build of one version: it passes if it
-    agrees with one of them."""
+    """Returns the result of comparing an answer with the answers of each build of one version: passed if it agrees with
+    one of them, otherwise the closest."""
     results = [_compared(case["id"], file, answer, given) for answer in answers]
     order = (Outcome.PASSED, Outcome.SKIPPED, Outcome.FAILED)
     return min(results, key=lambda result: order.index(result.outcome))
@@ -75,7 +75,7 @@ def _compared(id: str, file: File, answer: Case, given: Case) -> Result:
 
 
 class _Compared:
-    """What differs between a recorded value and a given one; `values` counts what agrees."""
+    """The differences between a recorded value and a given one; `values` counts the values that agree."""
 
     def __init__(self, recorded: Any, given: Any, path: str) -> None:
         self.differences: list[str] = []
@@ -93,7 +93,7 @@ class _Compared:
 
 
 def _leaves(recorded: Any, given: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yields path, recorded and given value of each pair of values that is compared as a whole."""
+    """Yields (path, recorded value, given value) for each pair of values that is compared as a whole."""
     if isinstance(recorded, dict) and isinstance(given, dict):
         for name, value in recorded.items():
             yield from _leaves(value, given.get(name), f"{path}.{printable(name, _SHOWN)}")

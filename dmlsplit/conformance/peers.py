@@ -18,18 +18,18 @@ from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 
 END_SECONDS: Final = 5
-"""Seconds that a command has to end when its standard input is closed."""
+"""Seconds that a command has to end after its standard input is closed."""
 KILLED_SECONDS: Final = 1
-"""Seconds that the pipes of a killed command have to end."""
+"""Seconds that the pipes of a killed command have to close."""
 
 
 class NoAnswer(Exception):
-    """A question without an answer that can be read; the message says why."""
+    """Raised for a question without a readable answer; the message says why."""
 
 
 class Peer:
-    """A command, started when it is asked and again after it has ended; a context manager. Its standard error is this
-    process's. `seconds` limit each answer."""
+    """A command, which is started for a question if it is not running; a context manager. It inherits this process's
+    standard error. `seconds` limit each answer."""
 
     def __init__(self, command: Sequence[str], seconds: float) -> None:
         self._command, self._seconds = command, seconds
@@ -51,7 +51,7 @@ class Peer:
         try:
             return self._asked(question)
         except _Ended as ended:
-            # It may have ended after its last answer, as a program does that answers one question.
+            # It may have ended after its last answer: some programs answer only one question.
             if not (again and ended.status == 0):
                 raise
         return self._asked(question)
@@ -79,7 +79,7 @@ class Peer:
         except ValueError:
             answer = None
         if not isinstance(answer, dict) or answer.get("id") != id:
-            self._end(kill=True)  # what it says next would answer another question
+            self._end(kill=True)  # its next output would answer another question
             what = "is no JSON object" if not isinstance(answer, dict) else "has another id"
             raise NoAnswer(f"an answer that {what}: {printable(line.decode('utf-8', 'backslashreplace').rstrip(), 80)}")
         return answer
@@ -90,7 +90,7 @@ class Peer:
                 self._command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                start_new_session=os.name == "posix",  # all that it starts ends with it
+                start_new_session=os.name == "posix",  # so that everything it starts ends with it
             )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
@@ -106,7 +106,7 @@ class Peer:
         assert process.stdout is not None
         if kill:
             _kill(process)
-        # What it has started in sessions of its own may hold the pipes: then they are left to the thread that waits.
+        # Processes that it started in other sessions may hold the pipes open: the waiting thread is then abandoned.
         over = self._talk is None or self._talk.is_over(KILLED_SECONDS if kill else END_SECONDS)
         if over:
             with contextlib.suppress(OSError):
@@ -122,9 +122,11 @@ class Peer:
 
 
 class _Talk(threading.Thread):
-    """Writes a question and reads the first line that comes, `heard`; b"" where none does. Either may take for ever.
+    """Writes a question and reads the first line of output into `heard`; b"" if there is none. Either may take for
+    ever.
 
-    Both go on at once: a command that answers before it has read all, as cat does, fills its pipe and waits.
+    Both happen concurrently: a command that answers before it has read everything, as cat does, fills its pipe and
+    blocks.
     """
 
     def __init__(self, to: IO[bytes], back: IO[bytes], question: bytes) -> None:
@@ -142,12 +144,12 @@ class _Talk(threading.Thread):
         self.heard.put(line)
 
     def _ask(self) -> None:
-        with contextlib.suppress(OSError):  # it has ended; reading its answer says so
+        with contextlib.suppress(OSError):  # the command has ended; reading its answer reports that
             self._to.write(self._question)
             self._to.flush()
 
     def is_over(self, seconds: float) -> bool:
-        """Waits at most some seconds, and returns True if the question was written and its answer read."""
+        """Waits at most `seconds`, and returns True if the question was written and its answer was read."""
         self.join(seconds)
         return not self.is_alive()
 

@@ -30,7 +30,7 @@ from dmlsplit.system.errors import DmlSplitError
 from dmlsplit.system.input_files import open_input
 
 PLACES: Final = (Path(__file__).parent / "recorded", Path(__file__).parents[2] / "tests" / "data")
-"""In a wheel, and in a checkout."""
+"""The folders of the recordings, in a wheel and in a checkout."""
 NAMES: Final[Mapping[str, str | int]] = {
     "IDENTITY": "ELEMENT_WISE_IDENTITY",
     "ABS": "ELEMENT_WISE_ABS",
@@ -44,12 +44,12 @@ NAMES: Final[Mapping[str, str | int]] = {
     "MIN": "ELEMENT_WISE_MIN",
     "ACTIDENTITY": "ACTIVATION_IDENTITY",
     "SLICE1": "SLICE1",
-    # Newer than the table of dmlsplit.graphs.operators: by number.
+    # Newer than the table of dmlsplit.graphs.operators, hence by number.
     "GELU": 157,
     "SWISH": 167,
     "HARD_SWISH": 168,
 }
-"""The recorded names of operators that are not those of DML_OPERATOR_ACTIVATION_*."""
+"""The recorded names of operators that are not names of DML_OPERATOR_ACTIVATION_*."""
 LEFT_OUT: Final = {
     "OutputCount 0xffffffff, array has 2": "whether so many can be copied depends on the memory",
     "NullOperatorDesc": "no operator descriptor at all",
@@ -58,14 +58,15 @@ LEFT_OUT: Final = {
     "NULLDESC": "no operator descriptor at all",
     "too large": "a size that no UINT holds; the recording truncated it",
 }
-"""Name of a probe, or a key of its record -> why no caller of CreateOperator with sound pointers can express it."""
+"""Maps the name of a probe, or a key of its record, to the reason why no caller of CreateOperator with valid pointers
+can express it."""
 
 Record = dict[str, Any]
 
 
 def lines(name: str, longest: float = math.inf) -> Iterator[Any]:
-    """Yields the values in a file of recordings, such as "oracle/random", without lines of more than `longest`
-    characters. Raises DmlSplitError if this installation has none."""
+    """Yields the values in a file of recordings, such as "oracle/random", except lines of more than `longest`
+    characters. Raises DmlSplitError if this installation has no recordings."""
     for place in PLACES:
         path = place / f"{name}.jsonl.xz"
         if path.is_file():

@@ -10,7 +10,7 @@ from dmlsplit.conformance.peers import NoAnswer, Peer
 from dmlsplit.conformance.suite import FILES, SCHEMA, Suite
 
 GIVEN_UP: Final = 25
-"""The number of questions in a row without an answer after which no more are asked."""
+"""After this many questions in a row without an answer, no more are asked."""
 
 
 def run(
@@ -26,8 +26,8 @@ def run(
     """Yields the results of a command for the cases of the named files, one after the other.
 
     `targets` are the versions of DirectML and ONNX Runtime whose answers are expected; cases that they did not answer
-    are passed over. `sample`: every so many-th case is asked. `correct`: graphs must come out right, whatever the build
-    computes. A command that ends is started again. Raises InputError if it cannot be started.
+    are omitted. `sample`: every `sample`-th case is asked. `correct`: graphs must give right results, whatever the
+    build computes. A command that ends is started again. Raises InputError if it cannot be started.
     """
     silent = 0
     with Peer(command, seconds) as peer:

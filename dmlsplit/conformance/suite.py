@@ -27,30 +27,30 @@ from dmlsplit.system.printable import printable
 from dmlsplit.targets.release_names import find_release
 
 SCHEMA: Final = 1
-"""The form of the files and of the protocol."""
+"""The version of the format of the files and of the protocol."""
 VERSION: Final = 1
-"""Of the cases: another one where any of them changes."""
+"""The version of the cases; it changes if any of them does."""
 CONTENTS: Final = "contents.json"
 RUNNERS: Final = ("judge.py", "judge.cpp")
-"""Programs that judge by the files, for those who write their own."""
+"""Programs that run the suite from the files, as examples for programs in other languages."""
 _RUNNERS: Final = (Path(__file__).parent / "runners", Path(__file__).parents[2] / "examples" / "conformance")
-"""Their folder in a wheel, and in a checkout."""
+"""Their folders in a wheel and in a checkout."""
 MOST_BYTES: Final = 1 << 20
 """The longest line of a file, of a question and of an answer."""
 MOST_FILE_BYTES: Final = 1 << 30
 MOST_LEVELS: Final = Limit.JSON_DEPTH.most
-"""Of arrays and objects in one another, in files and answers."""
+"""The deepest nesting of arrays and objects in files and answers."""
 
 Case = dict[str, Any]
 _PROVIDERS: Final = {"D": "DML", "C": "CPU"}
 _INLINED: Final = re.compile(r"^_inlfunc_[^_]+_|^_if_(then|else)_branch_")
-"""What ONNX Runtime puts in front of the name of a node of a function or branch that it inlines."""
+"""The prefix that ONNX Runtime adds to the name of a node of a function or branch that it inlines."""
 _FAILING: Final = re.compile(r"node:?\s?'([^']+)'")
 
 
 class File(NamedTuple):
-    """A file of cases of one kind. `required` are the members that an answer must have where the recorded one has them;
-    others are compared where the answer has them. `read` makes every so many-th case of the recordings."""
+    """A file of cases of one kind. `required` are the members that an answer must have if the recorded one has them;
+    others are compared if the answer has them. `read` yields every n-th case of the recordings."""
 
     name: str
     kind: str
@@ -61,8 +61,8 @@ class File(NamedTuple):
 
 
 def _case(id: str, question: Case, answers: Iterable[tuple[str, Case]]) -> Case:
-    """Returns a case: its id, the question, and the answers, given as (version, answer) pairs; equal answers become
-    one, with the list of their versions."""
+    """Returns a case: its id, the question, and the answers, given as (version, answer) pairs; equal answers are merged
+    into one with a list of their versions."""
     groups: dict[str, list[str]] = {}
     for version, answer in answers:
         found = groups.setdefault(json.dumps(answer), [])
@@ -91,7 +91,7 @@ def _verdicts(step: int) -> Iterator[Case]:
             answers = [
                 (version, _accepted(verdict))
                 for version, verdict in zip(versions, record["verdicts"], strict=True)
-                if verdict.upper() != "CRASH"  # no answer
+                if verdict.upper() != "CRASH"  # a crash gives no answer
             ]
             yield _case(f"verdicts/{name}/{record['id']}", question, answers)
 
@@ -112,7 +112,7 @@ def _executions(step: int) -> Iterator[Case]:
             }
             after = {"accepted": True, "buffers": [record["after"][each["buffer"]] for each in outputs]}
             answers = [(find_release(build).directml, after) for build in record["builds"]]
-            # With the code of a build for Linux, where others of the version have another one.
+            # With the code of the Linux build, if other builds of the version have another code.
             answers += [(find_release(build).directml, {"accepted": False}) for build in record["rejected"]]
             yield _case(f"executions/{name}/{record['id']}", question, answers)
 
@@ -156,11 +156,11 @@ FILES: Final[Mapping[str, File]] = {
         File("models", "model", "onnxruntime", ("created",), "a session of ONNX Runtime: where nodes run", _models),
     )
 }
-"""The files by name. `by` says what the versions of a file's answers are versions of."""
+"""Maps names to files. `by` says what the versions in a file's answers are versions of."""
 
 
 def lines(name: str, step: int = 1) -> Iterator[str]:
-    """Yields the lines of a file as they are written: every `step`-th case, without lines longer than MOST_BYTES."""
+    """Yields the lines of a file: every `step`-th case, without lines longer than MOST_BYTES."""
     for case in FILES[name].read(step):
         line = json.dumps(case, separators=(",", ":"))
         if len(line) <= MOST_BYTES:
@@ -254,7 +254,7 @@ class Suite:
                 raise InputError(f"its SHA-256 is not that of {CONTENTS}", file=path)
             stream.seek(0)
             for number in count(1):
-                line = stream.readline(MOST_BYTES + 2)  # with the newline, and one byte that is too many
+                line = stream.readline(MOST_BYTES + 2)  # including the newline and one byte more than allowed
                 if not line:
                     return
                 yield _read_case(line, path, number)
@@ -277,7 +277,7 @@ def read_json(text: bytes) -> Any:
 
 
 def _opened(path: str) -> BinaryIO:
-    """Returns a regular file opened for reading. Raises InputError for another kind of file, OSError if it cannot be
+    """Returns a regular file opened for reading. Raises InputError for any other kind of file, OSError if it cannot be
     opened."""
     try:
         with naming(path):

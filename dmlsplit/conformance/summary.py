@@ -1,4 +1,4 @@
-"""The results of a run counted by file, for reports that show counts and the first failures."""
+"""Counts the results of a run by file, for reports that show counts and the first failures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dmlsplit.conformance.judging import Outcome, Result
 from dmlsplit.system.printable import printable
 
 LISTED: Final = 20
-"""The most failures, and the most reasons, that are kept of each file."""
+"""The most failures, and the most reasons, that are kept for each file."""
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Counts:
 
 
 class Summary:
-    """Counts results as they pass by."""
+    """Counts results as they pass through."""
 
     def __init__(self, command: str, targets: Mapping[str, str]) -> None:
         self.command, self.targets = command, targets

@@ -1,13 +1,13 @@
-"""The real libraries, asked: DirectML about any operator or graph, ONNX Runtime about a model.
+"""Asks the real libraries: DirectML about any operator or graph, ONNX Runtime about a model.
 
     import dmlsplit as dml
 
     dml.library.add("torch-directml-0.2.5.dev240914")
     print(dml.library.ask(dml.AnyOperatorDesc("CAST", {"InputTensor": x, "OutputTensor": y})))
 
-DirectML judges descriptors on the CPU. A small program, whose sources come with the package, loads a build over an
-emulated Direct3D 12 device, without a GPU: builds for Linux as they are, builds for Windows under wine. Nothing is
-fetched unasked, and nothing of Microsoft's is in the package.
+DirectML judges descriptors on the CPU. A small program, whose sources come with the package, loads a build with an
+emulated Direct3D 12 device, without a GPU: builds for Linux natively, builds for Windows under wine. Nothing is fetched
+without being asked for, and the package contains nothing of Microsoft's.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ def builds() -> tuple[Build, ...]:
 
 
 def add(version: str) -> Path:
-    """Returns the folder of a build's libraries and licences, which are fetched with pip if they are not there yet.
+    """Returns the folder of a build's libraries and licences; fetches them with pip if they are missing.
 
     `version` is a DirectML release ("1.15.4", "torch-directml-0.2.5.dev240914"), a version of ONNX Runtime
-    ("onnxruntime-1.24.4"), or "debug-layer", which says why DirectML refuses an operator. Who calls this accepts the
-    terms of the package. Raises ValueError for an unknown version, Unavailable if it cannot be fetched, BuildError if
-    the SHA-256 of a file is not the recorded one.
+    ("onnxruntime-1.24.4"), or "debug-layer", which says why DirectML refuses an operator. By calling this function you
+    accept the licence terms of the package. Raises ValueError for an unknown version, Unavailable if it cannot be
+    fetched, BuildError if the SHA-256 of a file is not the recorded one.
     """
     return fetching.add(find_build(version))
 

@@ -1,4 +1,4 @@
-"""Questions to a DirectML build: does it create this operator, compile it, compile this graph; and why not."""
+"""Asks a DirectML build whether it creates and compiles an operator, or compiles a graph, and why not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Question: TypeAlias = AnyOperatorDesc | OperatorDesc | GraphDesc
 DirectMLLike: TypeAlias = Build | Release | str | None
 
 SCRATCH_BYTES: Final = 1 << 40
-"""The size of the buffer for temporary and persistent resources; no memory is behind it."""
+"""The size of the buffer for temporary and persistent resources; it has no memory behind it."""
 LAYER_KNOWS: Final = FeatureLevel.FL_5_1
 """The highest level whose operators the debug layer (DirectML 1.9.0) knows."""
 _OK: Final = "00000000"
@@ -38,13 +38,13 @@ _EXCEPTIONS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class LibraryAnswer:
-    """What a build answers about one descriptor.
+    """A build's answer about one descriptor.
 
-    `hresult` is what `call` returned: CreateOperator; CompileOperator, CompileGraph or RecordDispatch where that was
-    asked as well, or the first of them that fails. None where the process ended, or where there was no answer in time.
-    `reason` is what DirectML's debug layer says of a refusal, or how the process ended; None where nothing is known.
-    `compiled`, `temporary_bytes`, `persistent_bytes` and `dispatches` are None where compiling was not asked, or where
-    it did not come to that. `node` is the node of a graph that is not created.
+    `hresult` is the result of `call`: the first call that failed, or else the last one that was asked for
+    (CreateOperator, CompileOperator, CompileGraph or RecordDispatch). None if the process ended, or did not answer in
+    time. `reason` is the debug layer's message about a refusal, or how the process ended; None if nothing is known.
+    `compiled`, `temporary_bytes`, `persistent_bytes` and `dispatches` are None if compiling was not asked for or not
+    reached. `node` is the index of the graph's node that is not created.
     """
 
     hresult: int | None
@@ -97,14 +97,14 @@ def build_of(directml: DirectMLLike = None) -> Build:
 
 
 def _newest() -> Build:
-    """Returns the build of the highest feature level on this machine that can be run; of one level, a Linux build
-    before all others. Raises Unavailable if none can be run, NotAdded if none was fetched."""
+    """Returns the build with the highest feature level on this machine that can be run; at the same level a Linux build
+    is preferred. Raises Unavailable if none can be run, NotAdded if none was fetched."""
     newest_first = [build for build in reversed(directml_builds()) if is_added(build)]
     reason: Unavailable | None = None
     for build in sorted(newest_first, key=lambda build: (-build.feature_level, build.platform is not LINUX)):
         try:
             harness(build.platform)
-        except Unavailable as unavailable:  # wine is missing, or a compiler
+        except Unavailable as unavailable:  # wine or a compiler is missing
             reason = reason or unavailable
         else:
             return build
@@ -116,11 +116,11 @@ def _newest() -> Build:
 
 
 def ask(desc: Question, directml: DirectMLLike = None, *, compile: bool = False, explain: bool = True) -> LibraryAnswer:
-    """Returns what a DirectML build answers to CreateOperator or, for a graph, to CompileGraph.
+    """Returns a DirectML build's answer to CreateOperator or, for a graph, to CompileGraph.
 
-    `directml` names one of dmlsplit.library.builds(); without it, the newest of these is asked. `compile`:
-    CompileOperator is called too, and a dispatch is recorded. `explain`: if the build refuses, the
-    debug layer is asked for its reason, if it was added ("debug-layer").
+    `directml` names one of dmlsplit.library.builds(); by default the newest of these is asked. `compile`: also calls
+    CompileOperator, and records a dispatch. `explain`: if the build refuses, the debug layer is asked for its reason,
+    if it was added ("debug-layer").
 
     Raises NotAdded if the build was not fetched, Unavailable if it cannot be asked here, ValueError for a descriptor
     that no C struct can hold.
@@ -138,8 +138,8 @@ def ask_all(
 
 
 def prepared(desc: Question, *, compile: bool = False) -> Prepared:
-    """Returns the question as it can be put to several builds. `compile`: the operator is compiled too, and a dispatch
-    is recorded. Raises ValueError, with a path and a reason, for a descriptor that no C struct can hold."""
+    """Returns the question in a form that can be put to several builds. `compile`: also compile the operator, and
+    record a dispatch. Raises ValueError, with a path and a reason, for a descriptor that no C struct can hold."""
     return Prepared(desc, compile)
 
 
@@ -165,7 +165,7 @@ def _is_no_answer(reply: str) -> bool:
 
 def _explain(asked: Sequence[Prepared], answers: list[LibraryAnswer], build: Build) -> None:
     """Adds reasons, in place, to the answers that are refusals: that the operator is newer than the build's level, or
-    else what the debug layer says, if it knows the operators and refuses the same call."""
+    otherwise the debug layer's message, if it knows the operators and refuses the same call."""
     refused = []
     for i, answer in enumerate(answers):
         if not answer.hresult:
@@ -174,7 +174,7 @@ def _explain(asked: Sequence[Prepared], answers: list[LibraryAnswer], build: Bui
         if newer and answer.call == "CreateOperator":
             said = f"{newer[0].c_name} came with feature level {newer[0].since}, the build says {build.feature_level}"
             answers[i] = replace(answer, reason=said)
-        # Builds of the layer's own level may have operators of the next one.
+        # Builds of the layer's own level may have operators of the next level.
         of_its_level = build.feature_level >= debug_layer().feature_level
         if all(each.since <= LAYER_KNOWS for each in asked[i].schemas) and (of_its_level or not newer):
             refused.append(i)
@@ -182,7 +182,7 @@ def _explain(asked: Sequence[Prepared], answers: list[LibraryAnswer], build: Bui
         return
     try:
         layer = opened(debug_layer(), {"debug-layer": 1})
-    except Unavailable:  # wine is not here
+    except Unavailable:  # wine is not installed
         return
     with layer:
         replies = layer.replies([asked[i].explanation for i in refused])
@@ -284,7 +284,8 @@ def _operator_steps(desc: AnyOperatorDesc | OperatorDesc) -> list[str]:
 
 
 class _Ends:
-    """The bindings of a dispatch: a buffer for each input and output, in order, and one for its own memory."""
+    """The bindings of a dispatch: a buffer for each input and output, in order, and one for temporary and persistent
+    memory."""
 
     def __init__(self, inputs: Sequence[TensorDesc | None], outputs: Sequence[TensorDesc | None]) -> None:
         self._sides = (inputs, outputs)
@@ -311,8 +312,8 @@ def _size(tensor: TensorDesc | None) -> int | None:
 
 
 def node_desc(node: GraphNode, index: int) -> AnyOperatorDesc | OperatorDesc:
-    """Returns the node, if it has all members of its struct. Raises MemberError, with the node's index, if only its
-    tensors are known."""
+    """Returns the node's descriptor, which must have all members of its struct. Raises MemberError, with the node's
+    index, if only its tensors are known."""
     try:
         widened(node)
     except MemberError as error:

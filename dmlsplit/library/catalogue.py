@@ -44,7 +44,7 @@ TERMS: Final[Mapping[str, str]] = {
     "onnxruntime-genai-directml": _ORT_TERMS,
     "onnxruntime-node": _ORT_TERMS,
 }
-"""The terms of the packages."""
+"""The address of the packages' licence terms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Build:
     python: str
     """A Python version that the package has a wheel for; "" for a package of npm."""
     size: int
-    """The size of the package in bytes; 0 where it is unknown."""
+    """The size of the package in bytes; 0 if it is unknown."""
     files: Mapping[str, str] = field(hash=False)
     """The SHA-256 of each library."""
     platform: Platform = LINUX
@@ -98,7 +98,7 @@ def _build(name: str, kind: str, package: str, version: str, platform: Platform)
 
 @cache
 def directml_builds() -> tuple[Build, ...]:
-    """Returns one build for each known release, the oldest first; of one version the Linux build before the Windows
+    """Returns one build for each known release, the oldest first; a version's Linux build comes before its Windows
     build."""
     return tuple(
         [
@@ -133,7 +133,7 @@ def known_builds() -> tuple[Build, ...]:
 
 
 DEBUG_LAYER: Final = "debug-layer"
-"""The name of debug_layer() for users."""
+"""The name by which users refer to debug_layer()."""
 
 
 def find_build(name: str) -> Build:

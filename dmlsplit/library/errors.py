@@ -6,7 +6,7 @@ from dmlsplit.system.errors import DmlSplitError
 
 
 class Unavailable(DmlSplitError):
-    """A library or the harness is not available here; the message says why and what would help."""
+    """A library or the harness is not available here; the message says why, and what to do about it."""
 
 
 class NotAdded(Unavailable):
@@ -14,7 +14,7 @@ class NotAdded(Unavailable):
 
 
 class BuildError(DmlSplitError):
-    """A file of a build is not what it should be."""
+    """A file of a build does not have the expected content."""
 
 
 class HarnessError(DmlSplitError):

@@ -1,7 +1,7 @@
-"""Fetching a package that ships a library: with pip or npm, as anyone installs it, and only where a user asks for it.
+"""Fetches a package that ships a library with pip or npm, as a user would install it, and only if the user asks for it.
 
 The libraries are Microsoft's, under the licence terms that their packages contain. They are kept in the user's cache
-directory, the licence files beside them; nothing of them is part of dmlsplit.
+directory, together with the licence files; nothing of them is part of dmlsplit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LICENCES: Final = {"LICENSE", "NOTICE", "ThirdPartyNotices.txt", "DirectML_LICEN
 
 
 def add(build: Build) -> Path:
-    """Returns the directory of a build's libraries, which are fetched if they are not there.
+    """Returns the directory of a build's libraries; fetches them if they are missing.
 
     Raises Unavailable if they cannot be fetched, BuildError if the files differ from the recorded ones.
     """
@@ -60,8 +60,8 @@ def is_added(build: Build) -> bool:
 
 
 def added(build: Build) -> Path:
-    """Returns the directory of a build's libraries, whose hashes are checked. Raises NotAdded, with the command that
-    fetches it, if it is not there, BuildError if a file differs."""
+    """Returns the directory of a build's libraries after checking their hashes. Raises NotAdded, with the command that
+    fetches the build, if it is missing, BuildError if a file differs."""
     require_added(build)
     directory = directory_of(build)
     _check(build, directory)
@@ -89,13 +89,13 @@ def megabytes(size: int) -> str:
 
 
 def library(build: Build) -> Path:
-    """Returns the path of a build's DirectML shared object or DLL, which is fetched if it is not there."""
+    """Returns the path of a build's DirectML shared object or DLL; fetches it if it is missing."""
     return add(build) / build.platform.library
 
 
 def _packaged(build: Build, directory: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """Yields the files of a package to keep, libraries and licences, each as (name to keep it under, stream);
-    `directory` takes the download."""
+    """Yields the files of a package to keep, libraries and licences, each as (name to keep it under, stream); the
+    download goes to `directory`."""
     if not build.python:
         yield from _of_npm(build, directory)
         return

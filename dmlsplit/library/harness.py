@@ -21,15 +21,15 @@ from dmlsplit.system.printable import printable
 
 SOURCES: Final = Path(__file__).parent / "harness"
 PREBUILT: Final = Path(__file__).parent / "prebuilt"
-"""The folder with a folder of programs for each platform; only wheels for Linux on x86-64 have it."""
+"""The folder that has a subfolder of programs for each platform; only wheels for Linux on x86-64 have it."""
 ROOTS: Final = (Path(__file__).parents[1] / "c", Path(__file__).parents[2])
-"""The C library, in a wheel or in a checkout."""
+"""The folders of the C library, in a wheel or in a checkout."""
 COMPILE_SECONDS: Final = 300
 FLAGS: Final = ("-std=c++17", "-O2", "-Wall", "-Wextra", "-s")
 
 _COMMON: Final = ("device", "library", "messages", "objects", "program", "recording")
 _CAPTURE: Final = ("dms_capture.c", "dms_members.c")
-"""Sources of the C library that are C++ as well."""
+"""Sources of the C library that are also valid C++."""
 _ASKED: Final = ("main", "graph", "guarded", "session", "wire", *_COMMON)
 
 
@@ -118,7 +118,7 @@ TOOLCHAINS: Final[Mapping[str, Toolchain]] = {
 class Harness:
     """A harness that can be run: `program` is the start of its command line, `root` the folder that it sees as "/".
 
-    `survives_crashes`: after a crash of the library it goes on with the next command.
+    `survives_crashes`: after a crash of the library it continues with the next command.
     """
 
     program: tuple[str, ...]
@@ -132,7 +132,7 @@ class Harness:
 
 @functools.cache
 def harness(platform: Platform = LINUX, program: str = "harness") -> Harness:
-    """Returns the harness of a platform, compiled anew if its sources have changed. Raises Unavailable if it cannot be
+    """Returns the harness of a platform, recompiled if its sources have changed. Raises Unavailable if it cannot be
     run.
 
     `program` is "harness", which asks DirectML, or for Windows "sessions", which asks ONNX Runtime.
@@ -147,7 +147,7 @@ def harness(platform: Platform = LINUX, program: str = "harness") -> Harness:
 
 
 def programs(platform: Platform) -> Path:
-    """Returns the folder with a platform's programs and stand-in libraries, which are compiled if need be. Raises
+    """Returns the folder with a platform's programs and stand-in libraries, which are compiled if necessary. Raises
     Unavailable without a compiler."""
     prebuilt = PREBUILT / platform.name
     if prebuilt.is_dir():

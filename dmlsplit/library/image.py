@@ -1,6 +1,6 @@
 """A descriptor as memory that DirectML reads: blocks of bytes with pointers between them.
 
-The layout is that of x86-64. Every struct and every array is a block of its own.
+The layout is that of x86-64. Every struct and every array is a separate block.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The layer: a library that stands before the real DirectML and writes what a program asks of it.
+"""The layer: a library that takes the place of the real DirectML, forwards all calls to it, and records them.
 
-It is prebuilt in the wheel, or compiled from layer/ and csrc/ with a C compiler. `install` puts it in the place of a
-DirectML.dll or libdirectml.so, which gets another name beside it; `remove` undoes that.
+It is prebuilt in the wheel, or compiled from layer/ and csrc/ with a C compiler. `install` replaces a DirectML.dll or
+libdirectml.so, which is renamed and stays in the same folder; `remove` undoes that.
 """
 
 from __future__ import annotations
@@ -29,42 +29,42 @@ from dmlsplit.system.input_files import input_size, open_input
 
 COMPILE_SECONDS: Final = 300
 MARK: Final = b"dmlsplit layer over DirectML"
-"""Bytes in the layer's file, which no other library contains."""
+"""Bytes that only the layer's file contains."""
 MOST_BYTES: Final = 8 << 20
-"""The layer's file is smaller."""
+"""The layer's file is smaller than this."""
 MOST_LIBRARY_BYTES: Final = 1 << 28
-"""The real library is smaller: builds have 3 to 20 MB."""
+"""The real library's file is smaller than this: builds have 3 to 20 MB."""
 FLAGS: Final = ("-std=c11", "-O2", "-g0", "-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-fvisibility=hidden")
 CORE: Final = (
     *("dms_capture", "dms_members", "dms_overlap", "dms_rules", "dms_text"),
     *("dms_verdict", "dms_verdict_layout", "dms_verdict_target", "dms_verdict_tensor"),
 )
-"""The sources of the C library that the layer has in it."""
+"""The sources of the C library that are compiled into the layer."""
 EXPORTED: Final = frozenset({"DMLCreateDevice", "DMLCreateDevice1"})
 _MOST_SECTIONS: Final = 96
-"""Of a DLL that Windows loads."""
+"""The most bytes of headers of a DLL that Windows loads."""
 _MOST_NAMES: Final = 1 << 16
 """The exports of a DLL have numbers of 16 bits."""
 _LONGEST_NAME: Final = 4096
-"""Of an export's name, with the zero behind it."""
+"""The most bytes of an export's name, including the terminating zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The layer of a platform: the real library's name beside it, how it is compiled, how a file of it begins."""
+    """The layer for a platform: the name that the real library gets, how the layer is compiled, how its file begins."""
 
     real: str
     names: re.Pattern[str]
-    """Of the library; in some packages a hash stands in its name."""
+    """The library's file name; in some packages it contains a hash."""
     variable: str
     """The environment variable that names the compiler."""
     compilers: tuple[str, ...]
     target: str
-    """zig's name of the platform."""
+    """zig's name for the platform."""
     flags: tuple[str, ...]
     source: str
     image: tuple[bytes, int, bytes]
-    """The first bytes of a library, and the machine's at an offset from the header: x86-64."""
+    """The first bytes of a library, and those that name the machine (x86-64) at an offset from the header."""
 
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -92,12 +92,12 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 
 class LayerError(DmlSplitError):
-    """The layer cannot be put there, or be taken away."""
+    """The layer cannot be installed or removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a library lies in a folder: under its own name, and under the one that it has beneath the layer."""
+    """The paths of a library in a folder: its own name, and its name when the layer is installed."""
 
     platform: Platform
     library: Path
@@ -105,12 +105,12 @@ class Place:
 
 
 def install(folder: Path, layer: Path | None = None) -> list[Place]:
-    """Puts the layer in the place of the DirectML libraries of a folder, which get other names beside it, and returns
-    their places.
+    """Replaces the DirectML libraries of a folder by the layer, renames them in the same folder, and returns their
+    places.
 
     `layer` is the file to use instead of this package's own layer. Raises LayerError if the folder has no such library,
-    if the layer is there already, or if it does not suit the library; Unavailable without a compiler. Nothing is
-    changed then.
+    if the layer is already installed, or if it does not fit the library; Unavailable without a compiler. After an error
+    nothing has changed.
     """
     places = list(_places(folder))
     if not places:
@@ -130,8 +130,8 @@ def install(folder: Path, layer: Path | None = None) -> list[Place]:
 
 
 def remove(folder: Path) -> list[Place]:
-    """Gives the DirectML libraries of a folder their names back, and returns their places. Raises LayerError if there
-    is no layer."""
+    """Restores the names of the DirectML libraries of a folder, and returns their places. Raises LayerError if no layer
+    is installed."""
     places = [place for place in _places(folder) if place.real.exists()]
     if not places:
         raise LayerError(f"{folder}: there is no layer in this folder")
@@ -143,15 +143,15 @@ def remove(folder: Path) -> list[Place]:
     for place in places:
         with naming(str(place.library)):
             if place.library.exists() and place.library.samefile(place.real):
-                place.real.unlink()  # an installation that was interrupted
+                place.real.unlink()  # left by an interrupted installation
             else:
                 place.real.replace(place.library)
     return places
 
 
 def _places(folder: Path) -> Iterator[Place]:
-    """Yields the DirectML libraries of a folder, with or without a layer before them. Raises LayerError if it is no
-    folder, or if one platform has several."""
+    """Yields the DirectML libraries of a folder, with or without the layer. Raises LayerError if it is not a folder, or
+    if there are several for one platform."""
     if not folder.is_dir():
         raise LayerError(f"{folder}: {'it is no folder' if folder.exists() else 'there is no such folder'}")
     for platform in (WINDOWS, LINUX):
@@ -169,8 +169,8 @@ def _is_layer(path: Path) -> bool:
 
 
 def _bytes(path: Path, most: int | None = None) -> bytes:
-    """Returns the content of a file; b"" if it has more than `most` bytes. Raises LayerError for what is no regular
-    file or too large for a library."""
+    """Returns the content of a file; b"" if it has more than `most` bytes. Raises LayerError for anything but a regular
+    file, and for one that is too large for a library."""
     try:
         with naming(str(path)):
             size = input_size(path)
@@ -191,8 +191,8 @@ def _is_begun(place: Place) -> bool:
 
 
 def _suited(place: Place, layer: Path | None) -> bytes:
-    """Returns the bytes of the layer to put before a library: those of `layer`, or the package's own. Raises LayerError
-    if library or layer is not as it has to be."""
+    """Returns the bytes of the layer for a library: those of the file `layer`, or the package's own. Raises LayerError
+    if library or layer is not what it should be."""
     if not place.library.exists():
         raise LayerError(f"{place.library}: it is missing beside {place.real.name}")
     if place.library.is_symlink():
@@ -218,8 +218,8 @@ def _suited(place: Place, layer: Path | None) -> bytes:
 
 
 def _put(place: Place, layer: bytes) -> None:
-    """Gives the library its second name, and then the layer the first one, so that a program finds one of them whenever
-    it looks."""
+    """Gives the library its second name, and then the layer the first one, so that a program finds one of the two at
+    any time."""
     with naming(str(place.library)):
         if not place.real.exists():
             try:
@@ -236,7 +236,7 @@ def _put(place: Place, layer: bytes) -> None:
 
 
 def exports(image: bytes, name: str) -> frozenset[str]:
-    """Returns the names that a DLL for x86-64 exports. Raises LayerError, which names it `name`, if they cannot be
+    """Returns the names that a DLL for x86-64 exports. Raises LayerError, which calls the DLL `name`, if they cannot be
     read."""
     try:
         return frozenset(_exports(image))
@@ -277,7 +277,7 @@ def _exports(image: bytes) -> Iterator[str]:
 
 
 def built(platform: Platform) -> Path:
-    """Returns the path of the layer for a platform: that in the wheel, or one compiled anew if its sources have
+    """Returns the path of the layer for a platform: that in the wheel, or one that is recompiled if its sources have
     changed. Raises Unavailable without sources or compiler."""
     prebuilt = PREBUILT / "layer" / platform.library
     if prebuilt.is_file():
@@ -308,7 +308,8 @@ def compile_layer(platform: Platform, root: Path, folder: Path, compiler: Sequen
     sources += [root / "csrc" / f"{name}.c" for name in CORE]
     linked = []
     if platform is LINUX:
-        # The layer needs the real library, by the name that it gets: what the layer does not export is found in it.
+        # The layer is linked to the real library by its new name, where everything that the layer does not export is
+        # found.
         empty, stub = folder / "empty.c", folder / kind.real
         empty.write_text("extern int dmlsplit_nothing;\n", "utf-8")
         _run([*command, "-fPIC", f"-Wl,-soname,{kind.real}", "-o", str(stub), str(empty)])
@@ -316,7 +317,7 @@ def compile_layer(platform: Platform, root: Path, folder: Path, compiler: Sequen
     output = folder / platform.library
     _run([*command, *FLAGS, *definitions, "-o", str(output), *map(str, sources), *linked, *kind.flags])
     for path in folder.iterdir():
-        if path != output:  # the stub, and the import library and symbols of zig
+        if path != output:  # the stub, and zig's import library and symbols
             path.unlink()
 
 

@@ -1,4 +1,4 @@
-"""Asks ONNX Runtime about a model: is a session made, where does each node run, what is DirectML given."""
+"""Asks ONNX Runtime about a model: whether a session is created, where each node runs, and what DirectML is given."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _EXTERNAL: Final = "session.model_external_initializers_file_folder_path"
 _PLACED: Final = re.compile(r"placed on \[(\w+)\]")
 _NODE: Final = re.compile(r"  (?P<op>\S+) \((?P<name>.*)\)$")
 _ON_CPU: Final = "dmlsplit: on the CPU"
-"""A node that is added to the copy of a model: without any node on the CPU, ONNX Runtime's log says "all nodes" and
-names none."""
+"""A node added to the copy of a model: without any node on the CPU, ONNX Runtime's log says "all nodes" without naming
+them."""
 _STRING: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledGraph:
-    """A graph that CompileGraph was given: its nodes by ONNX Runtime's names, and the HRESULT."""
+    """A graph passed to CompileGraph: its nodes by ONNX Runtime's names, and the HRESULT."""
 
     nodes: tuple[str, ...]
     inputs: int
@@ -43,7 +43,7 @@ class CompiledGraph:
 
 @dataclass(frozen=True, slots=True)
 class SubmittedOperator:
-    """An operator that DirectML was asked to create, `count` times, and what it returned.
+    """An operator that DirectML was asked to create, `count` times, and the HRESULT.
 
     `operator` is the descriptor in JSON, as dmlsplit.formats.any_operator_json and `dmlsplit check` read it.
     """
@@ -55,14 +55,14 @@ class SubmittedOperator:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswer:
-    """What a version of ONNX Runtime does with a model while it makes a session.
+    """What a version of ONNX Runtime does with a model while it creates a session.
 
-    `created`: whether there is one; `failure` is ONNX Runtime's own message where there is none. `nodes` are the
-    model's by name (unnamed ones as Operator@index, those of branches behind the path of their node): DML, CPU, another
-    provider, or "folded" where the session's graph has no such node any more: folded, fused into another, or removed;
-    empty where there is no session. `added` are nodes that the optimizer made. `operators` counts,
-    by name, the operators that DirectML was asked to create, `refused` the refused ones; `submitted` has their
-    descriptors, each once. `graphs` are the compiled graphs.
+    `created`: True if there is a session; otherwise `failure` is ONNX Runtime's message. `nodes` maps the model's nodes
+    by name (unnamed ones are Operator@index, those of branches follow the path of their node) to DML, CPU, another
+    provider, or "folded" if the session's graph no longer has the node because it was folded, fused into another, or
+    removed; empty without a session. `added` are nodes that the optimizer created. `operators` counts, by name, the
+    operators that DirectML was asked to create, `refused` the refused ones; `submitted` has their descriptors, each
+    once. `graphs` are the compiled graphs.
     """
 
     version: str
@@ -103,7 +103,7 @@ class ModelAnswer:
 
 def ask_models(files: Iterable[str], version: str) -> Iterator[tuple[str, ModelAnswer | DmlSplitError]]:
     """Yields, for each file in order, its name and the answer of a version ("1.24.4") about the model in it; for an
-    unreadable file the error stands in the place of the answer.
+    unreadable file the error takes the place of the answer.
 
     Raises ValueError for a version that cannot be asked, NotAdded if it was not fetched, Unavailable if it cannot be
     asked here.
@@ -141,7 +141,7 @@ def find_version(version: str) -> Build:
 
 
 def _asked(runtime: OnnxRuntime, build: Build, file: str) -> ModelAnswer:
-    with open_input(file) as stream:  # says what is wrong with the name
+    with open_input(file) as stream:  # raises an error that names the fault
         stream.read(1)
     path = Path(file).resolve()
     named, names = _named(path)
@@ -205,8 +205,8 @@ def providers(log: Sequence[str]) -> dict[str, str]:
 
 
 def _named(path: Path) -> tuple[bytes, list[str]]:
-    """Returns the bytes of a copy of the model in which every node has a unique name and one more node runs on the CPU;
-    and the names."""
+    """Returns the bytes of a copy of the model in which every node has a unique name and one more node runs on the CPU,
+    and the names of the original nodes."""
     model = _loaded(path)
     names: list[str] = []
     _name_nodes(model.graph, "", names)

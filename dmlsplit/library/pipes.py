@@ -18,7 +18,7 @@ class Pipes:
     """A running program; `environment` is added to this process's."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        # Not a pipe: the first process of wine leaves it open in wine's services.
+        # Not a pipe: wine's first process leaves it open in wine's services.
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
             command,
@@ -34,7 +34,7 @@ class Pipes:
         self._read = b""
 
     def write(self, text: str) -> None:
-        """Writes text to the program; if the program has ended, nothing happens here: `line` tells."""
+        """Writes text to the program; if the program has ended, this does nothing, and `line` reports it."""
         data = memoryview(text.encode())
         with contextlib.suppress(BrokenPipeError):
             while data:

@@ -1,4 +1,4 @@
-"""The folders of libraries and compiled harnesses on this machine."""
+"""The folders for libraries and compiled harnesses on this machine."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def directory_of(build: Build) -> Path:
 
 @contextmanager
 def made_whole(directory: Path) -> Iterator[Path]:
-    """Context manager that gives a new directory to fill in the block; it gets the name `directory` when the block
-    ends, and is deleted if the block fails or the name is taken."""
+    """Context manager that yields a new directory to fill in the block; it is renamed to `directory` when the block
+    ends, and deleted if the block fails or the name is taken."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     made = directory.with_name(f".making-{os.urandom(8).hex()}")
     try:
         made.mkdir()
         yield made
-        if not directory.exists():  # else another process was faster
+        if not directory.exists():  # otherwise another process has created it
             made.rename(directory)
     finally:
-        for _ in range(2):  # a second time for what could not be removed at first
+        for _ in range(2):  # a second attempt for files that could not be removed at first
             shutil.rmtree(made, ignore_errors=True)

@@ -17,7 +17,7 @@ from dmlsplit.library.image import image
 from dmlsplit.library.pipes import Pipes
 
 Answer: TypeAlias = int | None
-"""CreateOperator's HRESULT, unsigned; None where the build ended the process."""
+"""CreateOperator's HRESULT, unsigned; None if the build ended the process."""
 
 FAST_FAIL: Final = 0xC0000409
 """The exception code of a process that the library ended with __fastfail; no handler in the harness sees it."""
@@ -66,8 +66,8 @@ class Library:
         return pipes.end()
 
     def replies(self, commands: Sequence[str]) -> list[str]:
-        """Returns the harness's replies to commands, in order: "crash ..." if the build ended the process, "timeout" if
-        it did not answer in time."""
+        """Returns the harness's reply to each command, in order: "crash ..." if the build ended the process, "timeout"
+        if it did not answer in time."""
         answers: list[str] = []
         while len(answers) < len(commands):
             answers += self._ask(commands[len(answers) :])
@@ -95,7 +95,7 @@ class Library:
             except SilentEnd:
                 if self._starts >= STARTS:
                     raise
-                break  # a new process gets the rest
+                break  # a new process gets the remaining commands
             self._starts = 1
             ended = answers[-1] == TIMEOUT or answers[-1].startswith(CRASH)
             if self._pipes is None or (ended and not self._harness.survives_crashes):

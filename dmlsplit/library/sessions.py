@@ -34,7 +34,7 @@ class RunInput:
 
 @dataclass(frozen=True)
 class Query:
-    """A session to make, and to run where `run` has its inputs. `model` is the bytes of a file, or its path.
+    """A session to create and, if `run` has inputs, to run. `model` is the bytes of a file, or its path.
 
     `directml`: the session has the DirectML execution provider.
     """
@@ -51,7 +51,7 @@ class Query:
 class OnnxRuntime:
     """One version, whose onnxruntime.dll and DirectML.dll are in `libraries`; a context manager.
 
-    `options` are the device's (names in harness/sessions.cpp). Unavailable where the harness cannot be run.
+    `options` are the device's (names in harness/sessions.cpp). Raises Unavailable if the harness cannot be run.
     """
 
     def __init__(self, libraries: Path, options: Mapping[str, int] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Wine runs the Windows builds on Linux, with a prefix of its own in the cache."""
+"""Runs the Windows builds on Linux with wine, which gets a separate prefix in the cache."""
 
 from __future__ import annotations
 

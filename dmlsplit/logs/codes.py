@@ -51,7 +51,7 @@ NAMES: Final[Mapping[int, str]] = {
     0xC0000142: "STATUS_DLL_INIT_FAILED",
     0xC0000409: "STATUS_STACK_BUFFER_OVERRUN (__fastfail)",
 }
-"""Code, unsigned -> its name."""
+"""Maps each code, unsigned, to its name."""
 SENTENCES: Final[Mapping[str, int]] = {
     "The GPU device instance has been suspended": 0x887A0005,
     "The GPU will not respond to more commands, most likely because of an invalid command": 0x887A0006,
@@ -65,7 +65,7 @@ SENTENCES: Final[Mapping[str, int]] = {
     "Catastrophic failure": 0x8000FFFF,
     "The specified module could not be found": 0x8007007E,
 }
-"""Maps Windows' message for a code to the code, for logs that have the message and no number."""
+"""Maps Windows' message for a code to the code, for logs that contain the message but no number."""
 FACILITIES: Final[Mapping[int, str]] = {
     0x007: "Windows",
     0x013: ".NET",
@@ -74,11 +74,11 @@ FACILITIES: Final[Mapping[int, str]] = {
     0x87C: "Direct3D 11",
     0x87E: "Direct3D 12",
 }
-"""Bits 16 to 27 of an HRESULT -> whose code it is."""
+"""Maps bits 16 to 27 of an HRESULT to the component that defines the code."""
 
 
 def named(code: int) -> str:
-    """Returns the name of an HRESULT or NTSTATUS, or text on its facility; "" if nothing is known."""
+    """Returns the name of an HRESULT or NTSTATUS, or text that names its facility; "" if nothing is known."""
     if code in NAMES:
         return NAMES[code]
     facility = FACILITIES.get(code >> 16 & 0xFFF)

@@ -1,7 +1,7 @@
-"""The messages that are known: one row each, the first that fits a line counts.
+"""The known messages: one row each; the first row that matches a line is used.
 
-Each names a public thread with such a message; what it means is from there, from ONNX Runtime's sources or from what
-builds of DirectML were observed to do.
+Each names a public thread with such a message. Its meaning is taken from there, from ONNX Runtime's sources, or from
+the observed behaviour of DirectML's builds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PLACE: Final = r"\.(?:cpp|h|cc)\(\d+\)"
 
 
 class Asks(enum.Enum):
-    """What a model at hand tells about a message."""
+    """What a model at hand can tell about a message."""
 
     CREATION = "whether a session is made of it, and what is wrong in its graphs"
     PLACEMENT = "where its nodes run"
@@ -23,9 +23,9 @@ class Asks(enum.Enum):
 
 
 class Message(NamedTuple):
-    """A message: `pattern` is searched in a line, the line must have one of the HRESULTs `codes` (none: any or
-    none). `next` is a command, {model} and {version} in it are the user's; "" where no command of dmlsplit helps.
-    `error`: something fails by it."""
+    """A message: `pattern` is searched in a line, the line must contain one of the HRESULTs `codes` (if `codes` is
+    empty, it need not contain any). `next` is a command, in which {model} and {version} are the user's; "" if no
+    command of dmlsplit helps. `error`: the message means that something fails."""
 
     id: str
     pattern: str

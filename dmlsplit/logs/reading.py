@@ -1,7 +1,7 @@
-"""The lines of a log, and which of the known messages they are.
+"""Reads the lines of a log, and finds the known messages in them.
 
-Lines of one message, place and node are one finding. A line that reports an error by its form, and fits no message, is
-a finding without one; all other lines are passed over.
+Lines with the same message, place and node are one finding. A line that has the form of an error and matches no message
+is a finding without one; all other lines are skipped.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from dmlsplit.logs.codes import NAMES, SENTENCES, named
 from dmlsplit.logs.messages import MESSAGES, PATTERNS, Message
 
 MOST_LINE: Final = 16_384
-"""Characters of a line that are looked at; the rest of a longer one is passed over."""
+"""The most characters of a line that are read; the rest of a longer one is skipped."""
 _PIECE: Final = 1 << 16
 _LINES_BEFORE: Final = 2
-"""Lines that a wrapped message may have before the one with its code."""
+"""The most lines of a wrapped message before the one with its code."""
 MOST_FINDINGS: Final = 1_000
-"""Findings that are kept apart; lines of further ones are only counted."""
+"""The most findings that are kept separately; lines of further ones are only counted."""
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
-"""As a terminal takes it: it says nothing, and may stand right before a code."""
+"""A terminal's escape sequence: it has no meaning here, and may come right before a code."""
 _CODE: Final = re.compile(r"(?<![0-9A-Za-z.])(?:0[xX])?([8Cc][0-9A-Fa-f]{7})(?![0-9A-Za-z])")
 _DECIMAL: Final = re.compile(r"(?<![\w.])-([12]\d{9})(?![\w.])")
-"""A code as Python and .NET print it: a negative number of 32 bits."""
+"""A code in the form that Python and .NET print: a negative 32-bit number."""
 _NAMED: Final[Mapping[str, int]] = {
     **{name: code for code, name in NAMES.items() if code and re.fullmatch(r"[A-Z][A-Z0-9_]*", name)},
     **SENTENCES,
 }
 _WORDS: Final = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, sorted(_NAMED, key=len, reverse=True)))})(?!\w)")
-"""A code by its name, or by what Windows says of it."""
+"""A code by its name, or by Windows' message for it."""
 _PLACE: Final = re.compile(r"\b(\w++\.(?:cpp|cc|h))[(:](\d+)")
 _NODE: Final = re.compile(r"while running (\S{1,100}) node\. ?Name: ?'([^']{0,500})'")
 _ERROR: Final = re.compile(
@@ -51,8 +51,8 @@ _HEXADECIMAL: Final = re.compile(r"[0-9A-Fa-f]++")
 class Finding:
     """`count` lines with one message; the first is line `line` (from 1), with the text `text`.
 
-    `message` is None where it is not known. `code` is the HRESULT in them, `place` the source file and its line,
-    `operator` and `node` what was running; None where the lines have none.
+    `message` is None if it is not a known one. `code` is the HRESULT in the lines, `place` the source file and its
+    line, `operator` and `node` what was running; each is None if the lines do not contain it.
     """
 
     line: int
@@ -71,7 +71,7 @@ class Finding:
 
     @property
     def is_error(self) -> bool:
-        """True if the message means that something fails; so does one that is not known."""
+        """True if the message means that something fails, or is not a known one."""
         return self.message is None or self.message.error
 
     def to_dict(self) -> dict[str, object]:
@@ -95,7 +95,7 @@ class Finding:
 
 @dataclass
 class Log:
-    """What was found in a log, in the order of first lines. `lines` were read, `more` lines had findings beyond
+    """The findings in a log, in the order of their first lines. `lines` were read; `more` lines had findings beyond
     MOST_FINDINGS."""
 
     findings: list[Finding]
@@ -128,8 +128,8 @@ def read(stream: BinaryIO) -> Log:
 
 
 def _finding(number: int, text: str, before: Iterable[str]) -> Finding | None:
-    """Returns the finding in a line; None if it has none. A line with a code may end a message that was wrapped: then
-    the lines `before` it are searched too."""
+    """Returns the finding in a line; None if it has none. A line with a code may be the end of a wrapped message; the
+    lines `before` it are then searched too."""
     codes = _codes(text)
     found = _message(text, codes)
     if found is None and codes:
@@ -145,7 +145,7 @@ def _finding(number: int, text: str, before: Iterable[str]) -> Finding | None:
         text,
         found,
         wanted[0] if wanted else None,
-        ":".join(places[-1]) if places else None,  # the one that threw stands behind those that caught
+        ":".join(places[-1]) if places else None,  # the place that threw comes after those that caught
         node[1] if node else None,
         node[2] if node else None,
     )
@@ -161,8 +161,8 @@ def _fits(message: Message, pattern: re.Pattern[str], text: str, codes: Iterable
 
 
 def _codes(text: str) -> list[int]:
-    """Returns the codes of failures in a line, by number, by name or in words: HRESULTs of errors, and NTSTATUSes that
-    are known."""
+    """Returns the codes of failures in a line, given by number, name or message: HRESULTs of errors, and known
+    NTSTATUSes."""
     found = [int(digits, 16) for digits in _CODE.findall(text)]
     found += [2**32 - int(digits) for digits in _DECIMAL.findall(text) if int(digits) <= 2**31]
     found += [_NAMED[word] for word in _WORDS.findall(text)]
@@ -170,7 +170,7 @@ def _codes(text: str) -> list[int]:
 
 
 def _shape(text: str) -> str:
-    """Returns the text with what differs between repetitions, numbers and addresses, replaced by "#"."""
+    """Returns the text with everything that differs between repetitions (numbers and addresses) replaced by "#"."""
     return _HEXADECIMAL.sub(lambda found: found[0] if found[0].isalpha() else "#", text)
 
 
@@ -184,7 +184,7 @@ def _lines(stream: BinaryIO) -> Iterator[str]:
     while piece:
         *lines, rest = (rest + decoder.decode(piece)).split("\n")
         yield from (line[:MOST_LINE].rstrip("\r") for line in lines)
-        rest = rest[:MOST_LINE]  # what follows in the next piece is passed over, too
+        rest = rest[:MOST_LINE]  # the continuation of the line is skipped as well
         piece = stream.read(_PIECE)
     if rest:
         yield rest.rstrip("\r")

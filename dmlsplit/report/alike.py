@@ -1,4 +1,5 @@
-"""Groups notes and warnings of one rule into one line: their number, the first operators concerned, and the message."""
+"""Groups the notes and warnings of one rule into one line: their number, the first operators affected, and the
+message."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ _NAME: Final = 60
 
 class Line(NamedTuple):
     """A diagnostic to show. `by` are the targets it comes from, empty for all of them; its place in the file is kept
-    only if it is the only one of its rule."""
+    only if the rule has no other diagnostic."""
 
     diagnostic: Diagnostic
     by: tuple[str, ...] = ()
 
 
 class _Alike:
-    """The diagnostics of one rule, of which only a few names are kept, however many there are."""
+    """The diagnostics of one rule. Only the first few operators' names are kept."""
 
     def __init__(self, first: Diagnostic) -> None:
         self.first = first

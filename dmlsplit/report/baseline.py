@@ -1,7 +1,7 @@
 """A baseline: the diagnostics that a project already knows, so that only new ones count.
 
-A diagnostic is known by file, operator name, judge, rule, path, expected and actual value, and how often: not by line,
-column, index or wording, so that an operator that moves within its file stays known.
+Diagnostics are compared by file, operator name, judge, rule, path, expected and actual value, and counted. Line,
+column, index and wording do not matter, so an operator that moves within its file stays known.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Baseline:
 
     @classmethod
     def read(cls, path: str) -> Baseline:
-        """Returns the baseline in a file. Raises InputError if the file is no baseline, OSError if it cannot be
+        """Returns the baseline in a file. Raises InputError if the file is not a baseline, OSError if it cannot be
         read."""
         baseline = cls(path)
         baseline.counts = _Reader(JsonText.of_file(path)).counts()

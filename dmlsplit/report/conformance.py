@@ -1,4 +1,4 @@
-"""The results of a conformance run: text, JSON, JUnit's XML, and the rows of a page."""
+"""Formats the results of a conformance run: text, JSON, JUnit's XML, and the rows of a page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dmlsplit.report.junit import Case, quoted, suite
 from dmlsplit.system.printable import printable
 
 _ELEMENTS: Final = {Outcome.FAILED: "failure", Outcome.SKIPPED: "skipped"}
-"""What says in a JUnit test case what came of it."""
+"""Maps an outcome to the element that reports it in a JUnit test case."""
 
 
 def text(results: Iterable[Result], summary: Summary) -> Iterator[str]:
@@ -34,7 +34,7 @@ def text(results: Iterable[Result], summary: Summary) -> Iterator[str]:
 
 
 def document(results: Iterable[Result], summary: Summary) -> Iterator[str]:
-    """Yields the pieces of one JSON object with all results and the counts, and counts the results in `summary`."""
+    """Yields, in pieces, one JSON object with all results and the counts; also counts the results in `summary`."""
     head = {"schema": SCHEMA, "suite": VERSION, "command": summary.command, "targets": dict(summary.targets)}
     yield json.dumps(head)[:-1] + ', "results": ['
     separator = "\n"
@@ -45,8 +45,8 @@ def document(results: Iterable[Result], summary: Summary) -> Iterator[str]:
 
 
 def junit(results: Iterable[Result], summary: Summary) -> Iterator[str]:
-    """Yields the pieces of a JUnit XML document, a test case for each result with its file as the class, and counts the
-    results in `summary`."""
+    """Yields, in pieces, a JUnit XML document with a test case for each result, whose class is its file; also counts
+    the results in `summary`."""
     return suite("dmlsplit conformance", map(_case, summary.counted(results)))
 
 

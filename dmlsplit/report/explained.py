@@ -11,9 +11,9 @@ from dmlsplit.report.text import diagnostic_parts, plain
 from dmlsplit.system.printable import printable
 
 _MOST_LISTED: Final = 12
-"""Nodes and operators of a part that are listed."""
+"""The most nodes, and the most operators of a part, that are listed."""
 _LEAST_COLUMNS: Final = 40
-"""Of the second column; where it would be narrower, its text goes below the first."""
+"""The least width of the second column; if it would be narrower, its text goes below the first column."""
 _INDENT: Final = " " * 4
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def heading(found: Explanation) -> str:
 
 
 def rows(found: Explanation) -> Iterator[tuple[str, str]]:
-    """Yields pairs of a subject and text on it: each pass, then, as far as they are known, the node's placement, its
+    """Yields pairs of a subject and its text: each pass and then, as far as they are known, the node's placement, its
     part, what is compiled and submitted, the answer and the findings."""
     for step in found.steps:
         yield step.name, _said(step)
@@ -56,7 +56,7 @@ def rows(found: Explanation) -> Iterator[tuple[str, str]]:
 
 
 def text(found: Explanation, columns: int | None = None) -> str:
-    """Returns the heading and the rows as text, in two columns; of at most so many `columns` of characters, if any."""
+    """Returns the heading and the rows as text in two columns, at most `columns` characters wide; None: unlimited."""
     pairs = list(rows(found))
     width = max((len(word) for word, _ in pairs), default=0)
     lines = [heading(found)]

@@ -10,7 +10,7 @@ from dmlsplit.checking.results import Result
 from dmlsplit.report.shown import Shown
 
 Render: TypeAlias = Callable[[Iterable[Result], int, Shown], Iterator[str]]
-"""Renders results piece by piece. Takes the number of targets; their answers about one operator are consecutive."""
+"""Renders results piece by piece. Takes the number of targets, whose answers about one operator must be consecutive."""
 
 
 class Format(NamedTuple):

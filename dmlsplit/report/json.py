@@ -1,4 +1,4 @@
-"""Reports as JSON: one array, or one answer a line. ASCII only, so that any encoding and any name can be written."""
+"""Reports as JSON: one array, or one answer a line. ASCII only, so that any name can be written in any encoding."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def answer(report: Report) -> str:
 
 
 def _shown(results: Iterable[Result]) -> Iterator[Result]:
-    """Yields the results that are written: all answers, and the notes that have a finding or the placement of a model
-    without operators."""
+    """Yields the results that are written: all answers, and those notes that have a finding, or the placement of a
+    model without operators."""
     for result in results:
         if not isinstance(result, Note) or "model" in result.report.to_dict() or is_finding(result):
             yield result

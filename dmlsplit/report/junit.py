@@ -22,7 +22,8 @@ _NO_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 class Case(NamedTuple):
-    """A test case. `element` is the element in it that says what came of it, "" where it passed; `inside` is XML."""
+    """A test case. `element` is the child element that reports its outcome, "" if it passed; `inside` is that element's
+    content as XML."""
 
     name: str
     class_name: str
@@ -38,7 +39,7 @@ def document(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUA
 
 
 def suite(name: str, cases: Iterable[Case]) -> Iterator[str]:
-    """Yields the pieces of a JUnit XML document of one suite, which counts its cases."""
+    """Yields the pieces of a JUnit XML document of one suite, with the counts of its cases."""
     pieces, counts = [], Counter[str]()
     for case in cases:
         counts[case.element] += 1
@@ -75,12 +76,12 @@ def _case(result: Result) -> Case:
 
 
 def quoted(value: str) -> str:
-    """Returns a text as the value of an attribute, with its quotes."""
+    """Returns a text as an attribute's value, including the quotes."""
     return quoteattr(_xml_text(value))
 
 
 def _xml_text(value: str) -> str:
-    """Returns a text made printable, with characters that XML cannot have replaced."""
+    """Returns a printable form of a text, in which characters that XML does not allow are replaced."""
     return _NO_XML.sub("\ufffd", printable(value, None))
 
 

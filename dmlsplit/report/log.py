@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 TEXT_SHOWN: Final = 160
 ERRORS_SHOWN: Final = 3
 UNKNOWN_SHOWN: Final = 50
-"""Findings without a message that the text shows; JSON has all."""
+"""Findings without a message that the text shows; JSON has all of them."""
 
 
 def text(file: str, log: Log, command: tuple[str, str], facts: ModelFacts | None) -> Iterator[str]:
-    """Yields lines of text: each known finding with its meaning, the first unknown ones, and the counts. `command` are
-    the model and the version that commands to run next name; `facts`, if given, is what the model says of a finding."""
+    """Yields lines of text: each known finding with its meaning, the first unknown ones, and the counts. `command` has
+    the model and the version that the suggested commands name; `facts`, if given, returns what the model says about a
+    finding."""
     name = "standard input" if file == "-" else printable(file, None)
     known = [finding for finding in log.findings if finding.message is not None]
     unknown = [finding for finding in log.findings if finding.message is None]
@@ -91,8 +92,8 @@ def _of_model(finding: Finding, facts: ModelFacts) -> Iterator[str]:
 
 
 def document(file: str, log: Log, command: tuple[str, str], facts: ModelFacts | None) -> Iterator[str]:
-    """Yields one JSON object with the findings of a log. `command` are the model and the version that commands to run
-    next name; `facts`, if given, is what the model says of a finding."""
+    """Yields one JSON object with the findings of a log. `command` has the model and the version that the suggested
+    commands name; `facts`, if given, returns what the model says about a finding."""
     model, version = command
     findings = []
     for finding in log.findings:

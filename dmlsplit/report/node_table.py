@@ -16,10 +16,10 @@ from dmlsplit.system.printable import printable
 from dmlsplit.targets.target import Use
 
 UPGRADE_NODES: Final = 4
-"""The most nodes that are named where an upgrade changes their outcome."""
+"""The most nodes that are named when an upgrade changes their outcome."""
 _COLUMNS: Final = ("Node", "Operator", "Whole", "Axis", "Lengths", "Verdict", "Level")
 _ANSWER: Final = 30
-"""Characters of an answer in the table; a longer one is a remark below it."""
+"""The most characters of an answer in the table; a longer one becomes a remark below it."""
 _NO_LEVEL: Final = {Use.NOT_ASKED: "-", Use.UNKNOWN: "?"}
 _IN_GRAPH: Final = {"right": "", "wrong": ", graph not ok", "unknown": ", graph unknown"}
 
@@ -72,7 +72,7 @@ class _Row(NamedTuple):
 
 
 class NodeTable:
-    """The judged nodes of one model, one target's answer after another's."""
+    """The judged nodes of one model, with the answers of one target after another."""
 
     def __init__(self, nodes: Sequence[Judged], shown: Shown) -> None:
         of_index: dict[int, list[tuple[Judged, NodeSummary]]] = {}
@@ -101,14 +101,14 @@ class NodeTable:
     def _heading(self) -> str:
         """Returns the table's heading: the numbers of judged nodes, of all nodes, and of those left out."""
         count = len(self._rows) + self._left_out
-        # Nodes of functions are judged where they are called, and may be more than the model has.
+        # Nodes of functions are judged at each call, so there may be more than the model has.
         of = max(self._of_nodes, count)
         nodes = f"{f'{count} of ' if self._of_nodes >= count else ''}{of} node{'' if of == 1 else 's'}"
         left_out = f"; {self._left_out} that are ok left out" if self._left_out else ""
         return f"{nodes} judged (Split and Concat){left_out}"
 
     def changes(self) -> Iterator[NodeChange]:
-        """Yields the changes of answers from each target to the next, each with the names of the first nodes concerned;
+        """Yields the changes of answers from each target to the next, each with the names of the first nodes affected;
         nodes with the same change are one item."""
         for i, (old, new) in enumerate(pairwise(self._targets)):
             changed: dict[tuple[str, str, bool], list[str]] = {}
@@ -125,7 +125,7 @@ class NodeTable:
 
     def lines(self) -> Iterator[Line]:
         """Yields the nodes' diagnostics: errors (with `verbose` all) node by node, then notes and warnings grouped by
-        rule. What several targets say alike comes once."""
+        rule. A diagnostic that several targets share is yielded once."""
         alike = Alike("node")
         for row in self._rows:
             said: dict[Diagnostic, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Tensor support of operators, written: as a table, as JSON, and as WebNN's opSupportLimits."""
+"""Formats the tensor support of operators: as a table, as JSON, and as WebNN's opSupportLimits."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _BUILDS: Final = ": DirectML "
 
 
 class Supported(NamedTuple):
-    """What one target, or several with the same tables, take of an operator."""
+    """The support of one target, or of several with the same tables."""
 
     schema: OperatorSchema
     targets: tuple[By, ...]
     tensors: tuple[TensorSupport, ...]
     settings: Mapping[str, tuple[TensorSupport, ...]]
-    """A setting of an attribute -> the rows that have fewer data types with it."""
+    """Maps an attribute setting to the rows whose data types it narrows."""
     source: str
-    """The page, or the builds that were asked, of all targets."""
+    """The page, or the builds that were asked, for all targets."""
 
 
 def supported(schema: OperatorSchema, targets: Iterable[By]) -> list[Supported]:
@@ -59,7 +59,7 @@ def _sources(sources: Iterable[str]) -> Iterable[str]:
 
 
 def _same(table: Supported) -> object:
-    """Returns a key that is equal for tables that differ only in the builds they come from."""
+    """Returns a key that is equal for tables that differ only in the builds that they come from."""
     rows = [replace(row, source="") for row in table.tensors]
     basis = {row.source.partition(":")[0] for row in table.tensors}
     settings = {name: [(row.tensor, row.data_types) for row in rows] for name, rows in table.settings.items()}
@@ -153,7 +153,7 @@ def ranks_text(numbers: Sequence[int]) -> str:
 
 
 class Operation(NamedTuple):
-    """An operation of WebNN: a DirectML operator that does it, and the tensors of its operands."""
+    """An operation of WebNN: the DirectML operator that implements it, and the tensors for its operands."""
 
     operator: str
     operands: Mapping[str, str]
@@ -344,17 +344,17 @@ _FUNCTIONS: Final = {
 }
 """The DML_REDUCE_FUNCTION of each reduction."""
 _WEBNN_TYPES: Final = ("float32", "float16", "int32", "uint32", "int64", "uint64", "int8", "uint8", "int4", "uint4")
-"""The values of MLOperandDataType, in its order."""
+"""The values of MLOperandDataType, in their order."""
 
 
 _ENDS: Final = {"input": "InputTensor", "constant": "InputTensor", "output": "OutputTensor"}
-"""The ends of a graph, by the tensors of ELEMENT_WISE_IDENTITY."""
+"""The inputs and outputs of a graph, represented by the tensors of ELEMENT_WISE_IDENTITY."""
 
 
 def op_support_limits(by: By, operator: str | None = None) -> dict[str, Any]:
     """Returns the limits of all operators and of a graph's ends, or of `operator` only, in the form and by the names of
-    WebNN's MLOpSupportLimits: for each operand the data types and the range of ranks that DirectML accepts. Left out
-    are operations that the target lacks, and maxTensorByteLength, which depends on the device."""
+    WebNN's MLOpSupportLimits: for each operand the data types and the range of ranks that DirectML accepts. Operations
+    that the target does not have are left out, and so is maxTensorByteLength, which depends on the device."""
     found: dict[str, Any] = {}
     if operator is None:
         rows = _rows("ELEMENT_WISE_IDENTITY", by, None)

@@ -1,4 +1,4 @@
-"""What a model becomes in versions of ONNX Runtime, in lines: the head of its report."""
+"""Describes in lines how versions of ONNX Runtime place a model: the head of its report."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def reason(why: Why) -> str:
 
 def lines(placements: Sequence[SessionAnswer]) -> Iterator[list[Part]]:
     """Yields styled lines: for each version whether it creates a session and where the nodes are; then the nodes that
-    are not on DirectML, by reason, and what differs between the versions."""
+    are not on DirectML, by reason, and the differences between the versions."""
     for each in placements:
         head = [(f"{each.runtime.judged_by}: ", ""), (_session(each), _STYLES[each.created])]
         placed = counts(each.counts, runs=each.created is not False)
@@ -69,8 +69,8 @@ def _session(placement: SessionAnswer) -> str:
 
 
 def counts(found: Mapping[Provider, int], *, runs: bool = True) -> str:
-    """Returns the numbers of nodes by provider as text: "7 nodes: 5 on DirectML, 1 on the CPU, 1 folded"; where nothing
-    runs, as what would be: "7 nodes would be placed: 5 on DirectML, 1 on the CPU, 1 folded"."""
+    """Returns the numbers of nodes by provider as text: "7 nodes: 5 on DirectML, 1 on the CPU, 1 folded"; with `runs`
+    False: "7 nodes would be placed: 5 on DirectML, 1 on the CPU, 1 folded"."""
     total = sum(found.values())
     said = [f"{count:,} {_PLACES[provider]}" for provider, count in sorted(found.items(), key=_order) if count]
     would = "" if runs else " would be placed"
@@ -121,7 +121,7 @@ def _capture(placement: SessionAnswer) -> str:
 
 def _elsewhere(placement: SessionAnswer) -> Iterator[str]:
     """Yields a line for each operator and reason for which nodes are not on DirectML; nodes of several operators that
-    compute with sizes, where nothing needs mending, share one line."""
+    only compute sizes, and need no change, share one line."""
     sizes = [nodes for nodes in placement.elsewhere() if nodes[0].why is Why.SIZES]
     for nodes in placement.elsewhere():
         if nodes[0].why is Why.SIZES and len(sizes) > 1:
@@ -144,7 +144,7 @@ def _why(node: NodePlacement) -> str:
 
 
 def _changes(placements: Sequence[SessionAnswer]) -> Iterator[list[Part]]:
-    """Yields a line for each kind of move of nodes between providers from one version to the next."""
+    """Yields a line for each kind of change of nodes from one provider to another between two versions."""
     for before, after in pairwise(placements):
         was = {node.path: node.provider for node in before.nodes.values()}
         moved: dict[str, list[str]] = {}

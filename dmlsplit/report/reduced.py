@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def text(file: str, found: Reduction | None, machine: Comparison | None = None) -> str:
-    """Returns the text on a reduced model: its class of fault, the nodes that are left, and what is known of its
-    outputs; that nothing is wrong if `found` is None. If `machine` is given, lines on where the machine differs come
-    first."""
+    """Describes a reduced model: its class of fault, the remaining nodes, and what is known about its outputs. If
+    `found` is None, the text says that nothing is wrong. If `machine` is given, lines about its differences from the
+    prediction come first."""
     name = printable(file, None)
     lines = [] if machine is None else list(_of_machine(name, machine))
     lines += [f"{name}: nothing is known to be wrong with it"] if found is None else list(_lines(name, found))
@@ -25,7 +25,7 @@ def text(file: str, found: Reduction | None, machine: Comparison | None = None) 
 
 
 def _of_machine(name: str, machine: Comparison) -> Iterator[str]:
-    """Yields lines on the nodes that ran elsewhere on the machine than predicted."""
+    """Yields lines about the nodes that ran elsewhere on the machine than predicted."""
     beside = f", {_counted(machine.unpredicted, 'node')} not found by name" if machine.unpredicted else ""
     yield f"{name}: on the machine {_counted(machine.alike, 'node')} ran where predicted{beside}"
     for each in machine.differences:
@@ -64,7 +64,7 @@ def _node(node: onnx.NodeProto) -> str:
 
 
 def _differing(found: Reduction) -> list[str]:
-    """Returns the names of outputs whose values predicted for DirectML differ from ONNX's by more than a thousandth."""
+    """Returns the names of outputs whose predicted values on DirectML differ from ONNX's by more than a thousandth."""
     import numpy as np
 
     pairs = ((name, array, found.expected.arrays[name]) for name, array in found.predicted.arrays.items())

@@ -40,7 +40,8 @@ def examples(rule: Rule) -> Iterator[Example]:
         for name, model in (("bad", rule.bad), ("good", rule.good)):
             yield Example(name, f"onnxruntime {rule.examples_for}", json.dumps(asdict(model)))
     elif isinstance(rule, GraphRule):
-        from dmlsplit.formats.graph_json import dumps as dumps_graph  # graphs are large, and few rules are about them
+        # importing it is slow, and few rules are about graphs
+        from dmlsplit.formats.graph_json import dumps as dumps_graph
         from dmlsplit.graphs import EXAMPLES
 
         for name, cured in (("bad", False), ("good", True)) if rule.id in EXAMPLES else ():

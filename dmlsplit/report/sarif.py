@@ -78,7 +78,7 @@ def _result(diagnostic: Diagnostic, result: Result) -> dict[str, Any]:
 
 
 def _runtime(report: Report) -> dict[str, Any]:
-    """Returns the outcome in ONNX Runtime as a dict to merge into a result's properties; empty if the target is no
+    """Returns the outcome in ONNX Runtime as a dict to merge into a result's properties; empty if the target is not a
     version of it."""
     answer = report.answer if isinstance(report, RuntimeReport) else None
     return {} if answer is None else {"onnxruntime": answer_json(answer)}
@@ -120,10 +120,10 @@ def _physical(diagnostic: Diagnostic, report: Report) -> dict[str, Any]:
 
 
 def _uri(file: str) -> str:
-    """Returns a file's URI, percent-encoded; relative if the path is."""
+    """Returns a file's URI, percent-encoded; a relative path gives a relative URI."""
     path = PurePath(file)
     name = quote(os.fsencode(path.as_posix()))
     if path.is_absolute():
         return f"file://{name}" if name.startswith("/") else f"file:///{name}"
-    # A colon in the first segment would be read as a scheme; quote has encoded it.
+    # A colon in the first segment would be read as a scheme, but quote has encoded it.
     return name

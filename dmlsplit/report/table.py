@@ -9,13 +9,13 @@ from dmlsplit.system.printable import shortened
 
 WIDTH = 80
 _NARROWEST: Final = 12
-"""Characters to which a column is narrowed; shorter ones stay."""
+"""The width to which a wide column may be narrowed, in characters."""
 
 
 class Table(NamedTuple):
     """A title, column headings, rows of as many cells, and remarks below them.
 
-    `answers`: the number of leading columns before those with one answer each to the same question; 0 where the last
+    `answers`: the number of leading columns before those that each hold one answer to the same question; 0 if the last
     column is a list of words to wrap.
     """
 
@@ -37,8 +37,8 @@ class Table(NamedTuple):
         return "\n".join(lines) + "\n"
 
     def parts(self, width: int) -> list[Table]:
-        """Returns tables that together have all columns and of which each fits `width`; every one but the first repeats
-        the first column. [self] if it need not be cut."""
+        """Returns tables, each of which fits `width`, that together have all columns; all but the first repeat the
+        first column. [self] if it need not be cut."""
         if not self.answers:
             return [self]
         widths = [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]

@@ -25,7 +25,7 @@ from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import inert, printable
 
 LAST_WIDTH: Final = 16
-"""The least width of a table's last column, in cells, before the other columns are folded."""
+"""The least width of a table's last column, in cells; only below it are other columns folded."""
 EXCERPT_WIDTH: Final = 96
 """The most cells of a source line that are shown; a line of a .jsonl file may have thousands."""
 MAX_FILE: Final = Limit.EXCERPT_FILE.most
@@ -40,7 +40,7 @@ def console(stream: TextIO) -> Console:
 
 
 class _Inert:
-    """A stream that escapes commands to CI servers in all output, since a job may have a terminal, too."""
+    """A stream that escapes commands to CI servers in all output, because a CI job may also have a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -53,7 +53,7 @@ class _Inert:
 
 
 def show(results: Iterable[Result], console: Console, targets: int = 1, shown: Shown = AS_USUAL) -> None:
-    """Prints on the console the reports on many operators and a summary, as `text.blocks` arranges them."""
+    """Prints the reports on many operators and a summary on the console, arranged as by `text.blocks`."""
     for block in blocks(results, targets, shown, partial(_excerpt_of, width=console.width)):
         if isinstance(block, Table):
             show_table(block, console)
@@ -62,7 +62,7 @@ def show(results: Iterable[Result], console: Console, targets: int = 1, shown: S
 
 
 def show_table(table: Table, console: Console) -> None:
-    """Prints a table with rules between its columns; in a narrow terminal without them and with folded cells."""
+    """Prints a table with rules between its columns; on a narrow terminal without rules and with folded cells."""
     if table.rows:
         for part in table.parts(console.width):
             _show_part(part, console)
@@ -88,7 +88,7 @@ def _show_part(table: Table, console: Console) -> None:
 
 def print_parts(console: Console, parts: Sequence[Part]) -> None:
     """Prints one line of styled parts, unwrapped."""
-    # Lines are not wrapped at the terminal's width: a place broken across lines cannot be clicked or copied.
+    # Lines are not wrapped at the terminal's width: a location broken across lines cannot be clicked or copied.
     console.print(Text.assemble(*parts), soft_wrap=True)
 
 
@@ -117,7 +117,7 @@ def excerpt(line: str, column: int, width: int = EXCERPT_WIDTH) -> tuple[str, in
         end = start + count
         before = ("..." if start else "") + _visible(line[start : column - 1])
         shown = before + _visible(line[column - 1 : end]) + ("..." if end < len(line) else "")
-        # Wide characters take two cells, escaped ones up to ten.
+        # Wide characters take two cells, and escaped ones up to ten.
         if cell_len(shown) <= width or count <= 2:
             return shown, cell_len(before)
         count = count * 3 // 4

@@ -1,7 +1,7 @@
-"""Reports as plain text: a verdict a line, a diagnostic a line, each beginning with its place.
+"""Reports as plain text: one line for each verdict and for each diagnostic, each beginning with its location.
 
-A line consists of styled parts, so that a terminal shows the same text in colours that a pipe gets. Text from files is
-made printable: escape codes, line breaks and lone surrogates are shown, not obeyed.
+A line consists of styled parts, so that a terminal shows in colours the same text that a pipe gets. Text from files is
+made printable: escape codes, line breaks and lone surrogates are escaped.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ SEVERITY_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", 
 Below: TypeAlias = Callable[[Diagnostic, str | None], Iterable[list[Part]]]
 """The lines that go below a diagnostic about a file."""
 TABLE_WIDTH: Final = 132
-"""The width of a table of nodes, in columns, where the terminal's width is unknown."""
+"""The width of a table of nodes, in columns, if the terminal's width is unknown."""
 _ORDER: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
-"""The most serious first. Errors and warnings stand before the table of a model's nodes, which may be long."""
+"""The most serious first. Errors and warnings come before the table of a model's nodes, which may be long."""
 _VERDICT_STYLES: Final = {
     Verdict.OK: "bold green",
     Verdict.NOT_OK: "bold red",
@@ -250,7 +250,7 @@ def blocks(results: Iterable[Result], targets: int, shown: Shown, below: Below) 
 
 
 class _Files:
-    """A groupby key: the file of each result, with a number that separates several readings of the same file."""
+    """A groupby key: the file of each result, with a number that distinguishes several readings of the same file."""
 
     def __init__(self) -> None:
         self._first: object = None
@@ -272,8 +272,8 @@ def _is_ok(result: Result) -> bool:
 
 
 def _of_result(result: Result, shown: Shown, alike: Alike, below: Below) -> Iterator[Block]:
-    """Yields the blocks of one result: its verdict and errors, and its notes and warnings if `verbose` is set or it is
-    a note; otherwise these are added to `alike`."""
+    """Yields the blocks of one result: its verdict and errors, and its notes and warnings if `verbose` is set or the
+    result is a Note; otherwise these are added to `alike`."""
     file = result.report.file
     alone: list[Line] = []
     for diagnostic in result.report.diagnostics:

@@ -39,8 +39,8 @@ class MissingPackageError(DmlSplitError):
 
 
 def chunks(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL) -> Iterator[str]:
-    """Returns an iterator over the pieces of an HTML page on the results; those of several targets for one operator
-    must be consecutive.
+    """Returns an iterator over the pieces of an HTML page about the results; the answers of several targets about one
+    operator must be consecutive.
 
     All results are read before the first piece. Raises MissingPackageError, before a result is read, if jinja2 is
     missing.
@@ -70,7 +70,7 @@ def chunks(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL)
 
 
 def mended(file: str, found: Mending, target: str) -> Iterator[str]:
-    """Returns an iterator over the pieces of an HTML page on the model that was written to `file`: each change, with
+    """Returns an iterator over the pieces of an HTML page about the model that was written to `file`: each change, with
     the nodes before and after side by side.
 
     Raises MissingPackageError if jinja2 is missing.
@@ -81,8 +81,8 @@ def mended(file: str, found: Mending, target: str) -> Iterator[str]:
 
 
 def explained(file: str, found: Explanation) -> Iterator[str]:
-    """Returns an iterator over the pieces of an HTML page on a node of the model in `file`: a table with a row for each
-    step of its way through a session.
+    """Returns an iterator over the pieces of an HTML page about a node of the model in `file`: a table with a row for
+    each step of a session.
 
     Raises MissingPackageError if jinja2 is missing.
     """
@@ -93,8 +93,8 @@ def explained(file: str, found: Explanation) -> Iterator[str]:
 
 
 def conformance(summary: Summary) -> Iterator[str]:
-    """Returns an iterator over the pieces of an HTML page on a conformance run: a row for each file of cases, and its
-    failures.
+    """Returns an iterator over the pieces of an HTML page about a conformance run: a row for each file of cases, and
+    its failures.
 
     Raises MissingPackageError if jinja2 is missing.
     """

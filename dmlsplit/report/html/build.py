@@ -32,7 +32,7 @@ NOTHING: Final = "-"
 PICTURES_SHOWN: Final = 300
 TENSORS_SHOWN: Final = 9
 OPERATORS_SHOWN: Final = 3
-"""The most operators shown of a rewriting."""
+"""The most operators of a rewriting that are shown."""
 DIAGNOSTICS_SHOWN: Final = 50
 RULES_SHOWN: Final = 3
 """The most rules shown for one refusal of an operator by a level or release."""
@@ -83,7 +83,7 @@ class Builder:
             if report.judged_by not in self.page.judges:
                 self.page.judges.append(report.judged_by)
         diagnostics = _distinct([d for report in reports for d in report.diagnostics])
-        # Equal except for their places.
+        # Equal except for their positions.
         key = (
             descriptor or graph,
             first.report.operator,
@@ -143,7 +143,7 @@ class Builder:
         if isinstance(first, Judged) and first.graph is not None:
             whole = f"{len(first.graph.inputs):,} inputs, {len(first.graph.nodes):,} nodes"
         if node is not None:
-            # The framework's view, which may know less than a descriptor needs, or count in other elements.
+            # The framework's view, which may be incomplete for a descriptor, or count different elements.
             cells = NodeCells.of(node)
             name, whole, axis, lengths = cells.path, cells.whole, cells.axis, cells.lengths
             level = cells.level if desc is None else level
@@ -188,7 +188,7 @@ class Builder:
         if desc is not None and not columns:
             columns = tuple([compatibility(desc, asked) for asked in self.page.asked])
         for asked, found in zip(self.page.asked, columns if any(columns) else (), strict=False):
-            # A version of ONNX Runtime may have an answer where too little is known for levels and releases.
+            # A version of ONNX Runtime may have an answer even if too little is known for levels and releases.
             unknown = [(label, Use.UNKNOWN, ("too little is known of the node",)) for label in asked.labels]
             detail.add(asked, [(each.column.label, each.use, _lines(each)) for each in found] or unknown)
         if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
@@ -302,7 +302,7 @@ def _members(tensor: TensorDesc | None) -> tuple[str, ...]:
 
 
 def _lines(answer: Compatibility) -> tuple[str, ...]:
-    """Returns the reasons for an answer as lines of text, shortened; of many rules only the first RULES_SHOWN."""
+    """Returns the reasons for an answer as lines of text, shortened; at most RULES_SHOWN rules."""
     if answer.said and not answer.report.errors:
         return (answer.said,)
     errors = Counter(d.rule for d in answer.report.errors)
@@ -331,8 +331,8 @@ def _sentence(diagnostic: Diagnostic) -> str:
 
 
 def _chosen(report: Report, found: Sequence[Compatibility]) -> Compatibility | None:
-    """Returns the answer whose rewriting is shown: that for the report's own target, else that of the first column that
-    has one; None if there is none."""
+    """Returns the answer whose rewriting is shown: that of the report's own target, or else that of the first column
+    with a rewriting; None if no column has one."""
     helped = [answer for answer in found if answer.use is Use.REWRITTEN]
     asked = [answer for answer in helped if report.judged_by in answer.column.speaks_for]
     return next(iter(asked + helped), None)

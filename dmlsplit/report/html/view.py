@@ -15,7 +15,7 @@ from dmlsplit.targets.target import Use
 
 
 class TargetVerdict(NamedTuple):
-    """A verdict in a word, and its judge."""
+    """A verdict in one word, and the target that gave it."""
 
     word: str
     by: str
@@ -90,13 +90,13 @@ class Rewritten(NamedTuple):
 
 @dataclass(slots=True)
 class Detail:
-    """An operator, or several equal ones, without their places."""
+    """An operator, or several equal ones, without their positions."""
 
     id: int
     kind: str
     title: str
     diagnostics: Sequence[tuple[Diagnostic, str]] = ()
-    """Each with its place in the first of the equal operators."""
+    """Diagnostics, each with its position in the first of the equal operators."""
     diagnostics_hidden: int = 0
     tensors: Tensors | None = None
     picture: str | None = None
@@ -140,13 +140,13 @@ class File:
     name: str
     rows: list[Row] = field(default_factory=list)
     of_nodes: int = 0
-    """How many nodes the model has; 0 of a file of operators."""
+    """The number of nodes in the model; 0 for a file of operators."""
     notes: list[str] = field(default_factory=list)
-    """Notes on the file, not on an operator."""
+    """Notes about the file, not about an operator."""
 
     @property
     def details(self) -> list[Detail]:
-        """The distinct operators of the file in order, each once."""
+        """The distinct operators of the file, in order."""
         return list({row.detail.id: row.detail for row in self.rows}.values())
 
     @property
@@ -167,10 +167,10 @@ class Page:
     verdicts: Counter[str] = field(default_factory=Counter)
     severities: Counter[Severity] = field(default_factory=Counter)
     common: Sequence[tuple[str, str, str]] = ()
-    """For levels, releases and versions of ONNX Runtime: which accept every operator as it is, and which rewritten;
-    without the operators left out."""
+    """For levels, releases and versions of ONNX Runtime: which accept every operator unchanged, and which after
+    rewriting; operators that are left out do not count."""
     left_out: int = 0
-    """Operators that nothing accepts, even rewritten, that were not read, or of which too little is known."""
+    """Operators that nothing accepts even after rewriting, that were not read, or about which too little is known."""
 
     @property
     def count(self) -> int:

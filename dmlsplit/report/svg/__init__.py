@@ -1,7 +1,7 @@
 """Pictures of operators as SVG: the tensor as a block cut along the axis, and the memory of every tensor below it.
 
-Any descriptor can be drawn: a text replaces tensors without sizes or places, and faulty members are marked. Time and
-size are bounded for every descriptor, equal arguments give equal pictures, and text from files is shown, not obeyed.
+Any descriptor can be drawn: text replaces tensors that have no sizes or layout, and faulty members are marked. Time and
+size are bounded for every descriptor, equal arguments give equal pictures, and text from files is escaped.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Drawing(NamedTuple):
 
 
 def picture(desc: OperatorDesc, report: Report | None = None, *, name: str | None = None) -> str:
-    """Returns an SVG document with the picture of an operator, light or dark as the reader prefers.
+    """Returns an SVG document with the picture of an operator, which follows the viewer's light or dark scheme.
 
     `report` (by default the newest release's) has the faults to mark. `name` is the operator's name in its file. Raises
     TypeError for anything but a descriptor of a Split or Join.
@@ -43,10 +43,10 @@ def picture(desc: OperatorDesc, report: Report | None = None, *, name: str | Non
 
 
 def document(drawings: Sequence[Drawing]) -> str:
-    """Returns one SVG document with the pictures of several operators, one below the other; of more than
-    OPERATORS_SHOWN the rest is only counted."""
+    """Returns one SVG document with the pictures of several operators, one below the other; beyond OPERATORS_SHOWN only
+    their number is given."""
     parts = [_draw(drawing) for drawing in drawings[:OPERATORS_SHOWN]]
-    # Ids are unique where several documents share a page, and equal for equal operators.
+    # Ids are unique if several documents share a page, and equal for equal operators.
     content = "".join(ET.tostring(part.root, "unicode") for part in parts)
     prefix = f"d{hashlib.sha256(content.encode()).hexdigest()[:10]}-"
     height = sum(part.height for part in parts)
@@ -71,8 +71,8 @@ def document(drawings: Sequence[Drawing]) -> str:
 
 
 def fragment(desc: OperatorDesc, report: Report, prefix: str) -> str:
-    """Returns the text of one <svg> element that shows the tensors of the operator `desc` and what `report` found
-    about them. The page that embeds it has to have `canvas.style()` and `canvas.definitions(prefix)`."""
+    """Returns the text of one <svg> element that shows the tensors of the operator `desc` and what `report` found about
+    them. The page that embeds it must contain `canvas.style()` and `canvas.definitions(prefix)`."""
     part = _draw(Drawing(desc, report), prefix)
     root = canvas.root(part.height, **{"aria-label": f"{part.title}. {part.description}"})
     root.append(part.root)

@@ -1,4 +1,4 @@
-"""Draws the whole tensor as a block that is cut along the axis."""
+"""Draws the whole tensor as a block cut along the axis."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ READABLE: Final = 300.0
 NARROWEST: Final = 22.0
 GAP: Final = 5.0
 SLANT: Final = 0.42
-"""The foreshortening of the edges that lead away from the reader, along both coordinates."""
+"""The foreshortening, in both coordinates, of the edges that lead away from the viewer."""
 PARTS_SHOWN: Final = 12
 
 
 class BlockEdge(NamedTuple):
-    """Some dimensions as one edge of the block."""
+    """One edge of the block, which stands for some dimensions."""
 
     dimensions: Sequence[int]
     sizes: Sequence[int]
@@ -69,8 +69,8 @@ class Piece(NamedTuple):
 
 
 def pieces(subject: Subject) -> list[Piece]:
-    """Returns the pieces to draw along the axis, in order; of more than PARTS_SHOWN parts, the middle ones become one
-    piece."""
+    """Returns the pieces to draw along the axis, in order; if there are more than PARTS_SHOWN parts, the middle ones
+    become one piece."""
     lengths = subject.lengths
     shown = [Piece(i, length or 0, "?" if length is None else str(length)) for i, length in enumerate(lengths)]
     if len(shown) <= PARTS_SHOWN:
@@ -81,14 +81,14 @@ def pieces(subject: Subject) -> list[Piece]:
 
 
 def widths(lengths: Sequence[int], room: float) -> tuple[list[float], bool]:
-    """Returns `room` divided in proportion to `lengths`, no share below NARROWEST, and whether the shares are to
+    """Returns `room` divided in proportion to `lengths`, with no share below NARROWEST, and True if the shares are to
     scale."""
     wide = max(room, NARROWEST * len(lengths))
     total = sum(lengths)
     small = [total == 0 or length * wide < NARROWEST * total for length in lengths]
     rest = sum(length for length, is_small in zip(lengths, small, strict=True) if not is_small)
     left = wide - NARROWEST * sum(small)
-    # A share above the least of all the room may still be below the least of what remains.
+    # A share above the minimum of the whole room may still be below the minimum of the remaining room.
     return [
         NARROWEST if is_small else max(NARROWEST, length / rest * left)
         for length, is_small in zip(lengths, small, strict=True)
@@ -194,8 +194,8 @@ def _outline(parent: ET.Element, box: Box) -> None:
 
 
 def _lines(parent: ET.Element, kind: str, box: Box, texts: Sequence[str]) -> None:
-    """Draws centred lines of text on the box's front: upright, else rotated by a quarter turn, else only the last or
-    none, as they fit."""
+    """Draws centred lines of text on the box's front: upright if they fit, else rotated by 90 degrees, else only the
+    last line, or none."""
     x, base, width, height, _ = box
     longest = max(map(len, texts)) * 7 + 4
     middle = (x + width / 2, base - height / 2)
@@ -222,8 +222,8 @@ def _measure(
     cuts: tuple[Sequence[float], Sequence[float]],
     rows: tuple[float, float, float],
 ) -> None:
-    """Draws the measure above the block, with the whole tensor's length on the axis or what is wrong with it. `cuts`
-    are the parts' x coordinates and widths, `rows` the y coordinates of measure and base, and the depth."""
+    """Draws the measure above the block, with the whole tensor's length along the axis, or its fault. `cuts` are the
+    parts' x coordinates and widths, `rows` the y coordinates of measure and base, and the depth."""
     (starts, shares), (y, base, depth) = cuts, rows
     end, whole_end = starts[-1] + shares[-1], _end_of_whole(subject, along, starts, shares)
     left, right = starts[0] + depth, whole_end + depth
@@ -280,7 +280,7 @@ def _names(
 
 
 def _legend(parent: ET.Element, skewed: Sequence[str], y: float) -> float:
-    """Draws the note on what is not to scale, and returns the y coordinate of its end."""
+    """Draws the note about what is not to scale, and returns the y coordinate of its end."""
     if not skewed:
         return y - 8
     label(parent, "soft tiny", LEFT, y - 2, f"not to scale: {', '.join(skewed)}")

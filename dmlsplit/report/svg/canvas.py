@@ -12,7 +12,7 @@ MARGIN: Final = 20
 TIMES: Final = "\u00d7"
 
 PIECES: Final = ("#7cc4ee", "#f0b83d", "#4dbb9d", "#dd9dc1", "#f3e96b", "#6ba6d6", "#e88a4a", "#b9bec6")
-"""Fills of the parts, in turn: tints of the palette of Okabe and Ito, which colour-blind people tell apart."""
+"""Fills of the parts, in turn: tints of the palette of Okabe and Ito, which colour-blind people can distinguish."""
 PIECE_INK: Final = "#14181f"
 TEXTURES: Final = (
     "",
@@ -128,7 +128,8 @@ def number(value: float) -> str:
 def rectangle(
     parent: ET.Element, kind: str, x: float, y: float, width: float, height: float, texture: str | None = None
 ) -> None:
-    """Adds to `parent` a rectangle of CSS class `kind` and, if given, another one filled with the texture over it."""
+    """Adds to `parent` a rectangle of CSS class `kind` and, if a texture is given, another rectangle over it filled
+    with the texture."""
     place = {"x": number(x), "y": number(y), "width": number(width), "height": number(height)}
     add(parent, "rect", kind, **place)
     if texture:

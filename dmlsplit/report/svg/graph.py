@@ -27,10 +27,10 @@ _STRIP: Final = 24.0
 
 
 def picture(graph: GraphDesc, directml: Release | str, title: str) -> str:
-    """Returns an SVG document, light or dark as the reader prefers, with a row for each dispatch of a graph and a
-    column for each buffer.
+    """Returns an SVG document, which follows the viewer's light or dark scheme, with a row for each dispatch of a graph
+    and a column for each buffer.
 
-    A piece of memory has the fill and the number of the dispatch that wrote it last; a dispatch's inputs are outlined.
+    A range of memory has the fill and the number of the dispatch that wrote it last; a dispatch's inputs are outlined.
     Wrong values, and tensors that do not fit, have a dashed frame. Raises ValueError for a release whose graph compiler
     was never observed; Unmodelled or Crash if the graph cannot be predicted.
     """

@@ -1,4 +1,4 @@
-"""The memory of each tensor as a strip of cells: the element in each place, padding, and shared places."""
+"""The memory of each tensor as a strip of cells, which show the element at each place, padding, and shared places."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ def _part_of(subject: Subject, axis: int | None, indices: tuple[int, int]) -> in
 
 
 Found = Iterable[tuple[int, int, tuple[int, int], int]]
-"""Place, number of elements there, least and largest index on the axis, least number of an element."""
+"""Place, number of elements there, least and largest index along the axis, least number of an element."""
 
 
 def _found(
     sizes: Sequence[int], strides: Sequence[int], numbering: Sequence[int], axis: int | None, limit: int
 ) -> Found:
-    # Dimension by dimension: the contents of each of the first places. Element numbers add up, so that the least one
-    # of a place is a sum of least ones.
+    # Dimension by dimension: the contents of each of the first places. Element numbers add up, so the least number at a
+    # place is a sum of least numbers.
     found = {0: (1, (0, 0), 0)}
     for dimension, (size, stride, step) in enumerate(zip(sizes, strides, numbering, strict=True)):
         moved: dict[int, tuple[int, tuple[int, int], int]] = {}
@@ -208,7 +208,7 @@ def _cell_text(cell: MemoryCell, numbered: bool, width: float) -> str:
 
 
 def _look(cell: MemoryCell | None, prefix: str) -> tuple[str, str | None]:
-    """Returns the CSS class of a cell's fill, and the texture over it or None; a cell None is padding."""
+    """Returns the CSS class of a cell's fill, and the texture over it or None. A cell that is None is padding."""
     if cell is None:
         return "gap", f"url(#{prefix}hatch)"
     if cell.part is None or cell.part == SEVERAL:

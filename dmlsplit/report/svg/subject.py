@@ -16,19 +16,19 @@ from dmlsplit.descriptors.layout import ELEMENT_BITS, packed_strides
 from dmlsplit.descriptors.location import steps_text
 
 RANK_SHOWN: Final = 16
-"""DirectML allows 8 dimensions; a wrong descriptor may have any number."""
+"""DirectML allows 8 dimensions, but a faulty descriptor may have any number."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnTensor:
-    """One tensor: the `sizes` and `strides` that DimensionCount covers, None where they make no layout."""
+    """One tensor: as many `sizes` and `strides` as DimensionCount says; None if they make no layout."""
 
     path: str
     desc: BufferTensorDesc | None
     sizes: tuple[int, ...] | None
     strides: tuple[int, ...] | None
     obstacle: str = ""
-    """Why its elements have no places; empty where they do."""
+    """Why its elements have no places; "" if they have."""
 
     @property
     def drawable(self) -> bool:
@@ -63,8 +63,8 @@ def _tensor(path: str, tensor: TensorDesc | None) -> DrawnTensor:
 class Subject:
     """An operator to draw.
 
-    `lengths[i]`: the size of part i on the axis, None where it is unknown. `sizes`: the whole tensor's, or those of the
-    first part with sizes where the whole has none. `axis` is None where it is out of range.
+    `lengths[i]`: the size of part i along the axis, None if it is unknown. `sizes`: those of the whole tensor or, if it
+    has none, of the first part with sizes. `axis` is None if it is out of range.
     """
 
     type: OperatorType
@@ -97,7 +97,7 @@ class Subject:
         return self._ends[-1] if self._ends else 0
 
     def part_at(self, index: int) -> int | None:
-        """Returns the index of the part that holds an index along the whole's axis; None if no part does."""
+        """Returns the index of the part that contains an index along the whole's axis; None if no part does."""
         found = bisect_right(self._ends, index)
         return found if found < len(self._ends) else None
 
@@ -106,7 +106,7 @@ class Subject:
         return self._ends[part - 1] if part else 0
 
     def numbering(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Returns, for each dimension, by how much an element's number grows with its index: in the whole tensor if
+        """Returns, for each dimension, how much an element's number grows with its index: in the whole tensor if
         `sizes` fit it, else in a packed tensor of `sizes`."""
         fits = len(sizes) == len(self.sizes) and all(
             own == whole or i == self.axis for i, (own, whole) in enumerate(zip(sizes, self.sizes, strict=True))
@@ -115,8 +115,8 @@ class Subject:
 
 
 def subject(desc: OperatorDesc, report: Report) -> Subject:
-    """Returns what a picture shows of a descriptor: its tensors, as far as their sizes make a layout, the parts'
-    lengths, and the tensors that `report` has errors about."""
+    """Returns the content of a descriptor's picture: its tensors, as far as their sizes make a layout, the parts'
+    lengths, and the tensors for which `report` has errors."""
     members = members_of(desc)
     roles = members.roles
     whole = _tensor(roles.whole, members.whole)
@@ -159,8 +159,8 @@ def element_text(tensor: DrawnTensor) -> str:
 
 
 def numbers_text(values: Sequence[int] | None, limit: int = RANK_SHOWN) -> str:
-    """Returns numbers as text: "[1, 1, 6, 2]", the first `limit` of many with the count of the rest; "null" for
-    None."""
+    """Returns numbers as text: "[1, 1, 6, 2]"; if there are more than `limit`, the first `limit` and the number of the
+    rest; "null" for None."""
     if values is None:
         return "null"
     more = f", … {len(values) - limit:,} more" if len(values) > limit else ""
