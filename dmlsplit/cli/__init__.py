@@ -17,7 +17,7 @@ from dmlsplit.system.garbage import rarely_collected
 
 FAILURE: Final = 2
 INTERRUPTED: Final = 130
-"""128 + SIGINT, as a shell has it."""
+"""128 + SIGINT, as in a shell."""
 BROKEN_PIPE: Final = 141
 """128 + SIGPIPE."""
 COMMANDS: Final = {
@@ -41,8 +41,8 @@ COMMANDS: Final = {
     "tune": "Measure this machine, and write a profile for plans.",
     "why": "Reduce a model to the few nodes that make it wrong.",
 }
-"""Name of a command, and of its module (with _ for -), imported when the command is asked for -> its help in one
-line."""
+"""Maps each command to its help in one line. Its module has the same name (with _ for -), and is imported when the
+command is first used."""
 
 
 class _Commands(Mapping[str, click.Command]):
@@ -100,15 +100,16 @@ def cli(context: click.Context, show_version: bool) -> int:
 def main(args: Sequence[str] | None = None) -> int:
     """Runs a command line (None: the process's) and returns its exit status; no Exception is raised.
 
-    That is what the command returns; 2, after one line on standard error, if it raises an error; BROKEN_PIPE if the
-    reader of standard output is gone; INTERRUPTED after Ctrl-C. A signal that asks the process to end does so once the
-    command has undone what it began; if it does not, 128 plus its number is returned.
+    The status is the one that the command returns; 2, after one line on standard error, if it raises an error;
+    BROKEN_PIPE if the reader of standard output is gone; INTERRUPTED after Ctrl-C. A signal that asks the process to
+    end ends it after the command has cleaned up; if it does not end the process, 128 plus its number is returned.
     """
     try:
         return _status(args)
     except signals.Terminated as terminated:
         (number,) = terminated.args
-    # Here the exception is gone, and with it all that it kept alive. Nothing is flushed: nobody may be reading.
+    # By now the exception is freed, and with it everything that it kept alive. Nothing is flushed, because nobody may
+    # be reading.
     signals.end_by(number)
     return 128 + int(number)
 
@@ -122,14 +123,14 @@ def _status(args: Sequence[str] | None) -> int:
     except BrokenPipeError:
         status = BROKEN_PIPE  # the reader of the output has closed it
     except SystemExit as leaving:
-        # click's way out where a command runs into that, and, with 0, of shell completion
+        # click exits this way if a command runs into a broken pipe and, with 0, after shell completion
         status = BROKEN_PIPE if leaving.code else 0
     except (KeyboardInterrupt, click.Abort):
         status = INTERRUPTED
     except (click.ClickException, DmlSplitError, OSError, MemoryError, UnicodeError) as error:
         _streams.complain(_one_line(error))
         status = FAILURE
-    except Exception as error:  # a fault of this program: the user gets one line all the same
+    except Exception as error:  # a bug in this program: the user still gets one line
         _streams.complain(fault_of(error))
         status = FAILURE
     _streams.leave()

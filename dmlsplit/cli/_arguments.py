@@ -1,4 +1,4 @@
-"""Arguments and options that commands share, and the targets, operators of a file and rules that they stand for."""
+"""Arguments and options shared by commands, and the targets, operators of a file and rules that they name."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 else:
 
     class ParamType(click.ParamType):
-        """click's own is generic from 8.4 on only."""
+        """click's own ParamType is generic only from version 8.4 on."""
 
         def __class_getitem__(cls, value_type: object) -> type[click.ParamType]:
             return cls
 
 
 class Real(click.FloatRange):
-    """An option's value: a number of a range. click takes nan for one of any range."""
+    """The type of an option whose value is a number in a range. click would accept nan in any range."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> float:
         number = float(super().convert(value, parameter, context))
@@ -57,7 +57,7 @@ class Real(click.FloatRange):
 
 
 class Integer(ParamType[int]):
-    """An option's value: an integer, `least` or more."""
+    """The type of an option whose value is an integer of at least `least`."""
 
     name = "integer"
 
@@ -77,7 +77,7 @@ class Integer(ParamType[int]):
 
 
 TARGETS: Final = ("feature_level", "directml", "onnxruntime", "windows", "windows_ml")
-"""The options that name targets, as find_target has them."""
+"""The options that name targets, called like find_target's arguments."""
 _TOGETHER: Final = ("onnxruntime", "windows")
 _assume_option: Final = click.option(
     "--assume",
@@ -137,7 +137,7 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
         @functools.wraps(command)
         def judging(*args: Any, assume: tuple[str, ...], **options: Any) -> int:
             given = {name: options.pop(name) for name in TARGETS}
-            if any(_is_on_command_line(name) for name in given):  # then what a configuration names does not count
+            if any(_is_on_command_line(name) for name in given):  # targets from a configuration are then ignored
                 given = {name: value if _is_on_command_line(name) else () for name, value in given.items()}
             targets = _targets(assume, **given)
             if several:
@@ -299,9 +299,9 @@ def _size(text: str) -> int:
 
 
 def expanded(files: Collection[str]) -> list[str]:
-    """Returns the file names with patterns replaced by the sorted names that match, since not every shell does so; a
-    pattern without a match, or that is the name of a file, is kept. Raises InputError if "-" is among the names and
-    standard input is closed."""
+    """Returns the file names with patterns replaced by the sorted names that match, because not every shell expands
+    them; a pattern without a match, or that is the name of a file, is kept. Raises InputError if "-" is among the names
+    and standard input is closed."""
     refuse_closed_input(files)
     found: list[str] = []
     for file in files:
@@ -314,8 +314,8 @@ _ANY_DEPTH: Final = re.compile(r"(?:^|(?<=[{0}]))\*\*(?:[{0}]|$)".format(re.esca
 
 
 def _matching(pattern: str) -> Iterator[str]:
-    """Yields the names that match a pattern, as glob.glob has them, except that ** follows no links, which may lead
-    back."""
+    """Yields the names that match a pattern, as glob.glob does, except that ** does not follow links, which may form
+    cycles."""
     deep = _ANY_DEPTH.search(pattern)
     if deep is None:
         yield from glob.glob(pattern)
@@ -329,8 +329,8 @@ def _matching(pattern: str) -> Iterator[str]:
 
 
 def read_entries(file: str, given: Given | None = None) -> Iterator[Entry]:
-    """Yields the operators of a file (standard input for "-"); a node of a model comes as the descriptor that it
-    becomes. Raises InputError if standard input is closed."""
+    """Yields the operators of a file (standard input for "-"); a node of a model is represented by its descriptor.
+    Raises InputError if standard input is closed."""
     return map(without_nodes, read_with_nodes(file, given))
 
 
@@ -360,9 +360,9 @@ def refuse_closed_input(files: Iterable[str]) -> None:
 
 
 def rule_filter(select: Iterable[str], ignore: Iterable[str]) -> Keep:
-    """Returns a function from a rule id to True if the rule is wanted: it is in `select`, or `select` is empty, and it
-    is not in `ignore`. Both hold ids, former ones included, or scopes such as `tensor/`. Raises UsageError for an id or
-    scope that does not exist."""
+    """Returns a function that takes a rule id and returns True if the rule is wanted: it is in `select`, or `select` is
+    empty, and it is not in `ignore`. Both contain ids, including former ones, or scopes such as `tensor/`. Raises
+    UsageError for an id or scope that does not exist."""
     selected, ignored = _rule_ids(select, "--select"), _rule_ids(ignore, "--ignore")
     if not (selected or ignored):
         return keep_all
@@ -380,7 +380,7 @@ def _rule_ids(names: Iterable[str], option: str) -> frozenset[str]:
 
 
 def completing(names: Callable[[], Iterable[str]]) -> Complete:
-    """Returns a shell completion that offers each name that `names` returns and that begins with the typed text."""
+    """Returns a shell completion that offers those of the names returned by `names` that begin with the typed text."""
     return lambda context, parameter, start: [name for name in dict.fromkeys(names()) if name.startswith(start)]
 
 
@@ -408,7 +408,7 @@ def known_rule_id(name: str, option: str = "") -> str:
     id = REDIRECTS.get(name, name)
     if id in RULES:
         return id
-    # A slug without its scope may be in several scopes.
+    # A slug without its scope may occur in several scopes.
     near = [id for id in RULES if id.split("/")[1] == name] or list(filter(None, [nearest(name, RULES)]))
     suggestion = f"; did you mean {' or '.join(near)}?" if near else "; 'dmlsplit rule' lists them"
     raise click.UsageError(f"{option + ': ' if option else ''}there is no rule '{name}'{suggestion}")

@@ -1,4 +1,4 @@
-"""A project's configuration as defaults of `dmlsplit check`, and as a question of its own for each file."""
+"""Applies a project's configuration: as defaults of `dmlsplit check`, and as a separate question for each file."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def _refuse_unknown(found: Configuration, defaults: dict[str, Any]) -> None:
 
 
 def questions(question: Question) -> Callable[[str], Question]:
-    """Returns a function from a file name to the question about that file: `question` with the configuration's settings
-    for the file added."""
+    """Returns a function that takes a file name and returns the question about that file: `question` with the
+    configuration's settings for the file added."""
     found = click.get_current_context().obj
     if not isinstance(found, Configuration) or not found.path:
         return lambda file: question

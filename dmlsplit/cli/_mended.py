@@ -1,4 +1,4 @@
-"""legalize for ONNX models that are written back as such."""
+"""`dmlsplit legalize` for ONNX models that are written as ONNX models."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class WriteBackOptions:
 
     @property
     def asks(self) -> bool:
-        """True if an option asks for a report, so that no model needs to be written."""
+        """True if an option requests a report, so that no model needs to be written."""
         return self.dry_run or self.diff or self.page is not None
 
 
 def write_back(file: str, out: str | None, target: Target, given: Given, options: WriteBackOptions) -> int:
     """Writes the model of `file`, legalized for a target, to `out`, prints the changes, or why there are none, and
     returns the exit status: 1 if the model cannot be legalized, else 0. Without `out`, with --dry-run, and if the model
-    cannot be legalized, no model is written. Raises UsageError for options that do not fit, InputError if `file` is no
-    model, OSError if a file cannot be read or written."""
+    cannot be legalized, no model is written. Raises UsageError for options that do not fit, InputError if `file` is not
+    a model, OSError if a file cannot be read or written."""
     from dmlsplit.mending import mended_model
 
     _streams.refuse_to_replace(out, [file])
@@ -54,7 +54,7 @@ def write_back(file: str, out: str | None, target: Target, given: Given, options
         )
     show = _streams.write if options.page != "-" else lambda text: None
     with mended_model(file, target, given.allow_paths) as found:
-        if options.page is not None:  # before the model, whose external data it must not replace
+        if options.page is not None:  # before reading the model, whose external data it must not replace
             _write_page(options.page, file, found, target)
         show("".join(f"{line}\n" for line in _lines(file, found, target, options.diff)))
         if found.refusals:

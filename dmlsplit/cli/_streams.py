@@ -1,4 +1,4 @@
-"""Where output goes: standard output, or a file that is replaced whole or not at all."""
+"""Where output goes: to standard output, or to a file that is replaced atomically."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _STANDARD_OUTPUT: Final = "standard output"
 
 
 class Named(click.Path):
-    """An option's value: the name of a file or folder that is written. An empty name is refused: it means the current
-    folder to some functions, and no file to others."""
+    """The type of an option that names an output file or folder. An empty name is refused, because it means the current
+    folder to some functions and no file to others."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
         if value == "":
@@ -37,7 +37,7 @@ class Named(click.Path):
 
 
 def prepare() -> None:
-    """Makes standard output and error write backslash escapes for characters that their encoding lacks."""
+    """Makes standard output and error write backslash escapes for characters that their encoding cannot represent."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -49,10 +49,10 @@ def person_reads(stream: TextIO | None) -> bool:
 
 
 def width() -> int:
-    """Returns the width of standard output in columns: the terminal's, 80 if it is none."""
+    """Returns the width of standard output in columns: the terminal's width, or 80 if it is not a terminal."""
     if not person_reads(sys.stdout):
         return WIDTH
-    import shutil  # with it come all compressors
+    import shutil  # importing shutil also imports all compressors
 
     return shutil.get_terminal_size((WIDTH, 24)).columns
 
@@ -86,12 +86,12 @@ def complain(message: object) -> None:
 
 @contextmanager
 def output(path: str | None, *, colons_meant: bool = False) -> Iterator[Write]:
-    """Context manager that gives a function that writes text to the file `path` or, as `write` does, to standard output
-    if `path` is None or "-".
+    """Context manager that yields a function that writes text to the file `path` or, as `write` does, to standard
+    output if `path` is None or "-".
 
-    A regular file is replaced when the block ends, links followed; if the block or the writing fails, the old file
-    stays as it was, and no other file is left.
-    A device or a pipe is written as it is. Raises OSError, which names the path, if it cannot be written.
+    A regular file (after following links) is replaced when the block ends; if the block or the writing fails, the old
+    file stays unchanged, and no other file is left. A device or a pipe is written directly. Raises OSError, which names
+    the path, if it cannot be written.
     """
     if path in (None, "-"):
         yield partial(write, colons_meant=colons_meant)
@@ -118,8 +118,8 @@ def output(path: str | None, *, colons_meant: bool = False) -> Iterator[Write]:
 
 @contextmanager
 def redirected(path: str | None) -> Iterator[None]:
-    """Context manager that collects standard output in the block, and writes it to `path` at the end as `output` does;
-    for None and "-" it does nothing."""
+    """Context manager that collects standard output in the block, and at the end writes it to `path` as `output` does;
+    it does nothing if `path` is None or "-"."""
     if path in (None, "-"):
         yield
         return
@@ -148,7 +148,7 @@ def _is_replaced(path: str) -> bool:
 
 def refuse_to_replace(path: str | None, files: Iterable[str | None], what: str = "an input file") -> None:
     """Raises UsageError if `path`, to which output goes, and one of `files` are the same file, under whatever names;
-    `what` names these in it. The .bin beside an .xml counts as one of the files."""
+    `what` describes the files in the message. The .bin that belongs to an .xml counts as one of the files."""
     if path in (None, "-"):
         return
     for file in files:
@@ -163,7 +163,7 @@ def refuse_to_replace(path: str | None, files: Iterable[str | None], what: str =
 def _is_standard_input(path: str) -> bool:
     try:
         return os.path.samestat(os.stat(path), os.fstat(sys.stdin.fileno())) and _is_replaced(path)
-    except (OSError, ValueError, AttributeError):  # no such file; no descriptor behind standard input, or none at all
+    except (OSError, ValueError, AttributeError):  # no such file, or standard input has no descriptor or is missing
         return False
 
 
@@ -175,7 +175,7 @@ def flush() -> None:
 
 
 def leave() -> None:
-    """Flushes standard output for the last time; drops what cannot be written, so that the interpreter does not
+    """Flushes standard output for the last time; discards what cannot be written, so that the interpreter does not
     complain at exit."""
     try:
         flush()

@@ -1,5 +1,5 @@
 """The tables of `dmlsplit levels` without a file: documented tensor support by level, observed support by release, and
-which versions of ONNX Runtime there are."""
+the versions of ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PAGES: Final = {OperatorType.SPLIT: SPLIT_PAGE, OperatorType.JOIN: JOIN_PAGE}
 
 
 class Support(NamedTuple):
-    """A documented table, and the feature levels it applies to: its own, and later ones without a table."""
+    """A documented table, and the feature levels it applies to: its own, and later levels that have no table."""
 
     levels: tuple[FeatureLevel, ...]
     tensors: tuple[TensorSupport, ...]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dmlsplit.library.catalogue import Build
 
 BATCH = 500
-"""Operators per process of a build; their answers are written before the next process starts."""
+"""The number of operators for one process of a build; their answers are written before the next process starts."""
 
 
 def _onnxruntimes() -> list[str]:
@@ -117,7 +117,7 @@ def ask(
 
 
 class _Asking:
-    """Asks about files one by one, and keeps the exit status."""
+    """Asks about files one by one, and records the exit status."""
 
     def __init__(self, compile: bool, explain: bool) -> None:
         self._compile, self._explain = compile, explain
@@ -166,7 +166,7 @@ class _Asking:
                 self._failed(InputError(str(error), file=entry.file))
             else:
                 entries.append((entry, report.type_of(question)))
-        with ThreadPoolExecutor(min(len(builds), os.cpu_count() or 1)) as pool:  # each build is a process of its own
+        with ThreadPoolExecutor(min(len(builds), os.cpu_count() or 1)) as pool:  # each build runs in a separate process
             of_builds = list(pool.map(lambda build: ask_prepared(asked, build, explain=self._explain), builds))
         for i, (entry, type_) in enumerate(entries):
             for answers in of_builds:

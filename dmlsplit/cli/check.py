@@ -147,7 +147,7 @@ def check(files: tuple[str, ...], targets: tuple[Target, ...], given: Given, **o
 
 
 class CheckOptions(NamedTuple):
-    """The options of `check` alone."""
+    """The options that only `check` has."""
 
     format_: str
     out: str | None
@@ -167,7 +167,7 @@ class CheckOptions(NamedTuple):
         """Raises UsageError if an output file is also an input or another output."""
         for written in (self.out, self.write_baseline):
             _streams.refuse_to_replace(written, inputs)
-        # A baseline may be brought up to date, and is then what --baseline and --write-baseline both name.
+        # A baseline may be updated: --baseline and --write-baseline then name the same file.
         _streams.refuse_to_replace(self.out, [self.baseline], "the baseline")
         _streams.refuse_to_replace(self.out, [self.write_baseline], "what --write-baseline writes")
 
@@ -217,7 +217,8 @@ class CheckOptions(NamedTuple):
             raise click.UsageError(str(error)) from None
 
     def console(self) -> Console | None:
-        """Returns the terminal that shows the report; None if the report is not text or goes elsewhere."""
+        """Returns the terminal on which the report is shown; None if the report is not text or does not go to a
+        terminal."""
         if self.format_ != "text" or self.out is not None or not _streams.person_reads(sys.stdout):
             return None
         from dmlsplit.report import terminal
@@ -225,7 +226,8 @@ class CheckOptions(NamedTuple):
         return terminal.console(sys.stdout)
 
     def show(self, results: Iterable[Result], targets: tuple[Target, ...], console: Console | None) -> None:
-        """Writes the report on the results to the console or, if that is None, to the output in the chosen format."""
+        """Writes the report about the results to the console or, if that is None, to the output in the chosen
+        format."""
         runtimes = tuple([target for target in targets if target.runtime is not None])
         shown = Shown(self.verbose, self.only_problems, runtimes)
         if console is not None:
@@ -281,7 +283,7 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
     tally = Tally()
     console = options.console()
     with _executor(min(options.jobs, len(names))) as executor, _progress(len(names), console) as step:
-        # A report that goes elsewhere must not hide that a file was not read.
+        # A report that goes elsewhere must not hide that a file could not be read.
         results = _in_order(judge_files(names, of_file, executor), step, repeat_errors=console is None)
         if found is not None:
             results = found.watch(results)
@@ -297,7 +299,7 @@ def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, opti
 
 
 def _executor(jobs: int) -> AbstractContextManager[Executor | None]:
-    """Returns a context manager that gives a process pool for several jobs; None for one, which runs in this
+    """Returns a context manager that yields a process pool for several jobs; None for one job, which runs in this
     process."""
     if jobs < 2:
         return nullcontext()
@@ -310,7 +312,7 @@ def _in_order(
     files: Iterable[Iterable[Result]], step: Callable[[], object], *, repeat_errors: bool
 ) -> Iterator[Result]:
     """Yields the results in the order of the files, and calls `step` after each file. `repeat_errors`: the first
-    failure of each file is printed on standard error too."""
+    failure of each file is also printed on standard error."""
     for results in files:
         failed = False
         for result in results:
@@ -324,7 +326,7 @@ def _in_order(
 
 @contextmanager
 def _progress(files: int, console: Console | None) -> Iterator[Callable[[], object]]:
-    """Context manager that shows a progress bar below the report for several files, and gives a function that advances
+    """Context manager that shows a progress bar below the report for several files, and yields a function that advances
     it by one file."""
     if files < 2 or (console is None and not _streams.person_reads(sys.stderr)):
         yield lambda: None

@@ -1,4 +1,4 @@
-"""dmlsplit config: where the C library's headers and sources lie, for compilers."""
+"""dmlsplit config: the locations of the C library's headers and sources, for compilers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dmlsplit.system.errors import DmlSplitError
 
 PACKAGE: Final = Path(__file__).parents[1]
 PLACES: Final = (PACKAGE / "c", PACKAGE.parent)
-"""In a wheel, and in a checkout: each with include/, csrc/ and CMakeLists.txt."""
+"""The folders in a wheel and in a checkout that contain include/, csrc/ and CMakeLists.txt."""
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""dmlsplit conformance: the recorded behaviour of DirectML as a suite that any implementation can be judged by."""
+"""dmlsplit conformance: DirectML's recorded behaviour as a suite with which any implementation can be tested."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ from dmlsplit.system.input_files import open_input
 from dmlsplit.system.printable import printable
 
 OPTIONAL_PACKAGES: Final = {"onnx": "onnx", "ml_dtypes": "onnx", "defusedxml": "openvino", "jinja2": "html"}
-"""Importable name -> the extra of dmlsplit that installs it."""
+"""Maps an importable name to dmlsplit's extra that installs it."""
 _MOST_PROFILE: Final = 4094
-"""Bytes of a profile's file; the core passes over a longer one."""
+"""The most bytes of a profile's file; the core ignores a longer one."""
 
 
 @click.command()
@@ -90,8 +90,8 @@ def _extension() -> tuple[list[str], bool]:
 
 
 def _unread_profile(parse: Callable[[str], object]) -> str | None:
-    """Returns why the core passes over the file that DMLSPLIT_PROFILE names, as text; None if it reads it, or if there
-    is none. `parse` raises ValueError for a malformed profile."""
+    """Returns, as text, why the core ignores the file that DMLSPLIT_PROFILE names; None if it reads it, or if the
+    variable is not set. `parse` raises ValueError for a malformed profile."""
     path = os.environ.get("DMLSPLIT_PROFILE")
     if not path:
         return None

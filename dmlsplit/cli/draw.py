@@ -53,7 +53,7 @@ def draw(file: str, out: str | None, index: int | None, target: Target, given: G
         if entry.descriptor is not None:
             drawings.append(svg.Drawing(entry.descriptor, item.report, entry.name))
         elif entry.operator is not None:
-            # A node that stands for no operator: why is what there is to show.
+            # For a node without an operator, the reason is shown.
             unknown = True
             for diagnostic in item.report.errors or item.report.diagnostics:
                 _streams.complain(f"{file}: {diagnostic.path}: {diagnostic.message}")

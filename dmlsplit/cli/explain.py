@@ -1,4 +1,4 @@
-"""dmlsplit explain: what became of one node of an ONNX model in ONNX Runtime, pass by pass."""
+"""dmlsplit explain: how ONNX Runtime treats one node of an ONNX model, pass by pass."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _completed(context: click.Context, parameter: click.Parameter, start: str) -
 
     try:
         nodes = model_nodes.read(str(context.params["file"]))
-    except Exception:  # a shell that completes shows no errors
+    except Exception:  # shell completion shows no errors
         return []
     return completing(lambda: [node.path for node in nodes])(context, parameter, start)
 

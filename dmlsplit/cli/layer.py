@@ -1,4 +1,4 @@
-"""dmlsplit layer: a library before the real DirectML that writes what a program asks of it."""
+"""dmlsplit layer: a library in front of the real DirectML that records a program's calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""dmlsplit legalize: operators that a feature level or release takes in place of those of a file."""
+"""dmlsplit legalize: operators that a feature level or release accepts instead of those in a file."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _rewrite(file: str, out: str | None, target: Target, given: Given) -> int:
         status = max(status, int(failed))
     if out is not None:
         if status:
-            if status == 2 and not done:  # said already: nothing of the file could be read
+            if status == 2 and not done:  # already reported: the file could not be read at all
                 return status
             _streams.complain(f"{out}: not written, since not every operator of {file} could be rewritten")
             return status
@@ -133,9 +133,9 @@ def _rewrite(file: str, out: str | None, target: Target, given: Given) -> int:
 def _without_operator(
     entry: Entry, node: SplitNode | JoinNode | None, target: Target, *, is_written: bool
 ) -> tuple[str, bool]:
-    """Returns the text on an entry without a descriptor, and True if it is a failure: a node that is invalid or of
-    which too little is known; an operator other than Split and Join that is refused; and, if a model is written, a node
-    whose sizes are open, or another operator that is in no model."""
+    """Returns the text about an entry without a descriptor, and True if it is a failure: a node that is invalid or
+    about which too little is known; an operator other than Split and Join that is refused; and, if a model is written,
+    a node whose sizes are open, or an operator other than Split and Join that is not in a model."""
     item = judge_alone(entry, target)
     answer = None if node is None else answer_by(node, target)
     if answer is None or not answer.cases:
@@ -145,7 +145,7 @@ def _without_operator(
         return "\n".join([*text.lines(item), *(["  not rewritten"] if failed else [])]) + "\n", failed
     assert isinstance(item, Judged)  # it is a node
     lines = [f"{text.plain(text.subject_parts(item))}: {answer}\n"]
-    if is_written:  # there is no operator to write before there are sizes
+    if is_written:  # without sizes there is no operator to write
         hints = [str(d.expected) for d in item.report.diagnostics if d.rule == "node/shape-unknown"]
         lines += [f"  not rewritten without its sizes; {hint}\n" for hint in dict.fromkeys(hints)]
     return "".join(lines), is_written
@@ -157,7 +157,8 @@ def _lines(entry: Entry, found: Legalization, target: Target) -> list[str]:
     if found.operators == (found.desc,):
         return [*text.lines(item), "  taken as it is"]
     if not found.ok:
-        # The report of the rewriting says more than the verdict does, and the text knows where its members stand.
+        # The report of the rewriting is more detailed than the verdict, and the text knows the positions of its
+        # members.
         report = replace(found.report.located(entry.locate), file=entry.file, index=entry.index)
         return text.lines(Judged(report, entry.name, entry.locate(Location())))
     head = f"{text.plain(text.subject_parts(item))}: runs on {target.name} as {in_words.summary(found)}"
@@ -165,7 +166,7 @@ def _lines(entry: Entry, found: Legalization, target: Target) -> list[str]:
 
 
 def _model(file: str, done: Sequence[tuple[Entry, Legalization]]) -> dict[str, Any]:
-    """Returns the DxDispatch model to write: that of `file` with its operators replaced or, if `file` is none, a new
+    """Returns the DxDispatch model to write: that in `file` with its operators replaced or, if `file` is not one, a new
     one."""
     from dmlsplit.formats.dxdispatch.write import new_model, rewritten_model
     from dmlsplit.formats.jsontext import JsonText

@@ -92,18 +92,19 @@ def levels(
 
 
 class ColumnReasons(NamedTuple):
-    """Columns with the same reasons to refuse an operator, or to leave it unknown."""
+    """Columns that have the same reasons for refusing an operator, or for not knowing."""
 
     labels: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...]
 
 
 class Answered(NamedTuple):
-    """An operator (as the newest column has it), the columns that take it, and the reasons of the others.
+    """An operator (as judged for the newest column), the columns that accept it, and the reasons of the others.
 
-    `rewritten`: the columns that take a rewriting of it, with the rewriting; `unknown`: the columns whose answer is not
-    known; `on_cpu`: the versions of ONNX Runtime that run it on the CPU. `open_sizes`: for a node whose sizes the model
-    leaves open, the answer of each column with its conditions; the other fields have the answer for most sizes then.
+    `rewritten`: the columns that accept a rewriting of it, with the rewriting; `unknown`: the columns whose answer is
+    not known; `on_cpu`: the versions of ONNX Runtime that run it on the CPU. `open_sizes`: for a node whose sizes the
+    model leaves open, the answer of each column with its conditions; the other fields have the answer for most sizes
+    then.
     """
 
     answer: Answer
@@ -114,11 +115,11 @@ class Answered(NamedTuple):
     open_sizes: Mapping[str, str] = {}
     on_cpu: tuple[str, ...] = ()
     is_asked: bool = False
-    """Whether columns could be asked at all."""
+    """True if the columns could be asked."""
     doubts: Sequence[ColumnReasons] = ()
-    """The columns with an unknown answer, and why."""
+    """The columns with an unknown answer, and the reasons."""
     of_nodes: int = 0
-    """How many nodes the model has, of a node."""
+    """The number of nodes in the model, if this is a node."""
 
     @property
     def is_graph(self) -> bool:
@@ -126,7 +127,8 @@ class Answered(NamedTuple):
 
     @property
     def outcome(self) -> object:
-        """A key that is equal for operators with the same answers by the same rules, whichever tensors they name."""
+        """A key that is equal for operators with the same answers by the same rules, regardless of the tensors at
+        fault."""
         reasons = [
             (each.labels, tuple([diagnostic.rule for diagnostic in each.diagnostics]))
             for each in (*self.refusals, *self.doubts)
@@ -137,12 +139,12 @@ class Answered(NamedTuple):
 
     @property
     def is_unknown(self) -> bool:
-        """True for a valid node of which too little is known for a descriptor."""
+        """True for a valid node about which too little is known for a descriptor."""
         return isinstance(self.answer, Judged) and not self.is_asked and self.answer.report.ok
 
 
 def _answered(read: Entry, asked: Columns) -> Answered | None:
-    """Returns the answer of all columns about an entry; None for a note on the whole file."""
+    """Returns the answers of all columns about an entry; None for a note about the whole file."""
     in_sessions = asked is RUNTIMES and read.node is not None and read.node.in_session is not None
     entry = read if in_sessions else without_nodes(read)
     newest = judge_entry(entry, asked.columns[-1].target)
@@ -260,8 +262,8 @@ def _answer_json(answered: Answered, asked: Columns) -> dict[str, Any]:
 
 
 def _group_text(group: Sequence[Answered], asked: Columns, verbose: bool) -> str:
-    """Returns the text on operators with equal answers; where their reasons differ, those of the first operator are
-    shown. `verbose`: every diagnostic is shown, not one for each rule."""
+    """Returns the text about operators with equal answers; if their reasons differ, those of the first operator are
+    shown. `verbose`: every diagnostic is shown, instead of one for each rule."""
     first = group[0].answer
     if len(group) == 1:
         subject = text.plain(text.subject_parts(first))
@@ -277,8 +279,8 @@ def _group_text(group: Sequence[Answered], asked: Columns, verbose: bool) -> str
 
 
 def _answer_lines(answered: Answered, asked: Columns, verbose: bool) -> list[str]:
-    """Returns the lines on an operator: its answer, then the reasons. `verbose`: every diagnostic is shown, not one for
-    each rule."""
+    """Returns the lines about an operator: its answer, then the reasons. `verbose`: every diagnostic is shown, instead
+    of one for each rule."""
     if isinstance(answered.answer, NotJudged):
         return ["not judged"]
     lines = [_headline(answered, asked)]
@@ -301,8 +303,8 @@ def _headline(answered: Answered, asked: Columns) -> str:
 
 
 def _details(answered: Answered, asked: Columns, verbose: bool) -> Iterator[str]:
-    """Yields lines on the columns that do not accept the operator as it is: reasons, rewritings, the CPU. `verbose`:
-    every diagnostic is shown, not one for each rule."""
+    """Yields lines about the columns that do not accept the operator unchanged: reasons, rewritings, the CPU.
+    `verbose`: every diagnostic is shown, instead of one for each rule."""
     if not answered.is_asked:
         yield from _reasons(answered.answer.report.diagnostics, verbose)
     for refusal in answered.refusals:

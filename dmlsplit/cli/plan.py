@@ -46,7 +46,7 @@ def plan(file: str, given: Given) -> int:
             try:
                 lines += [f"  {line}" for line in compile(entry.descriptor).plan.describe().splitlines()]
                 lines.append(f"  the machine, {core.profile()}")
-            except ValidationError:  # its report is printed already
+            except ValidationError:  # its report has already been printed
                 status = max(status, 1)
             except NativeError as error:
                 lines.append(f"  no plan: {error}")

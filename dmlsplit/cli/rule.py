@@ -1,4 +1,4 @@
-"""dmlsplit rule: what the registry says of a rule."""
+"""dmlsplit rule: the registry's description of a rule."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _TENSOR: Final = re.compile(
     r' (?="(?:Input|Output)Tensors?":)|(?=\{"Type": "BUFFER")| (?="(?:Axis|OutputCount|InputCount)":)'
 )
 MAX_WIDTH: Final = 100
-"""Longer lines of prose are hard to read."""
+"""The width of prose: longer lines are hard to read."""
 TABLE_WIDTH: Final = 120
-"""Columns of a terminal from which on the list of rules is a table."""
+"""The least width of a terminal, in columns, on which the list of rules is a table."""
 
 
 @click.command()
@@ -70,7 +70,7 @@ def rule(id: str | None, format_: str) -> int:
     elif found is not None:
         _streams.write("".join(f"{text.plain(parts)}\n" for parts in _page(found, WIDTH)))
     else:
-        # One rule a line, whatever its width: this is what scripts read.
+        # One rule per line, whatever its width, because scripts read this.
         _streams.write("".join(f"{r.id}  {r.severity}  {r.basis}  {r.summary}\n" for r in RULES.values()))
     return 0
 
@@ -98,8 +98,8 @@ def _heading(rule: Rule) -> list[Part]:
 
 
 def _page(rule: Rule, width: int, *, wrap_examples: bool = False) -> Iterator[list[Part]]:
-    """Yields the styled lines of a rule's page, filled to `width`. An example is one line of JSON; `wrap_examples`
-    breaks it between members."""
+    """Yields the styled lines of a rule's page, filled to `width`. An example is one line of JSON, which
+    `wrap_examples` breaks between members."""
     yield _heading(rule)
     runtimes = f"Runtimes: {rule.runtimes}." if isinstance(rule, NodeRule) and rule.runtimes else ""
     releases = f"Releases: {rule.releases}." if isinstance(rule, GraphRule) else ""
@@ -139,8 +139,8 @@ def _page(rule: Rule, width: int, *, wrap_examples: bool = False) -> Iterator[li
 
 
 def _steps(rule: Rule) -> tuple[str, str] | None:
-    """Returns the bad and the good example program of a rule about the device, as text; None for other rules and if
-    there are none."""
+    """Returns the bad and the good example program of a rule about the device, as text; None for a rule without such
+    programs."""
     if rule.scope not in ("binding", "device"):
         return None
     from dmlsplit.device import examples as programs
@@ -156,7 +156,7 @@ def _found(rule: Rule) -> Sequence[Diagnostic]:
     if isinstance(rule, AnyOperatorRule):
         return validate(rule.bad(), **rule.target_of_examples).diagnostics
     if isinstance(rule, GraphRule):
-        from dmlsplit import graphs  # they are large, and most commands have no use for them
+        from dmlsplit import graphs  # importing it is slow, and most commands do not need it
 
         if rule.id in graphs.EXAMPLES:
             target = find_target(directml=rule.examples_for)

@@ -1,4 +1,4 @@
-"""dmlsplit run: a DxDispatch model on the CPU."""
+"""dmlsplit run: runs a DxDispatch model on the CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""dmlsplit split: arrays in files, larger than memory if need be."""
+"""dmlsplit split: splits arrays in files, even if they are larger than memory."""
 
 from __future__ import annotations
 
@@ -141,9 +141,9 @@ def split(
 def _npy_pieces(
     file: str, folder: str, axis: int | None, lengths: Shape | None, sections: int | None
 ) -> tuple[FileTensor, list[NewFile], int, int, list[str]]:
-    """Returns, for an .npy file whose header is read: the input, the outputs, the element size in bytes, the axis from
-    0, and a line of text on each output. Raises UsageError for options that do not fit, InputError for a file that
-    cannot be split."""
+    """Returns, for an .npy file whose header is read: the input, the outputs, the element size in bytes, the axis as a
+    non-negative index, and a line of text about each output. Raises UsageError for options that do not fit, InputError
+    for a file that cannot be split."""
     if axis is None:
         raise click.UsageError("--axis is needed, or --descriptor")
     if (lengths is None) == (sections is None):
@@ -235,15 +235,14 @@ def _piece(file: str, folder: str, index: int) -> str:
 
 
 def _surplus(file: str, folder: str, count: int) -> list[str]:
-    """Returns the existing files for pieces number `count` and on: left in place, they would look like pieces of this
-    split."""
+    """Returns the existing files for pieces from number `count` on; they would be mistaken for pieces of this split."""
     names = (_piece(file, folder, i) for i in itertools.count(count))
     return list(itertools.takewhile(os.path.lexists, names))
 
 
 @contextmanager
 def _progress(total: int) -> Iterator[Advance]:
-    """Context manager that shows a progress bar on a terminal and gives a function that advances it by a number of
+    """Context manager that shows a progress bar on a terminal and yields a function that advances it by a number of
     bytes."""
     if not _streams.person_reads(sys.stderr):
         yield lambda count: None

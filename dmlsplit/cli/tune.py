@@ -26,6 +26,6 @@ def tune(out: str | None) -> int:
     Writes the profile to `out`, to standard output if that is None or "-", and returns the exit status, 0. Raises
     OSError if it cannot be written.
     """
-    with _streams.output(out) as write:  # before the seconds that measuring takes
+    with _streams.output(out) as write:  # opened before the seconds that measuring takes
         write(core.format_profile(core.measure_profile()))
     return 0

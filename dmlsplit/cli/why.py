@@ -124,8 +124,8 @@ def why(
 
 
 def _reduced(file: str, target: Target, given: Given, may_be_right: bool, **asked: Any) -> Reduction | None:
-    """Returns the reduction of the model in a file. If nothing is wrong with the model, returns None with
-    `may_be_right`, and raises InputError without. Raises InputError also if the file cannot be read."""
+    """Returns the reduction of the model in a file. If nothing is wrong with the model, returns None if `may_be_right`,
+    else raises InputError. Also raises InputError if the file cannot be read."""
     from dmlsplit.reducing import reduce
     from dmlsplit.reducing.reduction import NothingWrongError
 
@@ -151,8 +151,8 @@ def _reduced(file: str, target: Target, given: Given, may_be_right: bool, **aske
 
 
 def _compared(file: str, target: Target, given: Given, runtime_json: str) -> Comparison:
-    """Returns the prediction for a model beside the placement that a machine reported in `runtime_json`. Raises
-    InputError if either cannot be read."""
+    """Returns the comparison of the prediction for a model with the placement that a machine reported in
+    `runtime_json`. Raises InputError if either cannot be read."""
     from dmlsplit.reducing import assignments
 
     machine = assignments.read(runtime_json)

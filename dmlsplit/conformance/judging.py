@@ -51,8 +51,8 @@ def expected(case: Case, version: str, *, correct: bool = False) -> list[Case]:
 
 
 def judge(case: Case, file: File, answers: Sequence[Case], given: Case) -> Result:
-    """Returns the result of comparing an answer with the answers of each build of one version: passed if it agrees with
-    one of them, otherwise the closest."""
+    """Returns the best of the results of comparing an answer with those of each build of one version: passed if any of
+    them passed, else skipped if any was skipped, else failed."""
     results = [_compared(case["id"], file, answer, given) for answer in answers]
     order = (Outcome.PASSED, Outcome.SKIPPED, Outcome.FAILED)
     return min(results, key=lambda result: order.index(result.outcome))

@@ -1,4 +1,4 @@
-"""The smallest part of a model that is still refused, or still comes out wrong, with the class of what is wrong.
+"""Finds the smallest part of a model that is still refused, or still computed wrong, and the class of the fault.
 
     found = reduce("model.onnx", "1.24.4")
     found.rule, found.nodes, onnx.save(found.model, "small.onnx")
@@ -42,14 +42,14 @@ def reduce(
 ) -> Reduction:
     """Returns the smallest part of a model that one version of ONNX Runtime still refuses, or still computes wrong.
 
-    What is wrong is a finding of this package: the most serious one, or one of `rule`. With `check` it is what that
-    says: the words of a command that gets the path of a model (in place of {}, or as its last argument) and ends with
-    status 1 if that is still wrong, 0 if it is right, anything else if neither can be said, within `timeout` seconds
-    each time; or a function of a model that returns True if it is still wrong. Large weights of the result are replaced
-    by random numbers of `seed`, if it is still wrong with them. The other arguments are those of `explain`.
+    The fault is a finding of this package: the most serious one, or one of `rule`. With `check` the caller decides.
+    `check` is the words of a command that gets the path of a model (in place of {}, or as its last argument) and ends
+    within `timeout` seconds with status 1 if the model is still wrong, 0 if it is right, anything else if it cannot
+    tell; or a function that takes a model and returns True if it is still wrong. Large weights of the result are
+    replaced by random numbers of `seed`, if it is still wrong with them. The other arguments are those of `explain`.
 
-    Raises InputError for what is no model, and if nothing is wrong with it; ValueError for an unknown version or rule;
-    OSError if the file cannot be read.
+    Raises InputError if the source is not a model, or if nothing is wrong with it; ValueError for an unknown version or
+    rule; OSError if the file cannot be read.
     """
     try:
         import onnx  # noqa: F401

@@ -1,7 +1,9 @@
-"""A process that computes a model by onnx's reference evaluator: hostile models end it, and nothing else.
+"""A process that computes a model by onnx's reference evaluator, in isolation: a hostile model can end only this
+process.
 
 Standard input is the length of a model in 8 bytes, little endian, the model, and its inputs as an .npz file; standard
-output is the outputs as an .npz file, by their numbers. The argument is how many bytes of memory the process may take.
+output is the outputs as an .npz file, named by their indices. The argument is the number of bytes of memory that the
+process may use.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Where the nodes of a model ran on a machine, by what ONNX Runtime's Session_GetEpGraphAssignmentInfo said there, and
+"""Where the nodes of a model ran on a machine, as reported by ONNX Runtime's Session_GetEpGraphAssignmentInfo, and
 where that differs from the prediction.
 
 The file is JSON: a list of subgraphs, or an object with one as "subgraphs". A subgraph has the members of
 OrtEpAssignedSubgraph as Python names them: "ep_name" and "nodes", each with "name", "op_type" and "domain", of which
-name and domain may be missing. Source: onnxruntime_c_api.h, since 1.24; what it reports are the nodes after the basic
+name and domain may be missing. Source: onnxruntime_c_api.h, since 1.24; it reports the nodes that exist after the basic
 optimizations.
 """
 
@@ -24,7 +24,7 @@ PROVIDERS: Final[Mapping[str, Provider]] = {
 
 
 class Assigned(NamedTuple):
-    """One node on the machine; `op` has its domain in front, but for the default one."""
+    """One node on the machine; `op` starts with its domain, unless that is the default one."""
 
     name: str
     op: str
@@ -42,8 +42,8 @@ class Difference(NamedTuple):
 
 
 class Count(NamedTuple):
-    """How many nodes of an operator ran with one provider on the machine, and how many should have; only for an
-    operator that has equally many nodes in both."""
+    """The number of nodes of an operator that ran with one provider on the machine, and the number predicted; only for
+    an operator that has equally many nodes in both."""
 
     op: str
     provider: str
@@ -53,14 +53,15 @@ class Count(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A prediction beside a machine. `alike` counts the nodes that were found by name and ran where predicted."""
+    """The comparison of a prediction with a machine. `alike` is the number of nodes that were found by name and ran
+    where predicted."""
 
     alike: int
     differences: tuple[Difference, ...]
     counts: tuple[Count, ...]
-    """Differing counts of nodes that are not found by name."""
+    """Differing counts of the nodes that were not found by name."""
     unpredicted: int
-    """Nodes on the machine that the model does not have by name: optimization made them, or they have no name."""
+    """Nodes on the machine that are not found in the model by name: optimization created them, or they have no name."""
 
     @property
     def differs(self) -> bool:
@@ -79,7 +80,7 @@ class Comparison:
 
 def read(file: str) -> list[Assigned]:
     """Returns the nodes that the file lists, with the providers that ran them. Raises InputError, with line and column,
-    for a file of another form, OSError if it cannot be read."""
+    for a file of any other form, OSError if it cannot be read."""
     text = JsonText.of_file(file)
     return list(_subgraphs(text))
 
@@ -114,8 +115,8 @@ def _string(text: JsonText, holder: object, name: str, path: KeyPath, default: s
 
 
 def compared(predicted: SessionAnswer, machine: list[Assigned]) -> Comparison:
-    """Returns the differences between a prediction and a machine: nodes are compared by name, those without a unique
-    name by the counts of operators."""
+    """Compares a prediction with a machine and returns the differences: nodes are compared by name, those without a
+    unique name by the counts of their operators."""
     by_name = Counter(node.name for node in machine if node.name)
     known: dict[str, NodePlacement] = {path: node for path, node in predicted.nodes.items() if _runs(node)}
     differences: list[Difference] = []

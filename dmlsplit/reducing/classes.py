@@ -1,10 +1,10 @@
-"""The classes of faults that are no ids of rules."""
+"""The classes of faults that are not ids of rules."""
 
 from __future__ import annotations
 
 from typing import Final
 
 SESSION_FAILS: Final = "session-fails"
-"""A session that is not made for a reason that has no rule."""
+"""Session creation fails for a reason that has no rule."""
 NEW: Final = "new"
-"""What a check of the caller's calls wrong, and nothing here explains."""
+"""The caller's check says that the model is wrong, but no finding explains it."""

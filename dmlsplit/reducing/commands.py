@@ -19,13 +19,13 @@ from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 
 PLACE: Final = "{}"
-"""What the path of the model replaces in a command."""
+"""The placeholder for the model's path in a command."""
 _WRONG: Final = 1
 
 
 @dataclass(slots=True)
 class CommandCheck:
-    """The check of a command. `unclear` counts the models that it could not judge."""
+    """A command used as the check. `unclear` counts the models that it could not judge."""
 
     words: Sequence[str]
     timeout: float
@@ -34,13 +34,13 @@ class CommandCheck:
     references: References
     seed: int
     random: bool = True
-    """Whether weights are random numbers; those of the original otherwise."""
+    """True if the command gets models with random weights; False if it gets the original's."""
     unclear: int = 0
 
     @classmethod
     @contextmanager
     def of(cls, words: Sequence[str], original: Original, seed: int, timeout: float) -> Iterator[CommandCheck]:
-        """Context manager that gives the check by the command `words`; its temporary folder for models exists inside
+        """Context manager that yields the check by the command `words`; its temporary folder for models exists inside
         the block. Raises InputError if there are no words."""
         if not words:
             raise InputError("the check is an empty command")
@@ -48,8 +48,8 @@ class CommandCheck:
             yield cls(words, timeout, folder, original, References(folder, original), seed)
 
     def begin(self, source: str | os.PathLike[str] | bytes | onnx.ModelProto) -> None:
-        """Runs the command for the original model, then for it with random weights, and sets `random` if it is still
-        wrong with these. Raises InputError if the original is not wrong."""
+        """Runs the command for the original model, then for the original with random weights, and sets `random` if that
+        is still wrong. Raises InputError if the original is not wrong."""
         path = os.path.abspath(source) if isinstance(source, str | os.PathLike) else self._written(source)
         status = self._status(path)
         if status != _WRONG:
@@ -58,8 +58,8 @@ class CommandCheck:
         self.random = self(self.original.model, {})
 
     def seeds(self, model: onnx.ModelProto) -> dict[int, Seed]:
-        """Returns the seeds of the random weights that the command gets a model with, by the tensors' numbers; {} if it
-        gets the original ones."""
+        """Returns the seeds of the random weights with which the command gets a model, by the tensors' indices; {} if
+        it gets the original weights."""
         return seeds_for(model, self.seed) if self.random else {}
 
     def __call__(self, model: onnx.ModelProto, shapes: Mapping[str, Shape], /) -> bool:
@@ -104,7 +104,7 @@ class CommandCheck:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kills a command with all processes that it has started, and waits for it."""
+    """Kills a command and all processes that it has started, and waits for it."""
     with suppress(OSError):
         if os.name == "posix":
             import signal

@@ -1,4 +1,4 @@
-"""What a reduced model computes for inputs of a seed: by ONNX, and by DirectML where its memory is modelled."""
+"""Computes a reduced model for inputs of a seed: as ONNX defines it, and as DirectML does if its memory is modelled."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from dmlsplit.system.printable import printable
 MOST_BYTES: Final = 1 << 28
 """The most bytes of the inputs that are written."""
 OPEN_SIZE: Final = 2
-"""The size of a dimension that nothing gives one."""
+"""The size of a dimension whose size nothing determines."""
 _SECONDS: Final = 60
 _MEMORY: Final = 4 << 30
-"""What the process that computes may take."""
+"""Limits for the process that computes."""
 
 
 class Computed(NamedTuple):
-    """Tensors by name, in order; or none, and why."""
+    """Tensors by name, in order; or None, and the reason."""
 
     arrays: Mapping[str, Array]
     why: str = ""
 
 
 def inputs_of(model: onnx.ModelProto, question: Question, seed: int) -> Computed:
-    """Returns inputs for a model, random numbers with a seed for each: of the model's own sizes, those given for the
-    first Run, else OPEN_SIZE. If they cannot be made, the result says why."""
+    """Returns inputs for a model, random numbers with a seed for each. Their sizes are the model's own, or those given
+    for the first Run, or OPEN_SIZE. If they cannot be made, the result says why."""
     constant = {tensor.name for tensor in model.graph.initializer}
     found: dict[str, Array] = {}
     total = 0
@@ -71,8 +71,8 @@ def inputs_of(model: onnx.ModelProto, question: Question, seed: int) -> Computed
 
 
 def by_onnx(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> Computed:
-    """Returns what onnx's reference evaluator, in a process of its own, computes from the inputs, or why it computes
-    nothing."""
+    """Returns what onnx's reference evaluator computes from the inputs in a separate process, or the reason why it
+    computes nothing."""
     data = model.SerializeToString()
     packed = io.BytesIO()
     places = {value.name: str(i) for i, value in enumerate(model.graph.input)}
@@ -95,16 +95,16 @@ def by_onnx(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> Computed:
 def by_directml(
     model: onnx.ModelProto, question: Question, inputs: Mapping[str, Array], expected: Mapping[str, Array]
 ) -> Computed:
-    """Returns what DirectML computes, if the model is one fused graph whose dispatches can be predicted, or else why it
-    is not known. Elements that no dispatch writes are NaN.
+    """Returns what DirectML computes, if the model is one fused graph whose dispatches can be predicted, or else the
+    reason why it is not known. Elements that no dispatch writes are NaN.
 
-    `expected` is what ONNX computes. If the nodes of the graph, emulated one by one, do not compute the same, they are
-    not what the model says, and nothing is predicted.
+    `expected` is what ONNX computes. If emulating the graph's nodes one by one does not give the same, the graph does
+    not represent the model, and nothing is predicted.
     """
     traits = traits_of(question.runtime.release)
     try:
         sessions, _ = read_sessions(model, question.inputs, require_known_names=False)
-        runtime = replace(question.runtime, observed=True)  # it is taken to make the graphs of an observed one
+        runtime = replace(question.runtime, observed=True)  # it is assumed to build the graphs of an observed version
         session = sessions.of(runtime, question.options)
         created, graphs = session.placement.created, session.graphs
         parts = session_graphs(graphs[-1])
@@ -142,7 +142,7 @@ def by_directml(
 
 
 def _is_close(array: Array, expected: Array) -> bool:
-    """True if a tensor has the type and, up to rounding, the elements of another one."""
+    """True if a tensor has the type and, up to rounding, the elements of the expected one."""
     if array.dtype != expected.dtype or array.size != expected.size:
         return False
     room = 1e-2 if array.dtype == np.float16 else 1e-4
@@ -166,7 +166,7 @@ def _run(graph: GraphDesc, shaders: Shaders, inputs: Sequence[Array]) -> list[Ar
 
 
 def _memory(array: Array) -> Array:
-    """Returns a copy of an array's bytes, padded with zeros to a multiple of 4, which is what dispatches read."""
+    """Returns a copy of an array's bytes, padded with zeros to a multiple of 4, as dispatches read them."""
     memory = np.zeros(-(-array.nbytes // 4) * 4, np.uint8)
     memory[: array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return memory

@@ -1,5 +1,5 @@
-"""Cuts some nodes out of a model as a model of their own: a tensor that one of them reads from another node becomes an
-input of its known type, a tensor that another node reads an output."""
+"""Cuts nodes out of a model as a separate model: a tensor that one of them reads from another node becomes an input of
+its known type, and a tensor that another node reads becomes an output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dmlsplit.reducing.known import declaration, is_typed, known_constant
 
 
 class Cut:
-    """A model without weights that nodes can be cut out of. InputError where it contradicts the facts given."""
+    """A model without weights that nodes can be cut out of. Raises InputError if it contradicts the given facts."""
 
     def __init__(self, model: onnx.ModelProto, question: Question) -> None:
         habits = Habits(question.options.optimization >= 1, True, question.runtime.traits.uninferred)
@@ -54,8 +54,8 @@ class Cut:
         return name_of(self.nodes[index], self.scope)
 
     def holding(self, path: str) -> int | None:
-        """Returns the index of the node with this path, or that has the node with this path in a graph inside it; None
-        if there is none."""
+        """Returns the index of the node with this path, or of the node that contains it in a graph; None if there is
+        none."""
         for i, node in enumerate(self.nodes):
             if self.path(i) == path or (has_graphs(node) and path.startswith(f"{node.name or node.op_type}.")):
                 return i
@@ -86,7 +86,7 @@ class Cut:
         return {name: shape for name, shape in shapes.items() if shape is not None and name not in self._inputs}
 
     def of_nodes(self, wanted: Iterable[int], *, shown: bool = False, guessed: bool = False) -> onnx.ModelProto | None:
-        """Returns the model of the nodes with these indices and of the producers of every input whose type is not
+        """Returns a model of the nodes with these indices, together with the producers of every input whose type is not
         known; None if it would have no output.
 
         `shown`: a tensor that nodes outside read is an output even if a node inside reads it. `guessed`: an input of
@@ -134,8 +134,8 @@ class Cut:
         return made
 
     def _closed(self, wanted: Iterable[int]) -> set[int]:
-        """Returns the indices in `wanted` and, added repeatedly, those of the producers of every tensor that one of the
-        nodes reads and whose type is not known."""
+        """Returns the indices in `wanted`, completed repeatedly by the producers of every tensor of unknown type that
+        one of the nodes reads."""
         kept: set[int] = set()
         todo = list(wanted)
         while todo:
@@ -230,5 +230,5 @@ def node_count(model: onnx.ModelProto) -> int:
 
 
 def with_shapes(inputs: Inputs, shapes: Mapping[str, Shape]) -> Inputs:
-    """Returns the facts with `shapes`, of further inputs, added."""
+    """Returns the facts with `shapes` of further inputs added."""
     return Inputs({**inputs.shapes, **shapes}, inputs.dims, inputs.values, inputs.free_dimensions) if shapes else inputs

@@ -1,4 +1,4 @@
-"""What is wrong with a model in a session of one version, as classes: the ids of rules, and failed sessions."""
+"""Finds the faults of a model in a session of one version, as classes: the ids of rules, and failed sessions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _WORDS: Final = re.compile(r"\w+|[^\w\s]")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """The session that is asked about: a version, its options, and the facts about the inputs of the first Run."""
+    """The session in question: a version, its options, and the facts about the inputs of the first Run."""
 
     runtime: Runtime
     options: SessionOptions = DEFAULTS
@@ -49,31 +49,31 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with a model, or may be; `rule` is its class.
+    """A fault, or possible fault, of a model; `rule` is its class.
 
-    `kind` tells failed sessions without a rule apart: the message without the model's names and numbers.
+    `kind` distinguishes failed sessions without a rule: it is the message without the model's names and numbers.
     """
 
     rule: str
     severity: Severity
     node: str
-    """The path of the node that it is about; "" where it is about none."""
+    """The path of the node at fault; "" if it is not about a node."""
     message: str
     kind: str = ""
 
     @property
     def identity(self) -> tuple[str, str]:
-        """A key that is equal for findings of one class: the rule and the kind of failed session."""
+        """A key that is equal for findings of the same class: the rule, and the kind of failed session."""
         return self.rule, self.kind
 
     def is_like(self, identity: tuple[str, str]) -> bool:
-        """True for a finding of the class `identity`, and for one that names the graph's fault more exactly than that
-        class does."""
+        """True for a finding of the class `identity`, and for one that describes the graph's fault more precisely than
+        that class."""
         return self.identity == identity or self.rule in _SAID_MORE_EXACTLY.get(identity[0], ())
 
 
 def findings_of(model: onnx.ModelProto, question: Question) -> list[Finding]:
-    """Returns the findings about a model without weights, the most serious first; each class comes once for a node.
+    """Returns the findings about a model without weights, the most serious first; each class occurs once for each node.
 
     Raises InputError if the model cannot be judged.
     """
@@ -81,14 +81,14 @@ def findings_of(model: onnx.ModelProto, question: Question) -> list[Finding]:
     runtime, options = question.runtime, question.options
     try:
         placed = sessions.of(runtime, options).placement
-        # it is taken to make the graphs of an observed one
+        # it is assumed to build the graphs of an observed version
         graphs = sessions.of(replace(runtime, observed=True), options).findings()
     except NotLoadedError as error:
         return _sorted([*_of_items(nodes, None, at_fault=False), _failed(model, "", error.message)])
     except InputError:
         found = _sorted(_of_items(nodes, None, at_fault=False))
         if found and found[0].severity is Severity.ERROR:
-            return found  # they say why there is no session to ask
+            return found  # they say why no session can be asked
         raise
     at_fault = any(each.diagnostic.severity is Severity.ERROR for each in graphs)
     found = _of_items(nodes, question, at_fault=at_fault)
@@ -100,8 +100,8 @@ def findings_of(model: onnx.ModelProto, question: Question) -> list[Finding]:
 
 
 def _sorted(found: Sequence[Finding]) -> list[Finding]:
-    """Returns the findings, the most serious first; consequences of other findings are left out, and each class comes
-    once for a node."""
+    """Returns the findings, the most serious first; consequences of other findings are left out, and each class occurs
+    once for each node."""
     kept: dict[tuple[tuple[str, str], str], Finding] = {}
     for each in found:
         if each.rule not in _CONSEQUENCES:
@@ -132,15 +132,15 @@ def _answered(item: SplitNode | JoinNode, question: Question) -> Sequence[Diagno
 
 
 def _of_diagnostic(found: Diagnostic, node: str = "") -> Finding:
-    """Returns the finding that a diagnostic is, about `node` or, if that is "", about the node that it names; its
-    message names the member, too."""
+    """Converts a diagnostic to a finding about `node` or, if that is "", about the node that the diagnostic names; its
+    message includes the member."""
     steps = found.location.steps
     message = f"{steps_text(steps)}: {found.message}" if steps else found.message
     return Finding(found.rule, found.severity, node or found.location.node, message)
 
 
 def _of_session(model: onnx.ModelProto, placed: SessionAnswer, found: Sequence[Finding]) -> Iterator[Finding]:
-    """Yields the failure of a session, if no error that has a rule says why it fails."""
+    """Yields the failure of a session, unless an error that has a rule explains it."""
     failure = placed.failure
     if placed.created is not False or failure is None:
         return

@@ -1,4 +1,4 @@
-"""Smaller models by changes of graphs inside nodes: such a graph as a model of its own, or with fewer nodes in it."""
+"""Makes smaller models by changing graphs inside nodes: such a graph as a separate model, or with fewer nodes in it."""
 
 from __future__ import annotations
 

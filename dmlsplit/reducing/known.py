@@ -1,4 +1,4 @@
-"""What a scope knows of a value, as messages of a model, and what a model does not need."""
+"""What a scope knows about a value, as messages of a model; and removal of what a model does not need."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def remove_unread(model: onnx.ModelProto) -> None:
 
 
 def known_constant(scope: Scope, name: str) -> onnx.TensorProto | None:
-    """Returns, as a tensor, the elements of a value that are the same for all inputs of the model; None if they are not
-    known."""
+    """Returns the elements of a value as a tensor, if they are the same for all inputs of the model; None if they are
+    not known."""
     array = scope.elements(name)
     if array is None or array.dtype.kind not in "biuf":
         return None

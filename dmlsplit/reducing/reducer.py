@@ -1,4 +1,4 @@
-"""The smallest model that is still wrong: functions are put in place, nodes removed, graphs in nodes opened."""
+"""Finds the smallest model that is still wrong: functions are inlined, nodes removed, graphs in nodes opened."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from dmlsplit.system.errors import InputError
 _ROUNDS: Final = 8
 """The most rounds of changes, each of which may make others possible."""
 _FIRST_PART: Final = 8
-"""The nodes around the one at fault that are tried first."""
+"""The number of nodes around the one at fault that are tried first."""
 
 
 class Check(Protocol):
-    """A question whether a model without weights is still wrong."""
+    """Decides whether a model without weights is still wrong."""
 
     def __call__(self, model: onnx.ModelProto, shapes: Mapping[str, Shape], /) -> bool:
         """Returns True if the model is still wrong. `shapes` maps each input of the model that was a computed tensor of
@@ -93,7 +93,7 @@ class Reducer:
             before = self.model
             self._remove_nodes(place if round_ == 0 else None)
             if self._open_graphs():
-                self._remove_nodes(None)  # what follows takes a check for each node
+                self._remove_nodes(None)  # what follows needs a check for each node
             self._reduce_graphs()
             self._pass_by()
             self._hide_outputs()
@@ -102,8 +102,8 @@ class Reducer:
         self._tidy()
 
     def _take(self, candidate: onnx.ModelProto | None) -> bool:
-        """Makes the candidate `self.model` if the check says that it is still wrong, and returns whether it does; False
-        for None."""
+        """Replaces `self.model` by the candidate if the check says that it is still wrong, and returns True if so;
+        False for None."""
         taken = self.is_wrong(candidate)
         if taken and candidate is not None:
             self.model = candidate
@@ -141,7 +141,7 @@ class Reducer:
 
         nodes: Sequence[int] = range(count)
         if not is_wrong(nodes):
-            return  # what the cut loses of the model as a whole matters
+            return  # the model as a whole matters, so cutting cannot help
         start = None if place is None else cut.holding(place)
         if start is not None:
             nodes = first_part(cut.around(start), is_wrong, _FIRST_PART)
@@ -160,8 +160,8 @@ class Reducer:
             self._progress(f"{len(nodes)} nodes, after {self.checks} checks")
 
     def _open_graphs(self) -> bool:
-        """Replaces the model by a graph inside one of its nodes, as often as that is still wrong, and returns whether
-        it was replaced."""
+        """Replaces the model by a graph inside one of its nodes, as long as that is still wrong; returns True if it was
+        replaced."""
         before = self.model
         while any(has_graphs(node) for node in self.model.graph.node):
             if not any(self._take(alone(self.model, scope)) for scope in inner_scopes(self._cut().scope)):

@@ -1,4 +1,4 @@
-"""A reduced model with all that is known of it, as a value."""
+"""A reduced model and everything known about it, as a value."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from dmlsplit.targets.runtime_versions import Runtime
 
 
 class NothingWrongError(InputError):
-    """A model without a finding to reduce it for."""
+    """The model has no finding to reduce it for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
     """A model reduced as far as it is still wrong.
 
-    `rule` is the class of what is wrong: the id of a rule, "session-fails" for a session that is not made for a reason
-    without one, "new" for what only the caller's check says. `finding` is None for a new one.
+    `rule` is the class of the fault: the id of a rule; "session-fails" if session creation fails for a reason without a
+    rule; "new" if only the caller's check says that the model is wrong, and `finding` is then None.
     """
 
     rule: str
@@ -45,20 +45,20 @@ class Reduction:
     """The reduced model with its weights."""
     nodes_before: int
     nodes: int
-    """How many nodes are left; those of graphs in nodes count."""
+    """The number of remaining nodes, including those of graphs in nodes."""
     checks: int
-    """How many models were checked."""
+    """The number of models that were checked."""
     unclear: int
     """The number of checked models that the check could not judge."""
     seeds: Mapping[str, Seed]
     """The seeds of weights, by the names of tensors."""
     inputs: Computed
     expected: Computed
-    """What ONNX computes of the inputs."""
+    """What ONNX computes from the inputs."""
     predicted: Computed
-    """What DirectML computes of them."""
+    """What DirectML computes from them."""
     explanation: Explanation | None = None
-    """What becomes of the node at fault."""
+    """The explanation of the node at fault."""
     others: tuple[str, ...] = field(default=())
     """The other classes of the original's findings, the most serious first."""
 
@@ -68,7 +68,7 @@ class Reduction:
         return self.finding is None or self.finding.severity is Severity.ERROR
 
     def to_dict(self) -> dict[str, object]:
-        """Returns the JSON form as a dict; every key is always there."""
+        """Returns the JSON form as a dict; all keys are always present."""
         found = self.finding
         return {
             "schema": SCHEMA,
@@ -171,7 +171,7 @@ def _findings(model: onnx.ModelProto, question: Question, *, needed: bool) -> Se
 
 
 def _chosen(found: Sequence[Finding], rule: str | None, *, needed: bool) -> Finding | None:
-    """Returns the finding to reduce for: the first of the rule or, without a rule, the first one that is no note.
+    """Returns the finding to reduce for: the first of the rule or, without a rule, the first one that is not a note.
 
     If there is none, raises NothingWrongError if it is `needed`, else returns None. Raises ValueError for an unknown
     rule.

@@ -1,4 +1,4 @@
-"""Weights of models that a check looks at, in files beside them: written once, however many models refer to them."""
+"""Weights of models that a check reads, in files next to them: written once, however many models refer to them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dmlsplit.reducing.weights import (
 from dmlsplit.system.errors import InputError
 
 _INLINE: Final = 1 << 16
-"""The most bytes of a tensor that is in the model itself."""
+"""The most bytes of a tensor that is stored in the model itself."""
 
 
 class References:

@@ -1,4 +1,5 @@
-"""The weights of a reduced model: numbers of a recorded seed, or those of the original, which are read last."""
+"""The weights of a reduced model: random numbers from a recorded seed, or those of the original, which are read
+last."""
 
 from __future__ import annotations
 
@@ -25,14 +26,14 @@ from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 
 SMALL: Final = 64
-"""The most elements of a tensor that keeps its numbers: sizes, axes, factors."""
+"""The most elements of a tensor that keeps its values: sizes, axes, factors."""
 MOST_WRITTEN: Final = 1 << 30
 """The most bytes of weights in a model that is written."""
 FURTHEST: Final = 4096
-"""More than the numbers that any tensor skips: tensors of one size have different numbers."""
+"""More than the numbers that any tensor skips, so that tensors of equal size get different numbers."""
 _DRAWN_AT_ONCE: Final = 1 << 20
 _SMALL_EXTERNAL: Final = 4096
-"""The most elements of external data that is read at once: lengths and sizes may be there."""
+"""The most elements of external data that are read immediately, because they may be lengths or sizes."""
 _INITIALIZER: Final = 5
 _WITH_TENSORS: Final = frozenset(
     {"GraphProto", "FunctionProto", "NodeProto", "AttributeProto", "SparseTensorProto", "TensorProto"}
@@ -72,7 +73,7 @@ def _drawn(seed: Seed, sizes: tuple[int, ...], data_type: int) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A model without its weights, and the way to them."""
+    """A model without its weights, and access to them."""
 
     model: onnx.ModelProto
     read_external: ReadExternal
@@ -81,7 +82,7 @@ class Original:
     _constants: Mapping[str, onnx.NodeProto]
 
     def tensor(self, tensor: TensorProto) -> TensorProto:
-        """Returns the original's tensor of the same name with its data in it. Raises InputError if these cannot be
+        """Returns the original's tensor of the same name with its data included. Raises InputError if they cannot be
         read."""
         if tensor.external_data:
             sizes = tuple(tensor.dims)
@@ -129,8 +130,8 @@ _not_read: ReadExternal = no_external_data
 
 @contextmanager
 def opened(source: Source, allow_paths: Iterable[str | os.PathLike[str]]) -> Iterator[Original]:
-    """Context manager that gives a model without its weights, which can be read inside the block, in which the file
-    stays open. Raises InputError if it is no model, OSError if it cannot be read."""
+    """Context manager that yields a model without its weights; the file stays open in the block, so that the weights
+    can be read. Raises InputError if it is not a model, OSError if it cannot be read."""
     with ExitStack() as stack:
         if isinstance(source, onnx.ModelProto):
             source = source.SerializeToString()

@@ -1,4 +1,4 @@
-"""The files of a reduction, in a folder: all of them, or none."""
+"""Writes the files of a reduction to a folder: all of them, or none."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _OURS: Final = re.compile(r"(inputs|onnx|directml)\.[0-9]+\.npy|explain\.(json|t
 
 
 def write(found: Reduction, folder: str, explained: str) -> list[str]:
-    """Writes into the folder the model, its inputs and outputs as .npy files, a summary that names them, and what
-    `explain` says of the node at fault, as text (`explained`) and as JSON; returns the names of the files.
+    """Writes to the folder the model, its inputs and outputs as .npy files, a summary that names them, and the
+    explanation of the node at fault, as text (`explained`) and as JSON; returns the names of the files.
 
-    All files are written, or none. Those of another reduction there, which has its summary beside them, are replaced or
-    removed. Raises FileExistsError, which names one of them, where there is no summary, and OSError if writing fails.
+    All files are written, or none. The files of another reduction in the folder are replaced or removed if its summary
+    is there; otherwise raises FileExistsError, which names one of them. Raises OSError if writing fails.
     """
     contents = dict(_contents(found, explained))
     with atomic_files() as files:
