@@ -47,7 +47,7 @@ def _uint(value: object, path: str, bits: int = 32) -> int:
 
 def _data_type(value: object) -> TensorDataType | int:
     """Converts the number of a known data type to a TensorDataType; returns other integers unchanged. Raises TypeError
-    for a value that is not an integer."""
+    for a value that is not an integer, DescriptorError for one that does not fit a UINT."""
     if type(value) is TensorDataType:
         return value
     try:

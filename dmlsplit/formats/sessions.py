@@ -54,7 +54,7 @@ class Session(Protocol):
 
     @property
     def placement(self) -> SessionAnswer:
-        """The execution provider of every node of the model."""
+        """The treatment of the model as a whole: the provider of every node, the fused graphs, copies and findings."""
 
 
 class Sessions(Protocol):
@@ -65,7 +65,7 @@ class Sessions(Protocol):
         model was read if it is None."""
 
     def release(self) -> None:
-        """Frees all sessions created so far, which are large."""
+        """Frees all sessions created so far, which are large; they are created again when needed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -261,7 +261,7 @@ def version() -> str:
 
 
 def cpu_features() -> tuple[str, ...]:
-    """Returns the CPU features that kernels need and this machine has."""
+    """Returns the CPU features that kernels use and this machine has. Raises NativeError without the extension."""
     require()
     return tuple(_text(lib.dmlsplit_cpu_features).split())
 

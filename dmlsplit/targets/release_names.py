@@ -26,7 +26,7 @@ class _Shipment(NamedTuple):
     release: Release
 
     def continues(self, version: str) -> bool:
-        """True if `version` is a proper prefix of this version: 1.15.1 continues 1.15."""
+        """True if this shipment's version is `version` followed by further numbers: 1.15.1 continues 1.15."""
         return self.version.startswith(f"{version}.")
 
     def __str__(self) -> str:
@@ -41,7 +41,8 @@ def find_release(name: str | Release) -> Release:
     package the Linux build if it ships one. A version between two known ones resolves to one of their builds if those
     give the same verdicts; `agreeing` then names them.
 
-    Raises ValueError for any other name: the message names the nearest releases and their differences.
+    Raises ValueError for any other name: the message names the nearest releases and their differences. Raises TypeError
+    for anything but a string or a Release.
     """
     if isinstance(name, Release):
         return name
