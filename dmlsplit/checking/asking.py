@@ -1,4 +1,4 @@
-"""What the real library says of operators and graphs that are judged: `dmlsplit check --ask`."""
+"""Adds the real library's answers about the operators and graphs that are judged: `dmlsplit check --ask`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from dmlsplit.library.asking import LibraryAnswer, Question
 
 BATCH: Final = 500
-"""Operators that a process of a build is asked about at once."""
+"""The number of operators that one process of a build is asked about at once."""
 
 
 def builds_for(targets: Iterable[Target]) -> dict[Target, str]:
     """Maps each target to the name of the build to ask for it: the release's own or, for a feature level, one on this
-    machine that has it.
+    machine with that level.
 
     Raises ValueError if no build has the level, NotAdded if the build was not fetched, Unavailable if it cannot be
     asked here.
@@ -47,8 +47,8 @@ def _build(target: Target) -> Build:
 def with_answers(
     results: Iterable[tuple[Entry, Target, Result]], builds: Mapping[Target, str], keep: Callable[[str], bool]
 ) -> Iterator[Result]:
-    """Yields the results in order; those about operators and graphs have the answer of the target's build, named in
-    `builds`. `keep` is true for the rules that are wanted."""
+    """Yields the results in order; those about operators and graphs include the answer of the target's build, which
+    `builds` names. `keep` returns True for the rules that are wanted."""
     found = iter(results)
     while batch := list(islice(found, BATCH * len(builds))):
         answered = [result for _, _, result in batch]
@@ -79,8 +79,8 @@ def _of_build(batch: Sequence[tuple[Entry, Target, Result]], build: Build, keep:
 
 
 def _question(entry: Entry) -> Question | None:
-    """Returns the operator or graph of an entry, as a build is asked about it; None for a node of a model, and for an
-    entry that could not be read."""
+    """Returns the operator or graph of an entry, in the form in which a build is asked; None for a node of a model, and
+    for an entry that could not be read."""
     if entry.node is not None:
         return None
     return entry.graph or entry.other or entry.descriptor
@@ -104,8 +104,8 @@ def _otherwise(report: Report, answer: LibraryAnswer) -> tuple[str, str]:
 
 
 def _accepts(report: Report) -> bool | None:
-    """Returns whether, by the report, the target creates the operator or compiles the graph; None if the report does
-    not say."""
+    """Returns True if, according to the report, the target creates the operator or compiles the graph, False if not;
+    None if the report does not say."""
     from dmlsplit.graphs import GraphReport
 
     if isinstance(report, GraphReport):
@@ -117,8 +117,8 @@ def _accepts(report: Report) -> bool | None:
 
 
 def _marked(result: Judged, answer: LibraryAnswer | None, said: tuple[str, str], keep: Callable[[str], bool]) -> Judged:
-    """Returns the result with the library's answer and, if `said` has a rule, a diagnostic of it; it is hidden unless
-    `keep` wants the rule."""
+    """Returns the result with the library's answer and, if `said` names a rule, a diagnostic of that rule, which is
+    hidden unless `keep` returns True for the rule."""
     rule, message = said
     report = replace(result.report, library=None if answer is None else answer.to_dict())
     if rule:

@@ -1,5 +1,5 @@
-"""Which feature levels, releases and versions of ONNX Runtime accept an operator, as it is or rewritten, and why others
-do not."""
+"""Which feature levels, releases and versions of ONNX Runtime accept an operator, unchanged or rewritten, and why
+others do not."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """A level or DirectML version of the matrix."""
+    """A level, DirectML version or version of ONNX Runtime in the matrix."""
 
     label: str
     target: Target
     observed: bool
-    """True where a build of it was observed; the verdict rests on documentation alone otherwise."""
+    """True if a build of it was observed; otherwise the verdict rests only on documentation."""
     speaks_for: tuple[str, ...]
     """The names of all targets with the same verdicts: the builds of one DirectML version accept the same
     descriptors."""
@@ -48,7 +48,7 @@ class Columns(NamedTuple):
     heading: str
     """The heading above the columns on a page."""
     not_observed: str = ""
-    """The remark on a column that was not observed."""
+    """The remark about a column that was not observed."""
 
     @property
     def labels(self) -> list[str]:
@@ -101,8 +101,8 @@ def _runtimes() -> Columns:
 
 
 def __getattr__(name: str) -> Columns:
-    """Returns LEVELS, RELEASES or RUNTIMES, made on first use: most commands judge by one target. Raises AttributeError
-    for any other name."""
+    """Returns LEVELS, RELEASES or RUNTIMES, which are created on first use, because most commands judge by one target.
+    Raises AttributeError for any other name."""
     makers = {"LEVELS": _levels, "RELEASES": _releases, "RUNTIMES": _runtimes}
     if name not in makers:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -111,21 +111,22 @@ def __getattr__(name: str) -> Columns:
 
 
 def runtime_columns(targets: Iterable[Target]) -> Columns:
-    """Returns columns for those targets that are versions of ONNX Runtime, in order."""
+    """Returns columns for the targets that are versions of ONNX Runtime, in order."""
     found = [(target, target.runtime) for target in targets if target.runtime is not None]
     columns = [Column(target.short_name, target, runtime.observed, (target.name,)) for target, runtime in found]
     return _runtimes()._replace(columns=tuple(columns))
 
 
 class Compatibility(NamedTuple):
-    """The answer of a column about an operator: its report, and for a refused operator the rewriting that was tried."""
+    """The answer of a column about an operator: its report and, for a refused operator, the rewriting that was
+    tried."""
 
     column: Column
     use: Use
     report: Report
     legalization: Legalization | None
     said: str = ""
-    """The answer as text, with its conditions, about a node of open sizes."""
+    """For a node of open sizes: the answer as text, with its conditions."""
 
 
 @lru_cache(256)
@@ -139,8 +140,8 @@ def compatibility(desc: OperatorDesc | AnyOperatorDesc | GraphDesc, asked: Colum
 
 
 def _use(report: Report) -> Use:
-    """Returns the use of a graph, or of an operator for which no rewriting is tried, by its report: refused, unknown or
-    as it is."""
+    """Returns the use of a graph, or of an operator for which no rewriting is tried, according to its report: refused,
+    unknown or accepted unchanged."""
     if not report.ok:
         return Use.REFUSED
     return Use.UNKNOWN if report.is_unknown else Use.AS_IT_IS
@@ -168,7 +169,7 @@ def _shared(kind: OperatorType, target: Target) -> object:
 
 
 def _report(desc: OperatorDesc, target: Target, known: _Known) -> Report:
-    """Returns what `evaluate` returns; it is computed once for all targets with equal keys."""
+    """As `evaluate`, but computed once for all targets with equal keys."""
     alike = _shared(known.kind, target)
     if alike not in known.reports:
         known.reports[alike] = target, evaluate(desc, target)
@@ -211,7 +212,7 @@ def spans(labels: Iterable[str], order: Sequence[str]) -> str:
     If any label of `order` has a hyphen, as names of packages do, ranges are written with " to ".
     """
     to = " to " if any("-" in label for label in order) else "-"
-    # For consecutive labels, positions in the order and among these grow alike.
+    # For consecutive labels, the position in `order` minus the position among these labels is constant.
     runs = groupby(enumerate(labels), lambda item: order.index(item[1]) - item[0])
     ends = [(run[0][1], run[-1][1]) for run in (list(group) for _, group in runs)]
     return ", ".join(first if first == last else f"{first}{to}{last}" for first, last in ends)

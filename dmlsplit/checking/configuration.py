@@ -1,7 +1,7 @@
 """A project's settings for `dmlsplit check`: dmlsplit.toml, or [tool.dmlsplit] of pyproject.toml.
 
-The file is taken from the current folder, or from the nearest folder above that has one. The command line overrides it.
-Paths and patterns are relative to the file's folder.
+The file is taken from the current folder, or from the nearest parent folder that has one. The command line overrides
+it. Paths and patterns are relative to the file's folder.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _LONG_KEY: Final = rf"{_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{Limit.CONFIG_KEYS.mos
 """Keys on which tomllib spends time and memory quadratic in their number. Of quoted keys beyond 100 characters a file
 has too few for that, and searching for the end of each would be quadratic itself."""
 _MOST_SHARED: Final = 1 << 20
-"""Bytes of a pyproject.toml."""
+"""The most bytes of a pyproject.toml."""
 _MOST_BRACKETS: Final = 16
-"""The most brackets of a pattern: fnmatch searches for the end of each."""
+"""The most brackets in a pattern, because fnmatch searches for the end of each."""
 _LARGEST: Final = 2**63 - 1
 """The largest integer in TOML, and the largest size in ONNX."""
 
@@ -125,7 +125,7 @@ SCHEMA: Final[dict[str, Any]] = {
 
 
 class Configuration(NamedTuple):
-    """The table of a file; empty where there is none."""
+    """The table of a file; empty if there is no file."""
 
     path: str = ""
     table: Table = {}
@@ -166,7 +166,7 @@ class Configuration(NamedTuple):
 
 
 def find(folder: str) -> Configuration:
-    """Returns the configuration in a folder or in the nearest one above that has one; an empty one if there is none.
+    """Returns the configuration in a folder or in its nearest parent that has one; an empty one if there is none.
     Raises InputError for an invalid file."""
     current = os.path.abspath(folder)
     while True:

@@ -1,4 +1,4 @@
-"""`dmlsplit check` without its command line: files become judged operators, one file after another or several at once.
+"""`dmlsplit check` without its command line: judges the operators of files, one file after another or several at once.
 
 The walk of a file: judge_files, judge_file, read_entries (front_ends.py), judge_entry, and from there judge_node
 (node_verdicts.py) for a node of a model, judged (judging.py) for the descriptor of an operator or a graph. The results
@@ -62,7 +62,7 @@ class Question(NamedTuple):
     name_fixes: bool = False
     columns: tuple[Columns, ...] = ()
     builds: Mapping[Target, str] = {}
-    """The name of the build that is asked, by target."""
+    """Maps each target to the name of the build that is asked."""
 
 
 class FileResults(NamedTuple):
@@ -90,15 +90,16 @@ def check_files(
     """Yields a report on each operator of the files, in the order of the files, as `dmlsplit check` judges them.
 
     A file is .json, .jsonl, .onnx or .xml (OpenVINO IR). A node of a model is ok if its framework's specification
-    allows it and the feature level or release accepts it, rewritten if need be; for a version of ONNX Runtime, if
-    neither session creation nor the first Run fails, and the report, a RuntimeReport, has the `answer`. Unreadable
-    input gives a report with the rule input/malformed, and the rest goes on. `shapes` and `dims` apply to models with
-    such tensors and symbols, for ONNX Runtime to the first Run; `free_dimensions` are its overrides at session
-    creation. A model without operators has one report if something is wrong with it, or may be. `assume` names
-    properties of the device (dmlsplit.targets.target.ASSUMPTIONS). `allow_paths` are folders of files that models refer
-    to. `executor` reads several files at once: any concurrent.futures.Executor; one of processes, to be faster.
+    allows it and the feature level or release accepts it, possibly rewritten. For a version of ONNX Runtime it is ok if
+    neither session creation nor the first Run fails; its report is a RuntimeReport, which has the `answer`. Unreadable
+    input gives a report with the rule input/malformed, and reading continues. `shapes` and `dims` apply to models that
+    have such tensors and symbols, and for ONNX Runtime to the first Run; `free_dimensions` are ONNX Runtime's overrides
+    at session creation. A model without operators has one report if something is or may be wrong with it. `assume`
+    names properties of the device (dmlsplit.targets.target.ASSUMPTIONS). `allow_paths` are folders of files that models
+    may refer to. `executor` is a concurrent.futures.Executor with which several files are read at once; a process pool
+    is faster than threads.
 
-    `windows` and `windows_ml` are targets as find_target has them.
+    `windows` and `windows_ml` name targets as in find_target.
 
     Raises ValueError for an unknown level, release, version or assumption, or for several targets at once; TypeError
     for a single path in place of several.
@@ -147,9 +148,9 @@ def _judged_file(file: str, question: Question) -> FileResults:
 
 
 def judge_file(file: str, question: Question) -> Iterator[Result]:
-    """Yields the results on every operator of a file by every target; the answers to one operator are consecutive.
+    """Yields the results about every operator of a file by every target; the answers to one operator are consecutive.
 
-    Any failure becomes the last answer, so that one file never ends the judging of others.
+    Any failure becomes the last result, so that one file never prevents the judging of others.
     """
     judged: set[int] = set()
     try:
@@ -197,12 +198,12 @@ def _judged_entry(entry: Entry, question: Question) -> Iterator[tuple[Entry, Tar
 def _of_model(
     entry: Entry, question: Question, results: Sequence[tuple[Entry, Target, Result]]
 ) -> Iterator[tuple[Entry, Target, Result]]:
-    """Yields the results of the first entry of a file; before them, for an ONNX model, a note that has the placement of
-    all nodes by each target that is a version of ONNX Runtime."""
+    """Yields the results of the first entry of a file; before them, for an ONNX model, a note with the placement of all
+    nodes in each target that is a version of ONNX Runtime."""
     placements = {}
     for i, target in enumerate(question.targets):
         if entry.sessions is not None and target.runtime is not None:
-            with suppress(InputError):  # facts that were given contradict the model: its nodes tell
+            with suppress(InputError):  # if given facts contradict the model, its nodes report that
                 placements[i] = entry.sessions.of(target.runtime, target.session_options).placement
     if placements:
         target = question.targets[0]
@@ -250,11 +251,11 @@ def _failed(file: str, index: int, fault: InputError, question: Question) -> lis
 
 
 def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
-    """Returns the result of a target on one entry, with places in the file; what cannot be read is reported regardless
-    of `keep`."""
+    """Returns a target's result about one entry, with positions in the file; unreadable input is reported regardless of
+    `keep`."""
     if entry.node is None:
         return judge_alone(entry, target, keep)
-    from dmlsplit.checking.node_verdicts import judge_node  # many files are no models
+    from dmlsplit.checking.node_verdicts import judge_node  # many files are not models
 
     verdict = judge_node(entry.node, entry.descriptor, target)
     report = _in_file(verdict.report, entry, target, keep)
@@ -263,8 +264,8 @@ def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
 
 
 def judge_alone(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
-    """Returns what `judge_entry` returns for an entry that is no node of a model: an operator or graph by itself, an
-    entry that could not be read, or one that is not judged."""
+    """As `judge_entry`, for an entry that is not a node of a model: an operator or graph by itself, an entry that could
+    not be read, or one that is not judged."""
     name, position = _name(entry), entry.locate(Location())
     if entry.error is not None:
         error = entry.error
@@ -284,13 +285,13 @@ def judge_alone(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
 
 
 def _name(entry: Entry) -> str | None:
-    """Returns the entry's name, shortened for results, in which every diagnostic repeats it; None if it has none."""
+    """Returns the entry's name, shortened because every diagnostic in the results repeats it; None if it has none."""
     return None if entry.name is None else shortened(entry.name, MAX_NAME)
 
 
 def _in_file(report: Report, entry: Entry, target: Target, keep: Keep) -> Report:
-    """Returns the report with the entry's file and index; what `keep` does not want is hidden, unless the entry cannot
-    be read."""
+    """Returns the report with the entry's file and index; diagnostics that `keep` does not want are hidden, unless the
+    entry cannot be read."""
     if report.operator is None and not report.ok:
         keep = keep_all
     kept = tuple([d for d in report.diagnostics if keep(d.rule)])
@@ -299,8 +300,8 @@ def _in_file(report: Report, entry: Entry, target: Target, keep: Keep) -> Report
 
 
 def _judged(entry: Entry, target: Target) -> Report:
-    """Returns the report on an entry that could be read and is no node: a graph, an operator, or the remarks on what is
-    not judged."""
+    """Returns the report about a readable entry that is not a node: a graph, an operator, or remarks about what is not
+    judged."""
     desc = entry.graph or entry.other or entry.descriptor
     if desc is None:
         notes = entry.notes
@@ -328,7 +329,7 @@ def _by(target: Target, report: Report) -> Report:
 
 
 def _fix(entry: Entry, target: Target, report: Report) -> str | None:
-    """Returns the rewriting of a refused operator, or the cure of a graph, in words; None if there is none."""
+    """Describes the rewriting of a refused operator, or the cure of a graph; None if there is none."""
     if entry.graph is not None:
         return report.cure or None
     if entry.descriptor is None or entry.node is not None or report.ok:

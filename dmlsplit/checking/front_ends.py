@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # reading JSON needs no numpy
     from dmlsplit.verdicts.model_placements import SessionAnswer
 
 FRONT_ENDS: Final[Mapping[str, str]] = {".onnx": "onnx", ".xml": "openvino"}
-"""The module of dmlsplit.formats, a FrontEnd, for each suffix; imported on first use."""
+"""Maps each suffix to the module of dmlsplit.formats, a FrontEnd, that is imported on first use."""
 
 
 class FrontEnd(Protocol):
@@ -47,7 +47,7 @@ class FrontEnd(Protocol):
 
 
 class Given(NamedTuple):
-    """The caller's knowledge of models: shapes of tensors, sizes of symbols, further folders for their files.
+    """What the caller knows about models: shapes of tensors, sizes of symbols, further folders for their files.
 
     `require_known_names`: every model must have every tensor and symbol. `free_dimensions` are ONNX Runtime's overrides
     of symbols at session creation; shapes and dims then apply to the first Run.
@@ -68,7 +68,7 @@ def is_model(file: str) -> bool:
 def read_entries(file: str, given: Given | None = None) -> Iterator[Entry]:
     """Yields the entries of a file, of standard input ("-"), or of a model.
 
-    Every fault, even an unexpected exception, becomes an Entry, so that one file never ends the reading of others.
+    Every fault, even an unexpected exception, becomes an Entry, so that one file never prevents the reading of others.
     """
     read = 0
     try:
@@ -78,7 +78,7 @@ def read_entries(file: str, given: Given | None = None) -> Iterator[Entry]:
         return
     except Exception as error:
         fault = fault_of(error)
-    # Only here are the exception's frames, and all that they held, gone.
+    # Only from here on are the exception's frames, and everything they held, freed.
     yield failed(file, read, fault)
 
 
@@ -125,7 +125,7 @@ def _place_of(diagnostics: Sequence[Diagnostic]) -> Any:
 
 def without_nodes(entry: Entry) -> Entry:
     """Returns the entry with its node replaced by the node's descriptor, or by the reason why it has none, for commands
-    that judge descriptors only; an entry without a node is returned itself."""
+    that judge only descriptors; an entry without a node is returned unchanged."""
     if entry.node is None:
         return entry
     obstacle = entry.node.obstacle()
@@ -137,8 +137,8 @@ def without_nodes(entry: Entry) -> Entry:
 
 
 def session_of(path: str, target: Target, given: Given) -> SessionAnswer:
-    """Returns what the target's ONNX Runtime makes of a model. Raises InputError if it is no readable model, OSError if
-    it cannot be opened."""
+    """Returns the target's ONNX Runtime's treatment of a model. Raises InputError if it is not a readable model,
+    OSError if it cannot be opened."""
     from dmlsplit.onnxruntime.prediction import session  # needs onnx
 
     assert target.runtime is not None

@@ -1,4 +1,4 @@
-"""validate: judges an operator or a graph of operators."""
+"""validate: judges an operator or a graph."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def validate(
     windows: WindowsLike = None,
     windows_ml: WindowsMLLike = None,
 ) -> Report:
-    """Returns the report of a feature level, or of a DirectML release (the newest known if nothing is given), on the
-    descriptor of an operator or of a graph.
+    """Judges the descriptor of an operator or a graph by a feature level or a DirectML release (by default the newest
+    known), and returns the report.
 
     A feature level is judged by the documented tables and rules, and refuses what every observed build refuses. For a
     release, `hresult` is that build's answer (None if the call ends the process). A version of ONNX Runtime is judged
     as the release that it ships, a Windows ("10-22H2") as the DirectML.dll in its System32, a Windows ML ("2.1.71") as
-    the DirectML that it brings. Operators other than Split and Join are judged by recorded tables (`basis_of_verdict`
-    is "tables"): ok says that nothing recorded refuses them. The report holds every fault, in descriptor order; a
+    the DirectML that it ships. Operators other than Split and Join are judged by recorded tables (`basis_of_verdict` is
+    "tables"): `ok` then means that nothing recorded refuses them. The report has every fault, in descriptor order; a
     graph's GraphReport also has the correctness of each graph output.
 
     Raises ValueError for an unknown level, release or version or for several at once, TypeError for anything but a
@@ -69,7 +69,7 @@ def judged(desc: OperatorDesc | AnyOperatorDesc | GraphDesc, target: Target) -> 
     """Returns the report of one target on the descriptor of an operator or a graph; a Split or Join that is given as an
     AnyOperatorDesc is judged by tables only. Raises TypeError for anything else."""
     if not isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
-        from dmlsplit import graphs  # large, and most programs have Splits and Joins only
+        from dmlsplit import graphs  # importing it is slow, and most programs use only Splits and Joins
 
         if isinstance(desc, graphs.GraphDesc):
             return graphs.evaluate_graph(desc, target)

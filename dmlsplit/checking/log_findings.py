@@ -1,4 +1,4 @@
-"""What a model at hand tells about a message of a log: that it explains it, or that it is ruled out."""
+"""What a given model says about a message in a log: that it explains the message, or rules it out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ModelFacts:
 
     @classmethod
     def of(cls, path: str, target: Target, given: Given) -> ModelFacts:
-        """Returns the facts about the model in a file. Raises InputError if it is no readable model, OSError if it
+        """Returns the facts about the model in a file. Raises InputError if it is not a readable model, OSError if it
         cannot be opened."""
         found = session_of(path, target, given)
         results = [result for each in judge_files([path], Question((target,), given)) for result in each]
@@ -46,13 +46,13 @@ class ModelFacts:
         return cls(found, tuple(dict.fromkeys(diagnostics)), unknown)
 
     def explains(self, finding: Finding) -> Explained | None:
-        """Returns whether the model explains a finding or rules it out; None if the finding's message has nothing to do
-        with a model."""
+        """Returns whether the model explains a finding or rules it out; None if the finding's message does not depend
+        on a model."""
         asks = None if finding.message is None else finding.message.asks
         return None if asks is None else _ANSWERS[asks](self)
 
     def node(self, finding: Finding) -> NodePlacement | None:
-        """Returns the node that a finding names; None if it names none, or one that the model lacks."""
+        """Returns the node that a finding names; None if it names none, or one that is not in the model."""
         if not finding.node:
             return None
         nodes = self.session.nodes

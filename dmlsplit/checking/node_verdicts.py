@@ -1,4 +1,5 @@
-"""The verdict on a Split or Concat of a framework's model: right by its framework, and running on the target."""
+"""The verdict on a Split or Concat of a framework's model: whether the framework allows it, and whether it runs on the
+target."""
 
 from __future__ import annotations
 
@@ -46,10 +47,10 @@ class NodeVerdict(NamedTuple):
 def judge_node(
     node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target, *, advises: bool = True
 ) -> NodeVerdict:
-    """Returns the verdict on a node: ok if its framework allows it and it runs on the target, rewritten if need be.
+    """Returns the verdict on a node: ok if its framework allows it and it runs on the target, possibly rewritten.
 
-    `descriptor` is the node's operator, None if it has none. `advises`: advice against a wrong graph is tried on the
-    model.
+    `descriptor` is the node's operator, None if it has none. `advises`: advice about a wrong graph is first tried on
+    the model.
     """
     operator = f"{node.op} {node.version}" if node.version else node.op
     row = NodeSummary(node.path, operator, node.data_type, node.whole_shape, node.axis, node.lengths, Use.NOT_ASKED)
@@ -80,7 +81,7 @@ def judge_node(
 def _of_descriptor(
     node: SplitNode | JoinNode, row: NodeSummary, descriptor: OperatorDesc | None, target: Target
 ) -> NodeVerdict:
-    """Returns the verdict on a node by its descriptor on the target, as it is or rewritten."""
+    """Returns the verdict on a node by its descriptor on the target, unchanged or rewritten."""
     own, found = node.report, legalized_node(node, target)
     new = [d for d in found.report.diagnostics if d not in own.diagnostics]
     diagnostics = tuple(
@@ -116,7 +117,7 @@ def _in_graph(verdict: NodeVerdict, node: InSession, target: Target, *, advises:
 
 
 def _correctness(found: Sequence[Diagnostic]) -> Correctness:
-    """Returns the correctness of a graph that has these findings; without any, the graph is right."""
+    """Returns the correctness of a graph with these findings; without any, the graph is right."""
     if not found:
         return "right"
     if any(each.severity is Severity.ERROR for each in found):
@@ -203,7 +204,8 @@ def judged_in_session(node: SplitNode | JoinNode, target: Target) -> RuntimeRepo
     except InputError as error:
         note = diagnostic("onnxruntime/context-unknown", node.path, error.message)
         answer = RuntimeAnswer(target.runtime, Outcome.UNKNOWN, diagnostics=(note,))
-    # A DirectML descriptor may lack facts that ONNX Runtime does not need; its own answer says which it lacks.
+    # A DirectML descriptor may lack facts that ONNX Runtime does not need; ONNX Runtime's own answer says which it
+    # lacks.
     own = tuple([d for d in node.report.diagnostics if d.rule != "node/shape-unknown"])
     found = tuple(dict.fromkeys((*own, *answer.diagnostics)))
     hresult = answer.hresults[-1] if answer.hresults else None
@@ -213,12 +215,13 @@ def judged_in_session(node: SplitNode | JoinNode, target: Target) -> RuntimeRepo
 def graph_diagnostics(
     sessions: Sessions, place: NodeKey | None, target: Target, *, advises: bool = False
 ) -> tuple[Diagnostic, ...]:
-    """Returns the faults of the DirectML graphs that the node at `place` is part of, by the ONNX Runtime that the
-    target is or that stands for it; without a place, those of a model without a Split or Concat.
+    """Returns the faults of the DirectML graphs that the node at `place` is part of, in the target's ONNX Runtime, or
+    in the one that stands for a level or release. `place` is None for a model without a Split or Concat: its faults are
+    then returned.
 
-    For a level that is the highest of no ONNX Runtime's DirectML, the faults that the newest one makes become
-    graph/unknown. What keeps every ONNX Runtime from loading the model is graph/not-loaded; if the target is a runtime,
-    its answer says so instead. `advises`: advice is tried on the model.
+    If a level is not the highest level of any ONNX Runtime's DirectML, the faults of the newest version become
+    graph/unknown. A fault that prevents every ONNX Runtime from loading the model is graph/not-loaded; if the target is
+    a runtime, its answer says so instead. `advises`: advice is tried on the model.
     """
     runtime = target.graph_runtime
     if runtime is None and target.release is not None:

@@ -1,4 +1,4 @@
-"""A process that runs onnx's shape inference: hostile models end it, and nothing else.
+"""A process that runs onnx's shape inference in isolation: a hostile model can end only this process.
 
 Requests and answers are 8 bytes of length, little endian, and that many bytes. A request is a byte, 1 where sizes that
 the model computes are followed, and a model; an answer is a byte, 1 for the inferred model and 0 for the message of the
@@ -17,7 +17,7 @@ from importlib.util import find_spec, module_from_spec
 
 def memory_limits() -> Callable[[int], None]:
     """Returns a function that limits the memory of this process to a number of bytes, or does nothing on a system
-    without such limits. A lower limit that the process was started with stays.
+    without such limits. A lower limit that is already set is kept.
 
     From now on the process leaves no core file.
     """
@@ -55,10 +55,10 @@ def inference() -> Callable[[bytes, bool, bool, bool], bytes]:
 
 
 def inference_of_package() -> Callable[[bytes, bool, bool, bool], bytes]:
-    """Returns the same function by onnx's documented interface."""
+    """As `inference`, through onnx's documented interface."""
     import site
 
-    site.main()  # left out by -S: an onnx may be found by a .pth file alone
+    site.main()  # -S leaves site out, but onnx may be found only through a .pth file
     from onnx import shape_inference
 
     return lambda model, *options: shape_inference.infer_shapes(model, *options).SerializeToString()
@@ -77,7 +77,7 @@ def main() -> None:
     largest = 0
     while len(head := requests.read(8)) == 8:
         size = int.from_bytes(head, "little")
-        largest = max(largest, size)  # A process does not give all of its memory back.
+        largest = max(largest, size)  # A process does not return all of its memory.
         limit_memory(int(most + a_byte * largest))
         data_prop = requests.read(1) == b"\1"
         model = requests.read(size - 1)

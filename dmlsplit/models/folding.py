@@ -43,7 +43,8 @@ class Constant(NamedTuple):
 MOVING: Final = frozenset(
     {"Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
 )
-"""Operators that move elements; their inputs after the first say where to. A Concat moves all its inputs."""
+"""Operators that move elements. The first input is moved, and the others say where to; a Concat moves all its
+inputs."""
 ELEMENTWISE: Final = frozenset(
     {
         *("Abs", "Add", "Cast", "Ceil", "Div", "Equal", "Floor", "Greater", "Less", "Max", "Min", "Mod", "Mul"),
@@ -55,16 +56,17 @@ FOLDED: Final = MOVING | ELEMENTWISE | WHOLE
 
 
 def attributes_of(node: onnx.NodeProto, opset: int) -> dict[str, onnx.AttributeProto] | None:
-    """Returns the attributes of a node that its operator has, by name; None if one has another type than its schema
-    says, or if the operator is unknown.
+    """Returns the attributes of a node that its operator has, by name; None if one has a type other than its schema's,
+    or if the operator is unknown.
 
-    Other attributes are left out: onnx's evaluator would decode them and read the files that tensors in them name.
+    Attributes that the operator does not have are left out: onnx's evaluator would decode them, and read the files that
+    their tensors name.
     """
     types = _attribute_types(node.op_type, opset)
     if types is None:
         return None
     own = {a.name: a for a in node.attribute if a.name in types}
-    # Before IR version 2 there was no type to state.
+    # Before IR version 2 attributes had no type.
     if any(a.type not in (types[name], onnx.AttributeProto.UNDEFINED) for name, a in own.items()):
         return None
     return own
@@ -78,7 +80,7 @@ def _attribute_types(operator: str, opset: int) -> Mapping[str, int] | None:
 
 def of_shape(node: onnx.NodeProto, shape: Shape, symbols: Mapping[str, int], opset: int) -> Constant | None:
     """Returns the result of a Shape or Size node whose input has this shape, with unknown sizes as unknown elements;
-    None if it cannot be told. `symbols` maps the names of sizes to their numbers, from 1."""
+    None if it cannot be determined. `symbols` maps the names of sizes to their numbers, from 1."""
     if node.op_type == "Size":
         sizes = [dim for dim in shape if isinstance(dim, int)]
         known = len(sizes) == len(shape)

@@ -1,4 +1,4 @@
-"""The local functions of a model, and the graph that a call of one stands for."""
+"""The local functions of a model, and the graph that a call of a function expands to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dmlsplit.system.errors import InputError
 from dmlsplit.system.printable import printable
 
 Key: TypeAlias = tuple[str, str, str]
-"""Domain, name, overload."""
+"""(domain, name, overload)."""
 
 JUDGED: Final = frozenset({"Split", "Concat"})
 LOOKED_FOR: Final = JUDGED | {"SplitToSequence", "ConcatFromSequence"}
@@ -26,7 +26,7 @@ in another domain."""
 
 
 def key_of(message: onnx.NodeProto | onnx.FunctionProto, name: str) -> Key:
-    """Returns the key (domain, name, overload) of a function, or that under which a node calls one."""
+    """Returns the key (domain, name, overload) of a function, or of the function that a node with this name calls."""
     return domain_of(message), name, text(message.overload)
 
 
@@ -71,7 +71,7 @@ class Functions:
         return any(map(splits, all_nodes(nodes)))
 
     def count(self, nodes: Iterable[onnx.NodeProto]) -> int:
-        """Returns the number of nodes, with those of graphs in them and, for each call, of the function; at most
+        """Returns the number of nodes, including those of graphs in them and, for each call, of the function; at most
         ENDLESS. A recursive call counts as one node."""
         if not self._functions:
             return min(sum(1 for _ in all_nodes(nodes)), ENDLESS)
@@ -109,7 +109,7 @@ class Functions:
 
     def _cost(self, node: onnx.NodeProto) -> Cost | None:
         """Returns the cost, in bytes, of expanding the function that a node calls and the calls in its body; None if
-        the node is no call."""
+        the node is not a call."""
         key = self.key_of(node)
         return None if key is None else self._costs.get(key, Cost(ENDLESS))
 
@@ -169,4 +169,4 @@ def _replace_references(
                 attribute.CopyFrom(given[reference])
                 attribute.name = name
             else:
-                del node.attribute[index]  # an optional attribute that the call leaves out
+                del node.attribute[index]  # an optional attribute that the call omits

@@ -1,4 +1,4 @@
-"""The caller's shapes and sizes, filled in before anything is inferred."""
+"""Fills the caller's shapes and sizes into a model before anything is inferred."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Dims: TypeAlias = Mapping[str, int]
 def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, require_known_names: bool = True) -> None:
     """Writes the caller's shapes of tensors, and sizes of symbols wherever they occur, into the model, in place.
 
-    A name that several graphs have stands for the outermost tensor. A size given for a symbolic dimension replaces the
-    symbol everywhere. Raises InputError for a contradiction to the model, and for a name that is not in it unless
-    `require_known_names` is False.
+    If several graphs have a tensor of one name, the outermost one is meant. A size given for a symbolic dimension
+    replaces the symbol everywhere. Raises InputError if they contradict the model, and for a name that is not in it
+    unless `require_known_names` is False.
     """
     if not shapes and not dims:
         return
@@ -61,7 +61,7 @@ def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, require_known_na
 
 def constants(model: onnx.ModelProto, values: Mapping[str, Sequence[int]]) -> dict[str, Constant | None]:
     """Maps each name in `values`, a tensor of the main graph, to its elements as a Constant. Raises InputError for a
-    name that the model lacks, and for values that make no tensor of numbers."""
+    name that is not in the model, and for values that do not form a tensor of numbers."""
     values_and_weights = (*values_of(model.graph), *model.graph.initializer)
     known = {value.name for value in values_and_weights} | computed(model.graph.node)
     found: dict[str, Constant | None] = {}

@@ -21,7 +21,7 @@ from dmlsplit.targets.runtime_versions import Quantized
 
 
 class Doubt(enum.Enum):
-    """What is not known of a node after a pass."""
+    """What is not known about a node after a pass."""
 
     TWINS_DIFFER = "an equal node has another number of outputs"
     CONSTANT = "it may become a constant of the Reshape that reads it"
@@ -30,7 +30,7 @@ class Doubt(enum.Enum):
     TRANSPOSED = "Transposes may be moved over it"
     FUSED = "it may be fused with Casts"
 
-    __hash__ = object.__hash__  # Enum's is in Python, and each node's doubts are asked often
+    __hash__ = object.__hash__  # Enum's own hash runs in Python, and each node's doubts are read often
 
 
 @dataclass(eq=False, slots=True)
@@ -45,18 +45,17 @@ class Value:
     producer: Node | None = None
     readers: dict[Node, None] = field(default_factory=dict)
     is_output: bool = False
-    """Whether it is an output of the graph."""
+    """True if it is an output of the graph."""
     like: Value | None = None
     """For a tensor that optimization inserts: a tensor of the model with its shape and type."""
     typed: Value | None = None
-    """For a tensor that optimization inserts: a tensor of the model with its type, where `like` has another."""
+    """For a tensor that optimization inserts: a tensor of the model with its type, if `like` has a different type."""
     is_computed: bool = False
-    """True where a node of the model's graph computes it, even one that was removed since."""
+    """True if a node of the model's graph computes it, even one that has been removed."""
 
     @property
     def known(self) -> str:
-        """The name under which the value's shape and type are recorded: its own, or that of the value that it is
-        like."""
+        """The name under which the value's shape and type are recorded: its own, or that of `like`."""
         return self.name if self.like is None else self.like.name
 
     @property
@@ -76,17 +75,17 @@ class Node:
     inputs: list[Value]
     outputs: list[Value]
     number: tuple[int, int]
-    """Sorts nodes as ONNX Runtime lists them; nodes that optimization adds come last."""
+    """Sort key of nodes in ONNX Runtime's order; nodes that optimization adds come last."""
     captured: Sequence[Value] = ()
     """The tensors of this graph that graphs inside the node read."""
     names_inside: NamesInside = NO_NAMES
     absorbed: tuple[int, ...] = ()
     """The indices of the nodes that were fused into it."""
     unwritten: str = ""
-    """The output of the graph that is never computed, since the activation behind it was fused into this node."""
+    """The graph output that is never computed, because the activation that reads it was fused into this node."""
     doubts: frozenset[Doubt] = frozenset()
     is_inserted: bool = False
-    """True for a node that optimization adds: it may stand for a node of the model that is gone."""
+    """True for a node that optimization adds, which may stand for a removed node of the model."""
 
     @property
     def name(self) -> str:
@@ -125,8 +124,8 @@ class Node:
 
     @property
     def only_reader(self) -> Node | None:
-        """The node that reads the first output, if it does so exactly once, no other node does, and it is no output of
-        the graph; else None."""
+        """The node that reads the first output; None unless there is exactly one such read, and it is not an output of
+        the graph."""
         value = self.outputs[0] if self.outputs else None
         if value is None or len(value.readers) != 1 or value.is_output:
             return None
@@ -162,7 +161,7 @@ class Facts(Protocol):
 
     @property
     def branches(self) -> TakenBranches:
-        """The branches that ONNX Runtime has put in place of their Ifs."""
+        """The branches that ONNX Runtime has substituted for their Ifs."""
 
     @property
     def is_main(self) -> bool:
@@ -170,7 +169,7 @@ class Facts(Protocol):
 
     @property
     def quantized(self) -> Quantized:
-        """What the session's version of ONNX Runtime makes of nodes between DequantizeLinears and QuantizeLinears."""
+        """How the session's version of ONNX Runtime fuses nodes between DequantizeLinears and QuantizeLinears."""
 
     @property
     def reshapes_products(self) -> bool:
@@ -188,7 +187,7 @@ class Facts(Protocol):
 
     @property
     def fuses_convs(self) -> bool:
-        """True if the session's version of ONNX Runtime fuses scales and shifts behind a Conv into its weights."""
+        """True if the session's version of ONNX Runtime fuses scales and shifts that follow a Conv into its weights."""
 
     @property
     def makes_gelus(self) -> bool:
@@ -214,7 +213,7 @@ class Facts(Protocol):
 
     @property
     def fuses_wheres(self) -> bool:
-        """True if the session's version of ONNX Runtime fuses a Where with the Not in front of it."""
+        """True if the session's version of ONNX Runtime fuses a Where with the Not that feeds it."""
 
     @property
     def fuses_reshapes(self) -> bool:
@@ -242,7 +241,7 @@ class Facts(Protocol):
         """Returns the names that graphs inside the node with this index read once their Shapes are folded."""
 
     def is_expanded(self, index: int) -> bool:
-        """True if the node with this index has no kernel, and the nodes of its function stand for it."""
+        """True if the node with this index has no kernel and is replaced by the nodes of its function."""
 
 
 class Graph:
@@ -284,7 +283,8 @@ class Graph:
         return frozenset([node.op_type for node in self._nodes])
 
     def value(self, name: str) -> Value:
-        """Returns the value of a name, which is added if the graph lacks it; for "" a new value that is not added."""
+        """Returns the value with this name, which is added if the graph does not have it; for "" returns a new value
+        that is not added."""
         if not name:
             return Value("")
         found = self.values.get(name)
@@ -366,7 +366,7 @@ class Graph:
             self.redirect(node, ends)
 
     def source(self, name: str) -> str:
-        """Returns the name of the value that `redirect_all` put in place of this one; the name itself if it was not
+        """Returns the name of the value that `redirect_all` put in place of this one; or the name itself if it was not
         replaced."""
         while name in self._instead:
             name = self._instead[name]
@@ -385,7 +385,7 @@ class Graph:
         return next((other for other in found if other is not None), node)
 
     def fold(self, node: Node) -> None:
-        """Removes a node; its outputs are constants from now on."""
+        """Removes a node; its outputs are constants afterwards."""
         self.constants.update(value.name for value in node.outputs if value.name)
         self.folded.add(node.index)
         self.remove(node)
@@ -454,14 +454,14 @@ class Graph:
         return made
 
     def release(self) -> None:
-        """Removes all nodes and tensors, whose links are cycles, to free their memory."""
+        """Removes all nodes and tensors, whose links form cycles, to free their memory."""
         cut(self._nodes)
         self._order = None
         self._nodes.clear()
         self.values.clear()
 
     def renumber(self, node: Node) -> None:
-        """Gives a node that a pass adds, or puts in the place of others, its place in the order of nodes: the last."""
+        """Moves a node, which a pass adds or puts in place of others, to the end of the order of nodes."""
         self._made += 1
         self._order = None
         node.number = 2, self._made
@@ -503,14 +503,13 @@ def _ends(instead: Mapping[Value, Value]) -> dict[Value, Value]:
 
 
 def cut(nodes: Iterable[Node]) -> None:
-    """Removes the inputs and outputs of nodes that are not used any more, so that no cycle keeps nodes or tensors
-    alive."""
+    """Removes the inputs and outputs of unused nodes, so that no cycle keeps nodes or tensors alive."""
     for node in nodes:
         node.inputs, node.outputs, node.captured = [], [], ()
 
 
 def attribute(node: Node, name: str) -> onnx.AttributeProto | None:
-    """Returns an attribute of a node by name; None if the node lacks it."""
+    """Returns an attribute of a node by name; None if the node does not have it."""
     found: onnx.AttributeProto
     for found in node.proto.attribute:
         if found.name == name:

@@ -1,4 +1,4 @@
-"""onnx's shape inference in a process of its own, since its C++ crashes on hostile models."""
+"""Runs onnx's shape inference in a separate process, because its C++ code crashes on hostile models."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from dmlsplit.models.inference_parts import Part, joined, parts_of
 
 TIMEOUT: Final[float] = Limit.ONNX_INFERENCE_TIME.most
 _TICK: Final = 0.1
-"""Seconds between two looks at whether a process is late."""
+"""Seconds between two checks whether a process is late."""
 _UNSAFE_DOMAIN: Final = "dmlsplit.unsafe"
 _LATE: Final = f"did not end within {TIMEOUT:.0f} seconds"
 _MOST_COPIED: Final = 1 << 18
 """The names that onnx may copy for graphs in nodes before a model is cut into parts: a few hundredths of a second."""
 
 KEPT_BYTES: Final = 16 << 20
-"""The most bytes of a model and its answer that are kept for the next question."""
+"""The most bytes of a request and its answer that are kept for the next request."""
 
 
 class InferenceError(Exception):
@@ -67,7 +67,7 @@ class _Worker:
         self._end = end = time.monotonic() + seconds
         try:
             answer = self._ask(process, request)
-        except BaseException:  # after an interrupt the next question must not get this answer
+        except BaseException:  # after an interrupt the next request must not get this answer
             self.close()
             raise
         finally:
@@ -98,15 +98,13 @@ class _Worker:
         return answer if len(head) == 8 and len(answer) == size else None
 
     def _running(self) -> subprocess.Popen[bytes]:
-        # After a fork the pipe is the parent's.
+        # After a fork the pipe belongs to the parent.
         if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
             self.close()
             if not sys.executable:
                 raise InferenceError("has no Python interpreter to run in")
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-            environment["OPENBLAS_NUM_THREADS"] = (
-                "1"  # each thread reserves address space, which the process has little of
-            )
+            environment["OPENBLAS_NUM_THREADS"] = "1"  # each thread reserves address space, and the process has little
             memory = Limit.ONNX_INFERENCE_MEMORY
             worker = Path(__file__).with_name("_worker.py")
             self._process = subprocess.Popen(
@@ -120,7 +118,7 @@ class _Worker:
             try:
                 threading.Thread(target=self._watch, args=(self._process,), daemon=True).start()
             except RuntimeError:
-                self.close()  # nothing would end the process
+                self.close()  # nothing else would end the process
                 raise
         return self._process
 
@@ -140,7 +138,7 @@ class _Worker:
             return 0
         process.kill()
         code = process.wait()
-        with suppress(OSError):  # the unread rest of a question
+        with suppress(OSError):  # the unread rest of a request
             assert process.stdin is not None
             process.stdin.close()
         assert process.stdout is not None
@@ -195,7 +193,7 @@ class Inference:
         """Returns the model with the types and shapes that onnx infers. Raises InferenceError if it fails or the time
         of the file is used up.
 
-        `data_propagation`: sizes that the model computes are followed too.
+        `data_propagation`: also follows sizes that the model computes.
         """
         copied, asked = 0, model
         names: Mapping[str, str] = {}
