@@ -1,11 +1,12 @@
-"""Models written back: an ONNX model that a level, a release or a runtime takes, and that gives the same bit for bit.
+"""Rewrites ONNX models: the new model is one that a level, a release or a runtime accepts, and computes the same bit
+for bit.
 
     written = legalize_model("model.onnx", find_target(onnxruntime="1.24.4"))
     written.model, written.changes
 
 `fields`, `source` and `assembling` know the file: what is not touched stays byte for byte. `sites`, `views` and
-`judged` know the nodes and what the target makes of them; `rewritings` is the table of what mends a node, `forms` and
-`reshaping` carry it out. `graph_cures` chooses what helps against wrong graphs, and `cures` makes the change.
+`judged` know the nodes and the target's answers about them; `rewritings` is the table of rewritings of a node, `forms`
+and `reshaping` carry them out. `graph_cures` chooses cures for wrong graphs, and `cures` makes the changes.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Written(NamedTuple):
-    """A model as a target takes it: its bytes, and what was changed."""
+    """A model that a target accepts: its bytes, and the changes that were made."""
 
     model: bytes
     changes: tuple[Change, ...]
@@ -48,7 +49,7 @@ def legalize(
 
     The new model computes the same, bit for bit, and differs only around the nodes that needed it; if none did, the
     bytes are those of `source`. External data stays where it is. Raises NotLegalizedError if something cannot be
-    legalized, InputError if the source is no model, ValueError for an unknown target, OSError if a file cannot be
+    legalized, InputError if the source is not a model, ValueError for an unknown target, OSError if a file cannot be
     read.
     """
     return legalize_model(source, find_target(feature_level, directml, onnxruntime), allow_paths=allow_paths)
@@ -63,7 +64,7 @@ def legalize_model(
     """Returns the bytes of a model that the target accepts, and the changes; the bytes of `source` if nothing needs a
     change.
 
-    Raises NotLegalizedError, which says what cannot be legalized and why; InputError if the source is no model;
+    Raises NotLegalizedError, which says what cannot be legalized and why; InputError if the source is not a model;
     OSError if a file cannot be read.
     """
     with rarely_collected(), mended_model(source, target, allow_paths) as found:
@@ -78,9 +79,9 @@ def mended_model(
     target: Target,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
 ) -> Iterator[Mending]:
-    """Context manager that gives the Mending of a model: changes, refusals and the new bytes, which can be read only
-    inside the block, since the source file stays open there. Raises InputError if the source is no model, OSError if
-    it cannot be read."""
+    """Context manager that yields the Mending of a model: changes, refusals and the new bytes, which can be read only
+    inside the block, because the source file is open only there. Raises InputError if the source is not a model,
+    OSError if it cannot be read."""
     try:
         import onnx
     except ModuleNotFoundError:

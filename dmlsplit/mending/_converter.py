@@ -1,4 +1,4 @@
-"""A process that converts models to another opset, since onnx's C++ converter crashes on hostile models.
+"""A process that converts models to another opset, because onnx's C++ converter crashes on hostile models.
 
 The argument is the opset. Models are read from standard input and written to standard output, each after its length. An
 error is written to standard error, and the exit status is 1.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 LENGTH = 8
-"""The bytes of a length, in little endian."""
+"""The number of bytes of a length, which is little endian."""
 
 
 def main() -> None:

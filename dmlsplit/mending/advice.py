@@ -1,4 +1,4 @@
-"""Tries on a model what would be advised against the faults of its graphs."""
+"""Tries cures for the faults of a model's graphs on the model, before they are advised."""
 
 from __future__ import annotations
 
@@ -20,27 +20,26 @@ from dmlsplit.system.printable import printable
 from dmlsplit.targets.target import Target
 
 MOST_NODES: Final = 6_000
-"""The most nodes of the changed models that are judged for the advice on one model for a target."""
+"""The most nodes of changed models that are judged for the advice on one model, for one target."""
 MOST_OF_ALL: Final = 24_000
-"""The most for all targets."""
+"""The same limit for all targets."""
 NONE_HELPS: Final = "no change of the model that is known helps here by itself"
 NOT_TRIED: Final = " (not tried on this model)"
 
 
 class Helps(NamedTuple):
-    """A cure that helps on the model."""
+    """A cure that helps in this model."""
 
     cure: Cure
     at: str = ""
-    """The nodes that it changes, where they are not the nearest ones."""
+    """The nodes that it changes, if they are not the nearest ones."""
     then: str = ""
-    """What is wrong with the model then and was not seen before: another fault hid it."""
+    """Faults that appear after the cure, because another fault had hidden them."""
 
 
 def advised(sessions: OnnxSessions, found: Sequence[GraphFinding], target: Target) -> list[GraphFinding]:
-    """Returns the findings in their order, each with the first cure that, tried on the model, helps. A finding that
-    none helps is left without one; if the model is too large to try cures, its findings stay as they are, with a
-    remark."""
+    """Returns the findings in their order, each with the first cure that, tried on the model, helps. A finding without
+    a cure that helps gets none; if the model is too large to try cures, its findings are returned with a remark."""
     trials = _Trials(sessions, target)
     try:
         cures = trials.cures([each for each in found if _is_curable(each)])
@@ -86,7 +85,7 @@ class _Trials:
         runtime = target.graph_runtime
         assert runtime is not None
         graphs = sessions.of(runtime, target.session_options).graphs
-        self._count = max(sum(len(graph.nodes) for graph in graphs), 1)  # with those of functions at each call
+        self._count = max(sum(len(graph.nodes) for graph in graphs), 1)  # including those of functions, for each call
         self._left = min(MOST_NODES, MOST_OF_ALL - sessions.spent_on_advice) // self._count
         """How many more models may be judged."""
 
@@ -170,7 +169,8 @@ def _helps(finding: GraphFinding, chosen: int, change: Change) -> Helps:
 
 
 def _kinds(found: Iterable[GraphFinding]) -> Counter[FaultKind | None]:
-    """Counts the errors of each kind of fault; key None counts the findings that say that something is not known."""
+    """Counts the errors of each kind of fault; the key None counts the findings that say that something is not
+    known."""
     return Counter(
         None if each.fault is None else each.fault.kind for each in found if each.fault is None or _severe(each)
     )

@@ -1,4 +1,4 @@
-"""Makes the parts of a file from its source and the changed model.
+"""Assembles a file from its source and the changed model.
 
 An unchanged message is a range of the source: unknown fields, the order of fields and weights stay as they are.
 """
@@ -76,7 +76,7 @@ def _imports(found: Iterable[tuple[Field, onnx.OperatorSetIdProto, onnx.Operator
 
 @dataclass(slots=True)
 class _Node:
-    """A node to be written; `start` is where the source has it, None where it is new or moved."""
+    """A node to be written; `start` is its offset in the source, None if it is new or moved."""
 
     parts: list[Part]
     changed: bool

@@ -1,4 +1,4 @@
-"""Constants and Casts for each opset."""
+"""Makes Constant and Cast nodes for each opset."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def constant_nodes(name: str, values: Array, opset: int, taken: Names) -> list[o
 
 
 _NOT_CAST: Final = frozenset({"COMPLEX64", "COMPLEX128"})
-"""Types that no Cast gives."""
+"""Types that no Cast produces."""
 
 
 def empty_nodes(name: str, data_type: str, sizes: Sequence[int], opset: int, taken: Names) -> list[onnx.NodeProto]:

@@ -1,4 +1,4 @@
-"""ONNX Runtime with its DirectML execution provider: the versions that are known, and what each makes of a model.
+"""ONNX Runtime with its DirectML execution provider: the known versions, and how each runs a model.
 
 for node in dml.onnxruntime.on_onnxruntime("model.onnx", "1.24.4", run_shapes={"images": (1, 3, 640, 640)}):
     print(node.path, node.answer.outcome, node.answer.at, node.answer.compile)

@@ -46,31 +46,31 @@ if TYPE_CHECKING:
     from dmlsplit.verdicts.model_placements import SessionAnswer, Why
 
 _MOST_LISTED: Final = 4
-"""Names that an error message lists."""
+"""The most names that an error message lists."""
 _MOST_COMPARED: Final = 10_000
-"""Names that an unknown one is compared with."""
+"""The most names that an unknown one is compared with."""
 BRANCHES: Final = "constant_if"
-"""The step that puts the branch of an If whose condition is constant in its place."""
+"""The step that replaces an If whose condition is constant by its branch."""
 
 
 class Fate(enum.StrEnum):
-    """What one step does with a node."""
+    """The effect of one step on a node."""
 
     UNCHANGED = "unchanged"
     CHANGED = "changed"
-    """Its operator, its inputs or its outputs are others."""
+    """Its operator, inputs or outputs change."""
     FUSED = "fused"
-    """It is one node with others of the model."""
+    """It becomes one node together with others of the model."""
     FOLDED = "folded"
-    """Constants stand in its place."""
+    """It is replaced by constants."""
     REMOVED = "removed"
-    """Its readers read something else, or nothing reads it."""
+    """It is removed: its readers read something else, or nothing reads it."""
     UNKNOWN = "unknown"
-    """Whether the pass changes it is not known."""
+    """It is not known whether the pass changes it."""
 
 
 class NodeState(NamedTuple):
-    """A node of the session's graph. `of` are the paths of the model's nodes that it comes from."""
+    """A node of the session's graph. `of` are the paths of the model's nodes that it represents."""
 
     operator: str
     inputs: tuple[str, ...]
@@ -79,10 +79,10 @@ class NodeState(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One pass, and what it left of the node: usually one node, none where it is gone.
+    """One pass, and the nodes that represent the node after it: usually one, none if it is gone.
 
-    `made`: whether the session's optimization level includes the pass. `instead` are the tensors that are read in place
-    of the outputs of a removed node, `doubts` what is not known where the fate is unknown.
+    `made`: True if the session's optimization level includes the pass. `instead` are the tensors that are read in place
+    of a removed node's outputs; `doubts` says what is not known if the fate is unknown.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Step(NamedTuple):
 class Placement(NamedTuple):
     """Where a node runs, "DML" or "CPU", whether it is in a fused graph, and why it is not on DirectML.
 
-    `provider` and `in_graph` are None where they are unknown, `why` is None for a node on DirectML.
+    `provider` and `in_graph` are None if they are unknown, `why` is None for a node on DirectML.
     """
 
     provider: str | None
@@ -109,14 +109,14 @@ class Placement(NamedTuple):
 class FusedPart:
     """The part of the graph that the node is fused with: the index of the part, and its nodes.
 
-    `operators` are the DirectML operators that are handed to CompileGraph, in order; empty where they are not known.
+    `operators` are the DirectML operators passed to CompileGraph, in order; empty if they are not known.
     """
 
     index: int
     nodes: tuple[str, ...]
     operators: tuple[str, ...]
     known: bool
-    """Whether its nodes and their sizes are known."""
+    """True if its nodes and their sizes are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class Explanation:
         return (*answered, *(finding.diagnostic for finding in self.findings))
 
     def to_dict(self) -> dict[str, object]:
-        """Returns the JSON form as a dict; every key is always there."""
+        """Returns the JSON form as a dict; all keys are always present."""
         part, placed = self.part, self.placement
         return {
             "schema": SCHEMA,
@@ -208,14 +208,14 @@ def explain(
     options: SessionOptions = DEFAULTS,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
 ) -> Explanation:
-    """Returns what one version of ONNX Runtime makes of a node of a model, pass by pass.
+    """Explains how one version of ONNX Runtime treats a node of a model, pass by pass.
 
-    `node` is its path as `check` prints it, its name or the name of one of its outputs, with #2 behind it for the third
-    of several; or, as a number, its index in the JSON of `check`. The other arguments are those of `on_onnxruntime`;
+    `node` is its path as `check` prints it, its name, or the name of one of its outputs; a suffix #2 selects the third
+    of several. A number is the node's index in the JSON of `check`. The other arguments are those of `on_onnxruntime`;
     `run_dims` are the sizes of symbolic dimensions at the first Run.
 
-    Raises InputError for what is no model, has no such node, or has several; ValueError for an unknown version; OSError
-    if a file cannot be read.
+    Raises InputError if the source is not a model, or has no such node or several; ValueError for an unknown version;
+    OSError if a file cannot be read.
     """
     runtime = find_runtime(version)
     inputs = Inputs(run_shapes or {}, run_dims or {}, run_values or {}, free_dimensions or {})
@@ -256,12 +256,12 @@ def _nodes(graphs: Sequence[SessionGraph]) -> Iterator[_Node]:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """The node that is asked for: the one with `key`, or if that is None any with this path or name."""
+    """The requested node: the one with `key`, or if that is None any node with this path or name."""
 
     path: str
     key: NodeKey | None = None
     number: int | None = None
-    """Which of those with the name."""
+    """The index among the nodes with this name."""
 
     @property
     def operator(self) -> str:

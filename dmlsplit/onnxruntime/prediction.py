@@ -1,4 +1,4 @@
-"""A prediction of how ONNX Runtime with its DirectML execution provider runs the Splits and Concats of a model.
+"""Predicts how ONNX Runtime with its DirectML execution provider runs the Splits and Concats of a model.
 
     for node in on_onnxruntime("model.onnx", "1.24.4", run_shapes={"images": (1, 3, 640, 640)}):
         print(node.path, node.answer.outcome, node.answer.at, node.answer.compile)
@@ -41,14 +41,14 @@ def on_onnxruntime(
     options: SessionOptions = DEFAULTS,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
 ) -> list[NodeOnRuntime]:
-    """Returns the answers of one version about every Split and Concat of a model, in order; about nodes of functions at
-    each call.
+    """Returns the answers of one version about every Split and Concat of a model, in order; nodes of a function are
+    answered for each call.
 
-    `run_shapes` and `run_values` are the model's inputs at the first Run: shapes, and elements of inputs that lengths
-    come from. `free_dimensions` are ONNX Runtime's overrides of symbolic dimensions at session creation.
+    `run_shapes` and `run_values` describe the model's inputs at the first Run: shapes, and the elements of inputs that
+    determine lengths. `free_dimensions` are ONNX Runtime's overrides of symbolic dimensions at session creation.
 
-    Raises InputError if the source is not a model, or has no such tensors or dimensions; ValueError for an unknown
-    version; OSError if a file cannot be read.
+    Raises InputError if the source is not a model, or does not have these tensors or dimensions; ValueError for an
+    unknown version; OSError if a file cannot be read.
     """
     runtime, inputs = find_runtime(version), Inputs(run_shapes or {}, {}, run_values or {}, free_dimensions or {})
     return list(_sessions(source, allow_paths).of(runtime, options, inputs).nodes)
@@ -64,14 +64,14 @@ def session(
     options: SessionOptions = DEFAULTS,
     allow_paths: Iterable[str | os.PathLike[str]] = (),
 ) -> SessionAnswer:
-    """Returns the session of one version with a model: whether it is created, where every node runs, and what follows
-    of it.
+    """Returns the session of one version with a model: whether it is created, where every node runs, and the
+    consequences.
 
     `shapes` of inputs and `dims`, sizes of symbols, are those of the first Run; `free_dimensions` are overrides of
     symbols at session creation.
 
-    Raises InputError for what is no model, or has no such inputs or dimensions; ValueError for an unknown version;
-    OSError if a file cannot be read.
+    Raises InputError if the source is not a model, or does not have these inputs or dimensions; ValueError for an
+    unknown version; OSError if a file cannot be read.
     """
     runtime = find_runtime(version)
     inputs = Inputs(shapes or {}, dims or {}, free_dimensions=free_dimensions or {})
