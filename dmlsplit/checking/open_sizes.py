@@ -143,7 +143,7 @@ class OpenNode:
     kind: OperatorType
     element: ElementType
     whole: tuple[Expression, ...] | None
-    """None where the rank is open as well."""
+    """None if the rank is open as well."""
     parts: tuple[Expression, ...]
     axis: int
     valid: tuple[Condition, ...]

@@ -49,7 +49,7 @@ def in_graph(use: Use, graph: Correctness) -> Use:
 class NodeSummary(NamedTuple):
     """A node of a framework's model, judged by a target: the content of a table row.
 
-    `minimum_level` is the lowest feature level that accepts it, and its graph, as it is, None where none does or it was
+    `minimum_level` is the lowest feature level that accepts it, and its graph, as it is, None if none does or it was
     not determined; `rewriting` describes the operators that the target runs instead.
     """
 

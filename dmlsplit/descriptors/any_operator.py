@@ -388,7 +388,7 @@ def widened(desc: AnyOperatorDesc | OperatorDesc) -> tuple[OperatorSchema, Mappi
 
 def _whole(desc: AnyOperatorDesc) -> AnyOperatorDesc:
     """Returns the descriptor with the operator's own schema in place of one with tensors only. Raises MemberError if
-    its struct has other members than tensors, or the number is no operator."""
+    its struct has other members than tensors, or the number is not an operator."""
     try:
         schema = find_operator(desc.type)
     except ValueError as unknown:

@@ -101,7 +101,7 @@ class OperatorNode(Generic[DescT]):
         return self._described()
 
     def descriptor_if_any(self) -> DescT | None:
-        """As `descriptor`, but returns None where `descriptor` raises InputError."""
+        """As `descriptor`, but returns None if `descriptor` raises InputError."""
         return None if self.obstacle() is not None else self._described()
 
     def _described(self) -> DescT:

@@ -136,7 +136,7 @@ def _fuse_products(program: Program) -> None:
 
 def _swish(program: Program, tensor: Tensor, uses: Uses) -> Node | None:
     """Returns the node that produces a tensor if the node is a fused x * sigmoid(x), and the tensor has one reader and
-    is no graph output; else None. `uses` maps tensors to their readers."""
+    is not a graph output; else None. `uses` maps tensors to their readers."""
     node = tensor.producer
     return node if node and node.fused and len(uses[tensor]) == 1 and tensor not in program.first_ranks else None
 

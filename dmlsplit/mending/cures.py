@@ -28,7 +28,7 @@ _MOST_INDICES: Final = 1 << 16
 """The most indices of a Gather: they are a constant in the model."""
 
 Change: TypeAlias = Callable[[Surroundings, Place], "Replacement | None"]
-"""The nodes that apply a cure at a place; None where the model's opset, or what is known of it, does not allow it."""
+"""The nodes that apply a cure at a place; None if the model's opset, or what is known of it, does not allow it."""
 
 
 def change_of(

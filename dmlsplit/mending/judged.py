@@ -307,7 +307,7 @@ class JudgedModel:
 
 
 def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Returns a copy of the model without weights. Raises InputError where it is no model."""
+    """Returns a copy of the model without weights. Raises InputError if it is not a model."""
     copy = Once()("read", lambda: loading.without_weights(model))
     check_references(copy)
     return copy

@@ -38,7 +38,7 @@ _ROUNDS: Final = 8
 
 @dataclass
 class Mending:
-    """The result of mending. `parts` are the bytes to write, None where something is refused."""
+    """The result of mending. `parts` are the bytes to write, None if something is refused."""
 
     source: SourceModel
     changes: list[Change] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Mending:
 
 def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> Mending:
     """Returns the changes that make a target accept the source's model, with the new bytes, or the reasons why nothing
-    does. Raises InputError if the source is no model."""
+    does. Raises InputError if the source is not a model."""
     found = Mending(source)
     model = deepcopy(source.model)
     aligned = align_functions(model)

@@ -20,7 +20,7 @@ from dmlsplit.mending.views import LEAST_RANK, MOST_RANK, View
 from dmlsplit.mending.words import CannotMend
 
 Needed: TypeAlias = Callable[[View], str]
-"""Returns the reason why a node needs the rewriting; "" where it does not."""
+"""Returns the reason why a node needs the rewriting; "" if it does not."""
 Apply: TypeAlias = Callable[[Form, View], None]
 
 

@@ -138,7 +138,7 @@ def _rewrite_judged(source: SourceModel, judged: JudgedModel, wanted: int, text_
         form = Form.of(group, taken)
         form.opset = wanted
         if form.is_split:
-            as_input = len(form.proto.input) > 1  # of Split 1, too
+            as_input = len(form.proto.input) > 1  # also for Split 1
             given = as_input or any(a.name == "split" for a in form.proto.attribute)
             moved = as_input != (wanted >= LENGTHS_ARE_INPUT)
             counted = (own < _PARTS_ARE_COUNTED) != (wanted < _PARTS_ARE_COUNTED)

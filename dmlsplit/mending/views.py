@@ -25,7 +25,7 @@ class View:
     """A node, and the answer of the target's runtime.
 
     `runtime` is the version of ONNX Runtime that stands for the target. `in_session`: the model has to run in it;
-    otherwise only descriptors have to be taken. `facts` and `answer` are None where the runtime has no answer about the
+    otherwise only descriptors have to be taken. `facts` and `answer` are None if the runtime has no answer about the
     node.
     """
 
@@ -36,7 +36,7 @@ class View:
     facts: RuntimeFacts | None = None
     answer: RuntimeAnswer | None = None
     on_cpu: bool = False
-    """True where the node runs on the CPU."""
+    """True if the node runs on the CPU."""
 
     @property
     def node(self) -> SplitNode | JoinNode:

@@ -22,7 +22,7 @@ Types: TypeAlias = Sequence[str | None]
 
 
 class AtOlder(NamedTuple):
-    """A node at an older opset. `why` it is not the same, "" where it is; `dropped` are attributes that the older
+    """A node at an older opset. `why` it is not the same, "" if it is; `dropped` are attributes that the older
     schema lacks and whose values mean what it does anyway."""
 
     why: str = ""
@@ -31,7 +31,7 @@ class AtOlder(NamedTuple):
 
 _Attributes: TypeAlias = Mapping[str, Any]
 _Review: TypeAlias = Callable[[_Attributes], str]
-"""Why a node of these attributes means something else before the change; "" where it means the same."""
+"""Why a node of these attributes means something else before the change; "" if it means the same."""
 
 
 def _unless(attribute: str, *values: object) -> _Review:

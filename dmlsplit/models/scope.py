@@ -50,7 +50,7 @@ class Origin:
     read_external: ReadExternal
     budget: Budget
     partly: bool = True
-    """True where a partly known shape counts as far as it is known."""
+    """True if a partly known shape counts as far as it is known."""
     types: dict[bytes, tuple[str | None, Shape | None]] = field(default_factory=dict, repr=False, compare=False)
     """Decoded types by their bytes: many tensors share few types."""
 

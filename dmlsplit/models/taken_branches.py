@@ -19,7 +19,7 @@ class TakenBranches:
     of: dict[str, int] = field(default_factory=dict)
     """The number of its branch, for each name that a branch brings along."""
     around: dict[int, int | None] = field(default_factory=dict)
-    """The number of the branch around a branch; None where its If is of the graph itself."""
+    """The number of the branch around a branch; None if its If is of the graph itself."""
     ifs: dict[int, int] = field(default_factory=dict)
     """The place of a branch's If."""
     places: dict[str, int] = field(default_factory=dict)

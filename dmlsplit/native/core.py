@@ -51,7 +51,7 @@ class Plan:
 
     Sizes and lengths count elements, strides are bytes (None: packed); `part_strides` holds rank strides for each part.
     `overlap_allowed` leaves out the search for elements of one written tensor that overlap.
-    Raises NativeError where the core refuses the geometry.
+    Raises NativeError if the core refuses the geometry.
     """
 
     __slots__ = ("_pointer", "direction", "part_count")

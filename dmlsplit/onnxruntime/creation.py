@@ -40,7 +40,7 @@ _MOMENTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a node: its graph, its fused graph (None where it is not fused), and its index in whichever of the
+    """The place of a node: its graph, its fused graph (None if it is not fused), and its index in whichever of the
     two.
 
     `graph` counts graphs from the inside, `outward` from the outside. `reader` is the first node of the fused graph
@@ -106,7 +106,7 @@ class Failure:
     why: str
     certain: bool = True
     node: str = ""
-    """The path of the node at fault; "" where no single one is."""
+    """The path of the node at fault; "" if no single one is."""
 
 
 def failures_of(found: Iterable[tuple[str, Place, RuntimeAnswer]]) -> list[Failure]:

@@ -328,7 +328,7 @@ class Cure:
     """Whether outputs of the model get other names."""
     first_wrong: str = ""
     condition: str = ""
-    """Where it can be applied, "" where everywhere."""
+    """Where it can be applied, "" means everywhere."""
     places: Places | None = None
     """Where to look for a place to apply it; None for a change of the calls of Run, not of the model."""
     applies: Callable[[Around[Any], Place], bool] = _anywhere
@@ -546,7 +546,7 @@ CURED_BY_UNSPLIT: Final = frozenset(FaultKind) - {
     FaultKind.EMPTY_OUTPUT,
     FaultKind.MAY_BE_EMPTY,
 }
-"""The faults that it cures, but for DEAD, where removing the nodes costs nothing."""
+"""The faults that it cures, except DEAD, for which removing the nodes costs nothing."""
 
 GUARDED: Final = frozenset(name for name, row in OPERATORS.items() if row.absorbs_at_outputs)
 """Operators that optimization fuses an activation into, although their output is a graph output as well."""

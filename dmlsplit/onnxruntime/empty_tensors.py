@@ -35,7 +35,7 @@ class LostOutputs(NamedTuple):
     others: tuple[str, ...]
     """All of them where it never has elements, else the first few."""
     condition: str
-    """The sizes for which it has no elements; "" where it never has any."""
+    """The sizes for which it has no elements; "" if it never has any."""
 
 
 def lost_outputs(graph: SessionGraph) -> Iterator[LostOutputs]:

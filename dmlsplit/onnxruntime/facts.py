@@ -61,17 +61,17 @@ class RuntimeFacts:
     stored_rank: int = 0
     """The highest rank of the initializers among its tensors; these are copied to the device as the session is made."""
     folded: bool = False
-    """True where the node becomes a constant before nodes are placed."""
+    """True if the node becomes a constant before nodes are placed."""
     ir_version: int = 10
     shapes_known: bool = True
-    """False where a shape is missing that ONNX Runtime may infer."""
+    """False if a shape is missing that ONNX Runtime may infer."""
     axis_given: bool = True
     both_given: bool = False
     """True for a Split with both lengths and num_outputs."""
     inputs: int = 1
     """The number of inputs, omitted ones (without a name) included."""
     prefers_cpu: bool = False
-    """True where it computes with sizes: ONNX Runtime leaves such nodes on the CPU."""
+    """True if it computes with sizes: ONNX Runtime leaves such nodes on the CPU."""
 
     def __hash__(self) -> int:
         # They are in the keys of caches that every node asks; what else they have differs together with these.

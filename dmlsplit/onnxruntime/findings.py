@@ -47,7 +47,7 @@ class GraphFinding:
     """One fault of a model's graph: a value, which `diagnostic` puts into words.
 
     `path` names the node that it is reported on: the nearest Split or Concat of the graph where it has one, else the
-    node at fault. `outputs` are the wrong tensors, none where the graph is refused. `fault` is None where the outcome
+    node at fault. `outputs` are the wrong tensors, none where the graph is refused. `fault` is None if the outcome
     is unknown, for `reason`.
     """
 
@@ -64,7 +64,7 @@ class GraphFinding:
     affected: tuple[Affected, ...] = ()
     cure: Cure | None = None
     remark: str = ""
-    """What came of trying cures on the model, "" where `cure` helps there or none was tried."""
+    """What came of trying cures on the model, "" if `cure` helps there or none was tried."""
     reason: str = ""
     said: Diagnostic | None = None
     """The node's own answer about the fault, where nothing else is known of it."""

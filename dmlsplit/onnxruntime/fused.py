@@ -42,7 +42,7 @@ class FusedGraph:
     model_outputs: frozenset[str]
     """The names in `outputs` that are outputs of the model's graph."""
     has_constants: bool = False
-    """True where some constant is a node of the graph."""
+    """True if some constant is a node of the graph."""
     behind_transposes: frozenset[int] = frozenset()
     """The nodes that ONNX Runtime may move a Transpose over."""
     rectified: frozenset[int] = frozenset()
@@ -145,11 +145,11 @@ class Part:
     may be."""
     most: int
     complete: bool
-    """True where it is known which nodes are in it."""
+    """True if it is known which nodes are in it."""
     sized: bool
-    """True where all sizes are known."""
+    """True if all sizes are known."""
     fails: bool
-    """True where a Split in it fails before the graph is made."""
+    """True if a Split in it fails before the graph is made."""
     variants: tuple[FusedGraph, ...]
     """The graph for CompileGraph; none where nothing reads its results.
 

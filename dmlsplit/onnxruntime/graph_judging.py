@@ -56,7 +56,7 @@ class GraphFault:
 
 @dataclass(frozen=True, slots=True)
 class JudgedGraph:
-    """The judgement of one graph. `compiles` is None where it is unknown; `unknown` is the reason why outputs are."""
+    """The judgement of one graph. `compiles` is None if it is unknown; `unknown` is the reason why outputs are."""
 
     compiles: bool | None
     outputs: tuple[Correctness, ...]

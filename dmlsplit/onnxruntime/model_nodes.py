@@ -41,7 +41,7 @@ def read(
     lengths are, or are computed from. External data is read for such lengths only, from the model's folder and
     `allow_paths`.
 
-    Raises InputError for what is no model or has no such tensors and dimensions, OSError if a file cannot be read;
+    Raises InputError for what is not a model or has no such tensors and dimensions, OSError if a file cannot be read;
     faults of nodes are in their reports.
     """
     return list(read_model(source, shapes, dims, values=values, allow_paths=allow_paths).judged)

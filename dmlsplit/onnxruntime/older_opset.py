@@ -23,7 +23,7 @@ _OLDEST: Final = 7
 
 class OlderOpset(NamedTuple):
     """An older opset, and what it brings. `operators` are those of the nodes that come to DirectML, with how many there
-    are; `node` is one of them. `why`: the reason why the model cannot be taken there, "" where it can."""
+    are; `node` is one of them. `why`: the reason why the model cannot be taken there, "" if it can."""
 
     opset: int
     operators: Counter[str]

@@ -60,7 +60,7 @@ class OperatorTraits:
 
     name: str
     dml: int | None = None
-    """The DML_OPERATOR_TYPE of the operator that it becomes; None where that is unknown."""
+    """The DML_OPERATOR_TYPE of the operator that it becomes; None if that is unknown."""
     kind: Kind = Kind.UNKNOWN
     """Left out, OBSERVED for a DirectML operator that is a row of dmlsplit.graphs.operators."""
     broadcasts: bool = False

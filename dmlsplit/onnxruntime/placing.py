@@ -25,7 +25,7 @@ from dmlsplit.verdicts.runtime_answers import Outcome
 
 
 class Placed(NamedTuple):
-    """Whether a node is with DirectML, and whether it can be in a fused graph; None where that is not known."""
+    """Whether a node is with DirectML, and whether it can be in a fused graph; None if that is not known."""
 
     on_dml: bool | None
     in_graph: bool | None
@@ -136,6 +136,6 @@ def _fused_ends(graph: SessionGraph, node: onnx.NodeProto, types: Sequence[str |
             found |= {place} if list(last.output).index(output) in inner else set()
         elif cell is not None and is_fused(cell) and any(each is not None and not is_fused(each) for each in cells):
             on_cpu = row_of(last.op_type).cpu_inputs
-            # what the CPU reads is no constant where the body computes it
+            # what the CPU reads is not a constant where the body computes it
             found |= set() if any(last.input[i] in made for i in on_cpu if i < len(last.input)) else {place}
     return found

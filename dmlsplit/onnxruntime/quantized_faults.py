@@ -81,7 +81,7 @@ class QuantizedFault:
 
     @property
     def clip(self) -> Node | None:
-        """The Relu or Clip of the model behind the node, whose place the operator takes, too; None if there is none."""
+        """The Relu or Clip of the model behind the node, whose place the operator also takes; None if there is none."""
         behind = self.graph.nodes[self.node.absorbed[-1]] if self.node.absorbed else None
         return behind if behind is not None and behind.op_type in CLIPS else None
 

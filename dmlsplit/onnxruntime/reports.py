@@ -16,7 +16,7 @@ from dmlsplit.verdicts.runtime_answers import RuntimeAnswer
 class RuntimeReport(Report):
     """The judgement of one operator by a version of ONNX Runtime.
 
-    `answer` is None for an operator that is no node of an ONNX model; the DirectML that the version ships judges it.
+    `answer` is None for an operator that is not a node of an ONNX model; the DirectML that the version ships judges it.
     `model` is set for the first operator of an ONNX model: what the model becomes as a whole.
     """
 

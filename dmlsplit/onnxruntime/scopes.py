@@ -68,7 +68,7 @@ ALL_KNOWN: Final = Habits()
 class SessionModel:
     """A model without local functions, and what is known of its names.
 
-    `session` knows what ONNX Runtime does as it makes the session, `run` also the sizes of the first Run (None where
+    `session` knows what ONNX Runtime does as it makes the session, `run` also the sizes of the first Run (None if
     there are none). An initializer that is an input as well has its elements in `run` and `defaults` only. `inlined`
     numbers the names that nodes of functions write.
     """
@@ -304,7 +304,7 @@ def _for_inference(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelPr
     nodes = list(all_nodes(copy.graph.node))
     for node in nodes:
         domain = node.domain
-        if domain == "ai.onnx":  # a domain that is set to "" is written, too: the model would be inferred once more
+        if domain == "ai.onnx":  # setting a domain to "" also writes it, and the model would be inferred once more
             node.domain = ""
         elif domain == "com.microsoft" and node.op_type in _SHAPED_AS:
             node.domain, node.op_type = "", _SHAPED_AS[node.op_type]

@@ -16,7 +16,7 @@ from dmlsplit.onnxruntime.passes.patterns import are_of, are_on_dml, is_read_onc
 
 _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
 _EPSILON: Final = 1e-5
-"""Where the second input of the Add is no constant, or one of FLOAT16 up to 1.24.4."""
+"""Where the second input of the Add is not a constant, or one of FLOAT16 up to 1.24.4."""
 _NEW_AXES: Final = 18
 """The version of ReduceMean from which on its axes are an input."""
 

@@ -28,7 +28,7 @@ from dmlsplit.onnxruntime.passes.slice_elimination import slice_elimination
 from dmlsplit.onnxruntime.passes.transpose_optimizer import undone_transpose
 
 Rule: TypeAlias = Callable[[Graph, Node], Value | None]
-"""Returns the value that can replace a node's output; None where the node does something."""
+"""Returns the value that can replace a node's output; None if the node does something."""
 
 RULES: Final[Mapping[str, Sequence[Rule]]] = {
     "Cast": (cast_elimination, pre_shape_node_elimination),
