@@ -274,8 +274,8 @@ class JudgedModel:
 
     @cached_property
     def twins(self) -> Mapping[Spot, Sequence[tuple[Spot, str]]]:
-        """Maps the place of a node of which the session makes one with equal nodes to the places and paths of all of
-        them."""
+        """Maps the place of each node that the session merges with equal nodes to the places and paths of all of these
+        nodes."""
         runtime = self.target.graph_runtime
         assert runtime is not None
         found: dict[Spot, Sequence[tuple[Spot, str]]] = {}

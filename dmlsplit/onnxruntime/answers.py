@@ -1,4 +1,4 @@
-"""The answers for the Splits and Concats of a model, including what the nodes around them change."""
+"""The answers about the Splits and Concats of a model, including the effects of the nodes around them."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ from dmlsplit.targets.session_options import SessionOptions
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 _LEAST_LOST: Final = 128
-"""The bytes from which on a constant is kept outside of its proto."""
+"""Constants of this many bytes and more are stored outside their proto."""
 _FIRST_QUANTIZED: Final = 2
 """The first optimization level that lets nodes move quantized elements."""
 _FOUR_BITS: Final = frozenset({"INT4", "UINT4", "FLOAT4E2M1"})
-"""The types that only a few operators and versions have kernels for."""
+"""Types for which only a few operators and versions have kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +66,20 @@ class NodeOnRuntime:
 
 
 class Answers(NamedTuple):
-    """The answers for the Splits and Concats of a model, and all that may keep its session from being made."""
+    """The answers about the Splits and Concats of a model, and everything that may make its session creation fail."""
 
     nodes: list[NodeOnRuntime]
     failures: list[Failure]
 
 
 def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> Answers:
-    """Returns the answers about the Split and Concat nodes of all graphs of a model, inner graphs first, and all events
-    that fail, or may fail, the creation of its session; the answers take these failures into account."""
+    """Returns the answers about the Split and Concat nodes of all graphs of a model, inner graphs first, and everything
+    that makes, or may make, its session creation fail; the answers take these failures into account."""
     found: list[tuple[NodeOnRuntime, Place]] = []
     failures = [Failure(LOADING, why) for why in model.refused]
     graphs = SessionGraph.of_model(model, runtime, options)
     for graph, place in zip(graphs, _places(graphs), strict=True):
-        # a graph in a node that is removed is not compiled
+        # a graph in a removed node is not compiled
         found += _of_graph(graph, place, [] if graph.is_removed else failures)
     placed = [(node.path, place, node.answer) for node, place in found]
     failures += failures_of(placed)
@@ -126,7 +126,7 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
     against = _refusals(graph, graphs)
     failures += graph.once(("failures", graphs), lambda: _failures(graph, graphs, facts, places))
     parted = {index for part in graphs.parts if part.complete for index in part.members}
-    fused = {index for index in parted if graph.on_dml(index) is not False}  # no node on both providers
+    fused = {index for index in parted if graph.on_dml(index) is not False}  # a node cannot be on both providers
     failures += lost_constants(graph, fused)
     for refused, (why, certain) in against.items():
         if certain and facts.keys().isdisjoint(refused.members):
@@ -150,8 +150,8 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
 
 
 def _types_of_splits(graph: SessionGraph) -> dict[int, str]:
-    """Maps the index of each Split that optimization leaves to the type of what it splits then: quantized elements, if
-    it was between quantizations."""
+    """Maps the index of each Split that optimization leaves to the element type that it then splits: quantized, if it
+    was between quantizations."""
     splits = {node.index: node.inputs[0] for node in optimized(graph).nodes if node.op_type == "Split" and node.inputs}
     types = {index: graph.data_type(value.known_type) for index, value in splits.items()}
     return {index: kind for index, kind in types.items() if kind is not None}
@@ -159,7 +159,7 @@ def _types_of_splits(graph: SessionGraph) -> dict[int, str]:
 
 def _asked(graph: SessionGraph, index: int) -> tuple[int, str, FirstRun | None]:
     """Returns the index of the node that computes the outputs of node `index` after optimization (`index` itself, or an
-    equal node kept in its place), the path of node `index`, and the sizes of the first Run, None if unknown."""
+    equal node kept in its place), the path of node `index`, and the sizes of the first Run (None if unknown)."""
     kept = graph.graph.kept(graph.nodes[index]).index
     return kept, graph.path(index), first_run(graph, kept)
 
@@ -228,7 +228,7 @@ def _failures(
 
 
 def _of_quantized(graph: SessionGraph, node: Node, place: Place) -> Iterator[Failure]:
-    """Yields the failures of the session that a quantization causes which optimization inserted."""
+    """Yields the failures of session creation caused by a quantization that optimization inserted."""
     if node.is_inserted and node.op_type in (DEQUANTIZE, QUANTIZE):
         path, shape = graph.path(node.index), graph.shape(node.inputs[0].known)
         if graph.data_type(node.outputs[0].known_type) == "INT32":
@@ -241,7 +241,7 @@ def _of_quantized(graph: SessionGraph, node: Node, place: Place) -> Iterator[Fai
 
 
 def _why_unresolved(graph: SessionGraph, node: Node, tensor: str) -> str:
-    """Returns why the tensor that a node is left to read is computed by no node any more."""
+    """Returns why no node computes any more the tensor that a node still reads."""
     path, name = graph.path(node.index), printable(tensor, 60)
     if any(each.op_type == "Not" and tensor in each.proto.output for each in graph.nodes):
         return f"{path} reads {name}, a Not that is fused with the Wheres behind it and removed"
@@ -274,8 +274,8 @@ def _reads_cast(graph: SessionGraph, node: Node) -> bool:
 
 
 def _of_neighbour(graph: SessionGraph, node: Node, place: Place, is_left: bool) -> Iterator[Failure]:
-    """Yields the failures of the session, certain or possible, that a node other than Split and Concat causes. Of one
-    that optimization removes behind the placement, no kernel is made."""
+    """Yields the failures of session creation, certain or possible, caused by a node other than Split and Concat. A
+    node that optimization removes after placement gets no kernel."""
     path, cell, neighbour = graph.path(node.index), graph.cell(node.index), placed(graph, node)
     operator = graph.operator(node.index) if cell is None else None
     if operator is not None and operator.refuses(graph.types_of(node.index)):
@@ -295,8 +295,9 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place, is_left: bool) 
 
 
 def _is_made_with_session(graph: SessionGraph, node: Node) -> bool:
-    """True if the kernel of a node outside of fused graphs is certainly made with the session, not at the first Run: if
-    all sizes are known, and all that the CPU reads of it. Source: AbiOpKernel of MLOperatorAuthorImpl.cpp."""
+    """True if the kernel of a node outside fused graphs is certainly created with the session, not at the first Run:
+    all sizes are known, and so is everything that the CPU reads for it. Source: AbiOpKernel of
+    MLOperatorAuthorImpl.cpp."""
     proto = graph.nodes[node.index].proto
     sized = all(is_static(graph.shape(name)) for name in (*proto.input, *proto.output) if name)
     on_cpu = [name for i, name in enumerate(proto.input) if name and i in row_of(proto.op_type).cpu_inputs]

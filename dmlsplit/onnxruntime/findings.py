@@ -1,4 +1,4 @@
-"""Faults of the graphs that a model's nodes become, reported on its Splits and Concats with the cure."""
+"""Faults of the graphs into which a model's nodes are fused, reported at its Splits and Concats with the cure."""
 
 from __future__ import annotations
 
@@ -44,30 +44,30 @@ _UNKNOWN: Final = "graph/unknown"
 
 @dataclass(frozen=True, slots=True)
 class GraphFinding:
-    """One fault of a model's graph: a value, which `diagnostic` puts into words.
+    """One fault of a model's graph, as a value; `diagnostic` describes it in words.
 
-    `path` names the node that it is reported on: the nearest Split or Concat of the graph where it has one, else the
-    node at fault. `outputs` are the wrong tensors, none where the graph is refused. `fault` is None if the outcome
-    is unknown, for `reason`.
+    `path` names the node at which it is reported: the nearest Split or Concat of the graph or, if it has none, the node
+    at fault. `outputs` are the wrong tensors, none if the graph is refused. `fault` is None if the outcome is unknown;
+    `reason` then says why.
     """
 
     fault: Fault | None
     path: str
     directml: str
     culprit: NodeName | None = None
-    """The node at fault; where an inserted copy is, the first Split or Concat."""
+    """The node at fault; for an inserted copy, the first Split or Concat."""
     outputs: tuple[str, ...] = ()
     leave: bool = False
-    """`outputs` are outputs of the model."""
+    """True if `outputs` are outputs of the model."""
     reader: NodeName | None = None
-    """The one node that reads a part of what the culprit computes, where the graph is refused."""
+    """The only node that reads a part of the culprit's result, if the graph is refused."""
     affected: tuple[Affected, ...] = ()
     cure: Cure | None = None
     remark: str = ""
-    """What came of trying cures on the model, "" if `cure` helps there or none was tried."""
+    """The result of trying cures on the model; "" if `cure` helps there or none was tried."""
     reason: str = ""
     said: Diagnostic | None = None
-    """The node's own answer about the fault, where nothing else is known of it."""
+    """The node's own answer about the fault, if nothing else is known about it."""
 
     @property
     def node(self) -> str:
@@ -94,7 +94,7 @@ class GraphFinding:
 
     @property
     def diagnostic(self) -> Diagnostic:
-        """The finding in words: what is wrong, the releases with the same fault, and what helps."""
+        """The finding in words: what is wrong, the releases with the same fault, and the remedy."""
         if self.said is not None:
             return self.said
         helps = [] if self.cure is None else [f"{self._remedy}{self.remark}"]
@@ -118,7 +118,7 @@ def findings(
 ) -> tuple[GraphFinding, ...]:
     """Returns the faults of a session of `runtime` with a model, in the order of its graphs.
 
-    `complete`: includes the faults that show only once others are cured, and leaves `affected` empty.
+    `complete`: also returns the faults that appear only after others are cured, and leaves `affected` empty.
     """
     found: list[GraphFinding] = []
     fuses = options.graph_fusion
@@ -160,7 +160,7 @@ def _of_empty(
 
 
 def _of_session(graph: SessionGraph, parts: SessionGraphs, runtime: Runtime) -> Iterator[GraphFinding]:
-    """Yields the faults that arise before DirectML gets a graph."""
+    """Yields the faults that arise before DirectML is given a graph."""
     anchor = parts.anchor
     for group in parts.doubtful:
         place = next((path for path in group.paths if path in parts.judged), None)
@@ -176,7 +176,7 @@ def _of_session(graph: SessionGraph, parts: SessionGraphs, runtime: Runtime) -> 
         origins = zip(dead.origins, dead.paths, strict=True)
         nodes = tuple([NodeName(graph.nodes[each[0]].op_type, path) for each, path in origins])
         judged_here = (path for path in dead.paths if path in parts.judged)
-        # What leads to an output by folded Shapes alone is computed for a node that does not.
+        # A node from which only folded Shapes lead to an output is treated as one that leads to none.
         useless = next((i for i, each in enumerate(dead.origins) if each[0] not in around.leading), 0)
         cure = advised(FaultKind.DEAD, around, dead.origins[useless][0], runtime.release)
         fault = Fault(FaultKind.DEAD, nodes[useless], nodes=nodes)
@@ -230,7 +230,7 @@ def _of_found(around: _InFused, found: GraphFault, runtime: Runtime, affected: t
 
 
 class _InFused(Around[Tensor]):
-    """A fused graph, as cures look at it."""
+    """A fused graph, in the form in which cures examine it."""
 
     def __init__(self, graph: FusedGraph) -> None:
         self.graph = graph
@@ -283,7 +283,7 @@ class _InFused(Around[Tensor]):
 
 
 class _InModel(Around[Value]):
-    """A graph of a model, before any optimization, as cures look at it."""
+    """A graph of a model, before any optimization, in the form in which cures examine it."""
 
     def __init__(self, graph: Graph, shape: Callable[[str], Shape | None]) -> None:
         self.nodes = graph.nodes
@@ -355,7 +355,7 @@ def _rules(graph: FusedGraph, release: Release) -> frozenset[tuple[str, int | No
 
 
 def by_path(found: Sequence[GraphFinding]) -> Mapping[str, tuple[Diagnostic, ...]]:
-    """Maps the paths of nodes to the diagnostics that are reported on them, without duplicates."""
+    """Maps the paths of nodes to the diagnostics reported at them, without duplicates."""
     paths: dict[str, list[Diagnostic]] = {}
     for finding in found:
         paths.setdefault(finding.path, []).append(finding.diagnostic)

@@ -47,8 +47,8 @@ if TYPE_CHECKING:  # the graphs are made of what is in this package
 
 
 class OnnxSessions:
-    """A model without weights (loading.without_weights), in sessions of all versions. It is not changed but for the
-    doc_strings of its nodes, which become their numbers (places.numbered).
+    """A model without weights (loading.without_weights), in sessions of all versions. Only the doc_strings of its nodes
+    are changed: they become the nodes' numbers (places.numbered).
 
     Its references are checked (functions.check_references).
 
@@ -94,7 +94,7 @@ class OnnxSessions:
         return self._once(key, lambda: OnnxSession(self, runtime, options, inputs))
 
     def release(self) -> None:
-        """Frees the sessions made so far, which are large; they are made again if they are asked for."""
+        """Frees the sessions created so far, which are large; they are created again when needed."""
         for made in (*self._once.values(), *self.kept.values()):
             if isinstance(made, SessionModel):
                 release(made)
@@ -103,9 +103,9 @@ class OnnxSessions:
         self._once, self.kept = Once(), Once()
 
     def model(self, inputs: Inputs | None, habits: Habits = ALL_KNOWN) -> SessionModel:
-        """Returns the model as sessions with these inputs (None: the inputs that it was read with) and habits read it;
-        habits decide how functions and sizes are read. Raises InputError for inputs that contradict the model or
-        are not in it."""
+        """Returns the model in the form in which sessions with these inputs (None: the inputs that it was read with)
+        and habits read it; habits decide how functions and sizes are read. Raises InputError for inputs that contradict
+        the model or are not in it."""
         require = inputs is not None or self._require_known_names
         known = self.inputs if inputs is None else inputs
         # habits that do not change the model share one entry

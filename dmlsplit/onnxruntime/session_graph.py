@@ -33,16 +33,16 @@ _SMALL_INITIALIZER: Final = 100
 _FIRST_GELU: Final = 20
 _FIRST_LAYER_NORM: Final = 17
 _NEW_CONV: Final = 22
-"""The version of Conv from which on old versions of ONNX Runtime do not change its weights."""
+"""From this version of Conv on, old versions of ONNX Runtime do not change its weights."""
 _FIRST_REMOVED_CAST: Final = 13
 _NEW_CAST: Final = 21
-"""The version of Cast from which on old versions of ONNX Runtime do not remove one in front of a Shape."""
+"""From this version of Cast on, old versions of ONNX Runtime do not remove one that a Shape reads."""
 _NEW_DROPOUT: Final = 22
-"""The version of Dropout from which on old versions of ONNX Runtime do not remove one."""
+"""From this version of Dropout on, old versions of ONNX Runtime do not remove one."""
 _NEW_WHERE: Final = 16
-"""The version of Where from which on old versions of ONNX Runtime do not fuse a Not in front of it."""
+"""From this version of Where on, old versions of ONNX Runtime do not fuse it with a Not that feeds it."""
 _NEW_RESHAPE: Final = 19
-"""The version of Reshape from which on old versions of ONNX Runtime do not fuse its shape."""
+"""From this version of Reshape on, old versions of ONNX Runtime do not fuse its shape."""
 
 
 class SessionGraph:
@@ -105,8 +105,8 @@ class SessionGraph:
 
     @classmethod
     def of_model(cls, model: SessionModel, runtime: Runtime, options: SessionOptions) -> list[SessionGraph]:
-        """Returns all graphs of a model in a session, as `all_of` yields them; runtimes share what is equal for
-        them."""
+        """Returns all graphs of a model in a session, in the order of `all_of`; runtimes share everything that is equal
+        for them."""
         first = model.once(options, lambda: list(cls.all_of(model, runtime, options, model.session, model.run)))
         return model.once((options, runtime), lambda: _for_runtime(first, runtime))
 
@@ -131,11 +131,11 @@ class SessionGraph:
 
     def in_session_of(self, runtime: Runtime, parent: SessionGraph | None) -> SessionGraph:
         """Returns a new SessionGraph of this graph in a session of `runtime`. It shares this one's optimized graph
-        unless the passes before placement leave another. `parent` is the graph around it there, None for the model's
-        own."""
+        unless the passes before placement give a different one. `parent` is the graph around it there, None for the
+        model's own."""
         other = copy.copy(self)
         other.runtime, other.parent = runtime, parent
-        vars(other).pop("fusions", None)  # of the other runtime
+        vars(other).pop("fusions", None)  # it belongs to the other runtime
         other._implemented = other._all_implemented()
         if other._optimized_otherwise(self):
             return SessionGraph(self.model, runtime, self.options, self.scope, self.run_scope, parent)
@@ -145,8 +145,8 @@ class SessionGraph:
         return other
 
     def _optimized_otherwise(self, other: SessionGraph) -> bool:
-        """True if the session of `other`, the same graph in another runtime, fuses or folds other nodes before they are
-        placed."""
+        """True if the session of `other`, the same graph in another runtime, fuses or folds different nodes before
+        placement."""
         if self.parent is not None and other.parent is not None and self.parent.graph is not other.parent.graph:
             return True
         level = self.options.optimization
@@ -220,12 +220,12 @@ class SessionGraph:
 
     @property
     def branches(self) -> TakenBranches:
-        """The branches that ONNX Runtime has put in place of their Ifs."""
+        """The branches that ONNX Runtime has substituted for their Ifs."""
         return self.model.branches
 
     @property
     def quantized(self) -> Quantized:
-        """What becomes of nodes between DequantizeLinears and QuantizeLinears."""
+        """How nodes between DequantizeLinears and QuantizeLinears are fused."""
         return self.runtime.traits.quantized
 
     @property
@@ -251,18 +251,19 @@ class SessionGraph:
 
     @property
     def fuses_convs(self) -> bool:
-        """True if scales and shifts behind a Conv are fused into its weights."""
+        """True if scales and shifts that follow a Conv are fused into its weights."""
         return "Conv" in self._operators and (self.opset < _NEW_CONV or self.runtime.traits.fuses_new_convs)
 
     @cached_property
     def fusions(self) -> tuple[object, ...]:
-        """The properties of the session that, beside the graph, decide on what the passes behind placement leave of it:
-        runtimes with equal ones share the result."""
+        """The properties of the session that, besides the graph, determine the result of the passes after placement:
+        runtimes with equal properties share that result."""
         return tuple([getattr(self, name) for name in self._asked])
 
     @cached_property
     def _asked(self) -> Sequence[str]:
-        """The names of the properties that the passes behind placement ask; of the graph, and of no runtime."""
+        """The names of the properties that the passes after placement read; they depend on the graph, not on the
+        runtime."""
         made = that_may_change(self.graph.operators, PASSES, self.options.optimization)
         return [name for each in made for name in sorted(each.asks)]
 
@@ -325,7 +326,7 @@ class SessionGraph:
         return self._read_inside.get(index, ())
 
     def is_expanded(self, index: int) -> bool:
-        """True if the nodes of its function stand for the node with this index."""
+        """True if the node with this index is replaced by the nodes of its function."""
         return self._implemented[index] in EXPANDED
 
     @property
@@ -338,8 +339,8 @@ class SessionGraph:
         return self.scope.type_of(name)[0]
 
     def elements(self, name: str) -> Array | None:
-        """Returns the elements of a constant; None for a tensor that is no constant, or whose elements are too many or
-        not known."""
+        """Returns the elements of a constant; None for a tensor that is not a constant, or whose elements are too many
+        or not known."""
         return self.scope.elements(name) if self.is_constant(name) else None
 
     def is_constant(self, name: str) -> bool:
@@ -357,14 +358,14 @@ class SessionGraph:
 
     def _number(self, index: int, node: onnx.NodeProto) -> tuple[int, int]:
         """Returns the sort key of the node with this index in the order in which ONNX Runtime lists nodes: by index,
-        and nodes of inlined functions behind all others."""
+        with nodes of inlined functions after all others."""
         place = self.model.inlined.get(first_output(node)) if self.model.inlined else None
         return (0, index) if place is None else (1, place)
 
     # Constants, open tensors, and nodes that compute with sizes.
 
     def _open_names(self) -> set[str]:
-        """Returns the tensors with sizes that are known only as the model runs."""
+        """Returns the tensors with sizes that are known only when the model runs."""
         found = {name for name in self.inputs if not is_static(self.shape(name))}
         integers = {name for name in self.inputs if self.scope.type_of(name)[0] in ("INT64", "INT32")}
         """They may be sizes or lengths."""
@@ -382,17 +383,17 @@ class SessionGraph:
 
     @property
     def has_open(self) -> bool:
-        """True if `is_open` is for some tensor."""
+        """True if `is_open` is true for some tensor."""
         return bool(self._open) or (self.parent is not None and self.parent.has_open)
 
     def is_open(self, name: str) -> bool:
-        """True for a tensor with sizes that are known only as the model runs."""
+        """True for a tensor with sizes that are known only when the model runs."""
         if self.graph.source(name) in self._open:
             return True
         return self.parent is not None and self.parent.is_open(name)
 
     def _has_computed_lengths(self, node: Node) -> bool:
-        """True for a Split whose lengths are computed as the model runs, even if they follow from the model."""
+        """True for a Split whose lengths are computed when the model runs, even if they follow from the model."""
         if node.op_type != "Split":
             return False
         return any(value.name and not self.is_constant(value.name) for value in node.inputs[1:])
@@ -434,8 +435,8 @@ class SessionGraph:
     # The placement of nodes.
 
     def _all_implemented(self) -> tuple[Cell | None, ...]:
-        """Returns the operator table's answer about each node; nodes that do not differ in what it depends on are asked
-        about once."""
+        """Returns the operator table's answer about each node; nodes that are alike in everything it depends on are
+        looked up once."""
         cells: dict[object, Cell | None] = {}
         found = []
         for index, kind in enumerate(self._kinds):
@@ -445,7 +446,8 @@ class SessionGraph:
         return tuple(found)
 
     def _all_kinds(self) -> Sequence[object]:
-        """Returns, for each node, what its cell depends on: equal for nodes that have the same in every runtime."""
+        """Returns, for each node, everything that its cell depends on: equal values mean the same cell in every
+        runtime."""
         first: dict[object, int] = {}
         kinds = []
         for index, node in enumerate(self.nodes):
@@ -499,7 +501,7 @@ class SessionGraph:
         return self._is_own(name) or (self.parent is not None and self.parent._has(name))
 
     def _is_own(self, name: str) -> bool:
-        """True if this very graph has a tensor of this name."""
+        """True if this graph itself has a tensor of this name."""
         value = self.graph.values.get(name)
         return name in self.inputs or name in self.initializers or (value is not None and value.is_computed)
 
@@ -567,12 +569,12 @@ class SessionGraph:
         return self.options.graph_fusion and not self.has_subgraphs
 
     def is_initializer(self, name: str) -> bool:
-        """True if the partitioner finds a constant of this name in this very graph."""
+        """True if the partitioner finds a constant of this name in this graph itself."""
         return self.graph.is_given(name) or name in self.defaults
 
 
 def release(model: SessionModel) -> None:
-    """Frees the graphs of a model, which cannot be asked again: reference counts alone would keep them alive."""
+    """Frees the graphs of a model, which cannot be used afterwards: reference counts alone would keep them alive."""
     graphs = [each for made in model.once.values() if isinstance(made, list) for each in made]
     for graph in {id(each.once): each for each in graphs}.values():  # what several sessions share
         cut(graph.nodes)
