@@ -176,7 +176,7 @@ def _of_session(graph: SessionGraph, parts: SessionGraphs, runtime: Runtime) -> 
         origins = zip(dead.origins, dead.paths, strict=True)
         nodes = tuple([NodeName(graph.nodes[each[0]].op_type, path) for each, path in origins])
         judged_here = (path for path in dead.paths if path in parts.judged)
-        # A node from which only folded Shapes lead to an output is treated as one that leads to none.
+        # The first node that leads to no output is at fault: the others may lead to one through folded Shapes.
         useless = next((i for i, each in enumerate(dead.origins) if each[0] not in around.leading), 0)
         cure = advised(FaultKind.DEAD, around, dead.origins[useless][0], runtime.release)
         fault = Fault(FaultKind.DEAD, nodes[useless], nodes=nodes)
