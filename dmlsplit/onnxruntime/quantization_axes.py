@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from dmlsplit.descriptors.dims import is_static
 from dmlsplit.models.graph import Node, attribute
 from dmlsplit.onnxruntime.graph_build import optimized
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE
@@ -56,8 +55,7 @@ class OffAxis:
     @property
     def at_run(self) -> bool:
         """True if the kernel is made as the model runs, since a size is open."""
-        values = [value for value in (*self.node.inputs, *self.node.outputs) if value.name]
-        return not all(is_static(self.graph.shape(value.known)) for value in values)
+        return self.graph.has_open_sizes(self.node)
 
     @property
     def no_cure(self) -> str:

@@ -75,9 +75,7 @@ class QuantizedFault:
     @property
     def at_run(self) -> bool:
         """True if the session is created, and the first Run fails: the kernel is made then, since a size is open."""
-        values = [value for value in (*self.node.inputs, *self.node.outputs) if value.name]
-        is_open = not all(is_static(self.graph.shape(value.known)) for value in values)
-        return self.kind is QuantizedFaultKind.COUNTS and is_open
+        return self.kind is QuantizedFaultKind.COUNTS and self.graph.has_open_sizes(self.node)
 
     @property
     def clip(self) -> Node | None:

@@ -334,6 +334,12 @@ class SessionGraph:
         """The opset of the default domain."""
         return self.scope.origin.opset
 
+    def has_open_sizes(self, node: Node) -> bool:
+        """True if a size of an input or output of an optimized graph's node is not known at session creation: its
+        kernel is made as the model runs."""
+        names = [value.known for value in (*node.inputs, *node.outputs) if value.name]
+        return not all(is_static(self.shape(name)) for name in names)
+
     def data_type(self, name: str) -> str | None:
         """Returns ONNX's name of a tensor's element type; None if it is unknown."""
         return self.scope.type_of(name)[0]
