@@ -6,7 +6,8 @@ from collections import Counter
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.checking.compatibility import LEVELS, RELEASES, _shared, compatibility
+from dmlsplit.checking.columns import LEVELS, RELEASES
+from dmlsplit.checking.compatibility import _shared, compatibility
 from dmlsplit.descriptors.enums import OperatorType
 from dmlsplit.targets.target import Use
 from dmlsplit.verdicts.validation import evaluate

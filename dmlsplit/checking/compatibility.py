@@ -3,137 +3,74 @@ others do not."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from dmlsplit.checking.columns import Column, Columns, Compatibility
 from dmlsplit.checking.judging import judged
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.descriptors.diagnostics import Report
 from dmlsplit.descriptors.enums import OperatorType
-from dmlsplit.descriptors.geometry import members_of
 from dmlsplit.legalize import legalized
-from dmlsplit.targets.release_names import find_release
-from dmlsplit.targets.releases import directml_versions, observed_levels
-from dmlsplit.targets.runtime_versions import runtimes
-from dmlsplit.targets.target import Target, Use, level_targets, target_of
+from dmlsplit.targets.target import Target, Use
 from dmlsplit.verdicts.validation import evaluate
 
 if TYPE_CHECKING:
+    from dmlsplit.formats.operator_files import Entry
     from dmlsplit.graphs import GraphDesc
     from dmlsplit.legalize import Legalization
 
 
-class Column(NamedTuple):
-    """A level, DirectML version or version of ONNX Runtime in the matrix."""
+def columns_of(entry: Entry, asked: Columns) -> tuple[Compatibility, ...]:
+    """Returns the answer of each level, release or version in `asked` about an entry, a node's including its graph; ()
+    if they cannot judge it.
 
-    label: str
-    target: Target
-    observed: bool
-    """True if a build of it was observed; otherwise the verdict rests only on documentation."""
-    speaks_for: tuple[str, ...]
-    """The names of all targets with the same verdicts: the builds of one DirectML version accept the same
-    descriptors."""
+    About a node that no sizes make an operator, each answer is that of the graph alone, and () is returned if the graph
+    is not wrong.
+    """
+    desc = entry.descriptor or entry.graph or entry.other
+    answers = () if desc is None else compatibility(desc, asked)
+    node = entry.node
+    if node is None:
+        return answers
+    from dmlsplit.checking.node_verdicts import column_in_graph, judge_node
+    from dmlsplit.checking.open_sizes import OpenNode
 
-
-class Columns(NamedTuple):
-    """All levels, releases or versions of ONNX Runtime, oldest first, with their keys in JSON and text."""
-
-    key: str
-    noun: str
-    columns: tuple[Column, ...]
-    heading: str
-    """The heading above the columns on a page."""
-    not_observed: str = ""
-    """The remark about a column that was not observed."""
-
-    @property
-    def labels(self) -> list[str]:
-        return [column.label for column in self.columns]
-
-    def spans(self, labels: Iterable[str]) -> str:
-        """Returns the labels as text, consecutive columns as a range: "1_0-2_0, 4_1"."""
-        return spans(labels, self.labels)
-
-    def named(self, labels: Sequence[str]) -> str:
-        """Returns the labels as text with the columns' noun: "feature levels 1_0-2_0"."""
-        return f"{self.noun}{'' if len(labels) == 1 else 's'} {self.spans(labels)}"
-
-
-LEVELS: Columns
-RELEASES: Columns
-RUNTIMES: Columns
-
-
-def _levels() -> Columns:
-    observed = observed_levels()
-    found = [
-        Column(str(each.feature_level), each, each.feature_level in observed, (each.name,)) for each in level_targets()
-    ]
-    return Columns(
-        "feature_levels",
-        "feature level",
-        tuple(found),
-        "Feature level",
-        "no build of this level was observed: it rests on documentation alone",
-    )
-
-
-def _releases() -> Columns:
-    found = [
-        Column(version, target_of(find_release(version)), True, tuple(build.judged_by for build in builds))
-        for version, builds in directml_versions().items()
-    ]
-    return Columns("releases", "release", tuple(found), "DirectML release")
-
-
-def _runtimes() -> Columns:
-    return Columns(
-        "runtimes",
-        "ONNX Runtime version",
-        tuple([Column(each.version, target_of(each), each.observed, (target_of(each).name,)) for each in runtimes()]),
-        "ONNX Runtime",
-        "this version was not observed: of models nothing is predicted",
-    )
-
-
-def __getattr__(name: str) -> Columns:
-    """Returns LEVELS, RELEASES or RUNTIMES, which are created on first use, because most commands judge by one target.
-    Raises AttributeError for any other name."""
-    makers = {"LEVELS": _levels, "RELEASES": _releases, "RUNTIMES": _runtimes}
-    if name not in makers:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    made: Columns = globals().setdefault(name, makers[name]())
-    return made
-
-
-def runtime_columns(targets: Iterable[Target]) -> Columns:
-    """Returns columns for the targets that are versions of ONNX Runtime, in order."""
-    found = [(target, target.runtime) for target in targets if target.runtime is not None]
-    columns = [Column(target.short_name, target, runtime.observed, (target.name,)) for target, runtime in found]
-    return _runtimes()._replace(columns=tuple(columns))
-
-
-class Compatibility(NamedTuple):
-    """The answer of a column about an operator: its report and, for a refused operator, the rewriting that was
-    tried."""
-
-    column: Column
-    use: Use
-    report: Report
-    legalization: Legalization | None
-    said: str = ""
-    """For a node of open sizes: the answer as text, with its conditions."""
+    open_node = OpenNode.of(node) if desc is None else None
+    obstacle = node.obstacle() if desc is None and open_node is None else None
+    is_known, found = desc is not None or open_node is not None, []
+    for i, column in enumerate(asked.columns):
+        target = column.target
+        if target.runtime is not None and node.in_session is not None:
+            is_known = True
+            report, row = judge_node(node, entry.descriptor, target, advises=False)
+            found.append(Compatibility(column, row.outcome if report.ok else Use.REFUSED, report, None))
+            continue
+        if answers:
+            answer = answers[i]
+        elif open_node is not None:
+            of_sizes = open_node.answer(target)
+            report = Report((), target.name, None, node.report.operator)
+            answer = Compatibility(column, of_sizes.main, report, None, str(of_sizes))
+        else:
+            doubts = () if obstacle is None else (obstacle,)
+            report = Report(doubts, target.name, None, node.report.operator)
+            answer = Compatibility(column, Use.UNKNOWN, report, None)
+        if node.report.ok and node.in_session is not None:
+            report, use = column_in_graph(answer.report, answer.use, node.in_session, target)
+            answer = answer._replace(use=use, report=report)
+        found.append(answer)
+    return tuple(found) if is_known or any(each.use is Use.REFUSED for each in found) else ()
 
 
 @lru_cache(256)
 def compatibility(desc: OperatorDesc | AnyOperatorDesc | GraphDesc, asked: Columns) -> tuple[Compatibility, ...]:
     """Returns the answer of each column, in order, about an operator or a graph."""
     if isinstance(desc, (SplitOperatorDesc, JoinOperatorDesc)):
-        known = _Known(members_of(desc).kind, [], {}, {})
+        kind = OperatorType.SPLIT if isinstance(desc, SplitOperatorDesc) else OperatorType.JOIN
+        known = _Known(kind, [], {}, {})
         return tuple([_asked(desc, column, known) for column in asked.columns])
     reports = [judged(desc, column.target) for column in asked.columns]
     return tuple([Compatibility(*each, None) for each in zip(asked.columns, map(_use, reports), reports, strict=True)])
@@ -203,16 +140,3 @@ def _asked(desc: OperatorDesc, column: Column, known: _Known) -> Compatibility:
         return Compatibility(column, Use.REWRITTEN, report, made)
     known.refused[alike] = made
     return Compatibility(column, Use.REFUSED, report, made)
-
-
-def spans(labels: Iterable[str], order: Sequence[str]) -> str:
-    """Returns the labels, which must be in `order`, as text in their order; labels that are consecutive in `order`, two
-    or more, become a range: "1_0-2_1, 4_0".
-
-    If any label of `order` has a hyphen, as names of packages do, ranges are written with " to ".
-    """
-    to = " to " if any("-" in label for label in order) else "-"
-    # For consecutive labels, the position in `order` minus the position among these labels is constant.
-    runs = groupby(enumerate(labels), lambda item: order.index(item[1]) - item[0])
-    ends = [(run[0][1], run[-1][1]) for run in (list(group) for _, group in runs)]
-    return ", ".join(first if first == last else f"{first}{to}{last}" for first, last in ends)

@@ -11,16 +11,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dmlsplit.checking.judging import judged
-from dmlsplit.checking.results import Judged, Note, NotJudged, NotRead, Result, is_finding
+from dmlsplit.checking.question import Keep, Question, keep_all
+from dmlsplit.checking.results import Judged, NodeSummary, Note, NotJudged, NotRead, Result, is_finding
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.descriptors.enums import GRAPH
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.operator_files import failed
-from dmlsplit.legalize import legalized
 from dmlsplit.rules import RULES
 from dmlsplit.system.atomic_files import FileKey, inputs_noted, note_inputs
 from dmlsplit.system.errors import InputError, fault_of
@@ -31,38 +30,15 @@ from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target,
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from dmlsplit.checking.compatibility import Columns, Compatibility
-    from dmlsplit.checking.front_ends import Given
     from dmlsplit.descriptors.dims import Dim
     from dmlsplit.formats.operator_files import Entry
     from dmlsplit.formats.sessions import Sessions
     from dmlsplit.targets.windows import WindowsLike, WindowsMLLike
     from dmlsplit.verdicts.model_placements import SessionAnswer
 
-Keep: TypeAlias = Callable[[str], bool]
-"""Returns True for rule ids whose diagnostics are wanted."""
-
 _MOST_SERIOUS: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 _WHOLE_MODEL: Final = "--onnxruntime tells what becomes of the other nodes"
 MAX_NAME: Final = Limit.REPORT_NAME.most
-
-
-def keep_all(rule: str) -> bool:
-    """True for every rule id."""
-    return True
-
-
-class Question(NamedTuple):
-    """The question about every file: targets, facts given about models, wanted rules, whether to mention a rewriting of
-    a refused operator, and further columns to ask about each node of a model; the builds of DirectML to ask."""
-
-    targets: tuple[Target, ...] = (find_target(),)
-    given: Given | None = None
-    keep: Keep = keep_all
-    name_fixes: bool = False
-    columns: tuple[Columns, ...] = ()
-    builds: Mapping[Target, str] = {}
-    """Maps each target to the name of the build that is asked."""
 
 
 class FileResults(NamedTuple):
@@ -137,7 +113,8 @@ def _results(file: str, question: Question, result: Callable[[], FileResults]) -
     try:
         found = result()
     except Exception as error:
-        return _failed(file, 0, fault_of(error), question)
+        fault = fault_of(error)
+        return [_not_read(file, 0, fault, target) for target in question.targets]
     note_inputs(found.inputs)
     return found.results
 
@@ -164,7 +141,8 @@ def judge_file(file: str, question: Question) -> Iterator[Result]:
         return
     except Exception as error:
         fault = fault_of(error)
-    yield from _failed(file, len(judged), fault, question)
+    # Only here are the exception's frames, and all that they held, gone.
+    yield from (_not_read(file, len(judged), fault, target) for target in question.targets)
 
 
 def _judged_entries(file: str, question: Question, judged: set[int]) -> Iterator[tuple[Entry, Target, Result]]:
@@ -176,26 +154,130 @@ def _judged_entries(file: str, question: Question, judged: set[int]) -> Iterator
     try:
         for number, entry in enumerate(read_entries(file, question.given)):
             sessions = entry.sessions
-            results = _judged_entry(entry, question)
-            yield from results if number else _of_model(entry, question, list(results))
+            yield from _judged_entry(entry, question, is_first=number == 0)
             judged.add(number)
     finally:
         if sessions is not None:
             sessions.release()
 
 
-def _judged_entry(entry: Entry, question: Question) -> Iterator[tuple[Entry, Target, Result]]:
-    """Yields (entry, target, result) for one entry and each target, in order."""
-    for target in question.targets:
-        result = judge_entry(entry, target, question.keep)
-        if isinstance(result, Judged):
-            fix = _fix(entry, target, result.report) if question.name_fixes else None
-            asked = question.columns if target is question.targets[0] and entry.node is not None else ()
-            result = result._replace(fix=fix, columns=tuple([columns_of(entry, each) for each in asked]))
-        yield entry, target, result
+def _judged_entry(entry: Entry, question: Question, *, is_first: bool) -> Iterator[tuple[Entry, Target, Result]]:
+    """Yields (entry, target, result) for one entry and each target of the question, in order. `is_first`: it is the
+    first one of its file; the placements of the model's nodes come with it."""
+    found = ((entry, target, _wanted(entry, target, question)) for target in question.targets)
+    return _with_placements(entry, question, list(found)) if is_first else found
 
 
-def _of_model(
+def _wanted(entry: Entry, target: Target, question: Question) -> Result:
+    """Returns the result of one target with all that the question wants: the columns of a node, a rewriting of a
+    refused operator or the cure of a graph, in words."""
+    result = judge_entry(entry, target, question.keep)
+    if not isinstance(result, Judged):
+        return result
+    if entry.node is not None:
+        if not question.columns or target is not question.targets[0]:
+            return result
+        from dmlsplit.checking.compatibility import columns_of  # of pages only
+
+        return result._replace(columns=tuple([columns_of(entry, each) for each in question.columns]))
+    if not question.name_fixes:
+        return result
+    if entry.graph is not None:
+        return result._replace(fix=result.report.cure or None)
+    if entry.descriptor is None or result.report.ok:
+        return result
+    from dmlsplit.legalize import in_words, legalized
+
+    found = legalized(entry.descriptor, target)
+    return result._replace(fix=in_words.fix(found, entry.file, target) if found.ok else None)
+
+
+def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
+    """Returns a target's result about one entry, with positions in the file; unreadable input is reported regardless of
+    `keep`."""
+    if entry.error is not None:
+        return _not_read(entry.file, entry.index, entry.error, target, entry.name)
+    if entry.node is None:
+        report, row = _judged_alone(entry, target), None
+    else:
+        from dmlsplit.checking.node_verdicts import judge_node  # many files are not models
+
+        report, row = judge_node(entry.node, entry.descriptor, target)
+    return _in_file(report, row, entry, target, keep)
+
+
+def judge_alone(entry: Entry, target: Target) -> Result:
+    """As `judge_entry`, for an entry that is not a node of a model: an operator or graph by itself, an entry that could
+    not be read, or one that is not judged."""
+    if entry.error is not None:
+        return _not_read(entry.file, entry.index, entry.error, target, entry.name)
+    return _in_file(_judged_alone(entry, target), None, entry, target, keep_all)
+
+
+def _judged_alone(entry: Entry, target: Target) -> Report:
+    """Returns the report about a readable entry that is not a node: a graph, an operator, or remarks about what is not
+    judged."""
+    desc = entry.graph or entry.other or entry.descriptor
+    if desc is not None:
+        report = judged(desc, target)
+        if report.diagnostics:
+            report = report.located(entry.locate)
+        return replace(report, diagnostics=entry.notes + report.diagnostics) if entry.notes else report
+    notes = entry.notes
+    if entry.index < 0 and entry.sessions is not None:
+        from dmlsplit.checking.node_verdicts import graph_diagnostics  # most files have operators
+
+        notes = (*graph_diagnostics(entry.sessions, None, target, advises=True), *notes)
+        if target.runtime is None:
+            notes = tuple([replace(note, message=f"{note.message}; {_WHOLE_MODEL}") for note in notes])
+    return Report(notes, target.name, None, entry.operator)
+
+
+def _in_file(report: Report, row: NodeSummary | None, entry: Entry, target: Target, keep: Keep) -> Result:
+    """Returns the result about an entry that could be read: the report has its file and index, and hides what `keep`
+    does not want. `row` is that of a node of a model."""
+    shown, hidden = list(report.diagnostics), []
+    if report.operator is not None or report.ok:
+        shown = [d for d in report.diagnostics if keep(d.rule)]
+        hidden = [d for d in report.diagnostics if not keep(d.rule)]
+    report = replace(report, diagnostics=tuple(shown), hidden=tuple(hidden), file=entry.file, index=max(entry.index, 0))
+    report = _by(target, report)
+    if entry.index < 0:
+        return Note(report)
+    name, position = _short(entry.name), entry.locate(Location())
+    if row is not None:
+        return Judged(report, name, position, entry.descriptor, node=row, of_nodes=entry.of_nodes)
+    if report.operator is None:
+        return NotJudged(report, name, position) if report.ok else NotRead(report, name, position)
+    is_open = entry.descriptor is None and entry.graph is None and entry.other is None
+    return Judged(report, name, position, entry.descriptor, graph=entry.graph, is_open=is_open)
+
+
+def _not_read(file: str, index: int, error: InputError, target: Target, name: str | None = None) -> NotRead:
+    """Returns the result about operator number `index` of a file, or about the file, that could not be read, or not
+    judged, because of `error`."""
+    line, column = error.line, error.column
+    found = RULES["input/malformed"].diagnostic(Location(), error.message, line=line, column=column)
+    report = _by(target, Report((found,), target.name, None, None, file, index))
+    return NotRead(report, _short(name), None if line is None or column is None else (line, column))
+
+
+def _by(target: Target, report: Report) -> Report:
+    """Returns the report as a RuntimeReport if the target is a version of ONNX Runtime and the report is not about a
+    graph; else the report itself."""
+    if target.runtime is None or report.operator == GRAPH:
+        return report
+    from dmlsplit.onnxruntime.reports import RuntimeReport
+
+    return RuntimeReport.of(report)
+
+
+def _short(name: str | None) -> str | None:
+    """Returns an entry's name, shortened because every diagnostic in the results repeats it; None if it has none."""
+    return None if name is None else shortened(name, MAX_NAME)
+
+
+def _with_placements(
     entry: Entry, question: Question, results: Sequence[tuple[Entry, Target, Result]]
 ) -> Iterator[tuple[Entry, Target, Result]]:
     """Yields the results of the first entry of a file; before them, for an ONNX model, a note with the placement of all
@@ -229,114 +311,3 @@ def _of_models(placements: Sequence[SessionAnswer]) -> Iterator[Diagnostic]:
     for found, by in sorted(versions.items(), key=lambda each: _MOST_SERIOUS.index(each[0].severity)):
         some = f" ({', '.join(by)})" if len(by) < len(placements) else ""
         yield replace(found, message=f"{found.message}{some}")
-
-
-def columns_of(entry: Entry, asked: Columns) -> tuple[Compatibility, ...]:
-    """Returns the answer of each level, release or version in `asked` about an entry; () if they cannot judge it."""
-    if entry.node is not None:
-        from dmlsplit.checking import node_verdicts
-
-        return node_verdicts.columns_of(entry.node, entry.descriptor, asked)
-    from dmlsplit.checking.compatibility import compatibility  # most commands judge by one target
-
-    desc = entry.descriptor or entry.graph or entry.other
-    return () if desc is None else compatibility(desc, asked)
-
-
-def _failed(file: str, index: int, fault: InputError, question: Question) -> list[Result]:
-    """Returns, for each target, the answer about an operator, or a file, that could not be judged because of
-    `fault`."""
-    entry = failed(file, index, fault)
-    return [judge_alone(entry, target) for target in question.targets]
-
-
-def judge_entry(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
-    """Returns a target's result about one entry, with positions in the file; unreadable input is reported regardless of
-    `keep`."""
-    if entry.node is None:
-        return judge_alone(entry, target, keep)
-    from dmlsplit.checking.node_verdicts import judge_node  # many files are not models
-
-    verdict = judge_node(entry.node, entry.descriptor, target)
-    report = _in_file(verdict.report, entry, target, keep)
-    name, position = _name(entry), entry.locate(Location())
-    return Judged(report, name, position, verdict.descriptor, node=verdict.summary, of_nodes=entry.of_nodes)
-
-
-def judge_alone(entry: Entry, target: Target, keep: Keep = keep_all) -> Result:
-    """As `judge_entry`, for an entry that is not a node of a model: an operator or graph by itself, an entry that could
-    not be read, or one that is not judged."""
-    name, position = _name(entry), entry.locate(Location())
-    if entry.error is not None:
-        error = entry.error
-        found = RULES["input/malformed"].diagnostic(Location(), error.message, line=error.line, column=error.column)
-        report = Report((found,), target.name, None, None, entry.file, entry.index)
-        return NotRead(_by(target, report), name, position)
-    report = _in_file(_judged(entry, target), entry, target, keep)
-    if entry.index < 0:
-        if entry.sessions is not None and target.runtime is None:
-            notes = [replace(note, message=f"{note.message}; {_WHOLE_MODEL}") for note in report.diagnostics]
-            report = replace(report, diagnostics=tuple(notes))
-        return Note(report)
-    if report.operator is None:
-        return NotJudged(report, name, position) if report.ok else NotRead(report, name, position)
-    is_open = entry.descriptor is None and entry.graph is None and entry.other is None
-    return Judged(report, name, position, entry.descriptor, graph=entry.graph, is_open=is_open)
-
-
-def _name(entry: Entry) -> str | None:
-    """Returns the entry's name, shortened because every diagnostic in the results repeats it; None if it has none."""
-    return None if entry.name is None else shortened(entry.name, MAX_NAME)
-
-
-def _in_file(report: Report, entry: Entry, target: Target, keep: Keep) -> Report:
-    """Returns the report with the entry's file and index; diagnostics that `keep` does not want are hidden, unless the
-    entry cannot be read."""
-    if report.operator is None and not report.ok:
-        keep = keep_all
-    kept = tuple([d for d in report.diagnostics if keep(d.rule)])
-    hidden = tuple([d for d in report.diagnostics if not keep(d.rule)])
-    return _by(target, replace(report, diagnostics=kept, hidden=hidden, file=entry.file, index=max(entry.index, 0)))
-
-
-def _judged(entry: Entry, target: Target) -> Report:
-    """Returns the report about a readable entry that is not a node: a graph, an operator, or remarks about what is not
-    judged."""
-    desc = entry.graph or entry.other or entry.descriptor
-    if desc is None:
-        notes = entry.notes
-        if entry.index < 0 and entry.sessions is not None:
-            from dmlsplit.checking.node_verdicts import graph_diagnostics  # most files have operators
-
-            notes = (*graph_diagnostics(entry.sessions, None, target, advises=True), *notes)
-        return Report(notes, target.name, None, entry.operator)
-    report = judged(desc, target)
-    if report.diagnostics:
-        report = report.located(entry.locate)
-    if entry.notes:
-        report = replace(report, diagnostics=entry.notes + report.diagnostics)
-    return report
-
-
-def _by(target: Target, report: Report) -> Report:
-    """Returns the report as a RuntimeReport if the target is a version of ONNX Runtime and the report is not about a
-    graph; else the report itself."""
-    if target.runtime is None or report.operator == GRAPH:
-        return report
-    from dmlsplit.onnxruntime.reports import RuntimeReport
-
-    return RuntimeReport.of(report)
-
-
-def _fix(entry: Entry, target: Target, report: Report) -> str | None:
-    """Describes the rewriting of a refused operator, or the cure of a graph; None if there is none."""
-    if entry.graph is not None:
-        return report.cure or None
-    if entry.descriptor is None or entry.node is not None or report.ok:
-        return None
-    found = legalized(entry.descriptor, target)
-    if not found.ok:
-        return None
-    from dmlsplit.legalize import in_words
-
-    return in_words.fix(found, entry.file, target)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from dmlsplit.checking.files import Question, judge_files
+from dmlsplit.checking.files import judge_files
 from dmlsplit.checking.front_ends import session_of
+from dmlsplit.checking.question import Question
 from dmlsplit.checking.results import Note, Verdict
 from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
 from dmlsplit.logs.messages import Asks

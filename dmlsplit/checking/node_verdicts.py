@@ -6,16 +6,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, cast
 
-from dmlsplit.checking.compatibility import Columns, Compatibility, compatibility
 from dmlsplit.checking.open_sizes import OpenAnswer, OpenNode
 from dmlsplit.checking.results import NodeSummary, in_graph
 from dmlsplit.descriptors.descs import OperatorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.joins import JoinNode
-from dmlsplit.formats.lowering import is_rewritten, legalized_node
+from dmlsplit.formats.lowering import NodeLegalization, legalized_node
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.legalize import in_words
 from dmlsplit.onnxruntime.predict import diagnostic
@@ -36,148 +35,47 @@ if TYPE_CHECKING:
     from dmlsplit.onnxruntime.onnx_session import OnnxSessions
 
 
-class NodeVerdict(NamedTuple):
-    """The report, the row of a table, and the node's operator."""
-
-    report: Report
-    summary: NodeSummary
-    descriptor: OperatorDesc | None = None
-
-
 def judge_node(
     node: SplitNode | JoinNode, descriptor: OperatorDesc | None, target: Target, *, advises: bool = True
-) -> NodeVerdict:
-    """Returns the verdict on a node: ok if its framework allows it and it runs on the target, possibly rewritten.
+) -> tuple[Report, NodeSummary]:
+    """Returns the report on a node and the row of a table: ok if its framework allows it and it runs on the target,
+    rewritten if need be.
 
     `descriptor` is the node's operator, None if it has none. `advises`: advice about a wrong graph is first tried on
     the model.
     """
     operator = f"{node.op} {node.version}" if node.version else node.op
     row = NodeSummary(node.path, operator, node.data_type, node.whole_shape, node.axis, node.lengths, Use.NOT_ASKED)
-    of_session = None
-    if target.runtime is not None and node.in_session is not None:
-        of_session = judged_in_session(node, target)
-    elif not node.report.ok:
-        return NodeVerdict(replace(node.report, judged_by=target.name), row)
-    open_node = None
-    if descriptor is not None:
-        row = row._replace(minimum_level=minimum_feature_level(descriptor))
-    elif open_node := OpenNode.of(node):
-        row = row._replace(minimum_level=open_node.lowest_level)
-    if of_session is not None:
-        assert of_session.answer is not None
-        use = Use.NOT_ASKED if not node.report.ok else Use.UNKNOWN if descriptor is None else Use.AS_IT_IS
-        row = row._replace(use=use, runtime=str(of_session.answer.outcome))
-        verdict = NodeVerdict(of_session, row, descriptor)
-    elif open_node is not None:
-        verdict = _of_open_sizes(node, row, open_node.answer(target), target)
-    else:
-        verdict = _of_descriptor(node, row, descriptor, target)
-    if not node.report.ok or node.in_session is None:
-        return verdict
-    return _in_graph(verdict, node.in_session, target, advises=advises)
-
-
-def _of_descriptor(
-    node: SplitNode | JoinNode, row: NodeSummary, descriptor: OperatorDesc | None, target: Target
-) -> NodeVerdict:
-    """Returns the verdict on a node by its descriptor on the target, unchanged or rewritten."""
-    own, found = node.report, legalized_node(node, target)
-    new = [d for d in found.report.diagnostics if d not in own.diagnostics]
-    diagnostics = tuple(
-        [d if d.location.node else replace(d, location=replace(d.location, node=node.path)) for d in new]
-    )
-    use = Use.REFUSED if diagnostics else Use.UNKNOWN
-    if descriptor is not None:
-        use = Use.AS_IT_IS if found.ok else Use.REFUSED
-    row = row._replace(use=use)
-    if found.ok and is_rewritten(node, found):
-        message = f"{target.name} takes it rewritten: {'; '.join(found.steps)}"
-        diagnostics += (RULES["node/rewritten"].diagnostic(Location(node=node.path), message),)
-        row = row._replace(use=Use.REWRITTEN, rewriting=in_words.summary(found))
-    report = Report((*own.diagnostics, *diagnostics), target.name, found.report.hresult, own.operator)
-    return NodeVerdict(report, row, descriptor)
-
-
-def _in_graph(verdict: NodeVerdict, node: InSession, target: Target, *, advises: bool) -> NodeVerdict:
-    """Returns the verdict with the faults of the DirectML graphs that the node is part of; each replaces the runtime's
-    own diagnostic of the same fault. `advises`: advice is tried on the model."""
-    report, row = verdict.report, verdict.summary
-    sessions, place = node.sessions, node.place
-    found = graph_diagnostics(sessions, place, target, advises=advises)
-    if found:
-        rules = {each.rule for each in found}
-        kept = [d for d in report.diagnostics if rules.isdisjoint(kind.rule for kind in FAULTS.get(d.rule, ()))]
-        report = replace(report, diagnostics=(*kept, *found))
-    if row.minimum_level is not None:
-        levels = [each for each in level_targets() if each.feature_level >= row.minimum_level]
-        right = (each for each in levels if _correctness(graph_diagnostics(sessions, place, each)) == "right")
-        row = row._replace(minimum_level=next((each.feature_level for each in right), None))
-    return verdict._replace(report=report, summary=row._replace(graph=_correctness(found)))
-
-
-def _correctness(found: Sequence[Diagnostic]) -> Correctness:
-    """Returns the correctness of a graph with these findings; without any, the graph is right."""
-    if not found:
-        return "right"
-    if any(each.severity is Severity.ERROR for each in found):
-        return "wrong"
-    return "unknown" if any(each.rule == "graph/unknown" for each in found) else "right"
-
-
-def columns_of(
-    node: SplitNode | JoinNode, descriptor: OperatorDesc | None, asked: Columns
-) -> tuple[Compatibility, ...]:
-    """Returns the answer of each level, release or version in `asked` about a node, including its graph.
-
-    If no sizes make the node an operator, levels and releases are left out; if that leaves no column, each column has
-    the answer of the graph alone, or () is returned if the graph is not wrong.
-    """
-    answers = {} if descriptor is None else {each.column: each for each in compatibility(descriptor, asked)}
+    in_session = node.in_session if target.runtime is not None else None
+    if in_session is None and not node.report.ok:
+        return replace(node.report, judged_by=target.name), row
     open_node = None if descriptor is not None else OpenNode.of(node)
-    found = []
-    for column in asked.columns:
-        target = column.target
-        if target.runtime is not None and node.in_session is not None:
-            verdict = judge_node(node, descriptor, target, advises=False)
-            use = verdict.summary.outcome if verdict.report.ok else Use.REFUSED
-            found.append(Compatibility(column, use, verdict.report, None))
-            continue
-        answer = answers.get(column)
-        if open_node is not None:
-            of_sizes = open_node.answer(target)
-            report = Report((), target.name, None, node.report.operator)
-            answer = Compatibility(column, of_sizes.main, report, None, str(of_sizes))
-        if answer is not None:
-            found.append(_column_in_graph(answer, node))
-    return tuple(found) or _of_graph_alone(node, asked)
+    if in_session is not None:
+        report, row = _of_session(node, row, descriptor, target)
+    elif open_node is not None:
+        report, row = _of_open_sizes(node, row, open_node.answer(target), target)
+    else:
+        report, row = _of_descriptor(node, row, descriptor, target)
+    level = None if open_node is None else open_node.lowest_level
+    row = row._replace(minimum_level=level if descriptor is None else minimum_feature_level(descriptor))
+    if node.report.ok and node.in_session is not None:
+        report, row = _in_graph(report, row, node.in_session, target, advises=advises)
+    return report, row
 
 
-def _of_graph_alone(node: SplitNode | JoinNode, asked: Columns) -> tuple[Compatibility, ...]:
-    """Returns an answer of each column about a node of which too little is known to be an operator: unknown, or refused
-    if its graph is wrong whatever the node is. () if no column's graph is wrong."""
-    obstacle = node.obstacle()
-    doubts = () if obstacle is None else (obstacle,)
-    unknown = [
-        Compatibility(column, Use.UNKNOWN, Report(doubts, column.target.name, None, node.report.operator), None)
-        for column in asked.columns
-    ]
-    found = tuple([_column_in_graph(each, node) for each in unknown])
-    return found if any(each.use is Use.REFUSED for each in found) else ()
+def _of_session(
+    node: SplitNode | JoinNode, row: NodeSummary, descriptor: OperatorDesc | None, target: Target
+) -> tuple[Report, NodeSummary]:
+    """Returns the verdict of a version of ONNX Runtime on a node of an ONNX model."""
+    report = judged_in_session(node, target)
+    assert report.answer is not None
+    use = Use.NOT_ASKED if not node.report.ok else Use.UNKNOWN if descriptor is None else Use.AS_IT_IS
+    return report, row._replace(use=use, runtime=str(report.answer.outcome))
 
 
-def _column_in_graph(answer: Compatibility, node: SplitNode | JoinNode) -> Compatibility:
-    """Returns the answer combined with the outcome of the graph that the node becomes part of."""
-    if not node.report.ok or node.in_session is None:
-        return answer
-    found = graph_diagnostics(node.in_session.sessions, node.in_session.place, answer.column.target)
-    if not found:
-        return answer
-    report = replace(answer.report, diagnostics=(*answer.report.diagnostics, *found))
-    return answer._replace(use=in_graph(answer.use, _correctness(found)), report=report)
-
-
-def _of_open_sizes(node: SplitNode | JoinNode, row: NodeSummary, answer: OpenAnswer, target: Target) -> NodeVerdict:
+def _of_open_sizes(
+    node: SplitNode | JoinNode, row: NodeSummary, answer: OpenAnswer, target: Target
+) -> tuple[Report, NodeSummary]:
     """Returns the verdict on a node for all sizes that the model leaves open, for which there is no single operator."""
     own = node.report
     unknown = [d for d in own.diagnostics if d.rule == "node/shape-unknown"]
@@ -188,7 +86,7 @@ def _of_open_sizes(node: SplitNode | JoinNode, row: NodeSummary, answer: OpenAns
         Location(node=node.path), str(answer), expected=hints, actual=answer.head, line=line, column=column
     )
     report = Report((*kept, said), target.name, None, own.operator)
-    return NodeVerdict(report, row._replace(use=answer.main, condition=answer.condition))
+    return report, row._replace(use=answer.main, condition=answer.condition)
 
 
 def judged_in_session(node: SplitNode | JoinNode, target: Target) -> RuntimeReport:
@@ -210,6 +108,66 @@ def judged_in_session(node: SplitNode | JoinNode, target: Target) -> RuntimeRepo
     found = tuple(dict.fromkeys((*own, *answer.diagnostics)))
     hresult = answer.hresults[-1] if answer.hresults else None
     return RuntimeReport(found, target.name, hresult, node.report.operator, answer=answer)
+
+
+def _of_descriptor(
+    node: SplitNode | JoinNode, row: NodeSummary, descriptor: OperatorDesc | None, target: Target
+) -> tuple[Report, NodeSummary]:
+    """Returns the verdict on a node by its descriptor on the target, unchanged or rewritten."""
+    own, found = node.report, legalized_node(node, target)
+    new = [d for d in found.report.diagnostics if d not in own.diagnostics]
+    diagnostics = tuple(
+        [d if d.location.node else replace(d, location=replace(d.location, node=node.path)) for d in new]
+    )
+    use = Use.REFUSED if diagnostics else Use.UNKNOWN
+    if descriptor is not None:
+        use = Use.AS_IT_IS if found.ok else Use.REFUSED
+    row = row._replace(use=use)
+    if found.ok and isinstance(found, NodeLegalization) and found.is_rewritten:
+        message = f"{target.name} takes it rewritten: {'; '.join(found.steps)}"
+        diagnostics += (RULES["node/rewritten"].diagnostic(Location(node=node.path), message),)
+        row = row._replace(use=Use.REWRITTEN, rewriting=in_words.summary(found))
+    return Report((*own.diagnostics, *diagnostics), target.name, found.report.hresult, own.operator), row
+
+
+def _in_graph(
+    report: Report, row: NodeSummary, node: InSession, target: Target, *, advises: bool
+) -> tuple[Report, NodeSummary]:
+    """Returns the verdict on a node combined with the one on its graphs. `advises`: advice is tried on the model."""
+    found = graph_diagnostics(node.sessions, node.place, target, advises=advises)
+    if row.minimum_level is not None:
+        levels = [each for each in level_targets() if each.feature_level >= row.minimum_level]
+        right = (each for each in levels if _is_right(node, each))
+        row = row._replace(minimum_level=next((each.feature_level for each in right), None))
+    return _with_faults(report, found), row._replace(graph=_correctness(found))
+
+
+def column_in_graph(report: Report, use: Use, node: InSession, target: Target) -> tuple[Report, Use]:
+    """Returns the answer of a column about a node combined with the one about its graphs."""
+    found = graph_diagnostics(node.sessions, node.place, target)
+    return _with_faults(report, found), in_graph(use, _correctness(found))
+
+
+def _with_faults(report: Report, found: Sequence[Diagnostic]) -> Report:
+    """Returns the report with the faults of graphs; each replaces the runtime's own diagnostic of the same fault."""
+    if not found:
+        return report
+    rules = {each.rule for each in found}
+    kept = [d for d in report.diagnostics if rules.isdisjoint(kind.rule for kind in FAULTS.get(d.rule, ()))]
+    return replace(report, diagnostics=(*kept, *found))
+
+
+def _is_right(node: InSession, target: Target) -> bool:
+    return _correctness(graph_diagnostics(node.sessions, node.place, target)) == "right"
+
+
+def _correctness(found: Sequence[Diagnostic]) -> Correctness:
+    """Returns the correctness of a graph with these findings; without any, the graph is right."""
+    if not found:
+        return "right"
+    if any(each.severity is Severity.ERROR for each in found):
+        return "wrong"
+    return "unknown" if any(each.rule == "graph/unknown" for each in found) else "right"
 
 
 def graph_diagnostics(

@@ -13,7 +13,7 @@ from dmlsplit.descriptors.enums import FeatureLevel
 from dmlsplit.targets.target import RUNS, Use
 
 if TYPE_CHECKING:
-    from dmlsplit.checking.compatibility import Compatibility
+    from dmlsplit.checking.columns import Compatibility
     from dmlsplit.descriptors.dims import Shape
     from dmlsplit.graphs import GraphDesc
     from dmlsplit.graphs.execution import Correctness

@@ -17,8 +17,8 @@ import click
 from click.core import ParameterSource
 
 from dmlsplit.checking import front_ends
-from dmlsplit.checking.files import Keep, keep_all
 from dmlsplit.checking.front_ends import Given, without_nodes
+from dmlsplit.checking.question import Keep, keep_all
 from dmlsplit.cli import _streams
 from dmlsplit.descriptors.enums import FeatureLevel
 from dmlsplit.formats.operator_files import Entry

@@ -11,8 +11,8 @@ import click
 
 from dmlsplit.checking import configuration
 from dmlsplit.checking.configuration import Configuration
-from dmlsplit.checking.files import Question
 from dmlsplit.checking.front_ends import Given
+from dmlsplit.checking.question import Question
 from dmlsplit.cli._arguments import TARGETS, rule_filter
 from dmlsplit.system.errors import InputError
 from dmlsplit.targets.target import find_target

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from dmlsplit.checking.configuration import FAILING
-from dmlsplit.checking.files import Question, judge_files
+from dmlsplit.checking.files import judge_files
 from dmlsplit.checking.front_ends import Given, is_model
+from dmlsplit.checking.question import Question
 from dmlsplit.checking.results import NotRead, Result, Verdict
 from dmlsplit.cli import _configuration, _streams
 from dmlsplit.cli._arguments import (
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from dmlsplit.checking.compatibility import Columns
+    from dmlsplit.checking.columns import Columns
     from dmlsplit.report.baseline import Baseline
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dmlsplit.checking.compatibility import LEVELS, RELEASES, RUNTIMES, Column, Columns, Compatibility
-from dmlsplit.checking.files import columns_of, judge_entry
+from dmlsplit.checking.columns import LEVELS, RELEASES, RUNTIMES, Column, Columns, Compatibility
+from dmlsplit.checking.compatibility import columns_of
+from dmlsplit.checking.files import judge_entry
 from dmlsplit.checking.front_ends import Given, without_nodes
 from dmlsplit.checking.results import Answer, Judged, Note, NotJudged, NotRead
 from dmlsplit.cli import _streams

@@ -67,6 +67,12 @@ class NodeLegalization(Legalization[Any]):
     element: ElementType | None = None
     path: str = ""
 
+    @property
+    def is_rewritten(self) -> bool:
+        """True if the operators differ from the node's own descriptor, or if another data type carries its elements; a
+        resolved negative axis alone does not count."""
+        return self.operators != (self.desc,) or (self.element is not None and not self.element.is_native)
+
     def execute(self, input: Any) -> Any:
         made: Any = super().execute(self._lowered(input, "input"))
         return [self._raised(output) for output in made] if isinstance(made, list) else self._raised(made)
@@ -128,12 +134,6 @@ def legalized_node(node: LoweredNode, target: Target) -> Legalization[Any]:
     given = {f.name: getattr(found, f.name) for f in fields(found)}
     changed: dict[str, Any] = {**given, "report": report, "steps": (*steps, *found.steps)}
     return NodeLegalization(**changed, element=node.element, path=node.path)
-
-
-def is_rewritten(node: LoweredNode, found: Legalization[Any]) -> bool:
-    """True if the legalized operators differ from the node's own descriptor, or if another data type carries its
-    elements; a resolved negative axis alone does not count."""
-    return found.operators != (found.desc,) or (node.element is not None and not node.element.is_native)
 
 
 def _steps(node: LoweredNode) -> Iterator[str]:

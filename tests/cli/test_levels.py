@@ -8,7 +8,7 @@ import re
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.checking.compatibility import LEVELS, RELEASES, RUNTIMES
+from dmlsplit.checking.columns import LEVELS, RELEASES, RUNTIMES
 from dmlsplit.formats import any_operator_json
 from tests.cli.conftest import BAD, GOOD, INT64, MALFORMED, OTHER
 from tests.models import GLU, node, value

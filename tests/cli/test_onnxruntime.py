@@ -7,7 +7,8 @@ import pytest
 from onnx import helper, numpy_helper
 
 import dmlsplit as dml
-from dmlsplit.checking.files import Question, judge_file
+from dmlsplit.checking.files import judge_file
+from dmlsplit.checking.question import Question
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.models import inference
 from dmlsplit.models.inference import Inference

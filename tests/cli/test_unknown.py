@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from dmlsplit.checking.compatibility import LEVELS, RELEASES, RUNTIMES
+from dmlsplit.checking.columns import LEVELS, RELEASES, RUNTIMES
 from tests.models import GLU, model, node, value
 
 

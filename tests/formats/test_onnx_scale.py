@@ -6,7 +6,8 @@ import tracemalloc
 
 import pytest
 
-from dmlsplit.checking.files import Question, judge_file
+from dmlsplit.checking.files import judge_file
+from dmlsplit.checking.question import Question
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.formats.onnx import loading, tensors
 from dmlsplit.graphs.execution import _Shelf

@@ -8,7 +8,8 @@ from dataclasses import replace
 from itertools import accumulate, chain
 from typing import Final
 
-from dmlsplit.checking.compatibility import LEVELS, RELEASES, Columns, Compatibility, compatibility, runtime_columns
+from dmlsplit.checking.columns import LEVELS, RELEASES, Columns, Compatibility, runtime_columns
+from dmlsplit.checking.compatibility import compatibility
 from dmlsplit.checking.results import Answer, Judged, NodeSummary, Note
 from dmlsplit.descriptors.descs import BufferTensorDesc, JoinOperatorDesc, OperatorDesc, SplitOperatorDesc, TensorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity

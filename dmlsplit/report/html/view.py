@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from dmlsplit.checking.compatibility import Columns
+from dmlsplit.checking.columns import Columns
 from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
 from dmlsplit.rules import Rule
 from dmlsplit.targets.target import Use

@@ -185,9 +185,9 @@ def test_levels_are_asked_by_the_runtime_that_stands_for_them(level, monkeypatch
 
     monkeypatch.setattr(advice, "advised", noted)
     (node,) = (each for each in onnx_nodes(overwritten("Sigmoid")) if each.op == "Concat")
-    verdict = node_verdicts.judge_node(node, node.descriptor(), find_target(level))
+    report, _ = node_verdicts.judge_node(node, node.descriptor(), find_target(level))
     assert [each.graph_runtime.version for each in targets] == [NEWEST.version]
-    assert any("put Max(v, v) in front of the Concat, or set" in each.message for each in verdict.report.diagnostics)
+    assert any("put Max(v, v) in front of the Concat, or set" in each.message for each in report.diagnostics)
 
 
 def onnx_nodes(model):
@@ -200,7 +200,7 @@ def test_a_model_without_faults_is_not_tried(monkeypatch):
     monkeypatch.setattr(advice, "advised", None)
     right = text("(float[1,8,4] x) => (float[1,4,4] a, float[1,4,4] b) { a, b = Split<axis=1>(x) }", 11)
     (node,) = onnx_nodes(right)
-    assert node_verdicts.judge_node(node, node.descriptor(), TARGET).report.ok
+    assert node_verdicts.judge_node(node, node.descriptor(), TARGET)[0].ok
 
 
 def test_the_effort_grows_with_the_model(monkeypatch):

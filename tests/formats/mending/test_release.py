@@ -4,7 +4,8 @@ import gc
 
 import pytest
 
-from dmlsplit.checking.files import Question, judge_file
+from dmlsplit.checking.files import judge_file
+from dmlsplit.checking.question import Question
 from dmlsplit.formats.onnx import tensors
 from dmlsplit.graphs import program
 from dmlsplit.mending.judged import JudgedModel

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from dmlsplit.checking.compatibility import LEVELS, RELEASES
+from dmlsplit.checking.columns import LEVELS, RELEASES
 from tests.report.contrast import contrast
 from tests.report.html import pages
 

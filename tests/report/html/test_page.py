@@ -12,7 +12,7 @@ from html.parser import HTMLParser
 import pytest
 
 import dmlsplit as dml
-from dmlsplit.checking import compatibility
+from dmlsplit.checking import columns, compatibility
 from dmlsplit.checking.results import Judged, Note
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.json import dumps, loads
@@ -145,7 +145,7 @@ def test_equal_operators_are_shown_once():
 
 def test_matrix_is_what_the_judges_say():
     page = view(pages.small())
-    names = [c.label for asked in (compatibility.LEVELS, compatibility.RELEASES) for c in asked.columns]
+    names = [c.label for asked in (columns.LEVELS, columns.RELEASES) for c in asked.columns]
     assert len(names) == len(dml.FeatureLevel) + len({release.directml for release in dml.releases()})
     found = {d.occurrences[0].name: {c.label: LOOKS[c.use].sign for c in d.cells} for d in page.details if d.cells}
     assert set(found["cut"].values()) == {"✓"}
@@ -167,7 +167,7 @@ def test_matrix_is_what_the_judges_say():
 def test_matrix_of_random_operators():
     """Rewritings are shared between targets that take the same: the outcome is the target's own all the same."""
     for item in pages.many(12):
-        for asked in (compatibility.LEVELS, compatibility.RELEASES):
+        for asked in (columns.LEVELS, columns.RELEASES):
             for answer in compatibility.compatibility(item.descriptor, asked):
                 target = answer.column.target
                 asked = {"directml": target.release} if target.release else {"feature_level": target.feature_level}
@@ -242,7 +242,8 @@ def test_several_judges():
 
 def test_nodes_of_a_model(tmp_path):
     onnx = pytest.importorskip("onnx")
-    from dmlsplit.checking.files import Question, judge_file
+    from dmlsplit.checking.files import judge_file
+    from dmlsplit.checking.question import Question
     from dmlsplit.report.html.build import page_columns
     from tests.models import model, node, value
 
