@@ -115,7 +115,8 @@ dms_slow dms_slow_runs(const dms_nest *nest)
         return gaps && nest->run < DMS_SHORTEST_STREAM
                    ? slow(DMS_AFTER_SCALAR, "past the caches, runs of less than 1024 bytes with gaps between them make no whole lines")
                    : fast;
-    return nest->run > DMS_MOVED_RUN && nest->run < nest->stores.call / 2 ? fast : slow(DMS_AFTER_SCALAR, "runs of up to 128 bytes, or of half as many as are left to memcpy");
+    const bool is_moved = nest->rank > 0 && nest->run <= DMS_MOVED_RUN;
+    return !is_moved && nest->run < nest->stores.call / 2 ? fast : slow(DMS_AFTER_SCALAR, "runs of up to 128 bytes in a loop, or of half as many as are left to memcpy");
 }
 
 dms_slow dms_slow_transpose(const dms_nest *nest)

@@ -236,14 +236,13 @@ static void fence(void)
  * SSE code is slow without it. */
 static void finish_stores(const dmlsplit_plan *plan)
 {
-    const uint32_t isa = dms_cpu_isa();
     bool streamed = false;
     for (int kind = 0; kind < DMS_KINDS; kind++)
         streamed = streamed || dms_is_streamed(&plan->stores[kind]);
-    if (streamed && (isa & DMS_ISA_SSSE3) != 0)
+    if (streamed && (dms_cpu_isa() & DMS_ISA_SSSE3) != 0)
         fence();
 #if DMS_MSVC && DMS_AVX2
-    if ((isa & DMS_ISA_AVX2) != 0)
+    if ((dms_cpu_isa() & DMS_ISA_AVX2) != 0)
         _mm256_zeroupper();
 #endif
 }

@@ -42,6 +42,7 @@ typedef struct dms_tile {
     bool begun;                         /* if carried: every column has a line before this tile */
     bool fetched;                       /* the next tile is prefetched meanwhile, */
     bool near;                          /* into the first-level cache; otherwise into the second */
+    size_t below;                       /* rows of the tile by which whole squares prefetch ahead, and then begin the next tile; 0: they do not */
     size_t element_size;                /* 1, 2, 4, 8 or 16 */
     size_t side;                        /* rows and columns of a square: elements of a cache line */
     size_t head;                        /* rows of the first tile, after which tiles begin at cache lines of the

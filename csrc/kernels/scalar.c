@@ -48,9 +48,15 @@ const char *dms_can_scalar(const dms_nest *nest)
 
 void dms_run_scalar(const dms_nest *nest, char *target, const char *source)
 {
-    static const dms_loop once = {1, 0, 0};
-    const dms_loop line = nest->rank > 0 ? nest->loops[nest->rank - 1] : once;
-    const uint32_t outer = nest->rank > 0 ? nest->rank - 1 : 0;
+    if (nest->rank == 0) {              /* one piece: finding a loop for its size would take longer than its copy */
+        if (nest->run > DMS_SCALAR_CALLED)
+            dms_copy_long(target, source, nest->run);
+        else
+            dms_copy_short(target, source, nest->run);
+        return;
+    }
+    const dms_loop line = nest->loops[nest->rank - 1];
+    const uint32_t outer = nest->rank - 1;
     uint64_t index[DMLSPLIT_MAX_RANK];
     dms_first(outer, index);
     do

@@ -44,27 +44,38 @@ static dms_sink choose_sink(const dms_transposer *transposer, size_t element_siz
  * row of the target gets several lines, which the hardware sees as a stream; it is narrow, so that rows of the source do not conflict in the cache and the
  * hardware prefetches what follows. If rows of the target conflict, each gets several lines at once from stacked squares; not of wide elements, which gained
  * by it on an idle machine and lost on a busy one. If rows of the source alone conflict, tiles are one square high. On machines that prefer lower tiles, so
- * they are where rows of the target are much nearer to each other than those of the source, and where rows of the source are listed and those of the target
- * conflict: joins into NHWC of 4 bytes took 1.0 to 1.2 times as long in tiles four squares high, joins of 1,024 columns 1.4 to 1.8 times (Zen 4).
+ * they are where rows of the target are much nearer to each other than those of the source; and if rows of the source conflict, they are wider: splits into
+ * 1,024 columns of 4 bytes took 0.9 to 0.97 of the time (Zen 4).
+ *
+ * Listed rows of the source lie at many places in memory, where hardware prefetches nothing. On machines that prefer lower tiles, a tile is a line of as many
+ * of them as it may have, each prefetched some rows ahead, and rows of the target are written one line after the other: joins of 256 to 2,048 columns of 4
+ * and 8 bytes took 0.76 to 0.96 of the time within the caches, 0.65 to 0.9 from memory; without the prefetches up to 1.05 times as long (Zen 4).
  *
  * Multiples of memcpy's time (Zen 5, DMLSPLIT_MEASURE=0), and those of tiles 8 squares high and 2 wide: 2048 x 2048 of one byte, stacked, 2.6 and 3.8; 1040 x
  * 1024 of two bytes 2.0 and 2.6; 512 long parts of one byte 1.9 and 2.25, with AVX-512 only; 1,024 columns of 1,024 rows of four bytes, low, 1.6 and 2.2. */
 static void shape_stored(dms_tile *tile, const dms_transposer *transposer, const dms_side *from, const dms_side *to, const dms_stores *stores)
 {
     const size_t size = tile->element_size, side = tile->side;
-    const bool together = share_sets(from->stride, side, stores);
+    const bool together = share_sets(from->stride, side, stores), lower = stores->cached_height < DMS_TILE_HIGH;
     const bool is_near = to->listed == NULL && distance(to->stride) <= distance(from->stride) / DMS_NEAR_SHARE;
     const bool crowded = share_sets(to->stride, side, stores);
-    const bool along = stores->cached_height < DMS_TILE_HIGH && (is_near || (from->listed != NULL && crowded));
-    const bool low = size > 1 && (along || (together && !share_sets(to->stride, DMS_TILE_SQUARES * side, stores)));
+    const bool low = size > 1 && ((lower && is_near) || (together && !share_sets(to->stride, DMS_TILE_SQUARES * side, stores)));
     const bool many = to->listed != NULL && transposer->vector == DMS_LINE && from->count >= DMS_LONG_COLUMN && to->count >= side;
     const bool stacked = from->count >= DMS_STACK * side && (size == 1 ? crowded || many : size == 2 && crowded && !together);
+    const bool tall = lower && from->listed != NULL && size > 2;
     tile->sink = stacked ? DMS_STACKED : DMS_STORED;
     tile->height = (stacked ? DMS_STACK : low ? 1 : stores->cached_height) * side;
     size_t high = 1;                    /* in squares, rounded up to a power of two: all tiles have about as many squares */
     while (high * side < tile->height && high * side < from->count)
         high *= 2;
     tile->width = stacked ? side : DMS_TILE_SQUARES / high * side;
+    if (low && lower && together)
+        tile->width = dms_smaller(DMS_LOW_WIDE / size, DMS_TILE_COLUMNS);
+    if (tall) {
+        tile->height = DMS_TILE_ROWS;
+        tile->width = side;
+        tile->below = DMS_LISTED_AHEAD;
+    }
 }
 
 /* Sets the shape of streamed tiles: wide, and the next one is prefetched meanwhile: 8192 x 4096 of four bytes took 1.3 times memcpy's time instead of 1.8; of
@@ -114,6 +125,7 @@ static void shape_tile(dms_tile *tile, const dms_transposer *transposer, size_t 
     tile->side = (size_t)DMS_LINE >> shift;
     tile->sink = streamed ? choose_sink(transposer, element_size, from->count, to) : DMS_STORED;
     tile->claimed = stores->regime == DMS_CLAIMED;
+    tile->below = 0;
     if (tile->sink == DMS_STORED)
         shape_stored(tile, transposer, from, to, stores);
     else

@@ -410,6 +410,16 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_square(dms_tile *tile, size_t
         transpose_whole(&s, size, DMS_STORED);
 }
 
+/* Prefetches the lines of a square that begins at this row and offset of the tile, or, if the row is not in it, at the next tile's. */
+static DMS_ALWAYS_INLINE void prefetch_below(const dms_tile *tile, size_t row, int64_t offset, size_t side)
+{
+    const bool is_next = row >= tile->rows;
+    const size_t first = is_next ? row - tile->rows : row;
+    const uintptr_t at = (uintptr_t)offset + (is_next ? (uintptr_t)tile->next : 0);
+    for (size_t i = first; first + side <= tile->rows && i < first + side; i++)
+        DMS_PREFETCH_NEAR((uintptr_t)tile->from[i] + at);
+}
+
 /* Transposes the whole squares of rows [0, rows) and columns [0, columns); the last ones overlap those before where these are no multiples. A loop that does
  * nothing else: 0.75 to 0.9 of the time of small matrices of 4 and 8 bytes; of 2 bytes 1.1 (AVX-512, Zen 4). */
 static DMS_TARGET DMS_ALWAYS_INLINE void transpose_inside(const dms_tile *tile, size_t rows, size_t columns, size_t size, dms_sink sink)
@@ -421,6 +431,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_inside(const dms_tile *tile, 
             const size_t top = row + side <= rows ? row : rows - side;
             const square s = {tile->from + top, tile->to + first, tile->from_offset + (int64_t)(first * size), tile->to_offset + (int64_t)(top * size),
                               side, side, sink == DMS_CARRIED ? tile->carries + first : NULL};
+            if (sink == DMS_STORED && tile->below > 0)
+                prefetch_below(tile, top + tile->below, s.from_offset, side);
             prepare_lines(tile, &s);
             transpose_whole(&s, size, sink);
         }

@@ -681,6 +681,89 @@ static void heights(void)
     CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
 }
 
+/* Columns are joined and split as elements are, in tiles of any height, with fewer and more of them than a tile has rows, and rows of the whole that conflict
+ * in the caches. */
+static void listed(void)
+{
+    enum { MOST = 1040, ROWS = 70, GAP = 64, SIZE = 16 };
+    static const uint32_t isas[] = {UINT32_MAX, DMS_ISA_SSSE3 | DMS_ISA_AVX2, DMS_ISA_SSSE3};
+    static const uint64_t counts[] = {20, 33, 513, MOST}, row_counts[] = {16, 17, ROWS};
+    static uint64_t lengths[MOST];
+    static void *at[MOST];
+    static unsigned char parts[MOST * (ROWS * SIZE + GAP)], expected[ROWS * MOST * SIZE + 1], got[ROWS * MOST * SIZE + 1];
+    check_case = "listed columns";
+    for (size_t i = 0; i < MOST; i++)
+        lengths[i] = 1;
+    for (uint32_t height = 0; height <= 8; height = height == 0 ? 1 : 2 * height)
+        for (size_t i = 0; i < 3 * 5 * 4 * 3; i++) {
+            const size_t n = i / 15 % 4, m = i / 60;
+            const uint32_t size = 1u << i / 3 % 5;
+            const uint64_t count = counts[n], rows = row_counts[m], sizes[] = {rows, count}, begin = (i + height) % 3 * size % 64;
+            const dmlsplit_profile given = {.struct_size = sizeof given, .stream_copies = UINT64_MAX, .stream_turns = UINT64_MAX, .claim = UINT64_MAX, .cached_height = height,
+                                            .level1 = 4096, .level1_ways = i % 2 == 0 ? 1 : 8};
+            dmlsplit_geometry g = {.struct_size = sizeof g, .direction = DMLSPLIT_JOIN, .element_size = size, .rank = 2, .axis = 1, .part_count = count, .sizes = sizes, .lengths = lengths};
+            dmlsplit_plan *joined = NULL, *split = NULL;
+            CHECK_EQUAL(dmlsplit_set_profile(&given), DMLSPLIT_OK);
+            dms_cpu_mask(isas[i % 3]);
+            for (size_t k = 0; k < sizeof parts; k++)
+                parts[k] = (unsigned char)(k % 251 + k / 251 % 7);
+            memset(expected, 0xee, sizeof expected);
+            memset(got, 0xee, sizeof got);
+            for (uint64_t c = 0; c < count; c++) {
+                at[c] = parts + c * (rows * size + GAP) + begin;
+                for (uint64_t r = 0; r < rows; r++)
+                    memcpy(expected + (r * count + c) * size, (unsigned char *)at[c] + r * size, size);
+            }
+            CHECK_EQUAL(dmlsplit_plan_create(&g, &joined, NULL), DMLSPLIT_OK);
+            CHECK_EQUAL(dmlsplit_join(joined, (const void *const *)at, got), DMLSPLIT_OK);
+            CHECK(memcmp(got, expected, sizeof got) == 0);
+            g.direction = DMLSPLIT_SPLIT;
+            memset(parts, 0xee, sizeof parts);
+            CHECK_EQUAL(dmlsplit_plan_create(&g, &split, NULL), DMLSPLIT_OK);
+            CHECK_EQUAL(dmlsplit_split(split, expected, at), DMLSPLIT_OK);
+            for (uint64_t c = 0; c < count; c++) {
+                const unsigned char *const part = at[c];
+                size_t wrong = ((c > 0 || begin > 0) && part[-1] != 0xee) || part[rows * size] != 0xee;
+                for (uint64_t r = 0; r < rows; r++)
+                    wrong += memcmp(part + r * size, expected + (r * count + c) * size, size) != 0;
+                CHECK(wrong == 0);
+            }
+            dmlsplit_plan_destroy(joined);
+            dmlsplit_plan_destroy(split);
+        }
+    dms_cpu_mask(UINT32_MAX);
+    CHECK_EQUAL(dmlsplit_set_profile(NULL), DMLSPLIT_OK);
+}
+
+/* One piece of any length is copied as a whole and nothing else, wherever it lies. */
+static void single_pieces(void)
+{
+    enum { MOST = 700, GUARD = 64 };
+    static const uint32_t isas[] = {UINT32_MAX, DMS_ISA_SSSE3 | DMS_ISA_AVX2, DMS_ISA_SSSE3, 0};
+    static unsigned char source[MOST + 2 * GUARD], target[MOST + 2 * GUARD], rest[1];
+    check_case = "single pieces";
+    for (size_t i = 0; i < sizeof source; i++)
+        source[i] = (unsigned char)(i % 251);
+    for (uint64_t n = 1; n <= MOST; n += n < 200 ? 1 : 37)
+        for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
+            const uint64_t cut[] = {n, 1}, sizes[] = {n + 1}, place = n * 7 % GUARD;
+            const dmlsplit_geometry g = {.struct_size = sizeof g, .element_size = 1, .rank = 1, .part_count = 2, .sizes = sizes, .lengths = cut};
+            void *parts[] = {target + place, rest};
+            dmlsplit_plan *plan = NULL;
+            size_t touched = 0;
+            dms_cpu_mask(isas[i]);
+            memset(target, 0xee, sizeof target);
+            CHECK_EQUAL(dmlsplit_plan_create(&g, &plan, NULL), DMLSPLIT_OK);
+            CHECK_EQUAL(dmlsplit_split(plan, source + i, parts), DMLSPLIT_OK);
+            CHECK(memcmp(target + place, source + i, (size_t)n) == 0 && rest[0] == source[i + n]);
+            for (size_t k = 0; k < sizeof target; k++)
+                touched += (k < place || k >= place + n) && target[k] != 0xee;
+            CHECK_EQUAL(touched, 0);
+            dmlsplit_plan_destroy(plan);
+        }
+    dms_cpu_mask(UINT32_MAX);
+}
+
 /* A long piece is copied as a whole and nothing else, from its end or its begin, wherever it lies beside its source. */
 static void long_pieces(void)
 {
@@ -954,6 +1037,8 @@ int main(int argc, char **argv)
     machines();
     features();
     heights();
+    listed();
+    single_pieces();
     long_pieces();
     tuned();
     timed_regimes();
