@@ -10,7 +10,7 @@ struct dms_channels {
     size_t count;                       /* parts, without the empty ones */
     size_t row;                         /* bytes of a row of the whole */
     size_t widths[DMS_MOST_CHANNELS];   /* bytes of a row of each part */
-    size_t places[DMS_MOST_CHANNELS];   /* offset of each part in a row of the whole */
+    size_t row_begins[DMS_MOST_CHANNELS];   /* offset of each part in a row of the whole */
     char *whole;
     char *parts[DMS_MOST_CHANNELS];
     int64_t stride, strides[DMS_MOST_CHANNELS]; /* bytes from row to row, in the whole and in the parts */
@@ -20,7 +20,7 @@ struct dms_channels {
 /* Returns the number of parts that are not empty. */
 uint64_t dms_full_parts(const dmlsplit_plan *plan);
 
-/* Sets the members that all rows of a plan share: count, row, widths and places. */
+/* Sets the members that all rows of a plan share: count, row, widths and row_begins. */
 void dms_lay_out_channels(const dmlsplit_plan *plan, dms_channels *channels);
 
 /* Returns NULL, or the reason why the plan does not cut rows into contiguous pieces. */

@@ -132,7 +132,7 @@ const char *dms_replay(dms_space *s, const dms_trace *trace)
 {
     const char *wrong = NULL;
     for (uint32_t i = 0; i < trace->count && wrong == NULL; i++) {
-        const dms_rewriting *const r = &trace->steps[i];
+        const dms_rewriting *const r = &trace->rewritings[i];
         switch (r->kind) {
         case DMS_REORDER: wrong = replay_reorder(s, r); break;
         case DMS_MERGE: wrong = replay_merge(s, r->outer, r->inner); break;
@@ -201,7 +201,7 @@ static const char *read_space(const dmlsplit_plan *plan, const dmlsplit_geometry
         }
         if (operand->length != g->lengths[i] || memcmp(operand->strides, strides, g->rank * sizeof strides[0]) != 0)
             return "parts of two shapes share one";
-        if (plan->parts[i].place - plan->space.operands[0].offset != (start > 0 ? (int64_t)start * stride : 0))
+        if (plan->parts[i].origin - plan->space.operands[0].offset != (start > 0 ? (int64_t)start * stride : 0))
             return "a part has another place in the whole";
     }
     return NULL;

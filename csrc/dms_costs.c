@@ -72,7 +72,7 @@ dms_slow dms_slow_shuffle(const dmlsplit_plan *plan, size_t vector_size)
     const uint64_t rows = dms_shuffle_rows(plan, vector_size);
     if (plan->space.sizes[plan->space.axis - 1] < DMS_SHUFFLE_LEAST_BLOCKS * rows)
         return slow(DMS_AFTER_PARTS, "there are too few rows for the tables to pay");
-    if (!dms_shuffle_takes(plan, vector_size, wide ? DMS_SHUFFLE_FEW_STEPS : DMS_SHUFFLE_MOST_STEPS))
+    if (!dms_shuffle_takes(plan, vector_size, wide ? DMS_SHUFFLE_FEW_STEPS : DMS_SHUFFLE_MOST_PICKS))
         return slow(DMS_AFTER_PARTS, "too many vectors have to be looked at for one");
     if (wide && dms_is_streamed(&plan->stores[DMS_MOVE]) &&
         (plan->direction == DMLSPLIT_JOIN || row > DMS_SHUFFLE_WIDE * parts || rows > vector_size / 4 || rows * row > DMS_SHUFFLE_STREAMED_BLOCK))

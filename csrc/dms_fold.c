@@ -16,7 +16,7 @@ static dms_rewriting *note(const dms_space *space, dms_rewriting_kind kind, uint
     if (space->trace == NULL)
         return NULL;
     DMS_ASSERT(space->trace->count < DMS_MOST_REWRITINGS);
-    dms_rewriting *const step = &space->trace->steps[space->trace->count++];
+    dms_rewriting *const step = &space->trace->rewritings[space->trace->count++];
     step->kind = (uint8_t)kind;
     step->outer = (uint8_t)outer;
     step->inner = (uint8_t)inner;

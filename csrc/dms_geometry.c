@@ -92,8 +92,8 @@ dmlsplit_status dms_check_overlap(uint32_t rank, const uint64_t *sizes, const in
 
     uint64_t bytes = element_size, range = element_size;
     for (uint32_t i = 0; i < count; i++) {
-        range += dims[i].steps * dims[i].stride;
-        if (!dms_mul_u64(bytes, dims[i].steps + 1, &bytes) || bytes > range)
+        range += dims[i].last * dims[i].stride;
+        if (!dms_mul_u64(bytes, dims[i].last + 1, &bytes) || bytes > range)
             return DMLSPLIT_OUTPUT_OVERLAP; /* the elements have more bytes than the range */
     }
     DMS_COUNT_STEPS(count);

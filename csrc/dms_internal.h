@@ -132,7 +132,7 @@ enum { DMS_MOST_REWRITINGS = 2 * DMLSPLIT_MAX_RANK + 8 };
 
 typedef struct dms_trace {
     uint32_t count;
-    dms_rewriting steps[DMS_MOST_REWRITINGS];
+    dms_rewriting rewritings[DMS_MOST_REWRITINGS];
 } dms_trace;
 
 /* Tensors that are traversed with the same indices. All have the same sizes, except that each has its own length on
@@ -205,7 +205,7 @@ typedef struct dms_nest {
     uint32_t rank;
     size_t run;                         /* bytes */
     int64_t part_offset;                /* bytes from the part's base pointer to the first run */
-    int64_t whole_offset;               /* bytes from the part's place in the whole to the first run */
+    int64_t whole_offset;               /* bytes from the part's origin in the whole to the first run */
     dms_stores stores;
     dms_loop *loops;                    /* [rank], outermost first, in descending order of the target's strides */
 } dms_nest;
@@ -228,7 +228,7 @@ typedef struct dms_shape {
 
 typedef struct dms_part {
     const dms_shape *shape;             /* NULL: the part is empty */
-    int64_t place;                      /* offset in the whole of the part's element with all indices 0 in the space */
+    int64_t origin;                     /* offset in the whole of the part's element with all indices 0 in the space */
     uint64_t before;                    /* bytes of all parts before it */
 } dms_part;
 

@@ -221,7 +221,7 @@ typedef struct dms_stretch_part {
     char *base;                         /* its first row */
     int64_t stride;                     /* bytes to the next one */
     size_t size;                        /* bytes of a row, */
-    int64_t place;                      /* and where they begin in a row of the whole */
+    int64_t row_begin;                  /* and where they begin in a row of the whole */
 } dms_stretch_part;
 
 /* Sets *stretch to the longest stretch that begins at *row and ends before `last`, and *row to the row after it.
@@ -250,7 +250,7 @@ static inline bool dms_next_part(const dms_stretch *s, uint64_t *part, dms_stret
     found->base = dms_part_base(s->buffers, *part) + dms_first_row(s, operand);
     found->stride = operand->strides[plan->space.axis - 1];
     found->size = (size_t)(operand->length * plan->space.element_size);
-    found->place = plan->parts[*part].place - plan->space.operands[0].offset;
+    found->row_begin = plan->parts[*part].origin - plan->space.operands[0].offset;
     ++*part;
     return true;
 }

@@ -29,10 +29,10 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Returns from + steps * stride, which is at most the inner dimensions' reach. */
-static distance go(distance from, int64_t steps, uint64_t stride)
+/* Returns from + times * stride, which is at most the inner dimensions' reach. */
+static distance go(distance from, int64_t times, uint64_t stride)
 {
-    const distance by = {(steps < 0 ? 0 - (uint64_t)steps : (uint64_t)steps) * stride, steps < 0};
+    const distance by = {(times < 0 ? 0 - (uint64_t)times : (uint64_t)times) * stride, times < 0};
     distance sum = {from.size + by.size, from.negative};
     if (from.negative != by.negative && from.size >= by.size)
         sum.size = from.size - by.size;
@@ -41,13 +41,13 @@ static distance go(distance from, int64_t steps, uint64_t stride)
     return sum;
 }
 
-/* Returns the largest n, at most `steps`, with size + n * stride <= inner, or with n * stride - size <= inner if `away`. */
-static int64_t most_steps(uint64_t size, bool away, uint64_t inner, uint64_t stride, uint64_t steps)
+/* Returns the largest n, at most `last`, with size + n * stride <= inner, or with n * stride - size <= inner if `away`. */
+static int64_t most_times(uint64_t size, bool away, uint64_t inner, uint64_t stride, uint64_t last)
 {
-    if (!away && size > inner)          /* size is at most inner + steps * stride */
+    if (!away && size > inner)          /* size is at most inner + last * stride */
         return -(int64_t)((size - inner - 1) / stride + 1);
     const uint64_t room = !away ? inner - size : size > UINT64_MAX - inner ? UINT64_MAX : inner + size;
-    return (int64_t)(room / stride < steps ? room / stride : steps);
+    return (int64_t)(room / stride < last ? room / stride : last);
 }
 
 static bool find(search *s, uint32_t left, distance total, bool nonzero);
@@ -71,8 +71,8 @@ static bool find(search *s, uint32_t left, distance total, bool nonzero)
         return nonzero;                 /* close enough, or it would not have been reachable */
     const dms_dimension *at = &s->dims[left - 1];
     const uint64_t inner = at->reach + s->slack;
-    int64_t low = -most_steps(total.size, !total.negative, inner, at->stride, at->steps);
-    const int64_t high = most_steps(total.size, total.negative, inner, at->stride, at->steps);
+    int64_t low = -most_times(total.size, !total.negative, inner, at->stride, at->last);
+    const int64_t high = most_times(total.size, total.negative, inner, at->stride, at->last);
     if (!nonzero && low < 0)
         low = 0;                        /* a vector and its negative lead equally far */
     int64_t above = low > 0 ? low : 0;
@@ -91,13 +91,13 @@ static bool find(search *s, uint32_t left, distance total, bool nonzero)
     return false;
 }
 
-void dms_add_dimension(dms_dimension *dims, uint32_t *count, uint64_t stride, uint64_t steps)
+void dms_add_dimension(dms_dimension *dims, uint32_t *count, uint64_t stride, uint64_t last)
 {
     uint32_t at = (*count)++;
     for (; at > 0 && dims[at - 1].stride > stride; at--)
         dims[at] = dims[at - 1];
     dims[at].stride = stride;
-    dims[at].steps = steps;
+    dims[at].last = last;
 }
 
 bool dms_dimensions_overlap(dms_dimension *dims, uint32_t count, uint64_t width, int32_t *budget)
@@ -110,7 +110,7 @@ bool dms_dimensions_overlap(dms_dimension *dims, uint32_t count, uint64_t width,
         dims[i].reach = reach;
         dims[i].divisor = divisor;
         nested = nested && dims[i].stride > reach + slack;
-        reach += dims[i].stride * dims[i].steps;
+        reach += dims[i].stride * dims[i].last;
         divisor = common_divisor(dims[i].stride, divisor);
     }
     if (nested)

@@ -83,7 +83,7 @@ static dmlsplit_status add_operand(const dmlsplit_geometry *g, uint64_t part, ui
     return status;
 }
 
-/* Fills the space with the tensors as given, and parts with their shapes and places. */
+/* Fills the space with the tensors as given, and parts with their shapes and origins. */
 static dmlsplit_status add_tensors(dmlsplit_plan *plan, const dmlsplit_geometry *g, dmlsplit_fault *fault)
 {
     dms_space *space = &plan->space;
@@ -111,7 +111,7 @@ static dmlsplit_status add_tensors(dmlsplit_plan *plan, const dmlsplit_geometry 
         }
         shape->count++;
         plan->parts[i].shape = shape;
-        plan->parts[i].place = start == 0 ? 0 : (int64_t)start * axis_stride;  /* within the whole's byte range */
+        plan->parts[i].origin = start == 0 ? 0 : (int64_t)start * axis_stride;  /* within the whole's byte range */
         start += g->lengths[i];
         previous = i;
     }
@@ -252,7 +252,7 @@ static dmlsplit_status build_plan(dmlsplit_plan *plan, const dmlsplit_geometry *
     dms_fold(&plan->space);
     plan->space.trace = NULL;
     for (uint64_t i = 0; i < plan->part_count; i++) /* reversing a dimension moves the whole's first element */
-        plan->parts[i].place += plan->space.operands[0].offset;
+        plan->parts[i].origin += plan->space.operands[0].offset;
     if (confirms)
         dms_require(dms_confirm_space(plan, g, &trace));
     plan->rows = 1;

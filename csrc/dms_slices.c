@@ -32,7 +32,7 @@ static uint64_t share(uint64_t value, uint64_t index, uint64_t count)
 
 /* ---- Nests ---- */
 
-/* A part whose nest is already offset to the part's place. */
+/* A part whose nest is already offset to the part's origin in the whole. */
 typedef struct copy {
     const dms_shape *shape;
     char *target;
@@ -44,7 +44,7 @@ static copy find_copy(const dmlsplit_plan *plan, const dms_buffers *buffers, uin
     const dms_part *part = &plan->parts[number];
     const dms_nest *nest = &part->shape->nest;
     char *const in_part = dms_part_base(buffers, number) + nest->part_offset;
-    char *const in_whole = (char *)buffers->whole + part->place + nest->whole_offset;
+    char *const in_whole = (char *)buffers->whole + part->origin + nest->whole_offset;
     const bool split = plan->direction == DMLSPLIT_SPLIT;
     return (copy){part->shape, split ? in_part : in_whole, split ? in_whole : in_part};
 }

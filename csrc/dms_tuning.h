@@ -82,7 +82,7 @@ enum {
     /* ---- Shuffles ---- */
     DMS_SHUFFLE_BATCH = 16384,          /* of blocks that one pass shuffles: half of a first-level cache. Not recorded */
     DMS_SHUFFLE_LEAST_BLOCKS = 8,       /* blocks of rows: with fewer, tables do not pay. Not recorded */
-    DMS_SHUFFLE_MOST_STEPS = 8,         /* steps of a vector on average, */
+    DMS_SHUFFLE_MOST_PICKS = 8,         /* picks of a vector on average, */
     DMS_SHUFFLE_FEW_STEPS = 3,          /* and where pieces are wide. Not recorded */
     DMS_SHUFFLE_WIDE = 8,               /* a wide piece on average, */
     DMS_SHUFFLE_WIDEST = 12,            /* the widest with vectors of 16, */

@@ -122,7 +122,7 @@ static void look_first(dms_judged *o)
 
 /* Compares a part with the whole. Adds the part's size along the axis to *sum, or clears *all if that size is
  * unknown. */
-static void compare_part(dms_judged *o, const dms_place *at, const DML_BUFFER_TENSOR_DESC *part, uint32_t spoilt, uint64_t *sum, bool *all)
+static void compare_part(dms_judged *o, const dms_slot *at, const DML_BUFFER_TENSOR_DESC *part, uint32_t spoilt, uint64_t *sum, bool *all)
 {
     const DML_BUFFER_TENSOR_DESC *whole = desc_of(o->op.whole);
     const uint32_t both = spoilt | o->whole_spoilt;
@@ -159,11 +159,11 @@ static uint32_t spoilt_by_crash(const dms_judged *o, dms_member tensor, uint64_t
 static void judge(dms_judged *o)
 {
     const dms_member array_member = array_of(o);
-    const dms_place whole_place = {whole_of(o), DMLSPLIT_WHOLE, !o->op.split};
+    const dms_slot whole_slot = {whole_of(o), DMLSPLIT_WHOLE, !o->op.split};
     if (dms_is_release(o->by))
         look_first(o);
     o->spoilt = spoilt_by_crash(o, array_member, DMLSPLIT_WHOLE, ARRAY);
-    o->whole_spoilt = dms_judge_tensor(o, &whole_place, o->op.whole, spoilt_by_crash(o, whole_place.tensor, DMLSPLIT_WHOLE, DESC | READABLE));
+    o->whole_spoilt = dms_judge_tensor(o, &whole_slot, o->op.whole, spoilt_by_crash(o, whole_slot.tensor, DMLSPLIT_WHOLE, DESC | READABLE));
     if (o->op.count == 0) {
         of_operator(o, o->op.split ? "split/output-count-zero" : "join/input-count-zero", o->op.split ? OUTPUT_COUNT : INPUT_COUNT);
         o->spoilt |= ARRAY;
@@ -180,7 +180,7 @@ static void judge(dms_judged *o)
     uint64_t sum = 0;
     bool all = true;
     for (uint32_t i = 0; i < o->op.count && o->op.parts != NULL; i++) {
-        const dms_place at = {array_member, i, o->op.split};
+        const dms_slot at = {array_member, i, o->op.split};
         const uint32_t spoilt = dms_judge_tensor(o, &at, &o->op.parts[i], spoilt_by_crash(o, array_member, i, DESC | READABLE));
         compare_part(o, &at, o->op.parts[i].Desc, spoilt, &sum, &all);
     }

@@ -58,11 +58,11 @@ typedef struct dms_judged {
 } dms_judged;
 
 /* The position of a tensor in its operator. */
-typedef struct dms_place {
+typedef struct dms_slot {
     dms_member tensor;
     uint64_t part;                      /* DMLSPLIT_WHOLE: no entry of an array */
     bool is_output;
-} dms_place;
+} dms_slot;
 
 /* Records a fault; the verdict keeps the first one in descriptor order, and of two faults at one place the one
  * recorded first. refused: false if the build accepts the operator although it is unsafe. */
@@ -78,13 +78,13 @@ extern void (*dms_each_fault)(const dmlsplit_verdict *fault);
 #endif
 
 /* Records a fault of the tensor at `at`, as dms_found does, that refuses the operator. index: the entry of the member `inside` that is at fault. */
-static inline void dms_found_in_entry(dms_judged *o, const dms_place *at, const char *rule, dms_member inside, uint32_t index)
+static inline void dms_found_in_entry(dms_judged *o, const dms_slot *at, const char *rule, dms_member inside, uint32_t index)
 {
     dms_found(o, rule, true, at->tensor, at->part, inside, index);
 }
 
 /* As above, for the member as a whole. */
-static inline void dms_found_in(dms_judged *o, const dms_place *at, const char *rule, dms_member inside)
+static inline void dms_found_in(dms_judged *o, const dms_slot *at, const char *rule, dms_member inside)
 {
     dms_found_in_entry(o, at, rule, inside, DMLSPLIT_NO_DIMENSION);
 }

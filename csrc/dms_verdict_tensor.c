@@ -4,7 +4,7 @@
 #include "dms_verdict_layout.h"
 
 /* Records a fault that the build accepts although it is unsafe. */
-static void unsafe(dms_judged *o, const dms_place *at, const char *rule, dms_member inside)
+static void unsafe(dms_judged *o, const dms_slot *at, const char *rule, dms_member inside)
 {
     dms_found(o, rule, false, at->tensor, at->part, inside, DMLSPLIT_NO_DIMENSION);
 }
@@ -18,7 +18,7 @@ static bool repeats_a_stride(const DML_BUFFER_TENSOR_DESC *t, uint32_t d)
     return false;
 }
 
-static void judge_strides(dms_judged *o, const dms_place *at, const DML_BUFFER_TENSOR_DESC *t, uint32_t *spoilt)
+static void judge_strides(dms_judged *o, const dms_slot *at, const DML_BUFFER_TENSOR_DESC *t, uint32_t *spoilt)
 {
     for (uint32_t d = 0; d < t->DimensionCount; d++)
         if (t->Strides[d] == 0 && t->Sizes[d] > 1) {
@@ -35,7 +35,7 @@ static void judge_strides(dms_judged *o, const dms_place *at, const DML_BUFFER_T
 }
 
 /* Judges the addresses of an output's elements, once its strides by themselves are valid. */
-static void judge_span(dms_judged *o, const dms_place *at, const DML_BUFFER_TENSOR_DESC *t, uint64_t count, uint64_t extent, uint32_t *spoilt)
+static void judge_span(dms_judged *o, const dms_slot *at, const DML_BUFFER_TENSOR_DESC *t, uint64_t count, uint64_t extent, uint32_t *spoilt)
 {
     if (count > extent) {
         dms_found_in(o, at, "tensor/output-span-too-small", STRIDES_MEMBER);
@@ -48,7 +48,7 @@ static void judge_span(dms_judged *o, const dms_place *at, const DML_BUFFER_TENS
     }
 }
 
-static void judge_total(dms_judged *o, const dms_place *at, const DML_BUFFER_TENSOR_DESC *t, uint64_t extent, uint32_t *spoilt)
+static void judge_total(dms_judged *o, const dms_slot *at, const DML_BUFFER_TENSOR_DESC *t, uint64_t extent, uint32_t *spoilt)
 {
     const uint32_t bits = dms_element_bits(t->DataType);
     const uint64_t total = t->TotalTensorSizeInBytes;
@@ -71,7 +71,7 @@ static void judge_total(dms_judged *o, const dms_place *at, const DML_BUFFER_TEN
 
 /* Judges the members after Sizes. *spoilt: aspects of earlier members that are faulty; count: the number of
  * elements, if Sizes are valid. */
-static void judge_memory(dms_judged *o, const dms_place *at, const DML_BUFFER_TENSOR_DESC *t, uint64_t count, uint32_t *spoilt)
+static void judge_memory(dms_judged *o, const dms_slot *at, const DML_BUFFER_TENSOR_DESC *t, uint64_t count, uint32_t *spoilt)
 {
     const bool has_layout = at->is_output && t->Strides != NULL;
     if ((*spoilt & (DIMENSIONS | POSITIVE)) == 0 && has_layout)
@@ -98,7 +98,7 @@ static void judge_memory(dms_judged *o, const dms_place *at, const DML_BUFFER_TE
         dms_found_in(o, at, "tensor/alignment-below-16", ALIGNMENT_MEMBER);
 }
 
-uint32_t dms_judge_tensor(dms_judged *o, const dms_place *at, const DML_TENSOR_DESC *tensor, uint32_t spoilt)
+uint32_t dms_judge_tensor(dms_judged *o, const dms_slot *at, const DML_TENSOR_DESC *tensor, uint32_t spoilt)
 {
     if (tensor == NULL) {
         if ((spoilt & READABLE) == 0)

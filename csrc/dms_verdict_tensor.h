@@ -5,4 +5,4 @@
 
 /* Applies the rules about a tensor. spoilt: aspects that must not be read. Returns spoilt plus the aspects that
  * these rules found faulty. */
-uint32_t dms_judge_tensor(dms_judged *o, const dms_place *at, const DML_TENSOR_DESC *tensor, uint32_t spoilt);
+uint32_t dms_judge_tensor(dms_judged *o, const dms_slot *at, const DML_TENSOR_DESC *tensor, uint32_t spoilt);

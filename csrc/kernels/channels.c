@@ -65,7 +65,7 @@ void dms_lay_out_channels(const dmlsplit_plan *plan, dms_channels *channels)
     for (uint64_t i = 0; i < plan->part_count; i++) {
         if (plan->parts[i].shape == NULL)
             continue;
-        channels->places[channels->count] = channels->row;
+        channels->row_begins[channels->count] = channels->row;
         channels->widths[channels->count] = (size_t)(plan->parts[i].shape->operand->length * plan->space.element_size);
         channels->row += channels->widths[channels->count++];
     }
@@ -95,7 +95,7 @@ void dms_move_channels(const dms_channels *c, bool split, uint64_t first)
     for (uint64_t row = first, rows; row < c->rows; row += rows) {
         rows = c->rows - row < block ? c->rows - row : block;
         for (size_t i = 0; i < c->count; i++) {
-            char *const in_whole = c->whole + (int64_t)row * c->stride + c->places[i];
+            char *const in_whole = c->whole + (int64_t)row * c->stride + c->row_begins[i];
             char *const in_part = c->parts[i] + (int64_t)row * c->strides[i];
             dms_copy_runs(split ? in_part : in_whole, split ? in_whole : in_part, split ? c->strides[i] : c->stride, split ? c->stride : c->strides[i],
                           rows, c->widths[i]);
@@ -128,7 +128,7 @@ void dms_copy_planes(const dms_nest *nest, char *target, const char *source, dms
     for (unsigned i = 0; i < p->count; i++) {
         c.widths[i] = nest->run;
         c.strides[i] = (int64_t)nest->run;
-        c.places[i] = i * nest->run;
+        c.row_begins[i] = i * nest->run;
     }
     dms_first(m.count, index);
     do {

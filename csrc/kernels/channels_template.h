@@ -33,7 +33,7 @@ static void fill_equal(equal_tables *t, unsigned count, size_t width, bool split
     t->count = count;
     t->width = width;
     t->element = count * width <= BLOCK ? BLOCK / count : width;
-    memset(t->order, DMS_OUT_OF_STEP, sizeof t->order);
+    memset(t->order, DMS_NOT_PICKED, sizeof t->order);
     for (size_t i = 0; i < BLOCK && count != 3; i++) {          /* bytes of a sorted vector */
         const size_t in_whole = (i % t->element / width * count + i / t->element) * width + i % width;
         t->order[0][0][split ? i : in_whole] = (uint8_t)(split ? in_whole : i);
@@ -77,7 +77,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
     const size_t block = LANES * BLOCK / t->width, stride = count * BLOCK;
     const uint64_t rows = c->rows / (together * block) * (together * block);
     const bool wide = count * element > BLOCK;      /* 4 parts of 8 bytes: vectors 0 and 2 of the whole have two, 1 and 3 the other two */
-    const size_t place[] = {0, wide ? 2 : 1, wide ? 1 : 2, 3};
+    const size_t block_of[] = {0, wide ? 2 : 1, wide ? 1 : 2, 3};
     vector order[3][3], v[MOST][4];
     char *whole = c->whole, *parts[4];
     for (unsigned i = 0; i < 9; i++)
@@ -91,13 +91,13 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_equal)(const dms_channels
                 DMS_FETCH_PAGE(whole + i * VECTOR, stores);
             }
             for (unsigned i = 0; i < count; i++)
-                v[j][i] = split ? load_lanes(whole + place[i] * BLOCK, (ptrdiff_t)stride) : load(parts[i]);
+                v[j][i] = split ? load_lanes(whole + block_of[i] * BLOCK, (ptrdiff_t)stride) : load(parts[i]);
             DMS_NAME(permute_block)(v[j], order, count, element, split);
             for (unsigned i = 0; i < count && !streamed; i++)
                 if (split)
                     store(parts[i], v[j][i]);
                 else
-                    store_lanes(whole + place[i] * BLOCK, stride, v[j][i]);
+                    store_lanes(whole + block_of[i] * BLOCK, stride, v[j][i]);
         }
         for (unsigned i = 0; i < count; i++) {
             for (unsigned j = 0; j < together && streamed; j++)

@@ -12,11 +12,11 @@
 
 enum { ROWS = 8 };                      /* of a block: whole vectors in every part */
 
-/* Returns vector `index` of a part that begins at qword `place` of each row. width (in qwords), place and index are constants. */
-static DMS_TARGET DMS_ALWAYS_INLINE __m512i gather_qwords(const char *rows, size_t width, size_t place, size_t index)
+/* Returns vector `index` of a part that begins at qword `part_begin` of each row. width (in qwords), part_begin and index are constants. */
+static DMS_TARGET DMS_ALWAYS_INLINE __m512i gather_qwords(const char *rows, size_t width, size_t part_begin, size_t index)
 {
     const size_t begin = ROWS * index;  /* first qword of the vector in the part */
-#define COLUMN(t) (long long)(place + (begin + (t)) % width)
+#define COLUMN(t) (long long)(part_begin + (begin + (t)) % width)
     const __m512i columns = _mm512_setr_epi64(COLUMN(0), COLUMN(1), COLUMN(2), COLUMN(3), COLUMN(4), COLUMN(5), COLUMN(6), COLUMN(7));
     __m512i v = _mm512_permutexvar_epi64(columns, load(rows + begin / width * DMS_LINE));
     DMS_UNROLLED_LONG
@@ -47,7 +47,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void put_block(carried *to, const vector *v,
 /* Splits blocks of eight rows. The widths of the first two parts are constants, and so is that of the third one, if any. */
 static DMS_TARGET DMS_ALWAYS_INLINE void split_blocks(const dms_channels *c, const dms_stores *stores, carried *given, bool ragged, size_t a, size_t b)
 {
-    const size_t place[] = {0, a, a + b, ROWS}, parts = a + b < ROWS ? 3 : 2;
+    const size_t begins[] = {0, a, a + b, ROWS}, parts = a + b < ROWS ? 3 : 2;
     const char *from = c->whole;
     const dms_regime regime = stores->regime;
     const uintptr_t ahead = dms_lines_ahead(stores, true);
@@ -61,7 +61,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void split_blocks(const dms_channels *c, con
         DMS_UNROLLED_LONG
         for (size_t i = 0; i < ROWS; i++) {
             const size_t part = i < a ? 0 : i < a + b ? 1 : 2;
-            v[i] = gather_qwords(from, place[part + 1] - place[part], place[part], i - place[part]);
+            v[i] = gather_qwords(from, begins[part + 1] - begins[part], begins[part], i - begins[part]);
         }
         DMS_UNROLLED_LONG
         for (size_t i = 0; i < ROWS && ragged; i++) {       /* load all before storing: alternating took 1.4 times as
@@ -96,7 +96,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void join_blocks(const dms_channels *p, carr
     const size_t third = p->count - 1;  /* the second one again if there are two; its mask is then empty */
     const size_t step_a = p->widths[0], step_b = p->widths[1], step_c = p->widths[third];
     const __mmask8 not_a = (__mmask8)(0xff << step_a / 8), not_b = (__mmask8)(0xff << (step_a + step_b) / 8);
-    uintptr_t a = (uintptr_t)p->parts[0], b = (uintptr_t)p->parts[1] - p->places[1], c = (uintptr_t)p->parts[third] - p->places[third];
+    uintptr_t a = (uintptr_t)p->parts[0], b = (uintptr_t)p->parts[1] - p->row_begins[1], c = (uintptr_t)p->parts[third] - p->row_begins[third];
     carried to = *given;
     for (uint64_t left = p->rows; left > 0; left -= ROWS) {
         for (size_t i = 0; i < p->count && regime == DMS_STREAMED; i++)

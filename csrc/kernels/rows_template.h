@@ -208,7 +208,7 @@ static size_t find_pieces(const dms_stretch *s, uint64_t *part, piece *pieces)
     dms_stretch_part found;
     size_t count = 0;
     while (count < MOST_WRITERS && dms_next_part(s, part, &found)) {
-        char *const in_whole = s->whole + found.place;
+        char *const in_whole = s->whole + found.row_begin;
         const piece in_part = {found.base, in_whole, found.stride, s->stride, found.size};
         const piece joined = {in_whole, found.base, s->stride, found.stride, found.size};
         pieces[count++] = split ? in_part : joined;

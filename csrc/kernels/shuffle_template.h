@@ -1,6 +1,6 @@
 /* shuffle_template.h - small rows of any widths by byte shuffles
  *
- * Included after vector_<isa>.h. A vector of the target is the union of its steps, each a shuffle of one vector of the source (shuffle.c). Each vector is made
+ * Included after vector_<isa>.h. A vector of the target is the union of its picks, each a shuffle of one vector of the source (shuffle.c). Each vector is made
  * for many blocks of rows before the next one, so that its tables stay in registers and the blocks in the first-level cache:
  *
  *     for each vector of a block:  tables -> registers
@@ -15,32 +15,32 @@ enum {
     UNIT = VECTOR / LANES
 };
 
-/* Makes one vector in each of `blocks` blocks from block `first` on. steps is a constant if at most 8. one (a constant): all steps read one stream, so that
+/* Makes one vector in each of `blocks` blocks from block `first` on. picks is a constant if at most 8. one (a constant): all picks read one stream, so that
  * one register counts for all. */
-static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave)(const dms_woven *v, const dms_step *step, size_t steps, bool one, char *const *from,
+static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave)(const dms_woven *v, const dms_pick *pick, size_t picks, bool one, char *const *from,
                                                          char *const *to, uint64_t first, uint64_t blocks)
 {
     enum { IN_REGISTERS = 8 };
-    const size_t held = steps < IN_REGISTERS ? steps : IN_REGISTERS, to_stride = v->block;
+    const size_t held = picks < IN_REGISTERS ? picks : IN_REGISTERS, to_stride = v->block;
     char *target = to[v->target] + v->offset + first * to_stride;
     vector table[IN_REGISTERS];
     uint64_t mask[IN_REGISTERS];
     const char *source[IN_REGISTERS];
     size_t size[IN_REGISTERS], at = 0;
     for (size_t i = 0; i < held; i++) {
-        table[i] = load_table(step[i].table);
-        mask[i] = step[i].mask;
-        size[i] = step[one ? 0 : i].block;
-        source[i] = from[step[i].source] + step[i].offset + first * size[i];
+        table[i] = load_table(pick[i].table);
+        mask[i] = pick[i].mask;
+        size[i] = pick[one ? 0 : i].block;
+        source[i] = from[pick[i].source] + pick[i].offset + first * size[i];
     }
     DMS_UNROLLED_BY_4                   /* rounds are so short that where the linker puts them cost 1.1 to 1.5 times (SSSE3, Zen 5) */
     for (uint64_t block = 0; block < blocks; block += LANES) {
         vector woven = shuffle_bytes(load_lanes(source[0] + at, (ptrdiff_t)size[0]), table[0], mask[0]);
         for (size_t i = 1; i < held; i++)
             woven = shuffle_into(woven, load_lanes(source[i] + at, (ptrdiff_t)size[one ? 0 : i]), table[i], mask[i]);
-        for (size_t i = held; i < steps; i++) {
-            const char *bytes = from[step[i].source] + step[i].offset + (first + block) * step[i].block;
-            woven = shuffle_into(woven, load_lanes(bytes, step[i].block), load_table(step[i].table), step[i].mask);
+        for (size_t i = held; i < picks; i++) {
+            const char *bytes = from[pick[i].source] + pick[i].offset + (first + block) * pick[i].block;
+            woven = shuffle_into(woven, load_lanes(bytes, pick[i].block), load_table(pick[i].table), pick[i].mask);
         }
         store_lanes(target, to_stride, woven);
         target += LANES * to_stride;
@@ -54,13 +54,13 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave)(const dms_woven *v, con
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(weave_batch)(const dms_shuffle *s, bool one, char *const *from, char *const *to, uint64_t first,
                                                                uint64_t blocks)
 {
-    const dms_step *step = s->steps;
-    for (const dms_woven *v = s->vectors; v < s->vectors + s->vector_count; step += v++->steps) {
-        switch (v->steps) {
-#define WEAVE(n) case n: DMS_NAME(weave)(v, step, n, one, from, to, first, blocks); break;
+    const dms_pick *pick = s->picks;
+    for (const dms_woven *v = s->vectors; v < s->vectors + s->vector_count; pick += v++->picks) {
+        switch (v->picks) {
+#define WEAVE(n) case n: DMS_NAME(weave)(v, pick, n, one, from, to, first, blocks); break;
             WEAVE(1) WEAVE(2) WEAVE(3) WEAVE(4) WEAVE(5) WEAVE(6) WEAVE(7) WEAVE(8)
 #undef WEAVE
-        default: DMS_NAME(weave)(v, step, v->steps, one, from, to, first, blocks); break;
+        default: DMS_NAME(weave)(v, pick, v->picks, one, from, to, first, blocks); break;
         }
     }
 }

@@ -48,9 +48,9 @@ static DMS_TARGET void DMS_NAME(copy_batches)(const dms_channels *c, const void 
         return;
     }
     DMS_ASSERT(rows > 0 && rows * c->row <= DMS_STAGED_BATCH);
-    for (size_t i = 0, place = 0; streamed && i < targets; i++) {
-        lines[i] = dms_start_lines(split ? c->parts[i] : c->whole, staged + place);
-        place += ((size_t)rows * (split ? c->widths[i] : c->row) + 2 * DMS_LINE - 1) / DMS_LINE * DMS_LINE;
+    for (size_t i = 0, used = 0; streamed && i < targets; i++) {
+        lines[i] = dms_start_lines(split ? c->parts[i] : c->whole, staged + used);
+        used += ((size_t)rows * (split ? c->widths[i] : c->row) + 2 * DMS_LINE - 1) / DMS_LINE * DMS_LINE;
     }
     for (uint64_t row = 0; row < c->rows; row += batch.rows) {
         batch.rows = c->rows - row < rows ? c->rows - row : rows;

@@ -258,7 +258,7 @@ static void rewritings(void)
         const uint64_t room = d.operands[0].length - d.operands[1].length;
         const int64_t place = d.space.axis != DMS_NO_AXIS ? (int64_t)random_below(room + 1) * d.strides[0][d.space.axis] : 0;
         const size_t count = list_pairs(&d, place, before);
-        dms_rewriting *const r = &trace.steps[0];
+        dms_rewriting *const r = &trace.rewritings[0];
         memset(r, 0, sizeof *r);
         trace.count = 1;
         r->kind = (uint8_t)random_below(KINDS);
@@ -304,11 +304,11 @@ static void dimensions_beyond(void)
                 d.operands[0].length = d.operands[1].length = 2;
                 const uint8_t dimension = (uint8_t)(THERE - 1 + beyond);
                 trace.count = 1;
-                trace.steps[0].kind = (uint8_t)kind;
-                trace.steps[0].outer = is_inner ? 0 : dimension;
-                trace.steps[0].inner = is_inner ? dimension : 0;
-                trace.steps[0].count = 1;
-                trace.steps[0].order[0] = dimension;
+                trace.rewritings[0].kind = (uint8_t)kind;
+                trace.rewritings[0].outer = is_inner ? 0 : dimension;
+                trace.rewritings[0].inner = is_inner ? dimension : 0;
+                trace.rewritings[0].count = 1;
+                trace.rewritings[0].order[0] = dimension;
                 const bool is_named = kind == DMS_MERGE || kind == DMS_REORDER || kind == DMS_WIDEN || !is_inner;
                 CHECK_EQUAL(dms_replay(&d.space, &trace) == NULL, beyond == 0 || !is_named);
             }

@@ -555,8 +555,8 @@ static void wrong_steps(void)
     for (uint32_t step = 0; step < 2; step++) {
         memset(&trace, 0, sizeof trace);
         trace.count = step;
-        trace.steps[0].kind = DMS_MERGE;
-        trace.steps[0].outer = trace.steps[0].inner = DMLSPLIT_MAX_RANK - 1;
+        trace.rewritings[0].kind = DMS_MERGE;
+        trace.rewritings[0].outer = trace.rewritings[0].inner = DMLSPLIT_MAX_RANK - 1;
         CHECK(dms_confirm_space(plan, &g, &trace) != NULL);
         CHECK(dms_confirm_nest(plan, &plan->shapes[0], &trace) != NULL);
     }
@@ -632,7 +632,7 @@ static void wrong_numbers(void)
         for (int i = 0; i < 2; i++) {
             WRONG(plan->shapes[i].begin);
             WRONG(plan->shapes[i].end);
-            WRONG(plan->parts[i].place);
+            WRONG(plan->parts[i].origin);
             const dms_shape *const own = plan->parts[i].shape;
             plan->parts[i].shape = NULL;
             CHECK(dms_confirm_space(plan, &g, &trace) != NULL);
@@ -661,10 +661,10 @@ static void wrong_nests(void)
         dms_trace reordered;
         memset(&reordered, 0, sizeof reordered);
         reordered.count = 1;            /* but the axis comes last in the space */
-        reordered.steps[0].kind = DMS_REORDER;
-        reordered.steps[0].count = 3;
-        reordered.steps[0].order[1] = 2;
-        reordered.steps[0].order[2] = 1;
+        reordered.rewritings[0].kind = DMS_REORDER;
+        reordered.rewritings[0].count = 3;
+        reordered.rewritings[0].order[1] = 2;
+        reordered.rewritings[0].order[2] = 1;
         g.direction = direction;
         dmlsplit_plan *const plan = create(&g);
         dms_shape *const shape = &plan->shapes[1];

@@ -238,7 +238,7 @@ def found_by_c(world: World, program: Program, case: Case, row: Any, tensor: Ten
         ("INPUT_TENSOR", "OUTPUT_TENSORS") if case.kind is OperatorType.SPLIT else ("OUTPUT_TENSOR", "INPUT_TENSORS")
     )
     at = program.make(
-        "dms_place",
+        "dms_slot",
         tensor=members[whole if case.is_whole else parts],
         part=UINT64 if case.is_whole else 0,
         is_output=int(case.is_output),
