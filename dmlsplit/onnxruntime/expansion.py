@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
 import onnx
 from onnx import helper
 
+from dmlsplit.descriptors.dims import Shape
 from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs, refill
 from dmlsplit.formats.onnx.tensors import type_name
 from dmlsplit.models.inference import Inference, InferenceError
@@ -24,17 +26,26 @@ _CHANGED: Final = frozenset({"Attention"})
 
 
 class Body(NamedTuple):
-    """The nodes of a function's body, and the element types of its tensors by name, in ONNX's lower-case words."""
+    """The nodes of a function's body, and the element types of its tensors by name, in ONNX's lower-case words, and
+    their shapes, of those whose rank is known."""
 
     inputs: Sequence[str]
     outputs: Sequence[str]
     nodes: Sequence[onnx.NodeProto]
     types: dict[str, str]
+    shapes: dict[str, Shape]
 
 
-def body_of(node: onnx.NodeProto, types: Sequence[str | None], opset: int, inference: Inference) -> Body | None:
+def body_of(
+    node: onnx.NodeProto,
+    types: Sequence[str | None],
+    opset: int,
+    inference: Inference,
+    shapes: Sequence[Shape | None] = (),
+) -> Body | None:
     """Returns the function body that defines, in onnx, a node of the default domain, for inputs of these element types
-    ("" for a missing one). None if it has no body, if that or a type is not known, or if a node in it has a graph."""
+    ("" for a missing one), and of these shapes, as far as they are given. None if it has no body, if that or a type is
+    not known, or if a node in it has a graph."""
     known = domain_of(node) == "" and node.op_type not in _CHANGED
     schema = schema_of(node.op_type, opset) if known else None
     if schema is None or None in types:
@@ -47,7 +58,8 @@ def body_of(node: onnx.NodeProto, types: Sequence[str | None], opset: int, infer
     for each in found.node:
         bound = [_bound(attribute, given, schema) for attribute in each.attribute]
         refill(each.attribute, [attribute for attribute in bound if attribute is not None])
-    return Body(list(found.input), list(found.output), list(found.node), _types(found, kinds, opset, inference))
+    inferred = _inferred(found, list(zip_longest(kinds, shapes[: len(kinds)])), opset, inference)
+    return Body(list(found.input), list(found.output), list(found.node), *inferred)
 
 
 def _function(
@@ -87,11 +99,14 @@ def _bound(
     return made
 
 
-def _types(function: onnx.FunctionProto, kinds: Sequence[int], opset: int, inference: Inference) -> dict[str, str]:
-    """Maps the names of a body's tensors to their element types in lower case, as far as inference finds them."""
+def _inferred(
+    function: onnx.FunctionProto, given: Sequence[tuple[int, Shape | None]], opset: int, inference: Inference
+) -> tuple[dict[str, str], dict[str, Shape]]:
+    """Maps the names of a body's tensors to their element types in lower case, and to their shapes, as far as inference
+    finds them. `given` has the types and shapes of its inputs."""
     inputs = [
-        helper.make_tensor_value_info(name, kind, None)
-        for name, kind in zip(function.input, kinds, strict=False)
+        helper.make_tensor_value_info(name, kind, shape)
+        for name, (kind, shape) in zip(function.input, given, strict=False)
         if kind
     ]
     outputs = [onnx.ValueInfoProto(name=name) for name in function.output]
@@ -99,6 +114,14 @@ def _types(function: onnx.FunctionProto, kinds: Sequence[int], opset: int, infer
     found = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
     with suppress(InferenceError):
         found = inference.infer_shapes(found)
-    values = (*found.graph.input, *found.graph.value_info, *found.graph.output)
-    kinds_of = {value.name: type_name(value.type.tensor_type.elem_type) for value in values}
-    return {name: kind.lower() for name, kind in kinds_of.items() if kind}
+    tensors = {
+        value.name: value.type.tensor_type
+        for value in (*found.graph.input, *found.graph.value_info, *found.graph.output)
+    }
+    kinds_of = {name: type_name(tensor.elem_type) for name, tensor in tensors.items()}
+    shapes = {name: _shape(tensor.shape) for name, tensor in tensors.items() if tensor.HasField("shape")}
+    return {name: kind.lower() for name, kind in kinds_of.items() if kind}, shapes
+
+
+def _shape(shape: onnx.TensorShapeProto) -> Shape:
+    return tuple([dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in shape.dim])

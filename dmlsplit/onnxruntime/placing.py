@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import onnx
 
-from dmlsplit.descriptors.dims import is_static
+from dmlsplit.descriptors.dims import Shape, is_static
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.graph import Node, Value
@@ -101,17 +101,19 @@ def _neighbour(graph: SessionGraph, node: Node) -> Placed:
 
 def fused_ends(graph: SessionGraph, node: Node) -> tuple[Value, ...]:
     """Returns the outputs of a node, for which others stand, that are computed last by one that can be fused, behind
-    one that cannot; () for a node of open sizes. One whose inputs for the CPU are computed cannot be fused."""
-    made = [value for value in node.outputs if value.name]
-    if not graph.is_expanded(node.index) or not all(is_static(graph.shape(value.known)) for value in made):
+    one that cannot. One that has open sizes, or whose inputs for the CPU are computed, cannot be fused."""
+    if not graph.is_expanded(node.index):
         return ()
-    ends = _fused_ends(graph, node.proto, graph.types_of_tensors(node.index)[0])
+    shapes = [graph.shape(name) if name else None for name in node.proto.input]
+    ends = _fused_ends(graph, node.proto, graph.types_of_tensors(node.index)[0], shapes)
     return tuple([value for i, value in enumerate(node.outputs) if i in ends])
 
 
-def _fused_ends(graph: SessionGraph, node: onnx.NodeProto, types: Sequence[str | None]) -> set[int]:
-    """Returns the indices of the outputs that `fused_ends` returns, for inputs of these element types."""
-    body = body_of(node, types, graph.opset, graph.model.inference)
+def _fused_ends(
+    graph: SessionGraph, node: onnx.NodeProto, types: Sequence[str | None], shapes: Sequence[Shape | None]
+) -> set[int]:
+    """Returns the indices of the outputs that `fused_ends` returns, for inputs of these element types and shapes."""
+    body = body_of(node, types, graph.opset, graph.model.inference, shapes)
     if body is None:
         return set()
     made = {name: i for i, each in enumerate(body.nodes) if each.op_type != "Constant" for name in each.output}
@@ -124,18 +126,28 @@ def _fused_ends(graph: SessionGraph, node: onnx.NodeProto, types: Sequence[str |
         read, written = [tuple([body.types.get(name) for name in names]) for names in (each.input, each.output)]
         return asked(each, read, written, graph.opset, graph.runtime)
 
+    def fits(index: int) -> bool | None:
+        each, cell = body.nodes[index], cell_of(index)
+        on_cpu = row_of(each.op_type).cpu_inputs
+        # what the CPU reads is not a constant where the body computes it
+        if any(name in made for i, name in enumerate(each.input) if i in on_cpu):
+            return False
+        read = [name for i, name in enumerate(each.input) if name and i not in on_cpu]
+        is_sized = all(is_static(body.shapes.get(name)) for name in (*read, *filter(None, each.output)))
+        return None if cell is None else is_fused(cell) and is_sized
+
     found = set()
     for place, output in enumerate(body.outputs):
         if output not in made:
             continue
         last = body.nodes[made[output]]
-        cells = [cell_of(index) for index in depth_first([made[output]], before)]
-        cell = cells[-1]
+        cell = cell_of(made[output])
         if cell in EXPANDED or cell is Cell.NO_KERNEL:
-            inner = _fused_ends(graph, last, [body.types.get(name) for name in last.input])
+            read = [body.types.get(name) for name in last.input], [body.shapes.get(name) for name in last.input]
+            inner = _fused_ends(graph, last, *read)
             found |= {place} if list(last.output).index(output) in inner else set()
-        elif cell is not None and is_fused(cell) and any(each is not None and not is_fused(each) for each in cells):
-            on_cpu = row_of(last.op_type).cpu_inputs
-            # what the CPU reads is not a constant where the body computes it
-            found |= set() if any(last.input[i] in made for i in on_cpu if i < len(last.input)) else {place}
+            continue
+        can_be_fused = [fits(index) for index in depth_first([made[output]], before)]
+        if can_be_fused[-1] and False in can_be_fused:
+            found.add(place)
     return found

@@ -324,3 +324,36 @@ def test_types_that_only_newer_versions_know(version, created):
     assert found.created is created
     if not created:
         assert "takes in other versions alone" in found.failure.message
+
+
+@pytest.mark.parametrize(
+    ("x", "labels", "opset", "version", "created"),
+    [
+        ("2,5", "2", 17, "1.24.4", False),
+        ("N,5", "N", 17, "1.24.4", True),
+        ("N,5", "2", 17, "1.24.4", False),
+        ("2,5", "2", 23, "1.24.4", False),
+        ("N,5", "N", 23, "1.24.4", True),
+        ("N,5", "2", 17, "1.20.1", False),
+    ],
+)
+@pytest.mark.parametrize("data_type", ["float", "float16"])
+@pytest.mark.parametrize("op", ["SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss"])
+def test_an_unread_loss(op, data_type, x, labels, opset, version, created):
+    """Its last operator begins a fused graph where it has known sizes, behind operators that cannot be fused: those of
+    the elements that are picked are the labels'."""
+    found = placed(
+        f"({data_type}[{x}] x, int64[{labels}] t, float[2] q) => (float[2] z) {{ [a] o = {op}(x, t) z = Relu(q) }}",
+        version,
+        opset=opset,
+    )
+    assert found.created is created
+
+
+def test_an_unread_loss_of_sizes_that_the_labels_say():
+    """Its schema says that it has the sizes of the scores; the operators that stand for it have those of the labels."""
+    found = placed(
+        """(float[N,5] x, int64[2] t, float[2] q) => (float[2] z) {
+            o = NegativeLogLikelihoodLoss<reduction = "none">(x, t) z = Relu(q) }"""
+    )
+    assert found.created is False
