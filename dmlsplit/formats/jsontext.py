@@ -54,7 +54,8 @@ _BRACKET = _Pattern(rf'(?:[^"\[\]{{}}]++|{_STRING})*+(?:(?P<open>[\[{{])|(?P<clo
 _CONSTANT = _Pattern(rf"{_STRING}|(?P<constant>-?Infinity|NaN)")
 _LONG_NUMBER = _Pattern(rf"{_STRING}|(?P<number>-?[0-9]{{600,}})")
 """The lowest limit on digits that CPython can be set to is 640."""
-_NUMBER = _Pattern(rf"{_STRING}|(?P<number>-?[0-9][0-9.eE+-]*+)")
+_NUMBER = _Pattern(rf"{_STRING}|(?P<number>-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)")
+"""A number of JSON, cut as the decoder cuts it: `1e991e99` begins with one."""
 _KEY_OR_BRACKET = _Pattern(rf"(?P<string>{_STRING})(?P<key>[ \t\r\n]*+:)?|[\[{{\]}}]")
 _SPACE = re.compile(r"[ \t\r\n]*+")
 _NOT_NEWLINE = re.compile(r"[^\n]")

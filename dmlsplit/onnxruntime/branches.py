@@ -90,9 +90,9 @@ def _take(graph: onnx.GraphProto, scope: Scope, taken: Taken, budget: Budget) ->
         if place is None or not node.attribute:
             continue
         branches = {name: graph for name, graph in _branches_of(node).items() if _has_ifs(graph)}
-        for name, child in around.children(place) if branches else ():
-            if name in branches:
-                changed |= _take(branches[name], child, taken, budget)
+        scopes = _scopes_of(around, place) if branches else {}
+        for name, branch in branches.items():
+            changed |= _take(branch, scopes[name], taken, budget)
     if found:
         refill(graph.node, [deepcopy(standing.node) for standing in nodes])
     return changed
@@ -155,7 +155,7 @@ def _taken(
     # ONNX Runtime adds a branch's nodes in the order in which it visits them
     visited = taken.branches.visit(body.node, of_functions)
     taken.written += [output for inner in visited for output in inner.output if output]
-    child = next(child for name, child in scope.children(place) if name == chosen)
+    child = _scopes_of(scope, place)[chosen]
     taken.branches.late |= _open_shapes(child.graph.node, body.node, child)
     graph.initializer.extend(body.initializer)
     graph.value_info.extend(body.value_info)
@@ -183,7 +183,14 @@ def _has_ifs(graph: onnx.GraphProto) -> bool:
 
 
 def _branches_of(node: onnx.NodeProto) -> dict[str, onnx.GraphProto]:
+    """Maps names of attributes to their graphs. The last attribute of a name counts, as in ONNX Runtime."""
     return {a.name: a.g for a in node.attribute if a.HasField("g")}
+
+
+def _scopes_of(scope: Scope, place: int) -> dict[str, Scope]:
+    """Maps the same names to the scopes of the graphs, for the node at `place` of the scope's graph."""
+    graphs = _branches_of(scope.graph.node[place])
+    return {name: child for name, child in scope.children(place) if child.graph is graphs.get(name)}
 
 
 def _condition(node: onnx.NodeProto, scope: Scope) -> bool | None:

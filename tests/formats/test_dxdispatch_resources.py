@@ -123,10 +123,12 @@ def test_faulty_resources(write_model, resource, message):
     str(caught.value).encode()
 
 
-def test_number_beyond_double(write_model):
-    text = '{"resources": {"R": {"initialValuesDataType": "FLOAT32", "initialValues": [1e999]}}}'
-    with pytest.raises(InputError, match="the number 1e999 is out of the range of a double"):
+@pytest.mark.parametrize("spelled", ["1e999", "1e999e99", "1e999.5", "1e999-1"])
+def test_number_beyond_double(write_model, spelled):
+    text = f'{{"resources": {{"R": {{"initialValuesDataType": "FLOAT32", "initialValues": [-1e99, {spelled}]}}}}}}'
+    with pytest.raises(InputError, match="the number 1e999 is out of the range of a double") as caught:
         read(write_model(text=text))
+    assert caught.value.column == text.index("1e999") + 1
 
 
 def npy(header, data=b""):

@@ -13,6 +13,10 @@ from tests import models
 def placed(text, version="1.24.4", opset=17):
     model = models.text(text, opset, domains=["com.microsoft"])
     onnx.checker.check_model(model)
+    return placed_model(model, version)
+
+
+def placed_model(model, version="1.24.4"):
     return OnnxSessions(model, lambda *_: None).of(find_runtime(version), SessionOptions()).placement
 
 
