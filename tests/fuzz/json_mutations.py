@@ -23,6 +23,8 @@ MODELS: Final = sorted((DATA / "dxdispatch").glob("*.json"))
 """With resources, dispatchables and commands."""
 MAX_LINES: Final = 12
 MAX_VALUES: Final = 20_000
+MAX_CHARACTERS: Final = 4 << 20
+"""Of all strings: a long name that is repeated a thousand times is no document, but the end of this process."""
 _VALUES: Final = (
     *(None, True, False, "", "NONE", "FLOAT32", "INT64", "DML_TENSOR_DATA_TYPE_UINT8", "OWNED_BY_DML", "inf", "nan"),
     *("DML_OPERATOR_SPLIT", "DML_OPERATOR_JOIN", "DML_GRAPH", "DML_GRAPH_DESC", "DML_OPERATOR_GEMM", "SPLIT", "BUFFER"),
@@ -85,9 +87,17 @@ class Mutator:
             return copy.deepcopy(parent[key])
         return rng.choice((strange_name, long_name))(rng)
 
+    def size(self) -> tuple[int, int]:
+        """How many values the document has, and how many characters its strings and keys have."""
+        places = self.places()
+        texts = [text for parent, key in places for text in (parent[key], key) if isinstance(text, str)]
+        return len(places), sum(map(len, texts))
+
     def may_grow(self, value: Any, times: int = 1) -> bool:
-        counted = Mutator(self.rng, value)
-        return len(self.places()) + times * len(counted.places()) < MAX_VALUES
+        own, added = self.size(), Mutator(self.rng, value).size()
+        return all(
+            now + times * more < most for now, more, most in zip(own, added, (MAX_VALUES, MAX_CHARACTERS), strict=True)
+        )
 
     # Changes
 
