@@ -37,7 +37,7 @@ MOST_LIBRARY_BYTES: Final = 1 << 28
 FLAGS: Final = ("-std=c11", "-O2", "-g0", "-Wall", "-Wextra", "-Wshadow", "-Wstrict-prototypes", "-fvisibility=hidden")
 CORE: Final = (
     *("dms_capture", "dms_members", "dms_overlap", "dms_rules", "dms_text"),
-    *("dms_verdict", "dms_verdict_layout", "dms_verdict_target", "dms_verdict_tensor"),
+    *("dms_verdict", "dms_verdict_found", "dms_verdict_layout", "dms_verdict_target", "dms_verdict_tensor"),
 )
 """The sources of the C library that are compiled into the layer."""
 EXPORTED: Final = frozenset({"DMLCreateDevice", "DMLCreateDevice1"})
