@@ -1,6 +1,6 @@
-"""ONNX Runtime's graph optimization, as far as it changes a Split or Concat or the nodes around it.
+"""ONNX Runtime's graph optimization, to the extent that it changes a Split or Concat or the nodes around it.
 
-Each pass changes a dmlsplit.models.graph.Graph. Its module has the name of ONNX Runtime's source file.
+Each pass changes a dmlsplit.models.graph.Graph. Its module is named after ONNX Runtime's source file.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ from dmlsplit.onnxruntime.passes.transpose_optimizer import transpose_optimizer
 
 
 class Pass(NamedTuple):
-    """A change of a graph, and the first optimization level that makes it."""
+    """A change of a graph, and the lowest optimization level that makes it."""
 
     level: int
     change: Callable[[Graph], None]
     needs: frozenset[str] = frozenset()
-    """The pass changes no graph that has none of these operators before the first pass of the list; without operators
-    it may change any graph."""
+    """The pass changes no graph that has none of these operators before the first pass of the list; if empty, it may
+    change any graph."""
     asks: frozenset[str] = frozenset()
-    """The properties of Facts that it asks of the version of ONNX Runtime: versions with other answers share no graph
-    that the pass may change."""
+    """The properties of Facts for the ONNX Runtime version that the pass reads: versions that differ in them do not
+    share a graph that the pass may change."""
 
 
 def _pass(level: int, change: Callable[[Graph], None], needs: str = "", asks: str = "") -> Pass:
@@ -96,7 +96,7 @@ BEFORE_PLACEMENT: Final = (
     _pass(1, layer_norm_fusion, "ReduceMean", "makes_layer_norms reads_half_epsilons"),
     _pass(1, transpose_optimizer, "Transpose"),
 )
-"""The passes whose result decides on sizes and placement, in order."""
+"""The passes that run before nodes are placed and determine their sizes, in order."""
 PASSES: Final = (
     _pass(0, ensure_unique_dq_for_node_unit, "DequantizeLinear"),
     _pass(1, remove_noops, asks="removes_dropouts removes_casts"),
@@ -122,19 +122,20 @@ PASSES: Final = (
     _pass(2, matmul_activation_fusion, "Softmax"),
     _pass(2, dml_operator_fusion),
 )
-"""The passes that replace or fuse nodes. ONNX Runtime makes those of level 2 again until nothing changes; they are in
-an order in which once is enough."""
+"""The passes that replace or fuse nodes. ONNX Runtime repeats those of level 2 until nothing changes; this order makes
+one round sufficient."""
 
 
 Watch: TypeAlias = Callable[[Pass | None, Graph, bool], None]
-"""Called with None before the first pass of a list, and after each pass: with the pass, and whether it was made."""
+"""Called with None before the first pass of a list, and after each pass with the pass, and True if the level includes
+it."""
 _WATCH: Final[ContextVar[Watch | None]] = ContextVar("watch", default=None)
 
 
 @lru_cache(maxsize=1024)
 def that_may_change(operators: frozenset[str], passes: tuple[Pass, ...], level: int) -> Sequence[Pass]:
-    """Returns the passes that optimization level `level` makes and that may change a graph of these operators. Cached:
-    a model's graphs in nodes have few different operators."""
+    """Returns the passes that optimization level `level` runs and that may change a graph of these operators. Cached:
+    the graphs in a model's nodes have few different operators."""
     return tuple(
         [each for each in passes if level >= each.level and not (each.needs and each.needs.isdisjoint(operators))]
     )

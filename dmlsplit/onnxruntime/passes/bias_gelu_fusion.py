@@ -1,4 +1,5 @@
-"""A GELU and the vector that is added in front of it become one node. Source: bias_gelu_fusion.cc of ONNX Runtime."""
+"""A GELU and the Add of a vector in front of it are fused into one node. Source: bias_gelu_fusion.cc of ONNX
+Runtime."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ _BIASED: Final = {GELU: BIAS_GELU, FAST_GELU: FAST_GELU}
 
 
 def bias_gelu_fusion(graph: Graph) -> None:
-    """Fuses, in place, each Add of a vector with the GELU of com.microsoft that alone reads it."""
+    """Fuses, in place, each Add of a vector with the GELU of com.microsoft that is its only reader."""
     for node in graph.nodes:
         gelu = next(filter(None, (reader(node, name) for name in _BIASED)), None) if node.op_type == "Add" else None
         inputs = None if gelu is None or len(gelu.inputs) > 1 else _with_bias(graph, node)
@@ -21,8 +22,8 @@ def bias_gelu_fusion(graph: Graph) -> None:
 
 
 def _with_bias(graph: Graph, add: Node) -> list[Value] | None:
-    """Returns the two inputs of an Add, the vector last; None if neither is a vector, or if the vector is not as long
-    as the rows of the other input."""
+    """Returns the two inputs of an Add, the vector last; None if neither is a vector, or if the length of the vector
+    differs from that of the other input's rows."""
     shapes = [graph.facts.shape(value.known) for value in add.inputs]
     if any(not shape or not isinstance(shape[-1], int) for shape in shapes):
         return None

@@ -26,24 +26,25 @@ _MOST_SHARED: Final = 8
 
 _Type: TypeAlias = onnx.AttributeProto
 _COMPARED: Final = frozenset({_Type.FLOAT, _Type.INT, _Type.STRING, _Type.FLOATS, _Type.INTS, _Type.STRINGS})
-"""The types of attributes that are compared, besides tensors of one element; a node with another one equals no node."""
+"""The attribute types that are compared, besides tensors of one element; a node with an attribute of another type
+equals no other node."""
 _COMPARED_NUMBERS: Final[Mapping[int, str]] = {
     onnx.TensorProto.FLOAT: "<f4",
     onnx.TensorProto.FLOAT16: "<f2",
     onnx.TensorProto.INT64: "<i8",
 }
-"""The types of tensors that all versions compare, by value, where they have raw_data. Observed."""
+"""The tensor types that all versions compare by value if the elements are in raw_data. Observed."""
 
 _Key: TypeAlias = tuple[object, ...]
 
 UNMERGED: Final = "DequantizeLinear"
-"""The operator that is computed for each of its readers."""
+"""The operator that is computed once for each of its readers."""
 
 
 def constant_sharing(graph: Graph) -> None:
-    """Makes readers of a small constant of the model's own graph read the first constant with its type, shape and
-    elements, in place. Constants that a graph inside a node reads, and those of branches, stay: ONNX Runtime does it
-    once, before a branch takes its If's place."""
+    """Makes readers of small constants with equal types, shapes and elements read the first of them, in place. Only
+    constants of the model's own graph are merged; those that a graph inside a node reads, and those of branches, stay:
+    ONNX Runtime does this only once, before a branch takes its If's place."""
     if not graph.facts.is_main:
         return
     first: dict[_Key, Value] = {}
@@ -66,7 +67,7 @@ def constant_sharing(graph: Graph) -> None:
 def common_subexpression_elimination(graph: Graph) -> None:
     """Makes readers of several equal outputs read the first one, in the order of the walk, in place.
 
-    Outputs of the graph, and the nodes that compute them, stay. The number of a node's outputs is not compared, so that
+    Outputs of the graph, and the nodes that compute them, stay. The number of a node's outputs is not compared, so
     Splits with different numbers of outputs may be merged: the sizes are then unknown.
     """
     order = graph.walk()
@@ -76,8 +77,8 @@ def common_subexpression_elimination(graph: Graph) -> None:
 
 
 def first_subexpression_elimination(graph: Graph) -> None:
-    """Makes readers of equal outputs read the first one, in place, before anything is folded: each branch that takes
-    its If's place by itself, and what is around these branches."""
+    """Makes readers of equal outputs read the first one, in place, before anything is folded. A branch that takes its
+    If's place is processed separately from the nodes around it."""
     branches = graph.facts.branches
     if any(node.name in branches.of for node in graph.nodes if branches.of):
         nodes = sorted(graph.nodes, key=lambda node: branches.order(node.name))
@@ -87,9 +88,9 @@ def first_subexpression_elimination(graph: Graph) -> None:
 
 
 def _merge(graph: Graph, nodes: Iterable[Node], apart: Callable[[Node], _Key]) -> None:
-    """Makes readers of equal nodes' outputs read those of the first one, in place, and removes nodes that nothing uses
-    then. Nodes for which `apart` returns different keys are not equal. Splits that differ in their number of outputs
-    only are marked as doubtful."""
+    """Makes readers of equal nodes' outputs read those of the first one, in place, and removes nodes that are then
+    unused. Nodes for which `apart` returns different keys are not equal. Splits that differ only in their number of
+    outputs are marked as doubtful."""
     first: dict[_Key, Value] = {}
     equal: dict[Value, Value] = {}
     splits: dict[_Key, list[Node]] = {}
@@ -114,8 +115,8 @@ def _merge(graph: Graph, nodes: Iterable[Node], apart: Callable[[Node], _Key]) -
 
 
 def _key(node: Node, equal: Mapping[Value, Value], all_numbers: bool) -> _Key:
-    """Returns a key that is equal for equal nodes; for a node that is never merged its index. `equal` maps values to
-    the first equal one; with `all_numbers`, tensors of one element are compared whatever their type."""
+    """Returns a key that is equal for equal nodes; for a node that is never merged, its index. `equal` maps values to
+    the first equal one. If `all_numbers`, tensors of one element are compared regardless of their type."""
     if node.op_type in ("", UNMERGED) or row_of(node.op_type).random:
         return (node.index,)
     attributes = []
@@ -131,7 +132,7 @@ def _key(node: Node, equal: Mapping[Value, Value], all_numbers: bool) -> _Key:
 def _number(attribute: onnx.AttributeProto, all_numbers: bool) -> bytes | None:
     """Returns bytes that are equal for equal tensors of one element; None for an attribute that equals no other.
 
-    All numbers are equal by their bytes, the others by value: -0 equals 0, and NaN nothing.
+    If `all_numbers`, tensors are compared by their bytes; otherwise by value: -0 equals 0, and NaN equals nothing.
     """
     tensor = attribute.t
     if attribute.type != _Type.TENSOR or list(tensor.dims) != [1]:
@@ -154,7 +155,8 @@ def _read(node: Node, index: int, value: Value) -> object:
     """Returns a key that is equal for inputs that read one tensor; `value` is the tensor of the input at `index` of a
     node.
 
-    A reader of a DequantizeLinear through an Identity that is removed shares the one in front of the Identity.
+    A reader that reads a DequantizeLinear through a removed Identity shares the DequantizeLinear in front of that
+    Identity.
     """
     if value.producer is None or value.producer.proto.op_type != UNMERGED:
         return value.name

@@ -29,8 +29,8 @@ def constant_nodes(graph: Graph) -> None:
 
 
 def constant_folding(graph: Graph) -> None:
-    """Folds, in place, nodes with constant inputs only, and Shape nodes of static tensors with the nodes in front that
-    nothing else needs."""
+    """Folds, in place, nodes with only constant inputs, and Shape nodes of static tensors together with the nodes in
+    front of them that nothing else needs."""
     branches = graph.facts.branches
     if branches.of:
         early = (node for node in graph.nodes if node.name not in branches.late)
@@ -44,7 +44,7 @@ def constant_folding(graph: Graph) -> None:
 
 
 def _forget_captured(graph: Graph) -> None:
-    """Takes from each node, in place, what only folded Shapes in its graphs read."""
+    """Removes from each node, in place, the captured tensors that only folded Shapes in its graphs read."""
     for node in graph.nodes:
         if node.captured:
             left = set(map(graph.source, graph.facts.captured(node.index)))
@@ -52,7 +52,7 @@ def _forget_captured(graph: Graph) -> None:
 
 
 def folding_behind_branches(graph: Graph) -> None:
-    """Folds, in place, what can be folded only after branches have taken the places of their Ifs."""
+    """Folds, in place, the nodes that can be folded only after branches have taken the places of their Ifs."""
     if graph.facts.branches.of:
         _fold(graph, graph.walk(), _Links(graph, complete=True))
 
@@ -67,8 +67,8 @@ def _fold(graph: Graph, nodes: Iterable[Node], links: _Links) -> None:
 
 def _fold_producers(graph: Graph, node: Node, links: _Links) -> None:
     """Removes, in place, the nodes that compute inputs of `node`, are linked to no other reader and compute no graph
-    output, then likewise the nodes that compute inputs of removed ones. A node that only a graph inside a removed node
-    reads stays."""
+    output; then, in the same way, the nodes that compute inputs of removed ones. A node that only a graph inside a
+    removed node reads stays."""
     waiting = links.producers(node, node)
     while waiting:
         each = waiting.pop()
@@ -87,17 +87,18 @@ def _fold_producers(graph: Graph, node: Node, links: _Links) -> None:
 class _Links:
     """The links between the nodes of a graph while its nodes are folded and branches take the places of their Ifs.
 
-    A branch is folded before it takes its If's place. Then the model's own graph does not link its nodes, and the If's
-    links are gone, until all is folded. A graph inside a node links them, each output to its first reader.
+    A branch is folded before it takes its If's place. In the model's own graph its nodes are then unlinked, and the
+    If's links are gone, until everything is folded. In a graph inside a node they are linked, each output to its first
+    reader.
     """
 
     def __init__(self, graph: Graph, complete: bool = False) -> None:
-        """Makes the links of a graph. `complete`: all branches have taken the places of their Ifs, so that all nodes
-        are linked."""
+        """Makes the links of a graph. If `complete`, all branches have taken the places of their Ifs, so all nodes are
+        linked."""
         self._graph = graph
         self._branches = TakenBranches() if complete else graph.facts.branches
         self._first: dict[Value, Node] = {}
-        """The first reader of each tensor that a branch gives, outside of the branch."""
+        """Maps each tensor that is read across the boundary of a branch to its first reader there."""
         for node in graph.nodes if self._branches.of else ():
             for value in node.inputs:
                 if value.producer is not None and self._chain(value.producer) != self._chain(node):
@@ -126,7 +127,7 @@ class _Links:
         return found
 
     def is_read(self, node: Node, folded: Node) -> bool:
-        """True if, while `folded` is folded, a node is linked to a reader other than `folded`."""
+        """True if, while `folded` is folded, `node` is linked to a reader other than `folded`."""
         chain, around = self._chain(node), self._chain(folded)
         now = self._branches.places.get(folded.name, 0)
         for value in node.outputs:
@@ -150,8 +151,8 @@ class _Links:
 
 
 def _reading_copies(graph: Graph) -> set[Node]:
-    """Returns the nodes that read a DequantizeLinear which ONNX Runtime adds: each reader but the first has one of its
-    own, and the first too if the output is one of the graph or read by a graph in a node."""
+    """Returns the nodes that read a DequantizeLinear added by ONNX Runtime: each reader except the first has a copy of
+    its own; the first also has one if the output is a graph output or is read by a graph in a node."""
     found: set[Node] = set()
     inside = graph.facts.branches.readers
     for node in graph.nodes:
@@ -164,7 +165,7 @@ def _reading_copies(graph: Graph) -> set[Node]:
 
 def _shape_of_input(graph: Graph, node: Node, copies: Container[Node]) -> Shape | None:
     """Returns the shape of the first input, None if it is unknown. A node in `copies` reads a DequantizeLinear that is
-    not in the file: for it, the shape of the DequantizeLinear's own first input."""
+    not in the file: the shape of that DequantizeLinear's first input is used instead."""
     value = node.inputs[0]
     if node in copies and value.producer is not None and value.producer.inputs:
         value = value.producer.inputs[0]
@@ -183,8 +184,8 @@ def _folds(graph: Graph, node: Node, copies: Container[Node]) -> bool:
 
 
 def _is_computed(graph: Graph, node: Node, names: Sequence[str]) -> bool:
-    """True if the CPU computes the node before the session runs. For half precision it has few kernels: Cast, and
-    operators that move elements."""
+    """True if the CPU computes the node before the session runs. For half precision it has only kernels for Cast and
+    for operators that move elements."""
     if not graph.facts.has_cpu_kernel(node.index):
         return False
     if graph.facts.folds_known_sizes and not all(is_static(graph.facts.shape(v.name)) for v in node.outputs if v.name):

@@ -1,4 +1,4 @@
-"""Scales and shifts of the channels behind a Conv are fused into its constant weights.
+"""Scales and shifts of the channels behind a Conv are folded into its constant weights.
 
 Source: conv_bn_fusion.cc, conv_mul_fusion.cc and conv_add_fusion.cc of ONNX Runtime.
 """

@@ -6,7 +6,7 @@ from dmlsplit.models.graph import Graph
 
 
 def div_mul_fusion(graph: Graph) -> None:
-    """Fuses, in place, each Div of 1 with the Mul that alone reads it into one Div."""
+    """Fuses, in place, each Div of 1 with the Mul that is its only reader into one Div."""
     for node in graph.nodes:
         after = node.only_reader if node.op_type == "Div" and len(node.inputs) == 2 else None
         one = graph.facts.elements(node.inputs[0].name) if after is not None else None

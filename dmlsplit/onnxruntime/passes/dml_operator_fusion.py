@@ -1,8 +1,8 @@
 """Activations are fused into the node in front of them.
 
-Source: GraphTransformer.cpp and OperatorUtility.cpp of ONNX Runtime's DirectML execution provider, which do not check
-whether the tensor between the two is a graph output: it is never computed then. Graphs in nodes are left as they are.
-Observed.
+Source: GraphTransformer.cpp and OperatorUtility.cpp of ONNX Runtime's DirectML execution provider. They do not check
+whether the tensor between the two nodes is a graph output; if it is, it is never computed. Graphs in nodes are not
+changed. Observed.
 """
 
 from __future__ import annotations

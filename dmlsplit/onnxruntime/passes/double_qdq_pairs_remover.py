@@ -1,6 +1,6 @@
-"""Of two quantizations in a row, each with its way back, one is left, for the elements that both can give.
+"""Two consecutive pairs of QuantizeLinear and DequantizeLinear become one, for the range that both can represent.
 
-Source: qdq_transformer/double_qdq_pairs_remover.cc of ONNX Runtime. 16 bits are not followed.
+Source: qdq_transformer/double_qdq_pairs_remover.cc of ONNX Runtime. Types of 16 bits are not modelled.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _TYPES: Final = frozenset({"INT8", "UINT8"})
 
 
 def double_qdq_pairs_remover(graph: Graph) -> None:
-    """Removes, in place, the DequantizeLinear and the QuantizeLinear in the middle of two pairs. The nodes around them
-    get a scale and a zero point of their own."""
+    """Removes, in place, the DequantizeLinear and the QuantizeLinear in the middle of two pairs. The two nodes that
+    remain get a new scale and zero point."""
     for node in graph.nodes:
         found = _around(graph, node) if node.op_type == DEQUANTIZE else None
         if found is None:
@@ -34,8 +34,8 @@ def double_qdq_pairs_remover(graph: Graph) -> None:
 
 
 def _around(graph: Graph, node: Node) -> tuple[Node, Node, Node] | None:
-    """Returns the QuantizeLinear in front of a DequantizeLinear, the one behind it, and the DequantizeLinear behind
-    that, if each alone reads the one before; else None."""
+    """Returns the QuantizeLinear in front of a DequantizeLinear, the QuantizeLinear behind it, and the DequantizeLinear
+    behind that, if each is the only reader of the one before and all have zero points of one 8-bit type; else None."""
     before, after = node.inputs[0].producer, node.only_reader
     last = None if after is None else after.only_reader
     if before is None or after is None or last is None or before.only_reader is not node:
@@ -48,8 +48,8 @@ def _around(graph: Graph, node: Node) -> tuple[Node, Node, Node] | None:
 
 
 def _merged(graph: Graph, first: Node, second: Node) -> list[Value] | None:
-    """Returns the scale and the zero point whose elements both quantizations can give; None if those of one are no
-    constants of one element. They are new values where they are neither of the two."""
+    """Returns the scale and the zero point for the range that both quantizations can represent; None if a scale or zero
+    point is not a constant of one element. They are new values if neither quantization has them."""
     known = [[graph.facts.elements(value.name) for value in node.inputs[1:_SCALED]] for node in (first, second)]
     numbers = [[each.reshape(-1)[0] for each in pair if each is not None and each.size == 1] for pair in known]
     if any(len(pair) < 2 for pair in numbers):

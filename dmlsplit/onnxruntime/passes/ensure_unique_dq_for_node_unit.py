@@ -1,4 +1,4 @@
-"""Each input that reads a DequantizeLinear gets one of its own. Source: ensure_unique_dq_for_node_unit.cc of ONNX
+"""Each input that reads a DequantizeLinear gets a copy of it. Source: ensure_unique_dq_for_node_unit.cc of ONNX
 Runtime."""
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGE
 
 
 def ensure_unique_dq_for_node_unit(graph: Graph) -> None:
-    """Inserts the copies, in place. The first reader keeps the node of the model, unless that gives an output of the
-    graph, or a graph in a node reads it."""
+    """Inserts the copies, in place. The first reader keeps the model's node, unless that node computes a graph output
+    or a graph in a node reads it."""
     for node in graph.nodes:
         if node.op_type != UNMERGED:
             continue

@@ -1,7 +1,7 @@
-"""The nodes that compute a GELU by a hyperbolic tangent become one node.
+"""The nodes that compute a GELU with a hyperbolic tangent are fused into one node.
 
-Source: fast_gelu_fusion.cc of ONNX Runtime: x / 2 * (1 + Tanh(c * (x + 0.044715 * x^3))), where the cube is a Pow, or
-c * x * (1 + 0.044715 * x * x).
+Source: fast_gelu_fusion.cc of ONNX Runtime: x / 2 * (1 + Tanh(c * (x + 0.044715 * x^3))), with a Pow as the cube, or x
+/ 2 * (1 + Tanh(c * x * (1 + 0.044715 * x * x))).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _Start: TypeAlias = tuple[Value, list[Node]]
 
 
 def fast_gelu_fusion(graph: Graph) -> None:
-    """Replaces, in place, the nodes of each such GELU on DirectML by com.microsoft's FastGelu, in the place of the
-    last."""
+    """Replaces, in place, the nodes of each such GELU on DirectML with com.microsoft's FastGelu, at the position of the
+    last node. If a Cast feeds the Pow, the nodes are only marked as possibly fused."""
     for node in graph.nodes:
         start = _product(graph, node) or _power(graph, node)
         nodes = None if start is None else _whole(graph, *start)
@@ -41,7 +41,7 @@ def fast_gelu_fusion(graph: Graph) -> None:
             continue
         if not is_shared(start[0], (each for each in nodes if start[0] in each.inputs), placed=True):
             continue
-        if producer(node, "Cast") is not None and node.op_type == "Pow":  # Casts may be fused with it
+        if producer(node, "Cast") is not None and node.op_type == "Pow":  # Casts may be fused with the Pow
             for each in nodes:
                 each.doubts |= {Doubt.FUSED}
         else:
@@ -49,8 +49,7 @@ def fast_gelu_fusion(graph: Graph) -> None:
 
 
 def _product(graph: Graph, first: Node) -> _Start | None:
-    """Returns x and the nodes of c * x * (1 + 0.044715 * x * x), which the Mul `first` begins; None if it begins
-    none."""
+    """Returns x and the nodes of c * x * (1 + 0.044715 * x * x) if the Mul `first` begins it; else None."""
     source = has_number(graph, first, _CUBE) if first.op_type == "Mul" else None
     square = reader(first, "Mul")
     if source is None or square is None or other(square, first.outputs[0]) is not source:
@@ -66,7 +65,7 @@ def _product(graph: Graph, first: Node) -> _Start | None:
 
 
 def _power(graph: Graph, first: Node) -> _Start | None:
-    """Returns x and the nodes of c * (x + 0.044715 * x^3), which the Pow `first` begins; None if it begins none."""
+    """Returns x and the nodes of c * (x + 0.044715 * x^3) if the Pow `first` begins it; else None."""
     if first.op_type != "Pow" or not is_number(graph, first.inputs[1], 3.0):
         return None
     source = first.inputs[0]
@@ -80,8 +79,8 @@ def _power(graph: Graph, first: Node) -> _Start | None:
 
 
 def _whole(graph: Graph, source: Value, start: list[Node]) -> list[Node] | None:
-    """Returns all nodes of a GELU that begins with `start`, the last one last; None if what follows is no end of
-    one."""
+    """Returns all nodes of a GELU that begins with `start`, the last one last; None if the nodes behind `start` do not
+    complete one."""
     tanh = reader(start[-1], "Tanh")
     add = reader(tanh, "Add")
     last = reader(add, "Mul")

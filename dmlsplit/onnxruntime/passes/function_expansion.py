@@ -1,4 +1,4 @@
-"""Operators without a kernel are replaced by the operators that ONNX defines them by.
+"""Operators without a kernel are replaced with the operators of their definition in ONNX.
 
 Source: graph_partitioner.cc (InlineNodes) of ONNX Runtime, and the function bodies of onnx; observed.
 """
@@ -9,8 +9,8 @@ from dmlsplit.models.graph import Graph
 
 
 def function_expansion(graph: Graph) -> None:
-    """Replaces, in place, each HardSwish on DirectML by x * HardSigmoid(x), and lets a CastLike for which a Cast stands
-    read only what that reads."""
+    """Replaces, in place, each HardSwish on DirectML with x * HardSigmoid(x), and removes the second input of each
+    CastLike that becomes a Cast."""
     for node in graph.nodes:
         if node.op_type == "CastLike" and graph.facts.is_expanded(node.index):
             graph.read(node, node.inputs[:1])

@@ -1,8 +1,8 @@
-"""The nodes that compute a GELU become one node.
+"""The nodes that compute a GELU are fused into one node.
 
-Source: gelu_fusion.cc of ONNX Runtime: 0.5 * x * (1 + Erf(x / sqrt(2))) in either order of the products. From opset 20
-and version 1.20.1 on it is ONNX's own Gelu, made before nodes are placed, which only the CPU has a kernel for in FLOAT.
-Elsewhere it is com.microsoft's, made of nodes that are placed already.
+Source: gelu_fusion.cc of ONNX Runtime: 0.5 * x * (1 + Erf(x / sqrt(2))) with the products in either order. From opset
+20 and version 1.20.1 on, the result is ONNX's own Gelu, made before nodes are placed; in FLOAT only the CPU has a
+kernel for it. Otherwise it is com.microsoft's Gelu, made after nodes are placed.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dmlsplit.onnxruntime.passes.patterns import are_of, are_on_dml, is_number, 
 
 _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
 _ROOTS: Final = (math.sqrt(2), 1.4142099618911743)
-"""The square root of 2, and what some models have in its place."""
+"""The square root of 2, and an approximation that some models use instead."""
 
 
 def gelu_fusion(graph: Graph) -> None:
-    """Replaces, in place, each Div, Erf, Add and two Muls that compute a GELU by ONNX's Gelu, in the place of the
-    last."""
+    """Replaces, in place, each Div, Erf, Add and two Muls that compute a GELU with ONNX's Gelu, at the position of the
+    last node."""
     if not graph.facts.makes_gelus:
         return
     for node in graph.nodes:
@@ -35,7 +35,7 @@ def gelu_fusion(graph: Graph) -> None:
 
 
 def contributed_gelu_fusion(graph: Graph) -> None:
-    """Replaces, in place, the nodes of each GELU on DirectML by com.microsoft's Gelu."""
+    """Replaces, in place, the nodes of each GELU on DirectML with com.microsoft's Gelu."""
     if graph.facts.makes_gelus:
         return
     for node in graph.nodes:
@@ -45,8 +45,8 @@ def contributed_gelu_fusion(graph: Graph) -> None:
 
 
 def _gelu(graph: Graph, div: Node, *, placed: bool) -> list[Node] | None:
-    """Returns all nodes of the GELU that a Div begins, the last of them at the end of the list; None if the Div begins
-    no GELU. `placed`: nodes are placed already."""
+    """Returns all nodes of the GELU that a Div begins, the last one last; None if the Div begins no GELU. `placed`:
+    True if nodes are placed already."""
     if div.op_type != "Div" or not any(is_number(graph, div.inputs[1], root) for root in _ROOTS):
         return None
     source = div.inputs[0]

@@ -1,4 +1,4 @@
-"""Transposes around a Gemm become attributes of it. Source: gemm_transpose_fusion.cc of ONNX Runtime."""
+"""Transposes around a Gemm become attributes of the Gemm. Source: gemm_transpose_fusion.cc of ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dmlsplit.onnxruntime.operator_traits import RESHAPED_GEMM
 from dmlsplit.onnxruntime.passes.patterns import is_read_once, reader
 
 _FIRST_WITHOUT_C: Final = 11
-"""The first version of Gemm that has no C."""
+"""The first version of Gemm in which C is optional."""
 
 
 def gemm_transpose_fusion(graph: Graph) -> None:
-    """Fuses, in place, each Gemm with the Transposes that it reads, and one without C with the Transpose that alone
-    reads it."""
+    """Fuses, in place, each Gemm with the Transposes that it reads, and each Gemm without C with the Transpose that is
+    its only reader."""
     for node in graph.nodes:
         if node.op_type not in ("Gemm", RESHAPED_GEMM) or len(node.inputs) < 2 or not _has_one_reader(node):
             continue
@@ -35,7 +35,8 @@ def _has_one_reader(node: Node) -> bool:
 
 
 def _transpose(value: Value) -> Node | None:
-    """Returns the Transpose that computes a tensor; None if another node, or none, does."""
+    """Returns the Transpose that computes a tensor; None if the tensor has no producer, or another operator computes
+    it."""
     found = value.producer
     return found if found is not None and found.op_type == "Transpose" else None
 
@@ -56,8 +57,7 @@ def _fuse_inputs(graph: Graph, node: Node, transposes: list[Node]) -> None:
 
 
 def _fuse_output(graph: Graph, node: Node, behind: Node) -> None:
-    """Fuses, in place, the Transpose behind a Gemm by exchanging the factors: the transposed product is that of the
-    transposed factors."""
+    """Fuses, in place, the Transpose behind a Gemm by swapping the factors: the transpose of A * B is B' * A'."""
     a, b = _transforms(node)
     made, inputs = _gemm(node, not b, not a), node.inputs[::-1]
     graph.join(node, behind)

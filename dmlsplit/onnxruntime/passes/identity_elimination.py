@@ -13,9 +13,9 @@ def identity_elimination(graph: Graph, node: Node) -> Value | None:
 
 
 def eliminate_identities(graph: Graph) -> None:
-    """Removes, in place, the Identity nodes whose outputs are no graph outputs, unless a graph in a node that reads
-    their output has the name of their input. One that computes a branch's output stays until the branch has taken its
-    If's place."""
+    """Removes, in place, the Identity nodes whose outputs are not graph outputs. An Identity stays if a graph in a node
+    reads its output and uses the name of its input for another tensor. One that computes a branch's output stays until
+    the branch has taken its If's place."""
     _eliminate(graph, {name for name, _ in graph.facts.branches.given})
 
 
@@ -26,10 +26,10 @@ def identities_of_branches(graph: Graph) -> None:
 
 
 def write_outputs(graph: Graph) -> None:
-    """Removes, in place, the Identity nodes of outputs that `write_directly` can do without.
+    """Removes, in place, the Identity nodes of outputs that `write_directly` can remove.
 
-    An output of a branch is one of a graph, and what reads it stands elsewhere, until the branch has taken its If's
-    place; until then an If reads what both of its branches read.
+    Until a branch has taken its If's place, an output of the branch counts as a graph output whose readers are outside
+    the branch, and an If reads whatever its two branches read.
     """
     branches = graph.facts.branches
     given = {name for name, _ in branches.given}
@@ -43,14 +43,14 @@ def write_outputs(graph: Graph) -> None:
 
 
 def write_outputs_of_branches(graph: Graph) -> None:
-    """As `write_outputs`, in place, once branches have taken the places of their Ifs."""
+    """Does the same as `write_outputs`, in place, after branches have taken the places of their Ifs."""
     for node in _of_outputs(graph, ()):
         write_directly(graph, node)
 
 
 def write_directly(graph: Graph, node: Node) -> None:
-    """Removes, in place, an Identity of a graph output if it alone reads its input: the node in front of it computes
-    the graph output then."""
+    """Removes, in place, an Identity of a graph output if it is the only reader of its input, which a node of the graph
+    computes: this node then computes the graph output."""
     source, result = node.inputs[0], node.outputs[0]
     before = source.producer
     if before is None or source.is_output or len(source.readers) > 1:
@@ -60,15 +60,15 @@ def write_directly(graph: Graph, node: Node) -> None:
 
 
 def _of_outputs(graph: Graph, given: Container[str]) -> list[Node]:
-    """Returns the Identity nodes of outputs of branches, which are `given`, and those of graph outputs that nothing
-    else reads."""
+    """Returns the Identity nodes of branch outputs, whose names `given` lists, and those of graph outputs without other
+    readers."""
     found = [node for node in graph.nodes if node.op_type == "Identity" and identity_elimination(graph, node)]
     outputs = [(node, node.outputs[0]) for node in found]
     return [node for node, value in outputs if value.name in given or (value.is_output and not value.readers)]
 
 
 def _eliminate(graph: Graph, kept: Container[str]) -> None:
-    """Removes Identity nodes, in place, but none whose output is in `kept` or one of the graph."""
+    """Removes Identity nodes, in place, except those whose output is in `kept` or is a graph output."""
     instead: dict[Value, Value] = {}
     inside = {node: set(node.captured) for node in graph.nodes if node.captured}
     for node in graph.nodes:

@@ -1,8 +1,8 @@
-"""The nodes that normalize the rows of a tensor become one LayerNormalization.
+"""The nodes that normalize the rows of a tensor are fused into one LayerNormalization.
 
 Source: layer_norm_fusion.cc of ONNX Runtime: d = x - ReduceMean(x), d / Sqrt(ReduceMean(d ^ 2) + epsilon) * scale +
-bias. From opset 17 and version 1.20.1 on it is made before nodes are placed. What is not looked at there is not looked
-at here: the exponent, and which input of the Sub the mean is.
+bias. From opset 17 and version 1.20.1 on, it runs before nodes are placed. As in the source, the exponent and the
+position of the mean among the Sub's inputs are not checked.
 """
 
 from __future__ import annotations
@@ -16,19 +16,21 @@ from dmlsplit.onnxruntime.passes.patterns import are_of, are_on_dml, is_read_onc
 
 _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
 _EPSILON: Final = 1e-5
-"""Where the second input of the Add is not a constant, or one of FLOAT16 up to 1.24.4."""
+"""The epsilon if the second input of the Add is not a constant, or if it is FLOAT16 and the version is at most
+1.24.4."""
 _NEW_AXES: Final = 18
-"""The version of ReduceMean from which on its axes are an input."""
+"""The first version of ReduceMean whose axes are an input."""
 
 
 def layer_norm_fusion(graph: Graph) -> None:
-    """Fuses, in place, nodes to LayerNormalizations before nodes are placed, if the version does so."""
+    """Fuses, in place, nodes into LayerNormalizations before nodes are placed, if the version does so."""
     if graph.facts.makes_layer_norms:
         _fuse_all(graph, placed=False)
 
 
 def later_layer_norm_fusion(graph: Graph) -> None:
-    """Fuses, in place, nodes on DirectML to LayerNormalizations, if the version does so only after nodes are placed."""
+    """Fuses, in place, nodes on DirectML into LayerNormalizations, if the version does so only after nodes are
+    placed."""
     if not graph.facts.makes_layer_norms:
         _fuse_all(graph, placed=True)
 
@@ -59,7 +61,8 @@ def _fuse_all(graph: Graph, *, placed: bool) -> None:
 
 
 def _epsilon(graph: Graph, add: Node) -> float:
-    """Returns the second input of an Add if it is a constant of a type that is read, else the default epsilon."""
+    """Returns the second input of an Add if it is a constant of a type that the version reads, else the default
+    epsilon."""
     name = add.inputs[1].name
     elements, data_type = graph.facts.elements(name), graph.facts.data_type(name)
     is_read = data_type == "FLOAT" or (data_type == "FLOAT16" and graph.facts.reads_half_epsilons)
@@ -67,8 +70,8 @@ def _epsilon(graph: Graph, add: Node) -> float:
 
 
 def _normalization(graph: Graph, mean: Node) -> list[Node] | None:
-    """Returns the nodes of the normalization that a ReduceMean begins, in order, its Mul and Add last; None if it
-    begins none."""
+    """Returns the nodes of the normalization that a ReduceMean begins, in order, with its Mul and Add last; None if
+    there is no such normalization."""
     value = mean.outputs[0]
     subs = sorted(value.readers, key=lambda node: node.number)
     if not subs or len(subs) > 2 or not is_read_once(mean, len(subs)):
@@ -122,7 +125,7 @@ def _is_over_rows(graph: Graph, nodes: list[Node]) -> bool:
 
 
 def _axes(graph: Graph, node: Node) -> list[int]:
-    """Returns the axes of a ReduceMean; [] if they are not given, or no constant."""
+    """Returns the axes of a ReduceMean; [] if they are omitted or not constant."""
     if graph.facts.opset < _NEW_AXES:
         given = attribute(node, "axes")
         return [] if given is None else list(given.ints)

@@ -1,4 +1,5 @@
-"""A FusedMatMul and the Softmax behind it become one node. Source: matmul_activation_fusion.cc of ONNX Runtime."""
+"""A FusedMatMul and the Softmax behind it are fused into one node. Source: matmul_activation_fusion.cc of ONNX
+Runtime."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ from dmlsplit.onnxruntime.operator_traits import FUSED_MATMUL, FUSED_MATMUL_SOFT
 from dmlsplit.onnxruntime.passes.patterns import are_on_dml, reader
 
 _OF_LAST_AXIS: Final = 13
-"""The first opset in which a Softmax without an axis is over the last one."""
+"""The first opset in which the default axis of a Softmax is the last one."""
 
 
 def matmul_activation_fusion(graph: Graph) -> None:
-    """Fuses, in place, each FusedMatMul on DirectML with the Softmax that alone reads it."""
+    """Fuses, in place, each FusedMatMul on DirectML with the Softmax that is its only reader."""
     for node in graph.nodes:
         softmax = reader(node, "Softmax") if node.op_type == FUSED_MATMUL else None
         if softmax is None or not are_on_dml(graph, [node, softmax]):

@@ -1,4 +1,5 @@
-"""A MatMul and the Add behind it become a Gemm, of more than two dimensions between two Reshapes.
+"""A MatMul and the Add behind it become a Gemm; if they have more than two dimensions, the Gemm is between two
+Reshapes.
 
 Source: matmul_add_fusion.cc of ONNX Runtime; observed.
 """
@@ -17,8 +18,8 @@ _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE"})
 
 
 def matmul_add_fusion(graph: Graph) -> None:
-    """Fuses, in place, each MatMul with the Add that alone reads it, if the other addend broadcasts to the result, into
-    a Gemm."""
+    """Fuses, in place, each MatMul with the Add that is its only reader into a Gemm, if the other addend broadcasts to
+    the result."""
     gone: set[Node] = set()
     projections: set[Node] = set()
     for node in graph.nodes:
@@ -39,7 +40,7 @@ def matmul_add_fusion(graph: Graph) -> None:
 
 
 def _made(graph: Graph, node: Node, after: Node) -> str | None:
-    """Returns the operator that a MatMul and an Add become; None if they stay."""
+    """Returns the operator that a MatMul and an Add become; None if they are not fused."""
     bias = next((value for value in after.inputs if value is not node.outputs[0]), None)
     if bias is None or graph.facts.data_type(node.inputs[0].name) not in _TYPES:
         return None
@@ -55,8 +56,8 @@ def _made(graph: Graph, node: Node, after: Node) -> str | None:
 
 def _is_of_attention(node: Node, after: Node, projections: set[Node]) -> bool:
     """True for a MatMul and an Add that are left for AttentionFusion: the MatMul reads a LayerNormalization that two
-    other MatMuls and the Add behind the attention read. `projections` has the Adds at the ends of the attentions found
-    so far; the one found here is added."""
+    other MatMuls and the Add behind the attention also read. `projections` contains the Adds at the ends of the
+    attentions found so far; the one found here is added."""
     if after in projections:
         return True
     norm = node.inputs[0].producer
@@ -75,7 +76,8 @@ def _is_of_attention(node: Node, after: Node, projections: set[Node]) -> bool:
 
 
 def _reshape(graph: Graph, node: Node) -> None:
-    """Puts Reshapes around a Gemm, in place; all have the sizes that the MatMul had, which are as many elements."""
+    """Puts Reshapes around a Gemm, in place. Their sizes are recorded as those of the MatMul, which have as many
+    elements."""
     first, (result,) = node.inputs[0], node.outputs
     before = graph.insert(node, "Reshape", [first])
     before.outputs[0].like = first.like or first

@@ -1,4 +1,4 @@
-"""A MatMulInteger, its conversion to floating point and the product with its scales become one node. Source:
+"""A MatMulInteger, the Cast of its result and the product with its scales are fused into one node. Source:
 matmul_integer_to_float.cc of ONNX Runtime; observed."""
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class _Found(NamedTuple):
 
 
 def matmul_integer_to_float(graph: Graph) -> None:
-    """Fuses, in place, each MatMulInteger with the Cast behind it, the Mul behind that, the Mul that computes the
-    latter's other factor, and an Add of a constant vector."""
+    """Fuses, in place, each MatMulInteger with the Cast behind it, the Mul behind the Cast, the Mul that computes the
+    other factor of that Mul, and an Add of a constant vector."""
     for node in graph.nodes:
         found = _found(graph, node) if node in graph and node.op_type == "Mul" else None
         if found is None:
@@ -42,8 +42,8 @@ def matmul_integer_to_float(graph: Graph) -> None:
 
 
 def ended_by(graph: Graph) -> Iterator[Node]:
-    """Yields the fused nodes at which ONNX Runtime's process ends: a version that asks how large the factors are does
-    not expect that the rank of one is unknown."""
+    """Yields the fused nodes that crash ONNX Runtime's process: a version that checks the size of the factors does not
+    expect a factor of unknown rank."""
     if graph.facts.leaves_large_products:
         made = [node for node in graph.nodes if node.op_type == MATMUL_INTEGER_TO_FLOAT]
         asked = [node for node in made if are_on_dml(graph, [node]) and _is_quantized(node)]
@@ -68,8 +68,8 @@ def _is_quantized(product: Node) -> bool:
 
 
 def _is_large(graph: Graph, product: Node, cast: Node) -> bool:
-    """True if the factors, with the dimensions that one has before the other's, take more than 4 GB in the type of the
-    result. An open size counts as 0."""
+    """True if the factors, each repeated along the leading dimensions that only the other has, take more than 4 GB in
+    the type of the result. An unknown size counts as 0."""
     shapes = [graph.facts.shape(value.known) for value in product.inputs[:2]]
     a, b = ([size if isinstance(size, int) else 0 for size in shape or ()] for shape in shapes)
     more_of_a, more_of_b = a[: max(0, len(a) - len(b))], b[: max(0, len(b) - len(a))]
@@ -79,7 +79,8 @@ def _is_large(graph: Graph, product: Node, cast: Node) -> bool:
 
 
 def _add(graph: Graph, mul: Node) -> Node | None:
-    """Returns the Add of a constant vector that alone reads a Mul, the vector last; None if there is none."""
+    """Returns the Add of a constant vector that is the only reader of a Mul; the vector is the Add's last input. None
+    if there is no such Add."""
     add = reader(mul, "Add")
     if add is None or not graph.facts.is_constant(add.inputs[1].known):
         return None

@@ -1,5 +1,5 @@
-"""A factor of a MatMul, or of its result, becomes an attribute of a FusedMatMul. Source: matmul_scale_fusion.cc of ONNX
-Runtime; observed."""
+"""A scalar factor of a MatMul's input or result becomes an attribute of a FusedMatMul. Source: matmul_scale_fusion.cc
+of ONNX Runtime; observed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Product(NamedTuple):
     trans_batch_b: int = 0
 
     def node(self, of: Node) -> onnx.NodeProto:
-        """Returns the NodeProto of a FusedMatMul of com.microsoft with these attributes, in place of node `of`."""
+        """Returns the NodeProto of a FusedMatMul of com.microsoft with these attributes that replaces node `of`."""
         inputs, outputs = ([value.name for value in values] for values in (of.inputs, of.outputs))
         made = helper.make_node(FUSED_MATMUL, inputs, outputs, of.proto.name, domain="com.microsoft")
         made.attribute.extend(map(helper.make_attribute, _ATTRIBUTES, self))
@@ -35,7 +35,7 @@ _ATTRIBUTES: Final = ("alpha", "transA", "transB", "transBatchA", "transBatchB")
 
 
 def product_of(node: Node) -> Product:
-    """Returns the attributes of a FusedMatMul; those of a MatMul are the defaults."""
+    """Returns the attributes of a FusedMatMul; for a MatMul, the defaults."""
     if node.op_type != FUSED_MATMUL:
         return Product()
     found = [attribute(node, name) for name in _ATTRIBUTES]
@@ -44,15 +44,15 @@ def product_of(node: Node) -> Product:
 
 
 def matmul_scale_fusion(graph: Graph) -> None:
-    """Fuses, in place, products and quotients by one constant number with the MatMul that they feed, or that they alone
-    read, until there are none. Other readers of such a product keep it."""
+    """Fuses, in place and repeatedly, the Muls and Divs by one constant number with the MatMul that reads them, or
+    whose only reader they are. A Mul or Div in front of a MatMul stays if it has other readers."""
     products = [node for node in graph.nodes if node.op_type in ("MatMul", FUSED_MATMUL) and len(node.inputs) == 2]
     while products:
         products = [node for node in products if _takes_factors(graph, node)]
 
 
 def _takes_factors(graph: Graph, node: Node) -> bool:
-    """Fuses, in place, the products and quotients around a MatMul with it; returns True if there were any."""
+    """Fuses, in place, the Muls and Divs around a MatMul with it; returns True if there were any."""
     sources = {value: _scaled(graph, value.producer) for value in node.inputs}
     factors = [each[1] for value in node.inputs if (each := sources[value]) is not None]
     after = node.only_reader
@@ -76,14 +76,14 @@ def _takes_factors(graph: Graph, node: Node) -> bool:
 
 
 def _scaled(graph: Graph, node: Node | None) -> tuple[Value, np.float32] | None:
-    """Returns the tensor that a Mul or Div multiplies or divides by one constant number, and the factor that this
-    amounts to; None for any other node, and for None."""
+    """Returns the tensor that a Mul or Div multiplies or divides by one constant number, and the equivalent factor;
+    None for any other node, or if `node` is None."""
     if node is None or node.op_type not in ("Mul", "Div") or len(node.inputs) != 2:
         return None
     for factor in node.inputs if node.op_type == "Mul" else node.inputs[1:]:
         elements = graph.facts.elements(factor.name)
         if elements is not None and elements.size == 1 and elements.dtype.kind == "f":
             found = np.float32(elements.item())
-            with np.errstate(all="ignore"):  # a file divides by 0
+            with np.errstate(all="ignore"):  # the file may contain a division by 0
                 return other(node, factor), found if node.op_type == "Mul" else np.float32(1) / found
     return None

@@ -15,8 +15,8 @@ _TYPES: Final = frozenset({"FLOAT", "FLOAT16", "DOUBLE", "BFLOAT16"})
 
 
 def matmul_transpose_fusion(graph: Graph) -> None:
-    """Fuses, in place, the Transposes that a MatMul or FusedMatMul on DirectML reads with it. Other readers of such a
-    Transpose keep it. A factor in front of such a Transpose is fused too."""
+    """Fuses, in place, the Transposes that a MatMul or FusedMatMul on DirectML reads with it. A Transpose with other
+    readers stays. A factor in front of such a Transpose is also fused."""
     changed = False
     for node in graph.nodes:
         if node.op_type not in ("MatMul", FUSED_MATMUL) or len(node.inputs) != 2 or not are_on_dml(graph, [node]):
@@ -64,8 +64,9 @@ def _fuse(graph: Graph, node: Node, before: Product, turned: list[tuple[bool, bo
 
 
 def _turned(graph: Graph, value: Value) -> tuple[bool, bool] | None:
-    """Returns, for the Transpose that computes a tensor, whether it exchanges the last two axes, and whether it moves
-    the first one behind all but the last; None if it does neither, or something else."""
+    """Returns, for the Transpose that computes a tensor, True if it swaps the last two axes, and True if it moves the
+    first axis to the last position but one; None for other permutations, for a graph output, or if no Transpose
+    computes the tensor."""
     node = value.producer
     if node is None or node.op_type != "Transpose" or value.is_output:
         return None
@@ -79,6 +80,6 @@ def _turned(graph: Graph, value: Value) -> tuple[bool, bool] | None:
 
 
 def _casts_transpose(graph: Graph, value: Value) -> bool:
-    """True for a Cast of what a Transpose computes: ONNX Runtime exchanges the two."""
+    """True for a Cast of a Transpose's output: ONNX Runtime swaps the two nodes."""
     cast = value.producer
     return cast is not None and cast.op_type == "Cast" and _turned(graph, cast.inputs[0]) is not None

@@ -13,7 +13,7 @@ _NEUTRAL: Final[Mapping[str, tuple[float, tuple[int, ...]]]] = {
     "Sub": (0, (1,)),
     "Div": (1, (1,)),
 }
-"""For each operator the neutral constant, and the inputs that it may be."""
+"""Maps each operator to its neutral constant and to the inputs that this constant may be."""
 
 
 def noop_elimination(graph: Graph, node: Node) -> Value | None:

@@ -1,8 +1,8 @@
-"""A Where behind a Not reads what the Not reads, and its other inputs the other way round.
+"""A Where behind a Not reads the Not's input instead, with its other two inputs swapped.
 
-Source: not_where_fusion.cc of ONNX Runtime: all readers of the Not have to be Wheres, which read the condition from it
-as if none read anything else. Where no node computes what the Not reads, a Where that does keeps the name of a tensor
-that is gone; observed to fail the session in the model's own graph alone.
+Source: not_where_fusion.cc of ONNX Runtime: all readers of the Not must be Wheres. The source assumes that they read it
+only as their condition. If the Not's input is not computed by a node, a Where that also reads the Not as a value keeps
+the name of the removed tensor; observed to fail session creation only in the model's own graph.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from collections.abc import Container
 from dmlsplit.models.graph import Graph, Node
 
 _MOST_STEPS = 9
-"""How often ONNX Runtime follows its rules again."""
+"""The most times that ONNX Runtime repeats its rules."""
 
 
 def not_where_fusion(graph: Graph) -> None:
-    """Fuses, in place, each Where with the Not in front of it, once, unless a branch gives the Not's output or only one
-    of the two is in it."""
+    """Fuses, in place, each Where with the Not in front of it, once, unless the Not's output is a branch's output or
+    the two are in different branches."""
     _fuse_all(graph, {name for name, _ in graph.facts.branches.given}, apart=True)
 
 
 def later_not_where_fusion(graph: Graph) -> None:
-    """Fuses, in place, each Where with the Not in front of it, again and again: that of a further Not, or of a branch
-    that has taken its If's place."""
+    """Fuses, in place and repeatedly, each Where with the Not in front of it, including further Nots and those of
+    branches that have taken the places of their Ifs."""
     for _ in range(_MOST_STEPS):
         if not _fuse_all(graph, (), apart=False):
             break
 
 
 def _fuse_all(graph: Graph, kept: Container[str], *, apart: bool) -> bool:
-    """Fuses, in place, each Where once, in the order of the walk, but with no Not whose output is in `kept`; returns
-    True if there was any. `apart`: nor with one in another branch."""
+    """Fuses, in place, each Where once, in the order of the walk, except with a Not whose output is in `kept`; returns
+    True if any was fused. If `apart`, a Where and a Not in different branches are not fused."""
     if not graph.facts.fuses_wheres:
         return False
     chain, found = graph.facts.branches.chain, False
@@ -46,14 +46,14 @@ def _fuse_all(graph: Graph, kept: Container[str], *, apart: bool) -> bool:
 
 
 def _can_be_fused(node: Node) -> bool:
-    """True for a Not that is no output of the graph, and that Wheres alone read."""
+    """True for a Not whose output is not a graph output and is read only by Wheres."""
     (value,) = node.outputs
     return not value.is_output and all(reader.op_type == "Where" for reader in value.readers)
 
 
 def _fuse(graph: Graph, node: Node) -> None:
-    """Removes a Not, in place, and lets the Wheres behind it read what it reads. Each swaps its other inputs as often
-    as it reads the Not; one that is left with the Not's output is marked as unresolved."""
+    """Removes a Not, in place; the Wheres behind it read its input instead. A Where that reads the Not an odd number of
+    times swaps its other two inputs; one that still reads the Not's output is recorded as unresolved."""
     (value,), source = node.outputs, node.inputs[0]
     for where in list(value.readers):
         inputs, times = list(where.inputs), where.inputs.count(value)

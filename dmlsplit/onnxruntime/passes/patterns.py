@@ -1,4 +1,4 @@
-"""What passes ask of the nodes that they look for."""
+"""Helpers with which passes match nodes and constants."""
 
 from __future__ import annotations
 
@@ -12,34 +12,35 @@ from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGE
 
 _RELATIVE: Final = 1e-5
 _ABSOLUTE: Final = 1e-8
-"""How far a constant may be from the number that is looked for. Source: optimizer/utils.cc of ONNX Runtime."""
+"""The tolerances, relative and absolute, for a constant to match a number. Source: optimizer/utils.cc of ONNX
+Runtime."""
 
 
 def reader(node: Node | None, op_type: str) -> Node | None:
-    """Returns the only node that reads the result of `node`, if its operator is `op_type`; else, and if `node` is None,
-    None."""
+    """Returns the only node that reads the result of `node`, if its operator is `op_type`; None otherwise, or if `node`
+    is None."""
     found = None if node is None else node.only_reader
     return found if found is not None and found.op_type == op_type else None
 
 
 def producer(node: Node | None, op_type: str) -> Node | None:
-    """Returns the producer of the first input of `node` that a node with operator `op_type` computes; None if there is
-    no such input, or if `node` is None."""
+    """Returns the first producer of an input of `node` that has the operator `op_type`; None if there is none, or if
+    `node` is None."""
     inputs = () if node is None else node.inputs
     found = (value.producer for value in inputs)
     return next((each for each in found if each is not None and each.op_type == op_type), None)
 
 
 def is_read_once(node: Node, times: int = 1) -> bool:
-    """True if nodes read the first output of `node` exactly `times` times, and it is no output of the graph."""
+    """True if nodes read the first output of `node` exactly `times` times, and it is not a graph output."""
     value = node.outputs[0]
     count = sum(each.inputs.count(value) + each.captured.count(value) for each in value.readers)
     return count == times and not value.is_output
 
 
 def is_shared(value: Value, readers: Iterable[Node], *, placed: bool) -> bool:
-    """True if these nodes, which read `value`, read one tensor: each that reads a DequantizeLinear has one of its own.
-    Before nodes are placed, those that an Identity was removed in front of share the one in front of the Identity."""
+    """True if these nodes, which all read `value`, read the same tensor. Each reader of a DequantizeLinear has a copy
+    of its own; before nodes are placed, readers behind the same removed Identity share one copy."""
     if value.producer is None or value.producer.op_type != UNMERGED:
         return True
     names = {node.proto.input[node.inputs.index(value)] for node in readers}
@@ -47,13 +48,12 @@ def is_shared(value: Value, readers: Iterable[Node], *, placed: bool) -> bool:
 
 
 def other(node: Node, value: Value) -> Value:
-    """Returns the other input of a node with two inputs, of which one is `value`."""
+    """Returns the other input of a node with two inputs, one of them `value`."""
     return node.inputs[1] if node.inputs[0] is value else node.inputs[0]
 
 
 def number(graph: Graph, value: Value) -> np.floating | None:
-    """Returns the number of a floating-point constant without dimensions, or of one element; None for any other
-    tensor."""
+    """Returns the number in a floating-point constant of one element; None for any other tensor."""
     array = graph.facts.elements(value.name)
     is_number = array is not None and array.shape in ((), (1,)) and array.dtype.kind == "f"
     return array.reshape(-1)[0] if array is not None and is_number else None
@@ -69,8 +69,8 @@ def is_number(graph: Graph, value: Value, wanted: float) -> bool:
 
 
 def has_number(graph: Graph, node: Node, wanted: float) -> Value | None:
-    """Returns the other input of a node with two inputs of which one is a constant of one element that is about
-    `wanted`; None for any other node."""
+    """Returns the other input of a node with two inputs, one of them a constant of one element that is about `wanted`;
+    None for any other node."""
     if len(node.inputs) != 2:
         return None
     found = (value for value in node.inputs if is_number(graph, value, wanted))

@@ -6,8 +6,8 @@ from dmlsplit.models.graph import Graph, Node, Value
 
 
 def pre_shape_node_elimination(graph: Graph, node: Node) -> Value | None:
-    """Returns the input of a Cast if only Shapes read the output, and the version removes it (old versions keep a Cast
-    of version 21); else None. The Shapes, which read another type then, are marked as replaced."""
+    """Returns the input of a Cast if only Shapes read its output and the version removes it (old versions keep a Cast
+    of version 21); else None. The Shapes, which then read another type, are marked as replaced."""
     result = node.outputs[0]
     only_shapes = bool(result.readers) and all(reader.op_type == "Shape" for reader in result.readers)
     if not graph.facts.removes_casts or result.is_output or not only_shapes:
@@ -17,7 +17,7 @@ def pre_shape_node_elimination(graph: Graph, node: Node) -> Value | None:
 
 
 def first_pre_shape_node_elimination(graph: Graph, node: Node) -> Value | None:
-    """As `pre_shape_node_elimination`, before branches take the places of their Ifs: an If reads what its branches
-    read."""
+    """Does the same as `pre_shape_node_elimination` before branches take the places of their Ifs: an If reads whatever
+    its branches read."""
     is_read_by_if = node.outputs[0].name in graph.facts.branches.readers
     return None if is_read_by_if else pre_shape_node_elimination(graph, node)

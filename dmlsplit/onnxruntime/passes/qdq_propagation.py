@@ -1,7 +1,8 @@
-"""A DequantizeLinear is moved over nodes that move elements, a QuantizeLinear in front of them.
+"""Quantization is moved over nodes that move elements: DequantizeLinears downstream, QuantizeLinears upstream.
 
-Source: qdq_propagation.cc of ONNX Runtime: a QuantizeLinear and a DequantizeLinear are put behind, or in front of, such
-a node, which then stands between a pair that is dropped. The provider was chosen by the types before.
+Source: qdq_propagation.cc of ONNX Runtime: a pair of QuantizeLinear and DequantizeLinear is inserted behind or in front
+of such a node, which is then between two pairs and runs on quantized elements. The provider was chosen before that, for
+the original types.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ DEQUANTIZE: Final = "DequantizeLinear"
 QUANTIZE: Final = "QuantizeLinear"
 _FLOAT8: Final = "FLOAT8"
 _OLDEST: Final = {"MaxPool": 12, "Reshape": 5}
-"""The oldest versions of operators that are moved over, if they are not the first."""
+"""The oldest versions of operators over which quantization is moved, if not the first."""
 
 
 def qdq_propagation(graph: Graph) -> None:
-    """Inserts, in place, the pairs: first in front of nodes before a QuantizeLinear, then behind those that read a
+    """Inserts the pairs, in place: first in front of nodes that a QuantizeLinear reads, then behind nodes that read a
     DequantizeLinear."""
     for node in graph.nodes:
         if node.op_type == QUANTIZE and _is_scalar(graph, node):
@@ -34,7 +35,7 @@ def qdq_propagation(graph: Graph) -> None:
 
 
 def is_moved_over(graph: Graph, node: Node) -> bool:
-    """True for a node that a DequantizeLinear or QuantizeLinear is moved over."""
+    """True for a node over which a DequantizeLinear or QuantizeLinear is moved."""
     newest = graph.facts.quantized.propagated
     if node.op_type not in newest:
         return False
@@ -58,8 +59,8 @@ def _move_back(graph: Graph, node: Node) -> None:
 
 
 def _move_on(graph: Graph, node: Node, instead: dict[Node, dict[Value, Value]]) -> None:
-    """Puts a pair with the scale of the DequantizeLinear `node` behind each node that moves what it computes. What the
-    readers of the pairs read is added to `instead`: one of many inputs is changed once."""
+    """Puts a pair with the scale of the DequantizeLinear `node` behind each node that moves its elements. New inputs of
+    the readers are collected in `instead`, so that a node with many inputs is changed only once."""
     first = node.only_reader
     todo = [] if first is None else [first]
     while todo:
@@ -77,7 +78,7 @@ def _move_on(graph: Graph, node: Node, instead: dict[Node, dict[Value, Value]]) 
         first = _quantized(graph, given, node, node.inputs[0])
         for reader in readers:
             behind = _dequantized(graph, first, node).outputs[0] if reader in moved else given
-            if is_moved_over(graph, reader) or reader.op_type == QUANTIZE:  # of few inputs, and may be looked at again
+            if is_moved_over(graph, reader) or reader.op_type == QUANTIZE:  # few inputs, may be visited again
                 graph.redirect(reader, {output: behind})
             else:
                 instead.setdefault(reader, {})[output] = behind
@@ -111,8 +112,8 @@ def is_scalar(graph: Graph, value: Value) -> bool:
 
 
 def reading_float8(graph: Graph) -> Iterator[tuple[Node, str]]:
-    """Yields each node that is left to move elements of 8-bit floats on DirectML, which has no such kernel, and the
-    name of the tensor. The scale and the zero point have to be constants of one element."""
+    """Yields each node on DirectML that moves elements of 8-bit floats, for which DirectML has no kernel, and the name
+    of the tensor. The scale and the zero point must be constants of one element."""
     for node in graph.nodes:
         before = node.inputs[0].producer if is_moved_over(graph, node) else None
         if before is None or before.op_type != DEQUANTIZE or not graph.facts.on_dml(node.index):

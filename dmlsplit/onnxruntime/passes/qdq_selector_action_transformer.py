@@ -1,8 +1,9 @@
-"""Nodes between DequantizeLinears and QuantizeLinears take and give quantized elements.
+"""Nodes between DequantizeLinears and QuantizeLinears read and write quantized elements directly.
 
 Source: qdq_selector_action_transformer.cc, qdq_selectors.cc and qdq_final_cleanup.cc of ONNX Runtime: a node that moves
-elements is left without the pair around it, one that computes becomes an operator for quantized elements. The provider
-was chosen by the types before. 4 bits are not followed, nor rules for the CPU alone, nor a Gemm by packed weights.
+elements loses the pair around it; one that computes becomes an operator for quantized elements. The provider was chosen
+before that, for the original types. Types of 4 bits, rules for the CPU alone, and Gemms with packed weights are not
+modelled.
 """
 
 from __future__ import annotations
@@ -20,39 +21,39 @@ from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE, is
 _BYTES: Final = frozenset({"INT8", "UINT8"})
 _WIDE: Final = frozenset({"INT16", "UINT16"})
 _OF_BYTES: Final = frozenset({"ArgMax", "MaxPool", "ReduceMax", "ReduceMin", "Resize"})
-"""The operators that move bytes alone."""
+"""The operators that move only 8-bit elements."""
 _ORDERED: Final = frozenset({"MaxPool", "ReduceMax", "ReduceMin"})
 """The operators that move quantized elements only if the scale is positive."""
 _WITHOUT_SIGN: Final = frozenset({"Conv", "MatMul"})
-"""The operators whose first input is UINT8 if it is quantized."""
+"""The operators whose quantized first input must be UINT8."""
 CLIPS: Final = frozenset({"Clip", "Relu"})
 _FIRST_POOL: Final = 12
-"""The only version of MaxPool that moves quantized elements, unless any is moved over."""
+"""The only version of MaxPool that moves quantized elements, unless the ONNX Runtime version allows all."""
 _TOLERANCE: Final = 0.01
 _LEAST_DIFFERENCE: Final = 1e-7
-"""Between the scale of a bias and the product of the others. Observed."""
+"""The tolerances, relative and absolute, between the scale of a bias and the product of the other scales. Observed."""
 _MATRIX: Final = 2
 _LEAST_BLOCK: Final = 16
 _SCALED: Final = 3
-"""The inputs of a quantization with a zero point."""
+"""The number of inputs of a quantization with a zero point."""
 
 
 class _Group(NamedTuple):
     """A node with the DequantizeLinears that it reads, the QuantizeLinears that read it, and a Relu or Clip in front of
-    these, if it changes nothing."""
+    these, if it has no effect."""
 
     before: Sequence[Node]
     node: Node
     clip: Node | None
     after: Sequence[Node]
     read: Sequence[str | None]
-    """The types of the quantized elements that it takes."""
+    """The types of the quantized elements that the node reads."""
     written: Sequence[str | None]
-    """And of those that it gives."""
+    """The types of the quantized elements that the node writes."""
 
 
 def qdq_selector_action_transformer(graph: Graph) -> None:
-    """Replaces, in place, the nodes of groups."""
+    """Merges or replaces, in place, the nodes of groups, then removes quantizations that cancel each other."""
     quantized = graph.facts.quantized
     unsigned = _made_unsigned(graph)
     for node in graph.nodes if quantized.removes_clips else ():
@@ -80,8 +81,8 @@ def qdq_selector_action_transformer(graph: Graph) -> None:
 
 
 def _made_unsigned(graph: Graph) -> set[Value]:
-    """Returns the tensors of INT8 between a QuantizeLinear and a DequantizeLinear on the CPU: they become UINT8.
-    Source: qdq_s8_to_u8.cc of ONNX Runtime."""
+    """Returns the INT8 tensors between a QuantizeLinear and a DequantizeLinear on the CPU: they become UINT8. Source:
+    qdq_s8_to_u8.cc of ONNX Runtime."""
     found = set()
     for node in graph.nodes:
         after = node.only_reader if node.op_type == QUANTIZE else None
@@ -93,7 +94,7 @@ def _made_unsigned(graph: Graph) -> set[Value]:
 
 
 def _group(graph: Graph, node: Node, unsigned: Container[Value]) -> _Group | None:
-    """Returns the group of a node; None if there is none. The elements of `unsigned` are of UINT8."""
+    """Returns the group of a node; None if there is none. The tensors in `unsigned` have the type UINT8."""
 
     def types(values: Iterable[Value]) -> list[str | None]:
         return ["UINT8" if each in unsigned else graph.facts.data_type(each.known_type) for each in values]
@@ -114,8 +115,8 @@ def _group(graph: Graph, node: Node, unsigned: Container[Value]) -> _Group | Non
 
 
 def _changes_nothing(graph: Graph, clip: Node, after: Node, *, both: bool = False) -> bool:
-    """True if a Relu or Clip leaves all that the QuantizeLinear behind it can give. If `both`, a Clip has to have two
-    bounds, and the QuantizeLinear may lack a zero point, which is 0."""
+    """True if a Relu or Clip keeps the whole range of the QuantizeLinear behind it. If `both`, a Clip must have two
+    bounds, and the QuantizeLinear may omit its zero point, which is then 0."""
     scaling = [graph.facts.elements(value.name) for value in after.inputs[1:]]
     if both and len(scaling) == 1 and graph.facts.data_type(after.outputs[0].known_type) == "UINT8":
         scaling.append(np.zeros((), np.uint8))
@@ -137,7 +138,7 @@ def _changes_nothing(graph: Graph, clip: Node, after: Node, *, both: bool = Fals
 
 
 def _has_all(group: _Group) -> bool:
-    """True if each output of the node has one QuantizeLinear, and no other reader."""
+    """True if each output of the node is read by one QuantizeLinear and by nothing else."""
     _, node, clip, after, *_ = group
     outputs = [value for value in (node if clip is None else clip).outputs if value.name]
     readers = [each for value in outputs for each in value.readers]
@@ -167,7 +168,7 @@ def _moves(graph: Graph, group: _Group) -> bool:
 
 
 def _are_pair(graph: Graph, before: Node, after: Node) -> bool:
-    """True for quantizations with equal constant scales and zero points of one element."""
+    """True if both quantizations have constant scales and zero points of one element, and these are equal."""
     pairs = zip(before.inputs[1:], after.inputs[1:], strict=False)
     return len(before.inputs) == len(after.inputs) == _SCALED and all(_are_equal(graph, *pair) for pair in pairs)
 
@@ -209,9 +210,9 @@ def _has_fitting_bias(graph: Graph, group: _Group) -> bool:
 
 
 def _has_packed_weights(graph: Graph, group: _Group, quantizations: list[Node]) -> bool:
-    """True for a MatMul by constant weights of 8 bits that have one scale, one for each column, or one for each block
-    of 16 rows and more, if that is the only quantization of the graph (observed). `quantizations` lists all; those that
-    the graph has no more are removed from its end."""
+    """True for a MatMul by constant 8-bit weights with one scale, one scale for each column, or one scale for each
+    block of at least 16 rows, if that is the only quantization of the graph (observed). `quantizations` lists all
+    quantizations; those no longer in the graph are removed from its end."""
     if _has_two(graph, quantizations):
         return False
     if len(group.before) != 1 or group.before[0].outputs[0] is not group.node.inputs[1]:
@@ -232,7 +233,8 @@ def _has_packed_weights(graph: Graph, group: _Group, quantizations: list[Node]) 
 
 
 def _has_two(graph: Graph, nodes: list[Node]) -> bool:
-    """True if the graph has two of the nodes; what is looked at in vain is removed from the list."""
+    """True if at least two of the nodes are still in the graph; visited nodes that are not are removed from the
+    list."""
     found: list[Node] = []
     while nodes and len(found) < 2:
         last = nodes.pop()
@@ -243,7 +245,7 @@ def _has_two(graph: Graph, nodes: list[Node]) -> bool:
 
 
 def _merge(graph: Graph, group: _Group) -> None:
-    """Leaves the node alone of its group; of an ArgMax, with what reads it."""
+    """Removes the quantizations around the node, in place; those behind an ArgMax stay."""
     (first,), node = group.before, group.node
     graph.read(node, [first.inputs[0], *node.inputs[1:]])
     if node.op_type != "ArgMax":
@@ -256,7 +258,7 @@ def _merge(graph: Graph, group: _Group) -> None:
 
 
 def _replace(graph: Graph, group: _Group) -> None:
-    """Replaces the group by one operator, in the place of the node."""
+    """Replaces the group, in place, with one operator at the position of the node."""
     node, after = group.node, group.after
     given = [_with_zero_point(each.inputs) for each in group.before]
     if after:
@@ -279,13 +281,13 @@ def _replace(graph: Graph, group: _Group) -> None:
 
 
 def _with_zero_point(inputs: Sequence[Value]) -> list[Value]:
-    """Returns the inputs of a quantization, with an omitted one in place of a zero point that it lacks."""
+    """Returns the inputs of a quantization; a missing zero point becomes an omitted input."""
     return [*inputs, Value("")][:_SCALED]
 
 
 def _clean_up(graph: Graph, node: Node) -> None:
-    """Removes a DequantizeLinear and the QuantizeLinear behind it that gives what it reads. Between an input and an
-    output of the graph an Identity stays."""
+    """Removes, in place, a DequantizeLinear and the QuantizeLinear behind it if the QuantizeLinear's output equals the
+    DequantizeLinear's input. Between an input and an output of the graph an Identity remains."""
     after = node.only_reader if node.op_type == DEQUANTIZE else None
     if after is None or after.op_type != QUANTIZE or _uses(after.outputs[0]) != 1 or not _are_pair(graph, node, after):
         return
@@ -304,8 +306,8 @@ def _clean_up(graph: Graph, node: Node) -> None:
 
 
 def _uses(value: Value) -> int:
-    """Returns how often a tensor is read, or is an output of the graph. Of a DequantizeLinear there is one for each use
-    of what it gives."""
+    """Returns how often a tensor is read, plus 1 if it is a graph output. A DequantizeLinear counts once for each use
+    of its output."""
     found = int(value.is_output)
     for reader in value.readers:
         times = [_uses(each) for each in reader.outputs] if reader.op_type == DEQUANTIZE else [1]

@@ -1,6 +1,6 @@
 """x * Sigmoid(alpha * x) becomes one node. Source: quick_gelu_fusion.cc of ONNX Runtime.
 
-DirectML still gets two operators where alpha is 1, and three elsewhere.
+DirectML still gets two operators if alpha is 1, and three otherwise.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dmlsplit.onnxruntime.passes.patterns import is_shared, number, other, reade
 
 
 def quick_gelu_fusion(graph: Graph) -> None:
-    """Fuses, in place, each Sigmoid with the Mul that alone reads it, and with a constant factor of its input, if the
-    Mul also reads what that factor multiplies."""
+    """Fuses, in place, each Sigmoid with the Mul that is its only reader, and with a Mul by a constant number in front
+    of it, if the last Mul also reads the other factor."""
     for node in graph.nodes:
         if node not in graph:
             continue
@@ -35,7 +35,7 @@ def quick_gelu_fusion(graph: Graph) -> None:
 
 
 def _factor(graph: Graph, node: Node) -> int | None:
-    """Returns the index of the input of a Mul that is one constant number; None if neither is, and for any other
+    """Returns the index of the input of a Mul that is one constant number; None if neither is, or for any other
     node."""
     if node.op_type != "Mul" or len(node.inputs) != 2 or node.only_reader is None:
         return None

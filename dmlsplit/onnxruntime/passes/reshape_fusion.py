@@ -2,7 +2,7 @@
 
 Source: reshape_fusion.cc of ONNX Runtime. In the constant, a size that the Reshape keeps is 0 and one unknown size is
 -1; with more unknown sizes the Concat stays. Whether constants of outer graphs count was not observed. Observed with
-all versions: up to 1.24.4 a Reshape of version 19 or newer is left as it is.
+all versions: up to 1.24.4 a Reshape of version 19 or newer is not changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def reshape_fusion(graph: Graph) -> None:
     """Folds, in place, each Concat that becomes the constant shape of a Reshape, and removes the nodes that only led to
     it.
 
-    Nodes of several outputs that led to it, and Concats with an unknown fate, are marked as doubtful.
+    Nodes with several outputs that led to it, and Concats with an unknown fate, are marked as doubtful.
     """
     if not graph.facts.fuses_reshapes:
         return
@@ -62,9 +62,10 @@ def reshape_fusion(graph: Graph) -> None:
 
 
 def _fate(graph: Graph, node: Node, reader: Node) -> tuple[_Fate, bool]:
-    """Returns the fate of a Concat whose only reader is `reader`, and True if that then outputs a static shape."""
+    """Returns the fate of a Concat whose only reader is `reader`, and True if the reader then outputs a static
+    shape."""
     if reader.op_type == "Cast" and graph.facts.data_type(node.outputs[0].name) == "INT64":
-        return _Fate.UNKNOWN, False  # one that does nothing is removed
+        return _Fate.UNKNOWN, False  # a Reshape without effect is removed
     allow_zero = attribute(reader, "allowzero")
     if reader.op_type != "Reshape" or reader.inputs[1:2] != node.outputs[:1] or (allow_zero and allow_zero.i):
         return _Fate.STAYS, False
@@ -109,8 +110,8 @@ def _are_known(whole: Shape | None, elements: Sequence[int]) -> bool:
 
 
 def _size_of(graph: Graph, value: Value) -> tuple[Value | None, int | None]:
-    """Returns the tensor whose size `value` holds, through Shape, Gather and Unsqueeze, and the index of the dimension,
-    None if that is not known; (None, None) for any other value."""
+    """Returns the tensor whose size `value` holds, computed by Shape, Gather and Unsqueeze, and the index of the
+    dimension (None if it is unknown); (None, None) for any other value."""
     place: int | None = None
     for op_type in ("Unsqueeze", "Gather", "Shape"):
         node = value.producer

@@ -40,22 +40,23 @@ RULES: Final[Mapping[str, Sequence[Rule]]] = {
     **dict.fromkeys(("Add", "Div", "Mul", "Sub"), (noop_elimination,)),
 }
 _OF_BRANCHES: Final = {op_type: rules for op_type, rules in RULES.items() if op_type not in ("Identity", "Transpose")}
-"""The rules that are followed once branches have taken the places of their Ifs; Identities and Transposes have passes
-of their own."""
+"""The rules that apply after branches have taken the places of their Ifs; Identities and Transposes have passes of
+their own."""
 _FIRST: Final = {**_OF_BRANCHES, "Cast": (cast_elimination, first_pre_shape_node_elimination)}
-"""The rules that are followed before anything is folded."""
+"""The rules that apply before anything is folded."""
 
 
 def remove_first_noops(graph: Graph) -> None:
-    """Removes, in place, the nodes other than Identities that do nothing, unless they compute graph outputs or the
-    outputs of branches; then the Identities of outputs that the nodes in front of them can compute."""
+    """Removes, in place, the nodes other than Identities that do nothing, unless they compute outputs of graphs or
+    branches; then the Identities of outputs that the nodes in front of them can compute."""
     _remove(graph, _FIRST, {name for name, _ in graph.facts.branches.given})
     write_outputs(graph)
 
 
 def noops_of_branches(graph: Graph) -> None:
-    """Removes, in place, the nodes other than Identities that do nothing, once branches have taken the places of their
-    Ifs, whose outputs some of these nodes compute; then Identities of outputs, as `remove_first_noops`."""
+    """Removes, in place, the nodes other than Identities that do nothing, including those that compute outputs of
+    branches, after branches have taken the places of their Ifs; then Identities of outputs, as `remove_first_noops`
+    does."""
     if graph.facts.branches.given:
         _remove(graph, _OF_BRANCHES, ())
         write_outputs_of_branches(graph)
@@ -64,15 +65,15 @@ def noops_of_branches(graph: Graph) -> None:
 def remove_noops(graph: Graph) -> None:
     """Removes, in place, the nodes that do nothing, unless they compute graph outputs.
 
-    An Identity of a graph output goes where the node in front of it can compute that output.
+    An Identity of a graph output is removed if the node in front of it can compute that output.
     """
     _remove(graph, RULES, ())
 
 
 def _remove(graph: Graph, rules: Mapping[str, Sequence[Rule]], kept: Container[str]) -> None:
-    """Removes, in place, the nodes that do nothing by `rules`, but none whose output is in `kept`."""
+    """Removes, in place, the nodes that do nothing according to `rules`, except those whose output is in `kept`."""
     if not any(rule(graph, node) for node in graph.nodes for rule in rules.get(node.op_type, ())):
-        return  # the order in which nodes are asked matters only once one is removed
+        return  # the order of the nodes matters only after one is removed
     instead: dict[Value, Value] = {}
     shared: set[Value] = set()
     undone: list[Node] = []
@@ -105,6 +106,6 @@ def _remove(graph: Graph, rules: Mapping[str, Sequence[Rule]], kept: Container[s
 
 
 def _can_be_removed(node: Node) -> bool:
-    """True if a node has one input, or one that a node of the graph computes. Source: CanRemoveNode of
-    graph_utils.cc."""
+    """True if a node is a Transpose, has one input, or has exactly one input that a node of the graph computes. Source:
+    CanRemoveNode of graph_utils.cc."""
     return node.op_type == "Transpose" or len(node.inputs) == 1 or sum(v.producer is not None for v in node.inputs) == 1

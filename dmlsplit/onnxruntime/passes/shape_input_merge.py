@@ -1,7 +1,7 @@
-"""Shapes of tensors that have the same sizes, be they symbols, are taken of the first of these tensors.
+"""Shapes of several tensors with the same sizes, static or symbolic, read the first of these tensors.
 
-Source: shape_input_merge.cc of ONNX Runtime; observed with 1.18.0 alone. It runs before anything is folded: sizes that
-follow from that are not known yet.
+Source: shape_input_merge.cc of ONNX Runtime; observed only with 1.18.0. It runs before anything is folded, so sizes
+that folding makes known are still unknown.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from dmlsplit.onnxruntime.operator_traits import row_of
 
 def shape_input_merge(graph: Graph) -> None:
     """Makes each Shape node read the first tensor, in the order of the walk, that has the same sizes and is read by a
-    Shape, in place. A branch that takes its If's place is taken by itself."""
+    Shape, in place. A branch that takes its If's place is processed separately."""
     _merge(graph, graph.facts.branches.chain)
 
 
 def shapes_of_branches(graph: Graph) -> None:
-    """As `shape_input_merge`, in place, once branches have taken the places of their Ifs."""
+    """Does the same as `shape_input_merge`, in place, after branches have taken the places of their Ifs."""
     if graph.facts.branches.of:
         _merge(graph, lambda name: ())
 
 
 def _merge(graph: Graph, apart: Callable[[str], object]) -> None:
-    """Makes each Shape node read the first tensor of its sizes, in place; Shapes for whose names `apart` returns
-    different keys share none."""
+    """Makes each Shape node read the first tensor of the same sizes, in place; Shapes for whose names `apart` returns
+    different keys are not merged."""
     if not graph.facts.merges_shapes:
         return
     first: dict[tuple[object, Shape], Value] = {}

@@ -1,4 +1,4 @@
-"""A LayerNormalization and the sum in front of it become one node.
+"""A LayerNormalization and the sum in front of it are fused into one node.
 
 Source: skip_layer_norm_fusion.cc of ONNX Runtime.
 """
@@ -15,12 +15,12 @@ from dmlsplit.onnxruntime.passes.patterns import are_of, are_on_dml, is_read_onc
 
 _TYPES: Final = frozenset({"FLOAT", "FLOAT16"})
 _EPSILON: Final = 1e-5
-"""Of a LayerNormalization without one."""
+"""The epsilon of a LayerNormalization without the attribute."""
 
 
 def skip_layer_norm_fusion(graph: Graph) -> None:
-    """Fuses, in place, each LayerNormalization on DirectML with the Add of two tensors of three equal sizes that it
-    alone reads, and with the Add of a constant vector that this one reads."""
+    """Fuses, in place, each LayerNormalization on DirectML with the Add in front of it, which sums two tensors of three
+    equal sizes and has no other reader, and with an Add of a constant vector that this Add reads."""
     for node in graph.nodes:
         add = node.inputs[0].producer if node.op_type == "LayerNormalization" else None
         if add is None or not _adds_tensors(graph, add) or not are_of(graph, [add, node], _TYPES):

@@ -14,7 +14,7 @@ _WITH_INPUTS: Final = 10
 
 def slice_elimination(graph: Graph, node: Node) -> Value | None:
     """Returns the input of a Slice that takes all elements, by constant starts, ends, axes and steps; None for any
-    other Slice, also for one with an end that equals the size: ONNX Runtime keeps it."""
+    other Slice. A Slice whose end equals the size also gives None: ONNX Runtime keeps it."""
     is_older = graph.facts.opset < _WITH_INPUTS
     starts, ends = (_of_attribute(node, name) if is_older else _of_input(graph, node, index) for index, name in _LIMITS)
     if not starts or ends is None or len(starts) != len(ends) or any(starts) or min(ends) < _END:

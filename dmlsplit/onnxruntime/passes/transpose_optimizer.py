@@ -1,8 +1,8 @@
-"""A Transpose that undoes the one in front of it is removed, and two that undo one another around one node; nodes that
-other Transposes may be moved over are marked.
+"""A Transpose that undoes the one in front of it is removed, and so are two that undo each other around one node; nodes
+over which ONNX Runtime may move other Transposes are marked.
 
-Source: onnx_transpose_optimization.cc of ONNX Runtime. Other moves are not followed: they change the axes and sizes of
-the nodes in between.
+Source: onnx_transpose_optimization.cc of ONNX Runtime. Other moves, which change the axes and sizes of the nodes in
+between, are not modelled.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from dmlsplit.onnxruntime.operator_traits import row_of
 
 _SOFTMAX: Final = frozenset({"Softmax", "LogSoftmax", "Hardmax"})
 _SOFTMAX_OF_ONE_AXIS: Final = 13
-"""The first opset at which they are over one axis, the last by default."""
+"""The first opset in which they work on one axis, by default the last."""
 
 
 def undone_transpose(graph: Graph, node: Node) -> Value | None:
-    """Returns the input of the Transpose in front of this one if both together change nothing; else None."""
+    """Returns the input of the Transpose in front of this one if the two undo each other; else None."""
     before = node.inputs[0].producer
     if before is None or before.op_type != "Transpose":
         return None
@@ -39,19 +39,19 @@ def _undoes(first: Sequence[int], second: Sequence[int]) -> bool:
 
 
 def permutation(node: Node, rank: int) -> Sequence[int]:
-    """Returns the permutation of a Transpose: its attribute perm, () if that is no permutation; without the attribute,
-    `rank` axes in reverse order."""
+    """Returns the permutation of a Transpose: its attribute perm, or () if that is not a permutation; without the
+    attribute, `rank` axes in reverse order."""
     perm = attribute(node, "perm")
     found = tuple(range(rank - 1, -1, -1)) if perm is None else tuple(perm.ints)
     return found if sorted(found) == list(range(len(found))) else ()
 
 
 def transpose_optimizer(graph: Graph) -> None:
-    """Removes, in place, Transposes that undo one another around a node that nothing else reads between them, and adds
-    Doubt.TRANSPOSED to the nodes that another Transpose in front of them may be moved over.
+    """Removes, in place, Transposes that undo each other around a node if nothing else reads the tensors between them,
+    and adds Doubt.TRANSPOSED to the nodes over which another Transpose in front of them may be moved.
 
-    ONNX Runtime moves Transposes over a node if that leaves fewer of them: the other inputs need one each, and so does
-    the output, unless a Transpose further on cancels it.
+    ONNX Runtime moves Transposes over a node if fewer of them remain: each other input needs one, and so does the
+    output, unless a Transpose further downstream cancels it.
     """
     if not any(node.op_type == "Transpose" for node in graph.nodes):
         return
@@ -67,7 +67,7 @@ def transpose_optimizer(graph: Graph) -> None:
         producers = [value.producer for value in inputs if value.producer is not None]
         moved = sum(_gives(producer, Doubt.TRANSPOSED in producer.doubts) for producer in producers)
         others = len(inputs) - moved + (node not in meeting)
-        # the cost of a Transpose is its rank; a Reshape may be one, and two become one
+        # ONNX Runtime's cost of a Transpose is its rank; a Reshape may act as a Transpose; two Transposes become one
         ranks = {len(graph.facts.shape(value.name) or ()) for value in inputs}
         if len(ranks) > 1 or node.op_type in ("Reshape", "Transpose"):
             others = 0
@@ -76,9 +76,9 @@ def transpose_optimizer(graph: Graph) -> None:
 
 
 def _is_freed(graph: Graph, node: Node) -> bool:
-    """Removes the Transposes in front of a node and behind it, in place, if they undo one another, nothing else reads
-    what is between them, and no Transpose is moved over what is in front of them; returns True if so. The axis of the
-    node is that of the tensor in front of the Transposes then."""
+    """Removes the Transposes in front of a node and behind it, in place, and returns True, if they undo each other,
+    nothing else reads the tensors between them, and no Transpose is moved over the node in front of them. The axis of
+    the node then refers to the tensor in front of the Transposes."""
     first, second = node.inputs[0].producer if node.inputs else None, node.only_reader
     if first is None or second is None or first.op_type != "Transpose" or second.op_type != "Transpose":
         return False
@@ -107,7 +107,7 @@ def _is_freed(graph: Graph, node: Node) -> bool:
 
 
 def _with_axis(proto: onnx.NodeProto, axis: int) -> onnx.NodeProto:
-    """Returns a copy of a node over this axis."""
+    """Returns a copy of a node with this axis."""
     made = onnx.NodeProto()
     made.CopyFrom(proto)
     refill(made.attribute, [each for each in proto.attribute if each.name != "axis"])
@@ -116,12 +116,12 @@ def _with_axis(proto: onnx.NodeProto, axis: int) -> onnx.NodeProto:
 
 
 def _gives(node: Node, moved: bool) -> bool:
-    """True for a Transpose and, if `moved`, for a node that a Transpose may be moved over."""
+    """True for a Transpose and, if `moved`, for a node over which a Transpose may be moved."""
     return node.op_type == "Transpose" or (moved and _is_transposable(node))
 
 
 def _may_transpose(graph: Graph, reshape: Node) -> bool:
-    """True for a Reshape that may do what a Transpose of dimensions of size 1 does."""
+    """True for a Reshape that may be equivalent to a Transpose that moves dimensions of size 1."""
     before, behind = (graph.facts.shape(value.name) for value in (reshape.inputs[0], reshape.outputs[0]))
     if before is None or behind is None or not is_static((*before, *behind)):
         return True

@@ -1,4 +1,4 @@
-"""The nodes that optimization passes without a module here may change."""
+"""The nodes that may be changed by optimization passes without a module here."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from dmlsplit.onnxruntime.operator_traits import (
 )
 
 _REACH: Final = 3
-"""The most edges from the core of a pattern to its other nodes."""
+"""The most edges between the core of a pattern and its other nodes."""
 _REACH_OF_WEIGHTS: Final = 6
 """Optimization fuses an operator only with weights at most this many edges away."""
 _HEADS: Final = 3
 """The query, key and value of an attention."""
 _REACH_OF_MERGED: Final = 4
-"""The most edges from an operator that merges to the nodes that it is fused with."""
+"""The most edges between an operator that merges and the nodes with which it is fused."""
 
 
 def followed(graph: Graph) -> set[Node]:
-    """Returns the nodes that are certainly in ONNX Runtime's graph as they are here."""
+    """Returns the nodes that are certainly the same in ONNX Runtime's optimized graph."""
     nodes = graph.nodes
     patterns = _around((node for node in nodes if row_of(node.op_type).takes_weights), _REACH_OF_WEIGHTS)
     changed = merged(graph)
     alone = {node for node in nodes if not row_of(node.op_type).followed}
-    """What stands beside one of them may be changed with it."""
+    """The neighbours of these nodes may be changed together with them."""
     found = set()
     for node in nodes:
         traits = row_of(node.op_type)
@@ -56,8 +56,8 @@ def merged(graph: Graph) -> set[Node]:
 
 
 def may_have_attention(graph: Graph) -> bool:
-    """True if AttentionFusion may find what it looks for: a LayerNormalization or SkipLayerNormalization that three
-    products read, or one Reshape with one Shape or three; or a Split into three parts that a Squeeze reads.
+    """True if AttentionFusion may find a match: a LayerNormalization or SkipLayerNormalization that is read by three
+    products, or by one Reshape and one or three Shapes; or a Split into three parts that a Squeeze reads.
 
     Source: attention_fusion.cc of ONNX Runtime.
     """
