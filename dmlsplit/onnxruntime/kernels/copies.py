@@ -1,4 +1,4 @@
-"""Kernels that copy elements: to other places, several times, or some of them."""
+"""Kernels that copy elements: rearranged, repeated, or selected."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dmlsplit.onnxruntime.operator_traits import RESHAPED_GEMM
 
 
 def moved(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
-    """Returns a copy with the input's sizes on both sides; behind a Gemm of more than two dimensions, with those of the
-    matrix."""
+    """Returns a copy with the input's sizes on both sides; behind a Gemm of more than two dimensions, with the sizes of
+    the matrix."""
     sizes = f.shape(f.value(0))
     if any(each.op_type == RESHAPED_GEMM for each in f.node.producers):
         sizes = (math.prod(sizes[:-1]), sizes[-1])

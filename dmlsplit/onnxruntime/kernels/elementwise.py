@@ -1,4 +1,4 @@
-"""Kernels that compute each element from the elements in its place."""
+"""Kernels that compute each element from the elements at the same position."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def quick_gelu(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def gelu(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
-    """Returns a GELU or, if the node has a second input, the sum with this vector with a fused GELU."""
+    """Returns a GELU; if the node has a second input, the sum with this vector with a fused GELU."""
     if f.value(1) is None:
         return [AnyOperatorDesc("ACTIVATION_GELU", {"InputTensor": f.input(0), "OutputTensor": f.output})]
     whole = f.shape(f.value(0))

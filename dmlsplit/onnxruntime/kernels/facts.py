@@ -1,4 +1,4 @@
-"""What a kernel reads of its node: sizes, types, attributes, constants, and the activation that is fused into it."""
+"""What a kernel reads of its node: sizes, types, attributes, constants, and the fused activation."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ Sizes: TypeAlias = tuple[int, ...]
 
 
 class NotDescribedError(Exception):
-    """A node's operator is not derived; the message says why."""
+    """The descriptors of a node's operator cannot be derived; the message says why."""
 
 
 _Parameters: TypeAlias = Mapping[str, tuple[str, float]]
-"""By member: the attribute, and its default."""
+"""Maps each member to its attribute and default value."""
 
 _ALPHA: Final = "Alpha"
 
@@ -49,8 +49,8 @@ ACTIVATIONS: Final[Mapping[str, tuple[str, _Parameters]]] = {
 
 
 class KernelFacts:
-    """What a kernel reads of its node: shapes, types, attributes and constants. Raises NotDescribedError for what is
-    not known."""
+    """What a kernel reads of its node: shapes, types, attributes and constants. Its methods raise NotDescribedError if
+    what they return is not known."""
 
     def __init__(self, graph: SessionGraph, node: Node) -> None:
         self.graph = graph
@@ -61,7 +61,7 @@ class KernelFacts:
         return self.graph.opset
 
     def value(self, index: int) -> Value | None:
-        """Returns the input at `index`; None if it is left out."""
+        """Returns the input at `index`; None if it is omitted."""
         inputs = self.node.inputs
         return inputs[index] if index < len(inputs) and inputs[index].name else None
 
@@ -73,7 +73,7 @@ class KernelFacts:
         return tuple([int(size) for size in shape])
 
     def data_type(self, value: Value | None) -> TensorDataType:
-        """Returns DirectML's type of a tensor's elements. Raises NotDescribedError if it is not known."""
+        """Returns DirectML's element type of a tensor. Raises NotDescribedError if it is not known."""
         name = None if value is None else self.graph.data_type(value.known_type)
         try:
             return TensorDataType[DIRECTML_TYPES.get(name or "", name or "")]
@@ -81,19 +81,19 @@ class KernelFacts:
             raise NotDescribedError("its element type is not known") from None
 
     def number(self, name: str, default: Any) -> Any:
-        """Returns the value of an attribute, `default` if it is missing; a FLOAT is rounded to 32 bits, as ONNX Runtime
-        holds it."""
+        """Returns the value of an attribute, `default` if it is missing; a FLOAT is rounded to 32 bits, as in ONNX
+        Runtime."""
         found = attribute(self.node, name)
         value = default if found is None else helper.get_attribute_value(found)
         return single_precision(value) if isinstance(value, float) else value
 
     def ints(self, name: str, default: Sequence[int]) -> Sizes:
-        """Returns the numbers of an attribute, `default` if it is missing."""
+        """Returns the integers of an attribute, `default` if it is missing."""
         return tuple(map(int, self.number(name, default)))
 
     def constants(self, index: int) -> Sizes | None:
-        """Returns the elements of a constant integer input; None if it is left out. Raises NotDescribedError if they
-        are not known."""
+        """Returns the elements of a constant integer input; None if it is omitted. Raises NotDescribedError if they are
+        not known."""
         value = self.value(index)
         if value is None:
             return None
@@ -111,8 +111,8 @@ class KernelFacts:
         return tuple(map(float, found.reshape(-1)))
 
     def scalar(self, index: int) -> float | None:
-        """Returns the element of a constant input of one element; None if it is left out. Raises NotDescribedError if
-        it is not known."""
+        """Returns the element of a constant input of one element; None if it is omitted. Raises NotDescribedError if it
+        is not known."""
         value = self.value(index)
         found = None if value is None else self._elements(value)
         if value is None:
@@ -122,8 +122,8 @@ class KernelFacts:
         return float(found.reshape(-1)[0])
 
     def _elements(self, value: Value) -> Array | None:
-        """Returns the elements of a constant of this very graph, since kernels do not see those of a graph around it;
-        else None."""
+        """Returns the elements of a constant of this graph; None for any other tensor: kernels do not see the constants
+        of outer graphs."""
         return self.graph.elements(value.known) if self.graph.is_initializer(value.known) else None
 
     # Tensors.
@@ -131,8 +131,8 @@ class KernelFacts:
     def tensor(
         self, value: Value | None, sizes: Sizes | None = None, strides: Sequence[int] | None = None, least: int = 4
     ) -> BufferTensorDesc:
-        """Returns the descriptor of a value's tensor, with other sizes and strides (in elements) if they are given, and
-        with leading 1s up to `least` dimensions. Raises NotDescribedError if it is not known or has no elements."""
+        """Returns the descriptor of a value's tensor, with leading 1s up to `least` dimensions; `sizes` and `strides`
+        (in elements), if given, replace its own. Raises NotDescribedError if it is not known or has no elements."""
         known = padded(self.shape(value) if sizes is None else sizes, least)
         if not known or 0 in known:
             raise NotDescribedError("a tensor has no elements")
@@ -146,13 +146,13 @@ class KernelFacts:
         return self.tensor(self.node.outputs[0])
 
     def broadcast(self, index: int, whole: Sizes) -> BufferTensorDesc:
-        """Returns the descriptor of the input at `index` broadcast to the sizes `whole`: strides are 0 in dimensions
-        that are repeated."""
+        """Returns the descriptor of the input at `index` broadcast to the sizes `whole`: strides are 0 in repeated
+        dimensions."""
         return self.repeated(self.value(index), whole)
 
     def repeated(self, value: Value | None, whole: Sizes) -> BufferTensorDesc:
-        """Returns the descriptor of a tensor broadcast to the sizes `whole`. One of fewer dimensions has strides even
-        if no size differs."""
+        """Returns the descriptor of a tensor broadcast to the sizes `whole`. A tensor of fewer dimensions has strides
+        even if no size differs."""
         own = self.shape(value)
         if own == whole:
             return self.tensor(value, whole)
@@ -165,8 +165,8 @@ class KernelFacts:
 
     @property
     def activation(self) -> AnyOperatorDesc | None:
-        """The activation that is fused into the node; None if there is none. Raises NotDescribedError if its parameters
-        are not known."""
+        """The activation fused into the node; None if there is none. Raises NotDescribedError if its parameters are not
+        known."""
         proto = self.graph.nodes[self.node.index].proto
         if proto is self.node.proto or proto.op_type not in row_of("Conv").absorbs:
             return None

@@ -12,7 +12,7 @@ from dmlsplit.onnxruntime.kernels.facts import KernelFacts, NotDescribedError, S
 
 
 def gemm(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
-    fused = f.node.proto.op_type == "MatMul"  # with the Add behind it
+    fused = f.node.proto.op_type == "MatMul"  # fused with the Add behind it
     whole = f.shape(f.node.outputs[0])
     a, b = f.number("transA", 0), f.number("transB", 0)
     members = {
@@ -30,10 +30,10 @@ def gemm(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def reshaped_gemm(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
-    """Returns a Gemm whose first input has all dimensions but the last merged."""
+    """Returns a Gemm whose first input has all dimensions except the last merged."""
     left, columns = f.shape(f.value(0)), f.shape(f.node.outputs[0])[-1]
     rows = math.prod(left[:-1])
-    fused = f.node.proto.op_type == "MatMul"  # with the Add behind it
+    fused = f.node.proto.op_type == "MatMul"  # fused with the Add behind it
     members = {
         "ATensor": f.tensor(f.value(0), (rows, left[-1])),
         "BTensor": f.input(1),
@@ -48,7 +48,7 @@ def reshaped_gemm(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 _WITH_TRANSFORMS: Final = (1, 20)
-"""The first version in which a transposed matrix of a FusedMatMul is a transform; before, its strides say so."""
+"""The first version that sets a transform for a transposed matrix of a FusedMatMul; older versions set strides."""
 
 
 def fused_matmul(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
@@ -76,7 +76,7 @@ def fused_matmul(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def fused_matmul_softmax(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
-    """Returns a FusedMatMul with a fused Softmax over one axis, even at old opsets."""
+    """Returns a FusedMatMul with a fused Softmax over one axis, even in old opsets."""
     (product,) = fused_matmul(f)
     axis = f.number("activation_axis", -1) % len(f.shape(f.node.outputs[0]))
     softmax = AnyOperatorDesc("ACTIVATION_SOFTMAX1", {"AxisCount": 1, "Axes": (axis,)}, fused=True)
@@ -84,8 +84,8 @@ def fused_matmul_softmax(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def _matrices(f: KernelFacts, index: int, letter: str) -> tuple[Sizes, Sizes]:
-    """Returns the sizes and strides of the input at `index`, with its axes in the order that the attributes for
-    `letter` ("A" or "B") give them."""
+    """Returns the sizes and strides of the input at `index`, its axes in the order given by the attributes for `letter`
+    ("A" or "B")."""
     own = f.shape(f.value(index))
     if len(own) < 2:
         raise NotDescribedError("vectors are not derived")
@@ -99,7 +99,7 @@ def _matrices(f: KernelFacts, index: int, letter: str) -> tuple[Sizes, Sizes]:
 
 
 def _repeated(f: KernelFacts, index: int, sizes: Sizes, strides: Sizes, batch: Sizes) -> BufferTensorDesc:
-    """Returns the descriptor of an input with its matrices repeated along the dimensions `batch` in front of them."""
+    """Returns the descriptor of an input whose matrices are repeated along the leading dimensions `batch`."""
     along = [stride if size == own else 0 for size, own, stride in zip(batch, sizes, strides, strict=False)]
     return f.tensor(f.value(index), (*batch, *sizes[-2:]), (*along, *strides[-2:]), least=1)
 

@@ -27,7 +27,7 @@ def batch_normalization(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def _behind(sizes: Sizes) -> Sizes:
-    """Returns sizes with 1s behind them up to four dimensions."""
+    """Returns sizes with trailing 1s up to four dimensions."""
     return (*sizes, *(1,) * (MIN_RANK - len(sizes)))
 
 
@@ -58,7 +58,7 @@ def layer_normalization(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
 
 
 def skip_layer_normalization(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
-    """Returns the one or two operators that add two or three tensors, and the one that normalizes the sum."""
+    """Returns the one or two operators that add two or three tensors, and the operator that normalizes the sum."""
     own = f.shape(f.value(0))
     whole = (own[0], *own[1:-1], *(1,) * (3 - len(own)), own[-1], 1)
     vector = (1, 1, own[-1], 1)

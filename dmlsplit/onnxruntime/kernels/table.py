@@ -1,9 +1,9 @@
-"""The operators that the kernels of nodes submit: a row an ONNX operator, a function from a node's facts to
+"""The operators that the kernels of nodes submit: one row for each ONNX operator, a function from a node's facts to
 descriptors.
 
-Tensors have at least four dimensions, with leading 1s; what is broadcast has strides of 0. OWNED_BY_DML, which weights
-in fused graphs have, is left out. Sources: DmlOperator*.cpp and OperatorHelper.cpp of ONNX Runtime; compared with what
-its versions submit.
+Tensors have at least four dimensions, with leading 1s; broadcast tensors have strides of 0. The flag OWNED_BY_DML,
+which weights in fused graphs have, is omitted. Sources: DmlOperator*.cpp and OperatorHelper.cpp of ONNX Runtime;
+compared with what its versions submit.
 """
 
 from __future__ import annotations
@@ -89,4 +89,4 @@ KERNELS: Final[Mapping[str, Kernel]] = {
     "Slice": slice_,
     "Gather": gather,
 }
-"""By ONNX operator; an operator without a row is not judged."""
+"""Keyed by ONNX operator; an operator without a row is not judged."""

@@ -1,4 +1,4 @@
-"""Kernels of convolutions, poolings, and what else has windows or scales."""
+"""Kernels of convolutions, poolings, local response normalization and resizing."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dmlsplit.onnxruntime.kernels.facts import KernelFacts, NotDescribedError, S
 from dmlsplit.targets.runtime_versions import key_of
 
 _SPATIAL: Final = 2
-"""The least spatial dimensions of a convolution or pooling."""
+"""The minimum number of spatial dimensions of a convolution or pooling."""
 
 
 def _window(f: KernelFacts, kernel: Sizes, spatial: Sizes) -> dict[str, object]:
-    """Returns the members of a window that moves over spatial sizes: strides, dilations and paddings, by name."""
+    """Returns the members of a window that moves over spatial sizes, by name: strides, dilations and paddings."""
     rank = len(spatial)
     strides, dilations = f.ints("strides", (1,) * rank), f.ints("dilations", (1,) * rank)
     pads = f.ints("pads", (0,) * (2 * rank))
@@ -55,7 +55,7 @@ def conv(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
     shape = (1, channels, *(1,) * (max(len(whole), MIN_RANK) - 2))
     described = None if bias is None else f.tensor(bias, shape)
     if bias is None and any(f.graph.nodes[i].op_type in ("BatchNormalization", "Add") for i in f.node.origins):
-        described = f.tensor(f.value(1), shape)  # the shift that was fused
+        described = f.tensor(f.value(1), shape)  # the shift of the fused BatchNormalization or Add
     members = {
         "InputTensor": f.tensor(f.value(0), _spatial(whole)),
         "FilterTensor": f.tensor(f.value(1), _spatial(filters)),
@@ -118,7 +118,7 @@ _OFFSETS: Final = {
     b"asymmetric": (0.0, 0.0),
     b"align_corners": (0.0, 0.0),
 }
-"""The offsets of pixels in the input and in the output, by coordinate_transformation_mode."""
+"""The offsets of pixels in the input and in the output, for each coordinate_transformation_mode."""
 
 _NEAREST: Final = {
     b"floor": ("DECREASING", 0.0),
@@ -126,7 +126,7 @@ _NEAREST: Final = {
     b"round_prefer_floor": ("INCREASING", 0.5),
     b"round_prefer_ceil": ("DECREASING", -0.5),
 }
-"""The rounding, and what is added to the offset in the input, by nearest_mode."""
+"""The rounding and the addend to the input's offset, for each nearest_mode."""
 
 
 def resize(f: KernelFacts) -> Sequence[AnyOperatorDesc]:
