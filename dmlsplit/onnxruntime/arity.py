@@ -19,7 +19,7 @@ _NEWEST = 2**31 - 1
 
 
 class Arity(NamedTuple):
-    """The least and the most inputs and outputs, and the inputs that need a name."""
+    """The minimum and maximum numbers of inputs and outputs, and the inputs that need a name."""
 
     inputs: tuple[int, int]
     outputs: tuple[int, int]
@@ -30,9 +30,9 @@ def check_arity(model: onnx.ModelProto) -> None:
     """Raises InputError for a node that ONNX Runtime does not load: its operator is newer than the opset, or the number
     of its inputs or outputs is wrong.
 
-    Split and Concat nodes have rules of their own, and operators without a schema pass.
+    Split and Concat nodes, which have rules of their own, and operators without a schema are not checked.
     """
-    opset = opset_of(model) or _NEWEST  # the newest opset of the domain, where the model imports none
+    opset = opset_of(model) or _NEWEST  # the newest opset of the domain if the model imports none
     has_schema = cache(lambda op_type: op_type not in JUDGED and onnx.defs.has(op_type, ""))
     for node in all_nodes(model.graph.node):
         if domain_of(node) != "" or not has_schema(node.op_type):

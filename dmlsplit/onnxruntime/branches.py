@@ -26,22 +26,22 @@ _BRANCHES = ("else_branch", "then_branch")
 
 @dataclass(slots=True)
 class Taken:
-    """The changes to a model: `written` are the names that inserted nodes write, in order, `removed` are the paths of
-    the graphs in branches that are never taken, `names` the names in use."""
+    """The changes to a model: `written` are the names that inserted nodes write, in order, `removed` the paths of the
+    graphs in branches that are never taken, `names` the names in use."""
 
     written: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     branches: TakenBranches = field(default_factory=TakenBranches)
     inferred: dict[str, onnx.TypeProto] = field(default_factory=dict)
-    """The types of the outputs of Ifs, as they follow from both branches: they stay."""
+    """The types of the outputs of Ifs, inferred from both branches; the outputs keep them."""
     model: onnx.ModelProto = field(default_factory=onnx.ModelProto)
     """As it was."""
     names: Names | None = None
-    """The names of the model and the added ones; None while nothing is inserted."""
+    """The names of the model and the added ones; None if nothing is inserted yet."""
 
     _places: dict[str, int] = field(default_factory=dict)
     _numbered: int = 0
-    """How many of `written` have their place in `_places`."""
+    """The number of names in `written` whose place is in `_places`."""
 
     def places(self) -> dict[str, int]:
         """Maps each name in `written` to its last place."""
@@ -52,9 +52,9 @@ class Taken:
 
 
 def without_branches(model: onnx.ModelProto, scope: Scope, taken: Taken, budget: Budget) -> onnx.ModelProto | None:
-    """Returns a copy of the model in which each If with a constant condition is replaced by its branch, and records the
-    changes in `taken`; None if there is no such If. `scope` is that of the model's graph. Raises LimitError if names
-    become too long."""
+    """Returns a copy of the model in which each If with a constant condition is replaced with its branch, and records
+    the changes in `taken`; None if there is no such If. `scope` is that of the model's graph. Raises LimitError if
+    names become too long."""
     if not _has_ifs(model.graph):
         return None
     copy = deepcopy(model)
@@ -63,8 +63,8 @@ def without_branches(model: onnx.ModelProto, scope: Scope, taken: Taken, budget:
 
 
 class _Standing(NamedTuple):
-    """A node of a graph with inserted branches, the scope that its names belong to, and its index among the nodes of
-    that scope's graph; None for an inserted node that is not in it."""
+    """A node of a graph with inserted branches, the scope of its names, and its index among the nodes of that scope's
+    graph; None for an inserted node that is not in it."""
 
     node: onnx.NodeProto
     scope: Scope
@@ -73,7 +73,7 @@ class _Standing(NamedTuple):
 
 def _take(graph: onnx.GraphProto, scope: Scope, taken: Taken, budget: Budget) -> bool:
     """Replaces, in `graph` in place, the Ifs whose condition is constant in `scope`, the Ifs in their branches, and Ifs
-    whose condition a branch computes. Returns True if there were any."""
+    whose condition a branch computes. Returns True if any were replaced."""
     nodes = [_Standing(node, scope, index) for index, node in enumerate(graph.node)]
     again, found = True, False
     while again:
@@ -126,8 +126,8 @@ def _taken(
     standing: _Standing, index: int, graph: onnx.GraphProto, taken: Taken, budget: Budget
 ) -> list[_Standing] | None:
     """Returns the nodes that replace the If `standing`, at `index` of the graph, and records the change in `taken` and
-    the graph; None, and changes nothing, if it is no If with two branches and a constant condition. Raises LimitError
-    if names become too long."""
+    the graph. Returns None, and changes nothing, if it is not an If with two branches and a constant condition. Raises
+    LimitError if names become too long."""
     node, scope, place = standing
     if node.op_type != "If" or domain_of(node) != "" or place is None:
         return None
@@ -167,9 +167,9 @@ def _taken(
 
 
 def _open_shapes(nodes: Iterable[onnx.NodeProto], named: Iterable[onnx.NodeProto], scope: Scope) -> set[str]:
-    """Returns the names of the outputs of the Shape nodes in `nodes` whose input has open sizes in `scope`. `named` has
-    a node for each of `nodes`, in their order: the same node with the names that it has in the graph now, which are
-    returned."""
+    """Returns the names of the outputs of the Shape nodes in `nodes` whose input has unknown sizes in `scope`. `named`
+    has a copy of each of `nodes`, in their order, with the names that it has in the graph now; the result has these
+    names."""
     return {
         first_output(now)
         for node, now in zip(nodes, named, strict=False)
@@ -178,23 +178,24 @@ def _open_shapes(nodes: Iterable[onnx.NodeProto], named: Iterable[onnx.NodeProto
 
 
 def _has_ifs(graph: onnx.GraphProto) -> bool:
-    """True if a graph, or one inside its nodes, has an If."""
+    """True if a graph, or one inside its nodes, contains an If."""
     return any(node.op_type == "If" for node in all_nodes(graph.node))
 
 
 def _branches_of(node: onnx.NodeProto) -> dict[str, onnx.GraphProto]:
-    """Maps names of attributes to their graphs. The last attribute of a name counts, as in ONNX Runtime."""
+    """Maps names of attributes to their graphs. If several attributes have one name, the last counts, as in ONNX
+    Runtime."""
     return {a.name: a.g for a in node.attribute if a.HasField("g")}
 
 
 def _scopes_of(scope: Scope, place: int) -> dict[str, Scope]:
-    """Maps the same names to the scopes of the graphs, for the node at `place` of the scope's graph."""
+    """Maps names of attributes to the scopes of their graphs, for the node at `place` of the scope's graph."""
     graphs = _branches_of(scope.graph.node[place])
     return {name: child for name, child in scope.children(place) if child.graph is graphs.get(name)}
 
 
 def _condition(node: onnx.NodeProto, scope: Scope) -> bool | None:
-    """Returns the constant condition of an If; None if it is not constant, and for another node."""
+    """Returns the constant condition of an If; None if it is not constant, or if the node is not an If."""
     if node.op_type != "If" or domain_of(node) != "" or len(node.input) != 1:
         return None
     array = scope.elements(node.input[0])

@@ -1,4 +1,4 @@
-"""The changes that the nodes around a Split or Concat make to its prediction."""
+"""The effects of the nodes around a Split or Concat on its prediction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TWIN: Final = "another Split differs in its outputs only"
 
 
 class _Change(NamedTuple):
-    """The outcome of a node because of the nodes around it, in place of the one by its own facts, and the reason."""
+    """The outcome that the nodes around a node give it, which replaces the outcome by its own facts, and the reason."""
 
     outcome: Outcome
     habit: str
@@ -27,8 +27,8 @@ class _Change(NamedTuple):
 def in_context(
     graph: SessionGraph, node: Node, path: str, answer: RuntimeAnswer, part: Part | None, refusal: Refusal | None
 ) -> RuntimeAnswer:
-    """Returns the answer about a node, `answer`, as the nodes around it change it. `part` is the fused part that it is
-    in, `refusal` the reason why CompileGraph may refuse that part; either may be None."""
+    """Returns the answer about a node, `answer`, changed by the nodes around it. `part` is the fused part that contains
+    it, `refusal` the reason why CompileGraph may refuse that part; either may be None."""
     if answer.outcome in (Outcome.CPU, Outcome.DML) and _may_become_constant(graph, node):
         note = diagnostic("onnxruntime/context-unknown", path, "it may become a constant of the Reshape that reads it")
         return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=(*answer.diagnostics, note))
@@ -42,7 +42,7 @@ def in_context(
         return answer
     notes = (*answer.diagnostics, diagnostic(changed.habit, path, changed.message))
     if changed.habit == "onnxruntime/not-read":
-        # its kernel is made, but no operator of it goes into the fused graph
+        # its kernel is created, but none of its operators goes into the fused graph
         answer = replace(answer, operators=answer.operators[:1], hresults=answer.hresults[:1])
     return replace(answer, outcome=changed.outcome, compile=None, diagnostics=notes)
 

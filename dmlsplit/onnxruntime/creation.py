@@ -1,7 +1,7 @@
-"""The order in which a session is made. It ends at the first failure; nothing behind that is submitted.
+"""The order of session creation. It ends at the first failure; nothing after that is submitted.
 
 Graphs inside nodes come first. The fused graphs of each graph follow in turn: the kernels of their nodes, their
-operators, then CompileGraph. Kernels outside of fused graphs come last, those of the outer graphs first. Observed.
+operators, then CompileGraph. Kernels outside fused graphs come last, those of outer graphs first. Observed.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from dmlsplit.onnxruntime.predict import INIT, diagnostic
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 Moment: TypeAlias = tuple[int, ...]
-"""A moment in the making of a session; moments are ordered in time."""
+"""A point in session creation; moments are ordered in time."""
 
 LOADING: Final[Moment] = (0,)
 OPTIMIZING: Final[Moment] = (1,)
 CHECKING: Final[Moment] = (3,)
-"""The moment of the check that every node has a kernel: after all fused graphs are made."""
+"""The moment of the check that every node has a kernel: after all fused graphs are created."""
 STORING: Final[Moment] = (3, 1)
-"""The moment at which constants outside of fused graphs are stored."""
+"""The moment at which constants outside fused graphs are stored."""
 
 _MOMENTS: Final = {
     **dict.fromkeys(
@@ -35,16 +35,16 @@ _MOMENTS: Final = {
     ),
     **dict.fromkeys(("onnxruntime/no-kernel", "onnxruntime/cpu-fallback-disabled"), CHECKING),
 }
-"""The moment of a failure, by rule."""
+"""Maps a rule to the moment of its failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of a node: its graph, its fused graph (None if it is not fused), and its index in whichever of the
-    two.
+    """The place of a node: its graph, its fused graph (None if it is not fused), and its index in the fused graph, or
+    else in the graph.
 
-    `graph` counts graphs from the inside, `outward` from the outside. `reader` is the first node of the fused graph
-    that reads an output of this one.
+    `graph` numbers graphs from the innermost, `outward` from the outermost. `reader` is the first node of the fused
+    graph that reads an output of this one.
     """
 
     graph: int
@@ -60,23 +60,24 @@ class Place:
 
     @property
     def kernel(self) -> Moment:
-        """The moment at which the node's kernel is created, and with the kernel the node's operator."""
+        """The moment at which the node's kernel, and with it the node's operator, is created."""
         return (4, self.outward, self.index) if self.fused is None else (2, self.graph, self.fused, 0, self.index)
 
     @property
     def operator(self) -> Moment:
-        """The moment at which the node's operator for its fused graph is created; for a node that is not fused, that of
-        its kernel."""
+        """The moment at which the node's operator for its fused graph is created; for a node that is not fused, the
+        moment of its kernel."""
         return self.kernel if self.fused is None else (2, self.graph, self.fused, 1, self.index)
 
     @property
     def compilation(self) -> Moment:
-        """The moment at which the node's fused graph is compiled; for a node that is not fused, that of its kernel."""
+        """The moment at which the node's fused graph is compiled; for a node that is not fused, the moment of its
+        kernel."""
         return self.kernel if self.fused is None else (2, self.graph, self.fused, 2)
 
     def failure(self, answer: RuntimeAnswer) -> Moment:
-        """Returns the moment at which the session fails because of this node. `answer` is the answer about the node,
-        whose last diagnostic is the reason."""
+        """Returns the moment at which session creation fails because of this node. `answer` is the answer about the
+        node; its last diagnostic is the reason."""
         rule = answer.diagnostics[-1].rule
         if rule in _MOMENTS:
             return _MOMENTS[rule]
@@ -85,13 +86,13 @@ class Place:
         if rule in ("onnxruntime/negative-length", "onnxruntime/size-beyond-32-bits") and not answer.operators:
             return self.partitioning
         if rule == "onnxruntime/second-output-empty":
-            # its sizes are unknown once the reader's kernel has been made, or all kernels
+            # its sizes are found to be unknown after the reader's kernel is created, or after all kernels
             return 2, self.graph, self.fused or 0, *((1, -1) if self.reader is None else (0, self.reader, 0))
         return self.operator if len(answer.operators) > 1 else self.kernel
 
     def up_to(self, first: Moment, answer: RuntimeAnswer) -> RuntimeAnswer:
         """Returns the answer about this node with only the operators that are submitted up to the moment `first`, at
-        which the session fails, and with the compilation only if it comes before that."""
+        which session creation fails; the compilation is kept only if it comes earlier."""
         moments = (self.kernel, self.operator) if answer.at == INIT else ()
         count = sum(moment <= first for moment in moments[: len(answer.operators)])
         compiled = answer.compile if answer.at == INIT and self.compilation < first else None
@@ -106,11 +107,11 @@ class Failure:
     why: str
     certain: bool = True
     node: str = ""
-    """The path of the node at fault; "" if no single one is."""
+    """The path of the node at fault; "" if there is no single one."""
 
 
 def failures_of(found: Iterable[tuple[str, Place, RuntimeAnswer]]) -> list[Failure]:
-    """Returns a failure for each node, given with its path and place, whose answer says that the session fails."""
+    """Returns a failure for each node, given with its path and place, whose answer says that session creation fails."""
     return [
         Failure(place.failure(answer), f"{path} fails session creation", node=path)
         for path, place, answer in found
@@ -119,17 +120,17 @@ def failures_of(found: Iterable[tuple[str, Place, RuntimeAnswer]]) -> list[Failu
 
 
 def first_of(failures: Iterable[Failure]) -> Failure | None:
-    """Returns the certain failure that comes first and ends session creation; None if none is certain."""
+    """Returns the first certain failure, which ends session creation; None if none is certain."""
     return min((each for each in failures if each.certain), key=lambda each: each.moment, default=None)
 
 
 def with_failures(
     found: Iterable[tuple[str, Place, RuntimeAnswer]], failures: Sequence[Failure]
 ) -> list[RuntimeAnswer]:
-    """Returns the answers in `found`, in the same order, changed for a session that `failures` keep from being created:
+    """Returns the answers in `found`, in the same order, changed for a session whose creation `failures` prevent:
     operators after the first certain failure are dropped, and nodes that do not fail themselves get its reason. If no
-    failure is certain, all answers become unknown; without failures they stay as they are. `failures` include those of
-    the nodes."""
+    failure is certain, all answers become unknown; without failures they stay the same. `failures` include those of the
+    nodes."""
     first = first_of(failures)
     if first is None:
         doubt = next(iter(failures), None)
@@ -146,6 +147,6 @@ def with_failures(
 
 
 def _unknown(path: str, answer: RuntimeAnswer, why: str) -> RuntimeAnswer:
-    """Returns the answer as unknown, because `why` may keep the session from being created."""
+    """Returns the answer changed to unknown, because `why` may prevent session creation."""
     notes = (*answer.diagnostics, diagnostic("onnxruntime/context-unknown", path, why))
     return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=notes)

@@ -1,4 +1,4 @@
-"""What tensors without elements cost a model: outputs that are never written.
+"""The effect of tensors without elements on a model: outputs that are never written.
 
 Source: DmlOperator.cpp and ExecutionProvider.cpp (CopyTensors) of ONNX Runtime's DirectML execution provider; executed.
 """
@@ -24,7 +24,7 @@ from dmlsplit.targets.session_options import SessionOptions
 from dmlsplit.verdicts.model_placements import Provider
 
 NAMED: Final = 5
-"""More than a message names."""
+"""The most outputs that a message names."""
 _OF_SPLITS: Final = frozenset({FaultKind.EMPTY_PART, FaultKind.EMPTY_SECOND_PART})
 
 
@@ -33,16 +33,16 @@ class LostOutputs(NamedTuple):
 
     empty: Value
     others: tuple[str, ...]
-    """All of them where it never has elements, else the first few."""
+    """All lost outputs if the output never has elements, else the first few."""
     condition: str
-    """The sizes for which it has no elements; "" if it never has any."""
+    """The condition on sizes for having no elements; "" if the output never has any."""
 
 
 def lost_outputs(graph: SessionGraph) -> Iterator[LostOutputs]:
     """Yields each output of a model that has no elements, or may have none, with the outputs that Run does not copy
     because of it.
 
-    Outputs that are constants, or that the CPU computes, neither lose others nor get lost.
+    Outputs that are constants, or that the CPU computes, neither cause this nor are affected.
     """
     if graph.parent is not None:
         return
@@ -61,7 +61,7 @@ def lost_outputs(graph: SessionGraph) -> Iterator[LostOutputs]:
     @cache
     def unaffected(size: str | int | None) -> list[str]:
         """Returns the names of the first outputs that may have elements if the size is 0, at most NAMED + 1: one more
-        than are named, since the output itself may be among them."""
+        than a message names, since the output itself may be among them."""
         names = (value.name for value, shape in shapes.items() if not _follows(shape, size))
         return list(islice(names, NAMED + 1))
 
@@ -75,13 +75,14 @@ def lost_outputs(graph: SessionGraph) -> Iterator[LostOutputs]:
 
 
 def _follows(shape: Shape | None, size: str | int | None) -> bool:
-    """True if it follows from the symbolic size `size` being 0 that a tensor of this shape has no elements; False if
-    `size` is no symbol or the shape is unknown."""
+    """True if a tensor of this shape has no elements whenever the symbolic size `size` is 0; False if `size` is not a
+    symbol or the shape is unknown."""
     return isinstance(size, str) and shape is not None and size in shape
 
 
 def _shape(graph: SessionGraph, name: str) -> Shape | None:
-    """Returns the shape of an output at the first Run if that is known, else at session creation; None if unknown."""
+    """Returns the shape of an output at the first Run if it is known, else at session creation; None if both are
+    unknown."""
     if graph.run_scope is not None:
         at_run = graph.run_scope.type_of(name)[1]
         if at_run is not None and is_static(at_run):
@@ -90,7 +91,7 @@ def _shape(graph: SessionGraph, name: str) -> Shape | None:
 
 
 def empty_parts(graph: SessionGraph, options: SessionOptions) -> Iterator[tuple[Node, FaultKind]]:
-    """Yields the Split nodes on DirectML that have empty parts beside others, each with the kind of its fault, in a
+    """Yields the Split nodes on DirectML that have both empty and other parts, each with the kind of its fault, in a
     session with these options."""
     facts = facts_in(graph)
     if options.graph_fusion and not graph.fuses:

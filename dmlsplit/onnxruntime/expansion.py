@@ -1,4 +1,4 @@
-"""The operators that stand for one without a kernel: the body of the function that ONNX defines it by.
+"""The operators that replace an operator without a kernel: the body of its function in ONNX.
 
 Source: graph_partitioner.cc (InlineNodes) of ONNX Runtime, and onnx's schemas; observed.
 """
@@ -22,12 +22,12 @@ from dmlsplit.models.schemas import body_version, schema_of
 _TYPES: Final[dict[str, int]] = {name.lower(): number for name, number in onnx.TensorProto.DataType.items()}
 
 _CHANGED: Final = frozenset({"Attention"})
-"""Operators whose body the onnx that is asked here has otherwise than the one in versions of ONNX Runtime."""
+"""Operators whose body in the installed onnx differs from the one in versions of ONNX Runtime."""
 
 
 class Body(NamedTuple):
-    """The nodes of a function's body, and the element types of its tensors by name, in ONNX's lower-case words, and
-    their shapes, of those whose rank is known."""
+    """The nodes of a function's body, and by name the element types of its tensors, in ONNX's lower-case words, and the
+    shapes of those whose rank is known."""
 
     inputs: Sequence[str]
     outputs: Sequence[str]
@@ -44,8 +44,8 @@ def body_of(
     shapes: Sequence[Shape | None] = (),
 ) -> Body | None:
     """Returns the function body that defines, in onnx, a node of the default domain, for inputs of these element types
-    ("" for a missing one), and of these shapes, as far as they are given. None if it has no body, if that or a type is
-    not known, or if a node in it has a graph."""
+    ("" for a missing one) and of these shapes, if given. None if it has no body, if the body or a type is not known, or
+    if a node in it has a graph."""
     known = domain_of(node) == "" and node.op_type not in _CHANGED
     schema = schema_of(node.op_type, opset) if known else None
     if schema is None or None in types:

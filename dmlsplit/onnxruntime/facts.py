@@ -12,15 +12,15 @@ from dmlsplit.descriptors.enums import OperatorType
 Sizes: TypeAlias = tuple[int, ...]
 
 DIRECTML_TYPES: Final = {"FLOAT": "FLOAT32", "DOUBLE": "FLOAT64", "BOOL": "UINT8"}
-"""DirectML's names of element types; types without one keep ONNX's."""
+"""DirectML's names of element types; types not listed keep ONNX's name."""
 FIRST_WITH_KERNEL: Final = {"Split": 2, "Concat": 4}
 """The first opset with a kernel."""
 LENGTHS_ARE_INPUT: Final = 13
-"""The first opset whose Split has its lengths as an input."""
+"""The first opset in which a Split's lengths are an input."""
 MIN_RANK: Final = 4
 """Tensors of fewer dimensions get leading 1s in descriptors."""
 SMALLEST_BUFFER: Final = 8
-"""The least bytes of an initializer that is handed over as a buffer; a smaller one is a constant in the graph."""
+"""The minimum size in bytes of an initializer that is passed as a buffer; a smaller one is a constant in the graph."""
 
 
 class LengthsFrom(enum.Enum):
@@ -28,24 +28,24 @@ class LengthsFrom(enum.Enum):
 
     ATTRIBUTE = "attribute"
     CONSTANT = "constant"
-    """An initializer, or a tensor that ONNX Runtime computes before the session is made."""
+    """An initializer, or a tensor that ONNX Runtime computes before session creation."""
     OUTER = "constant of an outer graph"
     DEFAULT = "default"
-    """An initializer that is an input too, so that a run may replace it."""
+    """An initializer that is also an input, so that a Run may replace it."""
     COMPUTED = "computed"
-    """A tensor that is known only as the model runs."""
+    """A tensor that is known only during a Run."""
     EQUAL = "equal parts"
     NUM_OUTPUTS = "num_outputs"
 
 
 @dataclass(frozen=True, slots=True)
 class RuntimeFacts:
-    """The facts of a node in the model file; open sizes are names or None."""
+    """The facts of a node in the model file; unknown sizes are names or None."""
 
     operator: OperatorType
     opset: int
     data_type: str
-    """ONNX's name of the element type: FLOAT."""
+    """ONNX's name of the element type, for example FLOAT."""
     shapes: tuple[Shape | None, ...]
     """The shapes of the inputs that are split or joined: one for a Split."""
     axis: int = 0
@@ -57,9 +57,10 @@ class RuntimeFacts:
     declared: tuple[Shape | None, ...] = ()
     """The shapes of the outputs as the file declares them."""
     owned: tuple[bool, ...] = ()
-    """True for each input that is an initializer which a fused graph hands over to DirectML."""
+    """True for each input that is an initializer which a fused graph passes to DirectML."""
     stored_rank: int = 0
-    """The highest rank of the initializers among its tensors; these are copied to the device as the session is made."""
+    """The highest rank of the initializers among its tensors; these are copied to the device during session
+    creation."""
     folded: bool = False
     """True if the node becomes a constant before nodes are placed."""
     ir_version: int = 10
@@ -69,12 +70,12 @@ class RuntimeFacts:
     both_given: bool = False
     """True for a Split with both lengths and num_outputs."""
     inputs: int = 1
-    """The number of inputs, omitted ones (without a name) included."""
+    """The number of inputs, including omitted ones (without a name)."""
     prefers_cpu: bool = False
-    """True if it computes with sizes: ONNX Runtime leaves such nodes on the CPU."""
+    """True if it computes sizes: ONNX Runtime leaves such nodes on the CPU."""
 
     def __hash__(self) -> int:
-        # They are in the keys of caches that every node asks; what else they have differs together with these.
+        # These are in the keys of caches that every node looks up; the other fields differ together with them.
         return hash((self.opset, self.axis, self.outputs, self.shapes, self.lengths))
 
     @property
@@ -91,14 +92,14 @@ class RuntimeFacts:
 
     @property
     def gives_no_lengths(self) -> bool:
-        """True for a Split with neither lengths nor num_outputs at an opset that has no default."""
+        """True for a Split with neither lengths nor num_outputs in an opset that has no default."""
         return self.is_split and self.opset >= 18 and self.given is LengthsFrom.EQUAL
 
 
 @dataclass(frozen=True, slots=True)
 class FirstRun:
-    """The sizes of a node's tensors at the first Run: kernels that are not created with the session are created then,
-    for these sizes."""
+    """The sizes of a node's tensors at the first Run. Kernels that are not created with the session are created at that
+    Run, for these sizes."""
 
     shapes: tuple[Sizes | None, ...]
     lengths: Sizes | None = None

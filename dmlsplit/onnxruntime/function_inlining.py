@@ -1,8 +1,8 @@
-"""Replaces nodes without a kernel by the nodes of their functions before anything is optimized.
+"""Replaces nodes without a kernel with the nodes of their functions before any optimization.
 
-Source: InlineFunctionsAOT of graph_partitioner.cc of ONNX Runtime, which does so with models that have local functions,
-whether they are called or not. In other models such nodes are replaced as the graph is partitioned, behind the passes
-of level 1 (expansion.py). Observed with all versions.
+Source: InlineFunctionsAOT of graph_partitioner.cc of ONNX Runtime, which does this in models that have local functions,
+called or not. In other models such nodes are replaced during partitioning, after the passes of level 1 (expansion.py).
+Observed with all versions.
 """
 
 from __future__ import annotations
@@ -25,24 +25,26 @@ from dmlsplit.targets.runtime_versions import Runtime
 
 @dataclass
 class FunctionInlining:
-    """The nodes of functions that are put in place of nodes in a session of `runtime`."""
+    """Replaces nodes with the nodes of their functions for a session of `runtime`."""
 
     runtime: Runtime
     inference: Inference
     budget: Budget
     written: dict[str, Place]
-    """The names that nodes of functions write, with the place of each node; it grows."""
+    """The names that nodes of functions write, each with the place of its node; `inlined` adds to it."""
     places: dict[str, Place]
-    """Those that the nodes of the file write."""
+    """The names that the nodes of the file write."""
 
     def inlined(self, model: onnx.ModelProto, scope: Scope) -> onnx.ModelProto | None:
-        """Returns a copy of the model in which the nodes of its function stand for each node without a kernel; None if
-        there is no such node. `scope` is that of the model's graph. Raises LimitError if names become too long."""
+        """Returns a copy of the model in which each node without a kernel is replaced with the nodes of its function;
+        None if there is no such node. `scope` is that of the model's graph. Raises LimitError if names become too
+        long."""
         copy = deepcopy(model)
         return copy if self._inline(copy.graph, scope, Names.of(model.graph)) else None
 
     def _inline(self, graph: onnx.GraphProto, scope: Scope, taken: Names) -> bool:
-        """Replaces the nodes of a graph, in place, and those of the graphs inside; returns True if there were any."""
+        """Replaces the nodes of a graph, in place, and those of the graphs inside; returns True if any were
+        replaced."""
         changed, nodes = False, []
         for index, node in enumerate(graph.node):
             for _, child in scope.children(index) if has_graphs(node) else ():
@@ -55,7 +57,7 @@ class FunctionInlining:
             changed = True
             made = onnx.GraphProto(node=body.nodes)
             for inner in made.node:
-                inner.name = inner.name or first_output(inner)  # which is unique in the body
+                inner.name = inner.name or first_output(inner)  # unique in the body
             name = first_output(node)
             place = self.written.get(name) or self.places.get(name, (index,))
             self.written |= put_in_place(made, body.inputs, body.outputs, node, place, taken, self.budget)
@@ -65,7 +67,7 @@ class FunctionInlining:
         return changed
 
     def _body(self, node: onnx.NodeProto, scope: Scope) -> Body | None:
-        """Returns the nodes that stand for a node; None if it has a kernel, or if they are not known."""
+        """Returns the nodes that replace a node; None if it has a kernel, or if they are not known."""
         opset = scope.origin.opset
         read, made = [_types(scope, names) for names in (node.input, node.output)]
         if has_graphs(node) or asked(node, read, made, opset, self.runtime) not in EXPANDED:

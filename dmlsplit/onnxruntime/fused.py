@@ -1,4 +1,4 @@
-"""The graphs of a session that CompileGraph gets."""
+"""The graphs of a session that are passed to CompileGraph."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FusedGraph:
     """
 
     label: str
-    """The path of the model's graph that it is part of, "" for the main one."""
+    """The path of the model's graph that contains it, "" for the main graph."""
     desc: GraphDesc
     kinds: tuple[Kind, ...]
     paths: tuple[str, ...]
@@ -38,25 +38,25 @@ class FusedGraph:
     outputs: tuple[str, ...]
     tensors: tuple[tuple[str, ...], ...]
     protos: tuple[onnx.NodeProto, ...]
-    """The model's node of each node; optimization may have removed nodes between it and those that it reads."""
+    """The model's node for each node; optimization may have removed nodes between it and its producers."""
     model_outputs: frozenset[str]
     """The names in `outputs` that are outputs of the model's graph."""
     has_constants: bool = False
-    """True if some constant is a node of the graph."""
+    """True if a constant is a node of the graph."""
     behind_transposes: frozenset[int] = frozenset()
-    """The nodes that ONNX Runtime may move a Transpose over."""
+    """The nodes over which ONNX Runtime may move a Transpose."""
     rectified: frozenset[int] = frozenset()
-    """The nodes that a Relu was put into."""
+    """The nodes into which a Relu was fused."""
     constant: frozenset[int] = frozenset()
-    """The nodes whose results are equal whatever they read."""
+    """The nodes whose results are equal for all inputs."""
 
     once: Once = field(default_factory=Once, repr=False)
-    """The judgements, shared by graphs that differ in names only: they contain indices and no names."""
+    """The judgements, shared by graphs that differ only in names: they contain indices and no names."""
     compiled: Once = field(default_factory=Once, repr=False)
-    """The compiled graphs behind the judgements. They are large, and are freed while the judgements are kept."""
+    """The compiled graphs of the judgements. They are large, and can be freed while the judgements are kept."""
 
     def forget_compiled(self) -> None:
-        """Frees the compiled graphs, which are made again if they are needed."""
+        """Frees the compiled graphs; they are compiled again when needed."""
         for each in self.compiled.values():
             if isinstance(each, CompiledGraph):
                 each.release()
@@ -100,7 +100,7 @@ class FusedGraph:
 
     def nearest(self, start: int, wanted: frozenset[str]) -> int | None:
         """Returns the node with one of these operators that is the fewest edges away from `start`, producers before
-        readers; if no edges lead to one, the first such node, and None if the graph has none."""
+        readers. If no path leads to one, returns the first such node; None if the graph has none."""
         return self.once(wanted, lambda: self._all_nearest(wanted))[start]
 
     def _all_nearest(self, wanted: frozenset[str]) -> list[int | None]:
@@ -130,9 +130,9 @@ class FusedGraph:
 class Part:
     """The nodes that ONNX Runtime fuses into one graph, in its order.
 
-    `origins` has for each node the indices of the nodes of the model's graph that it stands for. `first_readers` has
-    for each node the first node of the part that reads it. `leading` are the indices of nodes of the model's graph that
-    an output of the part depends on.
+    `origins` has for each node the indices of the nodes of the model's graph that it replaces. `first_readers` has for
+    each node the first node of the part that reads it. `leading` are the indices of nodes of the model's graph on which
+    an output of the part depends.
     """
 
     paths: tuple[str, ...]
@@ -141,24 +141,25 @@ class Part:
     first_readers: tuple[int | None, ...]
     leading: frozenset[int]
     least: int
-    """The least and the most nodes of the part: other passes may fuse some, and nodes that are not certainly in it
-    may be."""
+    """The minimum and maximum number of nodes of the part: other passes may fuse some, and nodes that are not certainly
+    in it may be."""
     most: int
     complete: bool
-    """True if it is known which nodes are in it."""
+    """True if its nodes are known."""
     sized: bool
     """True if all sizes are known."""
     fails: bool
     """True if a Split in it fails before the graph is made."""
     variants: tuple[FusedGraph, ...]
-    """The graph for CompileGraph; none where nothing reads its results.
+    """The graph for CompileGraph; empty if nothing reads its results.
 
-    Where the part is not complete: the graph without the uncertain nodes, and with them; none where sizes are unknown.
+    If the part is not complete: the graph without the uncertain nodes, and the graph with them; empty if sizes are
+    unknown.
     """
 
     @property
     def members(self) -> frozenset[int]:
-        """The indices of the nodes of the model's graph that the part stands for."""
+        """The indices of the nodes of the model's graph that the part replaces."""
         return frozenset(index for origins in self.origins for index in origins)
 
     @property
@@ -177,13 +178,13 @@ class SessionGraphs:
     perhaps_unwritten: list[tuple[str, str, str]] = field(default_factory=list)
     """Outputs of the graph that may never be computed, in the form of `unwritten`."""
     unfit: dict[int, str] = field(default_factory=dict)
-    """The indices of nodes that no activation fits, and that one is put into, each with the reason."""
+    """The indices of nodes that cannot have a fused activation but get one, each with the reason."""
     judged: dict[str, None] = field(default_factory=dict)
     """The paths of the Splits and Concats, in order."""
 
     @property
     def fused(self) -> list[FusedGraph]:
-        """The graphs that CompileGraph certainly gets."""
+        """The graphs that are certainly passed to CompileGraph."""
         return [part.variants[0] for part in self.parts if part.is_known and part.variants]
 
     @property
@@ -198,5 +199,5 @@ class SessionGraphs:
 
     @property
     def anchor(self) -> str | None:
-        """The path of the Split or Concat on which faults of the whole graph are reported; None if there is none."""
+        """The path of the Split or Concat at which faults of the whole graph are reported; None if there is none."""
         return next(iter(self.judged), None)

@@ -1,8 +1,8 @@
-"""The DirectML graphs that the nodes of an ONNX model become.
+"""The DirectML graphs into which the nodes of an ONNX model are fused.
 
-ONNX Runtime cuts a graph into parts that it fuses; each becomes one DML_GRAPH_DESC: one operator a node, in the order
-in which ONNX Runtime walks over them, ranks padded to 4, outputs by name in byte order. Constants are described here as
-packed inputs, of the size that they are broadcast to if they are: for the memory of the others it is the same.
+ONNX Runtime partitions a graph into parts that it fuses; each becomes one DML_GRAPH_DESC: one operator for each node,
+in the order of ONNX Runtime's walk, ranks padded to 4, outputs sorted by name in byte order. Constants are described
+here as packed inputs, broadcast ones with their broadcast size; the memory of the other tensors is the same.
 """
 
 from __future__ import annotations
@@ -42,20 +42,21 @@ from dmlsplit.onnxruntime.placing import fused_ends, in_graphs
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 _SOFTMAX_OF_ONE_AXIS: Final = 13
-"""The first opset whose Softmax is over one axis; before, over that axis and all behind it."""
+"""The first opset whose Softmax is over one axis; before, it is over that axis and all later ones."""
 _SOFTMAXES: Final = ("Softmax", "LogSoftmax")
 _UNKNOWN_TYPE: Final = 0xFFFFFFFF
-"""Stands for an unknown DML_OPERATOR_TYPE."""
+"""An unknown DML_OPERATOR_TYPE."""
 _OBSERVED_TYPES: Final = {TensorDataType.FLOAT32, TensorDataType.FLOAT16}
-"""The types of tensors in graphs that were observed."""
+"""The tensor types in graphs that were observed."""
 _WINDOW: Final = ("InputWindowOffsets", "InputWindowSizes", "InputWindowStrides")
 _UNBOUNDED: Final = 1 << 32
-"""The most nodes of a part in which Transposes may be moved, or several nodes stand for one: their number may grow."""
+"""The most nodes of a part in which Transposes may be moved, or in which several nodes replace one: their number may
+grow."""
 
 
 def session_graphs(graph: SessionGraph) -> SessionGraphs:
-    """Returns the DirectML graphs that one graph of a model becomes in its session; sessions in which they are equal
-    share them."""
+    """Returns the DirectML graphs of one graph of a model in its session; sessions in which they are equal share
+    them."""
     return graph.once(("graphs", graph.runtime), lambda: _shared(graph))
 
 
@@ -68,12 +69,12 @@ def _shared(graph: SessionGraph) -> SessionGraphs:
 
 
 def optimized(graph: SessionGraph) -> Graph:
-    """Returns a copy of the graph after all passes; the same one each time."""
+    """Returns a copy of the graph after all passes; the same object for each call."""
     return graph.once(("optimized", graph.fusions), lambda: _optimized(graph))
 
 
 def indices_left(graph: SessionGraph) -> set[int]:
-    """Returns the indices of the nodes of the model's graph that all passes leave, alone or in a fused node."""
+    """Returns the indices of the nodes of the model's graph that remain after all passes, alone or in a fused node."""
     nodes = () if graph.is_removed else optimized(graph).nodes
     return {index for node in nodes if not node.is_inserted for index in node.origins}
 
@@ -85,7 +86,7 @@ def _places(graph: SessionGraph, order: Sequence[Node]) -> tuple[bool | None, ..
 
 
 def _ends(graph: SessionGraph, order: Sequence[Node]) -> dict[Node, tuple[Value, ...]]:
-    """Maps nodes for which others stand to the outputs that the last of these compute in a fused graph; nodes without
+    """Maps replaced nodes to those outputs that the last of the replacing nodes compute in a fused graph; nodes without
     such outputs are left out."""
     return {node: ends for node in order if (ends := fused_ends(graph, node))} if graph.fuses else {}
 
@@ -103,8 +104,9 @@ def _graphs(
     places: Sequence[bool | None],
     ends: Mapping[Node, Sequence[Value]],
 ) -> SessionGraphs:
-    """Returns the fused parts of the nodes, which are in the order of the walk. `places` says of each node whether it
-    can be in a fused graph; it is empty if none can. `ends` as `_ends` returns them."""
+    """Returns the fused parts of the nodes, which are in the order of the walk. `places` has True for each node that
+    can be in a fused graph, False for others, None if unknown; it is empty if none can. `ends` is the result of
+    `_ends`."""
     judged = [node.index for node in order if node.op_type in JUDGED]
     lost = [node for node in order if node.unwritten]
     doubted = [node for node in lost if _may_stay_apart(graph, node)]
@@ -125,7 +127,7 @@ def _graphs(
 
 def _unwritten(graph: SessionGraph, node: Node) -> tuple[str, str, str]:
     """Returns the name of the output that is never computed, and the path and operator of the first node that the node
-    stands for."""
+    replaces."""
     first = node.absorbed[0]
     return node.unwritten, graph.path(first), graph.nodes[first].op_type
 
@@ -140,7 +142,7 @@ def _names(values: Iterable[Value]) -> tuple[str, ...]:
 
 
 class _Parts:
-    """The parts of a graph, under construction."""
+    """Builds the parts of a graph."""
 
     def __init__(self, graph: SessionGraph, optimized: Graph) -> None:
         self._graph = graph
@@ -190,7 +192,7 @@ class _Parts:
         return self._most_nodes[largest[0]]
 
     def _whole(self, nodes: Sequence[Node]) -> tuple[bool, FusedGraph | None]:
-        """Returns whether the sizes of all nodes are known, and the graph of the nodes; None in place of the graph if
+        """Returns True if the sizes of all nodes are known, and the graph of the nodes; None instead of the graph if
         the sizes are not known, or if nothing reads an output of the nodes."""
         builder = _Builder(self._graph, self._optimized, nodes, self._fusible)
         alive = builder.alive()
@@ -203,18 +205,18 @@ def _unfit(node: Node) -> str:
     node; "" if it does not fail."""
     if node.op_type == "Gemm" and (len(node.inputs) < 3 or node.inputs[2].name == ""):
         return "has no C"
-    # the attribute axes, which its schema always gives it, is not one of the fused operator
+    # the fused operator lacks the attribute axes, which its schema always sets
     return "has axes" if node.op_type == "MeanVarianceNormalization" else ""
 
 
 def _is_refused(graph: SessionGraph, node: Node) -> bool:
-    """True for a Split that fails before its graph is made: an output has no name, or no elements."""
+    """True for a Split that fails before its graph is created: an output has no name, or no elements."""
     return node.op_type == "Split" and any(not name or 0 in (graph.shape(name) or ()) for name in _names(node.outputs))
 
 
 def _are_sized(graph: SessionGraph, nodes: Sequence[Node]) -> bool:
-    """True if the nodes' outputs have static shapes, and every known size of inputs and outputs fits 32 bits
-    unsigned, as descriptors hold it."""
+    """True if the nodes' outputs have static shapes, and every known size of inputs and outputs fits the 32-bit
+    unsigned integers of descriptors."""
     made = {value.known for node in nodes for value in node.outputs if value.name}
     shapes = set(map(graph.shape, made))
     if not all(map(is_static, shapes)):
@@ -226,7 +228,7 @@ def _are_sized(graph: SessionGraph, nodes: Sequence[Node]) -> bool:
 
 @dataclass(slots=True)
 class _Row:
-    """One DirectML operator, under construction."""
+    """Builds one DirectML operator."""
 
     node: Node
     inputs: Sequence[Value]
@@ -236,7 +238,7 @@ class _Row:
 
 
 class _Builder:
-    """One fused graph, under construction."""
+    """Builds one fused graph."""
 
     def __init__(self, graph: SessionGraph, optimized: Graph, group: Sequence[Node], fusible: Container[Node]) -> None:
         self.graph = graph
@@ -247,12 +249,12 @@ class _Builder:
         made = [value for node in group for value in node.outputs if value.name]
         left = [value for value in made if value.is_output or not members.issuperset(value.readers)]
         self.exits = sorted(left, key=lambda value: value.name.encode("utf-8", "surrogatepass"))
-        """The outputs of the graph, by name in byte order."""
+        """The outputs of the graph, sorted by name in byte order."""
         self._tensors: dict[Value, BufferTensorDesc] = {}
         self._of_kind: dict[tuple[str | None, Shape | None], BufferTensorDesc] = {}
         self._descs: dict[object, BufferTensorDesc] = graph.model.once("tensors", dict)
         self._nodes: dict[object, GraphNode] = graph.model.once("nodes", dict)
-        """Equal tensors and operators of a model have one descriptor, by which it is known that graphs are equal."""
+        """Equal tensors and operators of a model share one descriptor, so that equal graphs are found by identity."""
 
     def built(self, alive: Sequence[Node]) -> FusedGraph:
         """Returns the fused graph of the nodes `alive`, on which its outputs depend."""
@@ -418,8 +420,7 @@ class _Builder:
         make: Callable[[], GraphNode],
     ) -> GraphNode:
         """Returns the node made by `make`, from a cache: equal calls share one node. `inputs` and `outputs` are tensors
-        that `_tensor` returned (compared by identity); `more` is everything else, hashable, that the node depends
-        on."""
+        from `_tensor` (compared by identity); `more` is everything else, hashable, on which the node depends."""
         key = operator, tuple(map(id, inputs)), tuple(map(id, outputs)), more
         if key not in self._nodes:
             self._nodes[key] = make()
@@ -500,7 +501,7 @@ class _Builder:
         return math.prod(self._sizes(value)) * (element.itemsize if element is not None else 1)
 
     def _behind_transposes(self, alive: Sequence[Node]) -> set[Node]:
-        """Returns the nodes behind a Transpose, and behind nodes that ONNX Runtime may move it over."""
+        """Returns the nodes behind a Transpose, including those behind nodes over which ONNX Runtime may move it."""
         if self.graph.options.optimization < 1 or all(node.op_type != "Transpose" for node in alive):
             return set()
         members, found = set(alive), set[Node]()

@@ -1,7 +1,7 @@
-"""Judges the fused graphs of a model for a release: the outputs that are wrong, and the graphs that are refused.
+"""Judges the fused graphs of a model for a release: which outputs are wrong, and which graphs are refused.
 
-An operator that was not observed in graphs is tried as each of several families; where the trials disagree the verdict
-is unknown.
+An operator that was not observed in graphs is tried as a member of each of several families; if the results differ the
+verdict is unknown.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _VIEWS: Final = frozenset({"Split", "Slice"})
 
 @dataclass(frozen=True, slots=True)
 class GraphFault:
-    """A fault of a graph, and the graph's outputs that it makes wrong: none where CompileGraph refuses the graph."""
+    """A fault of a graph, and the graph's outputs that it makes wrong; none if CompileGraph refuses the graph."""
 
     fault: Fault
     outputs: tuple[int, ...] = ()
     tensor: tuple[int, int] | None = None
-    """In place of outputs: the wrong tensor, by its node and its index among the node's outputs."""
+    """The wrong tensor, given instead of outputs, as its node and its index among the node's outputs."""
 
     @property
     def rule(self) -> str:
@@ -63,11 +63,11 @@ class JudgedGraph:
     found: tuple[GraphFault, ...] = ()
     unknown: str = ""
     undecided: tuple[str, ...] = ()
-    """The operators for which it is unknown."""
+    """The operators that make it unknown."""
 
     @property
     def outcome(self) -> GraphOutcome:
-        """What comes of the graph: refused, or the outcome of its worst output."""
+        """The outcome of the graph: refused, or the outcome of its worst output."""
         if self.compiles is False:
             return GraphOutcome.REFUSED
         if "wrong" in self.outputs:
@@ -76,12 +76,12 @@ class JudgedGraph:
 
 
 def judged(graph: FusedGraph, traits: GraphTraits | None, *, takes_constants: bool = True) -> JudgedGraph:
-    """Returns what a release of DirectML makes of a graph: whether CompileGraph accepts it, and which of its outputs
-    are wrong.
+    """Returns the judgement of a graph for a release of DirectML: whether CompileGraph accepts it, and which of its
+    outputs are wrong.
 
     `traits` describe the release's graph compiler; None if it was never recorded: whether the graph compiles and all
     its outputs are then unknown. If `takes_constants` is False, the release refuses graphs with constants as nodes,
-    which newer versions of ONNX Runtime submit; such a graph is refused whatever the traits are.
+    which newer versions of ONNX Runtime submit; such a graph is refused for any traits.
     """
     return graph.once((traits, takes_constants), lambda: _judgement(graph, traits, takes_constants))
 
@@ -127,8 +127,8 @@ def _followed(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bo
 
 
 def _strange(graph: FusedGraph) -> tuple[str, ...]:
-    """Returns the names, sorted, of the operators of a graph that were never observed in a graph, and that are
-    therefore judged as members of several families; () if there are none."""
+    """Returns the sorted names of the operators of a graph that were never observed in a graph and are therefore judged
+    as members of several families; () if there are none."""
     ops = zip(graph.ops, graph.kinds, strict=True)
     found = sorted({op for op, kind in ops if kind is not Kind.OBSERVED and len(set(FAMILIES[kind])) > 1})
     return tuple([op or "an operator of another domain" for op in found])
@@ -136,7 +136,7 @@ def _strange(graph: FusedGraph) -> tuple[str, ...]:
 
 def outcome_of(part: Part, runtime: Runtime) -> tuple[GraphOutcome, tuple[str, ...]]:
     """Returns the outcome of a fused part in a session of `runtime`, and the names of the operators that make it
-    unknown: () if the outcome is known, and also if the part's nodes or sizes are not."""
+    unknown; () if the outcome is known, or if the part's nodes or sizes are not known."""
     if part.fails or (part.is_known and not part.variants):
         return GraphOutcome.REFUSED, ()
     if not part.is_known:
@@ -153,8 +153,8 @@ def takes_constants(runtime: Runtime) -> bool:
 
 
 def compiles(graph: FusedGraph, traits: GraphTraits | None) -> GraphFault | bool | None:
-    """Returns True if CompileGraph of a release with these traits accepts a graph in its given order of nodes, the
-    fault if it refuses it, None if that is unknown. It refuses views that do not fit."""
+    """Returns True if CompileGraph of a release with these traits accepts a graph in its given order of nodes; the
+    fault if it refuses the graph, as it does for views that do not fit; None if that is unknown."""
     if _VIEWS.isdisjoint(graph.ops):
         return True
     if traits is None:
@@ -171,16 +171,16 @@ def _compiles(graph: FusedGraph, traits: GraphTraits) -> GraphFault | bool | Non
 
 
 def _assumptions(kinds: Sequence[Kind]) -> list[dict[int, Family]]:
-    """Returns up to three trials. Each maps the index of every node whose operator was never recorded in a graph to a
-    family that it is tried as."""
+    """Returns up to three trials. Each maps the index of every node whose operator was never recorded in a graph to the
+    family to assume for it."""
     strange = {i: FAMILIES[kind] for i, kind in enumerate(kinds) if kind is not Kind.OBSERVED}
     trials = [{i: families[k] for i, families in strange.items()} for k in range(3)]
     return [trial for k, trial in enumerate(trials) if trial not in trials[:k]]
 
 
 _Compiled: TypeAlias = CompiledGraph | tuple[GraphFault, ...] | Unmodelled
-"""A compiled graph; for a refused graph its faults, first the one that it is refused for; or the reason why neither
-is known."""
+"""A compiled graph; for a refused graph its faults, the reason for the refusal first; or the reason why neither is
+known."""
 
 
 def _compiled(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> _Compiled:
@@ -211,7 +211,7 @@ def _judged(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family
     for i, wrong in enumerate(faults):
         if wrong is not None:
             fault = wrong.fault
-            if fault.kind is FaultKind.OVERWRITTEN:  # one for all tensors that a node overwrites
+            if fault.kind is FaultKind.OVERWRITTEN:  # one fault for all tensors that a node overwrites
                 fault = of_node.setdefault((fault.kind, fault.node), fault)
             found.setdefault(fault, []).append(i)
     outcomes: list[Correctness] = ["right" if wrong is None else "wrong" for wrong in faults]
@@ -221,10 +221,10 @@ def _judged(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family
 
 
 def hidden(graph: FusedGraph, traits: GraphTraits | None) -> tuple[GraphFault, ...]:
-    """Returns the faults of a graph that `judged` does not report, because the outputs concerned are wrong already by
-    another fault, or the graph is refused for another reason; at most one for each rule and node.
+    """Returns the faults of a graph that `judged` does not report, because the outputs are already wrong by another
+    fault, or the graph is refused for another reason; at most one for each rule and node.
 
-    () if `judged` reports no fault, or for traits None. Traits as in `judged`.
+    () if `judged` reports no fault, or if `traits` is None. Traits as in `judged`.
     """
     answer = judged(graph, traits)
     if not answer.found or traits is None:
@@ -244,7 +244,7 @@ def forget_compiled(graph: FusedGraph, traits: GraphTraits | None) -> None:
 
 def _arising(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Family]) -> dict[GraphFault, None]:
     """Returns all faults, as the keys of a dict, each as if there were no other; for a refused graph, all further
-    reasons to refuse it; {} if the outcome is unknown. `assumed` maps nodes to the families to compile them as."""
+    reasons to refuse it; {} if the outcome is unknown. `assumed` maps nodes to their assumed families."""
     compiled = _compiled(graph, traits, assumed)
     if isinstance(compiled, tuple):
         return dict.fromkeys(compiled[1:])
@@ -256,14 +256,14 @@ def _arising(graph: FusedGraph, traits: GraphTraits, assumed: Mapping[int, Famil
         return {}
     found: dict[GraphFault, None] = {}
     for wrong, tensor in arisen.items():
-        if not wrong.mild:  # what reads it may correct the tensor
+        if not wrong.mild:  # its readers may correct the tensor
             found[GraphFault(wrong.fault, tensor=_made_by(tensor))] = None
     return found
 
 
 def _made_by(tensor: Tensor) -> tuple[int, int] | None:
-    """Returns (node, number of the node's output) of the tensor that `tensor` is or is a copy of; None if that is a
-    graph input."""
+    """Returns (node, index of the node's output) for `tensor`, or for the tensor of which it is a copy; None if that is
+    a graph input."""
     name = tensor.original.name
     return None if name.node is None else (name.node, name.number)
 

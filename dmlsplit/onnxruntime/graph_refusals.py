@@ -17,7 +17,7 @@ _PRODUCTS: Final = frozenset({"MatMul", "FusedMatMul"})
 
 
 class Refusal(NamedTuple):
-    """The reason why CompileGraph refuses a part; not `certain` where it only may."""
+    """The reason why CompileGraph refuses a part; `certain` is False if it only may."""
 
     why: str
     certain: bool
@@ -45,8 +45,8 @@ def refusal(part: Part, traits: GraphTraits | None, opset: int) -> Refusal | Non
 
 
 def _repeated_matrices(graph: FusedGraph) -> str:
-    """Returns the path of the first product whose second input a DequantizeLinear of the graph computes, and that uses
-    matrices of it more than once; "" if there is none. Observed on DirectML 1.15.2 and 1.15.4."""
+    """Returns the path of the first product whose second input is computed by a DequantizeLinear of the graph and
+    broadcast along the batch; "" if there is none. Observed on DirectML 1.15.2 and 1.15.4."""
     for edge in graph.desc.intermediate_edges:
         number = edge.to_node_index
         if graph.ops[edge.from_node_index] != "DequantizeLinear" or edge.to_node_input_index != 1:

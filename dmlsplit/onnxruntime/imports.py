@@ -1,5 +1,5 @@
 """Models that ONNX Runtime does not load: a domain is not imported, a function does not write an output, or two nodes
-have one name.
+have the same name.
 
 Source: function_utils.cc and graph.cc of ONNX Runtime; observed with all versions.
 """
@@ -27,11 +27,11 @@ DOMAINS: Final = frozenset(
 
 
 def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
-    """Yields a sentence for each reason why ONNX Runtime does not load a model; nothing for one that it loads.
+    """Yields a sentence for each reason why ONNX Runtime does not load a model; nothing if it loads the model.
 
-    A model is loaded only if every function, called or not, writes all its outputs and imports its nodes' domains,
-    spelled as the nodes spell them: "ai.onnx" and "" differ. The model has to import the domains of called functions,
-    except ONNX Runtime's own. The types of a call are inferred by the domain "" alone.
+    ONNX Runtime loads a model only if every function, called or not, writes all its outputs and imports its nodes'
+    domains in the same spelling: "ai.onnx" and "" differ. The model must import the domains of called functions, except
+    ONNX Runtime's own. Types of calls are inferred only for the domain spelled "".
     """
     called = _called(model)
     bodies = [model.graph.node, *(each.node for each in model.functions if key_of(each, each.name) in called)]
@@ -50,8 +50,8 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
 
 
 def _names_of_two(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
-    """Yields the names that several nodes of one graph have; Constant nodes do not count, since they are no nodes once
-    the model is loaded."""
+    """Yields the names that several nodes of one graph have. Constant nodes do not count: ONNX Runtime converts them to
+    initializers during loading."""
     nodes = [node for node in nodes if not shadowing.is_constant(node)]
     yield from (name for name, count in Counter(node.name for node in nodes).items() if name and count > 1)
     for node in nodes:

@@ -1,4 +1,4 @@
-"""Replaces the calls of local functions by their bodies, as ONNX Runtime does first."""
+"""Replaces the calls of local functions with their bodies, the first step of ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dmlsplit.system.printable import printable
 MAX_DEPTH: Final = Limit.ONNX_CALL_DEPTH.most
 
 Place: TypeAlias = tuple[int, ...]
-"""Where a node comes from: its index in the file, or that of the node whose function it stands for, and its index in
-the body, level by level."""
+"""The origin of a node: its index in the file, or the index of the call that it replaces and its index in the
+function's body, level by level."""
 
 
 def in_order(written: Mapping[str, Place]) -> list[str]:
     """Returns the names that nodes of functions write in the order in which ONNX Runtime adds these nodes: level by
-    level, and on each level in the order of the nodes that they stand for."""
+    level, and on each level in the order of the nodes that they replace."""
     return sorted(written, key=lambda name: (len(written[name]), written[name]))
 
 
@@ -31,8 +31,8 @@ def with_overloads_as_read(model: onnx.ModelProto, told_apart: bool) -> onnx.Mod
     """Returns a copy of the model in which functions have the overloads that a version of ONNX Runtime was recorded to
     read.
 
-    `told_apart`: the version tells overloads apart; it ignores the overload that a node in a function names, and calls
-    the function without one. Other versions ignore all overloads, and call the last function of a name.
+    If `told_apart`, the version distinguishes overloads; it ignores the overload that a node in a function names, and
+    calls the function without one. Other versions ignore all overloads, and call the last function of a name.
     """
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
@@ -52,8 +52,8 @@ def with_overloads_as_read(model: onnx.ModelProto, told_apart: bool) -> onnx.Mod
 
 
 def inlined(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, dict[str, Place]]:
-    """Returns a copy of the model with calls of local functions replaced by their bodies, and the names that the
-    bodies' nodes write, with the place of each node; the model itself and {} if it has no functions.
+    """Returns a copy of the model with calls of local functions replaced with their bodies, and the names that the
+    bodies' nodes write, each with the place of its node; the model itself and {} if it has no functions.
 
     Raises InputError for endless calls, LimitError if the copies are too large.
     """
@@ -86,7 +86,7 @@ def _expanded(
     taken: Names,
     budget: Budget,
 ) -> Iterator[onnx.NodeProto]:
-    """Yields the nodes with bodies in place of calls. `around` is the place of the call whose body the nodes are, ()
+    """Yields the nodes, with calls replaced with bodies. `around` is the place of the call whose body the nodes are, ()
     for those of a graph; `taken` are all names of the model; names that bodies write are added to `written`."""
     for index, node in enumerate(nodes):
         for subgraph in subgraphs(node):
@@ -99,7 +99,7 @@ def _expanded(
             raise InputError(f"functions are called over {MAX_DEPTH} deep")
         function = functions[key]
         if len(node.output) < len(function.output):
-            # versions read past the outputs of the call: the outcome is undefined
+            # versions read past the outputs of the call: undefined behaviour
             name = node.name or node.op_type
             raise InputError(f"{printable(name)} leaves out outputs of the function that it calls")
         body, place = functions.body(key, node), (*around, index)
@@ -116,12 +116,12 @@ def put_in_place(
     taken: Names,
     budget: Budget,
 ) -> dict[str, Place]:
-    """Renames the tensors and nodes of a function's body, in place, so that the body can stand where `node` does, at
-    `place`. `inputs` and `outputs` are the function's; other names get a prefix, and are added to `taken`. Returns the
-    names that the body's nodes write, with the place of each. Raises LimitError if names become too long."""
+    """Renames the tensors and nodes of a function's body, in place, so that the body can replace `node`, at `place`.
+    `inputs` and `outputs` are the function's; other names get a prefix, and are added to `taken`. Returns the names
+    that the body's nodes write, each with the place of its node. Raises LimitError if names become too long."""
     name = node.name or node.op_type
     actual = dict(zip(inputs, node.input, strict=False))
-    # an output that the call leaves unnamed is computed all the same
+    # an output that the call omits is still computed
     actual.update({output: name for output, name in zip(outputs, node.output, strict=False) if name})
     called = list(map(name_in_path, body.node))
     for inner in all_nodes(body.node):
@@ -141,8 +141,8 @@ def name_in_path(node: onnx.NodeProto) -> str:
 
 
 def with_prefix(names: Mapping[str, str], prefix: str, taken: Names) -> Callable[[str], str]:
-    """Returns a function from a name to its new one: that in `names`, or else the name behind `prefix`, made unique in
-    the model and added to `taken`, as ONNX Runtime makes inlined names."""
+    """Returns a function that maps a name to its new name: the one in `names`, or else the name with the prefix, made
+    unique in the model and added to `taken`, as ONNX Runtime names inlined nodes."""
     given = {"": "", **names}
 
     def renamed(name: str) -> str:
@@ -155,14 +155,14 @@ def with_prefix(names: Mapping[str, str], prefix: str, taken: Names) -> Callable
 
 def counted(name: str, budget: Budget) -> str:
     """Returns the name, and counts its length. Raises LimitError if all names made from the file's names are too long
-    together."""
+    in total."""
     budget.spend(Limit.ONNX_NAMES, len(name))
     return name
 
 
 def rename(graph: onnx.GraphProto, new_name: Callable[[str], str], budget: Budget) -> None:
     """Replaces, in place, each name that the nodes of a graph read or write, and all names in the graphs inside them,
-    by `new_name(name)`. Raises LimitError as `counted` does."""
+    with `new_name(name)`. Raises LimitError as `counted` does."""
 
     def renamed(name: str) -> str:
         return counted(new_name(name), budget)

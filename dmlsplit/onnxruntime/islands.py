@@ -1,4 +1,4 @@
-"""Islands: nodes on the CPU between nodes on DirectML, what copies they cost at each Run, and what moves them."""
+"""Islands: nodes on the CPU between nodes on DirectML, the copies that they need at each Run, and how to move them."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _BITS: Final[Mapping[str, int]] = {
     **dict.fromkeys(("INT64", "UINT64", "DOUBLE"), 64),
 }
 _CAST_TO: Final = ("float", "float16", "int32", "int64")
-"""The types that a node may be cast to, the first that has a kernel."""
+"""The types to which a node may be cast; the first one with a kernel is used."""
 
 
 @dataclass(frozen=True)
 class Island:
     """Nodes on the CPU that read one another, between nodes on DirectML.
 
-    `copied` has the bytes of each tensor that is copied at each Run, to the CPU or from it, None for an open size;
-    `moved_by` has what brings nodes to DirectML, each with its operator, or why nothing does.
+    `copied` has the bytes of each tensor that is copied at each Run, to the CPU or from it (None if a size is unknown);
+    `moved_by` has the changes that move nodes to DirectML, each with its operator, or why none does.
     """
 
     node: str
@@ -43,7 +43,7 @@ class Island:
 
 
 def islands(graph: SessionGraph, placed: Mapping[str, NodePlacement], older: int | None) -> Iterator[Island]:
-    """Yields the islands of a graph. `placed` has the placements of its nodes by path; `older` is the opset at which
+    """Yields the islands of a graph. `placed` has the placements of its nodes by path; `older` is the opset in which
     more of them are on DirectML, None if there is none."""
     for nodes in _components(graph):
         to_cpu = [value for value in _read(nodes) if _made_on_dml(graph, value)]
@@ -60,8 +60,7 @@ def islands(graph: SessionGraph, placed: Mapping[str, NodePlacement], older: int
 
 
 def _components(graph: SessionGraph) -> Iterator[list[Node]]:
-    """Yields groups of nodes on the CPU: nodes that read one another are in one group. Each group is in the order of
-    the file."""
+    """Yields groups of nodes on the CPU: nodes that read one another are in one group, in the order of the file."""
     on_cpu = {node.index: node for node in graph.order if _on_dml(graph, node) is False}
     seen: set[int] = set()
     for start in sorted(on_cpu):
@@ -111,12 +110,12 @@ def _made_on_dml(graph: SessionGraph, value: Value) -> bool:
 
 
 def _read_on_device(graph: SessionGraph, value: Value) -> bool:
-    """True if a node on DirectML reads a value on the device: the shape of a Reshape, for one, is read on the CPU."""
+    """True if a node on DirectML reads a value on the device; a Reshape's shape, for example, is read on the CPU."""
     return any(_on_dml(graph, reader) is True and _takes(reader, value) for reader in value.readers)
 
 
 def _takes(reader: Node, value: Value) -> bool:
-    """True if a reader of a value takes it as an input that is not for the CPU."""
+    """True if a node reads a value as an input that is not for the CPU."""
     on_cpu = row_of(reader.op_type).cpu_inputs
     if not on_cpu and not reader.captured:
         return True  # whichever of many inputs it is
@@ -131,7 +130,7 @@ def _bytes(graph: SessionGraph, name: str) -> int | None:
 
 
 def _moved_by(graph: SessionGraph, node: Node, placed: Mapping[str, NodePlacement], older: int | None) -> str:
-    """Returns, as text, what brings a node to DirectML, or why nothing does; "" for one that computes with sizes.
+    """Returns, as text, the change that moves a node to DirectML, or why none does; "" for a node that computes sizes.
     `placed` and `older` as in `islands`."""
     path, name = graph.path(node.index), _operator(node)
     why = None if path not in placed else placed[path].why
@@ -154,7 +153,7 @@ def _is_dml(cell: Cell | None) -> bool:
 
 def _cast(graph: SessionGraph, index: int) -> str:
     """Returns, as text, the cast of one element type that gives DirectML a kernel for the node with this index; "" if
-    no such cast is enough, or if the table of operators lacks the node's operator."""
+    no such cast is sufficient, or if the table of operators lacks the node's operator."""
     operator = graph.operator(index)
     types = graph.types_of(index)
     if operator is None:
@@ -167,8 +166,8 @@ def _cast(graph: SessionGraph, index: int) -> str:
 
 
 def _attribute(graph: SessionGraph, index: int) -> str:
-    """Returns, as text, the attribute without which DirectML has a kernel for the node, else that it has too many
-    outputs."""
+    """Returns, as text, the attribute whose removal gives DirectML a kernel for the node; without one, that the node
+    has too many outputs."""
     operator, node = graph.operator(index), graph.nodes[index].proto
     for each in node.attribute:
         without = type(node)()
@@ -181,7 +180,7 @@ def _attribute(graph: SessionGraph, index: int) -> str:
 
 
 def grouped(found: Sequence[Island]) -> Iterator[list[Island]]:
-    """Yields islands with the same operators and the same remedies together; those with most copies first."""
+    """Yields islands with the same operators and the same remedies together, those with the most copies first."""
     groups: dict[object, list[Island]] = defaultdict(list)
     for island in found:
         groups[frozenset(island.operators.items()), island.moved_by].append(island)

@@ -1,4 +1,4 @@
-"""Findings about a model as a whole in a session, each with what helps."""
+"""Findings about a model as a whole in a session, each with its remedy."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def of_failure(failed: Failed) -> Diagnostic:
 
 
 def _of_older(older: OlderOpset, own: int) -> Diagnostic:
-    """Returns the finding that more nodes are on DirectML at the opset of `older`; `own` is the model's opset."""
+    """Returns the finding that more nodes are on DirectML in the opset of `older`; `own` is the model's opset."""
     rule = whole_model.OPSET_WITHOUT_KERNELS
     cure = f"it cannot be taken there as it is: {older.why}" if older.why else rule.cure
     message = (
@@ -66,8 +66,8 @@ def _of_older(older: OlderOpset, own: int) -> Diagnostic:
 
 
 def _of_ranks(found: Sequence[BeyondRank]) -> Iterator[Diagnostic]:
-    """Yields the findings about ranks that make the session fail, one for each operator and each reason why Reshapes do
-    not help."""
+    """Yields the findings about ranks that make session creation fail, one for each operator and each reason why
+    Reshapes do not help."""
     groups: dict[tuple[str, str], list[BeyondRank]] = {}
     for node in found:
         merged = merged_batch(node)
@@ -80,8 +80,8 @@ def _of_ranks(found: Sequence[BeyondRank]) -> Iterator[Diagnostic]:
 
 
 def _of_quantized(found: Iterable[QuantizedFault]) -> Iterator[Diagnostic]:
-    """Yields the findings about operators for quantized elements that make the session fail, one for each operator,
-    fault and cure."""
+    """Yields the findings about operators for quantized elements that make session creation fail, one for each
+    operator, fault and cure."""
     groups: dict[object, list[QuantizedFault]] = {}
     for fault in found:
         groups.setdefault((fault.node.op_type, fault.kind, fault.at_run, cure_of(fault)), []).append(fault)
@@ -96,7 +96,7 @@ def _of_quantized(found: Iterable[QuantizedFault]) -> Iterator[Diagnostic]:
 
 
 def _of_axes(found: Iterable[OffAxis]) -> Iterator[Diagnostic]:
-    """Yields the findings about scales along another axis than that of their kernel, one for each operator, outcome and
+    """Yields the findings about scales along another axis than their kernel's, one for each operator, outcome and
     reason why nothing helps."""
     groups: dict[object, list[OffAxis]] = {}
     for each in found:
@@ -112,11 +112,11 @@ def _of_axes(found: Iterable[OffAxis]) -> Iterator[Diagnostic]:
 
 
 def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | None:
-    """Returns the finding that DirectML's nodes in `graph` are in no fused graph because sizes are open when the
-    session is made; None if the whole session has at least as many nodes in fused graphs as `graph` has such nodes.
+    """Returns the finding that DirectML's nodes in `graph` are in no fused graph because sizes are unknown at session
+    creation; None if the whole session has at least as many nodes in fused graphs as `graph` has such nodes.
 
-    Counted are the nodes that could be fused if the sizes of their inputs and outputs were known. None also if nothing
-    in `graph` is fused anyway: fusion is off, or a node has a graph inside.
+    Only nodes that could be fused if the sizes of their inputs and outputs were known are counted. None also if nothing
+    in `graph` can be fused: fusion is off, or a node has a graph inside.
     """
     if not graph.fuses or not graph.has_open:
         return None
@@ -144,7 +144,7 @@ def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | N
 
 
 def _of_islands(group: Sequence[Island]) -> Diagnostic:
-    """Returns the finding that nodes on the CPU stand between nodes on DirectML. `group` are islands of the same
+    """Returns the finding that nodes on the CPU are between nodes on DirectML. `group` are islands of the same
     operators."""
     rule, first, count = whole_model.CPU_ISLAND, group[0], len(group)
     copied = [size for island in group for size in island.copied]

@@ -1,7 +1,7 @@
 """The Split and Concat nodes of ONNX models: Split 1, 2, 11, 13 and 18, Concat 1, 4, 11 and 13, in graphs, graphs
-inside nodes, and local functions. Each node has the sessions of its model, which ONNX Runtime's answers come from.
+inside nodes, and local functions. Each node refers to the sessions of its model, which give ONNX Runtime's answers.
 
-Shapes come from onnx's shape inference, which runs in a process of its own since hostile models crash it.
+Shapes come from onnx's shape inference, which runs in a separate process because hostile models crash it.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def read(
     """Returns the Split and Concat nodes of a model, in the order of the graph; those of a function once for each call.
 
     `source` is a path, the bytes of a file, or a ModelProto. `shapes` gives tensors their shapes (None for a size that
-    stays unknown), `dims` the symbolic dimensions their sizes, `values` the elements of tensors of the main graph that
-    lengths are, or are computed from. External data is read for such lengths only, from the model's folder and
-    `allow_paths`.
+    stays unknown), `dims` gives symbolic dimensions their sizes, `values` gives tensors of the main graph that are
+    lengths, or from which lengths are computed, their elements. External data is read only for such lengths, from the
+    model's folder and `allow_paths`.
 
-    Raises InputError for what is not a model or has no such tensors and dimensions, OSError if a file cannot be read;
+    Raises InputError if `source` is not a model or lacks a given tensor or dimension, OSError if a file cannot be read;
     faults of nodes are in their reports.
     """
     return list(read_model(source, shapes, dims, values=values, allow_paths=allow_paths).judged)
@@ -58,10 +58,10 @@ def read_model(
     free_dimensions: Mapping[str, int] | None = None,
 ) -> ModelNodes:
     """Returns the nodes that `read` returns, and the nodes that are listed but not judged: SplitToSequence,
-    ConcatFromSequence, and nodes called Split or Concat of other domains. Arguments and errors are those of `read`.
+    ConcatFromSequence, and nodes named Split or Concat of other domains. Arguments and errors are those of `read`.
 
-    With `require_known_names`, a tensor or symbol that the model lacks raises InputError; without, it is ignored.
-    `free_dimensions` are sizes of symbolic dimensions that ONNX Runtime gets at session creation.
+    If `require_known_names`, a tensor or symbol that the model lacks raises InputError; otherwise it is ignored.
+    `free_dimensions` are sizes of symbolic dimensions that are set at session creation.
     """
     inputs = Inputs(shapes or {}, dims or {}, values or {}, free_dimensions or {})
     return read_sessions(source, inputs, allow_paths=allow_paths, require_known_names=require_known_names)[1]
@@ -104,7 +104,7 @@ def read_sessions(
         reader = Reader(model, read_external, frozenset(shapes), bool(shapes or dims), budget, inference)
         items = tuple(in_session(sessions, list(reader.items(model, constants))))
         return sessions, ModelNodes(items, reader.node_count, sessions)
-    except (RecursionError, DecodeError, EncodeError):  # protobuf has a limit of its own: 100 nested messages
+    except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit: 100 nested messages
         raise InputError("its graphs are nested too deeply") from None
 
 

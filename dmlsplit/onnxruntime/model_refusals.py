@@ -15,12 +15,12 @@ Refusal: TypeAlias = tuple[str, str]
 
 
 NO_LENGTHS: Final = "neither lengths nor num_outputs are given"
-"""The rule of a Split without lengths; where the axis is open, the first Run fails by it."""
+"""The rule of a Split without lengths; if the axis is unknown, the first Run fails with it."""
 
 
 def refusals(facts: RuntimeFacts, runtime: Runtime) -> Iterator[Refusal]:
-    """Yields the reasons, (id of a rule, message), for which `runtime` does not load a model with this Split or Concat,
-    in the order in which ONNX Runtime finds them; nothing if it loads the model."""
+    """Yields the reasons, as (rule id, message), why `runtime` does not load a model with this Split or Concat, in the
+    order in which ONNX Runtime finds them; nothing if it loads the model."""
     opset, newest = facts.opset, runtime.newest_opset
     if opset > newest:
         yield "onnxruntime/opset-too-new", f"opset {opset} is newer than {newest}, the newest that it loads"

@@ -1,4 +1,4 @@
-"""Makes the facts that a prediction needs of a Split or Concat of a session's graph."""
+"""Collects the facts about a Split or Concat of a session's graph that a prediction needs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ _TYPES: Final = {"Split": OperatorType.SPLIT, "Concat": OperatorType.JOIN}
 
 
 def facts_in(graph: SessionGraph) -> Mapping[int, RuntimeFacts]:
-    """Maps the index of each Split and Concat of a graph to its facts; nodes of which too little is known are left
-    out."""
+    """Maps the index of each Split and Concat of a graph to its facts; nodes with too few known facts are left out."""
 
     def made() -> Mapping[int, RuntimeFacts]:
         judged = [node for node in graph.nodes if node.op_type in JUDGED]
-        equal: dict[RuntimeFacts, RuntimeFacts] = {}  # equal facts are one object: caches find them without comparing
+        equal: dict[RuntimeFacts, RuntimeFacts] = {}  # equal facts are one object: caches find them by identity
         found = ((node.index, _facts_of(graph, node)) for node in judged)
         return {index: equal.setdefault(facts, facts) for index, facts in found if facts is not None}
 
@@ -40,7 +39,7 @@ def _is_open(graph: SessionGraph, name: str) -> bool:
 
 
 def _facts_of(graph: SessionGraph, of: Node) -> RuntimeFacts | None:
-    """Returns the facts of a Split or Concat; None if too little is known."""
+    """Returns the facts of a Split or Concat; None if too few are known."""
     node, scope = of.proto, graph.scope
     names = list(node.input)
     read = names[:1] if node.op_type == "Split" else names
@@ -86,7 +85,7 @@ def _declared(graph: SessionGraph, value: Value) -> Shape | None:
 
 
 def _is_owned(graph: SessionGraph, name: str) -> bool:
-    """True if an initializer is handed over to DirectML with the fused graph."""
+    """True if an initializer is passed to DirectML with the fused graph."""
     if not graph.is_initializer(name):
         return False
     tensor = graph.initializers.get(name, graph.defaults.get(name))

@@ -19,7 +19,7 @@ def signed(number: int) -> int:
 
 
 def static_axis(facts: RuntimeFacts) -> int | None:
-    """Returns the size of a Split's axis as shape inference holds it, in 32 bits; None if it is open."""
+    """Returns the size of a Split's axis in the 32 bits of shape inference; None if it is unknown."""
     shape = facts.shapes[0]
     size = shape[facts.axis_of(len(shape))] if shape else None
     return signed(size) if isinstance(size, int) else None
@@ -37,7 +37,7 @@ def output_shapes(facts: RuntimeFacts) -> list[Shape | None]:
 
 def merged(inferred: Shape, declared: Shape | None) -> Shape | None:
     """Returns the shape of a tensor with an inferred and a declared shape, as ONNX Runtime merges them; if sizes
-    contradict each other, only the equal ones are known, and None if the ranks do."""
+    contradict each other, only the equal ones are known; None if the ranks contradict each other."""
     if declared is None:
         return inferred
     if len(inferred) != len(declared):

@@ -1,7 +1,7 @@
-"""The opset at which more nodes of a model run on DirectML: operators get new versions before DirectML has kernels.
+"""The opset in which more nodes of a model run on DirectML: ONNX adds operator versions before DirectML has kernels.
 
-Of the opsets at which every node means what it does in the model (models/older_schemas.py), the one with the most nodes
-on DirectML, and of several the newest: `check` advises it, and `legalize` writes the model so.
+Only opsets in which every node means the same as in the model (models/older_schemas.py) are considered; the best has
+the most nodes on DirectML, the newest of equal ones. `check` advises it, and `legalize` writes the model in it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _OLDEST: Final = 7
 
 
 class OlderOpset(NamedTuple):
-    """An older opset, and what it brings. `operators` are those of the nodes that come to DirectML, with how many there
-    are; `node` is one of them. `why`: the reason why the model cannot be taken there, "" if it can."""
+    """An older opset, and its effect. `operators` counts, by operator, the nodes that move to DirectML; `node` is one
+    of them. `why` is the reason why the model cannot be converted to it, "" if it can."""
 
     opset: int
     operators: Counter[str]
@@ -32,7 +32,7 @@ class OlderOpset(NamedTuple):
 
 
 def older_opset(graphs: Sequence[SessionGraph], whole: Callable[[], Sequence[SessionGraph]]) -> OlderOpset | None:
-    """Returns the older opset at which most nodes are on DirectML; None if none has more than the model's own.
+    """Returns the older opset with the most nodes on DirectML; None if none has more than the model's own.
 
     `graphs` are those of the session; `whole()` returns those of a session without optimization, which has every node.
     """
@@ -43,7 +43,7 @@ def older_opset(graphs: Sequence[SessionGraph], whole: Callable[[], Sequence[Ses
         if gain <= most:
             continue
         why = next((found for graph in whole() for found in _against(graph, opset)), "")
-        if why and best is not None:  # and so it is at every older one
+        if why and best is not None:  # the same holds for every older opset
             break
         most, best = gain, OlderOpset(opset, Counter(operator for _, operator in came), came[0][0], why)
         if why:
@@ -66,8 +66,8 @@ def _candidates(graphs: Sequence[SessionGraph]) -> Iterator[int]:
 
 
 def _moved(graphs: Sequence[SessionGraph], opset: int) -> tuple[list[tuple[str, str]], int]:
-    """Returns (path, operator) of each node that is on DirectML at opset `opset` but not at the model's, and by how
-    many the number of nodes on DirectML is greater there; negative if it is less."""
+    """Returns (path, operator) of each node that is on DirectML in opset `opset` but not in the model's, and the
+    increase in the number of nodes on DirectML; negative if there are fewer."""
     came, went = [], 0
     for graph in graphs:
         left = indices_left(graph)
@@ -85,14 +85,14 @@ def _moved(graphs: Sequence[SessionGraph], opset: int) -> tuple[list[tuple[str, 
 
 
 def different_at(graphs: Sequence[SessionGraph], opset: int) -> str:
-    """Returns the first node that means something else at the older opset `opset` than at the model's, and why, as
-    text; "" if every node means the same there."""
+    """Returns, as text, the first node with another meaning in the older opset `opset` than in the model's, and why; ""
+    if every node means the same in both."""
     return next((found for graph in graphs for found in _different(graph, opset)), "")
 
 
 def types_not_taken_at(graphs: Sequence[SessionGraph], opset: int) -> str:
-    """Returns the first node with graphs inside whose operator, at opset `opset`, does not accept the types of the
-    node's tensors, and why, as text; "" if there is no such node."""
+    """Returns, as text, the first node with graphs inside whose operator, in opset `opset`, does not accept the types
+    of the node's tensors, and why; "" if there is no such node."""
     for graph in graphs:
         for index, node in enumerate(graph.nodes):
             if domain_of(node.proto) == "" and has_graphs(node.proto):
@@ -111,7 +111,8 @@ def _different(graph: SessionGraph, opset: int) -> Iterator[str]:
 
 
 def _against(graph: SessionGraph, opset: int) -> Iterator[str]:
-    """Yields, as text, the nodes of a graph that mean something else at an older opset, or fail the session there."""
+    """Yields, as text, the nodes of a graph that have another meaning in an older opset, or fail session creation in
+    it."""
     yield from _different(graph, opset)
     for index in range(len(graph.nodes)):
         then = graph.cell_at(index, opset)

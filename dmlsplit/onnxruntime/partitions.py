@@ -1,7 +1,7 @@
 """ONNX Runtime's partitioner: the nodes of a graph that become one DirectML graph.
 
 Source: GraphPartitioner.cpp of ONNX Runtime, BuildPartitions. A node joins the open partitions of its inputs, and
-merges them; a partition that feeds a node outside of fused graphs takes no further nodes.
+merges them; a partition that feeds a node outside fused graphs takes no further nodes.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class _Partition:
         return found
 
     def take(self, other: _Partition) -> None:
-        """Puts the nodes of another partition in front of this one's; the other one is empty then, and merged into this
-        one."""
+        """Inserts the nodes of another partition in front of this one's; the other one is then empty and merged into
+        this one."""
         other.merged = self
         if len(other.nodes) < len(self.nodes):
             self.nodes.extendleft(reversed(other.nodes))
@@ -46,10 +46,10 @@ def partitions(
 ) -> list[tuple[Node, ...]]:
     """Returns the fused graphs, as tuples of nodes in order, in the order in which they are compiled.
 
-    `nodes` are in topological order; `in_graph` says of each whether it can be in a fused graph. A node that reads
-    several open partitions joins the first one and merges the others into it; their nodes then stand in front. `ends`
-    has nodes that cannot, but for which others stand: the last of these, which compute the given outputs, begin a
-    partition.
+    `nodes` are in topological order; `in_graph` has True for each that can be in a fused graph. A node that reads
+    several open partitions joins the first one and merges the others into it, their nodes in front. `ends` has nodes
+    that cannot be fused themselves but are replaced with others: the last of these, which compute the given outputs,
+    begin a partition.
     """
     having: dict[Node, _Partition] = {}
     found: list[_Partition] = []
