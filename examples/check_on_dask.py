@@ -1,7 +1,7 @@
 """`dmlsplit check` over many models on a cluster: python examples/check_on_dask.py [--scheduler ADDRESS] FILE...
 
 Needs dask: pip install 'dmlsplit[distributed]'. Workers have dmlsplit installed and see the files under the same names.
-Prints one JSON answer a line, as `dmlsplit check --format jsonl` does; without an address it uses the CPUs of this
+Prints one JSON answer per line, as `dmlsplit check --format jsonl` does; without an address it uses the CPUs of this
 machine.
 """
 

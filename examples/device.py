@@ -10,7 +10,7 @@ import dmlsplit as dml
 
 
 def check(device: dml.Device) -> None:
-    """THROW_IF_FAILED(dmlDevice->GetDeviceRemovedReason()): a wrong binding says so here, and only here."""
+    """THROW_IF_FAILED(dmlDevice->GetDeviceRemovedReason()): only this reports a wrong binding."""
     if device.removed_reason is not None:
         raise SystemExit(str(device.removed_reason))
 

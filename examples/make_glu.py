@@ -1,7 +1,7 @@
-"""Writes an ONNX model that DirectML 1.13.1 to 1.15.4 compute wrong: python examples/make_glu.py glu.onnx
+"""Writes an ONNX model that DirectML 1.13.1 to 1.15.4 compute incorrectly: python examples/make_glu.py glu.onnx
 
-A gated linear unit: the channels are cut in two, and one half is multiplied by the sigmoid of the other. Needs onnx:
-pip install 'dmlsplit[onnx]'.
+A gated linear unit: the channels are split into two halves, and one half is multiplied by the sigmoid of the other.
+Needs onnx: pip install 'dmlsplit[onnx]'.
 """
 
 import sys

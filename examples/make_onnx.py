@@ -1,7 +1,7 @@
-"""Writes a small ONNX model with Split nodes, to try things on: python examples/make_onnx.py model.onnx
+"""Writes a small ONNX model with Split nodes, for experiments: python examples/make_onnx.py model.onnx
 
-Needs onnx: pip install 'dmlsplit[onnx]'. A batch of 8 tokens of 96 features, projected to query, key and value (96
-each), which are cut from one tensor; then query and key into two halves for a rotation.
+Needs onnx: pip install 'dmlsplit[onnx]'. A batch of 8 tokens of 96 features is projected to one tensor, which is split
+into query, key and value (96 each). Query and key are then split into two halves for a rotation.
 """
 
 import sys

@@ -1,7 +1,7 @@
 /* directml.c - a DML_SPLIT_OPERATOR_DESC executed on the CPU
  *
- * The fast path of a program that has DirectML's own structs: the descriptor becomes a plan once, and the plan runs on any buffers. Put
- * DirectML.h before dmlsplit_directml.h where there is one; without it the header brings the structs itself.
+ * The fast path for a program that has DirectML's own structs: compile the descriptor to a plan once, and run the plan on any buffers. If you
+ * have DirectML.h, include it before dmlsplit_directml.h; without it, the header defines the structs itself.
  *
  * Compile it together with every .c file below csrc/, with include/ as an include path.
  */

@@ -35,7 +35,7 @@ struct Json {
     uint64_t number() const { return kind == '0' ? std::strtoull(text.c_str(), nullptr, 10) : throw std::runtime_error("a number is expected"); }
 };
 
-/* The value at `at`, which is moved behind it. Escapes other than \" and \\ do not occur in what is read here. */
+/* Parses the value at `at` and advances `at` past it. The input has no escapes other than \" and \\. */
 static Json parse(const char *&at)
 {
     const auto blank = [&] { while (*at == ' ' || *at == ',' || *at == ':' || *at == '\n' || *at == '\r') at++; };
@@ -67,7 +67,7 @@ static Json parse(const char *&at)
     return value;
 }
 
-/* What differs; members that the answer does not have, or has as null, are not known and pass here. */
+/* True if the values differ. Members that are missing or null in the answer are unknown and do not count. */
 static bool differs(const Json &recorded, const Json &given)
 {
     if (recorded.kind == 'n' || given.kind == 'n')
@@ -83,7 +83,7 @@ static bool differs(const Json &recorded, const Json &given)
     return false;
 }
 
-/* DirectML's structs for an operator in JSON; they live as long as this object. */
+/* DirectML's structs for an operator in JSON; they are valid for the lifetime of this object. */
 class Operator {
 public:
     explicit Operator(const Json &json) : desc_{}

@@ -1,7 +1,8 @@
 """Judges a command by the files that `dmlsplit conformance export DIR` writes: python judge.py DIR VERSION COMMAND...
 
-It needs nothing but Python. VERSION is of DirectML, or of ONNX Runtime for the models: of each file the cases are asked
-that this version answered. `dmlsplit conformance run` does the same, with time limits, samples and reports.
+It needs nothing but Python. VERSION is a version of DirectML, or of ONNX Runtime for models. The command gets the
+cases of each file that have a recorded answer of this version. `dmlsplit conformance run` does the same, with time
+limits, samples and reports.
 """
 
 import hashlib
@@ -12,7 +13,7 @@ from pathlib import Path
 
 
 def compared(recorded, given, path, differences, unknown):
-    """Collects what differs, and the paths of what the answer does not know: what is null or missing."""
+    """Collects the differences, and the paths that are null or missing in the answer, which count as unknown."""
     if isinstance(recorded, dict) and isinstance(given, dict):
         for name, value in recorded.items():
             compared(value, given.get(name), f"{path}.{name}", differences, unknown)
