@@ -86,10 +86,11 @@ def _submitted(
     in_graph: bool,
     made: dict[object, Sequence[AnyOperatorDesc]],
 ) -> Sequence[AnyOperatorDesc]:
-    """Returns the DirectML operators of a node; `is_changed`: passes that are not modelled may change it; `in_graph`:
-    it is in a fused graph. Raises NotDescribedError if they are not known.
+    """Returns the DirectML operators of a node. `is_changed`: True if passes that are not modelled may change it;
+    `in_graph`: True if it is in a fused graph. Raises NotDescribedError if the operators are not known.
 
-    `made` caches the operators of earlier nodes, by everything that kernels read of a node without constants."""
+    `made` caches the operators of earlier nodes without constants, by everything that kernels read of a node.
+    """
     if graph.parent is not None and not in_graph:
         raise NotDescribedError("it is in a graph of a node, and in no fused graph")
     beside = (node, *node.producers, *node.readers)
@@ -118,8 +119,9 @@ def _submitted(
 
 
 def _changed(graph: Graph) -> set[Node]:
-    """Returns the nodes that passes which are not modelled may change: MatMul nodes and what is around them if that may
-    be an attention, nodes that Transposes may be moved over, and the neighbours of nodes of another domain."""
+    """Returns the nodes that may be changed by passes that are not modelled: MatMul nodes and their surroundings if
+    these may be an attention, nodes over which Transposes may be moved, and the neighbours of nodes of another
+    domain."""
     products = [node for node in graph.nodes if node.op_type in _PRODUCTS] if may_have_attention(graph) else []
     starts = [each for each in products if any(near.op_type in _AROUND_MATMUL for near in _neighbours(each))]
     moved = {node for node in graph.nodes if Doubt.TRANSPOSED in node.doubts}
@@ -135,8 +137,8 @@ def _neighbours(node: Node) -> Iterator[Node]:
 
 
 def _reached(start: Iterable[Node], through: Container[str]) -> set[Node]:
-    """Returns the nodes of `start`, and every node that a path in either direction leads to on which all nodes behind
-    the first are of the operators `through`."""
+    """Returns the nodes of `start`, and every node that a path in either direction reaches, if all nodes of the path
+    after the first have operators in `through`."""
     found, todo = set(start), list(start)
     while todo:
         for near in _neighbours(todo.pop()):

@@ -24,7 +24,7 @@ from dmlsplit.targets.session_options import SessionOptions
 from dmlsplit.verdicts.model_placements import Provider
 
 NAMED: Final = 5
-"""The most outputs that a message names."""
+"""The most lost outputs that a fault lists; its message names fewer."""
 _OF_SPLITS: Final = frozenset({FaultKind.EMPTY_PART, FaultKind.EMPTY_SECOND_PART})
 
 
@@ -60,8 +60,8 @@ def lost_outputs(graph: SessionGraph) -> Iterator[LostOutputs]:
 
     @cache
     def unaffected(size: str | int | None) -> list[str]:
-        """Returns the names of the first outputs that may have elements if the size is 0, at most NAMED + 1: one more
-        than a message names, since the output itself may be among them."""
+        """Returns the names of the first outputs that may have elements if the size is 0: at most NAMED + 1, since the
+        output itself may be among them."""
         names = (value.name for value, shape in shapes.items() if not _follows(shape, size))
         return list(islice(names, NAMED + 1))
 

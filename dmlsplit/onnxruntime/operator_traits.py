@@ -1,10 +1,10 @@
-"""The table of operators: what ONNX Runtime makes of a node of each operator of the default domain.
+"""The table of operators: what ONNX Runtime does with a node of each operator of the default domain.
 
-A row says what is known of an operator besides its placement, which is recorded (`operators`). An operator without a
-row becomes one or more DirectML operators of unknown types, and passes that are not followed here may change it. The
-DirectML operators were observed: a model of each ONNX operator at opset 17, by ONNX Runtime 1.18.0, 1.24.4 and 1.30.0,
-which agree unless a row says otherwise. What shares memory with a Concat was measured for 74 operators, executed by
-1.24.4 with DirectML 1.15.4; an operator of the same DirectML operator as one of these counts as measured.
+A row has the properties of an operator except its placement, which is recorded (`operators`). An operator without a row
+becomes one or more DirectML operators of unknown types, and passes that are not modelled may change it. The DirectML
+operators were observed: a model of each ONNX operator at opset 17, with ONNX Runtime 1.18.0, 1.24.4 and 1.30.0, which
+agree unless a row says otherwise. Memory sharing with a Concat was measured for 74 operators, executed by 1.24.4 with
+DirectML 1.15.4; an operator with the same DirectML operator as one of these counts as measured.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dmlsplit.onnxruntime.facts import Sizes
 class Kind(enum.Enum):
     """How well an operator's use of memory in a graph is known."""
 
-    __hash__ = object.__hash__  # Enum's hashes the name, in Python
+    __hash__ = object.__hash__  # Enum.__hash__ hashes the name, in Python
 
     OBSERVED = "it is a row of dmlsplit.graphs.operators"
     WHOLE = "it works on whole tensors: never in place, and its output may lie in a Join"
@@ -44,64 +44,65 @@ FAMILIES: Final[Mapping[Kind, tuple[Family, Family, Family]]] = {
     Kind.COPIES: (Family.APART, Family.WHOLE, Family.UNARY),
     Kind.UNKNOWN: (Family.APART, Family.WHOLE, Family.UNARY),
 }
-"""The families that operators are tried as, in order of the memory that they share, the least first."""
+"""The families that are assumed for an operator of each kind, ordered by how much memory they share, the least
+first."""
 
 _BY_RANK: Final[Mapping[Kind, tuple[Kind, Kind]]] = {
     Kind.CONVOLUTION: (Kind.PACKED, Kind.WHOLE),
     Kind.NORMALIZATION: (Kind.PACKED, Kind.BLOCK),
 }
-"""The kinds of operators of fewer dimensions than a Join has, and of others."""
+"""For operators that differ by rank: the kind for fewer dimensions than a Join has, and the kind for others."""
 _RANK_OF_JOINS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorTraits:
-    """A row of the table. What is left out was not observed, or does not apply."""
+    """A row of the table. Omitted fields were not observed, or do not apply."""
 
     name: str
     dml: int | None = None
-    """The DML_OPERATOR_TYPE of the operator that it becomes; None if that is unknown."""
+    """The DML_OPERATOR_TYPE of the operator that it becomes; None if it is unknown."""
     kind: Kind = Kind.UNKNOWN
-    """Left out, OBSERVED for a DirectML operator that is a row of dmlsplit.graphs.operators."""
+    """If omitted, OBSERVED for a DirectML operator that is a row of dmlsplit.graphs.operators."""
     broadcasts: bool = False
-    """It works element by element, and broadcasts its inputs."""
+    """It computes element by element, and broadcasts its inputs."""
     cpu_inputs: tuple[int, ...] = ()
-    """The inputs that the CPU reads. Whatever computes them does not keep the operator on the CPU."""
+    """The inputs that the CPU reads. The nodes that compute them do not keep the operator on the CPU."""
     shaping: Sizes = ()
-    """The inputs whose elements decide the sizes of outputs. A Run has them all; an optimized session knows what it
-    folds, the results of constants and of static shapes, and infers sizes again."""
+    """The inputs whose elements determine the sizes of outputs. A Run has them all; an optimized session knows those
+    that it folds, the results of constants and of static shapes, and infers sizes again."""
     fused_with: int | None = None
     """It is fused only with this number of inputs."""
     absorbs: frozenset[str] = frozenset()
-    """The activations that are fused into it from level 2 on, where nothing else reads the tensor between them."""
+    """The activations that are fused into it from level 2 on, if nothing else reads the tensor between them."""
     absorbs_at_outputs: bool = False
-    """An activation was seen to be fused into it even where its output is a graph output as well."""
+    """An activation was observed to be fused into it even if its output is also a graph output."""
     transposable: bool = False
     """A Transpose may be moved over it."""
     followed: bool = False
-    """Only the passes that have a module change it where it stands beside other such operators."""
+    """Only the passes that have a module change it if it is next to other such operators."""
     kept: bool = False
-    """Optimization may fuse others into it; it stays one node."""
+    """Optimization may fuse others into it; it remains one node."""
     takes_weights: bool = False
     """It is part of fused patterns with weights: GELUs, normalizations and the like."""
     merges: bool = False
     """Optimization fuses it with its neighbours even without weights."""
     core: tuple[frozenset[str], frozenset[str]] | None = None
-    """Where it is in the middle of a fused pattern: the operators of the pattern in front of it, an empty set for any,
-    and those behind it."""
+    """The conditions for being the middle of a fused pattern: the operators of the pattern in front of it, an empty set
+    for any, and those behind it."""
     data_dependent: bool = False
-    """Only a run determines its output sizes, unless inference knows them."""
+    """Only a Run determines its output sizes, unless inference knows them."""
     on_cpu: bool = False
     """Its kernel leaves its result on the CPU."""
     random: bool = False
-    """Two equal nodes compute different values; it is not folded."""
+    """Two equal nodes compute different values, so it is not folded."""
     computed: bool = False
-    """It is not folded, even where all inputs are constant."""
+    """It is not folded, even if all inputs are constant."""
     may_vanish: bool = False
-    """It is removed where it does nothing."""
+    """It is removed if it has no effect."""
     movable: bool = False
-    """An elementwise operator of one tensor that may be moved over a Split or Concat: the result for an element is one
-    rounding at most, wherever it stands."""
+    """An elementwise operator of one tensor that may be moved over a Split or Concat: its result for an element is
+    rounded at most once, at any position."""
 
     def kind_of(self, rank: int) -> Kind:
         """Returns the kind of the operator on tensors of this rank."""
@@ -111,11 +112,11 @@ class OperatorTraits:
 FUSED_ADD: Final = "FusedAdd"
 """An Add or Sum with a fused activation."""
 RESHAPED_GEMM: Final = "ReshapedGemm"
-"""A Gemm between two Reshapes, in place of a MatMul of more dimensions and an Add: it takes no activation."""
+"""A Gemm between two Reshapes, in place of a MatMul of more dimensions and an Add; no activation is fused into it."""
 FUSED_MATMUL: Final = "FusedMatMul"
-"""A MatMul with a factor, of com.microsoft: it takes no activation."""
+"""A MatMul with a factor, of com.microsoft; no activation is fused into it."""
 MATMUL_INTEGER_TO_FLOAT: Final = "MatMulIntegerToFloat"
-"""A MatMulInteger and the product with its scales, of com.microsoft; DirectML gets its only one."""
+"""A MatMulInteger and the product with its scales, of com.microsoft; DirectML gets one operator."""
 QUICK_GELU: Final = "QuickGelu"
 """The fused x * Sigmoid(alpha * x), of com.microsoft; DirectML gets two operators for it, three if alpha is not 1."""
 GELU: Final = "ContributedGelu"
@@ -123,7 +124,7 @@ GELU: Final = "ContributedGelu"
 BIAS_GELU: Final = "BiasGelu"
 """A Gelu of the sum with a vector, of com.microsoft."""
 FAST_GELU: Final = "FastGelu"
-"""A Gelu by a hyperbolic tangent, of com.microsoft; DirectML gets its only one."""
+"""A Gelu with a hyperbolic tangent, of com.microsoft; DirectML gets one operator."""
 SKIP_LAYER_NORMALIZATION: Final = "SkipLayerNormalization"
 """A LayerNormalization of a sum, of com.microsoft."""
 FUSED_MATMUL_SOFTMAX: Final = "FusedMatMulActivation"
@@ -139,8 +140,8 @@ QUANTIZED: Final = {
     "Sigmoid": "QLinearSigmoid",
     "Softmax": "QLinearSoftmax",
 }
-"""Maps operators to those that compute the same of quantized elements: for a Conv and a MatMul of ONNX, else of
-com.microsoft."""
+"""Maps operators to those that compute the same with quantized elements: ONNX's for a Conv and a MatMul,
+com.microsoft's for the others."""
 PACKED_PRODUCT: Final = "MatMulNBits"
 """A MatMul with constant quantized weights, of com.microsoft."""
 
@@ -342,4 +343,5 @@ class _Table(dict[str, OperatorTraits]):
 OPERATORS: Final[Mapping[str, OperatorTraits]] = _Table((row.name, _completed(row)) for row in _ROWS)
 """The rows by operator; UNKNOWN for an operator without one."""
 row_of: Final = OPERATORS.__getitem__
-"""Returns the row of an operator of the default domain; UNKNOWN for any other. Each node is asked ten times."""
+"""Returns the row of an operator of the default domain; UNKNOWN for any other. It is called about ten times for each
+node."""

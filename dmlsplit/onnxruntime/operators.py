@@ -1,7 +1,7 @@
 """The table of operators: where versions of ONNX Runtime place a node of each operator, schema version and types.
 
-Observed: models of one node, asked of each version (tests/onnxruntime/record_operators.py writes the table). A row that
-was not asked is unknown; nothing stands for it.
+Observed: each version was run on models of one node (tests/onnxruntime/record_operators.py writes the table). The
+answer for a row that was not recorded is unknown; no other row replaces it.
 """
 
 from __future__ import annotations
@@ -30,38 +30,39 @@ class Cell(enum.StrEnum):
     """The answer of one version about one operator, as a letter of the table."""
 
     FUSED = "g"
-    """On DirectML, in a fused graph where sizes are static; the CPU has no kernel."""
+    """On DirectML, in a fused graph if sizes are static; the CPU has no kernel."""
     FUSED_WITH_CPU = "G"
     DML = "d"
-    """On DirectML, by a kernel outside of any fused graph."""
+    """On DirectML, by a kernel outside any fused graph."""
     DML_WITH_CPU = "D"
     CPU = "C"
     EXPANDED = "x"
-    """ONNX defines it by other operators, which take its place, as it has no kernel; they are on both providers."""
+    """It has no kernel and is replaced with the other operators of its definition in ONNX; these run on both
+    providers."""
     EXPANDED_WITH_COPIES = "z"
-    """They are, and tensors are copied between them."""
+    """As EXPANDED, and tensors are copied between the providers."""
     EXPANDED_ON_DML = "X"
     EXPANDED_ON_CPU = "y"
     FOLDED = "o"
-    """It is a constant, or is taken out."""
+    """It becomes a constant, or is removed."""
     FAILS = "f"
-    """There is a kernel, but no session."""
+    """There is a kernel, but session creation fails."""
     FAILS_WITH_CPU = "F"
     NO_KERNEL = "u"
-    """Neither DirectML nor the CPU has a kernel: there is no session."""
+    """Neither DirectML nor the CPU has a kernel: session creation fails."""
     INVALID = "-"
-    """ONNX Runtime does not take it for a valid model."""
+    """ONNX Runtime rejects the model as invalid."""
 
 
 ON_DML: Final = frozenset({Cell.FUSED, Cell.FUSED_WITH_CPU, Cell.DML, Cell.DML_WITH_CPU})
 FAILING: Final = frozenset({Cell.FAILS, Cell.FAILS_WITH_CPU, Cell.NO_KERNEL})
 ON_BOTH: Final = frozenset({Cell.EXPANDED, Cell.EXPANDED_WITH_COPIES})
 EXPANDED: Final = ON_BOTH | {Cell.EXPANDED_ON_DML, Cell.EXPANDED_ON_CPU}
-"""Operators that others stand for: which ones depends on the model's opset."""
+"""Operators that are replaced with others; which ones depends on the model's opset."""
 _WITHOUT_CPU: Final = EXPANDED | {Cell.FUSED, Cell.DML, Cell.FAILS, Cell.NO_KERNEL}
 _OF_DIFFERENT_TYPES: Final = frozenset({"If"})
 _NO_TENSOR: Final = "bfloat16"
-"""The type that DirectML has no tensors of, and the CPU's control flow takes."""
+"""The type that no DirectML tensor can have, and that the CPU's control flow accepts."""
 _FUSED: Final = frozenset({Cell.FUSED, Cell.FUSED_WITH_CPU, Cell.EXPANDED_ON_DML})
 _CONTRIBUTED: Final = 1
 """The opset of com.microsoft."""
@@ -79,24 +80,25 @@ class Operator:
     version: int
     row: Mapping[str, Any]
     column: int
-    """Of the version of ONNX Runtime in the rows."""
+    """The index, in the rows, of the version of ONNX Runtime."""
 
     @property
     def versions(self) -> Collection[Operator]:
-        """All schema versions of the operator, this one among them."""
+        """All schema versions of the operator, including this one."""
         return _versions(self.name, self.column).values()
 
     @property
     def usual(self) -> list[str]:
-        """The type that each type parameter has if a row of the table does not say otherwise."""
+        """The usual type of each type parameter, which it has unless a row of the table says otherwise."""
         return str(self.row["usual"]).split(",") if self.row["parameters"] else []
 
     def types(self, inputs: Types, outputs: Types) -> Types:
-        """Returns the element type of each type parameter of a node, in ONNX's lower-case words: "float".
+        """Returns the element type of each type parameter of a node, in ONNX's lower-case words, for example "float".
 
-        `inputs` and `outputs` have the type of each tensor, "" for one that is left out, None if it is not known. A
-        parameter without tensors has its usual type, or where that was not recorded with the others, the type that was,
-        if all of these have one answer; None if no tensor's type is known.
+        `inputs` and `outputs` have the type of each tensor, "" for an omitted one, None for an unknown one. A type
+        parameter of omitted tensors only gets its usual type; if that combination was not recorded, but all recorded
+        combinations with the other types have the same answer, the first of these is returned. The type of a parameter
+        is None if the first of its tensors has an unknown type.
         """
         found: list[str | None] = [""] * len(self.row["parameters"])
         for tensors, places in ((inputs, self.row["inputs"]), (outputs, self.row["outputs"])):
@@ -111,20 +113,20 @@ class Operator:
         return made
 
     def all_types(self, inputs: Types, outputs: Types, captured: Types) -> list[Types]:
-        """Returns a list of results of `types`: for most operators one, that for all tensors of the node; for an If one
-        for each tensor that it computes or that its branches read from outside, since each of them counts."""
+        """Returns a list of results of `types`: for most operators one, for all tensors of the node; for an If one for
+        each tensor that it computes or that its branches read from outside, since each of them matters."""
         if self.name in _OF_DIFFERENT_TYPES:
             return [self.types(inputs, (each,)) for each in dict.fromkeys([*outputs, *captured])]
         return [self.types(inputs, outputs)]
 
     def ask(self, types: Types, opset: int | None = None) -> Cell | None:
-        """Returns where a node of these types goes in a model of an opset (by default that of the schema version); None
-        if that is not known.
+        """Returns where a node of these types is placed in a model of an opset (by default that of the schema version);
+        None if that is not known.
 
-        Of types that were not recorded together, kernels take each parameter's types by themselves: a node is on
-        DirectML if every type is seen there, and not if one is seen on the CPU, or without a kernel, with usual ones
-        beside it; others stand for it on DirectML if they do for each type, and on the CPU if they do for one. Nothing
-        is known of a type that was recorded nowhere.
+        For types that were not recorded together, each type parameter is considered separately. The node is on DirectML
+        if every type was recorded there. It is not if one type, with usual types for the other parameters, was recorded
+        on the CPU or without a kernel. Its replacement is on DirectML if that was recorded for each type, and on the
+        CPU if that was recorded for one. The answer is None if a type was never recorded.
         """
         if types not in self._answers:
             self._answers[types] = self._cells.get(types) or self._concluded(types)
@@ -134,7 +136,7 @@ class Operator:
             own = rows.get(",".join(map(str, types)))
             cells = [each.get(str(opset), "") for each in ([own] if own is not None else rows.values())]
             return _only({_known(each[self.column : self.column + 1]) for each in cells})
-        # of BFLOAT16 the others have no kernels either
+        # for BFLOAT16 the replacing operators have no kernels either
         if cell is Cell.NO_KERNEL and opset is not None and _NO_TENSOR not in types:
             return Cell.EXPANDED if _has_newer_body(self.name, self.version, opset) else cell
         return cell
@@ -144,8 +146,8 @@ class Operator:
         return {}
 
     def _concluded(self, types: Types) -> Cell | None:
-        """Returns the answer for types that were not recorded together, or of which some are None (unknown), as far as
-        the recorded answers imply it; else None."""
+        """Returns the answer for types that were not recorded together, or that are partly None (unknown), if the
+        recorded answers imply it; else None."""
         if (of_all := _only(set(self._cells.values()))) is Cell.NO_KERNEL or of_all in ON_BOTH:
             return of_all
         if None in types:
@@ -157,7 +159,7 @@ class Operator:
         alone = [self._cells.get((*usual[:i], types[i], *usual[i + 1 :])) for i in own]
         in_float = self._cells.get(tuple(["float" if each == "float16" else each for each in types]))
         if "float16" in {types[i] for i in self.row["inputs"]}:
-            # what the CPU computes in FLOAT alone is cast, where an input is of FLOAT16
+            # an operator that the CPU computes only in FLOAT is cast if an input is FLOAT16
             if Cell.NO_KERNEL in alone:
                 return in_float or Cell.NO_KERNEL
             if in_float is Cell.CPU and not any((i, "float16") in self._seen for i in own):
@@ -187,8 +189,7 @@ class Operator:
 
     @cached_property
     def _seen(self) -> dict[tuple[int, str | None], frozenset[Cell]]:
-        """Maps (number of a type parameter, type) to the set of answers with that type, whatever the other types
-        are."""
+        """Maps (index of a type parameter, type) to the set of answers with that type, for any other types."""
         found: dict[tuple[int, str | None], frozenset[Cell]] = {}
         for types, cell in self._cells.items():
             for place in enumerate(types):
@@ -196,18 +197,19 @@ class Operator:
         return found
 
     def refuses(self, types: Types) -> bool:
-        """True if a model with a node of these types is not valid in this version, and is in another."""
+        """True if a model with a node of these types is invalid in this version, and valid in another."""
         cells = str(self.row.get("types", {}).get(",".join(each or "" for each in types), ""))
         return cells[self.column : self.column + 1] == Cell.INVALID and not set(cells) <= {Cell.INVALID, NOT_ASKED}
 
     def message(self, types: Types) -> str:
-        """Returns ONNX Runtime's message for a node of these types that fails the session; "" if none was recorded."""
+        """Returns ONNX Runtime's message for a node of these types that makes session creation fail; "" if none was
+        recorded."""
         number = self.row.get("messages", {}).get(",".join(each or "" for each in types))
         return "" if number is None else str(table()["messages"][number])
 
     def of_variant(self, attributes: Attributes, outputs: int) -> Cell | None:
-        """Returns where the node goes because of its attributes or number of outputs, if it would be on DirectML
-        without them; None if these make no difference."""
+        """Returns where the node is placed because of its attributes or number of outputs, if it would otherwise be on
+        DirectML; None if these make no difference."""
         for each in self.versions:
             for given, count, types, cells in each.row.get("attributes", {}).values():
                 cell, base = cells[self.column], each.row["types"].get(types, "")[self.column : self.column + 1]
@@ -220,11 +222,11 @@ class Operator:
 
     @cached_property
     def is_on_dml_at_all(self) -> bool:
-        """True if the operator is on DirectML with some type."""
+        """True if the operator is on DirectML for at least one type."""
         return any(map(is_on_dml, self._cells.values()))
 
     def may_be_expanded(self, opset: int) -> bool:
-        """True if others stand for the operator with some type in a model of an opset."""
+        """True if the operator is replaced with others for at least one type in a model of an opset."""
         cells = set(self._cells.values())
         newer = Cell.NO_KERNEL in cells and _has_newer_body(self.name, self.version, opset)
         return newer or not EXPANDED.isdisjoint(cells)
@@ -236,10 +238,10 @@ class Operator:
 
     @cached_property
     def most_rank(self) -> int | None:
-        """The highest rank of tensors with static sizes that a session is created for; None if no rank failed, or none
-        was recorded.
+        """The highest rank of tensors with static sizes for which session creation succeeds; None if no rank failed, or
+        none was recorded.
 
-        A version older than all that were recorded has the rank of the oldest: observed for all on DirectML.
+        A version older than all recorded ones has the rank of the oldest: observed for all on DirectML.
         """
         rows = {each.version: each.row.get("variants", {}) for each in self.versions}
         asked = [version for version in sorted(rows) if any(each.startswith("rank") for each in rows[version])]
@@ -252,14 +254,13 @@ class Operator:
 
 
 def _only(cells: Set[Cell | None]) -> Cell | None:
-    """Returns the cell, if `cells` has one; EXPANDED if all are EXPANDED with or without copies; None for any other
-    mixture, and for no cells."""
+    """Returns the cell, if `cells` has exactly one; EXPANDED if all are EXPANDED with or without copies; else None."""
     return next(iter(cells)) if len(cells) == 1 else Cell.EXPANDED if cells and cells <= ON_BOTH else None
 
 
 def _known(cell: str) -> Cell | None:
-    """Returns a letter of the table as a Cell; None if nothing was recorded ("" or NOT_ASKED), or if the model that was
-    tried was not valid."""
+    """Returns a letter of the table as a Cell; None if nothing was recorded ("" or NOT_ASKED), or if the recorded model
+    was invalid."""
     return None if cell in ("", NOT_ASKED, Cell.INVALID) else Cell(cell)
 
 
@@ -279,15 +280,15 @@ def recorded_versions() -> tuple[str, ...]:
 
 @cache
 def column_of(runtime: Runtime) -> int | None:
-    """Returns the index, in `recorded_versions()`, of the version whose answers stand for a runtime: the newest one
-    that is not newer than the runtime, else the oldest. None for a runtime whose behaviour was never recorded."""
+    """Returns the index, in `recorded_versions()`, of the version whose answers apply to a runtime: the newest one that
+    is not newer than the runtime, else the oldest. None for a runtime whose behaviour was never recorded."""
     older = [i for i, version in enumerate(recorded_versions()) if key_of(version) <= runtime.key]
     return (older or [0])[-1] if runtime.observed else None
 
 
 @lru_cache(maxsize=4096)
 def find_operator(domain: str, op_type: str, opset: int, runtime: Runtime) -> Operator | None:
-    """Returns the operator, at the schema version in force in opset `opset`, with the answers that stand for `runtime`;
+    """Returns the operator, at the schema version in force in opset `opset`, with the answers that apply to `runtime`;
     None if the table lacks the operator or that version, or has no answers for the runtime.
 
     `opset` is that of the operator's own domain.
@@ -302,15 +303,15 @@ def find_operator(domain: str, op_type: str, opset: int, runtime: Runtime) -> Op
 @lru_cache(maxsize=4096)
 def _versions(name: str, column: int) -> Mapping[int, Operator]:
     """Maps the schema versions of an operator to its rows, with the answers of one version of ONNX Runtime; {} for an
-    unknown one."""
+    unknown operator."""
     rows: Mapping[str, Any] = table()["operators"].get(name, {})
     return {int(version): Operator(name, int(version), row, column) for version, row in rows.items()}
 
 
 @lru_cache(maxsize=4096)
 def _has_newer_body(name: str, version: int, opset: int) -> bool:
-    """True if ONNX defines an operator at a schema version, whatever its types, or one in its body, by others from an
-    opset on that is newer, up to `opset`."""
+    """True if an operator at a schema version, or an operator in its function body, has a body that was written for a
+    newer opset than that version, up to `opset`; types are not considered."""
     schema = schema_of(name, opset)
     if schema is None or schema.since_version != version or not schema.has_function:
         return False
@@ -323,7 +324,8 @@ def _has_newer_body(name: str, version: int, opset: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def moves_any_type(op_type: str, opset: int) -> bool:
-    """True if the CPU has a kernel for strings of an operator of the default domain: it moves elements of any type."""
+    """True if the CPU has a kernel of an operator of the default domain for strings: it then moves elements of any
+    type."""
     rows: Mapping[str, Any] = table()["operators"].get(op_type, {})
     known = [int(version) for version in rows if int(version) <= max(opset, 1)]
     types = rows[str(max(known))].get("types", {}) if known else {}
@@ -331,7 +333,7 @@ def moves_any_type(op_type: str, opset: int) -> bool:
 
 
 def operator_of(node: onnx.NodeProto, opset: int, runtime: Runtime) -> Operator | None:
-    """Returns a node's row, in a model of an opset; None if the table has none."""
+    """Returns the table's row for a node in a model of an opset; None if there is none."""
     domain = domain_of(node)
     return find_operator(domain, text(node.op_type), opset if domain == "" else _CONTRIBUTED, runtime)
 
@@ -339,11 +341,11 @@ def operator_of(node: onnx.NodeProto, opset: int, runtime: Runtime) -> Operator 
 def asked(
     node: onnx.NodeProto, inputs: Types, outputs: Types, opset: int, runtime: Runtime, captured: Types = ()
 ) -> Cell | None:
-    """Returns where a node goes in a session of a runtime, by its operator, types and attributes; None if it is not
-    known.
+    """Returns where a node is placed in a session of a runtime, by its operator, types and attributes; None if it is
+    not known.
 
-    `inputs` and `outputs` are the types of its tensors as Operator.types takes them, `captured` those of the tensors
-    that graphs inside it read from outside, `opset` is the model's.
+    `inputs` and `outputs` are the types of its tensors in the form of Operator.types, `captured` those of the tensors
+    that graphs inside it read from outside; `opset` is the model's.
     """
     operator = operator_of(node, opset, runtime)
     if operator is None:
@@ -357,8 +359,8 @@ def asked(
 
 @lru_cache(maxsize=1 << 14)
 def _of_types(operator: Operator, inputs: Types, outputs: Types, captured: Types, opset: int) -> Cell | None:
-    """Returns where a node of an operator goes by its types, None if it is not known. Cached: the nodes of a model have
-    few different ones."""
+    """Returns where a node of an operator is placed by its types; None if it is not known. Cached: the nodes of a model
+    have few different types."""
     cells = {operator.ask(types, opset) for types in operator.all_types(inputs, outputs, captured)}
     return Cell.CPU if Cell.CPU in cells else None if None in cells else next(iter(cells), None)
 
@@ -373,12 +375,12 @@ def _value(attribute: onnx.AttributeProto) -> object:
 
 
 def is_known(domain: str, op_type: str) -> bool:
-    """True if the table has an operator."""
+    """True if the table contains an operator."""
     return (f"{domain}.{op_type}" if domain else op_type) in table()["operators"]
 
 
 def operators() -> Collection[str]:
-    """Returns the names in the table; a domain other than the default one stands in front: "com.microsoft.Gelu"."""
+    """Returns the names in the table; a domain other than the default one is a prefix: "com.microsoft.Gelu"."""
     return tuple(table()["operators"])
 
 
@@ -388,7 +390,7 @@ def is_on_dml(cell: Cell) -> bool:
 
 
 def is_on_cpu_too(cell: Cell) -> bool:
-    """True if the CPU has a kernel, beside DirectML or alone."""
+    """True if the CPU has a kernel, with or without one of DirectML."""
     return cell not in _WITHOUT_CPU
 
 

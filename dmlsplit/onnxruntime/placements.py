@@ -1,4 +1,4 @@
-"""Where every node of a model goes in a session, and what follows from it: copies, graph capture, whether it is made.
+"""Where each node of a model is placed in a session, and the consequences: copies, graph capture, session creation.
 
 Source: fallback_cpu_capability.cc, transformer_memcpy.cc and inference_session.cc of ONNX Runtime; observed.
 """
@@ -30,8 +30,8 @@ _OLDEST_OPSET: Final = 7
 
 def placement(graphs: Sequence[SessionGraph], failures: Sequence[Failure]) -> SessionAnswer:
     """Returns the provider of each node of a model's graphs, the fused graphs, the copies between devices, and whether
-    the session is created. `graphs` has each graph after those in its nodes; `failures` keep the session from being
-    created."""
+    the session is created. `graphs` has each graph after those in its nodes; `failures` are the reasons why session
+    creation fails."""
     runtime, first = graphs[-1].runtime, first_of(failures)
     if first is not None and first.moment == LOADING:
         return SessionAnswer(runtime, False, Failed(first.node, first.why))
@@ -99,7 +99,7 @@ def _placed(graph: SessionGraph, index: int, fused: int | None, is_left: bool) -
 
 def _why(graph: SessionGraph, index: int, cell: Cell) -> tuple[Why, int | None]:
     """Returns why a node is not on DirectML and, if the reason is the model's opset, the newest schema version of its
-    operator that DirectML would run the node with; None for any other reason."""
+    operator with which DirectML would run the node; None for any other reason."""
     if cell is Cell.NO_KERNEL:
         return Why.NO_KERNEL, None
     node = graph.nodes[index].proto
@@ -120,7 +120,8 @@ def _why(graph: SessionGraph, index: int, cell: Cell) -> tuple[Why, int | None]:
 
 
 class _Step(NamedTuple):
-    """A node in the copies between devices: what it reads and writes, each tensor with the provider of its memory."""
+    """A node in the computation of copies between devices: the tensors that it reads and writes, each with the provider
+    of its memory."""
 
     reads: Sequence[tuple[Hashable, Provider]]
     writes: Sequence[tuple[Hashable, Provider]]
@@ -128,8 +129,8 @@ class _Step(NamedTuple):
 
 
 class _Copies(NamedTuple):
-    """The numbers of tensors copied to the CPU and from it. `for_dml` are those among the first that no node on the CPU
-    reads: kernels of DirectML read them there."""
+    """The numbers of tensors copied to the CPU and from it. `for_dml` counts the tensors copied to the CPU that no node
+    on the CPU reads; kernels of DirectML read them there."""
 
     to_cpu: int
     from_cpu: int
@@ -137,7 +138,7 @@ class _Copies(NamedTuple):
 
 
 def _copies(graphs: Sequence[SessionGraph]) -> _Copies | None:
-    """Returns the copies in all graphs; None if it is not known where a tensor is made or read."""
+    """Returns the copies in all graphs; None if it is not known where a tensor is computed or read."""
     to_cpu = from_cpu = for_dml = 0
     for graph in graphs:
         reads: dict[Hashable, set[Provider]] = {}
@@ -156,13 +157,14 @@ def _copies(graphs: Sequence[SessionGraph]) -> _Copies | None:
             is_copied = where is Provider.DML and Provider.CPU in readers
             to_cpu += is_copied
             for_dml += is_copied and tensor not in read_by_cpu
-            # an input, also one from the graph around, is copied only where both read it
+            # an input, including one from an outer graph, is copied only if both read it
             from_cpu += Provider.DML in readers and (where is Provider.CPU or (tensor not in made and len(readers) > 1))
     return _Copies(to_cpu, from_cpu, for_dml)
 
 
 def _steps(graph: SessionGraph) -> Iterator[_Step]:
-    """Yields the nodes of a graph after all passes; in place of a node without a kernel, the nodes of its function."""
+    """Yields the nodes of a graph after all passes; a node without a kernel is replaced with the nodes of its
+    function."""
     made = optimized(graph)
     sizes: set[Hashable] = {value for name, value in made.values.items() if name in graph.left_on_cpu}
     for node in made.nodes:
@@ -180,8 +182,8 @@ def _steps(graph: SessionGraph) -> Iterator[_Step]:
 
 
 def _read(node: Node, place: int, value: Value) -> Hashable:
-    """Returns what tells the tensor that a node reads at a place of its inputs from others: each input that reads a
-    DequantizeLinear has one of its own. Source: ensure_unique_dq_for_node_unit.cc of ONNX Runtime."""
+    """Returns a key that identifies the tensor that a node reads at a position of its inputs: each input that reads a
+    DequantizeLinear has a copy of its own. Source: ensure_unique_dq_for_node_unit.cc of ONNX Runtime."""
     before = value.producer
     return (value, node, place) if before is not None and before.op_type == UNMERGED else value
 
@@ -194,8 +196,8 @@ def _copied(node: Node, value: Value) -> Iterator[Hashable]:
 
 
 def side(graph: SessionGraph, value: Value) -> Provider:
-    """Returns the provider in whose memory a tensor is made; Provider.FOLDED for a tensor that no node computes, which
-    can be given anywhere; Provider.UNKNOWN if the provider is not known."""
+    """Returns the provider in whose memory a tensor is computed; Provider.FOLDED for a tensor that no node computes,
+    which can be placed anywhere; Provider.UNKNOWN if the provider is not known."""
     node = value.producer
     if node is None:
         return Provider.FOLDED
@@ -220,8 +222,8 @@ def _provider(cell: Cell | None) -> Provider:
 def _step(
     op_type: str, provider: Provider, inputs: Iterable[Hashable | None], outputs: Iterable[Hashable | None]
 ) -> _Step:
-    """Returns the step of a node on a provider. Inputs that are constants, left out, or read only by a graph inside the
-    node are None: that graph's own nodes read the last."""
+    """Returns the step of a node on a provider. Inputs that are constants, omitted, or read only by a graph inside the
+    node are None; that graph's own nodes read the last kind."""
     traits, on_device = row_of(op_type), provider is Provider.DML
     reads = [
         (tensor, Provider.CPU if on_device and i in traits.cpu_inputs else provider)
@@ -233,7 +235,7 @@ def _step(
 
 
 def _body(graph: SessionGraph, node: Node) -> Body | None:
-    """Returns the nodes that stand for a node without a kernel; None if they are not known."""
+    """Returns the nodes that replace a node without a kernel; None if they are not known."""
     return _body_of(graph, node.proto, graph.types_of_tensors(node.index)[0])
 
 
@@ -249,10 +251,10 @@ def _in_place_of(
     body: Body,
     sizes: set[Hashable],
 ) -> Iterator[_Step]:
-    """Yields the steps of the nodes of a function body, in place of the step of the node that it stands for, and of the
-    bodies in place of its nodes. `inputs` and `outputs` are that node's tensors, None for constants and omitted ones;
-    `place` tells the body's tensors from others. `sizes` are the tensors that are left on the CPU since they are
-    computed from sizes; those of the body are added."""
+    """Yields the steps of the nodes of a function body, which replace the step of the node with that function; bodies
+    inside the body are expanded in the same way. `inputs` and `outputs` are the node's tensors, None for constants and
+    omitted ones; `place` distinguishes the body's tensors from others. `sizes` are the tensors that stay on the CPU
+    because they are computed from sizes; those of the body are added."""
     tensors: dict[str, Hashable | None] = dict(zip(body.inputs, inputs, strict=False))
     tensors |= {name: value for name, value in zip(body.outputs, outputs, strict=False) if value is not None}
     tensors[""] = None
@@ -291,8 +293,8 @@ def _is_given(graph: SessionGraph, tensor: Hashable | None) -> bool:
 
 
 def _cell(graph: SessionGraph, node: Node) -> Cell | None:
-    """Returns the table's answer about a node of the optimized graph, None if unknown; about one that optimization
-    made, the answer for its new operator."""
+    """Returns the table's answer about a node of the optimized graph, None if it is unknown; for a node that
+    optimization created, the answer for its new operator."""
     made = None
     if node.op_type != graph.nodes[node.index].op_type:
         made = find_operator("", node.op_type, graph.opset, graph.runtime)
@@ -304,14 +306,14 @@ def _cell(graph: SessionGraph, node: Node) -> Cell | None:
 
 def _prevents_capture(graphs: Sequence[SessionGraph], copies: _Copies | None) -> str | None:
     """Returns what prevents graph capture, as text, "" if nothing does; None if it is not known. `copies` are those of
-    the graphs, None if unknown; what is copied for kernels of DirectML alone prevents nothing."""
+    the graphs, None if unknown; copies that only kernels of DirectML read do not prevent it."""
     flow = [graph.path(node.index) for graph in graphs for node in _holding_graphs(graph)]
     if flow:
         return f"{flow[0]} is control flow"
     copied = (path for graph in graphs for path in _with_copies(graph))
     if (path := next(copied, None)) is not None:
         return f"{path} has no kernel, and what stands for it copies tensors between the CPU and the device"
-    lost = (failure for graph in graphs for failure in lost_constants(graph))  # nothing is fused where it is captured
+    lost = (failure for graph in graphs for failure in lost_constants(graph))  # nothing is fused in a captured graph
     if (failure := next(lost, None)) is not None:
         return failure.why
     if copies is None:

@@ -1,4 +1,4 @@
-"""Where ONNX Runtime places a node: with DirectML or on the CPU, in a fused graph or by itself.
+"""Where ONNX Runtime places a node: on DirectML or on the CPU, in a fused graph or separately.
 
 Source: GraphPartitioner.cpp and GraphTransformer.cpp of ONNX Runtime's DirectML execution provider; observed.
 """
@@ -25,7 +25,7 @@ from dmlsplit.verdicts.runtime_answers import Outcome
 
 
 class Placed(NamedTuple):
-    """Whether a node is with DirectML, and whether it can be in a fused graph; None if that is not known."""
+    """The place of a node: True if it is on DirectML, True if it can be in a fused graph; each None if unknown."""
 
     on_dml: bool | None
     in_graph: bool | None
@@ -36,13 +36,13 @@ def placed(graph: SessionGraph, node: Node) -> Placed:
     is of `graph`, or of the same graph after further optimization."""
     if node.op_type in JUDGED:
         return _by_facts(graph, facts_in(graph).get(node.index))
-    # Of other operators the node of the file counts; an Identity may read another tensor after optimization.
+    # For other operators the node of the file decides; an Identity may read another tensor after optimization.
     asked = node if node.op_type == "Identity" else node.index
     return graph.once(("placed", asked), lambda: _neighbour(graph, node))
 
 
 def in_graphs(graph: SessionGraph, nodes: Sequence[Node]) -> list[bool | None]:
-    """Returns, for each of the nodes, whether it can be in a fused graph; None if that is not known."""
+    """Returns, for each of the nodes, True if it can be in a fused graph; None if that is not known."""
     facts = facts_in(graph)
     of_facts: dict[int, Placed] = {}
     """The places of Splits and Concats, by the identity of their facts: equal facts are one object."""
@@ -59,7 +59,7 @@ def in_graphs(graph: SessionGraph, nodes: Sequence[Node]) -> list[bool | None]:
 
 
 def _by_facts(graph: SessionGraph, facts: RuntimeFacts | None) -> Placed:
-    """Returns the place of a Split or Concat with these facts; None stands for too few."""
+    """Returns the place of a Split or Concat with these facts; `facts` is None if too few are known."""
     if facts is None:
         return Placed(None, None)
     found = placement(facts, graph.runtime, options=graph.options)
@@ -71,13 +71,13 @@ def _by_facts(graph: SessionGraph, facts: RuntimeFacts | None) -> Placed:
 
 
 def _neighbour(graph: SessionGraph, node: Node) -> Placed:
-    """Returns the place of any other node, by the table of operators, its sizes, and what the CPU reads of it."""
+    """Returns the place of any other node, by the table of operators, its sizes, and the inputs that the CPU reads."""
     cell, proto = graph.cell(node.index), graph.nodes[node.index].proto
     on_dml = graph.on_dml(node.index)
     if on_dml is False or not graph.fuses:
         return Placed(on_dml, False)
     if node.op_type == "Identity" and graph.options.optimization >= 1:
-        # One that is left gives an output of the graph.
+        # A remaining one computes an output of the graph.
         known = all(is_static(graph.shape(value.name)) for value in (*node.inputs, *node.outputs))
         return Placed(on_dml, on_dml if known else False)
     names, traits = list(proto.input), row_of(proto.op_type)
@@ -87,21 +87,22 @@ def _neighbour(graph: SessionGraph, node: Node) -> Placed:
     if wrong_count or computed or (cell is not None and not is_fused(cell)):
         return Placed(on_dml, False)
     read = [name for i, name in enumerate(names) if name and i not in on_cpu]
-    # The sizes of a constant are known where it is computed, whatever the file says of them.
+    # The sizes of a constant are known where it is computed, regardless of what the file declares.
     shapes = [graph.shape(name) for name in read if not graph.is_constant(name)]
     shapes += [graph.shape(name) for name in proto.output if name]
     if all(map(is_static, shapes)):
         empty = any(0 in shape for shape in shapes if shape is not None)
         return Placed(on_dml, False if empty else True if on_dml else None)
-    # ONNX Runtime's inference may find shapes that inference here did not.
+    # ONNX Runtime's inference may find shapes that this inference did not.
     lost = not graph.model.lost.isdisjoint(proto.output)
     unknown = not lost and all(is_static(graph.shape(name)) or not graph.is_open(name) for name in names if name)
     return Placed(on_dml, None if unknown or graph.model.is_unfinished else False)
 
 
 def fused_ends(graph: SessionGraph, node: Node) -> tuple[Value, ...]:
-    """Returns the outputs of a node, for which others stand, that are computed last by one that can be fused, behind
-    one that cannot. One that has open sizes, or whose inputs for the CPU are computed, cannot be fused."""
+    """Returns the outputs of a node that is replaced with others if the replacing node that computes them can be fused
+    and comes after one that cannot. A replacing node with unknown sizes, or whose inputs for the CPU are computed,
+    cannot be fused."""
     if not graph.is_expanded(node.index):
         return ()
     shapes = [graph.shape(name) if name else None for name in node.proto.input]
@@ -129,7 +130,7 @@ def _fused_ends(
     def fits(index: int) -> bool | None:
         each, cell = body.nodes[index], cell_of(index)
         on_cpu = row_of(each.op_type).cpu_inputs
-        # what the CPU reads is not a constant where the body computes it
+        # an input for the CPU is not a constant if the body computes it
         if any(name in made for i, name in enumerate(each.input) if i in on_cpu):
             return False
         read = [name for i, name in enumerate(each.input) if name and i not in on_cpu]

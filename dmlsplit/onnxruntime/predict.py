@@ -28,7 +28,7 @@ from dmlsplit.verdicts.validation import evaluate
 INIT: Final = "init"
 RUN: Final = "run"
 LEAST_NODES_FOR_VOLATILE: Final = 5
-"""The number of nodes from which on a fused graph is compiled with DESCRIPTORS_VOLATILE."""
+"""The minimum number of nodes of a fused graph that is compiled with DESCRIPTORS_VOLATILE."""
 
 _ON_CPU: Final = ("STRING", "BFLOAT16")
 MAX_RANK: Final = 8
@@ -36,7 +36,7 @@ MAX_RANK: Final = 8
 
 
 def diagnostic(id: str, path: str, message: str) -> Diagnostic:
-    """Returns a diagnostic of the rule with this id, of the scope onnxruntime/, about the node at `path`: `message`,
+    """Returns a diagnostic of the rule with this id, in the scope onnxruntime/, about the node at `path`: `message`,
     followed by the rule's cure if it has one."""
     rule = RULES[id]
     cure = f"; {rule.cure}" if isinstance(rule, Habit) and rule.cure else ""
@@ -45,7 +45,7 @@ def diagnostic(id: str, path: str, message: str) -> Diagnostic:
 
 @lru_cache(maxsize=1024)
 def _validated(desc: OperatorDesc, release: Release) -> Report:
-    """Returns the report of a release on a descriptor. Cached: runtimes that ship the release and equal nodes ask
+    """Returns the report of a release on a descriptor. Cached: runtimes that ship the release, and equal nodes, call it
     repeatedly."""
     return evaluate(desc, target_of(release))
 
@@ -62,8 +62,8 @@ class _Stop(Exception):
 class Placement:
     """The placement of a node, judged by its own facts.
 
-    `in_graph`: the node can be part of a fused graph. `answer` is the whole answer where no operator is made, else
-    None.
+    `in_graph` is True if the node can be part of a fused graph. `answer` is the whole answer if no operator is created,
+    else None.
     """
 
     in_graph: bool = False
@@ -79,10 +79,10 @@ def predict(
     options: SessionOptions = DEFAULTS,
     graph_nodes: int | None = 1,
 ) -> RuntimeAnswer:
-    """Returns the answer of `runtime` about a node. `path` is the node's name for diagnostics.
+    """Returns the answer of `runtime` about a node. `path` is the node's name in diagnostics.
 
-    `first_run` are the sizes of the first Run, None if they are unknown. `graph_nodes` is the number of nodes of the
-    fused graph that the node becomes part of, itself included; None if it is unknown whether that is below 5.
+    `first_run` has the sizes of the first Run, None if they are unknown. `graph_nodes` is the number of nodes of the
+    fused graph that contains the node, including the node; None if it is unknown whether that is below 5.
     """
     least = None if graph_nodes is None else min(graph_nodes, LEAST_NODES_FOR_VOLATILE)
     answer = _predicted(facts, runtime, first_run, options, least)
@@ -117,7 +117,7 @@ def placement(facts: RuntimeFacts, runtime: Runtime, *, options: SessionOptions 
 
 @dataclass(slots=True)
 class _Predictor:
-    """One node on its way through session creation."""
+    """Follows one node through session creation."""
 
     facts: RuntimeFacts
     runtime: Runtime
@@ -126,7 +126,7 @@ class _Predictor:
     graph_nodes: int | None
     notes: list[Diagnostic] = field(default_factory=list)
 
-    # The way of a node, in ONNX Runtime's order.
+    # The steps of a node, in ONNX Runtime's order.
 
     def answer(self) -> RuntimeAnswer:
         if self.runtime.like:
@@ -146,8 +146,8 @@ class _Predictor:
         return self._alone(sizes, lengths, INIT)
 
     def before_operators(self) -> None:
-        """Follows the session up to the creation of operators: loading, folding, the choice of a provider, shapes.
-        Returns nothing if the node comes that far on DirectML; else raises _Stop, with the answer."""
+        """Follows session creation up to the creation of operators: loading, folding, the choice of a provider, shapes.
+        Returns nothing if the node gets that far on DirectML; else raises _Stop with the answer."""
         if self.runtime.no_session:
             self._fail("onnxruntime/no-device", self.runtime.no_session)
         if not self.runtime.observed:
@@ -184,8 +184,8 @@ class _Predictor:
             self._unknown("onnxruntime/context-unknown", message)
 
     def in_graph(self) -> bool:
-        """Returns True if the partitioner puts the node into a fused graph. Raises _Stop if converting its sizes to 32
-        bits ends the session."""
+        """Returns True if the partitioner puts the node into a fused graph. Raises _Stop if session creation fails
+        because its sizes do not fit 32 bits."""
         facts = self.facts
         if not self.options.graph_fusion or facts.given in (LengthsFrom.COMPUTED, LengthsFrom.OUTER):
             return False
@@ -193,7 +193,7 @@ class _Predictor:
         if inputs is None or any(0 in shape for shape in inputs):
             return False
         outputs = self._narrowed(output_shapes(self.facts))
-        # output 1 is skipped where input 1, the lengths, is a constant that the CPU reads
+        # output 1 is skipped if input 1, the lengths, is a constant that the CPU reads
         skipped = {1} if facts.is_split and facts.opset >= LENGTHS_ARE_INPUT else set()
         places = [i for i in range(facts.outputs) if i not in facts.omitted]
         return outputs is not None and not any(
@@ -218,7 +218,7 @@ class _Predictor:
         return replace(answer, compile=CompileCall("CompileGraph", int(flags)))
 
     def _is_made_at_init(self) -> bool:
-        """True if a kernel outside of fused graphs is created with the session: its sizes are known then."""
+        """True if a kernel outside fused graphs is created with the session: all its sizes are then known."""
         facts = self.facts
         if not all(is_static(shape) for shape in facts.shapes):
             return False
@@ -251,7 +251,7 @@ class _Predictor:
     # Tensors and lengths.
 
     def _lengths(self, sizes: Sizes) -> Sizes:
-        """Returns the lengths of a Split as the kernel computes them from the sizes of the whole; () for a Concat."""
+        """Returns the lengths of a Split as the kernel computes them from the sizes of its input; () for a Concat."""
         facts = self.facts
         if not facts.is_split:
             return ()
@@ -285,8 +285,8 @@ class _Predictor:
         return inferred and not all(is_static(shape) for shape in self.facts.shapes)
 
     def _narrowed(self, shapes: Sequence[Shape | None]) -> list[Sizes] | None:
-        """Returns the shapes, if all are static; None if one is open. Raises _Stop for a negative size or one beyond 32
-        bits, which ends the session."""
+        """Returns the shapes, if all are static; None if one is not. Raises _Stop for a negative size or one beyond 32
+        bits, which makes session creation fail."""
         found = []
         for shape in shapes:
             sizes = []
@@ -315,8 +315,8 @@ class _Predictor:
     # Descriptors.
 
     def _alone(self, sizes: Sequence[Sizes], lengths: Sizes, at: str) -> RuntimeAnswer:
-        """Returns the answer about an operator that is created outside of fused graphs; `at`, the event that creates
-        it, goes into the answer."""
+        """Returns the answer about an operator that is created outside fused graphs; `at`, the event that creates it,
+        is part of the answer."""
         if self._has_empty(sizes, lengths):
             return self._skipped(sizes)
         kept = [shape for shape in sizes if 0 not in shape] if not self.facts.is_split else sizes
@@ -331,7 +331,7 @@ class _Predictor:
         return replace(answer, compile=CompileCall("CompileOperator", int(flags)))
 
     def _created(self, operators: Sequence[OperatorDesc], lengths: Sizes, at: str) -> RuntimeAnswer:
-        """Returns the answer after CreateOperator of each operator, up to the first that is refused."""
+        """Returns the answer after CreateOperator of each operator, up to the first refused one."""
         hresults: Sizes = ()
         for i, desc in enumerate(operators):
             report = _validated(desc, self.runtime.release)

@@ -1,8 +1,8 @@
-"""Quantizations whose scales lie along another axis than the one that their kernel takes them along.
+"""Quantizations whose scales are along another axis than the one that their kernel assumes.
 
-Up to ONNX Runtime 1.24.4 the kernels of opset 21 describe a vector of scales as if it were of the last dimension. Where
-its number of elements does not divide that dimension no kernel is made; else each scale stands for a block of the last
-dimension, and the result is another one. Observed in the descriptors that are submitted.
+Up to ONNX Runtime 1.24.4 the kernels of opset 21 describe a vector of scales as if it were along the last dimension. If
+its number of elements does not divide that dimension, kernel creation fails; otherwise each scale applies to a block of
+the last dimension, and the result differs. Observed in the descriptors that are submitted.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dmlsplit.onnxruntime.session_graph import SessionGraph
 _FIRST: Final = 21
 """The first opset with these kernels."""
 _AXIS: Final = 1
-"""The axis of a node that gives none."""
+"""The default axis of a node."""
 _EXACT: Final = frozenset({"INT8", "UINT8"})
-"""The types on DirectML whose differences FLOAT holds."""
+"""The types on DirectML whose differences FLOAT represents exactly."""
 
 
 @dataclass(frozen=True)
 class OffAxis:
-    """A quantization on DirectML whose kernel takes its scales along another axis."""
+    """A quantization on DirectML whose kernel assumes another axis for its scales."""
 
     graph: SessionGraph
     node: Node
@@ -48,13 +48,13 @@ class OffAxis:
 
     @property
     def fails(self) -> bool:
-        """True if no kernel is made; False if the result is another one."""
+        """True if kernel creation fails; False if the result is wrong."""
         last = (self.graph.shape(self.node.inputs[0].known) or (None,))[-1]
         return not isinstance(last, int) or last % self.scales != 0
 
     @property
     def at_run(self) -> bool:
-        """True if the kernel is made as the model runs, since a size is open."""
+        """True if the kernel is created during a Run, since a size is unknown."""
         return self.graph.has_open_sizes(self.node)
 
     @property
@@ -71,7 +71,7 @@ class OffAxis:
 
 def off_axis(graph: SessionGraph) -> Iterator[OffAxis]:
     """Yields the quantizations of a graph, in order, that are not computed along their axis. Those that optimization
-    moves are left out: their axis is not followed."""
+    moves are left out: their axis is not tracked."""
     if graph.opset < _FIRST or graph.runtime.traits.follows_axes:
         return
     if not any(node.op_type in (DEQUANTIZE, QUANTIZE) for node in graph.nodes):
@@ -89,7 +89,7 @@ def off_axis(graph: SessionGraph) -> Iterator[OffAxis]:
 
 
 def all_off_axis(graphs: Sequence[SessionGraph]) -> Iterator[OffAxis]:
-    """Yields these quantizations of all graphs that a session has."""
+    """Yields such quantizations of all graphs of a session."""
     for graph in graphs:
         if not graph.is_removed:
             yield from off_axis(graph)

@@ -1,4 +1,5 @@
-"""Operators for quantized elements that fail the session: optimization puts them in the place of nodes of the model."""
+"""Operators for quantized elements that make session creation fail: optimization replaces nodes of the model with
+them."""
 
 from __future__ import annotations
 
@@ -23,23 +24,23 @@ from dmlsplit.system.printable import printable
 
 _QUANTIZED: Final = frozenset({*QUANTIZED.values(), MATMUL_INTEGER_TO_FLOAT})
 _SOURCES: Final = frozenset({DEQUANTIZE, "MatMulInteger", "QLinearConv", "QLinearMatMul"})
-"""The operators of models that become operators for quantized elements, or are such."""
+"""The operators of models that become operators for quantized elements, or are such operators."""
 _DEQUANTIZED: Final = frozenset({"Conv", "MatMul"})
-"""The operators that read quantizations, which get a zero point if they lack one."""
+"""The operators that read quantizations and get a zero point if they lack one."""
 _SCALED: Final = {
     "QLinearConv": ((0, 1, 2), (3, 4, 5)),
     "QLinearMatMul": ((0, 1, 2), (3, 4, 5)),
     MATMUL_INTEGER_TO_FLOAT: ((0, 2, 4), (1, 3, 5)),
 }
-"""For the operators that take vectors of scales the inputs that are a quantized tensor, its scale and its zero
-point."""
+"""For each operator that accepts vectors of scales: the indices of the inputs that are a quantized tensor, its scale
+and its zero point."""
 _QUANTIZED_WITH: Final = 3
 """The inputs for each quantized tensor: itself, its scale and its zero point."""
 _SCALARS_ALONE: Final = frozenset({"QLinearAdd", "QLinearAveragePool"})
-"""The operators for quantized elements whose scales may be no vectors, not even of one element."""
+"""The operators for quantized elements whose scales must not be vectors, not even of one element."""
 _TYPES: Final = frozenset({"FLOAT", "INT8", "UINT8", "INT32"})
 _LARGEST_SCALE: Final = 2.0**32
-"""No sum or product of elements with such scales overflows FLOAT."""
+"""The largest scale with which no sum or product of elements overflows FLOAT."""
 
 
 class QuantizedFaultKind(enum.Enum):
@@ -52,7 +53,7 @@ class QuantizedFaultKind(enum.Enum):
 
 
 class QuantizedCure(enum.Enum):
-    """What helps, as an imperative; the model computes the same, bit for bit."""
+    """The remedy, as an imperative; the model computes the same, bit for bit."""
 
     REMOVE_CLIP = "remove the Relu or Clip"
     ZERO_POINTS = "give the quantized tensor as many zero points as scales"
@@ -61,7 +62,7 @@ class QuantizedCure(enum.Enum):
 
 @dataclass(frozen=True)
 class QuantizedFault:
-    """A node of the model, whose place an operator for quantized elements takes that fails the session."""
+    """A node of the model that is replaced with an operator for quantized elements that makes session creation fail."""
 
     graph: SessionGraph
     node: Node
@@ -74,12 +75,13 @@ class QuantizedFault:
 
     @property
     def at_run(self) -> bool:
-        """True if the session is created, and the first Run fails: the kernel is made then, since a size is open."""
+        """True if the session is created, and the first Run fails: the kernel is created then, since a size is
+        unknown."""
         return self.kind is QuantizedFaultKind.COUNTS and self.graph.has_open_sizes(self.node)
 
     @property
     def clip(self) -> Node | None:
-        """The Relu or Clip of the model behind the node, whose place the operator also takes; None if there is none."""
+        """The Relu or Clip of the model behind the node that the operator also replaces; None if there is none."""
         behind = self.graph.nodes[self.node.absorbed[-1]] if self.node.absorbed else None
         return behind if behind is not None and behind.op_type in CLIPS else None
 
@@ -112,7 +114,7 @@ class QuantizedFault:
 
 
 def quantized_faults(graph: SessionGraph) -> Iterator[QuantizedFault]:
-    """Yields the operators for quantized elements in a graph that fail the session, in order."""
+    """Yields the operators for quantized elements in a graph that make session creation fail, in order."""
     if not any(node.op_type in _SOURCES for node in graph.nodes):
         return
     for node in optimized(graph).nodes:
@@ -121,14 +123,15 @@ def quantized_faults(graph: SessionGraph) -> Iterator[QuantizedFault]:
 
 
 def all_quantized_faults(graphs: Sequence[SessionGraph]) -> Iterator[QuantizedFault]:
-    """Yields the first fault of each node, of all graphs that a session has."""
+    """Yields the first fault of each node, of all graphs of a session."""
     for graph in graphs:
         if not graph.is_removed:
             yield from {found.node.index: found for found in reversed(list(quantized_faults(graph)))}.values()
 
 
 def _kinds(graph: SessionGraph, node: Node) -> Iterator[QuantizedFaultKind]:
-    """Yields what fails the session at a node of an optimized graph, an operator for quantized elements."""
+    """Yields the faults of a node of an optimized graph, an operator for quantized elements, that make session creation
+    fail."""
     if node.op_type == graph.nodes[node.index].op_type:
         if graph.on_dml(node.index) and any(uneven(graph, node)):
             yield QuantizedFaultKind.COUNTS
@@ -150,8 +153,8 @@ def _kinds(graph: SessionGraph, node: Node) -> Iterator[QuantizedFaultKind]:
 
 
 def uneven(graph: SessionGraph, node: Node) -> Iterator[tuple[str, int, int]]:
-    """Yields the quantized tensors that an operator reads with another number of scales than of zero points, each with
-    both numbers. A quantization without zero point gets one."""
+    """Yields the quantized tensors that an operator reads with different numbers of scales and of zero points, each
+    with both numbers. A missing zero point counts as one."""
     found = [*node.inputs, *[Value("")] * 6]
     for tensor, scale, zero_point in _SCALED.get(node.op_type, ()):
         sizes = graph.shape(found[scale].known)
@@ -177,7 +180,7 @@ def cure_of(fault: QuantizedFault) -> QuantizedCure | None:
 
 def zero_points_of(fault: QuantizedFault) -> Mapping[str, Array] | None:
     """Returns the zero points that a fault's quantized tensors need, one for each scale, by the names of the tensors;
-    None if not all are known. They are what the tensors have, for all elements."""
+    None if not all are known. Each tensor's present zero point is repeated."""
     graph, node = fault.graph, fault.node
     found = {}
     if node.op_type == graph.nodes[node.index].op_type:

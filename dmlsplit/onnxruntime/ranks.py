@@ -1,4 +1,5 @@
-"""Ranks that fail the session: a kernel takes static tensors of so many dimensions, and there is no fallback."""
+"""Ranks that make session creation fail: a kernel accepts static tensors only up to some rank, and there is no
+fallback."""
 
 from __future__ import annotations
 
@@ -17,14 +18,14 @@ from dmlsplit.onnxruntime.session_graph import SessionGraph
 
 Sizes: TypeAlias = tuple[int, ...]
 _BATCHED: Final = ("MatMul", "Trilu")
-"""Operators that work on the last two dimensions of each element of a batch by themselves."""
+"""Operators that work on the last two dimensions of each element of a batch separately."""
 _LIMITED_IN_GRAPHS: Final = frozenset({"Resize", "Trilu"})
-"""Operators whose kernels are created for any rank, up to MAX_RANK, outside of fused graphs."""
+"""Operators whose kernels are created for any rank, up to MAX_RANK, outside fused graphs."""
 
 
 @dataclass(frozen=True)
 class BeyondRank:
-    """A node of a graph with a tensor of more dimensions than its kernel takes."""
+    """A node of a graph with a tensor of more dimensions than its kernel accepts."""
 
     graph: SessionGraph
     index: int
@@ -41,17 +42,17 @@ class BeyondRank:
 
     @property
     def why(self) -> str:
-        """What is too much, as a sentence."""
+        """What exceeds the limit, as a sentence."""
         if self.most == MAX_RANK:
             return f"{self.path} has a static tensor of rank {self.rank}"
         return f"{self.path} reads a static tensor of rank {self.rank}, its kernel takes {self.most}"
 
 
 def beyond_rank(graph: SessionGraph, index: int, opset: int = 0) -> BeyondRank | None:
-    """Returns the rank that makes session creation fail, and the highest that the kernel takes, for the node with this
-    index; None if its ranks are no reason to fail. `opset`: the model's opset to assume, 0 for its own.
+    """Returns the rank that makes session creation fail, and the highest that the kernel accepts, for the node with
+    this index; None if its ranks are no reason to fail. `opset`: the model's opset to assume, 0 for its own.
 
-    A kernel with an open size, or with sizes that it reads from a computed tensor, is created only as the model runs.
+    A kernel with an unknown size, or with sizes that it reads from a computed tensor, is created only during a Run.
     """
     node = graph.nodes[index].proto
     operator = operator_of(node, opset or graph.opset, graph.runtime)
@@ -80,8 +81,8 @@ def beyond_rank(graph: SessionGraph, index: int, opset: int = 0) -> BeyondRank |
 
 
 def _without_ones(sizes: Sizes, result: Sizes) -> int:
-    """Returns the number of dimensions of a Resize that its kernel describes: all but those whose size is 1 and stays
-    1."""
+    """Returns the number of dimensions of a Resize that its kernel describes: all except those whose size is 1 before
+    and after."""
     return sum(each != (1, 1) for each in zip(sizes, result, strict=False))
 
 
@@ -96,16 +97,16 @@ def all_beyond_rank(graphs: Sequence[SessionGraph]) -> Iterator[BeyondRank]:
 
 
 def fails(found: BeyondRank, place: Placed) -> bool:
-    """True if session creation fails by `found`, for a node at this place."""
+    """True if session creation fails because of `found`, for a node at this place."""
     return found.most >= MAX_RANK or found.operator not in _LIMITED_IN_GRAPHS or place.in_graph is not False
 
 
 def merged_batch(node: BeyondRank) -> tuple[list[Sizes | None], Sizes] | str:
-    """Returns the sizes that Reshapes give the inputs of a node so that its kernel accepts them (None for an input that
-    stays as it is), and the sizes of its output then; or, as text, why that is not possible.
+    """Returns the sizes that Reshapes give the inputs of a node so that its kernel accepts them (None for an unchanged
+    input), and the resulting sizes of its output; or, as text, why that is not possible.
 
-    The dimensions before the last two become one: each matrix stays what it is, so that every element is computed as
-    before. A batch that only one side of a MatMul repeats cannot be merged.
+    The dimensions before the last two become one: each matrix stays the same, so every element is computed as before. A
+    batch that only one side of a MatMul repeats cannot be merged.
     """
     if node.operator not in _BATCHED or node.rank > MAX_RANK:
         return "its dimensions cannot be merged by a Reshape" if node.rank <= MAX_RANK else "a Reshape takes no more"
@@ -129,6 +130,6 @@ def merged_batch(node: BeyondRank) -> tuple[list[Sizes | None], Sizes] | str:
 
 
 def _static(graph: SessionGraph, name: str) -> Sizes | None:
-    """Returns the sizes of a tensor; None if they are open, or there is no tensor."""
+    """Returns the sizes of a tensor; None if they are not static, or there is no tensor."""
     shape = graph.shape(name) if name else None
     return tuple([int(size) for size in shape]) if shape is not None and is_static(shape) else None

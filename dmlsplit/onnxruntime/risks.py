@@ -1,8 +1,8 @@
-"""Whether the memory of a fused graph can be shared in a way that makes anything wrong, whatever its layout.
+"""Decides if memory sharing in a fused graph can make a result wrong in any layout.
 
-For graphs whose layout is not known: graphs that ONNX Runtime may move Transposes over, and graphs that the model of
-CompileGraph does not follow. An operator in place destroys what lies in its memory, which is an input of a Concat or
-the whole that a part is cut out of; a product with a sigmoid is fused where its operands come from one node.
+For graphs whose layout is not known: graphs in which ONNX Runtime may move Transposes, and graphs that the model of
+CompileGraph does not cover. An operator that works in place destroys what is in its memory: an input of a Concat, or
+the tensor from which a part is cut. A product with a sigmoid is fused if its operands come from one node.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dmlsplit.onnxruntime.operator_traits import FAMILIES, Kind, row_of
 _NORMALIZATIONS: Final = frozenset({"GroupNormalization", "InstanceNormalization", "MeanVarianceNormalization"})
 _CUTS: Final = frozenset({"Split", "Slice"})
 _MOST_NORMALIZATIONS: Final = 4096
-"""The most normalizations whose dependencies are followed; each is a bit of a number for each node."""
+"""The most normalizations whose dependencies are tracked; each is a bit of a number for each node."""
 
 
 def is_without_risk(graph: FusedGraph, traits: GraphTraits) -> bool:
@@ -33,7 +33,7 @@ def is_without_risk(graph: FusedGraph, traits: GraphTraits) -> bool:
 
 def may_lose_branch(graph: FusedGraph) -> bool:
     """True if two outputs are computed from one tensor, the later one through a normalization that the earlier one does
-    not need; also if too many normalizations would have to be followed to know it."""
+    not need; also True if that would require tracking too many normalizations."""
     norms = [node for node, op in enumerate(graph.ops) if op in _NORMALIZATIONS]
     if not norms:
         return False
@@ -48,7 +48,7 @@ def may_lose_branch(graph: FusedGraph) -> bool:
         for producer in producers[node]:
             first[producer], last[producer] = min(first[producer], first[node]), max(last[producer], last[node])
     nearest = [len(ends)] * len(order)
-    """The first output that needs something that each node needs."""
+    """The first output that needs anything that each node needs."""
     for node in order:
         for producer in producers[node]:
             nearest[node] = min(nearest[node], nearest[producer], first[producer])
@@ -65,12 +65,12 @@ def _is_one_beside(
     norms: Sequence[int],
     last: Sequence[int],
 ) -> bool:
-    """True if an output needs something that one of these normalizations needs, but not the normalization, and comes
-    before the last output that does. `order` has each node behind its producers, `ends` the node that computes each
-    output. Sets of normalizations are numbers with a bit for each."""
+    """True if an output needs a tensor that one of these normalizations also needs, but not the normalization, and
+    comes before the last output that needs the normalization. `order` has each node after its producers, `ends` the
+    node that computes each output. Sets of normalizations are numbers with a bit for each."""
     own = {norm: 1 << i for i, norm in enumerate(norms)}
     behind, needed, around = [0] * len(order), [0] * len(order), [0] * len(order)
-    """For each node, the normalizations that need it, those that it needs, and those that need something that it
+    """For each node: the normalizations that need it, those that it needs, and those that need something that it
     needs."""
     for node in reversed(order):
         for producer in producers[node]:
@@ -83,7 +83,7 @@ def _is_one_beside(
     ended: dict[int, int] = {}
     for norm in norms:
         ended[last[norm]] = ended.get(last[norm], 0) | own[norm]
-    later = (1 << len(norms)) - 1  # those that a later output needs
+    later = (1 << len(norms)) - 1  # the normalizations that a later output needs
     for output, end in enumerate(ends):
         later &= ~ended.get(output, 0)
         if later & around[end] & ~needed[end]:
@@ -92,7 +92,7 @@ def _is_one_beside(
 
 
 class _Risks:
-    """A fused graph in which operators that only copy stand for what they read."""
+    """A fused graph in which operators that only copy are replaced with their inputs."""
 
     def __init__(self, graph: FusedGraph) -> None:
         self._graph = graph
@@ -123,7 +123,7 @@ class _Risks:
 
     def overwrites(self) -> bool:
         """True if an operator may work in place on a Concat's output, or on a part of that output, while an input of
-        the Concat is used elsewhere too."""
+        the Concat has other uses."""
         intact: set[Tensor] = set()
         for node, op in enumerate(self._graph.ops):
             inputs = self._reads(node) if op == "Concat" else ()
@@ -133,10 +133,10 @@ class _Risks:
         return False
 
     def _is_destroyed(self, tensor: Tensor, intact: set[Tensor]) -> bool:
-        """True if an operator may work in place on a tensor, on a part of it, or on a Concat that it lies in.
+        """True if an operator may work in place on a tensor, on a part of it, or on a Concat that contains it.
 
-        `intact` caches tensors for which this is false, across calls: each tensor visited is added to it, so that a
-        caller must not ask again after True.
+        `intact` caches tensors for which this is False, across calls: each visited tensor is added to it, so a caller
+        must not call this again after True.
         """
         todo = [] if tensor in intact else [tensor]
         intact.add(tensor)
@@ -153,7 +153,7 @@ class _Risks:
         return False
 
     def cuts_one_part(self) -> bool:
-        """True if only one part of a computed tensor is cut out, and only one operator reads it, maybe in place."""
+        """True if only one part of a computed tensor is cut out, and only one operator reads it, possibly in place."""
         for node, op in enumerate(self._graph.ops):
             if op not in _CUTS or self._reads(node)[0][0] < 0:
                 continue

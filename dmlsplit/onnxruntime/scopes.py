@@ -1,4 +1,4 @@
-"""A model as ONNX Runtime knows it when the session is made, and at the first Run."""
+"""What ONNX Runtime knows of a model at session creation, and at the first Run."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.targets.runtime_versions import Runtime
 
 _FIRST_WITH_DEFAULTS = 4
-"""The first IR version in which an initializer that is an input too is only its default."""
+"""The first IR version in which an initializer that is also an input is only its default."""
 
 _INFERRED: Final = 260_000
-"""The most nodes that all rounds of inference look at together: each round uses the shapes that the one before
+"""The most nodes that all rounds of inference process together: each round uses the shapes that the previous one
 computed, and each layer of a transformer takes one."""
 _ROUNDS_OF_LARGE: Final = 8
 _LARGE: Final = 10_000
-"""The nodes above which a model has only so many rounds."""
+"""The number of nodes above which the rounds for a model are limited."""
 _SHAPED_AS: Final = {
     **dict.fromkeys(("QuickGelu", "Gelu", "FastGelu", "BiasGelu", "SkipLayerNormalization"), "Identity"),
     "FusedConv": "Conv",
@@ -45,7 +45,7 @@ _SHAPED_AS: Final = {
 """Operators of com.microsoft, each with the ONNX operator whose first output has the same shape."""
 _OF_SEQUENCES: Final = frozenset({"SequenceAt", "ConcatFromSequence"})
 _LIKE_INPUT: Final = -1
-"""Stands for the element type of a node's first input."""
+"""A marker for the element type of a node's first input."""
 
 
 class Habits(NamedTuple):
@@ -54,23 +54,23 @@ class Habits(NamedTuple):
     optimized: bool = True
     """True at any optimization level above 0."""
     overloads: bool = True
-    """Functions of one name are told apart by their overload."""
+    """Functions of one name are distinguished by their overload."""
     uninferred: frozenset[str] = frozenset()
     """Operators whose output sizes are not inferred before the model runs."""
     inlines: Runtime | None = None
-    """The version by whose kernels nodes of functions are put in place of nodes before anything is optimized; None
-    where there are no such nodes."""
+    """The version whose kernels decide which nodes are replaced with the nodes of their functions before any
+    optimization; None if there are no such nodes."""
 
 
 ALL_KNOWN: Final = Habits()
 
 
 class SessionModel:
-    """A model without local functions, and what is known of its names.
+    """A model without local functions, and what is known about its names.
 
-    `session` knows what ONNX Runtime does as it makes the session, `run` also the sizes of the first Run (None if
-    there are none). An initializer that is an input as well has its elements in `run` and `defaults` only. `inlined`
-    numbers the names that nodes of functions write.
+    `session` has what ONNX Runtime knows at session creation, `run` also the sizes of the first Run (None if there are
+    none). An initializer that is also an input has its elements only in `run` and `defaults`. `inlined` numbers the
+    names that nodes of functions write.
     """
 
     def __init__(
@@ -85,8 +85,8 @@ class SessionModel:
         inference: Inference | None = None,
     ) -> None:
         """Makes the SessionModel of a model whose functions are inlined. `inlined` are the names that nodes of inlined
-        functions write; `inputs` are facts about the model's inputs, which with `require_known_names` it must have
-        (else InputError); `habits` are those of the session; `budget` and `inference` are the file's."""
+        functions write; `inputs` are facts about the model's inputs; if `require_known_names` and the model lacks one
+        of these, InputError is raised. `habits` are those of the session; `budget` and `inference` are the file's."""
         self.ir_version = proto.ir_version
         self.once = Once()
         self.lost: set[str] = set()
@@ -94,7 +94,7 @@ class SessionModel:
         self._uninferred = habits.uninferred
         self.inlined = {name: place for place, name in enumerate(inlined)}
         self.is_unfinished = False
-        """True if more rounds of inference would find more sizes than those that are known."""
+        """True if more rounds of inference would find more sizes."""
         self.refused: tuple[str, ...] = ()
         """The reasons why no version loads the model."""
         self.removed: frozenset[str] = frozenset()
@@ -106,7 +106,7 @@ class SessionModel:
         self.defaults = _defaults(proto)
         self.session = self._scope(_without(proto, self.defaults), {}, folds=habits.optimized, partly=False)
         self.run: Scope | None = None
-        # overridden dimensions have their sizes already
+        # overridden dimensions already have their sizes
         dims = {name: size for name, size in inputs.dims.items() if name not in inputs.free_dimensions}
         if inputs.shapes or inputs.values or dims:
             run = deepcopy(proto)
@@ -124,8 +124,8 @@ class SessionModel:
         folds: bool,
         partly: bool,
     ) -> Scope:
-        """Returns the scope of a model's graph. `constants` are known elements of tensors. `folds`: sizes that are
-        computed from known shapes give outputs their sizes. `partly`: partly known shapes count too. Sets
+        """Returns the scope of a model's graph. `constants` are known elements of tensors. If `folds`, sizes that are
+        computed from known shapes give outputs their sizes; if `partly`, partly known shapes count as well. Sets
         `is_unfinished` if inference ends early."""
         origin = Origin.of(model, Functions((), self._budget), self._read_external, self._budget, partly)
         wanted, nodes = _for_inference(model, self._budget)
@@ -159,7 +159,7 @@ class SessionModel:
     def _lose_sizes(self, model: onnx.ModelProto, nodes: Iterable[onnx.NodeProto], opset: int) -> None:
         """Changes `model` in place so that inference does not find what ONNX Runtime does not know: the sizes of
         tensors taken from a sequence, of operators in `uninferred`, and of functions whose schema infers nothing. Nodes
-        whose results have the same types replace them; what the file declares stays."""
+        whose results have the same types replace them; declarations of the file stay."""
         lost = []
         for node in nodes:
             op_type = node.op_type
@@ -197,8 +197,8 @@ def _is_uninferred(op_type: str, opset: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def _kind_of_result(op_type: str, opset: int) -> int | None:
-    """Returns the element type of an operator's result: BOOL, or _LIKE_INPUT for that of its first input; None for any
-    other."""
+    """Returns the element type of an operator's result: BOOL, or _LIKE_INPUT for that of its first input; None if it is
+    neither."""
     schema = schema_of(op_type, opset)
     if schema is None:
         return None
@@ -217,7 +217,7 @@ def _element_types(graph: onnx.GraphProto) -> dict[str, int]:
 
 def _add_known(scope: Scope, graph: onnx.GraphProto, taken: Callable[[], Names]) -> bool:
     """Adds to `graph`, in place, initializers for values that are computed from shapes known in `scope`, and returns
-    True if there were any. `taken` returns the set of names in use, to which new names are added."""
+    True if any were added. `taken` returns the set of names in use, to which new names are added."""
     added = False
     for index, node in enumerate(scope.graph.node):
         for _, child in scope.children(index) if node.attribute else ():
@@ -261,14 +261,14 @@ def _without(model: onnx.ModelProto, defaults: Mapping[str, onnx.TensorProto]) -
 
 
 def _put_values(graph: onnx.GraphProto, values: Mapping[str, Sequence[int]]) -> None:
-    """Adds to `graph`, in place, an initializer of INT64 for each name in `values`, the integers that tensors have at
-    the first Run, so that inference follows what is computed from them. It replaces an initializer of that name."""
+    """Adds to `graph`, in place, an INT64 initializer for each name in `values`, with the tensor's integers at the
+    first Run, so that inference tracks what is computed from them. It replaces an initializer of that name."""
     refill(graph.initializer, [tensor for tensor in graph.initializer if tensor.name not in values])
     graph.initializer.extend(numpy_helper.from_array(np.array(v, np.int64), name) for name, v in values.items())
 
 
 def _forget_symbols(graph: onnx.GraphProto) -> None:
-    """Removes, in place, the symbols from computed shapes: inference keeps a symbol even where it finds a number."""
+    """Removes, in place, the symbols from computed shapes: inference keeps a symbol even if it finds a number."""
     for each in all_graphs(graph):
         _take_symbols(each)
 
@@ -285,7 +285,7 @@ def _take_symbols(graph: onnx.GraphProto) -> dict[str, dict[int, str]]:
 
 
 def _put_symbols(graph: onnx.GraphProto, symbols: Mapping[str, Mapping[int, str]]) -> None:
-    """Restores, in place, the symbols of `_take_symbols` of sizes for which no number was found."""
+    """Restores, in place, the symbols from `_take_symbols` for sizes whose number was not found."""
     if not symbols:
         return
     for value in (*graph.value_info, *graph.output):
@@ -296,9 +296,10 @@ def _put_symbols(graph: onnx.GraphProto, symbols: Mapping[str, Mapping[int, str]
 
 
 def _for_inference(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, list[onnx.NodeProto]]:
-    """Returns a copy of the model in which onnx's inference finds most, and its nodes, those inside nodes among them.
+    """Returns a copy of the model in which onnx's inference finds the most, and its nodes, including those inside
+    nodes.
 
-    It does not look for constants of an outer graph, and it does not know ONNX Runtime's own operators.
+    Inference does not look for constants of an outer graph, and does not know ONNX Runtime's own operators.
     """
     copy = deepcopy(model)
     nodes = list(all_nodes(copy.graph.node))

@@ -1,7 +1,8 @@
 """The operator descriptors that ONNX Runtime's DirectML kernels of Split and Concat submit.
 
-Sizes get leading 1s up to rank 4, and the axis moves along; strides are packed. A size is taken modulo 2^32, as a UINT
-holds it. Source: DmlOperatorSplit.cpp, DmlOperatorConcat.cpp and TensorDesc.cpp of ONNX Runtime; observed.
+Sizes get leading 1s up to rank 4, and the axis moves accordingly; strides are packed. A size is taken modulo 2^32,
+since descriptors hold it as a UINT. Source: DmlOperatorSplit.cpp, DmlOperatorConcat.cpp and TensorDesc.cpp of ONNX
+Runtime; observed.
 """
 
 from __future__ import annotations
