@@ -43,9 +43,9 @@ UNSEEN = [str(level) for level in dml.FeatureLevel if level not in observed_leve
 
 RULES_HEAD = """# Rules
 
-Every rule that `dmlsplit check` and `dmlsplit.validate` apply, and those of the emulated device (binding/, device/: see
-[device.md](device.md)), generated from the registry by `docs/generate.py`. Each has a page with its reasons, its
-sources and its examples; `dmlsplit rule ID` shows the same in the terminal.
+This page lists every rule that `dmlsplit check` and `dmlsplit.validate` apply, and the rules of the emulated device
+(binding/ and device/, see [device.md](device.md)). `docs/generate.py` generates it from the registry. Each rule has a
+page with its reasons, sources and examples; `dmlsplit rule ID` shows the same in the terminal.
 """
 
 LOGS_HEAD = """# Messages in logs
@@ -181,7 +181,7 @@ def rule_page(rule: Rule) -> str:
     for said in MESSAGES.get(rule.id, ()):
         lines += ["", f"Observed: the debug layer of {BUILD} says", "", f"> {said}"]
     for example in examples(rule):
-        title = "Triggers it" if example.name == "bad" else "Does not"
+        title = "Triggers the rule" if example.name == "bad" else "Does not trigger it"
         lines += [
             "",
             f"{title} (judged by {example.judged_by}):",
@@ -193,14 +193,14 @@ def rule_page(rule: Rule) -> str:
     found = device_examples.programs(rule)
     if found is not None:
         assert isinstance(rule, (BindingRule, Notice))
-        for title, program in ((f"Violates it ({rule.outcome})", found.bad), ("Does not", found.good)):
+        for title, program in ((f"Violates the rule ({rule.outcome})", found.bad), ("Does not violate it", found.good)):
             lines += ["", f"{title}:", "", "```py", device_examples.source(program), "```"]
         lines += ["", "The device examples use the [Setup](../../rules.md#setup) class as `s`."]
     return "\n".join(lines) + "\n"
 
 
 def wrapped(value: object, indent: int = 0, key: str = "") -> str:
-    """JSON whose lines have at most WIDTH characters where that can be: what fits in a line is in one."""
+    """JSON with lines of at most WIDTH characters if possible; a value that fits in one line is not broken."""
     start = " " * indent + key
     whole = start + json.dumps(value)
     if len(whole) <= WIDTH or not isinstance(value, (dict, list)) or not value:
@@ -215,7 +215,7 @@ def wrapped(value: object, indent: int = 0, key: str = "") -> str:
 
 
 def rule_index() -> str:
-    """The index; its anchors are those of the page that had all rules."""
+    """The index; its anchors are those of the former page with all rules."""
     scopes: dict[str, list[Sequence[str]]] = {}
     for rule in RULES.values():
         anchor = f'<a id="{rule.id.replace("/", "")}"></a>'
@@ -237,7 +237,7 @@ def span(numbers: Sequence[int]) -> str:
 
 
 def release_rows() -> Iterable[Sequence[str]]:
-    """One row a DirectML version, whose builds differ in their code at most."""
+    """One row per DirectML version; its builds differ only in the error code."""
     for version, builds in directml_versions().items():
         traits = builds[0].traits
         yield (
@@ -262,7 +262,7 @@ def code_of(build: Release) -> str:
 
 
 def by_systems(builds: Iterable[Release], text: Callable[[Release], str]) -> Iterable[tuple[str, str]]:
-    """What is said of builds, and of those for which systems."""
+    """Each distinct text, and the systems of the builds that it applies to."""
     said: dict[str, list[str]] = {}
     for build in builds:
         said.setdefault(text(build), []).append(build.platform)
@@ -270,7 +270,7 @@ def by_systems(builds: Iterable[Release], text: Callable[[Release], str]) -> Ite
 
 
 def refused_by(rule: DescriptorRule) -> str:
-    """Which releases refuse the rule's example: not what it would be on its own, but what CreateOperator answers."""
+    """The releases whose CreateOperator refuses the rule's example, for whatever reason."""
     if rule.undefined:
         return "undefined where the array is read past its end"
     codes = {
@@ -308,7 +308,7 @@ def verdicts() -> str:
 
 
 def between(page: Path, head: str, made: str) -> str:
-    """The page with another text between two marks. ValueError where it has not both of them."""
+    """The page with the text between two marks replaced. ValueError if a mark is missing."""
     text = page.read_text("utf-8")
     start = text.index(head) + len(head)
     return f"{text[:start]}\n{made}{text[text.index(GENERATED_END, start) :]}"
@@ -319,7 +319,7 @@ def level_of(directml: str) -> str:
 
 
 def windows_table(page: Path) -> str:
-    """The page, its tables of Windows and of packages made again."""
+    """The page with its tables of Windows versions and packages regenerated."""
     header = "`--windows`", "Build", "DirectML.dll in System32", "Feature level", "Basis", "Source"
     rows = [
         (
@@ -362,7 +362,7 @@ def windows_table(page: Path) -> str:
 
 
 def suite_table(page: Path) -> str:
-    """The page, its table of contents of the suite made again."""
+    """The page with the suite's table of contents regenerated."""
     found = suite.contents({name: suite.counted(name) for name in suite.FILES})
     rows = [
         (f"`{file['name']}`", file["about"], f"{file['cases']:,}", f"`{file['sha256']}`") for file in found["files"]
@@ -377,9 +377,10 @@ def log_messages() -> str:
         if message.advice:
             lines += ["", f"Try: {message.advice}."]
         codes = ", ".join(f"`{code:08X}` {named(code)}" for code in message.codes)
+        one_of = "one of " if len(message.codes) > 1 else ""
         pattern = f"`{message.pattern}`" if message.pattern else ""
-        fits = [part for part in (pattern and f"that {pattern} fits", codes and f"with {codes}") if part]
-        lines += ["", f"A line {' and '.join(fits)}."]
+        fits = [part for part in (pattern and f"match {pattern}", codes and f"contain {one_of}{codes}") if part]
+        lines += ["", f"Applies to lines that {' and '.join(fits)}."]
         if message.next:
             lines += ["", f"Next: `{message.next}`"]
         parts.append("\n".join([*lines, "", f"Source: <{message.source}>"]) + "\n")
@@ -393,7 +394,7 @@ def limit_rows() -> Iterable[Sequence[str]]:
 
 
 def limits(page: Path) -> str:
-    """The page as it is, with the table of today at its end."""
+    """The page with the table at its end regenerated."""
     before, _, _ = page.read_text("utf-8").partition(LIMITS_HEAD.partition("\n")[0])
     return before + LIMITS_HEAD + table(("Name", "At most", "Unit", "Bounds"), limit_rows())
 
@@ -427,13 +428,13 @@ GRAPH_COLUMNS = {
     FaultKind.REPEATED: "Concat(v, v)",
     FaultKind.OVERWRITTEN: "used later",
     FaultKind.REFUSED: "one part",
-    FaultKind.WHOLE_FIRST: "a part joined, too",
+    FaultKind.WHOLE_FIRST: "a part also joined",
 }
-"""The faults of DirectML's graphs that releases differ in, as the page names them."""
+"""The faults of DirectML's graphs that depend on the release, and their names on the page."""
 
 
 def runtimes_with(fault: FaultKind) -> Iterable[Sequence[str]]:
-    """DirectML releases, and what each makes of the example of a fault."""
+    """DirectML releases, and the result of each for the example of a fault."""
     graph = scaled_silu() if fault is FaultKind.PRODUCT else graphs.EXAMPLES[fault.rule](False)
     for directml in dict.fromkeys(runtime.directml for runtime in runtimes()):
         report = dml.validate(graph, directml=find_release(directml))
@@ -444,7 +445,7 @@ def runtimes_with(fault: FaultKind) -> Iterable[Sequence[str]]:
 
 
 def cure_rows() -> Iterable[Sequence[str]]:
-    """A row for each cure; successive faults of one rule that have the same one share it."""
+    """A row for each cure; consecutive faults of a rule with the same cure share a row."""
 
     def row(cure: Cure) -> Sequence[str]:
         return (
@@ -460,7 +461,7 @@ def cure_rows() -> Iterable[Sequence[str]]:
 
 
 def graph_tables(page: Path) -> str:
-    """The page as it is, with the tables of today at its end."""
+    """The page with the tables at its end regenerated."""
     before, _, _ = page.read_text("utf-8").partition(GRAPHS_HEAD.partition("\n")[0])
     found = [dict(runtimes_with(fault)) for fault in GRAPH_COLUMNS]
     rows = []
@@ -469,7 +470,7 @@ def graph_tables(page: Path) -> str:
         shipped = versions[0] if len(versions) == 1 else f"{versions[0]} to {versions[-1]}"
         rows.append((directml, shipped, *(answers[directml] for answers in found)))
     header = ("DirectML", "ONNX Runtime", *GRAPH_COLUMNS.values())
-    columns = ("Fault", "Rule", "What helps", "Equal bit for bit", "A further output", "DirectML")
+    columns = ("Fault", "Rule", "What helps", "Bit-exact", "Adds an output", "DirectML")
     useless = [(fault.name.lower(), why, ", ".join(what)) for fault, by in USELESS.items() for why, what in by.items()]
     parts = [GRAPHS_HEAD, table(header, rows), CURES_HEAD, table(columns, cure_rows()), USELESS_HEAD]
     return before + "\n".join([*parts, table(("Fault", "Why not", "What"), useless)])
