@@ -1,8 +1,8 @@
 """Converts nodes to another opset with onnx's own converter, one graph or function at a time.
 
-The converter takes no functions and does not see graphs around a graph. So each body goes to it as a model of its own,
-with the constants of the graphs around it. Nodes that it leaves unchanged, and nodes with graphs in them, stay the
-nodes of the file.
+The converter does not accept functions and does not see the graphs around a graph. So each body is passed to it as a
+separate model, with the constants of the graphs around it. Nodes that it leaves unchanged, and nodes with graphs in
+them, remain the nodes of the file.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from dmlsplit.models.schemas import schema_of, since
 from dmlsplit.system.printable import printable
 
 WRITTEN_HERE: Final = ("Split", "Concat")
-"""Operators that versions.py rewrites itself."""
+"""Operators that versions.py rewrites."""
 _WITHOUT_ADAPTER: Final = ("Identity", "ConstantOfShape", "GlobalMaxPool")
-"""Operators that only take other types from some opset on; the converter has no adapter for them."""
+"""Operators that only accept other types from some opset on; the converter has no adapter for them."""
 _HIDDEN: Final = "dmlsplit.hidden"
 """A domain that hides nodes from the converter."""
 
@@ -50,12 +50,12 @@ _NUMBERS: Final = {"value_int": np.int64, "value_ints": np.int64, "value_float":
 
 _Body: TypeAlias = onnx.GraphProto | onnx.FunctionProto
 Original: TypeAlias = Callable[[onnx.NodeProto], onnx.NodeProto]
-"""Returns a node of the reduced model as the file has it, complete."""
+"""Returns the complete node of the file for a node of the reduced model."""
 
 
 def takes(operator: str, opset: int, data_type: str | None) -> bool:
-    """True if an operator of the default domain accepts an element type as its first input at an opset, and also if
-    the type (None) or the operator is unknown."""
+    """True if an operator of the default domain accepts an element type as its first input in an opset, or if the type
+    is None or the operator is unknown."""
     schema = schema_of(operator, opset)
     if data_type is None or schema is None:
         return True
@@ -92,15 +92,15 @@ class _Asked:
     own: int
     around: Mapping[str, onnx.TensorProto]
     sent: dict[str, onnx.NodeProto] = field(default_factory=dict)
-    """The nodes for the converter, by their doc_string, which is their index."""
+    """The nodes for the converter, keyed by their doc_string, which is their index."""
 
 
 def _bodies(body: _Body, own: int, around: Mapping[str, onnx.TensorProto]) -> Iterator[_Asked]:
     """Yields a record of each graph nested in the nodes of `body`, a graph or function, at any depth, and of `body`
     last: a graph comes after those inside it.
 
-    `own` is the opset that the nodes are converted from; `around` are the constants, by name, of the graphs around
-    `body`. A nested graph sees the constants of `body` too.
+    `own` is the opset from which the nodes are converted; `around` are the constants, by name, of the graphs around
+    `body`. A nested graph also sees the constants of `body`.
     """
     known = {**around, **_constants(body)}
     for node in body.node:
@@ -120,8 +120,8 @@ def _constants(body: _Body) -> dict[str, onnx.TensorProto]:
 
 
 def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
-    """Returns the value of a Constant node as a tensor, whichever attribute holds the value; None for another node, for
-    a reference to an attribute of a function, and for an attribute whose type is not read."""
+    """Returns the value of a Constant node as a tensor, from any of its attributes; None for any other node, for a
+    reference to an attribute of a function, and for an attribute whose type is not read."""
     if node.op_type != "Constant" or domain_of(node) != "" or len(node.attribute) != 1:
         return None
     (given,) = node.attribute
@@ -136,15 +136,15 @@ def _constant(node: onnx.NodeProto) -> onnx.TensorProto | None:
 
 
 def _is_unchanged(nodes: Iterable[onnx.NodeProto], own: int, wanted: int) -> bool:
-    """True if every operator among the nodes, Split and Concat aside, has the same version at opsets `own` and
+    """True if every operator among the nodes, except Split and Concat, has the same version in the opsets `own` and
     `wanted`."""
     names = {text(node.op_type) for node in nodes if domain_of(node) == ""} - set(WRITTEN_HERE)
     return all((first := since(name, own)) is not None and first == since(name, wanted) for name in names)
 
 
 def _sent(asked: _Asked, wanted: int) -> onnx.ModelProto:
-    """Returns a graph or function as a model of its own, as the converter gets it: nodes that it must not convert are
-    hidden in another domain. Raises CannotMend if one of these means something else at opset `wanted`."""
+    """Returns a graph or function as a separate model for the converter: nodes that it must not convert are hidden in
+    another domain. Raises CannotMend if one of these has another meaning in opset `wanted`."""
     body, graph = asked.body, onnx.GraphProto(name="body")
     if isinstance(body, onnx.GraphProto):
         graph.input.extend(body.input)
@@ -167,7 +167,7 @@ def _sent(asked: _Asked, wanted: int) -> onnx.ModelProto:
         elif (tensor := _constant(node)) is not None:
             del sent.attribute[:]
             sent.attribute.append(helper.make_attribute("value", tensor))
-        sent.doc_string = str(index)  # nodes that were written earlier may have the same doc_string
+        sent.doc_string = str(index)  # nodes that were written earlier may have equal doc_strings
         asked.sent[sent.doc_string] = sent
         for name in reads(node):
             if name and name not in known:
@@ -182,9 +182,8 @@ def _sent(asked: _Asked, wanted: int) -> onnx.ModelProto:
 
 
 def _is_kept(node: onnx.NodeProto, own: int, wanted: int) -> bool:
-    """True for a node that is hidden from the converter: of another domain, converted by this package, the same at
-    both opsets though the converter has no adapter, or with attributes (graphs, references) that it does not convert.
-    """
+    """True for a node that is hidden from the converter: of another domain, converted by this package, the same in both
+    opsets although the converter has no adapter, or with attributes (graphs, references) that it does not convert."""
     if domain_of(node) != "" or node.op_type in WRITTEN_HERE:
         return True
     if node.op_type in _WITHOUT_ADAPTER and _is_alike(text(node.op_type), own, wanted):
@@ -197,8 +196,8 @@ def _holds_graphs(attribute: AttributeProto) -> bool:
 
 
 def _check(node: onnx.NodeProto, own: int, wanted: int) -> None:
-    """Raises CannotMend if a node of the default domain that is hidden from the converter may mean something else at
-    opset `wanted` than at opset `own`, by the operator's schemas."""
+    """Raises CannotMend if a node of the default domain that is hidden from the converter may, by the operator's
+    schemas, have another meaning in opset `wanted` than in opset `own`."""
     operator = text(node.op_type)
     if not _is_kept(node, own, wanted) or domain_of(node) != "" or operator in WRITTEN_HERE:
         return
@@ -211,7 +210,7 @@ def _check(node: onnx.NodeProto, own: int, wanted: int) -> None:
 
 
 def _is_alike(operator: str, own: int, wanted: int) -> bool:
-    """True if the schemas of an operator at two opsets differ at most in their element types."""
+    """True if the schemas of an operator in two opsets differ at most in their element types."""
     schemas = schema_of(operator, own), schema_of(operator, wanted)
     if None in schemas:
         return False
@@ -219,15 +218,15 @@ def _is_alike(operator: str, own: int, wanted: int) -> bool:
 
 
 def _signature(operator: str, opset: int) -> tuple[object, ...]:
-    """Returns the inputs, outputs and attributes of an operator's schema, without element types, as a tuple to
-    compare."""
+    """Returns the inputs, outputs and attributes of an operator's schema, without element types, as a tuple for
+    comparisons."""
     schema = schema_of(operator, opset)
     tensors = [(each.name, each.option) for values in (schema.inputs, schema.outputs) for each in values]
     return (*tensors, *sorted((name, each.required, each.type) for name, each in schema.attributes.items()))
 
 
 def _put(asked: _Asked, made: onnx.ModelProto, taken: Names, original: Original, documentation: str) -> None:
-    """Replaces the nodes of a body, in place, by the converter's nodes. New tensors that clash get fresh
+    """Replaces the nodes of a body, in place, with the converter's nodes. New tensors whose names are taken get new
     names, which are added to `taken`."""
     body = asked.body
     own = {text(name) for node in body.node for name in (*node.input, *node.output)}
@@ -274,8 +273,8 @@ def _changed(
 
 
 def _converted(models: Sequence[onnx.ModelProto], wanted: int) -> list[onnx.ModelProto]:
-    """Returns the models as onnx's converter, run in a process of its own, returns them, in order. Raises CannotMend
-    if it fails or takes too long."""
+    """Returns the models converted by onnx's converter in a separate process, in order. Raises CannotMend if it fails
+    or takes too long."""
     if not models:
         return []
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -1,8 +1,8 @@
-"""The changes of a model that cure wrong graphs: for each row of dmlsplit.onnxruntime.cures the nodes that it puts in.
+"""The changes of a model that cure wrong graphs: for each row of dmlsplit.onnxruntime.cures the nodes that it inserts.
 
-A cure is tried where its row says that it applies, and kept where the graphs of the changed model are right. None
-changes a bit of a result: an operator is moved over a Split or a Concat only where its result for an element does not
-depend on the elements beside it, nor on where in a vector a processor computes it.
+A cure is tried if its row says that it applies, and kept if the graphs of the changed model are right. No cure changes
+a bit of a result: an operator is moved over a Split or a Concat only if its result for an element depends neither on
+other elements nor on the element's position in a SIMD vector.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from dmlsplit.onnxruntime.operator_traits import Kind, row_of
 from dmlsplit.rules.graph_faults import FaultKind
 
 _MOST_INDICES: Final = 1 << 16
-"""The most indices of a Gather: they are a constant in the model."""
+"""The most indices of a Gather, which are a constant in the model."""
 
 Change: TypeAlias = Callable[[Surroundings, Place], "Replacement | None"]
-"""The nodes that apply a cure at a place; None if the model's opset, or what is known of it, does not allow it."""
+"""Returns the nodes that apply a cure at a place; None if the model's opset, or unknown facts, do not allow it."""
 
 
 def change_of(
@@ -80,8 +80,8 @@ def _one_slice(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _sliced(around: Surroundings, place: Place) -> Replacement | None:
-    """Returns the Slice that replaces a Split, keyed by the Split's index; None if the node is no Split or its lengths
-    are unknown."""
+    """Returns the Slice that replaces a Split, keyed by the Split's index; None if the node is not a Split or its
+    lengths are unknown."""
     known = around.cut(place.node, place.tensor) if around.op(place.node) == "Split" else None
     if known is None:
         return None
@@ -108,7 +108,7 @@ def _split_first(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _shown(around: Surroundings, place: Place) -> Replacement | None:
-    """Returns the node that computes the tensor, keyed by its index, and notes in `around.shown` that the tensor
+    """Returns the node that computes the tensor, keyed by its index, and records in `around.shown` that the tensor
     becomes an output of the model; None if that is not allowed or it is one already."""
     producer = around.producer(place.tensor)
     if producer is None or not around.may_show or place.tensor in around.exits or not around.can_be_rewired(producer):
@@ -118,7 +118,7 @@ def _shown(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _second_reader(around: Surroundings, place: Place) -> Replacement | None:
-    """Returns a Concat with a ReduceSum that reads it, keyed by the Concat's index, and notes in `around.shown` that
+    """Returns a Concat and a ReduceSum that reads it, keyed by the Concat's index, and records in `around.shown` that
     the sum becomes an output of the model; None if that is not allowed."""
     if not around.may_show or not around.can_be_rewired(place.node):
         return None
@@ -129,7 +129,7 @@ def _second_reader(around: Surroundings, place: Place) -> Replacement | None:
 
 def _renamed(around: Surroundings, place: Place) -> Replacement | None:
     """Returns the node with its only output, an output of the model, renamed so that it sorts after the other one,
-    keyed by its index, and notes the name in `around.shown`; None if that is not allowed."""
+    keyed by its index, and records the name in `around.shown`; None if that is not allowed."""
     (name, *more) = around.outputs_of(place.node)
     if more or not around.may_show or not around.can_be_rewired(place.node):
         return None
@@ -177,8 +177,8 @@ def _regrouped(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _without_empty_parts(around: Surroundings, place: Place) -> Replacement | None:
-    """Returns, keyed by a Split's index, the Split without the parts that have no elements, and constants in their
-    place; None if lengths or shapes are unknown or such a constant cannot be made."""
+    """Returns, keyed by a Split's index, the Split without the parts that have no elements, and constants that replace
+    these; None if lengths or shapes are unknown or such a constant cannot be made."""
     known, node = around.lengths(place.node), around.nodes[place.node]
     if known is None:
         return None
@@ -220,7 +220,7 @@ def _slice(around: Surroundings, whole: str, part: str, axis: int, start: int, e
 
 
 def _between(around: Surroundings, name: str, readers: Sequence[int], op: str) -> Replacement | None:
-    """Returns the nodes, keyed by the indices that they replace, that let the nodes `readers` read tensor `name`
+    """Returns the nodes, keyed by the indices that they replace, with which the nodes `readers` read tensor `name`
     through Max(t, t), or through a Reshape to the same shape. None if there are no readers, one cannot be rewired, or
     the Reshape cannot be written."""
     if not readers or not all(map(around.can_be_rewired, readers)):
@@ -238,20 +238,20 @@ def _between(around: Surroundings, name: str, readers: Sequence[int], op: str) -
 
 
 def _behind(op: str) -> Change:
-    """Returns the change that puts Max(t, t), or a Reshape to the same shape (`op` says which), between the place's
+    """Returns the change that inserts Max(t, t), or a Reshape to the same shape, as `op` says, between the place's
     tensor and its reader."""
     return lambda around, place: _between(around, place.tensor, [place.reader], op)
 
 
 def _max_branch(around: Surroundings, place: Place) -> Replacement:
-    """Returns, keyed by a Concat's index, the Concat with Max(v, v) in front of all but the first of its equal
-    inputs."""
+    """Returns, keyed by a Concat's index, the Concat with Max(v, v) in front of all its equal inputs except the
+    first."""
     culprit = place.node
     names = list(map(text, around.nodes[culprit].input))
     changed, made = list(names), []
     last: dict[str, str] = {}
     for k, name in enumerate(names):
-        if name in last:  # each reads the one before: a session merges equal nodes
+        if name in last:  # each reads the previous one: a session merges equal nodes
             changed[k] = around.fresh(name, "apart")
             made.append(around.node("Max", [last[name]] * 2, changed[k]))
         last[name] = changed[k]
@@ -271,7 +271,7 @@ def _moved_over_concat(around: Surroundings, place: Place) -> Replacement | None
     for name, new in renamed.items():
         moved.append(around.rewired(culprit, {joined: name}, {result: new}))
         moved[-1].name = new
-    # Where the operator stood: what it reads beside the tensor is known there.
+    # at the operator's old position, its other inputs are known
     return {concat: [], culprit: [*moved, around.rewired(concat, renamed, {joined: result})]}
 
 
@@ -280,7 +280,7 @@ def _is_rewirable(around: Surroundings, index: int) -> bool:
 
 
 def _max_input(around: Surroundings, place: Place) -> Replacement | None:
-    """Returns, keyed by a Concat's index, the Concat with Max(v, v) in front of each input v that other nodes read too
+    """Returns, keyed by a Concat's index, the Concat with Max(v, v) in front of each input v that other nodes also read
     or, if there is no such input, of each computed input; None if no input is computed."""
     concat = place.node
     names = [name for name in dict.fromkeys(map(text, around.nodes[concat].input)) if name in around.producers]
@@ -298,7 +298,7 @@ def _max_input(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _is_shared(around: Surroundings, name: str) -> bool:
-    """True if a tensor, or one that it is only a copy of, has several readers or is an output of the graph."""
+    """True if a tensor, or one of which it is only a copy, has several readers or is an output of the graph."""
     while name not in around.exits and len(around.readers_of(name)) <= 1:
         producer = around.producer(name)
         if producer is None or row_of(around.op(producer)).kind is not Kind.COPIES:
@@ -334,7 +334,7 @@ def _gathered(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _padded(around: Surroundings, place: Place) -> Replacement | None:
-    """Returns the Pad of negative pads that replaces a Split, or a Slice of one axis, keyed by its index; None if its
+    """Returns the Pad with negative pads that replaces a Split, or a Slice of one axis, keyed by its index; None if its
     range or shape is unknown or the opset has no such Pad."""
     cut, part, _ = place
     known = around.cut(cut, part)
@@ -415,7 +415,7 @@ def _max_between(around: Surroundings, place: Place) -> Replacement | None:
 
 
 _CLIP: Final = 6
-"""The first opset whose Clip needs no attribute for memory."""
+"""The first opset whose Clip does not need the attribute consumed_inputs."""
 _BOUNDS_ARE_INPUTS: Final = 11
 _BROADCASTS: Final = 7
 """The first opset whose Mul and Add take a constant of one element without attributes."""
@@ -427,12 +427,12 @@ _TILE: Final = 6
 _COMPRESS: Final = 9
 """The first opset with a Compress."""
 _NO_CONSTANTS: Final = frozenset({"STRING", "COMPLEX64", "COMPLEX128"})
-"""Element types that Cast takes in no opset, and ConstantOfShape only in newer ones."""
+"""Element types that Cast accepts in no opset, and ConstantOfShape only in newer ones."""
 
 
 def _empty_output(around: Surroundings, place: Place) -> Replacement | None:
-    """Returns, keyed by a node's index, constants in place of the node's outputs that have no elements, and the node
-    itself if it has other outputs; None if such a constant cannot be made or the node cannot be rewired."""
+    """Returns, keyed by a node's index, constants that replace the node's outputs without elements, and the node itself
+    if it has other outputs; None if such a constant cannot be made or the node cannot be rewired."""
     names = empty_outputs(around, place.node)
     made: list[onnx.NodeProto] = []
     for name in names:
@@ -448,9 +448,9 @@ def _empty_output(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _compressed(around: Surroundings, place: Place) -> Replacement | None:
-    """Returns, keyed by a node's index, what replaces it: itself, and behind each output without elements a Compress,
-    which keeps nothing of nothing, with its condition. None if no output is empty, if the opset has no Compress, or if
-    the node cannot be rewired."""
+    """Returns, keyed by a node's index, its replacement: the node, and behind each output without elements a Compress,
+    whose result is also empty, with its condition. None if no output is empty, if the opset has no Compress, or if the
+    node cannot be rewired."""
     names = empty_outputs(around, place.node)
     if not names or around.opset < _COMPRESS or not around.can_be_rewired(place.node):
         return None
@@ -465,8 +465,8 @@ def _compressed(around: Surroundings, place: Place) -> Replacement | None:
 
 
 def _without_dead(around: Surroundings, place: Place) -> Replacement:
-    """Maps the index of the place's node, which no output depends on, and those of all such nodes connected with it, to
-    no nodes: they are removed."""
+    """Maps the indices of the place's node, on which no output depends, and of all such nodes connected with it, to no
+    nodes: they are removed."""
     return {index: [] for index in around.dead[place.node]}
 
 

@@ -35,10 +35,10 @@ def names_of(model: onnx.ModelProto) -> Names:
 
 
 def replace_nodes(model: onnx.ModelProto, replaced: Mapping[Place, Replacement]) -> None:
-    """Replaces nodes of `model` in place: each graph's mapping gives the nodes that take the place of a node, by its
-    index. Nodes whose outputs only replaced nodes read are removed."""
+    """Replaces nodes of `model` in place: each graph's mapping gives the nodes that replace a node, by its index. Nodes
+    whose outputs only replaced nodes read are removed."""
     bodies = Bodies(model)
-    for place in sorted(replaced, key=lambda place: -len(place.steps)):  # the inner graphs first: indices stay right
+    for place in sorted(replaced, key=lambda place: -len(place.steps)):  # inner graphs first: indices stay valid
         graph = bodies.at(place)
         assert graph is not None
         old = [graph.node[index] for index in replaced[place]]
@@ -72,9 +72,9 @@ def outputs_of(graph: onnx.GraphProto | onnx.FunctionProto) -> set[str]:
 
 
 def _without_dead(nodes: list[onnx.NodeProto], outputs: set[str], unread: set[str]) -> list[onnx.NodeProto]:
-    """Returns the nodes, in order, without nodes that became useless: nothing reads an output of theirs, and none is in
-    `outputs`. The search starts at the producers of the tensors in `unread` and goes on to the producers of what
-    removed nodes read; other useless nodes stay."""
+    """Returns the nodes, in order, without those that became unused: nothing reads their outputs, and none of these is
+    in `outputs`. The search starts at the producers of the tensors in `unread` and continues with the producers of what
+    removed nodes read; other unused nodes stay."""
     readers: dict[str, int] = defaultdict(int)
     producers = {text(name): i for i, node in enumerate(nodes) for name in node.output if name}
     for node in nodes:

@@ -16,7 +16,7 @@ Buffer: TypeAlias = bytes | mmap.mmap
 VARINT: Final = 0
 LENGTH_DELIMITED: Final = 2
 _FIXED: Final = {1: 8, 5: 4}
-"""The bytes of a field of fixed size, by wire type."""
+"""The size in bytes of a fixed-size field, by wire type."""
 _GROUP, _GROUP_END = 3, 4
 _MOST_BYTES: Final = 10
 """The most bytes of a varint."""
@@ -49,8 +49,8 @@ Part: TypeAlias = Span | bytes
 
 
 def fields(data: Buffer, start: int, end: int) -> Iterator[Field]:
-    """Yields the fields of a message between two byte offsets; a group is one field. Raises InputError if the bytes
-    are no message."""
+    """Yields the fields of a message between two byte offsets; a group is one field. Raises InputError if the bytes are
+    not a message."""
     place = start
     while place < end:
         found = _field(data, place, end)
@@ -63,8 +63,8 @@ def fields(data: Buffer, start: int, end: int) -> Iterator[Field]:
 
 
 def messages(data: Buffer, start: int, end: int, number: int) -> Iterator[Field]:
-    """Yields the fields with this number and the wire type of a message, between two byte offsets; a parser treats the
-    number with another wire type as an unknown field."""
+    """Yields the fields with this number and the wire type of a message, between two byte offsets. A field with another
+    wire type is skipped: a parser treats it as unknown."""
     return (field for field in fields(data, start, end) if field.is_message(number))
 
 
@@ -148,7 +148,7 @@ def size_of(parts: Iterable[Part]) -> int:
 
 
 def joined(parts: Iterable[Part]) -> list[Part]:
-    """Returns parts that give the same bytes, with adjacent ones merged and empty ones dropped."""
+    """Returns parts with the same bytes, adjacent ones merged and empty ones dropped."""
     found: list[Part] = []
     new: list[bytes] = []
     for part in parts:

@@ -1,7 +1,7 @@
-"""A Split or Concat while rewritings change it, and the nodes that it becomes.
+"""A Split or Concat while rewritings change it, and the nodes that replace it.
 
 A Split reads the whole and writes the parts; a Concat reads the parts and writes the whole. A rewriting that surrounds
-a node puts one operator in front of its inputs and the inverse behind its outputs.
+a node inserts one operator in front of its inputs and the inverse behind its outputs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dmlsplit.onnxruntime.facts import LENGTHS_ARE_INPUT
 
 @dataclass(slots=True)
 class NamedTensor:
-    """A tensor's name, and its shape as far as it is known."""
+    """A tensor's name, and its shape if that is known."""
 
     name: str
     shape: Shape | None
@@ -38,7 +38,8 @@ Around: TypeAlias = Callable[[NamedTensor, str], Iterable[onnx.NodeProto]]
 
 @dataclass
 class Form:
-    """One node. `whole` and `parts` are its tensors, `axis` counts from 0; `explicit`: its lengths are written out.
+    """One node. `whole` and `parts` are its tensors, `axis` counts from 0; `explicit` is True if its lengths are
+    written out.
 
     `before` and `after` are the nodes around it, `taken` the names in use.
     """
@@ -60,8 +61,8 @@ class Form:
 
     @classmethod
     def of(cls, sites: Sequence[Site], taken: Names) -> Form:
-        """Returns the Form of a node with what is known at all its calls (`sites`). Raises CannotMend if it is not
-        valid, or if the calls differ in the element type or the axis."""
+        """Returns the Form of a node with the facts that hold at all its calls (`sites`). Raises CannotMend if it is
+        not valid, or if the calls differ in the element type or the axis."""
         for site in sites:
             if not site.node.report.ok:
                 raise CannotMend(invalid(site.node))
@@ -104,8 +105,8 @@ class Form:
         return helper.make_node(op, list(inputs), names, name=names[0], **attributes)
 
     def integers(self, values: Sequence[int]) -> str:
-        """Returns the name of a constant of these integers; the nodes that make it are added in front of the node when
-        the name is first asked for."""
+        """Returns the name of a constant of these integers; the nodes that make it are added in front of the node at
+        the first call."""
         key = tuple(values)
         if key not in self._integers:
             name = self._integers[key] = self.fresh("sizes")

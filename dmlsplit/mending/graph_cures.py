@@ -1,5 +1,4 @@
-"""Cures wrong graphs: tries cures, the cheapest first, and keeps them where the graphs of the changed model are
-right."""
+"""Cures wrong graphs: tries cures, the cheapest first, and keeps them if the graphs of the changed model are right."""
 
 from __future__ import annotations
 
@@ -27,10 +26,10 @@ from dmlsplit.onnxruntime.findings import GraphFinding
 from dmlsplit.rules.graph_faults import Fault, FaultKind, lost_tensor
 
 _ROUNDS: Final = 24
-"""The most choices of cures that are tried, over all faults."""
+"""The most combinations of cures that are tried, over all faults."""
 
 Key: TypeAlias = tuple[Fault, str, int]
-"""A fault without its buffer, the path of the node that does it, and a number that tells nodes of one name apart."""
+"""A fault without its buffer, the path of the node at fault, and a number that distinguishes nodes of one name."""
 
 
 Options: TypeAlias = Callable[[FaultKind, str], Sequence[tuple[Cure, range]]]
@@ -39,8 +38,7 @@ Options: TypeAlias = Callable[[FaultKind, str], Sequence[tuple[Cure, range]]]
 
 @dataclass
 class Cured:
-    """A model whose graphs are right where `refusals` is empty; `unknown` lists the nodes whose graphs are not
-    known."""
+    """A model whose graphs are right if `refusals` is empty; `unknown` lists the nodes whose graphs are not known."""
 
     judged: JudgedModel
     changes: list[Change]
@@ -54,7 +52,7 @@ def cured(source: SourceModel, model: JudgedModel) -> Cured:
     """Returns the model after cures that make its graphs right in a session of the target's runtime or, in `refusals`,
     the reason why none do.
 
-    The session's own answers about Splits and Concats are asked for only once no fault is left in the known graphs.
+    The session's own answers about Splits and Concats are requested only after no fault is left in the known graphs.
     """
     chosen: dict[Key, int] = {}
     asked: dict[Key, GraphFinding] = {}
@@ -103,7 +101,7 @@ def _refused(judged: JudgedModel, finding: GraphFinding) -> Cured:
 
 
 class _Changed(NamedTuple):
-    """A fault at `node`, which is reported at `path` and described by `what`, and the cure that changes the nodes at
+    """A fault at `node`, reported at `path` and described by `what`, and the cure that changes the nodes at
     `places`."""
 
     key: Key
@@ -115,7 +113,7 @@ class _Changed(NamedTuple):
 
 
 class Work:
-    """A model, and the models that cures make of it."""
+    """A model, and the models that result from cures."""
 
     def __init__(
         self,
@@ -123,8 +121,8 @@ class Work:
         judged: JudgedModel,
         options: Options,
     ) -> None:
-        """Makes the Work on a judged model. `original` returns a node as the file has it; `options` returns the cures
-        of a kind of fault in a release, in the order to try them."""
+        """Makes the Work on a judged model. `original` returns a node as in the file; `options` returns the cures of a
+        kind of fault in a release, in the order to try them."""
         self._original = original
         self._options = options
         self._judged = judged
@@ -138,7 +136,7 @@ class Work:
         self._bodies = judged.bodies
         self._twins = judged.twins
         self._made_for: dict[str, Key] = {}
-        """The fault whose cure made a node, by the node's name."""
+        """Maps the name of a node that a cure made to the cure's fault."""
         self._around: dict[Place, Surroundings | None] = {}
 
     def tried(self, chosen: dict[Key, int], asked: dict[Key, GraphFinding]) -> Cured:
@@ -156,7 +154,7 @@ class Work:
             chosen[blocking] += 1
 
     def _once(self, chosen: dict[Key, int], asked: Mapping[Key, GraphFinding]) -> tuple[Cured, Key | None, Key | None]:
-        """Returns the model with the chosen cures, the fault that no cure is left for (None if there is none), and the
+        """Returns the model with the chosen cures, the fault for which no cure is left (None if there is none), and the
         fault whose cure changes the same nodes (None if none does). Updates `chosen`."""
         taken = Names(self._names)
         edits: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
@@ -172,7 +170,7 @@ class Work:
                 cure, places = options[chosen[key]]
                 for (place, index), made in self._made(key, finding, cure, places, taken):
                     if {done.get(owners.get((place, i))) for i in made} == {(cure.fault, cure.name)}:
-                        # this change was made for another call of the function
+                        # this change was already made for another call of the function
                         trial.made_for[key] = trial.made_for[owners[place, min(made)]]
                         break
                     others = [owners[place, i] for i in made if (place, i) in owners]
@@ -224,17 +222,16 @@ class Work:
         owners: dict[Spot, Key],
         edits: dict[Place, dict[int, list[onnx.NodeProto]]],
     ) -> Change:
-        """Adds the nodes that a cure makes in the graph at `place` to `edits`, and to `owners` for which fault it does;
-        returns the change."""
+        """Adds the nodes that a cure makes in the graph at `place` to `edits`, records in `owners` the fault that it
+        cures, and returns the change."""
         owners.update({(place, i): changed.key for i in made})
         edits.setdefault(place, {}).update({i: list(nodes) for i, nodes in made.items()})
         self._made_for |= {node.name: changed.key for nodes in made.values() for node in nodes if node.name}
         return self._change(changed, place, made)
 
     def _repeated(self, changed: Mapping[Spot, _Changed]) -> Iterator[tuple[Spot, _Changed]]:
-        """Yields the nodes that are equal to several which have the same fault, each with the change of the first of
-        these. A session makes one node of equal nodes: each of them would be at fault only once the one before it is
-        cured."""
+        """Yields the nodes that are equal to several nodes with the same fault, each with the change of the first of
+        these. A session merges equal nodes: each of them would be at fault only after the previous one is cured."""
         first: dict[tuple[Spot, FaultKind], Spot] = {}
         for spot, each in changed.items():
             alike = self._twins.get(spot, ())
@@ -248,7 +245,7 @@ class Work:
                     yield twin, of_first._replace(path=path, what=f"it is equal to {of_first.node}: {of_first.what}")
 
     def _fault_behind(self, path: str) -> Key | None:
-        """Returns the fault whose cure made the node at `path`, None if no cure made it. In a path, the name of a node
+        """Returns the fault whose cure made the node at `path`; None if no cure made it. In a path, the name of a node
         in a function follows the path of the call."""
         parts = path.split("/")
         return next((key for i in range(len(parts)) if (key := self._made_for.get("/".join(parts[i:])))), None)
@@ -256,7 +253,7 @@ class Work:
     def _made(
         self, key: Key, finding: GraphFinding, cure: Cure, places: range, taken: Names
     ) -> Iterator[tuple[Spot, Replacement]]:
-        """Yields, for each node that the finding's name may stand for, its place and the nodes that the cure puts
+        """Yields, for each node to which the finding's name may refer, its place and the nodes that the cure inserts
         there; a node to which the cure does not apply is skipped. The node with the key's number comes first."""
         spots, first = self._spots.get(finding.node, ()), key[-1]
         changed = _Changed(key, finding.node, finding.path, finding.what, cure, places)
@@ -271,7 +268,7 @@ class Work:
             around.shown = shown  # the change is not made
 
     def _made_at(self, around: Surroundings, index: int, changed: _Changed, taken: Names) -> Replacement | None:
-        """Returns the nodes that a cure makes for the node with this index in a graph, and notes in `around` which
+        """Returns the nodes that a cure makes for the node with this index in a graph, and records in `around` which
         outputs they rename; None if it does not apply."""
         if around.taken is not taken:
             around.begin(taken)
@@ -303,7 +300,7 @@ class Work:
         return Change(changed.path, (changed.cure.name,), changed.what, before, tuple(map(node_text, nodes)))
 
     def _constants_of(self, place: Place, made: Replacement) -> list[onnx.NodeProto]:
-        """Returns the nodes of the constants that the new nodes `made` in the graph at `place` read."""
+        """Returns the nodes that compute the constants read by the new nodes `made` in the graph at `place`."""
         around = self._around[place]
         assert around is not None
         return around.constants_of(chain.from_iterable(made.values()))

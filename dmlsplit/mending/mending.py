@@ -33,7 +33,7 @@ from dmlsplit.models.places import Place
 from dmlsplit.targets.target import Target
 
 _ROUNDS: Final = 8
-"""The most rounds of rewritings: a new node may make more known of the nodes behind it."""
+"""The most rounds of rewritings: a new node may make more facts known about the nodes behind it."""
 
 
 @dataclass
@@ -44,16 +44,16 @@ class Mending:
     changes: list[Change] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     unknown: list[Refusal] = field(default_factory=list)
-    """Nodes with unknown facts that a judgement needs; the model is written all the same."""
+    """Nodes with unknown facts that a judgement needs; the model is still written."""
     left: list[Refusal] = field(default_factory=list)
-    """What stays slow though the target takes it, and why; the model is written all the same."""
+    """What stays slow although the target accepts it, and why; the model is still written."""
     parts: list[Part] | None = None
     folders: AllowedFolders | None = None
-    """The folders that external data may be read from; None for a model that is no file."""
+    """The folders from which external data may be read; None for a model that is not a file."""
 
     @property
     def outcome(self) -> str:
-        """A few words for the outcome: "2 nodes changed", "nothing to legalize" or "cannot be legalized"."""
+        """The outcome in a few words: "2 nodes changed", "nothing to legalize" or "cannot be legalized"."""
         if self.refusals:
             return "cannot be legalized"
         count = sum(bool(change.path) for change in self.changes)
@@ -62,7 +62,7 @@ class Mending:
 
     @property
     def doubts(self) -> list[str]:
-        """What is not known, in a line for each reason."""
+        """The unknown facts, one line for each reason."""
         return [f"not known{of and f' of {of}'}: {reason}" for of, reason in together(self.unknown)]
 
     @property
@@ -77,8 +77,8 @@ class Mending:
 
 
 def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> Mending:
-    """Returns the changes that make a target accept the source's model, with the new bytes, or the reasons why nothing
-    does. Raises InputError if the source is not a model."""
+    """Returns the changes that make a target accept the source's model, with the new bytes, or the reasons why no
+    changes do. Raises InputError if the source is not a model."""
     found = Mending(source)
     model = deepcopy(source.model)
     aligned = align_functions(model)
@@ -116,7 +116,7 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
         found.refusals += right.refusals
         found.unknown += right.unknown
     if found.changes and not found.refusals:
-        # new nodes may be of operators that the model did not have
+        # new nodes may have operators that the model did not have
         judged, changes, left = at_older_opset(source, judged)
         found.changes += changes
         found.left += [each for each in left if each not in found.left]
@@ -151,8 +151,8 @@ def _unknown(found: Mending, judged: JudgedModel) -> Iterator[Refusal]:
 
 
 def _name_apart(judged: JudgedModel) -> None:
-    """Renames, in place, each new node whose name another node has too: ONNX Runtime loads no graph with two nodes of
-    one name. A new node has the name of its output."""
+    """Renames, in place, each new node whose name another node also has: ONNX Runtime does not load a graph with two
+    nodes of one name. A new node is named after its output."""
     model = judged.model
     nodes = [*all_nodes(model.graph.node), *(n for function in model.functions for n in all_nodes(function.node))]
     named: dict[str, list[onnx.NodeProto]] = defaultdict(list)

@@ -1,6 +1,6 @@
-"""Computes DequantizeLinears with Cast, Sub and Mul where their kernel takes the scales along another axis.
+"""Replaces DequantizeLinears with Cast, Sub and Mul if their kernel assumes another axis for the scales.
 
-Which these are, and where that computes the same, says onnxruntime/quantization_axes.py.
+onnxruntime/quantization_axes.py decides which these are, and whether the replacement computes the same.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ _NAME: Final = "dequantize-by-axis"
 
 
 def along_axes(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel, list[Change], list[Refusal]]:
-    """Returns the model, judged again, with other nodes in place of the DequantizeLinears that are not computed along
-    their axis; the changes; and the quantizations that no change helps, with the reason. The given model is not
-    changed."""
+    """Returns the model, judged again, with the DequantizeLinears replaced that are not computed along their axis; the
+    changes; and the quantizations that no change helps, with the reason. The given model is not changed."""
     calls: dict[Spot, list[OffAxis]] = {}
     refusals: list[Refusal] = []
     for spot, node in judged.off_axis:
@@ -60,8 +59,8 @@ def along_axes(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel, l
 
 
 def _computed(original: onnx.NodeProto, node: OffAxis, taken: Names) -> list[onnx.NodeProto]:
-    """Returns the nodes that compute what a DequantizeLinear does: (x - zero point) * scale, in FLOAT. Adds new names
-    to `taken`."""
+    """Returns the nodes that compute the result of a DequantizeLinear: (x - zero point) * scale, in FLOAT. Adds new
+    names to `taken`."""
     quantized, scale, *zero_point = filter(None, map(text, original.input))
     output, opset = text(original.output[0]), node.graph.opset
     axes = taken.fresh(f"{output}/axes")

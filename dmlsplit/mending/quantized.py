@@ -1,7 +1,7 @@
-"""Removes Relus and Clips that quantization makes useless, and keeps nodes from becoming operators for quantized
-elements with which ONNX Runtime creates no session.
+"""Removes Relus and Clips that quantization makes redundant, and prevents nodes from becoming operators for quantized
+elements that make session creation fail.
 
-What fails, and which change helps, says onnxruntime/quantized_faults.py.
+onnxruntime/quantized_faults.py decides what fails, and which change helps.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NAMES: Final = {
     QuantizedCure.MAX_BEHIND: "max-quantized",
 }
 _ZERO_POINTS: Final = {"DequantizeLinear": {0: 2}, "MatMulInteger": {0: 2, 1: 3}}
-"""By operator, the inputs that are quantized tensors, each with the input that has its zero points."""
+"""Maps each operator to its inputs that are quantized tensors, each with the input that has its zero points."""
 _ROUNDS: Final = 3
 """The most rounds of changes: without its Clip, a node may lack a kernel."""
 
@@ -42,8 +42,8 @@ _Edits: TypeAlias = dict[int, Sequence[onnx.NodeProto]]
 def without_quantized_faults(
     source: SourceModel, judged: JudgedModel
 ) -> tuple[JudgedModel, list[Change], list[Refusal]]:
-    """Returns the model, judged again, without operators for quantized elements that fail the session; the changes; and
-    the nodes that no change helps, with the reason. The given model is not changed."""
+    """Returns the model, judged again, without operators for quantized elements that make session creation fail; the
+    changes; and the nodes that no change helps, with the reason. The given model is not changed."""
     changes: list[Change] = []
     for _ in range(_ROUNDS):
         faults: dict[Spot, list[QuantizedFault]] = {}
@@ -71,9 +71,9 @@ def without_quantized_faults(
 def _changed(
     source: SourceModel, judged: JudgedModel, spot: Spot, faults: Sequence[QuantizedFault], edits: _Edits
 ) -> Change | None:
-    """Adds to `edits`, the new nodes of the graph, those that help against the faults of one node, and returns the
-    change; None if they are there already, against another fault. Raises CannotMend if nothing helps. In a function,
-    which has a fault for each call, what depends on constants stays: other calls may have others."""
+    """Adds to `edits`, the new nodes of the graph, those that cure the faults of one node, and returns the change; None
+    if they were already added for another fault. Raises CannotMend if nothing helps. In a function, whose nodes have a
+    fault for each call, changes that depend on constants are not made: other calls may have other constants."""
     (place, index), fault = spot, faults[0]
     body, cure = judged.bodies.at(place), cure_of(fault)
     assert body is not None
@@ -99,8 +99,8 @@ def _changed(
 
 
 def _without_clip(source: SourceModel, body: Body, index: int) -> _Edits:
-    """Returns the nodes that read the Relu or Clip behind the node with this index, changed to read what the Clip
-    reads; none if the Clip is not the only reader of the node, or if it is read by others than nodes of its graph."""
+    """Returns the nodes that read the Relu or Clip behind the node with this index, changed to read the Clip's input;
+    none if the Clip is not the only reader of the node, or if it has readers outside its graph."""
     behind = _readers(body, text(body.node[index].output[0]))
     if behind is None or len(behind) != 1 or body.node[behind[0]].op_type not in CLIPS:
         return {}
@@ -116,7 +116,7 @@ def _without_clip(source: SourceModel, body: Body, index: int) -> _Edits:
 
 def _with_zero_points(source: SourceModel, body: Body, fault: QuantizedFault, taken: Names) -> _Edits:
     """Returns the nodes that read the quantized tensors of a fault, with a constant of as many zero points as scales;
-    none if some are not there. Adds names to `taken`."""
+    none if one of the tensors is not in the graph. Adds names to `taken`."""
     made: _Edits = {}
     for tensor, array in (zero_points_of(fault) or {}).items():
         before = len(made)

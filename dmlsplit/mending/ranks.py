@@ -1,6 +1,6 @@
-"""Merges the batch of nodes with more dimensions than their kernels take, by Reshapes around them.
+"""Merges the batch dimensions of nodes with more dimensions than their kernels accept, with Reshapes around them.
 
-What is beyond the rank, and which sizes the Reshapes give, says onnxruntime/ranks.py.
+onnxruntime/ranks.py decides which ranks are too high, and which sizes the Reshapes give.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from dmlsplit.onnxruntime.ranks import BeyondRank, Sizes, merged_batch
 
 _NAME: Final = "merge-batch"
 _SHAPE_IS_INPUT: Final = 5
-"""The first opset whose Reshape reads its shape."""
+"""The first opset in which the shape is an input of Reshape."""
 
 
 def within_ranks(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel, list[Change], list[Refusal]]:
-    """Returns the model, judged again, with Reshapes around the nodes whose ranks make the session fail; the changes;
-    and the nodes that Reshapes cannot help, with the reason. The given model is not changed."""
+    """Returns the model, judged again, with Reshapes around the nodes whose ranks make session creation fail; the
+    changes; and the nodes that Reshapes cannot help, with the reason. The given model is not changed."""
     calls: dict[Spot, list[BeyondRank]] = {}
     changes: list[Change] = []
     refusals: list[Refusal] = []
@@ -66,9 +66,9 @@ def within_ranks(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel,
 def _with_reshapes(
     original: onnx.NodeProto, node: BeyondRank, given: Sequence[Sizes | None], taken: Names, said: str
 ) -> list[onnx.NodeProto]:
-    """Returns a copy of `original` and the Reshapes around it: its first inputs get the sizes `given` (None: as they
-    are), and the output is reshaped to the sizes that it has in the session, which are static. Adds new names to
-    `taken`; each node gets `said` in its doc_string."""
+    """Returns a copy of `original` and the Reshapes around it: its first inputs get the sizes `given` (None for an
+    unchanged input), and the output is reshaped to its static sizes in the session. Adds new names to `taken`; each
+    node gets `said` in its doc_string."""
     made: list[onnx.NodeProto] = []
     changed = deepcopy(original)
     names, output = [text(name) for name in original.input], text(original.output[0])

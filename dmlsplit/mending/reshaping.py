@@ -1,8 +1,8 @@
 """Reduces the dimensions of a Split or Concat: chooses neighbouring ones to merge, so that a Reshape can merge and
 restore them.
 
-A Reshape gives each size as a number, copies the size of the same index (0), or leaves one size to be computed (-1). So
-open sizes can be merged if there is one such group.
+A Reshape gives each size as a number, copies the size of the same index (0), or computes one size (-1). So unknown
+sizes can be merged if there is only one such group.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TypeAlias
 from dmlsplit.descriptors.dims import Dim, Shape
 
 Group: TypeAlias = tuple[int, int]
-"""The dimensions from the first to before the second."""
+"""The range of dimensions from the first to before the second."""
 
 
 def groups_of(shapes: Sequence[Shape], axis: int, most: int) -> tuple[Group, ...] | None:
@@ -39,7 +39,7 @@ def restored(shape: Shape, groups: Sequence[Group]) -> tuple[int, ...] | None:
 
 
 def _copies(groups: Sequence[Group]) -> list[tuple[int, int]]:
-    """Returns the dimensions that are a group alone and keep their index, as pairs (before, after)."""
+    """Returns the dimensions that are a group of one and keep their index, as pairs (before, after)."""
     return [(start, index) for index, (start, end) in enumerate(groups) if start == index and end == start + 1]
 
 

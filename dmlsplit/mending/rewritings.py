@@ -180,7 +180,7 @@ def _cast(form: Form, view: View) -> None:
     )
 
 
-# OpenVINO refuses a Cast to BOOL right behind a Split, or computes it wrongly; a Cast to UINT8 works
+# OpenVINO refuses a Cast to BOOL directly behind a Split, or computes it wrongly; a Cast to UINT8 works
 
 
 def _casts(form: Form, read: str, output: str, types: Sequence[str]) -> list[onnx.NodeProto]:
@@ -240,13 +240,13 @@ def _reshape_node(form: Form, read: str, output: str, sizes: tuple[int, ...] | N
 REWRITINGS: Final = (
     # write the lengths out as a constant
     Rewriting("explicit-lengths", _lengths_are_unread, _make_explicit),
-    # leave out the parts without elements; a constant takes the place of each
+    # leave out the parts without elements; each is replaced with a constant
     Rewriting("cut-empty", _has_empty, _cut_empty),
-    # give the omitted outputs names, which nothing reads
+    # name the omitted outputs, which nothing reads
     Rewriting("name-outputs", _has_omitted, _name_outputs),
-    # cast to a type that the target takes, and back: the same bits
+    # cast to a type that the target accepts, and back: the same bits
     Rewriting("cast", _has_other_type, _cast),
-    # merge dimensions with Reshape in front of the node, and take them apart behind it
+    # merge dimensions with a Reshape in front of the node, and restore them behind it
     Rewriting("merge-dimensions", _has_other_rank, _reshape),
 )
 """The rewritings in the order in which they are applied to a node."""

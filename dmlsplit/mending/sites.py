@@ -28,7 +28,7 @@ class Site:
     place: Place
     index: int
     proto: onnx.NodeProto
-    """The node with the call's attributes in place of references."""
+    """The node with references replaced with the call's attributes."""
     node: SplitNode | JoinNode
     scope: Scope
 
@@ -41,8 +41,8 @@ Body: TypeAlias = onnx.GraphProto | onnx.FunctionProto
 
 
 class Sites(NamedTuple):
-    """The Splits and Concats of a model; `typed`: their scopes know the types of all tensors, and `scopes` are those of
-    all graphs, at each call."""
+    """The Splits and Concats of a model. If `typed`, their scopes know the types of all tensors, and `scopes` are those
+    of all graphs, at each call."""
 
     found: Sequence[Site]
     typed: bool
@@ -95,7 +95,7 @@ class _SiteReader(Reader):
     ) -> None:
         self._infers = typed
         self.typed = True
-        """Whether all graphs were read, and inferred."""
+        """True if all graphs were read, and inferred."""
         super().__init__(model, read_external, (), False, Budget(model.ByteSize()), inference)
         self.sites: list[Site] = []
         self.scopes: dict[Place, list[Scope]] = {}

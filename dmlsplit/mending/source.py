@@ -1,6 +1,7 @@
-"""The bytes of a model to be written back, and the model in them without its weights.
+"""The bytes of a model to be written back, and the model without its weights.
 
-Weights are neither read nor copied: the file is mapped into memory, and ranges of it are copied from file to file.
+Weights are neither read nor copied in memory: the file is mapped into memory, and ranges of it are copied from file to
+file.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ GRAPH_OF_ATTRIBUTE: Final = 6
 GRAPHS_OF_ATTRIBUTE: Final = 11
 _EXTERNAL_DATA: Final = 13
 _TENSOR_KEPT: Final = (1, 2, 8)
-"""The fields that are kept of a large tensor: dimensions, data type and name."""
+"""The fields of a large tensor that are kept: dimensions, data type and name."""
 _IS_EXTERNAL: Final = integer(14, onnx.TensorProto.EXTERNAL)
-"""Its data location in place of the data."""
+"""The data location that replaces the data."""
 
 _HOLDING: Final[Mapping[str, Mapping[int, str]]] = {
     "model": {GRAPH: "graph", 20: "training", FUNCTION: "function"},
@@ -94,14 +95,14 @@ class SourceModel:
         self._left_out: list[str] = []
         reduced = self._reduced("model", 0, self.size)
         self.model = parse(b"".join(self.bytes_of(part) for part in joined(reduced)))
-        """Without the data of large tensors; the doc_string of a node is its place, which `origin` reads."""
+        """The model without the data of large tensors; the doc_string of a node is its place, which `origin` reads."""
         own = (field for field, _ in self.inside("model", 0, self.size))
         self.fields = [field for field in own if field.number in (IR_VERSION, GRAPH, IMPORT, FUNCTION)]
         """The model's own fields that a change may concern."""
         self.inner: dict[int, Sequence[Inner]] = {}
         """The graphs inside a node, by the offset at which the node starts."""
         self.imports: dict[int, Sequence[Field]] = {}
-        """The imports of opsets of a function, by the offset at which it starts."""
+        """The opset imports of a function, by the offset at which it starts."""
         self._mark_all()
         self.locations: Sequence[str] = list(dict.fromkeys([*external_locations(self.model), *self._left_out]))
         """The files of external data, by the names in the model, each once."""
@@ -110,8 +111,8 @@ class SourceModel:
         return part if isinstance(part, bytes) else self.data[part.start : part.end]
 
     def original(self, node: onnx.NodeProto) -> onnx.NodeProto:
-        """Returns a new copy of a node as the source has it, with its doc_string; a node that is not from the source
-        is returned itself."""
+        """Returns a new copy of the source's node, with its doc_string; a node that is not from the source is returned
+        itself."""
         place = origin(node)
         if place is None:
             return node
@@ -128,7 +129,7 @@ class SourceModel:
             with memoryview(self.data) as view, view[start : min(start + _COPIED_AT_ONCE, part.end)] as piece:
                 yield piece
             if isinstance(self.data, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
-                # Mapped pages count as this process's memory.
+                # mapped pages count as this process's memory
                 page = start - start % mmap.PAGESIZE
                 self.data.madvise(mmap.MADV_DONTNEED, page, min(_COPIED_AT_ONCE, self.size - page))
 
@@ -141,7 +142,7 @@ class SourceModel:
     def _reduced(self, kind: str, start: int, end: int) -> list[Part]:
         """Returns the parts of a message without the data of large tensors and without training information; `kind` is
         the kind of the message, `start` and `end` are its byte offsets. Appends to `self._left_out` the external files
-        that the left out parts name."""
+        named in the omitted parts."""
         if end - start <= Limit.ONNX_VALUE.most:
             return [Span(start, end)]
         if kind == "tensor":
@@ -231,8 +232,8 @@ def _only(found: list[Field], what: str) -> Field:
 
 @contextmanager
 def mapped(path: str | os.PathLike[str]) -> Iterator[Buffer]:
-    """Context manager that gives the bytes of a file, mapped into memory. Raises InputError if it is no regular file
-    or larger than a model can be, OSError if it cannot be opened."""
+    """Context manager that yields the bytes of a file, mapped into memory. Raises InputError if it is not a regular
+    file or larger than a model can be, OSError if it cannot be opened."""
     with open_input(path) as stream:
         status = os.fstat(stream.fileno())
         if status.st_size > Limit.ONNX_FILE.most:

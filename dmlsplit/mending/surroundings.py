@@ -30,7 +30,7 @@ class Surroundings(Around[str]):
     scopes: Sequence[Scope]
     sites: Mapping[int, Sequence[Site]]
     original: Callable[[onnx.NodeProto], onnx.NodeProto]
-    """Returns a node of the reduced model as the file has it, complete."""
+    """Returns the complete node of the file for a node of the reduced model."""
     taken: Names = field(default_factory=Names)
     """The names in use."""
     document: str = ""
@@ -38,13 +38,14 @@ class Surroundings(Around[str]):
     readers: dict[str, list[int]] = field(default_factory=dict)
     producers: dict[str, int] = field(default_factory=dict)
     may_show: bool = False
-    """Whether it is the model's own graph, which may get further outputs."""
+    """True if it is the model's own graph, which may get further outputs."""
     shown: dict[int, tuple[str, str]] = field(default_factory=dict)
-    """Output names that changes of nodes need: the old one, "" for a further output, and the new one; by the node."""
+    """The output names that changes of nodes need, by the node: the old name ("" for a further output) and the new
+    one."""
     _shared: dict[object, str] = field(default_factory=dict)
-    """The constants that were made, by their elements."""
+    """The names of the constants that were made, by their elements."""
     _constants: dict[str, list[onnx.NodeProto]] = field(default_factory=dict)
-    """The nodes that make them, by their names."""
+    """The nodes that compute them, by their names."""
 
     def __post_init__(self) -> None:
         for index, node in enumerate(self.nodes):
@@ -85,8 +86,8 @@ class Surroundings(Around[str]):
         return axis, rank, tuple([size for size in lengths if isinstance(size, int)])
 
     def cut(self, index: int, part: str) -> tuple[int, range] | None:
-        """Returns the axis on which a Split, or a Slice of one axis, cuts, and the range of it that output `part`
-        takes; None if it is unknown or differs between calls."""
+        """Returns the axis on which a Split, or a Slice of one axis, cuts, and the range of it in output `part`; None
+        if it is unknown or differs between calls."""
         if self.op(index) == "Slice":
             found = {_window(scope, self.nodes[index]) for scope in self.scopes}
             return found.pop() if len(found) == 1 else None
@@ -107,7 +108,7 @@ class Surroundings(Around[str]):
             if index in self.leading or index in found:
                 continue
             group = found[index] = [index]
-            for each in group:  # which grows
+            for each in group:  # the group grows
                 near = [i for name in self.inputs_of(each) if (i := self.producer(name)) is not None]
                 near += [i for name in self.outputs_of(each) for i in self.readers_of(name)]
                 for other in near:
@@ -121,8 +122,8 @@ class Surroundings(Around[str]):
         return "" if index is None or domain_of(self.nodes[index]) else text(self.nodes[index].op_type)
 
     def is_valid(self, node: onnx.NodeProto) -> bool:
-        """True if a new node's operator accepts the element type of its first input at all calls: Max, for one, took
-        only floats at first."""
+        """True if a new node's operator accepts the element type of its first input at all calls: old versions of Max,
+        for example, accept only floats."""
         kinds = {scope.type_of(text(node.input[0]))[0] for scope in self.scopes if node.input}
         return all(takes(text(node.op_type), self.opset, kind) for kind in kinds)
 
@@ -152,8 +153,8 @@ class Surroundings(Around[str]):
         return made
 
     def inheriting(self, index: int, made: list[onnx.NodeProto]) -> list[onnx.NodeProto]:
-        """Returns `made`; in place, its nodes that write outputs of the replaced node get that node's doc_string and
-        metadata."""
+        """Returns `made`, after its nodes that write outputs of the replaced node got that node's doc_string and
+        metadata, in place."""
         replaced = self.original(self.nodes[index])
         for node in made:
             if not set(node.output).isdisjoint(replaced.output):
@@ -167,8 +168,8 @@ class Surroundings(Around[str]):
         return self.constant(name, np.array(tuple(values), np.int64))
 
     def constant(self, name: str, values: Array) -> str:
-        """Returns the name of a constant with these elements, which all changes share; `name` is used to make up a
-        name if it is new. `constants_of` returns its nodes."""
+        """Returns the name of a constant with these elements, which all changes share; `name` is the base for its name
+        if it is new. `constants_of` returns its nodes."""
         key = values.dtype.str, values.shape, values.tobytes()
         if key not in self._shared:
             made = constant_nodes(self.fresh(name, "numbers"), values, self.opset, self.taken)
@@ -179,8 +180,8 @@ class Surroundings(Around[str]):
         return self._shared[key]
 
     def constants_of(self, nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
-        """Returns the nodes that make the constants, named by `constant` before, that the given nodes read; [] if they
-        read none."""
+        """Returns the nodes that compute those constants made by `constant` that the given nodes read; [] if they read
+        none."""
         read = dict.fromkeys(text(name) for node in nodes for name in node.input)
         return [node for name in read if name in self._constants for node in self._constants[name]]
 
@@ -205,8 +206,8 @@ class Surroundings(Around[str]):
 
 
 def _window(scope: Scope, node: onnx.NodeProto) -> tuple[int, range] | None:
-    """Returns the axis of a Slice and the range that it takes; None if they are unknown, if it has several axes, or if
-    its step is not 1."""
+    """Returns the axis of a Slice and its range; None if they are unknown, if it has several axes, or if its step is
+    not 1."""
     if scope.origin.opset < 10:
         given = {text(a.name): tuple(a.ints) for a in node.attribute}
         numbers = [given.get("starts"), given.get("ends"), given.get("axes"), (1,)]

@@ -1,9 +1,10 @@
-"""Takes a model to another opset: one that the runtime loads and has kernels for, or the older one at which more nodes
-run on DirectML; and to an IR version that the runtime loads.
+"""Converts a model to another opset: one that the runtime loads and has kernels for, or the older one in which more
+nodes run on DirectML; and to an IR version that the runtime loads.
 
-If every node means the same at the older opset by ONNX's schemas (models/older_schemas.py), the number is written, and
-attributes go that mean nothing there. Otherwise onnx's own converter makes the new nodes; Split 1 and 18, which it does
-not know, are rewritten here. onnxruntime/older_opset.py chooses the opset at which more is on DirectML.
+If every node means the same in the older opset by ONNX's schemas (models/older_schemas.py), only the opset's number is
+changed, and attributes without meaning there are removed. Otherwise onnx's own converter makes the new nodes; Split 1
+and 18, which it does not support, are rewritten here. onnxruntime/older_opset.py chooses the opset in which more nodes
+are on DirectML.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from dmlsplit.system.printable import printable
 from dmlsplit.targets.runtime_versions import Runtime
 
 OLDEST: Final = 7
-"""The first opset that ONNX Runtime promises to run."""
+"""The oldest opset that ONNX Runtime supports."""
 _PARTS_ARE_COUNTED: Final = 18
 """The first opset whose Split has num_outputs."""
 _NAME: Final = "convert-opset"
@@ -62,7 +63,7 @@ def converted(source: SourceModel, judged: JudgedModel, runtime: Runtime) -> lis
     change = Change("", (_NAME,), reason, (f"opset {own}",), (f"opset {wanted}",))
     if wanted < own and not judged.different_at(wanted) and not different_bodies(model, wanted):
         return [*changes, change, *with_older_opset(source, model, wanted, text_of_change)]
-    if why := judged.types_not_taken_at(wanted):  # the converter is not given nodes with graphs
+    if why := judged.types_not_taken_at(wanted):  # the converter does not get nodes with graphs
         raise CannotMend(f"{reason}; {why}")
     _rewrite_judged(source, judged, wanted, text_of_change)
     imports = {-1: model.opset_import, **{i: function.opset_import for i, function in enumerate(model.functions)}}
@@ -78,11 +79,11 @@ def converted(source: SourceModel, judged: JudgedModel, runtime: Runtime) -> lis
 
 
 def align_functions(model: onnx.ModelProto) -> dict[int, int]:
-    """Gives functions of another opset, in place, the model's opset if their operators are equal at both. Returns a
-    mapping from the index of each changed function to the opset that it had.
+    """Gives functions of another opset, in place, the model's opset if their operators are equal in both. Returns a
+    mapping from the index of each changed function to its old opset.
 
-    A model is not valid if an operator of a function differs between the two opsets, and Constant, which is inserted
-    into functions, differs between most.
+    A model is not valid if an operator of a function differs between the two opsets; Constant, which is inserted into
+    functions, differs between most.
     """
     own = opset_of(model)
     old = {}
@@ -94,8 +95,8 @@ def align_functions(model: onnx.ModelProto) -> dict[int, int]:
 
 
 def restore_untouched(model: onnx.ModelProto, source: onnx.ModelProto, old: Mapping[int, int]) -> None:
-    """Gives each function in `old`, which maps indices of functions to opsets, that opset back, in place, if its nodes
-    are still those of `source`, and if the opset is not newer than the one that the function has now."""
+    """Restores the opsets of functions, in place: `old` maps indices of functions to opsets. A function gets its old
+    opset if its nodes are still those of `source`, and if the opset is not newer than its present one."""
     for index, version in old.items():
         function = model.functions[index]
         if function.node == source.functions[index].node:
@@ -151,8 +152,8 @@ def _rewrite_judged(source: SourceModel, judged: JudgedModel, wanted: int, text_
 
 
 def at_older_opset(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel, list[Change], list[Refusal]]:
-    """Returns the model, judged again, at the opset at which more nodes run on DirectML, and the changes; `judged`
-    itself if there is no such opset, or if the model is something else there, which the refusal says."""
+    """Returns the model, judged again, in the opset in which more nodes run on DirectML, and the changes; `judged`
+    itself if there is no such opset, or if the model has another meaning there, which the refusal says."""
     older = judged.older_opset
     if older is None:
         return judged, [], []
@@ -171,8 +172,8 @@ def at_older_opset(source: SourceModel, judged: JudgedModel) -> tuple[JudgedMode
 
 
 def different_bodies(model: onnx.ModelProto, opset: int) -> str:
-    """Returns the first node of a model and its functions (called or not) that means something else at an older opset,
-    and why, as text; "" if there is none."""
+    """Returns, as text, the first node of a model and its functions (called or not) that has another meaning in an
+    older opset, and why; "" if there is none."""
     for nodes, entries in _bodies(model):
         for node in nodes if (version := _version(entries)) > opset else ():
             found = at_older(node, None, None, version, opset)

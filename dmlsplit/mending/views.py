@@ -24,8 +24,8 @@ MOST_RANK = 8
 class View:
     """A node, and the answer of the target's runtime.
 
-    `runtime` is the version of ONNX Runtime that stands for the target. `in_session`: the model has to run in it;
-    otherwise only descriptors have to be taken. `facts` and `answer` are None if the runtime has no answer about the
+    `runtime` is the version of ONNX Runtime that represents the target. `in_session`: True if the model must run in it;
+    otherwise only descriptors must be accepted. `facts` and `answer` are None if the runtime has no answer about the
     node.
     """
 
@@ -56,7 +56,7 @@ class View:
 
     @property
     def computed(self) -> bool:
-        """True if ONNX Runtime knows the lengths of the parts only while the model runs."""
+        """True if ONNX Runtime knows the lengths of the parts only during a Run."""
         return self.facts is not None and self.facts.given is LengthsFrom.COMPUTED
 
     @property

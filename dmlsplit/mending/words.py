@@ -30,7 +30,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why a node, or for path "" the model, cannot be mended for the target."""
+    """The reason why a node, or the model if the path is "", cannot be mended for the target."""
 
     path: str
     reason: str
@@ -40,7 +40,7 @@ class Refusal:
 
 
 def together(found: Iterable[Refusal]) -> Iterator[tuple[str, str]]:
-    """Yields, for each reason, the names of the first nodes that share it, as text ("" for the whole model), and the
+    """Yields, for each reason, the names of the first nodes with that reason, as text ("" for the whole model), and the
     reason."""
     of_reason: dict[str, dict[str, None]] = {}
     for each in found:

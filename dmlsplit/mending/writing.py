@@ -1,4 +1,4 @@
-"""Writes the files of a mended model: the model, and with `copy_data` its external data."""
+"""Writes the files of a mended model: the model and, if `copy_data`, its external data."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _DEVICES: Final = frozenset(
 
 
 def write(mending: Mending, file: str, out: str, *, copy_data: bool = False) -> list[str]:
-    """Writes the mended model of `file` to `out`, whole or not at all, and returns the names of the written files:
+    """Writes the mended model of `file` to `out`, completely or not at all, and returns the names of the written files:
     first external data, then `out`.
 
-    External data stays where it is, and `out` has to be in the same folder, else InputError is raised. With
-    `copy_data` it is copied from the allowed folders to the same relative places beside `out`, and never outside of
-    that folder. Raises OSError if a file cannot be read or written.
+    External data stays in its place, and `out` must be in the same folder; otherwise InputError is raised. If
+    `copy_data`, it is copied from the allowed folders to the same relative paths beside `out`, and never outside that
+    folder. Raises OSError if a file cannot be read or written.
     """
     target = os.path.realpath(out)
     folder, here = os.path.dirname(target), os.path.dirname(os.path.realpath(file))
@@ -51,8 +51,8 @@ def write(mending: Mending, file: str, out: str, *, copy_data: bool = False) -> 
 
 
 def _copies(locations: Iterable[str], folders: AllowedFolders, model: str) -> dict[str, str]:
-    """Maps the path of each external data file to write beside `model` to the path that it is copied from. Raises
-    InputError if a location leads out of the folder, links resolved, or collides with another file."""
+    """Maps the path of each external data file to write beside `model` to the path of its source. Raises InputError if
+    a location is outside the folder after links are resolved, or collides with another file."""
     inside = AllowedFolders(os.path.dirname(model))
     found: dict[str, str] = {}
     for location in locations:
@@ -72,7 +72,7 @@ def _copies(locations: Iterable[str], folders: AllowedFolders, model: str) -> di
 
 
 def is_relative_everywhere(location: str) -> bool:
-    """True if no operating system interprets a location as a drive, a root or a device; `..` is not looked for."""
+    """True if no operating system interprets a location as a drive, a root or a device; `..` is not checked."""
     windows = PureWindowsPath(location)
     if windows.drive or windows.root or PurePosixPath(location).root:
         return False
