@@ -1,4 +1,4 @@
-"""Splits a tensor as a DirectML program in C++ does, call by call; the C++ call stands above each step.
+"""Splits a tensor as a DirectML program in C++ does, call by call; a comment above each step has the C++ call.
 
 DirectX objects that only carry the calls (command queues, command lists, descriptor heaps, barriers, fences) have no
 counterpart: recording a dispatch executes it.
