@@ -25,11 +25,12 @@ from dmlsplit.models.inference_parts import Part, joined, parts_of
 
 TIMEOUT: Final[float] = Limit.ONNX_INFERENCE_TIME.most
 _TICK: Final = 0.1
-"""Seconds between two checks whether a process is late."""
+"""The seconds between two checks whether a request is late."""
 _UNSAFE_DOMAIN: Final = "dmlsplit.unsafe"
 _LATE: Final = f"did not end within {TIMEOUT:.0f} seconds"
 _MOST_COPIED: Final = 1 << 18
-"""The names that onnx may copy for graphs in nodes before a model is cut into parts: a few hundredths of a second."""
+"""The number of names that onnx may copy for graphs in nodes before a model is cut into parts: a few hundredths of a
+second."""
 
 KEPT_BYTES: Final = 16 << 20
 """The most bytes of a request and its answer that are kept for the next request."""
@@ -40,17 +41,16 @@ class InferenceError(Exception):
 
 
 class _Worker:
-    """One process, started when first needed, and again after it has ended."""
+    """One process, started when first needed, and restarted after it has ended."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.last: tuple[bytes, bytes] | None = None
-        """The last model that was asked about, with its answer: a model is read first, and asked about ONNX Runtime
-        next."""
+        """The last request and its answer: a model is first read, and then prepared for ONNX Runtime."""
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
         self._end = math.inf
-        """The time, by the monotonic clock, at which the process has to have answered."""
+        """The time, by the monotonic clock, by which the process must answer."""
 
     def known(self, request: bytes) -> bytes | None:
         """Returns the kept answer if it is the answer to this request, else None."""
@@ -151,9 +151,9 @@ atexit.register(_worker.close)
 
 
 def make_harmless(model: onnx.ModelProto, functions: Functions, own: Iterable[onnx.NodeProto] | None = None) -> None:
-    """Changes, in place, what makes onnx crash or fail: a Split with more outputs than num_outputs moves to another
-    domain, and domains without an opset import get one. `own` are the nodes of the model itself, those inside nodes
-    among them, if the caller has them."""
+    """Changes, in place, what makes onnx crash or fail: a Split with more outputs than num_outputs is moved to another
+    domain, and domains without an opset import get one. `own` are the nodes of the model itself, including those inside
+    nodes, if the caller has them."""
     everywhere: dict[str, None] = {}
     bodies = [(function, all_nodes(function.node)) for function in model.functions]
     for importing, nodes in [*bodies, (model, all_nodes(model.graph.node) if own is None else own)]:
@@ -172,8 +172,8 @@ def make_harmless(model: onnx.ModelProto, functions: Functions, own: Iterable[on
 
 
 def _names_copied(graph: onnx.GraphProto, around: int = 0) -> int:
-    """Returns the number of names that onnx copies for the graphs in a graph's nodes: for each of them all names known
-    before its node. `around` is the number of names around the graph."""
+    """Returns the number of names that onnx copies for the graphs in a graph's nodes: for each of these graphs, all
+    names known before its node. `around` is the number of names in outer graphs."""
     known = around + len(graph.input) + len(graph.output) + len(graph.value_info) + len(graph.initializer)
     copied = 0
     for node in graph.node:
@@ -184,7 +184,7 @@ def _names_copied(graph: onnx.GraphProto, around: int = 0) -> int:
 
 
 class Inference:
-    """The inferences of one file, which share its time."""
+    """The inferences of one file, which share a time limit."""
 
     def __init__(self) -> None:
         self._seconds = TIMEOUT
@@ -193,7 +193,7 @@ class Inference:
         """Returns the model with the types and shapes that onnx infers. Raises InferenceError if it fails or the time
         of the file is used up.
 
-        `data_propagation`: also follows sizes that the model computes.
+        If `data_propagation`, sizes that the model computes are also tracked.
         """
         copied, asked = 0, model
         names: Mapping[str, str] = {}
@@ -221,7 +221,7 @@ class Inference:
         return inferred
 
     def _in_parts(self, model: onnx.ModelProto, parts: Sequence[Part], way: bytes) -> bytes:
-        """Returns the worker's answer for a model, put together from those for its parts; `way` is the first byte of
+        """Returns the worker's answer for a model, assembled from those for its parts; `way` is the first byte of
         requests. Raises InferenceError."""
         answers = (self._ask(way + part.model.SerializeToString()) for part in parts)
         inferred = [onnx.ModelProto.FromString(answer).graph for answer in answers]
@@ -231,8 +231,8 @@ class Inference:
         return answer
 
     def _ask(self, request: bytes) -> bytes:
-        """Returns the worker's answer, and subtracts the time it took from the file's. Raises InferenceError if it
-        fails or no time is left. The caller has the worker's lock."""
+        """Returns the worker's answer, and subtracts its time from the file's. Raises InferenceError if it fails or no
+        time is left. The caller holds the worker's lock."""
         if self._seconds <= 0:
             raise InferenceError(_LATE)
         began = time.monotonic()

@@ -1,7 +1,7 @@
-"""Models for onnx's shape inference cut into parts that share no computed tensor: what is inferred is the same.
+"""Cuts models into parts that share no computed tensor for onnx's shape inference: the inferred types stay the same.
 
-For each graph in a node onnx copies the types of all names around it, which for thousands of Ifs beside one another
-takes longer than all else; in parts there are few names around each.
+For each graph in a node onnx copies the types of all names in outer graphs, which for thousands of Ifs in one graph
+takes longer than everything else; in parts there are few such names.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import onnx
 from dmlsplit.formats.onnx.protobuf import reads
 
 MOST_NODES: Final = 64
-"""The nodes from which on a part gets no more."""
+"""A part with this many nodes gets no more."""
 
 
 class Part(NamedTuple):
-    """Some nodes of a model, by their indices, as a model."""
+    """Some nodes of a model, given by their indices, as a separate model."""
 
     indices: Sequence[int]
     model: onnx.ModelProto
 
 
 def parts_of(model: onnx.ModelProto) -> list[Part]:
-    """Returns the nodes of a model without functions as several models. Nodes are in one part if one reads what the
-    other computes, or if both compute one name."""
+    """Returns the nodes of a model without functions as several models. Two nodes are in the same part if one reads
+    what the other computes, or if both compute the same name."""
     graph = model.graph
     read = [set(reads(node)) for node in graph.node]
     groups = list(_packed(_connected(graph, read)))
@@ -79,8 +79,8 @@ def joined(model: onnx.ModelProto, parts: Sequence[Part], inferred: Sequence[onn
 
 
 def _connected(graph: onnx.GraphProto, read: Sequence[set[str]]) -> Iterator[list[int]]:
-    """Yields groups of node indices: nodes that computed tensors connect, directly or not, are in one group. `read` has
-    the names that each node reads."""
+    """Yields groups of node indices: nodes that are connected by computed tensors, directly or not, are in one group.
+    `read` has the names that each node reads."""
     towards = list(range(len(graph.node)))
 
     def end(i: int) -> int:
@@ -104,7 +104,7 @@ def _connected(graph: onnx.GraphProto, read: Sequence[set[str]]) -> Iterator[lis
 
 
 def _packed(groups: Iterator[list[int]]) -> Iterator[list[int]]:
-    """Yields the indices in all groups, in order; small groups are put together until there are MOST_NODES."""
+    """Yields the indices in all groups, in order; small groups are merged until they have MOST_NODES."""
     found: list[int] = []
     for group in groups:
         found += group

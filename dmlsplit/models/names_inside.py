@@ -1,4 +1,4 @@
-"""The names that the graphs inside a node have, graph by graph: what decides whether a name can be replaced in them."""
+"""The names in the graphs inside a node, graph by graph: they decide if a name can be replaced in these graphs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from dmlsplit.formats.onnx.tensors import text
 
 @dataclass(frozen=True, slots=True)
 class NamesInside:
-    """The names in the graphs of one node, now or before: what is replaced or folded leaves its name behind."""
+    """The names in the graphs of one node, including former ones: replaced or folded tensors leave their names
+    behind."""
 
     graphs: tuple[frozenset[str], ...] = ()
-    """For each graph the names that its nodes read, without those in graphs of these nodes, and its outputs."""
+    """For each graph its outputs and the names that its nodes read, except those read by graphs in these nodes."""
     nodes: tuple[NamesInside, ...] = ()
     """The nodes of these graphs that have graphs inside."""
 
@@ -37,14 +38,15 @@ class NamesInside:
         return any(name in names for names in self.graphs) or any(name in node for node in self.nodes)
 
     def can_rename(self, name: str, new: str) -> bool:
-        """True if another name, `new`, can be read in place of `name`: no graph of the node has it, nor one of a node
-        in there that reads `name`. Source: CanUpdateImplicitInputNameInSubgraphs of graph_utils.cc of ONNX Runtime."""
+        """True if the name `new` can replace `name`: it is not in any graph of the node, nor in a graph of a node in
+        these graphs that reads `name`. Source: CanUpdateImplicitInputNameInSubgraphs of graph_utils.cc of ONNX
+        Runtime."""
         if any(new in each for each in self.graphs):
             return False
         return all(each.can_rename(name, new) for each in self.nodes if name in each)
 
     def renamed(self, name: str, new: str) -> NamesInside:
-        """Returns the names once `new` is read in place of `name`."""
+        """Returns the names after `new` has replaced `name`."""
         if name not in self:
             return self
         graphs = tuple([each | {new} if name in each else each for each in self.graphs])

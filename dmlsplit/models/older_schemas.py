@@ -1,7 +1,7 @@
-"""Whether a node means the same at an older opset, by ONNX's own schemas: tensors, attributes, types and text.
+"""Whether a node means the same in an older opset, by ONNX's own schemas: tensors, attributes, types and text.
 
-Schemas are compared version by version. Where two differ in more than their element types, _REVIEWED says for which
-nodes they mean the same; without a row there the answer is no. Source: onnx.defs, and the specification of each row.
+Schemas are compared version by version. If two differ in more than their element types, _REVIEWED has the nodes for
+which they mean the same; without a row there, they differ. Source: onnx.defs, and the specification of each row.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dmlsplit.models.schemas import schema_of
 from dmlsplit.system.printable import printable
 
 Types: TypeAlias = Sequence[str | None]
-"""The element type of each tensor, in ONNX's lower-case words, "" for one that is left out; None: not known."""
+"""The element type of each tensor, in ONNX's lower-case words; "" for an omitted one, None for an unknown one."""
 
 
 class AtOlder(NamedTuple):
-    """A node at an older opset. `why` it is not the same, "" if it is; `dropped` are attributes that the older
-    schema lacks and whose values mean what it does anyway."""
+    """A node in an older opset. `why` is the reason why it does not mean the same, "" if it does; `dropped` are
+    attributes that the older schema lacks and whose values have no effect."""
 
     why: str = ""
     dropped: frozenset[str] = frozenset()
@@ -31,12 +31,12 @@ class AtOlder(NamedTuple):
 
 _Attributes: TypeAlias = Mapping[str, Any]
 _Review: TypeAlias = Callable[[_Attributes], str]
-"""Why a node of these attributes means something else before the change; "" if it means the same."""
+"""Returns why a node with these attributes has another meaning before the change; "" if it means the same."""
 
 
 def _unless(attribute: str, *values: object) -> _Review:
-    """Returns a review that accepts a node ("") if its attribute is left out or has one of these values, and otherwise
-    returns why not. The first value is the default."""
+    """Returns a review that accepts a node (returns "") if its attribute is omitted or has one of these values, and
+    otherwise returns the reason. The first value is the default."""
 
     def review(attributes: _Attributes) -> str:
         found = attributes.get(attribute, values[0])
@@ -51,23 +51,23 @@ def _alike(attributes: _Attributes) -> str:
 
 _NO_CEILING: Final = _unless("ceil_mode", 0)
 _REVIEWED: Final[Mapping[tuple[str, int], _Review]] = {
-    # the newer text leaves out windows that begin in the padding behind; without ceil_mode there are none
+    # the newer text ignores windows that begin in the end padding; without ceil_mode there are none
     ("AveragePool", 22): _NO_CEILING,
     ("MaxPool", 22): _NO_CEILING,
-    # float 8 and what saturates there
+    # float 8 types and their saturation
     **dict.fromkeys([(name, version) for name in ("Cast", "CastLike") for version in (19, 24)], _alike),
     ("QuantizeLinear", 19): _alike,
     ("DequantizeLinear", 19): _alike,
-    # blocks, and an output of another type
+    # blocks, and outputs of another type
     **dict.fromkeys([(name, 21) for name in ("QuantizeLinear", "DequantizeLinear")], _alike),
     **dict.fromkeys([(name, 23) for name in ("QuantizeLinear", "DequantizeLinear")], _alike),
-    # scales of other types than FLOAT
+    # scales of types other than FLOAT
     ("QLinearMatMul", 21): _alike,
-    # integers of 2 bits
+    # 2-bit integers
     ("QuantizeLinear", 25): _alike,
     ("QuantizeLinear", 28): _alike,
     ("Pad", 19): _unless("mode", b"constant", b"reflect", b"edge"),
-    # half_pixel_symmetric is new; the rest of the text has other markup
+    # half_pixel_symmetric is new; the rest of the text differs only in markup
     ("Resize", 19): _unless(
         "coordinate_transformation_mode",
         *(b"half_pixel", b"asymmetric", b"align_corners", b"pytorch_half_pixel", b"tf_crop_and_resize"),
@@ -75,20 +75,19 @@ _REVIEWED: Final[Mapping[tuple[str, int], _Review]] = {
     # booleans are new
     ("ReduceMax", 20): _alike,
     ("ReduceMin", 20): _alike,
-    # descriptions of attributes, in other words
+    # descriptions of attributes are reworded
     ("EyeLike", 22): _alike,
     ("Transpose", 21): _alike,
     ("Transpose", 25): _alike,
 }
-"""What a change of an operator means for a node, by the version that brought it: of changes that are more than new
-element types."""
+"""Reviews of the changes that are more than new element types: by operator, and by the version that made the change."""
 
 
 def at_older(node: onnx.NodeProto, inputs: Types | None, outputs: Types | None, own: int, wanted: int) -> AtOlder:
-    """Returns whether a node of opset `own` means the same at opset `wanted`, which is older, and the attributes that
+    """Returns whether a node of opset `own` means the same in opset `wanted`, which is older, and the attributes that
     it would lose. `inputs` and `outputs` are the types of its tensors; if they are None, types are not compared.
 
-    The graphs in its attributes are not looked at.
+    The graphs in its attributes are not checked.
     """
     operator = text(node.op_type)
     if domain_of(node) != "":
@@ -116,7 +115,7 @@ def at_older(node: onnx.NodeProto, inputs: Types | None, outputs: Types | None, 
 def _differences(
     node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto], newer: Any, older: Any, dropped: set[str]
 ) -> Iterator[str]:
-    """Yields, as text, what a node has that an older schema lacks or defines otherwise. Attributes that the older
+    """Yields, as text, what a node has that an older schema lacks or defines differently. Attributes that the older
     schema lacks, and that can be dropped, are added to `dropped`."""
     for word, names, new, old in (
         ("input", node.input, newer.inputs, older.inputs),
@@ -182,7 +181,7 @@ def _form(schema: Any) -> list[tuple[str, object, str]]:
 
 
 def types_at(operator: str, opset: int, inputs: Types, outputs: Types) -> str:
-    """Returns, as text, the first tensor of a node whose type its operator does not accept at an opset; "" if all are
+    """Returns, as text, the first tensor of a node whose type its operator does not accept in an opset; "" if all are
     accepted or unknown."""
     schema = schema_of(operator, opset)
     known = [[each or "" for each in types] for types in (inputs, outputs)]
@@ -190,8 +189,7 @@ def types_at(operator: str, opset: int, inputs: Types, outputs: Types) -> str:
 
 
 def _types(older: Any, inputs: Types, outputs: Types) -> Iterator[str]:
-    """Yields, as text, the tensors whose types an older schema does not accept; ends at the first type that is not
-    known."""
+    """Yields, as text, the tensors whose types an older schema does not accept; ends at the first unknown type."""
     allowed = {each.type_param_str: set(each.allowed_type_strs) for each in older.type_constraints}
     bound: dict[str, str] = {}
     for types, parameters in ((inputs, older.inputs), (outputs, older.outputs)):

@@ -14,16 +14,16 @@ _NOT_MADE: Final[Any] = object()
 
 
 class Once:
-    """A cache of values, and of InputErrors that were raised in their place."""
+    """A cache of values, or of the InputErrors raised instead."""
 
     def __init__(self) -> None:
         self._made: dict[object, Any] = {}
         self._failed: dict[object, InputError] = {}
 
     def __call__(self, key: object, make: Callable[[], T]) -> T:
-        """Returns the value for `key`, which `make()` computes the first time only. Raises the InputError that it
-        raised then, and InputError for graphs nested too deeply."""
-        found: T = self._made.get(key, _NOT_MADE)  # hashed once: that takes longer than all else here
+        """Returns the value for `key`; `make()` computes it at the first call only. Raises the InputError that `make()`
+        raised, and InputError for graphs nested too deeply."""
+        found: T = self._made.get(key, _NOT_MADE)  # hashed once: hashing takes longer than everything else here
         if found is not _NOT_MADE:
             return found
         if key not in self._failed:
@@ -32,10 +32,10 @@ class Once:
                 return found
             except InputError as error:
                 self._failed[key] = error
-            except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit, of 100 messages
+            except (RecursionError, DecodeError, EncodeError):  # protobuf has its own limit of 100 messages
                 self._failed[key] = InputError("its graphs are nested too deeply")
         raise self._failed[key].with_traceback(None)
 
     def values(self) -> Iterable[object]:
-        """Returns the values that were computed so far."""
+        """Returns the values computed so far."""
         return self._made.values()

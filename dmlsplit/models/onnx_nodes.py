@@ -1,4 +1,4 @@
-"""Makes the facts of a Split or Concat of an ONNX graph, and the node that the front end returns."""
+"""Collects the facts about a Split or Concat of an ONNX graph, and makes the node that the front end returns."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _NUMBERS: Final = {
     "num_outputs": (AttributeProto.INT, "i"),
     "split": (AttributeProto.INTS, "ints"),
 }
-"""Type and field of the attributes that any version has."""
+"""The type and the field of each attribute, for all versions."""
 _NEWEST_OPSET: Final = defs.onnx_opset_version()
 _UNKNOWN: Final = RULES["node/shape-unknown"]
 
 
 def split_facts(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
-    """Returns what the model says of a Split: its tensors' types and shapes, its attributes and lengths."""
+    """Returns what the model says about a Split: its tensors' types and shapes, its attributes and lengths."""
     version = scope.origin.version
     known, others, mistyped = _attributes(node, ATTRIBUTES.get(version, tuple(_NUMBERS)))
     inputs, outputs = list(node.input), list(node.output)
@@ -70,9 +70,9 @@ def split_facts(node: onnx.NodeProto, scope: Scope) -> OnnxSplit:
 def _attributes(
     node: onnx.NodeProto, names: Collection[str]
 ) -> tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]:
-    """Returns the values of a node's attributes that are in `names`, by name, each an int or a tuple of ints; the
-    names of other attributes; and the names of those with a value of another type, which are left out. Of two
-    attributes of one name the first counts."""
+    """Returns the values of a node's attributes that are in `names`, by name, each an int or a tuple of ints; the names
+    of other attributes; and the names of those with a value of another type, which are left out. If two attributes have
+    one name, the first counts."""
     known: dict[str, Any] = {}
     others, mistyped = [], []
     for attribute in node.attribute:
@@ -82,7 +82,7 @@ def _attributes(
             continue
         expected, field = _NUMBERS[name]
         value = getattr(attribute, field)
-        # Before IR version 2 there was no type to state.
+        # Before IR version 2 attributes had no type field.
         untyped = attribute.type == AttributeProto.UNDEFINED and (field == "ints" or attribute.HasField(field))
         if attribute.type != expected and not untyped:
             mistyped.append(name)
@@ -116,13 +116,13 @@ def _lengths(name: str, scope: Scope) -> dict[str, Any]:
 
 
 class _Known(NamedTuple):
-    """What ONNX's rules make of facts. It does not name the node, so that nodes with equal facts share it."""
+    """The conclusions of ONNX's rules from facts. They do not name the node, so nodes with equal facts share them."""
 
     findings: tuple[Diagnostic, ...]
     axis: int | None
     lengths: Shape | None = None
     shapes: tuple[Shape | None, ...] = ()
-    """The shapes of the outputs; none, and no lengths, where a finding is an error."""
+    """The shapes of the outputs; none, and no lengths, if a finding is an error."""
 
     def on(self, path: str) -> tuple[Diagnostic, ...]:
         """Returns the findings with `path` as the name of the node."""
@@ -139,8 +139,8 @@ def _known(facts: OnnxSplit | OnnxConcat) -> _Known:
 
 
 def name_of(node: onnx.NodeProto, scope: Scope) -> str:
-    """Returns the name of a node in paths: the label of its graph, then its own name, that of its first output, or its
-    operator."""
+    """Returns the name of a node in paths: the label of its graph, then its own name or, without one, the name of its
+    first output or its operator."""
     name = node.name or first_output(node) or node.op_type
     return printable(f"{scope.label}/{name}" if scope.label else name)
 
@@ -179,15 +179,15 @@ def split_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> SplitNode:
 
 def _parts(facts: OnnxSplit) -> int:
     """Returns the number of parts that a Split declares: the largest of its number of outputs, num_outputs (unless
-    above MAX_PARTS) and the number of lengths, however they are given."""
+    above MAX_PARTS) and the number of lengths, in whichever form they are given."""
     lengths = [facts.split, facts.split_values, facts.split_dims]
     counted = facts.num_outputs or 0
     return max(facts.outputs, counted if counted <= MAX_PARTS else 0, *(len(given or ()) for given in lengths))
 
 
 def _filled(shape: Shape | None, name: str, scope: Scope) -> Shape | None:
-    """Returns the shape of an output by ONNX's rules, with the sizes that these leave open taken from the model's
-    declaration; None if the rules give none."""
+    """Returns the shape of an output by ONNX's rules, with unknown sizes taken from the model's declaration; None if
+    the rules give no shape."""
     declared = printable_shape(scope.type_of(name)[1])
     if shape is None or declared is None or len(shape) != len(declared):
         return shape
@@ -195,9 +195,9 @@ def _filled(shape: Shape | None, name: str, scope: Scope) -> Shape | None:
 
 
 class Hint(NamedTuple):
-    """The advice where a shape is unknown: why inference failed, and the options that give inputs their shapes.
+    """The advice for an unknown shape: why inference failed, and the options that give inputs their shapes.
 
-    `by_name`: --shape takes the names of these tensors; it does not take names inside a function.
+    `by_name`: --shape accepts the names of these tensors; it does not accept names inside a function.
     """
 
     failure: str
@@ -223,7 +223,7 @@ def _shape_unknown(shape: Shape | None, name: str, place: Location, hint: Hint) 
 
 
 def _unknown_of_split(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: Hint) -> Iterator[Diagnostic]:
-    """Yields a diagnostic for each fact that DirectML needs and the model leaves open: input shape, element type,
+    """Yields a diagnostic for each fact that DirectML needs and the model does not give: input shape, element type,
     lengths."""
     if not is_static(facts.input_shape):
         name = node.input[0] if node.input else ""
@@ -237,7 +237,7 @@ def _unknown_of_split(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: H
 
 
 def _concat_facts(node: onnx.NodeProto, scope: Scope) -> OnnxConcat:
-    """Returns what the model says of a Concat: its tensors' types and shapes, and its attributes."""
+    """Returns what the model says about a Concat: its tensors' types and shapes, and its attributes."""
     inputs, outputs = list(node.input), list(node.output)
     types = [scope.type_of(name) for name in inputs]
     declared_type, declared_shape = scope.declared(outputs[0] if outputs else "")
@@ -288,7 +288,7 @@ def concat_node(node: onnx.NodeProto, scope: Scope, hint: Hint) -> JoinNode:
 
 
 def _unknown_of_concat(node: onnx.NodeProto, facts: OnnxConcat, path: str, hint: Hint) -> Iterator[Diagnostic]:
-    """Yields a diagnostic for each fact that DirectML needs and the model leaves open: input shapes, element type."""
+    """Yields a diagnostic for each fact that DirectML needs and the model does not give: input shapes, element type."""
     for i, shape in enumerate(facts.shapes):
         if not is_static(shape) and i not in facts.omitted:
             yield _shape_unknown(shape, node.input[i], Location(("inputs", i), path), hint)

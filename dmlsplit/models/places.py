@@ -16,8 +16,8 @@ from dmlsplit.models.scope import Step
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A graph of a model: that of function `key`, or of the model for None, or the graph inside its nodes that
-    `steps` lead to."""
+    """A graph of a model: that of function `key`, or of the model if `key` is None, or the graph inside its nodes to
+    which `steps` lead."""
 
     key: Key | None
     steps: tuple[Step, ...] = ()
@@ -28,8 +28,8 @@ Spot: TypeAlias = tuple[Place, int]
 
 
 def numbered(model: onnx.ModelProto) -> Iterator[Spot]:
-    """Yields the place of every node of the model, and writes into each node's doc_string, in place, its number in
-    this order."""
+    """Yields the place of every node of the model, and writes the node's number in this order into its doc_string, in
+    place."""
     number = 0
     todo = [(Place(None), model.graph.node)]
     todo += [(Place(key_of(function, text(function.name))), function.node) for function in model.functions]

@@ -1,4 +1,4 @@
-"""The walk over a model: graphs, graphs in nodes, functions at each of their calls."""
+"""Walks over a model: graphs, graphs in nodes, functions at each of their calls."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ class Reader:
         budget: Budget,
         inference: Inference,
     ) -> None:
-        """Makes the Reader of a model. `given` are the names of the tensors whose shapes the caller gives; `resized`:
-        the caller gives any size, so that declared shapes may be wrong. `budget` and `inference` are the file's."""
+        """Makes the Reader of a model. `given` are the names of the tensors whose shapes the caller gives; `resized` is
+        True if the caller gives any size, so that declared shapes may be wrong. `budget` and `inference` are the
+        file's."""
         self._budget = budget
         self._functions = Functions(model.functions, budget)
         self._inference = inference
@@ -62,7 +63,7 @@ class Reader:
 
     @property
     def node_count(self) -> int:
-        """The number of nodes of the model; a function's count once for each call."""
+        """The number of nodes of the model; those of a function count once for each call."""
         return self._functions.count(self._model.graph.node)
 
     def items(
@@ -84,7 +85,8 @@ class Reader:
         yield from self._graph(scope, model, calls, failure)
 
     def _reads(self, nodes: Sequence[onnx.NodeProto]) -> bool:
-        """True if a graph of these nodes has to be read: it, or what it calls, has a Split or Concat."""
+        """True if a graph of these nodes must be read: the nodes, or functions that they call, include a Split or
+        Concat."""
         return self._functions.splits(nodes)
 
     def _graph(
@@ -189,7 +191,7 @@ class Reader:
 
     def _feed(self, scope: Scope, graph: onnx.GraphProto) -> bool:
         """Adds to `graph`, in place, the shapes of the outputs of Splits of version 1, which onnx does not infer.
-        Returns True if one was not known before."""
+        Returns True if at least one was not known before."""
         fed = False
         for index, node in enumerate(scope.graph.node):
             if node.op_type == "Split" and domain_of(node) == "" and self._functions.key_of(node) is None:
@@ -252,8 +254,8 @@ def _other(node: onnx.NodeProto, scope: Scope) -> OtherNode:
 
 def _update(model: onnx.ModelProto, given: Collection[str], inference: Inference) -> None:
     """Replaces, in the model in place, those declared shapes of computed tensors that contradict the shapes inferred
-    without them; tensors in `given`, whose shapes the caller gives, stay. Needed since onnx's inference keeps declared
-    shapes."""
+    without them; tensors in `given`, whose shapes the caller gives, keep theirs. This is necessary because onnx's
+    inference keeps declared shapes."""
     computed = {name for node in model.graph.node for name in node.output} - set(given)
     bare = deepcopy(model)
     refill(bare.graph.value_info, [value for value in model.graph.value_info if value.name not in computed])
@@ -262,7 +264,7 @@ def _update(model: onnx.ModelProto, given: Collection[str], inference: Inference
             value.type.tensor_type.ClearField("shape")
     try:
         inferred = inference.infer_shapes(bare).graph
-    except InferenceError:  # which the next inference says
+    except InferenceError:  # the next inference reports it
         return
     found = {value.name: value.type for values in (inferred.value_info, inferred.output) for value in values}
     for values in (model.graph.value_info, model.graph.output):

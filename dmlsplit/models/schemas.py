@@ -7,7 +7,7 @@ from typing import Any, Final
 from onnx import FunctionProto, defs
 
 _NEWEST: Final = 2**31 - 1
-"""The largest opset that schemas are looked up by: it is an int of C."""
+"""The largest opset for a schema lookup: it is an int of C."""
 
 
 def schema_of(operator: str, opset: int) -> Any:
@@ -15,7 +15,7 @@ def schema_of(operator: str, opset: int) -> Any:
     there."""
     try:
         return defs.get_schema(operator, min(opset, _NEWEST), "")
-    except (defs.SchemaError, TypeError):  # the latter of a negative opset beyond an int of C
+    except (defs.SchemaError, TypeError):  # TypeError: a negative opset beyond an int of C
         return None
 
 
@@ -27,8 +27,8 @@ def since(operator: str, opset: int) -> int | None:
 
 
 def body_version(schema: Any, opset: int) -> int | None:
-    """Returns the opset that the body of a schema's function was written for, the newest one up to `opset`; None if the
-    operator has no function there, or one of operators that `opset` has newer versions of."""
+    """Returns the opset for which the body of a schema's function was written, the newest one up to `opset`; None if
+    the operator has no function there, or if `opset` has newer versions of the operators in it."""
     versions = (*schema.function_opset_versions, *schema.context_dependent_function_opset_versions)
     found = max((int(version) for version in versions if version <= opset), default=None)
     if found is None or found not in schema.function_opset_versions:

@@ -1,4 +1,4 @@
-"""The names of a graph, and what is known of each: type, shape, declaration, constant."""
+"""The names of a graph, and what is known about each: type, shape, declaration, constant."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from dmlsplit.rules.onnx import VERSIONS
 from dmlsplit.system.errors import InputError
 
 Step: TypeAlias = tuple[int, str, int]
-"""The way into a graph inside a node: the node's index, the attribute's name, the number of the graph among those in
-attributes of that name. A malformed node has several."""
+"""The step into a graph inside a node: the node's index, the attribute's name, and the index of the graph among those
+in attributes of that name. A malformed node has several such attributes."""
 
 _CONSTANT_FIELDS: Final = {
     "value_int": ("i", np.int64),
@@ -43,14 +43,14 @@ class Origin:
     """The model, or the function, that a graph belongs to."""
 
     opset: int
-    """The opset of the default domain; 0 where none is imported, or several."""
+    """The opset of the default domain; 0 if none is imported, or several."""
     functions: Functions
     graph: onnx.GraphProto = field(repr=False, compare=False)
-    """The graph of the model itself."""
+    """The graph of the model."""
     read_external: ReadExternal
     budget: Budget
     partly: bool = True
-    """True if a partly known shape counts as far as it is known."""
+    """True if the known part of a partly known shape counts."""
     types: dict[bytes, tuple[str | None, Shape | None]] = field(default_factory=dict, repr=False, compare=False)
     """Decoded types by their bytes: many tensors share few types."""
 
@@ -67,7 +67,7 @@ class Origin:
 
     @cached_property
     def symbols(self) -> Mapping[str, int]:
-        """The symbolic dimensions of the model itself, numbered from 1."""
+        """The symbolic dimensions of the model, numbered from 1."""
         return {name: number for number, name in enumerate(symbols_of(self.graph), 1)}
 
     @cached_property
@@ -77,13 +77,13 @@ class Origin:
 
     @cached_property
     def version(self) -> int:
-        """The version of Split that this opset has; 0 if the opset is unknown."""
+        """The version of Split in this opset; 0 if the opset is unknown."""
         return max((version for version in VERSIONS if version <= self.opset), default=0)
 
 
 def opset_of(model: onnx.ModelProto) -> int:
-    """Returns the version that the model imports of the default domain; 1 for a model of IR version below 3 without
-    imports; 0 if there is none, or several that differ."""
+    """Returns the version of the default domain that the model imports; 1 for a model of an IR version below 3 without
+    imports; 0 if it imports none, or several that differ."""
     opsets = {entry.version for entry in model.opset_import if domain_of(entry) == ""}
     if not opsets and not model.opset_import and model.ir_version < 3:
         return 1
@@ -91,7 +91,7 @@ def opset_of(model: onnx.ModelProto) -> int:
 
 
 class Scope:
-    """The names of one graph; lookups go on to the graphs around it."""
+    """The names of one graph; lookups continue in the graphs around it."""
 
     def __init__(
         self,
@@ -161,11 +161,12 @@ class Scope:
         return self._parent.type_of(name)
 
     def inferred_type(self, name: str) -> onnx.TypeProto | None:
-        """Returns the type of one of this graph's own names, tensor or not; None if it is not known."""
+        """Returns the type of one of this graph's own names, even if it is not a tensor; None if it is not known."""
         return self._types.get(name)
 
     def element_type(self, name: str) -> str | None:
-        """Returns the name of a tensor's element type, for a sequence that of its tensors; None if it is not known."""
+        """Returns the name of a tensor's element type, or of the element type of a sequence's tensors; None if it is
+        not known."""
         if name not in self._types and self._parent is not None and name not in self._producers:
             return self._parent.element_type(name) if name not in self._initializers else self.type_of(name)[0]
         data_type = self.type_of(name)[0]
@@ -174,7 +175,7 @@ class Scope:
         return data_type
 
     def set_type(self, name: str, data_type: int, shape: Shape) -> None:
-        """Records a tensor's type (a TensorProto.DataType) and shape, in place of what inference found, if anything."""
+        """Records a tensor's type (a TensorProto.DataType) and shape, and replaces the inferred one."""
         self._types[name] = helper.make_tensor_type_proto(data_type, shape)
         self._read_types.pop(name, None)
 
@@ -184,10 +185,10 @@ class Scope:
         return type_of(self._declared[name]) if name in self._declared else (None, None)
 
     def _named(self, shape: Shape | None) -> Shape | None:
-        """Returns the shape with the symbols that inference made up replaced by None."""
+        """Returns the shape with the symbols that inference generated replaced with None."""
         if shape is None:
             return None
-        # Some models hold what an inference made up for their exporter.
+        # The files of some models contain symbols that an inference generated during export.
         made_up = {d for d in shape if isinstance(d, str) and (d.startswith("unk__") or d not in self.origin.symbols)}
         return tuple([None if d in made_up else d for d in shape])
 
@@ -198,11 +199,11 @@ class Scope:
         return self._parent.producer(name)
 
     def constant(self, name: str, depth: int = 0) -> Constant | None:
-        """Returns a small constant, whose `known` marks the elements that are known; None if the name is no constant,
-        or nothing is known of it. `depth` is the number of nodes followed so far. Raises InputError if a tensor is
-        malformed, LimitError beyond a limit."""
+        """Returns a small constant, whose `known` marks the elements that are known; None if the name is not a
+        constant, or nothing is known about it. `depth` is the number of nodes followed so far. Raises InputError if a
+        tensor is malformed, LimitError beyond a limit."""
         if name not in self._constants:
-            self._constants[name] = None  # marked while it is computed: a graph may have cycles
+            self._constants[name] = None  # marked during its computation: a graph may have cycles
             self._constants[name] = self._find(name, depth)
         return self._constants[name]
 
@@ -212,8 +213,8 @@ class Scope:
             self._constants[name] = constant
 
     def known(self, name: str) -> Constant | None:
-        """Returns what `constant` returns, and None for a malformed tensor too, which is reported where lengths are
-        read. Raises LimitError."""
+        """Returns what `constant` returns, except None for a malformed tensor, which is reported when lengths are read.
+        Raises LimitError."""
         try:
             return self.constant(name)
         except LimitError:
@@ -227,8 +228,8 @@ class Scope:
         return constant.array if constant is not None and constant.whole else None
 
     def integers(self, name: str) -> tuple[int, ...] | None:
-        """Returns the elements of a constant of integers, flattened; None if not all are known or the type is another
-        one."""
+        """Returns the elements of a constant of integers, flattened; None if not all are known or its type is not an
+        integer type."""
         array = self.elements(name)
         return tuple(array.ravel().tolist()) if array is not None and array.dtype.kind in "iu" else None
 
@@ -303,7 +304,7 @@ class Scope:
 
 def inside(node: onnx.NodeProto, scope: Scope) -> onnx.GraphProto | None:
     """Returns the graph in the attributes of `node` at the place of `scope`, the scope of a graph inside a copy of that
-    node; None if it was taken out, since inference cannot read it."""
+    node; None if it was removed because inference cannot read it."""
     _, name, number = scope.steps[-1]
     graphs = graphs_named(node, name)
     found = graphs[number] if number < len(graphs) else None
@@ -311,6 +312,6 @@ def inside(node: onnx.NodeProto, scope: Scope) -> onnx.GraphProto | None:
 
 
 def label_of(outer: str, name: str) -> str:
-    """Returns the path of graph `name` inside a graph of path `outer`; a long path loses its middle."""
+    """Returns the path of graph `name` inside a graph with the path `outer`; the middle of a long path is omitted."""
     path = f"{outer}/{name}" if outer else name
     return path if len(path) <= MAX_PATH else f"{path[: MAX_PATH // 2]}...{path[-MAX_PATH // 4 :]}"

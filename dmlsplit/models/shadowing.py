@@ -1,7 +1,7 @@
-"""Names that a graph inside a node computes although a graph around it has them.
+"""Names that a graph inside a node computes although an outer graph has them.
 
 Exporters write such models, and ONNX Runtime loads some of them. onnx's inference keeps one type for both names and
-reports nothing of the inner one, so the inner ones are renamed first.
+reports nothing about the inner one, so the inner ones are renamed first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dmlsplit.system.printable import printable
 
 def without(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Mapping[str, str]]:
     """Returns a copy of the model in which inner names that shadow outer ones are renamed, and a mapping of new names
-    to old ones. If there are none, the model itself and {}."""
+    to old ones; the model itself and {} if there are none."""
     if not _shadows(model.graph, _Known()):
         return model, {}
     copy = deepcopy(model)
@@ -63,7 +63,7 @@ def is_constant(node: onnx.NodeProto) -> bool:
 
 def check_names(graph: onnx.GraphProto, outer: tuple[Set[str], ...] = ()) -> None:
     """Raises NotLoadedError for a name that two inputs have, that is computed twice in a graph and the graphs inside
-    its nodes, or that is read and never computed. `outer` has the names known in the graphs around.
+    its nodes, or that is read and never computed. `outer` has the names known in outer graphs.
 
     ONNX Runtime loads a Constant as an initializer, which may replace another one, or an input.
     """
@@ -94,7 +94,7 @@ def check_names(graph: onnx.GraphProto, outer: tuple[Set[str], ...] = ()) -> Non
 
 
 def put_back(graph: onnx.GraphProto, old: Mapping[str, str]) -> None:
-    """Replaces, in the graph and the graphs inside it in place, the names that are keys of `old` by their values."""
+    """Replaces, in place, the names that are keys of `old` with their values, in the graph and the graphs inside it."""
     if not old:
         return
     for node in graph.node:
@@ -106,7 +106,7 @@ def put_back(graph: onnx.GraphProto, old: Mapping[str, str]) -> None:
 
 
 class _Known:
-    """The names known in a graph and the graphs around it, during a walk."""
+    """The names known in a graph and its outer graphs, during a walk."""
 
     def __init__(self) -> None:
         self._names: set[str] = set()
@@ -116,8 +116,8 @@ class _Known:
 
     @contextmanager
     def inside(self, names: Iterable[str]) -> Iterator[Callable[[Iterable[str]], None]]:
-        """Context manager: inside the block `names` count as known too, and so do names that are passed to the function
-        that it gives."""
+        """Context manager: inside the block `names` also count as known, and so do names that are passed to the
+        function that it yields."""
         new: set[str] = set()
 
         def add(names: Iterable[str]) -> None:
@@ -136,7 +136,7 @@ def _known(graph: onnx.GraphProto) -> set[str]:
 
 
 def _shadows(graph: onnx.GraphProto, outer: _Known) -> bool:
-    """True if a graph inside a node, at any depth, computes a name that is known around it."""
+    """True if a graph inside a node, at any depth, computes a name that is known outside it."""
     inner = [each for node in graph.node if node.attribute for each in subgraphs(node)]
     with outer.inside(_known(graph) if inner else ()):
         return any(any(name in outer for name in computed(each.node)) or _shadows(each, outer) for each in inner)
@@ -165,7 +165,7 @@ def _rename(
 
 
 def _free(name: str, taken: Names, old: dict[str, str]) -> str:
-    """Returns an unused name for `name`, and records it in `taken` and `old`."""
+    """Returns an unused name based on `name`, and records it in `taken` and `old`."""
     found = taken.fresh(f"{name}/inner{len(old)}")
     old[found] = name
     return found

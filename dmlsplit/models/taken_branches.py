@@ -1,4 +1,4 @@
-"""The branches that stand in place of their Ifs, and where these stood."""
+"""The branches that replaced their Ifs, and the places of these Ifs."""
 
 from __future__ import annotations
 
@@ -13,27 +13,26 @@ from dmlsplit.formats.onnx.walking import depth_first
 
 @dataclass(slots=True)
 class TakenBranches:
-    """The branches by number. `places` number the nodes of the graphs that had such Ifs, by their first outputs, in
-    the order in which ONNX Runtime visits each graph before it takes a branch."""
+    """The branches by number. `places` number the nodes of the graphs that had such Ifs, by their first outputs, in the
+    order in which ONNX Runtime visits each graph before it takes a branch."""
 
     of: dict[str, int] = field(default_factory=dict)
-    """The number of its branch, for each name that a branch brings along."""
+    """Maps each name that a branch computes to the number of the branch."""
     around: dict[int, int | None] = field(default_factory=dict)
-    """The number of the branch around a branch; None if its If is of the graph itself."""
+    """The number of the branch around a branch; None if its If is in the graph itself."""
     ifs: dict[int, int] = field(default_factory=dict)
     """The place of a branch's If."""
     places: dict[str, int] = field(default_factory=dict)
     given: set[tuple[str, int]] = field(default_factory=set)
-    """The tensors that branches give, each with the number of its branch."""
+    """The outputs of branches, each with the number of its branch."""
     late: set[str] = field(default_factory=set)
-    """The Shapes, by their outputs, of tensors whose sizes are known only behind the branches."""
+    """The Shapes, by their outputs, whose tensors get known sizes only after branches are taken."""
     readers: dict[str, list[int]] = field(default_factory=dict)
     """The places of the Ifs that read a tensor, in either branch."""
 
     def visit(self, nodes: Iterable[onnx.NodeProto], functions: dict[str, int]) -> list[onnx.NodeProto]:
-        """Adds the places of a graph's nodes to `places`, and returns the nodes in the order of these. `functions` maps
-        the names that nodes of functions write to numbers; these nodes count as added last, in the order of the
-        numbers."""
+        """Adds the places of a graph's nodes to `places`, and returns the nodes in that order. `functions` maps the
+        names that nodes of functions write to numbers; these nodes count as added last, in the order of the numbers."""
         visited = _walk(list(nodes), functions)
         self.places |= {first_output(node): place for place, node in enumerate(visited)}
         return visited
@@ -62,7 +61,7 @@ class TakenBranches:
 
     def order(self, name: str) -> tuple[int, ...]:
         """Returns a sort key for the node whose first output is `name`: nodes are sorted in the order in which ONNX
-        Runtime visits them, and those of a branch stand where its If stood."""
+        Runtime visits them, those of a branch at the place of its If."""
         return *(self.ifs[number] for number in self.chain(name)), self.places.get(name, 0)
 
 
