@@ -1,4 +1,5 @@
-"""Asks the target about a model: the version of ONNX Runtime that stands for it, and the nodes that it takes."""
+"""The target's judgement of a model: the version of ONNX Runtime that represents the target, and the nodes that it
+accepts."""
 
 from __future__ import annotations
 
@@ -50,11 +51,10 @@ _FAILING: Final = (Outcome.SESSION_FAILS, Outcome.RUN_FAILS)
 
 
 def session_of(target: Target) -> tuple[Runtime, bool]:
-    """Returns the version of ONNX Runtime that stands for a target, and whether a model for the target has to run in
-    it.
+    """Returns the version of ONNX Runtime that represents a target, and True if a model for the target must run in it.
 
-    For a release it is the newest version that ships it. A level, and a release that no version ships, judge
-    descriptors only; the newest version stands for them.
+    A release is represented by the newest version that ships it. A level, and a release that no version ships, judge
+    descriptors only; the newest version represents them.
     """
     runtime = target.runtime
     if runtime is None and target.release is not None:
@@ -69,17 +69,18 @@ def observed(runtime: Runtime) -> Runtime:
 
 
 class JudgedModel:
-    """A model, its Splits and Concats, and the target's verdicts on them and on the graphs that the nodes become.
+    """A model, its Splits and Concats, and the target's verdicts on them and on the graphs into which the nodes are
+    fused.
 
-    Its sessions answer all questions. `model` is not changed. InputError where it is not a model.
+    Its sessions compute all answers. `model` is not changed. Raises InputError if it is not a model.
     """
 
     def __init__(
         self, model: onnx.ModelProto, sessions: OnnxSessions, target: Target, read: onnx.ModelProto, shared: Once | None
     ) -> None:
         """Makes the JudgedModel of a model for a target; nothing is judged yet. `sessions` are those of the model, and
-        `read` is the model that they read, free dimensions with their sizes. `shared` keeps the sessions of changed
-        models, which equal ones share, whatever their targets; None keeps none."""
+        `read` is the model that they read, with the sizes of free dimensions. `shared` keeps the sessions of changed
+        models, shared by equal models for all targets; None keeps none."""
         self.model = model
         self.target = target
         self._sessions = sessions
@@ -96,7 +97,7 @@ class JudgedModel:
         inputs: Inputs | None = None,
     ) -> JudgedModel:
         """Returns the JudgedModel of a model. `read_external` reads external data, `inference` is the file's, whose
-        time all its models share, and `inputs` are facts about inputs, which the model may lack."""
+        time limit all its models share, and `inputs` are facts about inputs, which the model may lack."""
         sessions = _sessions_of(_without_weights(model), read_external, inference, inputs)
         return cls(model, sessions, target, sessions.proto, None)
 
@@ -128,8 +129,8 @@ class JudgedModel:
 
     @property
     def typed_sites(self) -> Sites:
-        """All Split and Concat nodes, with scopes for all graphs; in contrast to `sites`, types are inferred for all
-        tensors even if no node needs it."""
+        """All Split and Concat nodes, with scopes for all graphs; unlike in `sites`, types are inferred for all tensors
+        even if no node needs it."""
         known = self._sites
         return known if known.typed else self._sites_of(typed=True)
 
@@ -147,7 +148,7 @@ class JudgedModel:
 
     @cached_property
     def names(self) -> Names:
-        """The names of tensors and nodes that the model has; who changes the model adds the new names to this set."""
+        """The names of tensors and nodes in the model; code that changes the model adds the new names to this set."""
         return names_of(self.model)
 
     @cached_property
@@ -166,7 +167,7 @@ class JudgedModel:
                 views.append(View(site, self.target, runtime, in_session))
                 continue
             answer = of_name.pop()
-            # judged alone: the answer may be that the session fails at another node
+            # judged separately: the answer may be that session creation fails at another node
             placed = placement(answer.facts, session.runtime, options=session.options).answer
             on_cpu = placed is not None and placed.outcome is Outcome.CPU
             views.append(View(site, self.target, runtime, in_session, answer.facts, answer.answer, on_cpu))
@@ -174,7 +175,7 @@ class JudgedModel:
 
     @cached_property
     def older_opset(self) -> OlderOpset | None:
-        """The older opset at which more nodes run on DirectML; None if there is none, or if the target is no version
+        """The older opset in which more nodes run on DirectML; None if there is none, or if the target is not a version
         of ONNX Runtime whose behaviour was recorded."""
         runtime = self.target.runtime
         if runtime is None or not runtime.observed:
@@ -183,20 +184,20 @@ class JudgedModel:
         return older_opset(session.graphs, lambda: session.unoptimized.graphs)
 
     def different_at(self, opset: int) -> str:
-        """Returns the first node that means something else at the older opset `opset` than at the model's, and why, as
-        text; "" if every node means the same."""
+        """Returns, as text, the first node with another meaning in the older opset `opset` than in the model's, and
+        why; "" if every node means the same."""
         return different_at(self._closest.unoptimized.graphs, opset)
 
     def types_not_taken_at(self, opset: int) -> str:
-        """Returns the first node with graphs inside whose operator, at opset `opset`, does not accept the types of the
-        node's tensors, and why, as text; "" if there is no such node."""
+        """Returns, as text, the first node with graphs inside whose operator, in opset `opset`, does not accept the
+        types of the node's tensors, and why; "" if there is no such node."""
         return types_not_taken_at(self._closest.unoptimized.graphs, opset)
 
     @cached_property
     def beyond_rank(self) -> Sequence[tuple[Spot | None, BeyondRank]]:
-        """The nodes, other than Split and Concat, whose rank makes the session fail, each with its place in the model
-        (None if it is not known). Empty for a target that is no version of ONNX Runtime whose behaviour was recorded.
-        """
+        """The nodes, other than Split and Concat, whose rank makes session creation fail, each with its place in the
+        model (None if it is not known). Empty if the target is not a version of ONNX Runtime whose behaviour was
+        recorded."""
         runtime = self.target.runtime
         if runtime is None or not runtime.observed:
             return ()
@@ -207,9 +208,9 @@ class JudgedModel:
 
     @cached_property
     def quantized_faults(self) -> Sequence[tuple[Spot | None, QuantizedFault]]:
-        """The nodes whose places operators for quantized elements take that fail the session, each with its place in
-        the model (None if it is not known). Empty for a target that is no version of ONNX Runtime whose behaviour was
-        recorded."""
+        """The nodes that are replaced with operators for quantized elements that make session creation fail, each with
+        its place in the model (None if it is not known). Empty if the target is not a version of ONNX Runtime whose
+        behaviour was recorded."""
         runtime = self.target.runtime
         if runtime is None or not runtime.observed:
             return ()
@@ -221,7 +222,7 @@ class JudgedModel:
     @cached_property
     def off_axis(self) -> Sequence[tuple[Spot | None, OffAxis]]:
         """The quantizations that are not computed along their axis, each with its place in the model (None if it is not
-        known). Empty for a target that is no version of ONNX Runtime whose behaviour was recorded."""
+        known). Empty if the target is not a version of ONNX Runtime whose behaviour was recorded."""
         runtime = self.target.runtime
         if runtime is None or not runtime.observed:
             return ()
@@ -230,7 +231,7 @@ class JudgedModel:
 
     @cached_property
     def failure(self) -> str:
-        """The reason why the target creates no session of the model; "" if it creates one, may create one, or is no
+        """The reason why the target creates no session of the model; "" if it creates one, may create one, or is not a
         version of ONNX Runtime."""
         runtime = self.target.runtime
         first = None if runtime is None else self._session(runtime).failure
@@ -240,21 +241,20 @@ class JudgedModel:
 
     @cached_property
     def findings(self) -> Sequence[GraphFinding]:
-        """The findings about the DirectML graphs of the session; none for a target that has no runtime with such
-        graphs."""
+        """The findings about the DirectML graphs of the session; none if the target has no runtime with such graphs."""
         runtime = self.target.graph_runtime
         return () if runtime is None else self._session(runtime).findings(complete=True)
 
     @property
     def not_loaded(self) -> Sequence[str]:
-        """The reasons why the runtime does not load the model, whatever its nodes are; none for a target whose models
+        """The reasons why the runtime does not load the model, regardless of its nodes; none if the target's models
         need not run in a runtime."""
         refused = self._closest.model.refused
         return refused if session_of(self.target)[1] else ()
 
     @cached_property
     def spots(self) -> Mapping[str, Sequence[Spot]]:
-        """Maps the path of a node in a finding to the places of the model's nodes that the path may stand for: findings
+        """Maps the path of a node in a finding to the places of the model's nodes to which the path may refer: findings
         are about a model whose functions are inlined."""
         runtime = self.target.graph_runtime
         assert runtime is not None
@@ -291,7 +291,7 @@ class JudgedModel:
         return found
 
     def release(self) -> None:
-        """Frees the sessions, which are large; they are made again if the model is asked again."""
+        """Frees the sessions, which are large; they are created again when needed."""
         self._sessions.release()
 
     def changed(self, model: onnx.ModelProto) -> JudgedModel:
@@ -321,7 +321,7 @@ def _sessions_of(
 
 
 def _filled(model: onnx.ModelProto, sizes: Mapping[str, int]) -> onnx.ModelProto:
-    """Returns a copy of the model with these sizes in place of symbols."""
+    """Returns a copy of the model in which symbols are replaced with these sizes."""
     copy = deepcopy(model)
     given.fill_in(copy, {}, sizes, False)
     return copy
@@ -340,7 +340,7 @@ def failing_elsewhere(views: Sequence[View]) -> str:
 
 def _passed_over(view: View) -> set[str]:
     """Returns the ids of the rules whose diagnostics in the answer are not about the node itself: another node fails
-    or, if the target is no version of ONNX Runtime, its graph is refused, which `findings` judge."""
+    or, if the target is not a version of ONNX Runtime, its graph is refused, which `findings` judges."""
     return {ELSEWHERE} if view.target.runtime is not None else {ELSEWHERE, "onnxruntime/graph-refused"}
 
 
@@ -359,7 +359,7 @@ def wrong_graphs(views: Sequence[View]) -> list[GraphFinding]:
 
 def faults(view: View) -> Iterator[str]:
     """Yields the reasons why the target refuses a node; none if the target accepts the node, or if too little is known
-    of the node."""
+    about the node."""
     node = view.node
     if not node.report.ok:
         yield invalid(node)
@@ -375,7 +375,7 @@ def faults(view: View) -> Iterator[str]:
 
 
 def doubts(views: Sequence[View]) -> Iterator[Refusal]:
-    """Yields, with the reason, each node that the target may accept or refuse, since too little is known of it."""
+    """Yields, with the reason, each node that the target may accept or refuse because too little is known about it."""
     for view in views:
         reason = "" if view.on_cpu or not view.node.report.ok else _doubt(view)
         if reason:
@@ -404,7 +404,7 @@ def submitted_descriptor(node: SplitNode | JoinNode, *, without_empty: bool = Fa
     """Returns the descriptor, of at least four dimensions, that ONNX Runtime submits for a node; None if shapes or
     types are unknown.
 
-    `without_empty`: parts that have no elements are left out; None if no part is left.
+    If `without_empty`, parts without elements are left out; None if no part is left.
     """
     if node.obstacle() is not None or node.element is None or node.axis is None:
         return None

@@ -1,9 +1,9 @@
 """A process that runs onnx's shape inference in isolation: a hostile model can end only this process.
 
-Requests and answers are 8 bytes of length, little endian, and that many bytes. A request is a byte, 1 where sizes that
-the model computes are followed, and a model; an answer is a byte, 1 for the inferred model and 0 for the message of the
-error, and then that. The arguments are how many bytes of
-memory the process may take, and how many more for each byte of the largest request so far.
+A request or answer is its length in 8 bytes, little endian, followed by that many bytes. A request is one byte, 1 if
+sizes that the model computes are to be tracked, and a model; an answer is one byte, 1 for success and 0 for an error,
+and the inferred model or the error message. The arguments are the number of bytes of memory that the process may use,
+and the number of further bytes for each byte of the largest request so far.
 """
 
 from __future__ import annotations

@@ -36,14 +36,14 @@ class Constant(NamedTuple):
         return bool(np.count_nonzero(self.known == 1) == self.known.size)
 
     def without_symbols(self) -> Constant:
-        """Returns a Constant in which the elements that stand for symbols are unknown."""
+        """Returns a Constant in which the elements that are symbols are unknown."""
         return Constant(self.array, self.known * (self.known == 1))
 
 
 MOVING: Final = frozenset(
     {"Concat", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
 )
-"""Operators that move elements. The first input is moved, and the others say where to; a Concat moves all its
+"""Operators that move elements. The first input is moved, and the others give the positions; a Concat moves all its
 inputs."""
 ELEMENTWISE: Final = frozenset(
     {
@@ -104,7 +104,7 @@ def fold(
     Raises InputError if a tensor among its attributes is malformed.
     """
     given = [constant for constant in inputs if constant is not None]
-    # an operator that moves elements moves its first inputs; the others say where to
+    # an operator that moves elements moves its first inputs; the others give the positions
     moved = len(inputs) if node.op_type == "Concat" else 1
     if not given or not _is_small(node, given) or not _is_known_enough(node, given, moved):
         return None

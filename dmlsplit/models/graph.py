@@ -85,7 +85,7 @@ class Node:
     """The graph output that is never computed, because the activation that reads it was fused into this node."""
     doubts: frozenset[Doubt] = frozenset()
     is_inserted: bool = False
-    """True for a node that optimization adds, which may stand for a removed node of the model."""
+    """True for a node that optimization adds, which may replace a removed node of the model."""
 
     @property
     def name(self) -> str:
@@ -377,8 +377,8 @@ class Graph:
         return (self.source(name) if self._instead else name) in self.constants
 
     def kept(self, node: Node) -> Node:
-        """Returns the node that stands for `node` now: the node itself if it is in the graph, else the node that
-        computes what its readers read in its place; the node itself if there is no such node."""
+        """Returns the node that replaces `node` in the graph: `node` itself if it is in the graph, else the node that
+        now computes what its readers read; `node` if there is no such node."""
         if node in self._nodes:
             return node
         found = (self.values[self.source(value.name)].producer for value in node.outputs if value.name)

@@ -1,18 +1,18 @@
-"""The table of cures: for each fault of a fused graph the changes of the ONNX model that help against it.
+"""The table of cures: for each fault of a fused graph the changes of the ONNX model that cure it.
 
 Which cure for this finding? A finding has a `fault`:
 
     for cure in cures_of(finding.fault.kind, directml="1.15.4"):     # the cheapest first
         cure.name, cure.sentence(), cure.bit_exact, cure.adds_output
 
-Cures of faults that ONNX Runtime was seen to run into were executed by it with its DirectML execution provider, at
-optimization levels 0 and 99, and gave the right result with every DirectML that they are named for; the others are
-right by the model of CompileGraph. Two rules hold for all: leave no node behind whose output nothing uses
-(FaultKind.DEAD), and make no output of a node in GUARDED a graph output, nor put an activation behind such a graph
-output (FaultKind.UNWRITTEN).
+Cures of faults that were observed with ONNX Runtime were executed by its DirectML execution provider, at optimization
+levels 0 and 99, and gave the right result with every DirectML for which they are listed; the others are right by the
+model of CompileGraph. Two rules hold for all cures: they leave no node whose output nothing uses (FaultKind.DEAD), and
+they neither make an output of a node in GUARDED a graph output nor put an activation behind such a graph output
+(FaultKind.UNWRITTEN).
 
-`check` asks the rows about a fused graph, and advises the first that can be applied; `legalize` asks them about the
-model, and dmlsplit.mending.cures makes the change.
+`check` applies the rows to a fused graph, and advises the first that is possible; `legalize` applies them to the model,
+and dmlsplit.mending.cures makes the change.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from dmlsplit.targets.target import ReleaseLike, RuntimeLike, find_target_releas
 T = TypeVar("T")
 
 _NEAR: Final = 16
-"""The most edges between the node at fault and the Split or Concat that is changed."""
+"""The most edges between the node at fault and the Split or Concat to change."""
 _MOST_NEAR: Final = 256
-"""The most nodes that are looked at for these."""
+"""The most nodes that are visited in this search."""
 _PLACES: Final = 4
-"""The most places that one cure is tried at, the nearest first."""
+"""The most places at which one cure is tried, the nearest first."""
 
 
 class Around(ABC, Generic[T]):
-    """A graph as cures look at it: nodes are indices, T identifies tensors.
+    """A graph as cures see it: nodes are indices, T identifies tensors.
 
     Implemented for fused graphs, for the model's graphs in a session, and for graphs that are being mended.
     """
@@ -52,7 +52,7 @@ class Around(ABC, Generic[T]):
 
     @abstractmethod
     def op(self, node: int | None) -> str:
-        """Returns the ONNX operator of a node; "" for an operator outside the default domain, and if `node` is None."""
+        """Returns the ONNX operator of a node; "" for an operator outside the default domain, or if `node` is None."""
 
     @abstractmethod
     def inputs_of(self, node: int) -> Sequence[T]:
@@ -75,13 +75,13 @@ class Around(ABC, Generic[T]):
         """Returns the shape of a tensor; None if it is not known."""
 
     def reads_unchanged(self, node: int, tensor: T) -> bool:
-        """True if the node reads the tensor in the model too. False if this graph left out or fused a node that stands
+        """True if the node also reads the tensor in the model. False if this graph left out or fused a node that is
         between the tensor and the node in the model."""
         return True
 
     @cached_property
     def leading(self) -> frozenset[int]:
-        """The nodes that an output of the graph depends on."""
+        """The nodes on which an output of the graph depends."""
         todo = [node for tensor in self.exits if (node := self.producer(tensor)) is not None]
         found = set(todo)
         while todo:
@@ -91,8 +91,8 @@ class Around(ABC, Generic[T]):
         return frozenset(found)
 
     def above(self, node: int) -> Iterator[int]:
-        """Yields the nodes that a node's inputs depend on, the nearest first: at most _MOST_NEAR, and none that is more
-        than _NEAR edges away."""
+        """Yields the nodes on which a node's inputs depend, the nearest first: at most _MOST_NEAR, and none that is
+        more than _NEAR edges away."""
         return islice(self._above(node), _MOST_NEAR)
 
     def _above(self, node: int) -> Iterator[int]:
@@ -128,8 +128,8 @@ class Around(ABC, Generic[T]):
 
 
 class Place(NamedTuple):
-    """A place in a graph where a cure may be applied: the node that is changed, and, for cures that need them, a tensor
-    and a node that reads it; None and -1 for other cures."""
+    """A place in a graph where a cure may be applied: the node to change and, for cures that need them, a tensor and a
+    node that reads it; None and -1 for other cures."""
 
     node: int
     tensor: Any = None
@@ -137,14 +137,14 @@ class Place(NamedTuple):
 
 
 Places: TypeAlias = Callable[[Around[Any], int, Any], Iterator[Place]]
-"""A function that yields the places that a cure may be applied at against a fault of a node, the nearest first. Its
-arguments are the graph, the node, and the tensor whose elements are lost by the fault, None if it loses none; `_` in
-functions that do not use the tensor."""
+"""A function that yields the places at which a cure may be applied against a fault of a node, the nearest first. Its
+arguments are the graph, the node, and the tensor whose elements the fault loses (None if it loses none); the last one
+is named `_` in functions that do not use it."""
 
 
 def _producers(operator: str) -> Places:
-    """Returns a function that yields a place for each node with operator `operator` that a node depends on, the nearest
-    first."""
+    """Returns a function that yields a place for each node with operator `operator` on which a node depends, the
+    nearest first."""
     return lambda around, node, lost: (Place(each) for each in around.above(node) if around.op(each) == operator)
 
 
@@ -166,8 +166,8 @@ def _takes(around: Around[Any], node: int, tensor: Any) -> bool:
 
 
 def _behind_identities(around: Around[Any], tensor: Any) -> Any:
-    """Returns the tensor at the start of the chain of Identity nodes that ends in this one; the tensor itself if no
-    Identity computes it. A session removes these nodes."""
+    """Returns the tensor at the start of the chain of Identity nodes that ends in this one, since a session removes
+    these nodes; the tensor itself if no Identity computes it."""
     producer = around.producer(tensor)
     while producer is not None and around.op(producer) == "Identity":
         tensor = around.inputs_of(producer)[0]
@@ -232,8 +232,8 @@ def _used_parts(around: Around[Any], node: int, _: Any) -> Iterator[Place]:
 
 def _other_uses(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
     """Yields a place for each output of the graph that another node, except a Concat, computes directly from the
-    tensor `lost`: the node, that output, and its producer. Nothing if `lost` is None, or if each of the node's outputs
-    is read or is no output of the graph."""
+    tensor `lost`: the node, that output, and its producer. Yields nothing if `lost` is None, or if each of the node's
+    outputs has a reader or is not an output of the graph."""
     ends = [tensor for tensor in around.outputs_of(node) if tensor in around.exits and not around.readers_of(tensor)]
     for reader in around.readers_of(lost) if ends and lost is not None else ():
         if reader != node and around.op(reader) != "Concat":
@@ -241,8 +241,8 @@ def _other_uses(around: Around[Any], node: int, lost: Any) -> Iterator[Place]:
 
 
 def _leaving(around: Around[Any], node: int, _: Any) -> Iterator[Place]:
-    """Yields a place, the node and the tensor, for each output of the node that is an output of the graph and is read
-    by a node as well."""
+    """Yields a place, the node and the tensor, for each output of the node that is an output of the graph and also has
+    a reader."""
     for tensor in around.outputs_of(node):
         if tensor in around.exits and around.readers_of(tensor):
             yield Place(node, tensor)
@@ -287,7 +287,7 @@ def _moves_over_cut(around: Around[Any], place: Place) -> bool:
 
 def _moves_behind_cut(around: Around[Any], place: Place) -> bool:
     """True if the node of the place is a Split and the node that computes its input may be moved behind it: one of
-    MOVABLE, whose output only the Split reads and the graph does not output."""
+    MOVABLE whose output is read only by the Split and is not an output of the graph."""
     whole = around.inputs_of(place.node)[0]
     before = around.producer(whole)
     if before is None or around.op(place.node) != "Split" or around.op(before) not in MOVABLE:
@@ -297,7 +297,7 @@ def _moves_behind_cut(around: Around[Any], place: Place) -> bool:
 
 def _is_movable(around: Around[Any], place: Place) -> bool:
     """True if the reader of the place's tensor may be moved over the Split or Concat that computes it: the reader is
-    one of MOVABLE, reads this tensor in the model too, and is its only reader."""
+    one of MOVABLE, also reads this tensor in the model, and is its only reader."""
     alone = list(around.readers_of(place.tensor)) == [place.reader]
     return alone and around.op(place.reader) in MOVABLE and around.reads_unchanged(place.reader, place.tensor)
 
@@ -312,41 +312,42 @@ def _is_dead(around: Around[Any], place: Place) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Cure:
-    """One change of a model. `change` says it as an imperative; v, y, x, g, {a} and {b} are those of the FaultKind.
+    """One change of a model. `change` describes it as an imperative; v, y, x, g, {a} and {b} are those of the
+    FaultKind.
 
-    `first_wrong` is the first DirectML that it does not help with, "" if it always did.
+    `first_wrong` is the first DirectML for which it does not help, "" if it helps for all.
     """
 
     name: str
     fault: FaultKind
     change: str
     bit_exact: bool = True
-    """Whether the model's results stay the same bit for bit."""
+    """True if the model's results stay the same bit for bit."""
     adds_output: bool = False
-    """Whether the model gets a further output."""
+    """True if the model gets a further output."""
     renames: bool = False
-    """Whether outputs of the model get other names."""
+    """True if outputs of the model get other names."""
     first_wrong: str = ""
     condition: str = ""
-    """Where it can be applied, "" means everywhere."""
+    """The condition for applying it, "" if there is none."""
     places: Places | None = None
-    """Where to look for a place to apply it; None for a change of the calls of Run, not of the model."""
+    """Finds the places at which it may be applied; None for a change of the calls of Run, not of the model."""
     applies: Callable[[Around[Any], Place], bool] = _anywhere
-    """Whether it can be applied there."""
+    """True if it can be applied at a place."""
 
     @property
     def is_kept(self) -> bool:
-        """True if a model is written back with this cure: its results and outputs stay what they are."""
+        """True if a model may be written back with this cure: its results and outputs stay the same."""
         return self.places is not None and self.bit_exact and not self.adds_output and not self.renames
 
     def sentence(self, a: str = "a", b: str = "b") -> str:
-        """Returns the change as an imperative sentence. `a` and `b` are the names of the two operands of the product
-        that the fault is about; a sentence that does not speak of one ignores them."""
+        """Returns the change as an imperative sentence. `a` and `b` are the names of the two operands of the product at
+        fault; a sentence that does not mention one ignores its name."""
         return self.change.format(a=a, b=b)
 
     def place(self, around: Around[Any], node: int, way: int, lost: Any = None) -> Place | None:
         """Returns the place number `way` (0 is the nearest) at which to apply the cure against a fault of this node;
-        None if there is no such place, the cure does not apply there, or it changes no node but how the model is run.
+        None if there is no such place, if the cure does not apply there, or if it changes only how the model is run.
 
         `lost` is the tensor whose elements the fault loses, None if it loses none.
         """
@@ -532,7 +533,7 @@ CURES: Final = (
     Cure("ask-alone", FaultKind.MAY_BE_EMPTY, "ask Run for that output alone, and for the others in another Run"),
     Cure("remove-dead", FaultKind.DEAD, "remove what nothing uses", places=_itself, applies=_is_dead),
 )
-"""By fault, the cheapest first."""
+"""The cures of all faults, those of a fault with the cheapest first."""
 
 UNSPLIT: Final = "set ep.dml.disable_graph_fusion to 1"
 """The setting that cures the faults of compiled graphs without a change of the model: operators are compiled one by
@@ -546,10 +547,10 @@ CURED_BY_UNSPLIT: Final = frozenset(FaultKind) - {
     FaultKind.EMPTY_OUTPUT,
     FaultKind.MAY_BE_EMPTY,
 }
-"""The faults that it cures, except DEAD, for which removing the nodes costs nothing."""
+"""The faults that the setting cures, except DEAD, for which removing the nodes costs nothing."""
 
 GUARDED: Final = frozenset(name for name, row in OPERATORS.items() if row.absorbs_at_outputs)
-"""Operators that optimization fuses an activation into, although their output is a graph output as well."""
+"""Operators into which optimization fuses an activation although their output is also a graph output."""
 
 MOVABLE: Final = frozenset(name for name, row in OPERATORS.items() if row.movable)
 """Elementwise operators of one tensor that may be moved over a Split or Concat."""
@@ -572,11 +573,11 @@ def cures_of(fault: FaultKind, directml: ReleaseLike = None, *, onnxruntime: Run
     return tuple([cure for cure in CURES if cure.fault is fault and helps(cure)])
 
 
-@lru_cache(maxsize=1024)  # each fault of a graph asks
+@lru_cache(maxsize=1024)  # called for each fault of a graph
 def ways(fault: FaultKind, directml: ReleaseLike) -> Sequence[tuple[Cure, range]]:
-    """Returns the cures of a fault that can be written into a model, each with the numbers of the places where it is
+    """Returns the cures of a fault that can be written into a model, each with the numbers of the places at which it is
     applied. First come all cures at the nearest place, the cheapest first, then all at the next place, and so on; last,
-    all at the nearest two, three and more places together, since what lies in one Concat may lie in several."""
+    all at the nearest two, three and more places together, since a tensor that is in one Concat may be in several."""
     return tuple(_at_places([cure for cure in cures_of(fault, directml) if cure.is_kept]))
 
 
@@ -603,5 +604,5 @@ def advised(fault: FaultKind, around: Around[Any], node: int, directml: ReleaseL
 
 
 def of_run(fault: FaultKind) -> Cure | None:
-    """Returns the first cure of a fault that changes not the model, but how it is run; None if there is none."""
+    """Returns the first cure of a fault that changes only how the model is run; None if there is none."""
     return next((cure for cure in CURES if cure.fault is fault and cure.places is None), None)

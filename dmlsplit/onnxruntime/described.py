@@ -1,5 +1,5 @@
-"""The operators that ONNX Runtime submits for the nodes of a model other than Split and Concat, and what tables say of
-them."""
+"""The operators that ONNX Runtime submits for the nodes of a model other than Split and Concat, and their errors by
+DirectML's tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dmlsplit.verdicts.any_operator import evaluate_any
 from dmlsplit.verdicts.model_placements import NodeOperators
 
 _WITHOUT: Final = (*JUDGED, "Constant", "Shape", "Size", "If")
-"""Operators that predict.py answers for, and operators that submit nothing."""
+"""Operators whose answers predict.py gives, and operators that submit nothing."""
 
 _PRODUCTS: Final = frozenset({"MatMul", FUSED_MATMUL})
 _AROUND_MATMUL: Final = _PRODUCTS | {"Transpose", "Mul", "Div", "Add", "Softmax"}
@@ -42,7 +42,7 @@ def operators_of(graphs: Sequence[SessionGraph]) -> tuple[NodeOperators, ...]:
 
 def refusals(found: Iterable[NodeOperators], runtime: Runtime) -> Iterator[Diagnostic]:
     """Yields the errors of the nodes' operators by the tables of the DirectML that `runtime` ships; the location of
-    each names the node's path. Nothing for nodes whose operators are not known."""
+    each has the node's path. Yields nothing for nodes whose operators are not known."""
     for each in found:
         for desc in each.operators:
             for said in _against(desc, runtime.release):
@@ -58,7 +58,7 @@ def _against(desc: AnyOperatorDesc, release: Release) -> tuple[Diagnostic, ...]:
 
 def operators_in(graph: SessionGraph) -> Sequence[NodeOperators]:
     """Returns what `operators_of` returns, for one graph: its nodes after all optimization passes, in order."""
-    # sessions that place all nodes alike share what is cached
+    # sessions that place all nodes alike share this cache
     return graph.once(("operators", graph.runtime.key < WITH_RESAMPLE3), lambda: tuple(_operators_in(graph)))
 
 

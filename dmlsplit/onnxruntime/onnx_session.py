@@ -41,7 +41,7 @@ from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import DEFAULTS, SessionOptions
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
-if TYPE_CHECKING:  # the graphs are made of what is in this package
+if TYPE_CHECKING:  # these modules import this package
     from dmlsplit.onnxruntime.findings import GraphFinding
     from dmlsplit.verdicts.model_placements import SessionAnswer
 
@@ -53,7 +53,7 @@ class OnnxSessions:
     Its references are checked (functions.check_references).
 
     `inputs` are the facts about its inputs for sessions that are given none; a name in them that the model lacks is an
-    error only where `require_known_names`. `inference` is the file's; all its models share its time.
+    error only if `require_known_names`. `inference` is the file's; all its models share its time limit.
     """
 
     def __init__(
@@ -80,16 +80,16 @@ class OnnxSessions:
         )
         self._once = Once()
         self.kept = Once()
-        """What others make of the model, equal for all versions."""
+        """Values that other modules compute from the model, equal for all versions."""
         self.judged: list[NodeKey] = []
         """The Splits and Concats that were read, in the order of the file."""
         self.spent_on_advice = 0
-        """The nodes of changed models that were judged for advice, by all targets."""
+        """The nodes of changed models that were judged for advice, for all targets."""
 
     def of(self, runtime: Runtime, options: SessionOptions = DEFAULTS, inputs: Inputs | None = None) -> OnnxSession:
         """Returns the session of a version; `inputs` are those of its first Run, None for the facts given when the
-        model was read. It raises InputError, when it is asked, for facts that contradict the model or name something it
-        lacks."""
+        model was read. The session's methods raise InputError for facts that contradict the model or name something
+        that it lacks."""
         key = "session", runtime, options, None if inputs is None else inputs.key
         return self._once(key, lambda: OnnxSession(self, runtime, options, inputs))
 
@@ -103,9 +103,9 @@ class OnnxSessions:
         self._once, self.kept = Once(), Once()
 
     def model(self, inputs: Inputs | None, habits: Habits = ALL_KNOWN) -> SessionModel:
-        """Returns the model in the form in which sessions with these inputs (None: the inputs that it was read with)
-        and habits read it; habits decide how functions and sizes are read. Raises InputError for inputs that contradict
-        the model or are not in it."""
+        """Returns the model in the form that sessions with these inputs (None: the inputs with which it was read) and
+        habits read; habits decide how functions and sizes are read. Raises InputError for inputs that contradict the
+        model or are not in it."""
         require = inputs is not None or self._require_known_names
         known = self.inputs if inputs is None else inputs
         # habits that do not change the model share one entry
@@ -115,7 +115,7 @@ class OnnxSessions:
         return self._once(("model", known.key, require, same), lambda: self._made(known, require, same))
 
     def _inlines(self, runtime: Runtime) -> bool:
-        """True if a version may put nodes of functions in place of nodes that are no calls before it optimizes."""
+        """True if, before optimization, a version may replace nodes that are not calls with the nodes of functions."""
         if not self.proto.functions:
             return False
         opset, bodies = opset_of(self.proto), (self.proto.graph.node, *(f.node for f in self.proto.functions))
@@ -159,9 +159,9 @@ class OnnxSessions:
 
 
 class OnnxSession:
-    """A model in a session of one version: each answer is computed once, from the graphs that the session makes.
+    """A model in a session of one version: each answer is computed once, from the graphs of the session.
 
-    Raises InputError, whatever it is asked, for inputs that contradict the model, or do not exist in it.
+    All methods raise InputError for inputs that contradict the model, or do not exist in it.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class OnnxSession:
 
     @property
     def model(self) -> SessionModel:
-        """The model as the session reads it: functions are inlined, and constant Ifs replaced by their branches."""
+        """The model as the session reads it: functions are inlined, and constant Ifs replaced with their branches."""
         traits = self.runtime.traits
         habits = Habits(self.options.optimization >= 1, traits.reads_overloads, traits.uninferred, self.runtime)
         return self._once("model", lambda: self._sessions.model(self._inputs, habits))
@@ -196,8 +196,8 @@ class OnnxSession:
         return self._answers.nodes
 
     def answer(self, place: NodeKey) -> RuntimeAnswer:
-        """Returns the answer about the Split or Concat with this key: that of its node; or that the model is not
-        loaded, that the node is in a branch that is never taken, or unknown if too little is said of it."""
+        """Returns the answer about the Split or Concat with this key: the one about its node; or that the model is not
+        loaded, that the node is in a branch that is never taken, or unknown if too little is known about it."""
         try:
             found = self._once("by place", lambda: _places(self.nodes)).get(place)
         except NotLoadedError as error:
@@ -208,7 +208,7 @@ class OnnxSession:
         if self.is_removed(place.path):
             note = diagnostic("onnxruntime/branch-not-taken", place.path, "it is in a branch that is never taken")
             return RuntimeAnswer(self.runtime, Outcome.CPU, "init", diagnostics=(note,))
-        # an answer needs more: the model has no opset, or the node no inputs or element type
+        # an answer requires more: the model has no opset, or the node no inputs or element type
         note = diagnostic("onnxruntime/context-unknown", place.path, "the model says too little of the node")
         return RuntimeAnswer(self.runtime, Outcome.UNKNOWN, diagnostics=(note,))
 
@@ -218,16 +218,16 @@ class OnnxSession:
         return bool(removed) and any(path[:length] in removed for length in _ends_of_graphs(path))
 
     def graph_diagnostics(self, place: NodeKey | None, advise: Advise | None = None) -> tuple[Diagnostic, ...]:
-        """Returns the faults of the DirectML graphs that are reported on this Split or Concat; `advise` adds advice,
-        and is called once for all. Of several nodes with one path the first gets them; the model's first Split or
-        Concat also gets the faults of other nodes."""
+        """Returns the faults of the DirectML graphs that are reported at this Split or Concat; `advise` adds advice,
+        and is called once for all faults. If several nodes have one path, the first gets them; the model's first Split
+        or Concat also gets the faults of other nodes."""
         if place is not None and place.number > 0:
             return ()
         elsewhere = self._elsewhere(advise) if place == next(iter(self._sessions.judged), None) else ()
         return elsewhere if place is None else (*self._by_path(advise).get(place.path, ()), *elsewhere)
 
     def _elsewhere(self, advise: Advise | None) -> tuple[Diagnostic, ...]:
-        """Returns the faults that are reported on nodes other than Split and Concat."""
+        """Returns the faults that are reported at nodes other than Split and Concat."""
         known = {place.path for place in self._sessions.judged}
         return tuple([each for path, found in self._by_path(advise).items() if path not in known for each in found])
 
@@ -271,7 +271,7 @@ class OnnxSession:
         said = model_findings(found, graphs, lambda: self.unoptimized.graphs)
         refused = list(refusals(operators, self.runtime))
         if any(each.rule == whole_model.RANK.id for each in said):
-            # a kernel that refuses the rank of its tensors asks DirectML for nothing
+            # a kernel that refuses the rank of its tensors submits no operator
             refused = [each for each in refused if each.rule != any_operator.dimension_count_not_supported.id]
         said = (*refused, *said)
         if found.created is False and found.failure is not None and not self._has_error(said):
@@ -294,7 +294,7 @@ class OnnxSession:
 
     @property
     def failure(self) -> Failure | None:
-        """The failure that keeps the session from being created; None if nothing certainly does."""
+        """The failure that prevents session creation; None if none is certain."""
         return self._once("failure", lambda: first_of(self._failures))
 
     @property
@@ -306,7 +306,7 @@ class OnnxSession:
         return self._once("answers", lambda: answers(self.model, self.runtime, self.options))
 
     def _not_loaded(self) -> Iterator[Failure]:
-        """Yields the reasons why the version does not load the file, or may not, whatever nodes it has."""
+        """Yields the reasons why the version does not load the file, or may not, regardless of its nodes."""
         runtime, proto = self.runtime, self._sessions.proto
         if runtime.no_session:
             yield Failure(LOADING, runtime.no_session)
