@@ -92,7 +92,7 @@ class TestTheProcess:
             answer = inference._worker.infer(bytes([data_prop]) + model.SerializeToString(), 60)
             assert onnx.ModelProto.FromString(answer) == expected
 
-    @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc")
+    @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux lists a process's files in /proc")
     def test_it_loads_onnxs_extension_module_alone(self, monkeypatch):
         monkeypatch.setattr(inference._worker, "last", None)
         inference.Inference().infer_shapes(FAMILIES["ifs"](SIZE))
