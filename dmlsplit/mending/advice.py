@@ -100,7 +100,7 @@ class _Trials:
             return {}
         self._judged = JudgedModel.of_sessions(self._sessions, self._target)
         self._before = _kinds(self._judged.findings)
-        self._work = Work(lambda node: node, self._judged, all_ways)
+        self._work = Work(self._judged, lambda node: node, all_ways)
         every = keyed(errors(self._judged))
         curable = {key: each for key, each in every.items() if _is_curable(each)}
         cures: dict[Key, Helps | None] = {}

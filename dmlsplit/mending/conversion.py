@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +33,7 @@ from dmlsplit.formats.onnx.protobuf import (
 )
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending._converter import LENGTH
-from dmlsplit.mending.editing import names_of
+from dmlsplit.mending.editing import Original, names_of
 from dmlsplit.mending.words import CannotMend
 from dmlsplit.models.schemas import schema_of, since
 from dmlsplit.system.printable import printable
@@ -49,8 +49,6 @@ _NUMBERS: Final = {"value_int": np.int64, "value_ints": np.int64, "value_float":
 """Attributes of Constant that the converter does not read, with their element types."""
 
 _Body: TypeAlias = onnx.GraphProto | onnx.FunctionProto
-Original: TypeAlias = Callable[[onnx.NodeProto], onnx.NodeProto]
-"""Returns the complete node of the file for a node of the reduced model."""
 
 
 def takes(operator: str, opset: int, data_type: str | None) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import TypeAlias
 
@@ -18,6 +18,8 @@ from dmlsplit.system.printable import printable
 
 Replacement: TypeAlias = Mapping[int, Sequence[onnx.NodeProto]]
 """Maps the index of a node to the nodes that replace it."""
+Original: TypeAlias = Callable[[onnx.NodeProto], onnx.NodeProto]
+"""Returns the complete node of the file for a node of the model without weights."""
 
 
 def names_of(model: onnx.ModelProto) -> Names:

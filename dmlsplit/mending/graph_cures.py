@@ -14,10 +14,9 @@ import onnx
 from dmlsplit.descriptors.diagnostics import Severity
 from dmlsplit.formats.onnx.protobuf import Names
 from dmlsplit.mending.cures import change_of
-from dmlsplit.mending.editing import Replacement, node_text, outputs_of, replace_nodes, show_output
+from dmlsplit.mending.editing import Original, Replacement, node_text, outputs_of, replace_nodes, show_output
 from dmlsplit.mending.judged import JudgedModel, wrong_graphs
 from dmlsplit.mending.sites import Site
-from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.surroundings import Surroundings
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document
 from dmlsplit.models.places import Place, Spot
@@ -48,7 +47,7 @@ class Cured:
     """The change that was made for each fault."""
 
 
-def cured(source: SourceModel, model: JudgedModel) -> Cured:
+def cured(model: JudgedModel, original: Original) -> Cured:
     """Returns the model after cures that make its graphs right in a session of the target's runtime or, in `refusals`,
     the reason why none do.
 
@@ -70,7 +69,7 @@ def cured(source: SourceModel, model: JudgedModel) -> Cured:
         for key, finding in keyed(wrong).items():
             asked.setdefault(key, finding)
             chosen[key] = chosen.get(key, -1) + 1
-        work = work or Work(source.original, model, ways)
+        work = work or Work(model, original, ways)
         trial.judged.release()
         trial = work.tried(chosen, asked)
         if trial.refusals:
@@ -115,14 +114,9 @@ class _Changed(NamedTuple):
 class Work:
     """A model, and the models that result from cures."""
 
-    def __init__(
-        self,
-        original: Callable[[onnx.NodeProto], onnx.NodeProto],
-        judged: JudgedModel,
-        options: Options,
-    ) -> None:
-        """Makes the Work on a judged model. `original` returns a node as in the file; `options` returns the cures of a
-        kind of fault in a release, in the order to try them."""
+    def __init__(self, judged: JudgedModel, original: Original, options: Options) -> None:
+        """Makes the Work on a judged model. `options` returns the cures of a kind of fault in a release, in the order
+        to try them."""
         self._original = original
         self._options = options
         self._judged = judged

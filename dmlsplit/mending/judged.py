@@ -19,7 +19,7 @@ from dmlsplit.formats.onnx import loading
 from dmlsplit.formats.onnx.protobuf import Names
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Inputs
-from dmlsplit.mending.editing import names_of
+from dmlsplit.mending.editing import Replacement, names_of, replace_nodes
 from dmlsplit.mending.sites import Bodies, Site, Sites, sites_of
 from dmlsplit.mending.views import LEAST_RANK, View
 from dmlsplit.mending.words import Refusal, invalid
@@ -28,7 +28,7 @@ from dmlsplit.models.functions import check_references
 from dmlsplit.models.graph import Node
 from dmlsplit.models.inference import Inference
 from dmlsplit.models.once import Once
-from dmlsplit.models.places import Spot
+from dmlsplit.models.places import Place, Spot
 from dmlsplit.onnxruntime.answers import NodeOnRuntime
 from dmlsplit.onnxruntime.findings import GraphFinding
 from dmlsplit.onnxruntime.older_opset import OlderOpset, different_at, older_opset, types_not_taken_at
@@ -88,17 +88,9 @@ class JudgedModel:
         self._shared = shared
 
     @classmethod
-    def of(
-        cls,
-        model: onnx.ModelProto,
-        target: Target,
-        read_external: ReadExternal,
-        inference: Inference | None = None,
-        inputs: Inputs | None = None,
-    ) -> JudgedModel:
-        """Returns the JudgedModel of a model. `read_external` reads external data, `inference` is the file's, whose
-        time limit all its models share, and `inputs` are facts about inputs, which the model may lack."""
-        sessions = _sessions_of(_without_weights(model), read_external, inference, inputs)
+    def of(cls, model: onnx.ModelProto, target: Target, read_external: ReadExternal) -> JudgedModel:
+        """Returns the JudgedModel of a model. `read_external` reads external data."""
+        sessions = _sessions_of(_without_weights(model), read_external, None, None)
         return cls(model, sessions, target, sessions.proto, None)
 
     @classmethod
@@ -304,6 +296,13 @@ class JudgedModel:
         shared = self._shared
         own = made() if shared is None else shared(read.SerializeToString(deterministic=True), made)
         return JudgedModel(model, own, self.target, own.proto, shared)
+
+    def with_nodes(self, replaced: Mapping[Place, Replacement]) -> JudgedModel:
+        """Returns the JudgedModel of the model with other nodes: each graph's mapping gives the nodes that replace a
+        node, by its index."""
+        model = deepcopy(self.model)
+        replace_nodes(model, replaced)
+        return self.changed(model)
 
 
 def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:

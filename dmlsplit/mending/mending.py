@@ -12,10 +12,10 @@ import onnx
 
 from dmlsplit.formats.files import AllowedFolders
 from dmlsplit.formats.limits import Limit
-from dmlsplit.formats.onnx.protobuf import Names, all_nodes, first_output
+from dmlsplit.formats.onnx.protobuf import all_nodes, first_output
 from dmlsplit.formats.onnx.tensors import ReadExternal, text
 from dmlsplit.mending.assembling import assembled
-from dmlsplit.mending.editing import node_text, replace_nodes
+from dmlsplit.mending.editing import Original, node_text, replace_nodes
 from dmlsplit.mending.fields import Part, size_of
 from dmlsplit.mending.forms import Form
 from dmlsplit.mending.graph_cures import cured
@@ -24,7 +24,6 @@ from dmlsplit.mending.quantization_axes import along_axes
 from dmlsplit.mending.quantized import without_quantized_faults
 from dmlsplit.mending.ranks import within_ranks
 from dmlsplit.mending.rewritings import REWRITINGS
-from dmlsplit.mending.sites import Body
 from dmlsplit.mending.source import SourceModel, origin
 from dmlsplit.mending.versions import align_functions, at_older_opset, converted, restore_untouched
 from dmlsplit.mending.views import View
@@ -84,24 +83,26 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
     aligned = align_functions(model)
     judged = JudgedModel.of(model, target, read_external)
     try:
-        found.changes += converted(source, judged, session_of(target)[0])
+        found.changes += converted(judged, source.original, session_of(target)[0])
     except CannotMend as refused:
         found.refusals.append(Refusal("", str(refused)))
         return found
     if found.changes:
         judged = judged.changed(judged.model)
-    judged, changes, found.left = at_older_opset(source, judged)
+    judged, changes, found.left = at_older_opset(judged, source.original)
     found.changes += changes
-    judged, changes, refusals = within_ranks(source, judged)
+    judged, changes, refusals = within_ranks(judged, source.original)
     found.changes += changes
     found.refusals += refusals
     if not found.refusals:
         for cure in (without_quantized_faults, along_axes):
-            judged, changes, refusals = cure(source, judged)
+            judged, changes, refusals = cure(judged, source.original)
             found.changes += changes
             found.refusals += refusals
     for _ in range(_ROUNDS):
-        replaced = _rewritten(found, judged)
+        replaced, changes, refusals = _rewritten(judged, source.original)
+        found.changes += changes
+        found.refusals += refusals
         if not replaced or found.refusals:
             break
         judged.release()
@@ -110,14 +111,14 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
     if not found.refusals:
         found.refusals += [Refusal("", why) for why in judged.not_loaded]
     if not found.refusals:
-        right = cured(source, judged)
+        right = cured(judged, source.original)
         judged = right.judged
         found.changes += right.changes
         found.refusals += right.refusals
         found.unknown += right.unknown
     if found.changes and not found.refusals:
         # new nodes may have operators that the model did not have
-        judged, changes, left = at_older_opset(source, judged)
+        judged, changes, left = at_older_opset(judged, source.original)
         found.changes += changes
         found.left += [each for each in left if each not in found.left]
     if not found.refusals:
@@ -164,29 +165,32 @@ def _name_apart(judged: JudgedModel) -> None:
                 node.name = judged.names.fresh(name)
 
 
-def _rewritten(found: Mending, judged: JudgedModel) -> dict[Place, dict[int, list[onnx.NodeProto]]]:
-    """Returns the nodes that replace nodes that the target does not accept, by graph and index. Nodes that cannot be
-    replaced are added to `found.refusals`."""
-    bodies, taken = judged.bodies, judged.names
+def _rewritten(
+    judged: JudgedModel, original: Original
+) -> tuple[dict[Place, dict[int, list[onnx.NodeProto]]], list[Change], list[Refusal]]:
+    """Returns the nodes that replace nodes that the target does not accept, by graph and index; the changes; and the
+    nodes that cannot be replaced, with the reason."""
+    changes: list[Change] = []
+    refusals: list[Refusal] = []
     calls: dict[tuple[Place, int], list[View]] = {}
     for view in judged.views:
         calls.setdefault((view.site.place, view.site.index), []).append(view)
     replaced: dict[Place, dict[int, list[onnx.NodeProto]]] = {}
     for (place, index), group in calls.items():
-        site = group[0].site
         try:
-            nodes = _node(found, bodies.at(place), group, taken)
+            made = _node(judged, original, group)
         except CannotMend as refused:
-            found.refusals.append(Refusal(site.path, str(refused)))
+            refusals.append(Refusal(group[0].site.path, str(refused)))
             continue
-        if nodes is not None:
-            replaced.setdefault(place, {})[index] = nodes
-    return replaced
+        if made is not None:
+            replaced.setdefault(place, {})[index], change = made
+            changes.append(change)
+    return replaced, changes, refusals
 
 
-def _node(found: Mending, graph: Body | None, group: Sequence[View], taken: Names) -> list[onnx.NodeProto] | None:
-    """Returns the nodes that replace one node, and adds the change to `found`; None if the node stays. `group` has a
-    view of the node for each call of the functions around it. Raises CannotMend if it cannot be replaced."""
+def _node(judged: JudgedModel, original: Original, group: Sequence[View]) -> tuple[list[onnx.NodeProto], Change] | None:
+    """Returns the nodes that replace one node, and the change; None if the node stays. `group` has a view of the node
+    for each call of the functions around it. Raises CannotMend if it cannot be replaced."""
     site = group[0].site
     for view in group:
         if not view.site.node.report.ok:
@@ -198,7 +202,7 @@ def _node(found: Mending, graph: Body | None, group: Sequence[View], taken: Name
         if not reason:
             continue
         if form is None:
-            form = Form.of([view.site for view in group], taken)
+            form = Form.of([view.site for view in group], judged.names)
         rewriting.apply(form, group[0])
         names.append(rewriting.name)
         reasons.append(reason)
@@ -206,11 +210,9 @@ def _node(found: Mending, graph: Body | None, group: Sequence[View], taken: Name
             break
     if form is None:
         return None
-    reason = "; ".join(reasons)
+    reason, graph = "; ".join(reasons), judged.bodies.at(site.place)
     if graph is None:
         raise CannotMend("its graph is handed to a function, which may be given another one")
-    original = found.source.original(graph.node[site.index])
-    nodes = form.nodes(original, document(names, site.path, group[0].target.name, reason))
+    nodes = form.nodes(original(graph.node[site.index]), document(names, site.path, judged.target.name, reason))
     after = tuple(node_text(node) for node in nodes)
-    found.changes.append(Change(site.path, tuple(names), reason, (node_text(site.proto),), after))
-    return nodes
+    return nodes, Change(site.path, tuple(names), reason, (node_text(site.proto),), after)

@@ -6,7 +6,6 @@ onnxruntime/quantization_axes.py decides which these are, and whether the replac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
 from typing import Final
 
 import numpy as np
@@ -16,9 +15,8 @@ from onnx import TensorProto, helper
 from dmlsplit.formats.onnx.protobuf import Names, add_document
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.constants import cast_node, constant_nodes
-from dmlsplit.mending.editing import node_text, replace_nodes
+from dmlsplit.mending.editing import Original, node_text
 from dmlsplit.mending.judged import JudgedModel
-from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.words import Change, Refusal, document
 from dmlsplit.models.places import Place, Spot
 from dmlsplit.onnxruntime.quantization_axes import OffAxis
@@ -26,7 +24,7 @@ from dmlsplit.onnxruntime.quantization_axes import OffAxis
 _NAME: Final = "dequantize-by-axis"
 
 
-def along_axes(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel, list[Change], list[Refusal]]:
+def along_axes(judged: JudgedModel, original: Original) -> tuple[JudgedModel, list[Change], list[Refusal]]:
     """Returns the model, judged again, with the DequantizeLinears replaced that are not computed along their axis; the
     changes; and the quantizations that no change helps, with the reason. The given model is not changed."""
     calls: dict[Spot, list[OffAxis]] = {}
@@ -44,18 +42,16 @@ def along_axes(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel, l
         if any(other.rank - other.axis != node.rank - node.axis for other in others):
             refusals.append(Refusal(node.path, f"{node.why}, and its ranks differ between the calls of its function"))
             continue
-        original = source.original(body.node[index])
-        made = _computed(original, node, judged.names)
+        whole = original(body.node[index])
+        made = _computed(whole, node, judged.names)
         said = document([_NAME], node.path, judged.target.name, node.why)
         for each in made:
             add_document(each, said)
         edits.setdefault(place, {})[index] = made
-        changes.append(Change(node.path, (_NAME,), node.why, (node_text(original),), tuple(map(node_text, made))))
+        changes.append(Change(node.path, (_NAME,), node.why, (node_text(whole),), tuple(map(node_text, made))))
     if refusals or not edits:
         return judged, [], refusals
-    model = deepcopy(judged.model)
-    replace_nodes(model, edits)
-    return judged.changed(model), changes, []
+    return judged.with_nodes(edits), changes, []
 
 
 def _computed(original: onnx.NodeProto, node: OffAxis, taken: Names) -> list[onnx.NodeProto]:

@@ -16,10 +16,9 @@ from onnx import helper
 from dmlsplit.formats.onnx.protobuf import Names, add_document, has_graphs, reads, refill
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.constants import constant_nodes
-from dmlsplit.mending.editing import node_text, outputs_of, replace_nodes
+from dmlsplit.mending.editing import Original, node_text, outputs_of
 from dmlsplit.mending.judged import JudgedModel
 from dmlsplit.mending.sites import Body
-from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document
 from dmlsplit.models.places import Place, Spot
 from dmlsplit.onnxruntime.operator_traits import QUANTIZED
@@ -40,7 +39,7 @@ _Edits: TypeAlias = dict[int, Sequence[onnx.NodeProto]]
 
 
 def without_quantized_faults(
-    source: SourceModel, judged: JudgedModel
+    judged: JudgedModel, original: Original
 ) -> tuple[JudgedModel, list[Change], list[Refusal]]:
     """Returns the model, judged again, without operators for quantized elements that make session creation fail; the
     changes; and the nodes that no change helps, with the reason. The given model is not changed."""
@@ -58,18 +57,16 @@ def without_quantized_faults(
         edits: dict[Place, _Edits] = {}
         for spot, found in faults.items():
             try:
-                change = _changed(source, judged, spot, found, edits.setdefault(spot[0], {}))
+                change = _changed(judged, original, spot, found, edits.setdefault(spot[0], {}))
             except CannotMend as refused:
                 return judged, changes, [Refusal(found[0].path, str(refused))]
             changes += () if change is None else (change,)
-        model = deepcopy(judged.model)
-        replace_nodes(model, edits)
-        judged = judged.changed(model)
+        judged = judged.with_nodes(edits)
     return judged, changes, []
 
 
 def _changed(
-    source: SourceModel, judged: JudgedModel, spot: Spot, faults: Sequence[QuantizedFault], edits: _Edits
+    judged: JudgedModel, original: Original, spot: Spot, faults: Sequence[QuantizedFault], edits: _Edits
 ) -> Change | None:
     """Adds to `edits`, the new nodes of the graph, those that cure the faults of one node, and returns the change; None
     if they were already added for another fault. Raises CannotMend if nothing helps. In a function, whose nodes have a
@@ -79,14 +76,14 @@ def _changed(
     assert body is not None
     made: _Edits = {}
     if cure is QuantizedCure.REMOVE_CLIP and place.key is None:
-        made = _without_clip(source, body, index)
+        made = _without_clip(original, body, index)
     elif cure is QuantizedCure.ZERO_POINTS and place.key is None:
-        made = _with_zero_points(source, body, fault, judged.names)
+        made = _with_zero_points(original, body, fault, judged.names)
     if not made:
         cure = QuantizedCure.MAX_BEHIND
         if fault.node.op_type not in QUANTIZED.values():
             raise CannotMend(fault.why)
-        made = {index: _with_max(source.original(body.node[index]), judged.names)}
+        made = {index: _with_max(original(body.node[index]), judged.names)}
     assert cure is not None
     made = {i: nodes for i, nodes in made.items() if i not in edits}
     said = document([_NAMES[cure]], fault.path, judged.target.name, fault.why)
@@ -98,7 +95,7 @@ def _changed(
     return Change(fault.path, (_NAMES[cure],), fault.why, before, after) if made else None
 
 
-def _without_clip(source: SourceModel, body: Body, index: int) -> _Edits:
+def _without_clip(original: Original, body: Body, index: int) -> _Edits:
     """Returns the nodes that read the Relu or Clip behind the node with this index, changed to read the Clip's input;
     none if the Clip is not the only reader of the node, or if it has readers outside its graph."""
     behind = _readers(body, text(body.node[index].output[0]))
@@ -108,13 +105,13 @@ def _without_clip(source: SourceModel, body: Body, index: int) -> _Edits:
     result = text(clip.output[0])
     made: _Edits = {}
     for i in _readers(body, result) or ():
-        changed = deepcopy(source.original(body.node[i]))
+        changed = deepcopy(original(body.node[i]))
         refill(changed.input, [clip.input[0] if text(name) == result else name for name in changed.input])
         made[i] = [changed]
     return made
 
 
-def _with_zero_points(source: SourceModel, body: Body, fault: QuantizedFault, taken: Names) -> _Edits:
+def _with_zero_points(original: Original, body: Body, fault: QuantizedFault, taken: Names) -> _Edits:
     """Returns the nodes that read the quantized tensors of a fault, with a constant of as many zero points as scales;
     none if one of the tensors is not in the graph. Adds names to `taken`."""
     made: _Edits = {}
@@ -123,7 +120,7 @@ def _with_zero_points(source: SourceModel, body: Body, fault: QuantizedFault, ta
         for i, node in enumerate(body.node):
             for read, at in _ZERO_POINTS.get(node.op_type, {}).items():
                 if text(node.input[read]) == tensor:
-                    changed = deepcopy(source.original(node))
+                    changed = deepcopy(original(node))
                     name = taken.fresh(f"{tensor}/zero_points")
                     inputs = [*map(text, changed.input), *[""] * at][: max(at + 1, len(changed.input))]
                     refill(changed.input, [*inputs[:at], name, *inputs[at + 1 :]])

@@ -16,9 +16,8 @@ from onnx import helper
 from dmlsplit.formats.onnx.protobuf import Names, add_document, refill
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.constants import constant_nodes
-from dmlsplit.mending.editing import node_text, replace_nodes
+from dmlsplit.mending.editing import Original, node_text
 from dmlsplit.mending.judged import JudgedModel
-from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.words import Change, Refusal, document
 from dmlsplit.models.places import Place, Spot
 from dmlsplit.onnxruntime.ranks import BeyondRank, Sizes, merged_batch
@@ -28,7 +27,7 @@ _SHAPE_IS_INPUT: Final = 5
 """The first opset in which the shape is an input of Reshape."""
 
 
-def within_ranks(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel, list[Change], list[Refusal]]:
+def within_ranks(judged: JudgedModel, original: Original) -> tuple[JudgedModel, list[Change], list[Refusal]]:
     """Returns the model, judged again, with Reshapes around the nodes whose ranks make session creation fail; the
     changes; and the nodes that Reshapes cannot help, with the reason. The given model is not changed."""
     calls: dict[Spot, list[BeyondRank]] = {}
@@ -51,16 +50,14 @@ def within_ranks(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel,
             refusals.append(Refusal(node.path, f"{node.why}, and {found}"))
             continue
         assert body is not None
-        original = source.original(body.node[index])
+        whole = original(body.node[index])
         said = document([_NAME], node.path, judged.target.name, node.why)
-        made = _with_reshapes(original, node, found[0], taken, said)
+        made = _with_reshapes(whole, node, found[0], taken, said)
         edits.setdefault(place, {})[index] = made
-        changes.append(Change(node.path, (_NAME,), node.why, (node_text(original),), tuple(map(node_text, made))))
+        changes.append(Change(node.path, (_NAME,), node.why, (node_text(whole),), tuple(map(node_text, made))))
     if not edits:
         return judged, [], refusals
-    model = deepcopy(judged.model)
-    replace_nodes(model, edits)
-    return judged.changed(model), changes, refusals
+    return judged.with_nodes(edits), changes, refusals
 
 
 def _with_reshapes(

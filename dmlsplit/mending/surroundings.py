@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +16,7 @@ from dmlsplit.formats.onnx.protobuf import Names, add_document, domain_of, has_g
 from dmlsplit.formats.onnx.tensors import Array, text
 from dmlsplit.mending.constants import constant_nodes
 from dmlsplit.mending.conversion import takes
+from dmlsplit.mending.editing import Original
 from dmlsplit.mending.sites import Site
 from dmlsplit.models.scope import Scope
 from dmlsplit.onnxruntime.cures import Around
@@ -29,8 +30,7 @@ class Surroundings(Around[str]):
     exits: set[str]
     scopes: Sequence[Scope]
     sites: Mapping[int, Sequence[Site]]
-    original: Callable[[onnx.NodeProto], onnx.NodeProto]
-    """Returns the complete node of the file for a node of the reduced model."""
+    original: Original
     taken: Names = field(default_factory=Names)
     """The names in use."""
     document: str = ""

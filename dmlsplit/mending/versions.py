@@ -18,11 +18,10 @@ import onnx
 from dmlsplit.formats.onnx.protobuf import add_document, all_nodes, domain_of, first_output, refill
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.conversion import convert
-from dmlsplit.mending.editing import node_text, replace_nodes
+from dmlsplit.mending.editing import Original, node_text, replace_nodes
 from dmlsplit.mending.forms import Form
 from dmlsplit.mending.judged import JudgedModel
 from dmlsplit.mending.sites import Site
-from dmlsplit.mending.source import SourceModel
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document
 from dmlsplit.models.older_schemas import at_older
 from dmlsplit.models.places import Place
@@ -43,7 +42,7 @@ _OVERLOADS: Final = 10
 """The first IR version with overloads of functions."""
 
 
-def converted(source: SourceModel, judged: JudgedModel, runtime: Runtime) -> list[Change]:
+def converted(judged: JudgedModel, original: Original, runtime: Runtime) -> list[Change]:
     """Changes the judged model, in place, so that a runtime loads it, and returns the changes. Raises CannotMend if
     that is not possible."""
     model, sites, target = judged.model, judged.sites, judged.target.name
@@ -62,15 +61,15 @@ def converted(source: SourceModel, judged: JudgedModel, runtime: Runtime) -> lis
     text_of_change = document([_NAME], "the model", target, reason)
     change = Change("", (_NAME,), reason, (f"opset {own}",), (f"opset {wanted}",))
     if wanted < own and not judged.different_at(wanted) and not different_bodies(model, wanted):
-        return [*changes, change, *with_older_opset(source, model, wanted, text_of_change)]
+        return [*changes, change, *with_older_opset(original, model, wanted, text_of_change)]
     if why := judged.types_not_taken_at(wanted):  # the converter does not get nodes with graphs
         raise CannotMend(f"{reason}; {why}")
-    _rewrite_judged(source, judged, wanted, text_of_change)
+    _rewrite_judged(judged, original, wanted, text_of_change)
     imports = {-1: model.opset_import, **{i: function.opset_import for i, function in enumerate(model.functions)}}
     entries = {i: entry for i, own_imports in imports.items() for entry in own_imports if domain_of(entry) == ""}
     changed = {i: entry for i, entry in entries.items() if min(entry.version, wanted) != entry.version or i < 0}
     try:
-        convert(model, {i: entry.version for i, entry in changed.items()}, wanted, source.original, text_of_change)
+        convert(model, {i: entry.version for i, entry in changed.items()}, wanted, original, text_of_change)
     except CannotMend as refused:
         raise CannotMend(f"{reason}; {refused}") from None
     for entry in changed.values():
@@ -121,7 +120,7 @@ def _with_ir_version(model: onnx.ModelProto, runtime: Runtime) -> list[Change]:
     return [Change("", ("older-ir-version",), reason, (f"IR version {own}",), (f"IR version {newest}",))]
 
 
-def _rewrite_judged(source: SourceModel, judged: JudgedModel, wanted: int, text_of_change: str) -> None:
+def _rewrite_judged(judged: JudgedModel, original: Original, wanted: int, text_of_change: str) -> None:
     """Converts the Split and Concat nodes of the model to opset `wanted`, in place. Each new node gets `text_of_change`
     in its doc_string. Raises CannotMend if one cannot be converted."""
     bodies, taken = judged.bodies, judged.names
@@ -145,13 +144,13 @@ def _rewrite_judged(source: SourceModel, judged: JudgedModel, wanted: int, text_
             counted = (own < _PARTS_ARE_COUNTED) != (wanted < _PARTS_ARE_COUNTED)
             form.explicit = moved if given else counted
         try:
-            replaced.setdefault(place, {})[index] = form.nodes(source.original(graph.node[index]), text_of_change)
+            replaced.setdefault(place, {})[index] = form.nodes(original(graph.node[index]), text_of_change)
         except CannotMend as refused:
             raise CannotMend(f"{group[0].path}: {refused}") from None
     replace_nodes(judged.model, replaced)
 
 
-def at_older_opset(source: SourceModel, judged: JudgedModel) -> tuple[JudgedModel, list[Change], list[Refusal]]:
+def at_older_opset(judged: JudgedModel, original: Original) -> tuple[JudgedModel, list[Change], list[Refusal]]:
     """Returns the model, judged again, in the opset in which more nodes run on DirectML, and the changes; `judged`
     itself if there is no such opset, or if the model has another meaning there, which the refusal says."""
     older = judged.older_opset
@@ -163,7 +162,7 @@ def at_older_opset(source: SourceModel, judged: JudgedModel) -> tuple[JudgedMode
     if not why:
         documentation = document([_OLDER], "the model", judged.target.name, reason)
         changes = [Change("", (_OLDER,), reason, (f"opset {own}",), (f"opset {older.opset}",))]
-        changes += with_older_opset(source, model, older.opset, documentation)
+        changes += with_older_opset(original, model, older.opset, documentation)
         found = judged.changed(model)
         if judged.failure or not found.failure:
             return found, changes, []
@@ -182,14 +181,14 @@ def different_bodies(model: onnx.ModelProto, opset: int) -> str:
     return ""
 
 
-def with_older_opset(source: SourceModel, model: onnx.ModelProto, opset: int, documentation: str) -> list[Change]:
+def with_older_opset(original: Original, model: onnx.ModelProto, opset: int, documentation: str) -> list[Change]:
     """Writes an older opset into `model` and its functions, in place. Returns the changes of nodes that lose an
     attribute."""
     changes: list[Change] = []
     for nodes, entries in _bodies(model):
         version = _version(entries)
         if version > opset:
-            changes += _without_attributes(source, nodes, version, opset, documentation)
+            changes += _without_attributes(original, nodes, version, opset, documentation)
         for entry in entries:
             entry.version = min(entry.version, opset)
     return changes
@@ -212,7 +211,7 @@ def _bodies(
 
 
 def _without_attributes(
-    source: SourceModel, nodes: list[onnx.NodeProto], own: int, wanted: int, documentation: str
+    original: Original, nodes: list[onnx.NodeProto], own: int, wanted: int, documentation: str
 ) -> Iterator[Change]:
     """Removes, in place, the attributes that opset `wanted` lacks from nodes of opset `own`, and yields a change for
     each node that had one."""
@@ -220,7 +219,7 @@ def _without_attributes(
         found = at_older(node, None, None, own, wanted)
         if not found.dropped:
             continue
-        before, whole = node_text(node), source.original(node)
+        before, whole = node_text(node), original(node)
         node.CopyFrom(whole)
         refill(node.attribute, [deepcopy(each) for each in whole.attribute if text(each.name) not in found.dropped])
         add_document(node, documentation)

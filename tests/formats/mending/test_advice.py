@@ -59,7 +59,7 @@ def test_what_is_advised_makes_the_model_right(seed, place):
     judged = advice.JudgedModel.of(model, TARGET, no_external_data)
     ((key, finding),) = graph_cures.keyed(graph_cures.errors(judged)).items()
     nearest = [(advised.cure, range(1))]
-    work = graph_cures.Work(lambda node: node, judged, lambda kind, directml: nearest)
+    work = graph_cures.Work(judged, lambda node: node, lambda kind, directml: nearest)
     assert (work.tried({key: 0}, {key: finding}).judged.findings == ()) is (place == 0)
     nearest[0] = advised.cure, range(place, place + 1)
     trial = work.tried({key: 0}, {key: finding})

@@ -409,7 +409,7 @@ def test_what_is_left_to_the_reader_helps(key, wrong):
     (cure,) = (cure for cure in CURES if (cure.fault, cure.name) == key)
     judged = JudgedModel.of(wrong, find_target(onnxruntime="1.24.4"), no_external_data)
     ((fault, finding),) = graph_cures.keyed(graph_cures.errors(judged)).items()
-    work = graph_cures.Work(lambda node: node, judged, lambda kind, directml: [(cure, range(1))])
+    work = graph_cures.Work(judged, lambda node: node, lambda kind, directml: [(cure, range(1))])
     trial = work.tried({fault: 0}, {fault: finding})
     assert trial.refusals == []
     assert [change.names for change in trial.changes] == [(cure.name,)]
