@@ -52,6 +52,9 @@ class Value:
     """For a tensor that optimization inserts: a tensor of the model with its type, if `like` has a different type."""
     is_computed: bool = False
     """True if a node of the model's graph computes it, even one that has been removed."""
+    is_held: bool = False
+    """True if a node that computes one copy for each reader keeps a copy that nothing may read: in the file a graph in
+    a node reads it, or a Shape did that now reads another tensor."""
 
     @property
     def known(self) -> str:
@@ -302,6 +305,9 @@ class Graph:
             captured = [value.name for value in node.captured] if node.captured else ()
             other = made.add(node.index, node.proto, node.number, read, written, captured)
             other.doubts, other.names_inside = node.doubts, node.names_inside
+            for value in node.outputs:
+                if value.is_held:
+                    made.value(value.name).is_held = True
         return made
 
     def add(
@@ -323,6 +329,8 @@ class Graph:
         node = Node(index, proto, op_type, read, written, number)
         if captured:
             node.captured = list(map(self.value, captured))
+            for value in node.captured:
+                value.is_held = True
         self._nodes[node] = None
         self._order = None
         for value in written:

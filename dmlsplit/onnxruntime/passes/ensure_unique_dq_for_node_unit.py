@@ -8,16 +8,24 @@ from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGE
 
 
 def ensure_unique_dq_for_node_unit(graph: Graph) -> None:
-    """Inserts the copies, in place. The first reader keeps the model's node, unless that node computes a graph output
-    or a graph in a node reads it."""
+    """Inserts the copies, in place. The model's node stays for a graph output and for graphs in nodes, even if these
+    have read it for folded nodes alone; of nodes that a branch brought in place of its If, the first reads it. If there
+    is no such reader, the first of all readers keeps the model's node."""
+    branches = graph.facts.branches
     for node in graph.nodes:
         if node.op_type != UNMERGED:
             continue
         output = node.outputs[0]
         readers = sorted(output.readers, key=lambda each: each.number)
-        kept = output.is_output or any(output in each.captured for each in readers)
         places = [(each, i) for each in readers for i, value in enumerate(each.inputs) if value is output]
-        for reader, place in places if kept else places[1:]:
+        if not output.is_output and not any(output in each.captured for each in readers):
+            own = list(range(len(places)))
+            if output.is_held or output.name in branches.readers:
+                around = branches.chain(node.name)
+                own = [i for i, (reader, _) in enumerate(places) if branches.chain(reader.name) != around]
+            for i in own[:1]:
+                del places[i]
+        for reader, place in places:
             inputs = list(reader.inputs)
             inputs[place] = graph.insert(node, UNMERGED, node.inputs).outputs[0]
             graph.read(reader, inputs)

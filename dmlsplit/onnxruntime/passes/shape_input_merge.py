@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dmlsplit.descriptors.dims import Shape
 from dmlsplit.models.graph import Graph, Value
 from dmlsplit.onnxruntime.operator_traits import row_of
+from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGED
 
 
 def shape_input_merge(graph: Graph) -> None:
@@ -27,7 +28,7 @@ def shapes_of_branches(graph: Graph) -> None:
 
 def _merge(graph: Graph, apart: Callable[[str], object]) -> None:
     """Makes each Shape node read the first tensor of the same sizes, in place; Shapes for whose names `apart` returns
-    different keys are not merged."""
+    different keys are not merged. The copy of a DequantizeLinear that a Shape has read stays."""
     if not graph.facts.merges_shapes:
         return
     first: dict[tuple[object, Shape], Value] = {}
@@ -38,9 +39,12 @@ def _merge(graph: Graph, apart: Callable[[str], object]) -> None:
             late.update(node.outputs)
         if node.op_type != "Shape" or not node.inputs:
             continue
-        shape = graph.facts.shape(node.inputs[0].name)
-        if shape is not None and None not in shape and node.inputs[0] not in late:
-            graph.read(node, [first.setdefault((apart(node.name), shape), node.inputs[0])])
+        read = node.inputs[0]
+        shape = graph.facts.shape(read.name)
+        if shape is not None and None not in shape and read not in late:
+            key = apart(node.name), shape
+            read.is_held |= key in first and read.producer is not None and read.producer.op_type == UNMERGED
+            graph.read(node, [first.setdefault(key, read)])
 
 
 def _is_computed(value: Value) -> bool:
