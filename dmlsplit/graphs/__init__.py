@@ -1,13 +1,20 @@
 """DML_GRAPH_DESC as data, judged by a model of CompileGraph.
 
-descriptors the graph and its edges, which never judge themselves operators the operators observed next to a Split or
-Join structure what every graph must be: edges, indices, counts traits how builds of DirectML differ in compiling graphs
-reading a Program: the nodes and tensors (program) that the steps below work on fusion products with sigmoids that
-become one dispatch views identities and Splits that are removed dimensions how shaders of four dimensions access five
-placement where inputs of Joins and graph outputs lie memory compile_graph: the dispatches that are left, and the memory
-that each one touches regions whether regions of memory meet execution what the dispatches compute, without numbers
-validation evaluate_graph(graph, target): the report examples graphs that break the rules of dmlsplit.rules.graph, and
-cured ones
+descriptors   the graph and its edges, without judgement
+operators     the operators observed next to a Split or Join
+structure     what every graph must be: edges, indices, counts
+traits        how builds of DirectML differ in compiling graphs
+program       the nodes and tensors of a graph that is compiled
+reading       a graph read as a Program
+fusion        products with sigmoids that become one dispatch
+views         identities and Splits that are removed
+dimensions    how shaders of four dimensions access five
+placement     where inputs of Joins and graph outputs are stored
+memory        compile_graph: the remaining dispatches, and the memory that each one accesses
+regions       whether regions of memory overlap
+execution     what the dispatches compute, without numbers
+validation    evaluate_graph(graph, target): the report
+examples      graphs that break the rules of dmlsplit.rules.graph, and cured ones
 
 In JSON graphs are read and written by dmlsplit.formats.graph_json.
 """

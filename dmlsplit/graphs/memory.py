@@ -2,11 +2,13 @@
 
 Derived from observed builds of DirectML, and valid for them except where it raises Unmodelled. The order of the passes:
 
-fuse p * sigmoid(q) becomes one dispatch (fusion.py) bypass identities are removed (views.py) elide what reads a part of
-a Split reads the Split's input at an offset instead: the part is a *view* place an input of a Join is computed straight
-into the joined buffer (placement.py): it *lives* in the output home a graph output is computed straight into the buffer
-that is bound for it, or copied there order nodes are executed by depth, the deepest first share an element-by-element
-operator works *in place*: its output takes the memory of one input
+    fuse        p * sigmoid(q) becomes one dispatch (fusion.py)
+    bypass      identities are removed (views.py)
+    elide       readers of a part of a Split read the Split's input at an offset: the part is a *view* (views.py)
+    place       an input of a Join is computed directly in the joined buffer: it *lives* in the output (placement.py)
+    home        a graph output is computed directly in the buffer that is bound for it, or copied there (placement.py)
+    order       nodes are executed by depth, the deepest first
+    share       an element-by-element operator works *in place*: its output takes the memory of one input
 
 At the end every tensor has its place in a buffer. Each step asks how often a tensor is used, and counts uses of the
 tensor itself only. So memory is reused while a view of it, or a tensor that lives in it, still needs it. This is why
