@@ -17,7 +17,6 @@ OF_THE_PACKAGE = {
     "dmlsplit.formats.cstruct.operator_struct",
     "dmlsplit.library.harness.harness",
     "dmlsplit.rules._scope",
-    "dmlsplit.targets.operator_support._support",
     "dmlsplit.targets.operator_support.recorded_values",
     "dmlsplit.targets.operator_tables._facts",
     "dmlsplit.targets.runtime_versions._traits_of",

@@ -114,6 +114,11 @@ class AnyOperatorDesc:
         """The operator's DML_OPERATOR_TYPE."""
         return self.operator.number
 
+    @property
+    def known(self) -> OperatorSchema | None:
+        """The schema of the whole struct; None if DirectML has no operator of this type."""
+        return known_operator(self.type)
+
     def __hash__(self) -> int:
         return hash((self.operator.number, *self.members.values()))
 

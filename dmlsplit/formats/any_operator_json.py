@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from dmlsplit.descriptors.any_operator import AnyOperatorDesc, MemberError, Value, narrowed, written
 from dmlsplit.descriptors.descs import OperatorDesc, TensorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic
-from dmlsplit.descriptors.schema import Member, OperatorSchema, enumerators, find_operator, known_operator
+from dmlsplit.descriptors.schema import Member, OperatorSchema, enumerators, find_operator
 from dmlsplit.formats.json import _OperatorReader, tensor_json
 from dmlsplit.formats.json import to_json as split_or_join_json
 from dmlsplit.formats.jsontext import JsonText, KeyPath, shown
@@ -109,7 +109,7 @@ def to_json(desc: AnyDesc) -> dict[str, Any]:
     """Returns a descriptor as a dict that json.dumps accepts: {"Type": ..., "Desc": {...}}."""
     if not isinstance(desc, AnyOperatorDesc):
         return split_or_join_json(desc)
-    named = desc.operator.whole or known_operator(desc.type)
+    named = desc.operator.whole or desc.known
     return {"Type": desc.operator.c_name if named else desc.type, "Desc": _members(desc, fused=False)}
 
 

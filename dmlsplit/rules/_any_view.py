@@ -11,7 +11,7 @@ from dmlsplit.descriptors.any_operator import DATA_TYPE, AnyOperatorDesc
 from dmlsplit.descriptors.descs import BufferTensorDesc, TensorDesc
 from dmlsplit.descriptors.enums import FeatureLevel, TensorType
 from dmlsplit.descriptors.location import Step, steps_text
-from dmlsplit.descriptors.schema import OperatorSchema, enumerators, known_operator, operators
+from dmlsplit.descriptors.schema import OperatorSchema, enumerators, operators
 from dmlsplit.rules._examples import tensor
 from dmlsplit.rules._model import Findings, Rule
 from dmlsplit.targets.operator_support import OperatorSupport, operator_support
@@ -25,7 +25,7 @@ class AnyView:
 
     def __init__(self, desc: AnyOperatorDesc, target: Target) -> None:
         self.desc = desc
-        whole = known_operator(desc.type)
+        whole = desc.known
         assert whole is not None
         self.schema: OperatorSchema = whole
         self.members: Mapping[str, Any] = desc.members if desc.operator.whole else _in_their_members(whole, desc)

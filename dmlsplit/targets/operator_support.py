@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, TypeAlias
 
 from dmlsplit.descriptors.enums import FeatureLevel, OperatorType, TensorDataType
 from dmlsplit.descriptors.schema import Member, OperatorSchema, find_operator
 from dmlsplit.targets.feature_levels import TensorSupport, documented_support
-from dmlsplit.targets.operator_tables import OperatorFacts, OperatorTable, table
+from dmlsplit.targets.operator_tables import OperatorFacts, table
 from dmlsplit.targets.relations import Relation
 from dmlsplit.targets.release_names import find_release
 from dmlsplit.targets.releases import Release, releases
@@ -41,46 +41,35 @@ class OperatorSupport:
     source: str
 
 
+@lru_cache(maxsize=8192)  # a caller may name any number of versions
 def operator_support(schema: OperatorSchema, by: By) -> OperatorSupport:
-    """Returns what a feature level or a release accepts of an operator other than Split and Join."""
-    if isinstance(by, Release):
-        return _support(schema, by.max_feature_level, by.name, by.directml)
-    return _support(schema, by)
-
-
-@cache
-def _support(schema: OperatorSchema, level: FeatureLevel, release: str = "", directml: str = "") -> OperatorSupport:
-    """Returns what a level accepts. If the name and the DirectML version of a release are given, returns what that
-    build accepts, or what a build of the same version for another system accepts if only that one was asked."""
+    """Returns what a feature level or a release accepts of an operator other than Split and Join: for a release, what a
+    build of the same version for another system accepts if only that one was asked."""
     recorded = table()
     asked = [each for each in releases() if recorded.was_asked(each.name)]
-    builds = [each for each in asked if each.max_feature_level == level]
-    if release:
-        same = [each for each in asked if each.directml == directml]
-        builds = [next((each for each in same if each.name == release), same[0])]
-    elif schema.since > level:
+    builds = [each for each in asked if each.max_feature_level == by]
+    if isinstance(by, Release):
+        same = [each for each in asked if each.directml == by.directml]
+        builds = [next((each for each in same if each.name == by.name), same[0])]
+    elif schema.since > by:
         page = PAGE.format(schema.name.lower())
         return OperatorSupport((), DOCUMENTED, f"{page} (DML_FEATURE_LEVEL_{schema.since})")
     elif not builds:
         levels = {each.max_feature_level for each in asked}
-        below = max([each for each in levels if each < level], default=None)
-        documented = recorded.documented(schema.name, level)
+        below = max([each for each in levels if each < by], default=None)
+        documented = recorded.documented(schema.name, by)
         if documented is not None and (below is None or documented[0] > below):
-            row, facts = documented
+            row, of_page = documented
             source = f"{PAGE.format(schema.name.lower())} (DML_FEATURE_LEVEL_{row})"
-            return OperatorSupport((facts,), DOCUMENTED, source)
-        around = {below, min(each for each in levels if each > level)}
+            return OperatorSupport((of_page,), DOCUMENTED, source)
+        around = {below, min(each for each in levels if each > by)}
         builds = [each for each in asked if each.max_feature_level in around and each.max_feature_level >= schema.since]
-    return _of_builds(schema, builds, recorded)
-
-
-def _of_builds(schema: OperatorSchema, builds: Sequence[Release], recorded: OperatorTable) -> OperatorSupport:
-    found = [recorded.facts(schema.name, build.name) for build in builds]
-    names = ", ".join(dict.fromkeys(build.directml for build in builds))
     different: list[OperatorFacts] = []
-    for each in found:
-        if each is not None and each not in different:
-            different.append(each)
+    for build in builds:
+        facts = recorded.facts(schema.name, build.name)
+        if facts is not None and facts not in different:
+            different.append(facts)
+    names = ", ".join(dict.fromkeys(build.directml for build in builds))
     return OperatorSupport(tuple(different), RECORDED, f"{RECORDED}: DirectML {names}")
 
 

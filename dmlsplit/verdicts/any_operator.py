@@ -12,7 +12,6 @@ from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.diagnostics import Basis, Diagnostic, Report, Severity
 from dmlsplit.descriptors.enums import HResult, OperatorType, TensorDataType
 from dmlsplit.descriptors.location import Location
-from dmlsplit.descriptors.schema import known_operator
 from dmlsplit.rules import RULES, Finding, TensorView
 from dmlsplit.rules.any_operator import AnyOperatorRule, AnyView, fuses_no_activation
 from dmlsplit.targets.feature_levels import TensorSupport
@@ -61,7 +60,7 @@ def evaluate_any(desc: AnyOperatorDesc, target: Target) -> TablesReport:
     """Returns the report on a descriptor by one target."""
     found: list[Diagnostic] = []
     refusal = target.invalid_argument
-    if known_operator(desc.type) is not None and desc.type not in (OperatorType.SPLIT, OperatorType.JOIN):
+    if desc.known is not None and desc.type not in (OperatorType.SPLIT, OperatorType.JOIN):
         view = AnyView(desc, target)
         for rule in _rules():
             if view.is_whole or rule.of_tensors:
