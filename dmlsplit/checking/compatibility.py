@@ -13,7 +13,7 @@ from dmlsplit.descriptors.any_operator import AnyOperatorDesc
 from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.descriptors.diagnostics import Report
 from dmlsplit.descriptors.enums import OperatorType
-from dmlsplit.legalize import legalized
+from dmlsplit.legalize.search import legalized
 from dmlsplit.targets.target import Target, Use
 from dmlsplit.verdicts.validation import evaluate
 

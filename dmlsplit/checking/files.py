@@ -186,7 +186,8 @@ def _wanted(entry: Entry, target: Target, question: Question) -> Result:
         return result._replace(fix=result.report.cure or None)
     if entry.descriptor is None or result.report.ok:
         return result
-    from dmlsplit.legalize import in_words, legalized
+    from dmlsplit.legalize import in_words
+    from dmlsplit.legalize.search import legalized
 
     found = legalized(entry.descriptor, target)
     return result._replace(fix=in_words.fix(found, entry.file, target) if found.ok else None)

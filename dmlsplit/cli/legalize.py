@@ -18,7 +18,8 @@ from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import judging_of, model_options, read_with_nodes, target_options
 from dmlsplit.cli._mended import WriteBackOptions, is_written_back, write_back
 from dmlsplit.descriptors.location import Location
-from dmlsplit.legalize import Legalization, in_words, legalized
+from dmlsplit.legalize import Legalization, in_words
+from dmlsplit.legalize.search import legalized
 from dmlsplit.report import text
 from dmlsplit.targets.target import Target
 

@@ -16,7 +16,8 @@ from dmlsplit.descriptors.enums import OperatorType
 from dmlsplit.descriptors.geometry import Side, members_of
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.element_types import ElementType
-from dmlsplit.legalize import Legalization, legalized
+from dmlsplit.legalize import Legalization
+from dmlsplit.legalize.search import legalized
 from dmlsplit.native.binding import NUMPY_DTYPE
 from dmlsplit.rules import RULES
 from dmlsplit.rules._facts import NodeFacts

@@ -3,8 +3,7 @@ bits."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dmlsplit.descriptors.call_types import DescT
 from dmlsplit.descriptors.enums import OperatorType, TensorDataType
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from dmlsplit.legalize.regions import BufferKind, Region
     from dmlsplit.legalize.result import Legalization
 
-__all__ = ["BufferKind", "Legalization", "Region", "legalize", "legalized", "movable_types"]
+__all__ = ["BufferKind", "Legalization", "Region", "legalize", "movable_types"]
 
 
 _LAZY = {
@@ -41,22 +40,9 @@ def legalize(
     rewriting can remove. Raises ValueError for an unknown level, release or version of ONNX Runtime or for several at
     once, TypeError for anything but a descriptor.
     """
-    from dmlsplit.legalize._search import rewritten
+    from dmlsplit.legalize.search import rewritten
 
     return rewritten(desc, find_target(feature_level, directml, onnxruntime))
-
-
-def legalized(desc: DescT, target: Target) -> Legalization[DescT]:
-    """As `legalize`, for one target. Equal descriptors share a result: all calls of a function have the same nodes."""
-    found: Legalization[DescT] = _legalized(desc, target)
-    return found
-
-
-@lru_cache(maxsize=256)
-def _legalized(desc: Any, target: Target) -> Any:
-    from dmlsplit.legalize._search import rewritten
-
-    return rewritten(desc, target)
 
 
 def movable_types(target: Target, kind: OperatorType, own: TensorDataType) -> tuple[TensorDataType, ...]:

@@ -12,7 +12,7 @@ from dmlsplit.formats import onnx as front_end
 from dmlsplit.formats.onnx import loading, tensors
 from dmlsplit.graphs.execution import _Shelf
 from dmlsplit.graphs.traits import Fusion
-from dmlsplit.legalize import _search
+from dmlsplit.legalize import search
 from dmlsplit.mending.graph_cures import Work
 from dmlsplit.models import folding
 from dmlsplit.models.reading import _is_given
@@ -214,13 +214,13 @@ def test_the_names_that_branches_write_are_numbered_once(monkeypatch):
 
 def test_a_node_of_many_calls_is_legalized_once(monkeypatch, tmp_path):
     """Functions that call one another twice are 300 Splits in a file of a few nodes."""
-    searched, rewritten = [], _search.rewritten
+    searched, rewritten = [], search.rewritten
 
     def counted(desc, target):
         searched.append(desc)
         return rewritten(desc, target)
 
-    monkeypatch.setattr(_search, "rewritten", counted)
+    monkeypatch.setattr(search, "rewritten", counted)
     functions = [function("f0", [split("x", "y", "z")])]
     for i in range(1, 8):
         functions.append(function(f"f{i}", [call(f"f{i - 1}", "x", name) for name in ("y", "z")]))

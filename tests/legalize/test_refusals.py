@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import dmlsplit as dml
 from dmlsplit.descriptors.layout import ELEMENT_BITS, implied_size, packed_strides
-from dmlsplit.legalize._search import rewritten
+from dmlsplit.legalize.search import rewritten
 from dmlsplit.targets.target import Target
 from tests.legalize.proof import tensors
 from tests.legalize.search import byte_pairs, cut_everywhere, fewest_dimensions, in_elements, narrow_judge, sizes_of

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import dmlsplit as dml
 from dmlsplit.descriptors.layout import ELEMENT_BITS
-from dmlsplit.legalize._search import rewritten
+from dmlsplit.legalize.search import rewritten
 from tests.legalize.proof import check_bytes, tensors
 from tests.legalize.search import byte_pairs, cut_everywhere, fewest_dimensions, narrow_judge
 from tests.strategies import faultless_operator

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import dmlsplit as dml
 from dmlsplit.descriptors.layout import ELEMENT_BITS, packed_strides
-from dmlsplit.legalize import _cut, _search
+from dmlsplit.legalize import _cut, search
 from tests.legalize.proof import check_bytes, check_regions, prove, tensors
 from tests.strategies import faultless_operator
 
@@ -113,7 +113,7 @@ def packed_operator(draw):
 def test_the_same_with_bounds_that_are_reached_soon(d, bound):
     """Bytes prove what arithmetic proves above: at most `bound` elements in an operator."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_search.Search, "_single_operators", lambda search: iter([_cut.TOO_MANY_OPERATORS]))
+        patch.setattr(search.Search, "_single_operators", lambda search: iter([_cut.TOO_MANY_OPERATORS]))
         patch.setattr(_cut, "UINT_MAX", bound)
         patch.setattr(_cut, "INPUT_ELEMENTS_MAX", bound)
         found = dml.legalize(d, feature_level="4_1")

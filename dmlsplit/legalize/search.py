@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dmlsplit.descriptors.call_types import DescT
 from dmlsplit.descriptors.descs import OperatorDesc, TensorDesc
@@ -30,8 +31,19 @@ FEW_OPERATORS: Final = 32
 """With more operators than this, a temporary buffer is tried, and used if that needs fewer operators."""
 
 
+def legalized(desc: DescT, target: Target) -> Legalization[DescT]:
+    """As `legalize`, for one target. Equal descriptors share a result: all calls of a function have the same nodes."""
+    found: Legalization[DescT] = _kept(desc, target)
+    return found
+
+
+@lru_cache(maxsize=256)
+def _kept(desc: Any, target: Target) -> Any:
+    return rewritten(desc, target)
+
+
 def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
-    """As `legalize`, for one target."""
+    """As `legalized`, searched anew."""
     report = evaluate(desc, target)
     invalid = None if report.ok else with_faults(desc, report)
     if invalid is not None:
