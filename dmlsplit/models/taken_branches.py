@@ -28,7 +28,7 @@ class TakenBranches:
     late: set[str] = field(default_factory=set)
     """The Shapes, by their outputs, whose tensors get known sizes only after branches are taken."""
     readers: dict[str, list[int]] = field(default_factory=dict)
-    """The places of the Ifs that read a tensor, in either branch."""
+    """The numbers of the branches whose Ifs read a tensor, in either branch."""
 
     def visit(self, nodes: Iterable[onnx.NodeProto], functions: dict[str, int]) -> list[onnx.NodeProto]:
         """Adds the places of a graph's nodes to `places`, and returns the nodes in that order. `functions` maps the
@@ -40,24 +40,32 @@ class TakenBranches:
     def take(self, node: onnx.NodeProto, brought: Iterable[str]) -> None:
         """Adds the branch of an If, `node`, under the next number; `brought` are the names that the branch computes."""
         name, number = first_output(node), len(self.ifs)
-        self.ifs[number] = place = self.places.get(name, 0)
+        self.ifs[number] = self.places.get(name, 0)
         self.around[number] = self.of.get(name)
         self.given.update((each, number) for each in node.output if each)
         inside = (inner for graph in subgraphs(node) for inner in all_nodes(graph.node))
         made = {output for inner in inside for output in inner.output}
         for each in dict.fromkeys(reads(node)):
             if each not in made:
-                self.readers.setdefault(each, []).append(place)
+                self.readers.setdefault(each, []).append(number)
         self.of |= dict.fromkeys(brought, number)
 
     def chain(self, name: str) -> tuple[int, ...]:
         """Returns the numbers of the branches around a tensor, the outermost first; () if there are none."""
+        return self._chain(self.of.get(name))
+
+    def _chain(self, number: int | None) -> tuple[int, ...]:
+        """Returns the number of a branch behind those of the branches around it; () for None."""
         found: list[int] = []
-        number = self.of.get(name)
         while number is not None:
             found.insert(0, number)
             number = self.around[number]
         return tuple(found)
+
+    def read_within(self, name: str, chain: tuple[int, ...]) -> bool:
+        """True if an If in the last branch of a chain, or in a branch inside that, reads a tensor."""
+        ifs = map(self.around.__getitem__, self.readers.get(name, ()))
+        return any(self._chain(number)[: len(chain)] == chain for number in ifs)
 
     def order(self, name: str) -> tuple[int, ...]:
         """Returns a sort key for the node whose first output is `name`: nodes are sorted in the order in which ONNX

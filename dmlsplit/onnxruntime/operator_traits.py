@@ -180,7 +180,6 @@ _ROWS: Final = (
     _row(
         "BatchNormalization", 72, kind=Kind.NORMALIZATION, absorbs=_ACTIVATIONS, followed=True, absorbs_at_outputs=True
     ),
-    _row("Bernoulli", random=True),
     _row("BitShift", transposable=True),
     _row("Cast", 61, broadcasts=True, transposable=True, may_vanish=True),
     _row("CastLike", transposable=True),
@@ -244,7 +243,7 @@ _ROWS: Final = (
     _row("Mish", transposable=True),
     _row("Mod", 102, broadcasts=True, transposable=True),
     _row("Mul", 24, broadcasts=True, transposable=True, followed=True, may_vanish=True),
-    _row("Multinomial", computed=True),
+    _row("Multinomial", random=True),
     _row("Neg", 156, broadcasts=True, transposable=True, followed=True, movable=True),
     _row("NonMaxSuppression", data_dependent=True),
     _row("NonZero", data_dependent=True),

@@ -157,8 +157,9 @@ def _copies(graphs: Sequence[SessionGraph]) -> _Copies | None:
             is_copied = where is Provider.DML and Provider.CPU in readers
             to_cpu += is_copied
             for_dml += is_copied and tensor not in read_by_cpu
-            # an input, including one from an outer graph, is copied only if both read it
-            from_cpu += Provider.DML in readers and (where is Provider.CPU or (tensor not in made and len(readers) > 1))
+            # an input, including one from an outer graph, is copied only if both read it; never what is removed
+            comes_from_outside = isinstance(tensor, str) or _is_given(graph, tensor)
+            from_cpu += Provider.DML in readers and (where is Provider.CPU or (comes_from_outside and len(readers) > 1))
     return _Copies(to_cpu, from_cpu, for_dml)
 
 
@@ -170,8 +171,10 @@ def _steps(graph: SessionGraph) -> Iterator[_Step]:
     for node in made.nodes:
         cell = _cell(graph, node)
         read = enumerate(node.inputs)
-        inputs = [_read(node, i, v) if v.name and not graph.is_constant(v.name) else None for i, v in read]
-        outputs = [tensor for value in node.outputs for tensor in (_copied(node, value) if value.name else (None,))]
+        inputs = [_read(graph, node, i, v) if v.name and not graph.is_constant(v.name) else None for i, v in read]
+        outputs = [
+            tensor for value in node.outputs for tensor in (_copied(graph, node, value) if value.name else (None,))
+        ]
         body = None
         if cell in EXPANDED and node.op_type == graph.nodes[node.index].op_type:
             body = graph.once(("body", node), partial(_body, graph, node))
@@ -181,18 +184,31 @@ def _steps(graph: SessionGraph) -> Iterator[_Step]:
             yield _step(node.op_type, _where(graph, node, cell), inputs, outputs)
 
 
-def _read(node: Node, place: int, value: Value) -> Hashable:
+def _read(graph: SessionGraph, node: Node, place: int, value: Value) -> Hashable:
     """Returns a key that identifies the tensor that a node reads at a position of its inputs: each input that reads a
-    DequantizeLinear has a copy of its own. Source: ensure_unique_dq_for_node_unit.cc of ONNX Runtime."""
+    DequantizeLinear has a copy of its own (source: ensure_unique_dq_for_node_unit.cc of ONNX Runtime), and a tensor of
+    a graph around this one is what is read there in its place."""
     before = value.producer
-    return (value, node, place) if before is not None and before.op_type == UNMERGED else value
+    if before is not None:
+        return (value, node, place) if before.op_type == UNMERGED else value
+    return value if graph.is_own(value.name) else _around(graph, value.name)
 
 
-def _copied(node: Node, value: Value) -> Iterator[Hashable]:
+def _around(graph: SessionGraph, name: str) -> str:
+    """Returns the name of the tensor that a graph reads for the name of a tensor of a graph around it: optimization may
+    have put one in place of another there."""
+    outer = graph.parent
+    if outer is None:
+        return name
+    name = optimized(outer).source(outer.graph.source(name))
+    return name if outer.is_own(name) else _around(outer, name)
+
+
+def _copied(graph: SessionGraph, node: Node, value: Value) -> Iterator[Hashable]:
     """Yields an output of a node and, for a DequantizeLinear, the output of the copy that each of its readers has."""
     yield value
     for reader in value.readers if node.op_type == UNMERGED else ():
-        yield from (_read(reader, i, value) for i, read in enumerate(reader.inputs) if read is value)
+        yield from (_read(graph, reader, i, value) for i, read in enumerate(reader.inputs) if read is value)
 
 
 def side(graph: SessionGraph, value: Value) -> Provider:

@@ -194,7 +194,7 @@ class SessionGraph:
         if name in self._shapes:
             return self._shapes[name]
         read = self.graph.source(name)
-        if self.parent is None or self._is_own(read):
+        if self.parent is None or self.is_own(read):
             found = self.scope.type_of(read)[1]
         else:
             found = self.parent.shape(read)
@@ -355,7 +355,7 @@ class SessionGraph:
             return True
         if self.parent is None:
             return False
-        return not self._is_own(name) and self.parent.is_constant(name)
+        return not self.is_own(name) and self.parent.is_constant(name)
 
     @cached_property
     def walk(self) -> Mapping[int, int]:
@@ -504,9 +504,9 @@ class SessionGraph:
 
     def _has(self, name: str) -> bool:
         """True if this graph, or one around it, has a tensor of this name."""
-        return self._is_own(name) or (self.parent is not None and self.parent._has(name))
+        return self.is_own(name) or (self.parent is not None and self.parent._has(name))
 
-    def _is_own(self, name: str) -> bool:
+    def is_own(self, name: str) -> bool:
         """True if this graph itself has a tensor of this name."""
         value = self.graph.values.get(name)
         return name in self.inputs or name in self.initializers or (value is not None and value.is_computed)

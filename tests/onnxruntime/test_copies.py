@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.onnxruntime.placements import placed, where
+from tests.onnxruntime.placements import TAKES, placed, where
 
 
 def test_copies_and_capture():
@@ -59,6 +59,37 @@ def test_each_reader_of_a_dequantize_linear_copies_its_own(more, given, copies):
         opset=22,
     )
     assert found.copies == copies
+
+
+@pytest.mark.parametrize(
+    ("before", "copies"),
+    [("a = Abs(x) b = Abs(x)", (0, 1)), ("a = Abs(x) b = Exp(x)", (0, 0)), ("a = Abs(x) b = Identity(a)", (0, 0))],
+    ids=["equal nodes", "others", "an Identity that stays"],
+)
+def test_a_graph_that_reads_a_tensor_under_two_names(before, copies):
+    """What the graph around computes once is one tensor, which the Scan reads on the CPU and the Neg on DirectML."""
+    scan = "Scan<num_scan_inputs = 1, body = s (float[3] l) => (float[3] m) { m = Exp(l) }>(a)"
+    found = placed(
+        f"""(float[2,3] x, bool c) => (float[2,3] y, float[2,3] z, float[2,3] w) {{
+            {before} {TAKES % (f"v = {scan} p = Neg(b)", "q = Neg(x)")} z = Sqrt(a) w = Sqrt(b) }}""",
+        "1.20.1",
+        13,
+    )
+    assert found.copies == copies
+
+
+def test_a_tensor_that_is_removed_is_not_copied():
+    """The Exp is removed with the Shape of it. The Softplus is on the CPU, the Reshape on DirectML. Observed."""
+    taken = TAKES.replace("y = If(c)", "w = If(t)").replace(" p)", " r)").replace(" q)", " u)")
+    inner = f"{taken % ('r = Exp(x)', 'u = Neg(x)')} s = Shape(w) p = Reshape(w, s) k = Softplus(w)"
+    found = placed(
+        f"""(float[2,3] x, bool c) => (float[2,3] y, float[2,3] z) <bool t = {{1}}> {{
+            y, z = If(c) <then_branch = a () => (float[2,3] p, float[2,3] k) {{ {inner} }},
+                          else_branch = b () => (float[2,3] q, float[2,3] l) {{ q = Neg(x) l = Abs(x) }}> }}""",
+        opset=22,
+    )
+    assert where(found)["If.then_branch/If.then_branch/Exp"] == "folded"
+    assert found.copies == (0, 0)
 
 
 @pytest.mark.parametrize("version", ["1.20.1", "1.24.4"])

@@ -145,7 +145,8 @@ class _Links:
                 return True
             if around and (value.name, around[-1]) in self._branches.given:
                 return True
-            if chain == around and any(now < place for place in self._branches.readers.get(value.name, ())):
+            ifs = self._branches.readers.get(value.name, ())
+            if chain == around and any(now < self._branches.ifs[number] for number in ifs):
                 return True
         return False
 

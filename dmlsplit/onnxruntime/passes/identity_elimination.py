@@ -38,7 +38,7 @@ def write_outputs(graph: Graph) -> None:
         chain = branches.chain(result)
         beside = branches.chain(source) == chain and source not in given
         readers = [reader for reader in node.readers if branches.chain(reader.name)[: len(chain)] == chain]
-        if beside and not readers and branches.readers.keys().isdisjoint((source, result)):
+        if beside and not readers and not any(branches.read_within(name, chain) for name in (source, result)):
             write_directly(graph, node)
 
 

@@ -31,11 +31,19 @@ HEAD = "(float[2,6] x) => (float[?,?] o, float[?,?] u) <float one = {1}, float u
             ["a,b = Split(x)", "c,d = Split(x)", "o = Add(a,b)", "u = Add(c,d)"],
         ),
         (
+            "a = RandomUniformLike(x) b = RandomUniformLike(x) o = Neg(a) u = Abs(b)",
+            ["a = RandomUniformLike(x)", "b = RandomUniformLike(x)", "o = Neg(a)", "u = Abs(b)"],
+        ),
+        (
+            "a = Multinomial(x) b = Multinomial(x) o = Cast<to=1>(a) u = Cast<to=1>(b)",
+            ["a = Multinomial(x)", "b = Multinomial(x)", "o = Cast(a)", "u = Cast(b)"],
+        ),
+        (
             "a = Bernoulli(x) b = Bernoulli(x) o = Neg(a) u = Abs(b)",
-            ["a = Bernoulli(x)", "b = Bernoulli(x)", "o = Neg(a)", "u = Abs(b)"],
+            ["b = Bernoulli(x)", "o = Neg(b)", "u = Abs(b)"],
         ),
     ],
-    ids=["equal", "one after another", "outputs", "other attributes", "random"],
+    ids=["equal", "one after another", "outputs", "other attributes", "random", "Multinomials", "Bernoullis"],
 )
 def test_what_is_computed_twice(body, expected):
     """The walk begins with the last node that nothing reads."""

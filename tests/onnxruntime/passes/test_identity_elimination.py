@@ -7,6 +7,7 @@ import pytest
 from dmlsplit.onnxruntime.passes.identity_elimination import eliminate_identities
 from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import remove_first_noops
 from tests.onnxruntime.passes import after, graph_of
+from tests.onnxruntime.placements import TAKES, placed, where
 
 HEAD = "(float[2,6] x, bool c) => (float[?,?] o)"
 
@@ -90,3 +91,31 @@ def test_graphs_in_graphs(first, second, around, beside, stays):
     graph = graph_of(f"{HEAD} {{ r = Relu(x) a = Identity(r) o = If (c) <{branches}> }}")
     eliminate_identities(graph)
     assert ("a" in [value.name for node in graph.nodes for value in node.outputs]) is stays
+
+
+WITHIN = TAKES.replace("y = If(c)", "m = If(t)") % ("p = Neg(%s)", "q = Abs(x)")
+
+
+@pytest.mark.parametrize(
+    ("branch", "behind", "is_left"),
+    [
+        ("", TAKES.replace("c", "t", 1) % ("p = Neg(w)", "q = Abs(w)"), False),
+        (f"{WITHIN % 'a'} n = Exp(m)", "y = Neg(w)", True),
+        (f"{WITHIN % 'e'} n = Exp(m)", "y = Neg(w)", True),
+        (f"{WITHIN % 'x'} n = Exp(m)", "y = Neg(w)", False),
+    ],
+    ids=[
+        "an If behind the branch",
+        "an If in it that reads the input",
+        "one that reads the result",
+        "another If in it",
+    ],
+)
+def test_an_identity_of_a_branch_that_gives_a_graph_output(branch, behind, is_left):
+    """It goes in the branch if nothing there reads its input or result; readers elsewhere do not matter. Observed."""
+    found = placed(
+        f"""(float[2,3] x) => (float[2,3] w, float[2,3] y) <bool t = {{1}}> {{
+            w = If(t) <then_branch = b () => (float[2,3] e) {{ a = Exp(x) [i] e = Identity(a) {branch} }},
+                       else_branch = d () => (float[2,3] f) {{ f = Neg(x) }}> {behind} }}"""
+    )
+    assert where(found)["If.then_branch/i"] == ("DML" if is_left else "folded")

@@ -8,7 +8,8 @@ from dmlsplit.onnxruntime.passes.common_subexpression_elimination import common_
 from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import remove_first_noops, remove_noops
 from tests.onnxruntime.passes import after, graph_of, left
 
-HEAD = "(float[2,6] x) => (float[2,6] o) <float one = {1}, float zero = {0}, float two = {2}, float[1] ones = {1}>"
+GIVEN = "float one = {1}, float zero = {0}, float two = {2}, float[1] ones = {1}, bool on = {1}"
+HEAD = f"(float[2,6] x, bool mode) => (float[2,6] o) <{GIVEN}>"
 LIMITS = (
     "s = Constant<value_ints=[0]>() e = Constant<value_ints=[9223372036854775807]>() d = Constant<value_ints=[1]>()"
 )
@@ -30,6 +31,9 @@ LEFT = {
     ),
     "an Identity of an input": ("o = Identity(x)", ["o = Identity(x)"]),
     "dropout_elimination": ("a = Dropout(x) o = Abs(a)", ["o = Abs(x)"]),
+    "a Dropout in training mode": ("n = Neg(x) a = Dropout(n, one, on) o = Abs(a)", BEHIND),
+    "a Dropout in the mode that an input says": ("n = Neg(x) a = Dropout(n, one, mode) o = Abs(a)", BEHIND),
+    "a mask that nothing reads": ("n = Neg(x) a, m = Dropout(n) o = Abs(a)", BEHIND),
     "a mask": ("a, m = Dropout(x) o = Where(m, a, x)", ["a,m = Dropout(x)", "o = Where(m,a,x)"]),
     "expand_elimination": ("n = Neg(x) s = Constant<value_ints = [2,6]>() a = Expand(n, s) o = Abs(a)", BEHIND),
     "cast_elimination": ("a = Cast<to=1>(x) o = Abs(a)", ["o = Abs(x)"]),
