@@ -14,16 +14,16 @@
 #include "../dms_transpose.h"
 #include "lines_template.h"
 
-/* Parts that advance together: the waiting lines of more would fit neither the first-level cache nor a small stack. */
+/* The most parts that advance together: the partial lines of more parts would fit neither the first-level cache nor a small stack. */
 #define MOST_WRITERS 128
 
-/* True if ascending loads would wait for stores: those just made lie above them by their low 12 bits, by which CPUs look for a store of the same bytes. */
+/* True if ascending loads would wait for recent stores: CPUs compare the low 12 bits of addresses to find a store to the same bytes (4K aliasing). */
 static DMS_ALWAYS_INLINE bool follows_stores(const char *to, const char *from)
 {
     return (((uintptr_t)to - (uintptr_t)from) & 4095) < 2048;
 }
 
-/* Copies a long piece from its end to its begin by aligned stores between two unaligned ones that overlap them. */
+/* Copies a long piece from its end to its begin with aligned stores between two unaligned ones that overlap them. */
 static DMS_TARGET void DMS_NAME(copy_descending)(char *to, const char *from, size_t size)
 {
     enum { STEP = 2 * VECTOR < DMS_LINE ? DMS_LINE : 2 * VECTOR };
@@ -47,7 +47,7 @@ static DMS_TARGET void DMS_NAME(copy_descending)(char *to, const char *from, siz
     store(to, head);
 }
 
-/* Copies a piece by plain stores; a large one by aligned stores between two unaligned ones that overlap them. claimed: how far ahead lines are claimed, or
+/* Copies a piece with plain stores, a large one with aligned stores between two unaligned ones that overlap them. claimed: prefetchw distance in bytes, or
  * 0. */
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_piece)(char *to, const char *from, size_t size, uintptr_t claimed, uint64_t call)
 {
@@ -106,18 +106,18 @@ typedef struct piece {
     size_t size;
 } piece;
 
-/* Bytes for a waiting line, and for a line on either side, which copies of whole lines may touch. */
+/* Bytes for a partial line, and for a line before and after it, which copies of whole lines may touch. */
 enum { ROOM = 3 * DMS_LINE };
 
 /* Adds a piece to the stream, or begins a new stream if the piece is not adjacent to it, and advances the piece to its next row. The ends of a piece are
- * copied as whole lines: exact sizes would mispredict a branch each time. The waiting line is stored last, because a load of bytes that several stores have
+ * copied as whole lines: exact sizes would mispredict a branch each time. The partial line is stored last, because a load of bytes that several stores have
  * just written stalls. */
 static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(put_bytes)(dms_lines *w, piece *p, const dms_stores *stores)
 {
     const uintptr_t page = stores->page_mask, ahead = p->size >= DMS_LONG_PIECE_FETCHED || page > 0 ? stores->ahead : DMS_NEAR_AHEAD;
     const char *from = p->from;
     size_t size = p->size;
-    if ((uintptr_t)w->line + w->fill != (uintptr_t)p->to) { /* at first nothing waits, and line points to bytes */
+    if ((uintptr_t)w->line + w->fill != (uintptr_t)p->to) { /* at first there is no partial line, and line points to bytes */
         dms_finish_lines(w);
         *w = dms_start_lines(p->to, w->bytes);
     }
@@ -201,7 +201,7 @@ static bool is_streamable(const dmlsplit_plan *plan)
     return true;
 }
 
-/* Fills pieces with the parts from *part on, as many as fit, and returns their number. *part becomes the first part that is left. */
+/* Fills pieces with the parts from *part on, as many as fit, and returns their number. *part becomes the next part. */
 static size_t find_pieces(const dms_stretch *s, uint64_t *part, piece *pieces)
 {
     const bool split = s->plan->direction == DMLSPLIT_SPLIT;
@@ -216,7 +216,7 @@ static size_t find_pieces(const dms_stretch *s, uint64_t *part, piece *pieces)
     return count;
 }
 
-/* Copies rows [first, last) of as many parts as fit, from *part on. *part becomes the first part that is left. */
+/* Copies rows [first, last) of as many parts as fit, from *part on. *part becomes the next part. */
 static DMS_TARGET void DMS_NAME(copy_rows)(const dmlsplit_plan *plan, const dms_buffers *buffers, uint64_t first, uint64_t last, uint64_t *part)
 {
     const uint64_t begin = *part;
@@ -265,7 +265,7 @@ static DMS_TARGET void DMS_NAME(repeat)(char *pattern, const char *source, size_
         dms_copy_short(pattern + done, pattern, done < size - done ? done : size - done);
 }
 
-/* Fills size bytes with copies of their first `done` bytes by memcpy, which reads what it has just written from the second-level cache. */
+/* Fills size bytes with copies of their first `done` bytes, using memcpy, which reads the bytes that it has just written from the second-level cache. */
 static void DMS_NAME(double_run)(char *to, size_t done, uint64_t size)
 {
     for (uint64_t left = size - done; left > 0;) {
@@ -291,7 +291,7 @@ static DMS_TARGET void DMS_NAME(fill_by_vector)(char *to, const char *pattern, u
     store(last, end);
 }
 
-/* A fill copies its run from the first-level cache, a short one as a pattern of several. Large fills beyond the second-level cache use memcpy, which may
+/* A fill copies its run from the first-level cache; short runs are first repeated to a pattern. Fills larger than the second-level cache use memcpy, which may
  * have instructions that write a line without reading it (rep movsb): 16.8 MB in rows of 2 KB took 0.24 to 0.38 times memcpy's time for a copy, 0.50 to 0.60
  * when streamed (Zen 5). */
 static DMS_TARGET DMS_NEVER_INLINE void DMS_NAME(run_loops)(const dms_nest *nest, char *target, const char *source)
@@ -334,7 +334,7 @@ static DMS_TARGET DMS_NEVER_INLINE void DMS_NAME(run_loops)(const dms_nest *nest
     dms_finish_lines(&lines);
 }
 
-/* One piece, which may be one of many parts, has no use for the frame of loops: to make it takes as long as a copy of 256 bytes. */
+/* A single piece does not need the stack frame of loops: setting it up takes as long as copying 256 bytes, and a plan may have many such parts. */
 DMS_TARGET void DMS_NAME(dms_run_runs)(const dms_nest *nest, char *target, const char *source)
 {
     if (nest->rank == 0 && !dms_is_streamed(&nest->stores))

@@ -10,7 +10,7 @@
 #include "../dms_checked.h"
 #include "../dms_transpose.h"
 
-/* True if rows are so far apart that the cache lines of a square share sets of the first-level cache and evict each other: a set holds as many lines as the
+/* True if rows are so far apart that the cache lines of a square share sets of the first-level cache and evict each other: a set has as many lines as the
  * cache has ways. The largest power of two that divides the distance decides. */
 static bool share_sets(int64_t apart, size_t side, const dms_stores *stores)
 {
@@ -23,7 +23,7 @@ static uint64_t distance(int64_t stride)
     return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
 }
 
-/* Returns the sink of a streamed matrix. Rows of the target that begin at one offset in a line are whole lines after a head, and so are short rows without a
+/* Returns the sink of a streamed matrix. Rows of the target that begin at the same offset in a line are whole lines after a head; so are short rows without a
  * head or a rest (0.3 to 0.6 of the time, Zen 4); other short adjacent rows fill lines together; others carry partial lines, in registers if they begin at
  * even addresses. */
 static dms_sink choose_sink(const dms_transposer *transposer, size_t element_size, uint64_t rows, const dms_side *to)
@@ -47,7 +47,7 @@ static dms_sink choose_sink(const dms_transposer *transposer, size_t element_siz
  * they are where rows of the target are much nearer to each other than those of the source; and if rows of the source conflict, they are wider: splits into
  * 1,024 columns of 4 bytes took 0.9 to 0.97 of the time (Zen 4).
  *
- * Listed rows of the source lie at many places in memory, where hardware prefetches nothing. On machines that prefer lower tiles, a tile is a line of as many
+ * Listed rows of the source are at unrelated addresses, which hardware does not prefetch. On machines that prefer lower tiles, a tile is one line of as many
  * of them as it may have, each prefetched some rows ahead, and rows of the target are written one line after the other: joins of 256 to 2,048 columns of 4
  * and 8 bytes took 0.76 to 0.96 of the time within the caches, 0.65 to 0.9 from memory; without the prefetches up to 1.05 times as long (Zen 4).
  *
@@ -134,7 +134,7 @@ static void shape_tile(dms_tile *tile, const dms_transposer *transposer, size_t 
     const bool aside = from->listed != NULL || from->count <= tile->height;     /* the next tile is beside this one, not below */
     tile->next = aside ? (int64_t)(tile->width * element_size) : (int64_t)tile->height * from->stride;
     if (aside && to->count <= tile->width)
-        tile->fetched = false;          /* there is none, and prefetches of unmapped addresses are slow */
+        tile->fetched = false;          /* there is no next tile, and prefetches of unmapped addresses are slow */
     tile->head = tile->sink >= DMS_CARRIED ? 0 : (uintptr_t)(0 - (uintptr_t)to->begin) % DMS_LINE >> shift;
     tile->to_offset = 0;
     tile->carries = NULL;
@@ -148,7 +148,7 @@ dms_side dms_space_out(char *begin, int64_t stride, uint64_t count)
     return side;
 }
 
-/* Sets at[i] to where row first + i begins, less offset_of(side, first). */
+/* Sets at[i] to the address of row first + i, minus offset_of(side, first). */
 static void list_rows(dms_side *side, uint64_t first, size_t count, char **at)
 {
     dms_stretch_part part;
@@ -169,7 +169,7 @@ static int64_t offset_of(const dms_side *side, uint64_t first)
     return side->listed == NULL ? (int64_t)first * side->stride : 0;
 }
 
-/* Addresses of as many rows of a side as fit: of listed rows those from `first` on, else of the first rows. */
+/* Addresses of as many rows of a side as fit: for listed rows those from `first` on, otherwise those of the first rows. */
 typedef struct addresses {
     char **at;
     size_t count;
@@ -183,7 +183,7 @@ static addresses list_addresses(dms_side *side, char **at, size_t most)
     return a;
 }
 
-/* Returns the addresses of rows [first, first + count), less offset_of(side, first). */
+/* Returns the addresses of rows [first, first + count), minus offset_of(side, first). */
 static char **find_addresses(addresses *a, dms_side *side, uint64_t first, size_t count)
 {
     if (side->listed == NULL)
@@ -195,7 +195,7 @@ static char **find_addresses(addresses *a, dms_side *side, uint64_t first, size_
     return a->at + (first - a->first);
 }
 
-/* A matrix, and all others that the loops around it reach: one list of addresses serves all, plus an offset for each. */
+/* A matrix, and all matrices that the loops around it reach: they share one list of addresses, and each has an offset. */
 typedef struct matrices {
     dms_tile *tile;
     dms_side *from, *to;
@@ -205,7 +205,7 @@ typedef struct matrices {
     int64_t from_moved, to_moved;       /* bytes from the first matrix to this one */
 } matrices;
 
-/* Sets the tile's rows, from this one on. */
+/* Sets the tile's rows, starting at `row`. */
 static void take_rows(matrices *m, uint64_t row)
 {
     dms_tile *const tile = m->tile;
@@ -213,7 +213,7 @@ static void take_rows(matrices *m, uint64_t row)
     tile->from = find_addresses(&m->from_rows, m->from, row, tile->rows);
 }
 
-/* Sets the tile's columns, from this one on. */
+/* Sets the tile's columns, starting at `column`. */
 static void take_columns(matrices *m, uint64_t column)
 {
     dms_tile *const tile = m->tile;
@@ -230,7 +230,7 @@ static void transpose_at(matrices *m, uint64_t row, uint64_t column)
     tile->transpose(tile);
 }
 
-/* Listed rows lie at many places in memory, so each is read to its end before the next ones. */
+/* Listed rows are at unrelated addresses, so each is read to its end before the next ones. */
 static void transpose_stored(matrices *m)
 {
     dms_tile *const tile = m->tile;
@@ -270,7 +270,7 @@ static void transpose_carried_columns(matrices *m, uint64_t column)
     }
     for (size_t j = 0; j < tile->columns; j++) {
         dms_lines last = tile->carries[j];
-        last.bytes += tile->sink == DMS_CARRIED ? DMS_LINE - last.fill : 0;     /* the end of a vector waits */
+        last.bytes += tile->sink == DMS_CARRIED ? DMS_LINE - last.fill : 0;     /* the end of a vector is pending */
         dms_finish_lines(&last);
     }
 }
@@ -283,7 +283,7 @@ static void transpose_carried(matrices *m)
     }
 }
 
-/* A tile has all rows. Columns are adjacent in the target, and in the staging memory. */
+/* A tile has all rows. Columns are adjacent both in the target and in the staging memory. */
 static void transpose_coalesced(matrices *m)
 {
     dms_tile *const tile = m->tile;
@@ -310,7 +310,7 @@ static void transpose_all(matrices *m, void (*transpose_matrix)(matrices *m))
     } while (dms_next(m->around, m->around_count, index, &target, &source));
 }
 
-/* ---- One function for each kind of sink, so that no stack frame holds the memory of all ---- */
+/* ---- One function for each kind of sink, so that no stack frame has the buffers of all ---- */
 
 static DMS_NEVER_INLINE void store_all(matrices *m)
 {
@@ -339,7 +339,7 @@ static DMS_NEVER_INLINE void carry_all(matrices *m)
     dms_lines carries[DMS_MOST_CARRIED];
     char *from[DMS_LINE];
     m->tile->carries = carries;
-    memset(lines, 0, m->tile->width * DMS_LINE);        /* the first square loads what waits, and stores none of it */
+    memset(lines, 0, m->tile->width * DMS_LINE);        /* the first square loads these bytes, but does not store them */
     for (size_t j = 0; j < m->tile->width; j++)
         carries[j].bytes = lines + j * DMS_LINE;
     m->from_rows = list_addresses(m->from, from, DMS_LINE);

@@ -17,9 +17,9 @@
  *     i0 ...                                              a8 ...                                            column 8
  *
  * Shorter vectors are combined, so that each row of the target gets whole lines. When streaming, squares that are not whole cache lines of the target are
- * staged in slots, behind the bytes that the square above left over; a line of each slot is streamed:
+ * staged in slots, after the pending bytes of the square above; a line of each slot is streamed:
  *
- *     slot j   ..pppttt|tt                          p: waited, t: transposed, ..: somebody else's; a line is streamed, two bytes wait
+ *     slot j   ..pppttt|tt                          p: pending, t: transposed, ..: not ours; a line is streamed, two bytes are pending
  */
 #pragma once
 
@@ -38,7 +38,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector interleave(vector a, vector b, size_t
     }
 }
 
-/* Makes one round. from and to have n vectors. */
+/* Performs one round. from and to have n vectors. */
 static DMS_TARGET DMS_ALWAYS_INLINE void interleave_all(vector *to, const vector *from, size_t size)
 {
     const size_t n = 16 / size;
@@ -64,7 +64,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_panel(vector *v, size_t size)
     }
     if (n == 8 || n == 2) {
         interleave_all(t, v, size);
-        for (size_t k = 0; k < n; k += 2) {     /* two a round: clang makes a call of single copies, which puts the arrays into memory */
+        for (size_t k = 0; k < n; k += 2) {     /* two per iteration: clang turns single copies into a call, which puts the arrays into memory */
             v[k] = t[k];
             v[k + 1] = t[k + 1];
         }
@@ -102,7 +102,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void store_some(char *to, const vector *line
 
 #else
 
-#define load_some(from, size) load(from)                /* squares are whole, see transpose_some */
+#define load_some(from, size) load(from)                /* squares are whole; see transpose_some */
 #define store_some(to, line, size) store_lines(to, line, 1, false)
 
 #endif
@@ -116,8 +116,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE vector load_row(const square *s, size_t row,
 
 #if VECTOR == DMS_LINE
 
-/* Adds a whole column of a square to its stream, whose first line is stored: the end of the vector before waits. Vectors that wait are adjacent and nothing
- * is asked, so that gcc unrolls the loops around it: 0.8 to 0.9 of the time (Zen 5). */
+/* Adds a whole column of a square to its stream, whose first line is stored: the end of the previous vector is pending. Pending vectors are adjacent and no
+ * branch depends on them, so that gcc unrolls the loops around this: 0.8 to 0.9 of the time (Zen 5). */
 static DMS_TARGET DMS_ALWAYS_INLINE void put_column(const square *s, size_t column, vector v)
 {
     dms_lines *const w = &s->carries[column];
@@ -128,7 +128,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void put_column(const square *s, size_t colu
     w->line += DMS_LINE;
 }
 
-/* Adds the first size bytes of a column. Only the last ones of a stream are less than a vector: then nothing waits any more. */
+/* Adds the first size bytes of a column. Only the last ones of a stream are less than a vector; afterwards nothing is pending. */
 static DMS_TARGET DMS_ALWAYS_INLINE void put_some(dms_lines *w, vector column, size_t size)
 {
     const size_t end = w->fill + size;
@@ -170,7 +170,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void store_column(const square *s, size_t co
         store_some(s->to[column] + s->to_offset, lines, bytes);
 }
 
-/* Stores columns first + k, first + n + k ... of squares whose panels are transposed: their lanes are all in the vectors k of the panels. */
+/* Stores columns first + k, first + n + k ... of squares whose panels are transposed: the lanes of these columns are in vector k of each panel. */
 static DMS_TARGET DMS_ALWAYS_INLINE void store_columns(const square *s, const vector *v, size_t k, size_t first, size_t size, size_t squares, bool whole,
                                                        dms_sink sink)
 {
@@ -187,7 +187,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void store_columns(const square *s, const ve
         store_column(s, first + lane * n + k, lines[lane], size, squares, whole, sink);
 }
 
-/* Transposes columns [first, first + VECTOR / size) of squares one below the other. v: registers for them. */
+/* Transposes columns [first, first + VECTOR / size) of squares, one below the other. v: registers for them. */
 static DMS_TARGET DMS_ALWAYS_INLINE void transpose_columns(const square *s, vector *v, size_t first, size_t size, size_t squares, bool whole, dms_sink sink)
 {
     const size_t n = 16 / size, vectors = squares * LINE_VECTORS;
@@ -197,7 +197,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_columns(const square *s, vect
             v[i * n + k] = load_row(s, i * n + k, first, size, whole);
         transpose_panel(v + i * n, size);
     }
-    if ((sink == DMS_CARRIED) == whole) {       /* 0.7 of the time; other whole squares took up to 1.05 (Zen 5) */
+    if ((sink == DMS_CARRIED) == whole) {       /* unrolled: 0.7 of the time; other whole squares up to 1.05 (Zen 5) */
         DMS_UNROLLED_LONG
         for (size_t k = 0; k < n; k++)
             store_columns(s, v, k, first, size, squares, whole, sink);
@@ -216,7 +216,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_whole(const square *s, size_t
         transpose_columns(s, v, first, size, 1, true, sink);
 }
 
-/* Moves a square of few rows or columns element by element, which is faster. Returns false if it has more. */
+/* Copies a square of few rows or columns element by element, which is faster. Returns false if it has more. */
 static DMS_ALWAYS_INLINE bool move_few(const square *s, size_t size)
 {
     const size_t few = size == 1 ? 2 : 4;
@@ -228,7 +228,7 @@ static DMS_ALWAYS_INLINE bool move_few(const square *s, size_t size)
     return true;
 }
 
-/* Transposes columns [first, first + VECTOR / size) of a square of fewer rows, but a panel at least. The last panel overlaps the one before. */
+/* Transposes columns [first, first + VECTOR / size) of a square with fewer rows, but at least a panel. The last panel overlaps the one before. */
 static DMS_TARGET DMS_ALWAYS_INLINE void transpose_panels(const square *s, size_t first, size_t size)
 {
     const size_t n = 16 / size;
@@ -297,14 +297,14 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_directly(const square *s, siz
 
 #if VECTOR == DMS_LINE
 
-/* Transposes a square by masks. Apart, so that without optimisation one array at a time is on the stack. */
+/* Transposes a square with masks. A separate function, so that without optimization only one array at a time is on the stack. */
 static DMS_TARGET DMS_ALWAYS_INLINE void transpose_masked(const square *s, size_t size, dms_sink sink)
 {
     vector v[DMS_LINE];
     transpose_columns(s, v, 0, size, 1, false, sink);
 }
 
-/* Transposes a square whose lines are carried on, or one that is_direct. */
+/* Transposes a square whose lines are carried, or one that is_direct. */
 static DMS_TARGET DMS_ALWAYS_INLINE void transpose_seldom(const square *s, size_t size, dms_sink sink)
 {
     if (sink == DMS_CARRIED)
@@ -325,11 +325,11 @@ static DMS_TARGET DMS_NEVER_INLINE void transpose_aside(const square *s, size_t 
     }
 }
 
-/* Transposes a partial square, or a whole one whose lines are carried on. Masks took 1.1 to 1.7 times as long where this was not inlined, and 1.3 times where
- * the loops for lines that are carried on were. */
+/* Transposes a partial square, or a whole one whose lines are carried. Masks took 1.1 to 1.7 times as long when this was not inlined, and 1.3 times when
+ * the loops for carried lines were. */
 static DMS_TARGET DMS_ALWAYS_INLINE void transpose_some(const square *s, size_t size, dms_sink sink)
 {
-    const square passed = *s;           /* so that the caller's stays in registers */
+    const square passed = *s;           /* a copy, so that the caller's stays in registers */
     if (sink == DMS_CARRIED || is_direct(s, size))
         transpose_aside(&passed, size, sink);
     else if (!move_few(s, size))
@@ -338,10 +338,10 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_some(const square *s, size_t 
 
 #else
 
-/* Transposes a partial square: whole lanes directly, others through a whole square in memory. */
+/* Transposes a partial square: whole lanes directly, other lanes through a whole square in memory. */
 static DMS_TARGET DMS_ALWAYS_INLINE void transpose_part(const square *s, size_t size, dms_sink sink)
 {
-    _Alignas(DMS_LINE) char staged[DMS_LINE * VECTOR];      /* its rows, and then its columns */
+    _Alignas(DMS_LINE) char staged[DMS_LINE * VECTOR];      /* its rows, later its columns */
     char *from[DMS_LINE], *to[VECTOR];
     vector v[DMS_LINE];
     if (is_direct(s, size)) {
@@ -382,13 +382,13 @@ static DMS_TARGET DMS_NEVER_INLINE void transpose_some(const square *s, size_t s
 
 #endif
 
-/* Prefetches the rows of the next square in the source, and claims the next lines of the target. In the second-level cache rows of a power of two apart do not
+/* Prefetches the source rows of the next square, and the next target lines for writing. In the second-level cache, rows at power-of-two distances do not
  * evict each other. */
 static DMS_ALWAYS_INLINE void prepare_lines(const dms_tile *tile, const square *s)
 {
     const uintptr_t next = (uintptr_t)s->from_offset + (uintptr_t)tile->next;
     const size_t rows = tile->fetched ? s->rows : 0;
-    if (tile->near)                     /* asked once: 0.95 of the time of 8 bytes */
+    if (tile->near)                     /* tested once: 0.95 of the time for 8 bytes */
         for (size_t i = 0; i < rows; i++)
             DMS_PREFETCH_NEAR((uintptr_t)s->from[i] + next);
     else
@@ -410,7 +410,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_square(dms_tile *tile, size_t
         transpose_whole(&s, size, DMS_STORED);
 }
 
-/* Prefetches the lines of a square that begins at this row and offset of the tile, or, if the row is not in it, at the next tile's. */
+/* Prefetches the lines of the square at this row and offset of the tile or, if the row is past its end, of the next tile. */
 static DMS_ALWAYS_INLINE void prefetch_below(const dms_tile *tile, size_t row, int64_t offset, size_t side)
 {
     const bool is_next = row >= tile->rows;
@@ -420,7 +420,7 @@ static DMS_ALWAYS_INLINE void prefetch_below(const dms_tile *tile, size_t row, i
         DMS_PREFETCH_NEAR((uintptr_t)tile->from[i] + at);
 }
 
-/* Transposes the whole squares of rows [0, rows) and columns [0, columns); the last ones overlap those before where these are no multiples. A loop that does
+/* Transposes the whole squares of rows [0, rows) and columns [0, columns); the last ones overlap earlier ones if these are not multiples. A loop that does
  * nothing else: 0.75 to 0.9 of the time of small matrices of 4 and 8 bytes; of 2 bytes 1.1 (AVX-512, Zen 4). */
 static DMS_TARGET DMS_ALWAYS_INLINE void transpose_inside(const dms_tile *tile, size_t rows, size_t columns, size_t size, dms_sink sink)
 {
@@ -439,13 +439,14 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_inside(const dms_tile *tile, 
     }
 }
 
-/* So many rows or columns at the end are transposed from `begin` on, again as far as they overlap those before; SIZE_MAX if none do. */
+/* `count` rows or columns at the end of a tile, from `begin` on, which may overlap rows or columns that are already transposed; begin is SIZE_MAX if there are
+ * none. */
 typedef struct last_part {
     size_t begin, count;
 } last_part;
 
-/* Returns a whole square or vector at the end, or a lane if that is enough; begin is SIZE_MAX if there is none. A single row or column that is left is moved;
- * more than FEW_LANES lanes of less than a whole are masked. */
+/* Returns a whole square or vector at the end, or a lane if that is enough; begin is SIZE_MAX if there is none. A single remaining row or column is copied by
+ * element; more than FEW_LANES lanes of a partial square use masks. */
 static DMS_ALWAYS_INLINE last_part find_last(size_t count, size_t whole, size_t lane)
 {
     const bool masked = count < whole && count > FEW_LANES * lane;
@@ -489,7 +490,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_tile(dms_tile *tile, size_t s
     }
 }
 
-/* Transposes a stacked tile at once. Not inlined: its stack frame made other tiles slower. */
+/* Transposes a whole stacked tile. Not inlined: its stack frame made other tiles slower. */
 static DMS_TARGET DMS_NEVER_INLINE void transpose_stack(dms_tile *tile)
 {
     const square s = {tile->from, tile->to, tile->from_offset, tile->to_offset, tile->rows, tile->columns, NULL};
