@@ -124,7 +124,8 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
     places = graph.once(("places", graphs), lambda: _places_in(graph, graphs, place))
     parts = {index: part for part in graphs.parts for index in part.members}
     against = _refusals(graph, graphs)
-    failures += graph.once(("failures", graphs), lambda: _failures(graph, graphs, facts, places))
+    key = "failures", graphs, graph.runtime.traits.outer_lengths_are_known
+    failures += graph.once(key, lambda: _failures(graph, graphs, facts, places))
     parted = {index for part in graphs.parts if part.complete for index in part.members}
     fused = {index for index in parted if graph.on_dml(index) is not False}  # a node cannot be on both providers
     failures += lost_constants(graph, fused)
@@ -290,18 +291,25 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place, is_left: bool) 
         yield Failure(CHECKING, why, node=path)
     elif cell in (Cell.FAILS, Cell.FAILS_WITH_CPU) and neighbour.on_dml and is_left:
         why = f"DirectML's kernel for {path} cannot be made: {graph.message(node.index) or 'no reason is known'}"
-        certain = neighbour.in_graph is True or _is_made_with_session(graph, node)
-        yield Failure(place.kernel, why, certain=certain, node=path)
+        with_session = neighbour.in_graph or _is_made_with_session(graph, node)
+        if with_session is not False:
+            yield Failure(place.kernel, why, certain=with_session is True, node=path)
 
 
-def _is_made_with_session(graph: SessionGraph, node: Node) -> bool:
-    """True if the kernel of a node outside fused graphs is certainly created with the session, not at the first Run:
-    all sizes are known, and so is everything that the CPU reads for it. Source: AbiOpKernel of
-    MLOperatorAuthorImpl.cpp."""
+def _is_made_with_session(graph: SessionGraph, node: Node) -> bool | None:
+    """True if the kernel of a node outside fused graphs is created with the session: all sizes are known, and so is
+    everything that the CPU reads for it. False if it is created at the first Run; None if that is not known. Source:
+    AbiOpKernel of MLOperatorAuthorImpl.cpp."""
     proto = graph.nodes[node.index].proto
-    sized = all(is_static(graph.shape(name)) for name in (*proto.input, *proto.output) if name)
+    names = [name for name in (*proto.input, *proto.output) if name]
+    open_sizes = [name for name in names if not is_static(graph.shape(name))]
     on_cpu = [name for i, name in enumerate(proto.input) if name and i in row_of(proto.op_type).cpu_inputs]
-    return sized and all(map(graph.is_initializer, on_cpu))
+    is_known = graph.is_constant if graph.runtime.traits.outer_lengths_are_known else graph.is_initializer
+    if not all(map(is_known, on_cpu)):
+        return False
+    if not open_sizes:
+        return True
+    return None if graph.model.is_unfinished or not any(map(graph.is_open, open_sizes)) else False
 
 
 def _refusals(graph: SessionGraph, graphs: SessionGraphs) -> dict[Part, Refusal]:

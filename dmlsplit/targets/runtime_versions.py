@@ -59,7 +59,8 @@ class RuntimeTraits:
     keeps_sizes_of_others: bool = False
     """True if a Reshape keeps a size that is copied from another tensor."""
     outer_lengths_are_known: bool = False
-    """True if the kernel of a Split whose lengths are a constant of an outer graph is created with the session."""
+    """True if the kernel of a node is created with the session also if lengths that it reads on the CPU, as those of a
+    Split, are a constant of an outer graph."""
     quantized: Quantized = Quantized(frozenset(), frozenset(), {})
     """How nodes between DequantizeLinears and QuantizeLinears are fused, from optimization level 2 on."""
     reshapes_products: bool = False
