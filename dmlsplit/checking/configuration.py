@@ -214,11 +214,8 @@ def _table(path: str) -> Any:
     import tomllib  # most projects have no such file
 
     most = Limit.CONFIG_FILE.most
-    try:
-        with open_input(path) as file, naming(path):
-            data = read_at_most(file, most if _is_own(path) else _MOST_SHARED)
-    except InputError as error:
-        raise error.in_file(path) from None
+    with naming(path), open_input(path) as file:
+        data = read_at_most(file, most if _is_own(path) else _MOST_SHARED)
     if data is not None and not _is_own(path) and b"dmlsplit" not in data:
         return {}
     if data is None or len(data) > most:

@@ -73,8 +73,5 @@ def _opened(file: str) -> Iterator[BinaryIO]:
         refuse_closed_input([file])
         yield sys.stdin.buffer
         return
-    try:
-        with naming(file), open_input(file) as stream:
-            yield stream
-    except InputError as error:
-        raise error.in_file(file) from None
+    with naming(file), open_input(file) as stream:
+        yield stream

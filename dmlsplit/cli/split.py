@@ -17,7 +17,7 @@ from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import Integer, ParamType, read_entries
 from dmlsplit.descriptors.descs import SplitOperatorDesc
 from dmlsplit.report import text
-from dmlsplit.system.errors import InputError
+from dmlsplit.system.errors import InputError, naming
 from dmlsplit.system.input_files import input_size, open_input
 from dmlsplit.system.integers import parsed_integer
 from dmlsplit.system.printable import printable
@@ -152,11 +152,8 @@ def _npy_pieces(
     from dmlsplit.native.arrays import cut
     from dmlsplit.native.file_split import FileTensor, NewFile
 
-    try:
-        with open_input(file) as stream:
-            header = npy.read_header(stream, os.fstat(stream.fileno()).st_size)
-    except InputError as error:
-        raise error.in_file(file) from None
+    with naming(file), open_input(file) as stream:
+        header = npy.read_header(stream, os.fstat(stream.fileno()).st_size)
     dtype, fortran_order = header.dtype, header.fortran_order
     if dtype.hasobject:
         raise InputError(
@@ -213,10 +210,8 @@ def _raw_pieces(
 
     operator = compile(desc)
     whole, parts = operator.tensors
-    try:
+    with naming(file):
         size = input_size(file)
-    except InputError as error:
-        raise error.in_file(file) from None
     least = operator.plan.whole_range.end
     if not least <= size <= whole.total:
         rounded = "" if whole.total == least else f", or {whole.total} as it is rounded up or padded"

@@ -279,11 +279,8 @@ def read_json(text: bytes) -> Any:
 def _opened(path: str) -> BinaryIO:
     """Returns a regular file opened for reading. Raises InputError for any other kind of file, OSError if it cannot be
     opened."""
-    try:
-        with naming(path):
-            return open_input(path)
-    except InputError as error:
-        raise error.in_file(path) from None
+    with naming(path):
+        return open_input(path)
 
 
 def _table(folder: str) -> dict[str, str]:

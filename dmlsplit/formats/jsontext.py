@@ -101,22 +101,22 @@ def shown(value: object) -> str:
     return json.dumps(value)
 
 
-def read_bounded(stream: BinaryIO, file: str) -> bytes:
+def read_bounded(stream: BinaryIO) -> bytes:
     """Returns all bytes of a stream of JSON text. Raises InputError if there are more than MAX_BYTES, OSError if
     reading fails."""
     data = read_at_most(stream, MAX_BYTES)
     if data is None:
-        raise InputError(f"the text is longer than {MAX_BYTES} bytes, the limit for JSON", file=file)
+        raise InputError(f"the text is longer than {MAX_BYTES} bytes, the limit for JSON")
     return data
 
 
-def read_line(stream: BinaryIO, file: str, number: int) -> bytes:
-    """Returns the next line of a stream with its line end; b"" at the end of the stream. Raises InputError if the line
-    exceeds MAX_BYTES, OSError if reading fails."""
+def read_line(stream: BinaryIO, number: int) -> bytes:
+    """Returns line `number`, the next one, of a stream with its line end; b"" at the end of the stream. Raises
+    InputError if the line exceeds MAX_BYTES, OSError if reading fails."""
     line = stream.readline(MAX_BYTES + 1)
     if len(line) > MAX_BYTES:
         message = f"the line is longer than {MAX_BYTES} bytes, the limit for JSON; what follows is not read"
-        raise InputError(message, file=file, line=number, column=1)
+        raise InputError(message, line=number, column=1)
     return line
 
 
@@ -141,11 +141,8 @@ class JsonText:
     def of_file(cls, file: str) -> JsonText:
         """Returns the parsed JSON document of a file. Raises InputError if it is malformed or too long, OSError if it
         cannot be read."""
-        try:
-            with open_input(file) as stream, naming(file):
-                return cls(read_bounded(stream, file), file=file)
-        except InputError as error:
-            raise error.in_file(file) from None
+        with naming(file), open_input(file) as stream:
+            return cls(read_bounded(stream), file=file)
 
     def position(self, path: KeyPath) -> Position:
         """Returns line and column (from 1, in code points) of the value at `path`; if the text does not contain it,

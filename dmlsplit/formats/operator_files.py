@@ -127,7 +127,7 @@ def _read_stream(stream: BinaryIO, file: str, kind: Kind | None) -> Iterator[Ent
         yield from _read_lines(stream, file)
         return
     try:
-        data = read_bounded(stream, file)
+        data = read_bounded(stream)
     except InputError as error:
         yield failed(file, 0, error)
     else:
@@ -153,7 +153,7 @@ def _read_lines(stream: BinaryIO, file: str) -> Iterator[Entry]:
     index = 0
     for number in count(1):
         try:
-            line = read_line(stream, file, number)
+            line = read_line(stream, number)
         except InputError as error:
             yield failed(file, index, error)
             return  # the stream may be endless

@@ -84,10 +84,8 @@ def _copy(files: AtomicFiles, source: str, target: str) -> None:
         if same_file(source, target):
             return
         raise InputError(f"'{printable(target)}' is there already, where external data would be copied to")
-    try:
+    with naming(source):
         read = open_input(source)
-    except InputError as error:
-        raise error.in_file(source) from None
     with read:
         files.make_folder(os.path.dirname(target))
         with naming(target), open(files.create(target), "wb") as stream:

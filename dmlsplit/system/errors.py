@@ -95,9 +95,11 @@ def fault_of(error: Exception) -> InputError:
 @contextmanager
 def naming(path: str) -> Iterator[None]:
     """Context manager: an OSError in the block is raised with `path`, the user's name for the file, in place of a
-    temporary name or a missing one."""
+    temporary name or a missing one; an InputError with `path` if it names no file."""
     try:
         yield
+    except InputError as error:
+        raise error.in_file(path) from None
     except BrokenPipeError:
         raise  # not an error here: the reader of the output has closed it
     except OSError as error:
