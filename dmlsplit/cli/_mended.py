@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from dmlsplit.mending.mending import Mending
 
 
-def is_written_back(file: str, out: str | None) -> bool:
-    """True if both `file` and `out` are names of ONNX models."""
-    return all(path is not None and path.lower().endswith(".onnx") for path in (file, out))
-
-
 @dataclass(frozen=True, slots=True)
 class WriteBackOptions:
     """The options of `legalize` that apply to ONNX models only."""
@@ -44,7 +39,6 @@ def write_back(file: str, out: str | None, target: Target, given: Given, options
     a model, OSError if a file cannot be read or written."""
     from dmlsplit.mending import mended_model
 
-    _streams.refuse_to_replace(out, [file])
     _streams.refuse_to_replace(options.page, [file])
     _streams.refuse_to_replace(options.page, [out], "the model that -o writes")
     if given.shapes or given.dims or given.free_dimensions:

@@ -12,20 +12,17 @@ import click
 
 from dmlsplit.checking.files import judge_alone
 from dmlsplit.checking.front_ends import Given, without_nodes
-from dmlsplit.checking.open_sizes import answer_by
-from dmlsplit.checking.results import Judged
+from dmlsplit.checking.open_sizes import OpenAnswer, answer_by
+from dmlsplit.checking.results import Judged, Result
 from dmlsplit.cli import _streams
 from dmlsplit.cli._arguments import judging_of, model_options, read_with_nodes, target_options
-from dmlsplit.cli._mended import WriteBackOptions, is_written_back, write_back
-from dmlsplit.descriptors.location import Location
+from dmlsplit.cli._mended import WriteBackOptions, write_back
 from dmlsplit.legalize import Legalization, in_words
 from dmlsplit.legalize.search import legalized
 from dmlsplit.report import text
 from dmlsplit.targets.target import Target
 
 if TYPE_CHECKING:
-    from dmlsplit.formats.joins import JoinNode
-    from dmlsplit.formats.nodes import SplitNode
     from dmlsplit.formats.operator_files import Entry
 
 
@@ -85,18 +82,23 @@ def legalize(file: str, out: str | None, format_: str, target: Target, given: Gi
         options["page"], out = out or "-", None
     written_back = WriteBackOptions(**options)
     with judging_of(file):
-        if is_written_back(file, out) or (written_back.asks and out is None and is_written_back(file, file)):
+        _streams.refuse_to_replace(out, [file])
+        if _is_onnx(file) and (written_back.asks if out is None else _is_onnx(out)):
             return write_back(file, out, target, given, written_back)
         if written_back.asks or written_back.copy_data:
             raise click.UsageError(
                 "--dry-run, --diff, --format html and --copy-data are for ONNX models that are written back"
             )
-        if out is not None and is_written_back(out, out):
+        if out is not None and _is_onnx(out):
             raise click.UsageError(
                 f"{out}: an ONNX model is written only of one, in a file, which '{file}' is not by name"
             )
-        _streams.refuse_to_replace(out, [file])
         return _rewrite(file, out, target, given)
+
+
+def _is_onnx(file: str) -> bool:
+    """True if `file` is the name of an ONNX model."""
+    return file.lower().endswith(".onnx")
 
 
 def _rewrite(file: str, out: str | None, target: Target, given: Given) -> int:
@@ -110,14 +112,17 @@ def _rewrite(file: str, out: str | None, target: Target, given: Given) -> int:
             _streams.complain(entry.error)
             status = 2
             continue
-        found = legalized(entry.descriptor, target) if entry.descriptor is not None else None
-        if found is not None:
+        item = judge_alone(entry, target)
+        if entry.descriptor is not None:
+            found = legalized(entry.descriptor, target)
             done.append((entry, found))
-            shown, failed = "\n".join(_lines(entry, found, target)) + "\n", not found.ok
+            assert isinstance(item, Judged)  # there is a descriptor
+            lines, failed = _lines(entry, item, found, target), not found.ok
         else:
-            shown, failed = _without_operator(entry, read.node, target, is_written=out is not None)
+            answer = None if read.node is None else answer_by(read.node, target)
+            lines, failed = _without_operator(entry, item, answer, is_written=out is not None)
         if out != "-":
-            _streams.write(shown)
+            _streams.write("".join(f"{line}\n" for line in lines))
         status = max(status, int(failed))
     if out is not None:
         if status:
@@ -132,36 +137,34 @@ def _rewrite(file: str, out: str | None, target: Target, given: Given) -> int:
 
 
 def _without_operator(
-    entry: Entry, node: SplitNode | JoinNode | None, target: Target, *, is_written: bool
-) -> tuple[str, bool]:
-    """Returns the text about an entry without a descriptor, and True if it is a failure: a node that is invalid or
+    entry: Entry, item: Result, answer: OpenAnswer | None, *, is_written: bool
+) -> tuple[list[str], bool]:
+    """Returns the lines about an entry without a descriptor, and True if it is a failure: a node that is invalid or
     about which too little is known; an operator other than Split and Join that is refused; and, if a model is written,
-    a node whose sizes are open, or an operator other than Split and Join that is not in a model."""
-    item = judge_alone(entry, target)
-    answer = None if node is None else answer_by(node, target)
+    a node whose sizes are open, or an operator other than Split and Join that is not in a model. `answer` is the
+    target's about all sizes of a node."""
     if answer is None or not answer.cases:
         failed = entry.operator is not None or not item.report.ok
         if is_written and entry.other is not None and entry.name is None and not failed:
-            return "\n".join([*text.lines(item), "  not written: a new model has Splits and Joins"]) + "\n", True
-        return "\n".join([*text.lines(item), *(["  not rewritten"] if failed else [])]) + "\n", failed
+            return [*text.lines(item), "  not written: a new model has Splits and Joins"], True
+        return [*text.lines(item), *(["  not rewritten"] if failed else [])], failed
     assert isinstance(item, Judged)  # it is a node
-    lines = [f"{text.plain(text.subject_parts(item))}: {answer}\n"]
+    lines = [f"{text.plain(text.subject_parts(item))}: {answer}"]
     if is_written:  # without sizes there is no operator to write
         hints = [str(d.expected) for d in item.report.diagnostics if d.rule == "node/shape-unknown"]
-        lines += [f"  not rewritten without its sizes; {hint}\n" for hint in dict.fromkeys(hints)]
-    return "".join(lines), is_written
+        lines += [f"  not rewritten without its sizes; {hint}" for hint in dict.fromkeys(hints)]
+    return lines, is_written
 
 
-def _lines(entry: Entry, found: Legalization, target: Target) -> list[str]:
-    item = judge_alone(entry, target)
-    assert isinstance(item, Judged)  # there is a descriptor
+def _lines(entry: Entry, item: Judged, found: Legalization, target: Target) -> list[str]:
+    """Returns the lines about an operator before and after its rewriting, or why it has none."""
     if found.operators == (found.desc,):
         return [*text.lines(item), "  taken as it is"]
     if not found.ok:
         # The report of the rewriting is more detailed than the verdict, and the text knows the positions of its
         # members.
         report = replace(found.report.located(entry.locate), file=entry.file, index=entry.index)
-        return text.lines(Judged(report, entry.name, entry.locate(Location())))
+        return text.lines(item._replace(report=report))
     head = f"{text.plain(text.subject_parts(item))}: runs on {target.name} as {in_words.summary(found)}"
     return [head, *(f"  {line}" for line in in_words.lines(found))]
 
