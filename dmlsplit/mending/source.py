@@ -69,6 +69,15 @@ _HOLDING: Final[Mapping[str, Mapping[int, str]]] = {
 """For each message, the fields with messages that contain tensors. Source: onnx.proto."""
 
 
+class Message(NamedTuple):
+    """The content of a message in the source: its kind, a key of _HOLDING or "tensor", and the offsets at which it
+    begins and ends."""
+
+    kind: str
+    start: int
+    end: int
+
+
 class Inner(NamedTuple):
     """A graph inside a node: the fields of its attribute and of the graph itself, and the graph without its weights."""
 
@@ -93,10 +102,11 @@ class SourceModel:
         self.data = data
         self.size = len(data)
         self._left_out: list[str] = []
-        reduced = self._reduced("model", 0, self.size)
+        whole = Message("model", 0, self.size)
+        reduced = self._reduced(whole)
         self.model = parse(b"".join(self.bytes_of(part) for part in joined(reduced)))
         """The model without the data of large tensors; the doc_string of a node is its place, which `origin` reads."""
-        own = (field for field, _ in self.inside("model", 0, self.size))
+        own = (field for field, _ in self.inside(whole))
         self.fields = [field for field in own if field.number in (IR_VERSION, GRAPH, IMPORT, FUNCTION)]
         """The model's own fields that a change may concern."""
         self.inner: dict[int, Sequence[Inner]] = {}
@@ -133,45 +143,44 @@ class SourceModel:
                 page = start - start % mmap.PAGESIZE
                 self.data.madvise(mmap.MADV_DONTNEED, page, min(_COPIED_AT_ONCE, self.size - page))
 
-    def inside(self, kind: str, start: int, end: int) -> Iterator[tuple[Field, str]]:
-        """Yields the fields of a message of a kind, each with the kind of the message in it, "" for any other field."""
-        holding = _HOLDING.get(kind, {})
-        for field in fields(self.data, start, end):
-            yield field, holding.get(field.number, "") if field.kind == LENGTH_DELIMITED else ""
+    def inside(self, outer: Message) -> Iterator[tuple[Field, Message | None]]:
+        """Yields the fields of a message, each with the message in it; None for a field without tensors."""
+        holding = _HOLDING.get(outer.kind, {})
+        for field in fields(self.data, outer.start, outer.end):
+            kind = holding.get(field.number) if field.kind == LENGTH_DELIMITED else None
+            yield field, None if kind is None else Message(kind, field.content, field.end)
 
-    def _reduced(self, kind: str, start: int, end: int) -> list[Part]:
-        """Returns the parts of a message without the data of large tensors and without training information; `kind` is
-        the kind of the message, `start` and `end` are its byte offsets. Appends to `self._left_out` the external files
-        named in the omitted parts."""
-        if end - start <= Limit.ONNX_VALUE.most:
-            return [Span(start, end)]
-        if kind == "tensor":
-            self._left_out += self._locations_in(kind, start, end)
+    def _reduced(self, outer: Message) -> list[Part]:
+        """Returns the parts of a message without the data of large tensors and without training information. Appends to
+        `self._left_out` the external files named in the omitted parts."""
+        if outer.end - outer.start <= Limit.ONNX_VALUE.most:
+            return [Span(outer.start, outer.end)]
+        if outer.kind == "tensor":
+            self._left_out += self._locations_in(outer)
         found: list[Part] = []
-        for field, inside in self.inside(kind, start, end):
-            if kind == "tensor":
+        for field, inner in self.inside(outer):
+            if outer.kind == "tensor":
                 found += [Span(field.start, field.end)] if field.number in _TENSOR_KEPT else []
-            elif inside == "training":
-                self._left_out += self._locations_in(inside, field.content, field.end)
-            elif inside:
-                found += message(field.number, self._reduced(inside, field.content, field.end))
-            else:
+            elif inner is None:
                 found.append(Span(field.start, field.end))
-        return found if kind != "tensor" else [*found, _IS_EXTERNAL]
+            elif inner.kind == "training":
+                self._left_out += self._locations_in(inner)
+            else:
+                found += message(field.number, self._reduced(inner))
+        return found if outer.kind != "tensor" else [*found, _IS_EXTERNAL]
 
-    def _locations_in(self, kind: str, start: int, end: int) -> Iterator[str]:
-        """Yields the names of external data files that tensors in a message give, as spelled there; `kind` is the kind
-        of the message, `start` and `end` are its byte offsets."""
-        todo = [(kind, start, end)]
+    def _locations_in(self, outer: Message) -> Iterator[str]:
+        """Yields the names of external data files that tensors in a message give, as spelled there."""
+        todo = [outer]
         while todo:
-            kind, start, end = todo.pop()
-            for field, inside in self.inside(kind, start, end):
-                if kind == "tensor" and field.is_message(_EXTERNAL_DATA):
+            outer = todo.pop()
+            for field, inner in self.inside(outer):
+                if outer.kind == "tensor" and field.is_message(_EXTERNAL_DATA):
                     entry = onnx.StringStringEntryProto.FromString(self.data[field.content : field.end])
                     if entry.key == "location" and entry.value:
                         yield text(entry.value)
-                if inside:
-                    todo.append((inside, field.content, field.end))
+                if inner is not None:
+                    todo.append(inner)
 
     def _mark_all(self) -> None:
         """Writes the places of all nodes of the model's graph and functions into their doc_strings, as `_mark` does.
@@ -180,33 +189,37 @@ class SourceModel:
         functions = iter(self.model.functions)
         for field in self.fields:
             if field.is_message(GRAPH):
-                self._mark(self.model.graph.node, "graph", field)
+                self._mark(self.model.graph.node, Message("graph", field.content, field.end))
             elif field.is_message(FUNCTION):
-                self._mark(next(functions).node, "function", field)
-                inside = self.inside("function", field.content, field.end)
-                self.imports[field.start] = [each for each, _ in inside if each.is_message(IMPORT_OF_FUNCTION)]
+                function = Message("function", field.content, field.end)
+                self._mark(next(functions).node, function)
+                own = self.inside(function)
+                self.imports[field.start] = [each for each, _ in own if each.is_message(IMPORT_OF_FUNCTION)]
 
-    def _mark(self, nodes: Iterable[onnx.NodeProto], kind: str, body: Field) -> None:
+    def _mark(self, nodes: Iterable[onnx.NodeProto], body: Message) -> None:
         """Writes the place of each node (the offsets of its field in the source) into its doc_string, in place, also in
-        graphs inside nodes, and records these graphs in `self.inner`. `body` is the field of the graph or function,
-        `kind` says which of the two it is."""
-        places = (field for field, inside in self.inside(kind, body.content, body.end) if inside == "node")
-        for node, place in zip(nodes, places, strict=True):
-            inner = list(self._inner(node, place)) if has_graphs(node) else []
+        graphs inside nodes, and records these graphs in `self.inner`. `body` is the graph or function."""
+        for node, (place, held) in zip(nodes, self._messages("node", body), strict=True):
+            inner = list(self._inner(node, held)) if has_graphs(node) else []
             if inner:
                 self.inner[place.start] = inner
             for each in inner:
-                self._mark(each.graph.node, "graph", each.field)
+                self._mark(each.graph.node, Message("graph", each.field.content, each.field.end))
             node.doc_string = f"{place.start}-{place.content}-{place.end}"
 
-    def _inner(self, node: onnx.NodeProto, place: Field) -> Iterator[Inner]:
-        """Yields the graphs in a node's attributes; `place` is the node's field. Raises InputError for a graph that is
-        written in several pieces."""
-        attributes = [field for field, inside in self.inside("node", place.content, place.end) if inside == "attribute"]
-        for attribute, field in zip(node.attribute, attributes, strict=True):
+    def _messages(self, kind: str, outer: Message) -> Iterator[tuple[Field, Message]]:
+        """Yields the messages of a kind in a message, each with its field."""
+        for field, inner in self.inside(outer):
+            if inner is not None and inner.kind == kind:
+                yield field, inner
+
+    def _inner(self, node: onnx.NodeProto, outer: Message) -> Iterator[Inner]:
+        """Yields the graphs in a node's attributes; `outer` is the node's message. Raises InputError for a graph that
+        is written in several pieces."""
+        for attribute, (field, inner) in zip(node.attribute, self._messages("attribute", outer), strict=True):
             if not (attribute.HasField("g") or attribute.graphs):
                 continue
-            held = [each for each, inside in self.inside("attribute", field.content, field.end) if inside == "graph"]
+            held = [each for each, _ in self._messages("graph", inner)]
             single = [each for each in held if each.number == GRAPH_OF_ATTRIBUTE]
             if single:
                 yield Inner(field, _only(single, f"the graph of attribute '{text(attribute.name)}'"), attribute.g)
