@@ -38,7 +38,7 @@ _KINDS: Final[Mapping[str, Kind]] = {".json": "json", ".jsonl": "jsonl"}
 STANDARD_INPUT: Final = "<stdin>"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Entry:
     """One operator of a file, or a substitute for one.
 

@@ -17,7 +17,7 @@ from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models.names_inside import NO_NAMES, NamesInside
 from dmlsplit.models.taken_branches import TakenBranches
-from dmlsplit.targets.runtime_versions import Quantized
+from dmlsplit.targets.runtime_traits import Quantized
 
 
 class Doubt(enum.Enum):

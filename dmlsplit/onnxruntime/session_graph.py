@@ -25,7 +25,8 @@ from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, Cell, Operator, Types, asked, is_on_cpu_too, is_on_dml, operator_of
 from dmlsplit.onnxruntime.passes import BEFORE_PLACEMENT, PASSES, run, that_may_change
 from dmlsplit.onnxruntime.scopes import SessionModel
-from dmlsplit.targets.runtime_versions import Quantized, Runtime
+from dmlsplit.targets.runtime_traits import Quantized
+from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.targets.session_options import SessionOptions
 
 _SMALL_INITIALIZER: Final = 100

@@ -1,0 +1,167 @@
+"""How versions of ONNX Runtime with its DirectML execution provider differ in what they make of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quantized:
+    """How nodes between DequantizeLinears and QuantizeLinears are fused. Versions that behave alike share one
+    object."""
+
+    moved: frozenset[str]
+    """Operators that also take and give quantized elements, if the scales are equal."""
+    computed: frozenset[str]
+    """Operators of nodes on DirectML that are replaced by an operator for quantized elements."""
+    propagated: Mapping[str, int | None]
+    """Operators that a DequantizeLinear moves past to their outputs, and a QuantizeLinear to their inputs, each with
+    the newest version that allows it; None for any version."""
+    to_several: bool = False
+    """True if a DequantizeLinear moves past a node that several others read."""
+    behind_clips: bool = False
+    """True if a Relu or Clip that changes nothing is allowed before the QuantizeLinear."""
+    packs_weights: bool = False
+    """True if a MatMul with constant 8-bit weights becomes an operator that takes these weights."""
+    checks_biases: bool = False
+    """True if the scale of a Conv's bias must be the product of the other scales, within one per cent."""
+    removes_clips: bool = False
+    """True if a Relu or Clip before a QuantizeLinear is removed if it changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeTraits:
+    """Behaviour in which versions of ONNX Runtime differ."""
+
+    constants_are_nodes: bool = False
+    """True if small constants of a fused graph become nodes of their own."""
+    uninferred: frozenset[str] = frozenset()
+    """Operators whose outputs have no known sizes before the model runs."""
+    reads_overloads: bool = False
+    """True if functions of the same name are distinguished by their overload."""
+    keeps_sizes_of_others: bool = False
+    """True if a Reshape keeps a size that is copied from another tensor."""
+    outer_lengths_are_known: bool = False
+    """True if the kernel of a node is created with the session also if lengths that it reads on the CPU, as those of a
+    Split, are a constant of an outer graph."""
+    quantized: Quantized = Quantized(frozenset(), frozenset(), {})
+    """How nodes between DequantizeLinears and QuantizeLinears are fused, from optimization level 2 on."""
+    reshapes_products: bool = False
+    """True if a MatMul of more than two dimensions and the Add that follows become a Gemm between two Reshapes."""
+    keeps_attentions: bool = False
+    """True if that is not done for the products around an attention."""
+    leaves_large_products: bool = False
+    """True if a MatMulInteger of a DynamicQuantizeLinear is not fused when its factors take more than 4 GB. The process
+    ends if the rank of a factor is unknown."""
+    loses_constants_of_branches: bool = False
+    """True if, outside fused graphs, a large constant of a branch that replaces its If is lost."""
+    fuses_first: bool = False
+    """True if ONNX's own Gelu (opset 20) and LayerNormalization (opset 17) replace the nodes that compute them before
+    nodes are placed."""
+    reads_half_epsilons: bool = False
+    """True if a LayerNormalization that replaces other nodes also takes its epsilon from a constant of FLOAT16."""
+    ifs_read_sequences: bool = False
+    """True if an If is on DirectML even if its branches read a sequence from outside."""
+    merges_shapes: bool = False
+    """True if Shapes of tensors with equal sizes are made to read one of these tensors."""
+    compares_all_numbers: bool = False
+    """True if equal nodes are merged whatever the type of a one-element tensor attribute; False if they are merged only
+    if it is FLOAT, FLOAT16 or INT64, and stored in raw_data."""
+    folds_known_sizes: bool = False
+    """True if a node with constant inputs is folded only if the sizes of its results are inferred."""
+    fuses_new_reshapes: bool = False
+    """True if the shape that a Concat computes for a Reshape of version 19 or newer becomes a constant."""
+    fuses_new_convs: bool = False
+    """True if scales and shifts that follow a Conv of version 22 are fused into its weights."""
+    fuses_new_wheres: bool = False
+    """True if a Not that feeds a Where of version 16 is fused with it."""
+    removes_new_dropouts: bool = False
+    """True if a Dropout of version 22 is removed."""
+    removes_new_casts: bool = False
+    """True if a Cast of version 21 or newer is removed if only Shapes read it."""
+    follows_axes: bool = False
+    """True if the kernels of quantizations of opset 21 apply scales along the node's axis; False if they apply them
+    along the last axis, whatever the node's axis is."""
+    captures_no_cpu_alone: bool = False
+    """True if a session cannot be captured when it has nodes and all of them are on the CPU."""
+
+
+_COMPARISONS: Final = frozenset({"GreaterOrEqual", "LessOrEqual"})
+_QUANTIZED_1_18: Final = Quantized(
+    frozenset({"ArgMax", "Gather", "MaxPool", "Reshape", "Resize", "Split", "Squeeze", "Transpose", "Unsqueeze"}),
+    frozenset({"Add", "Concat", "Conv", "MatMul"}),
+    {"MaxPool": 12, "Reshape": 19, "Squeeze": 13, "Transpose": None, "Unsqueeze": 13},
+    removes_clips=True,
+)
+_QUANTIZED_1_19: Final = replace(
+    _QUANTIZED_1_18,
+    propagated={"MaxPool": 12, "Reshape": 21, "Slice": None, "Squeeze": 21, "Transpose": None, "Unsqueeze": 21},
+    to_several=True,
+    removes_clips=False,
+)
+_QUANTIZED_1_20: Final = replace(
+    _QUANTIZED_1_19,
+    moved=_QUANTIZED_1_18.moved | {"Expand", "Flatten", "GatherElements", "ReduceMax", "ReduceMin", "Slice", "Tile"},
+)
+_QUANTIZED_1_21: Final = replace(
+    _QUANTIZED_1_20,
+    moved=_QUANTIZED_1_20.moved - {"Resize"},
+    computed=_QUANTIZED_1_20.computed | {"AveragePool", "GlobalAveragePool", "LeakyRelu", "Sigmoid", "Softmax"},
+    behind_clips=True,
+)
+_QUANTIZED_1_24: Final = replace(_QUANTIZED_1_21, computed=_QUANTIZED_1_21.computed - {"LeakyRelu", "Softmax"})
+_QUANTIZED_1_30: Final = replace(
+    _QUANTIZED_1_24, propagated=dict.fromkeys(_QUANTIZED_1_24.propagated), packs_weights=True, checks_biases=True
+)
+
+_1_18: Final = RuntimeTraits(
+    constants_are_nodes=True, uninferred=_COMPARISONS | {"Einsum"}, merges_shapes=True, quantized=_QUANTIZED_1_18
+)
+_1_19: Final = replace(_1_18, merges_shapes=False, quantized=_QUANTIZED_1_19)
+_1_20: Final = replace(
+    _1_19, uninferred=_COMPARISONS, fuses_first=True, ifs_read_sequences=True, quantized=_QUANTIZED_1_20
+)
+_1_21: Final = replace(
+    _1_20,
+    reshapes_products=True,
+    keeps_attentions=True,
+    leaves_large_products=True,
+    quantized=_QUANTIZED_1_21,
+)
+_1_23: Final = replace(_1_21, keeps_attentions=False)
+_1_24: Final = replace(_1_23, uninferred=frozenset(), quantized=_QUANTIZED_1_24)
+_1_30: Final = replace(
+    _1_24,
+    reads_overloads=True,
+    keeps_sizes_of_others=True,
+    outer_lengths_are_known=True,
+    compares_all_numbers=True,
+    folds_known_sizes=True,
+    fuses_new_reshapes=True,
+    fuses_new_convs=True,
+    fuses_new_wheres=True,
+    removes_new_dropouts=True,
+    removes_new_casts=True,
+    reads_half_epsilons=True,
+    captures_no_cpu_alone=True,
+    follows_axes=True,
+    quantized=_QUANTIZED_1_30,
+)
+_TRAITS: Final = (
+    ((1, 9, 0), replace(_1_18, constants_are_nodes=False)),
+    ((1, 18, 0), _1_18),
+    ((1, 19, 0), _1_19),
+    ((1, 20, 0), _1_20),
+    ((1, 21, 0), _1_21),
+    ((1, 23, 0), _1_23),
+    ((1, 24, 1), replace(_1_24, loses_constants_of_branches=True)),
+    ((1, 30, 0), _1_30),
+)
+"""Each entry has the traits from a version on, oldest first; observed from 1.18.0 on."""
+
+
+def traits_of(key: tuple[int, ...]) -> RuntimeTraits:
+    """Returns the traits of the version whose numbers are `key`: (1, 24, 4) for 1.24.4."""
+    return next(traits for first, traits in reversed(_TRAITS) if first <= key)
