@@ -9,10 +9,10 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from dmlsplit.descriptors.call_types import DescT
-from dmlsplit.descriptors.descs import OperatorDesc, TensorDesc
+from dmlsplit.descriptors.descs import OperatorDesc
 from dmlsplit.descriptors.diagnostics import Report
 from dmlsplit.descriptors.enums import HResult, OperatorType, TensorDataType
-from dmlsplit.descriptors.geometry import ROLES, Geometry, members_of
+from dmlsplit.descriptors.geometry import ROLES, Geometry
 from dmlsplit.descriptors.layout import ELEMENT_BITS
 from dmlsplit.descriptors.location import Location
 from dmlsplit.legalize._build import BufferSlice, build, data_types, dimension_counts, regions
@@ -21,7 +21,7 @@ from dmlsplit.legalize._loops import loops_of
 from dmlsplit.legalize._obstacles import Obstacle, Obstacles, indivisible, refused, too_many_dimensions
 from dmlsplit.legalize._temporary import TemporaryPacking
 from dmlsplit.legalize._words import steps
-from dmlsplit.legalize.regions import BufferKind, Region
+from dmlsplit.legalize.regions import Region
 from dmlsplit.legalize.result import Legalization
 from dmlsplit.rules import RULES
 from dmlsplit.targets.target import Target
@@ -48,13 +48,12 @@ def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
     invalid = None if report.ok else with_faults(desc, report)
     if invalid is not None:
         return Legalization(desc, False, invalid)
-    if report.ok:
-        members = members_of(desc)
-        inputs, outputs = members.roles.sides((members.whole,), members.parts)
-        sides: list[tuple[BufferKind, Sequence[TensorDesc | None]]] = [("input", inputs), ("output", outputs)]
-        bound = tuple([Region(side, i, 0, _total(each)) for side, tensors in sides for i, each in enumerate(tensors)])
-        return Legalization(desc, True, report, (desc,), (tuple(range(len(members.parts))),), (bound,))
     original = Geometry.of(desc)
+    if report.ok:
+        inputs = [Region("input", i, 0, tensor.total) for i, tensor in enumerate(original.inputs)]
+        outputs = [Region("output", i, 0, tensor.total) for i, tensor in enumerate(original.outputs)]
+        bound, parts = (*inputs, *outputs), tuple(range(len(original.parts)))
+        return Legalization(desc, True, report, (desc,), (parts,), (bound,))
     is_empty = all(part.is_empty for part in original.parts)
     found = OperatorSequence([]) if is_empty else Search(original, target).rewriting()
     if isinstance(found, Obstacles):
@@ -72,13 +71,6 @@ def rewritten(desc: DescT, target: Target) -> Legalization[DescT]:
         tuple(steps(original, [accepted.geometry for accepted in made], found.temporary_bytes)),
         found.temporary_bytes,
     )
-
-
-def _total(tensor: TensorDesc | None) -> int:
-    """Returns the total size in bytes of a tensor of an accepted operator."""
-    assert tensor is not None
-    assert tensor.desc is not None
-    return tensor.desc.total_tensor_size_in_bytes or 0
 
 
 class Accepted(NamedTuple):
