@@ -49,8 +49,8 @@ def write_back(file: str, out: str | None, target: Target, given: Given, options
     show = _streams.write if options.page != "-" else lambda text: None
     with mended_model(file, target, given.allow_paths) as found:
         if options.page is not None:  # before reading the model, whose external data it must not replace
-            _write_page(options.page, file, found, target)
-        show("".join(f"{line}\n" for line in _lines(file, found, target, options.diff)))
+            _write_page(options.page, found, target)
+        show("".join(f"{line}\n" for line in _lines(found, target, options.diff)))
         if found.refusals:
             if out is not None and not options.dry_run:
                 _streams.complain(f"{out}: not written, since {file} cannot be legalized for {target.name}")
@@ -58,22 +58,22 @@ def write_back(file: str, out: str | None, target: Target, given: Given, options
         if out is not None and not options.dry_run:
             from dmlsplit.mending.writing import write
 
-            for path in write(found, file, out, copy_data=options.copy_data):
+            for path in write(found, out, copy_data=options.copy_data):
                 show(f"{printable(path, None)}: written\n")
     return 0
 
 
-def _write_page(path: str, file: str, found: Mending, target: Target) -> None:
+def _write_page(path: str, found: Mending, target: Target) -> None:
     from dmlsplit.report import html
 
-    pieces = html.mended(file, found, target.name)
+    pieces = html.mended(found, target.name)
     with _streams.output(path, colons_meant=True) as write:
         for piece in pieces:
             write(piece)
 
 
-def _lines(file: str, found: Mending, target: Target, diff: bool) -> Iterator[str]:
-    yield f"{printable(file, None)}: {found.outcome} for {target.name}"
+def _lines(found: Mending, target: Target, diff: bool) -> Iterator[str]:
+    yield f"{printable(found.file, None)}: {found.outcome} for {target.name}"
     if found.refusals:
         yield from (f"  {refusal}" for refusal in found.refusals)
         return

@@ -88,6 +88,14 @@ def note_reference(path: str, model: str) -> None:
     note_input(path, f"a file that {model} refers to")
 
 
+def note_references(locations: Iterable[str], path: str | os.PathLike[str]) -> None:
+    """Notes external data files, named relative to the model at `path`, as inputs, so that no output of this command
+    replaces them."""
+    folder = os.path.dirname(os.path.abspath(path))
+    for location in locations:
+        note_reference(os.path.join(folder, location), os.fspath(path))
+
+
 def _contains(root: str, path: str) -> bool:
     try:
         return os.path.commonpath((os.path.normcase(root), os.path.normcase(path))) == os.path.normcase(root)

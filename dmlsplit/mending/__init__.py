@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from dmlsplit.formats.files import AllowedFolders
+from dmlsplit.formats.files import AllowedFolders, note_references
 from dmlsplit.system.errors import InputError, NotLegalizedError
 from dmlsplit.system.garbage import rarely_collected
 from dmlsplit.system.printable import printable
@@ -86,7 +86,6 @@ def mended_model(
         import onnx
     except ModuleNotFoundError:
         raise InputError("ONNX models need the package onnx: pip install 'dmlsplit[onnx]'") from None
-    from dmlsplit.formats.onnx.loading import note_references
     from dmlsplit.formats.onnx.tensors import external_reader, no_external_data
     from dmlsplit.mending.mending import mended
     from dmlsplit.mending.source import SourceModel, mapped
@@ -103,7 +102,7 @@ def mended_model(
             note_references(read.locations, source)
             folders = AllowedFolders(folder, allow_paths)
             found = mended(read, target, external_reader(folders))
-            found.folders = folders
+            found.file, found.folders = os.fspath(source), folders
         except InputError as error:
             raise InputError(f"{printable(os.fspath(source), None)}: {error}") from None
         yield found

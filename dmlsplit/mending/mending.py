@@ -47,6 +47,8 @@ class Mending:
     left: list[Refusal] = field(default_factory=list)
     """What stays slow although the target accepts it, and why; the model is still written."""
     parts: list[Part] | None = None
+    file: str = ""
+    """The file of the source model; "" for a model that is not a file."""
     folders: AllowedFolders | None = None
     """The folders from which external data may be read; None for a model that is not a file."""
 

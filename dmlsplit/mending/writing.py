@@ -24,8 +24,8 @@ _DEVICES: Final = frozenset(
 """The names that Windows reserves in every folder, with any suffix."""
 
 
-def write(mending: Mending, file: str, out: str, *, copy_data: bool = False) -> list[str]:
-    """Writes the mended model of `file` to `out`, completely or not at all, and returns the names of the written files:
+def write(mending: Mending, out: str, *, copy_data: bool = False) -> list[str]:
+    """Writes the mended model of a file to `out`, completely or not at all, and returns the names of the written files:
     first external data, then `out`.
 
     External data stays in its place, and `out` must be in the same folder; otherwise InputError is raised. If
@@ -33,13 +33,11 @@ def write(mending: Mending, file: str, out: str, *, copy_data: bool = False) -> 
     folder. Raises OSError if a file cannot be read or written.
     """
     target = os.path.realpath(out)
-    folder, here = os.path.dirname(target), os.path.dirname(os.path.realpath(file))
+    folder, here = os.path.dirname(target), os.path.dirname(os.path.realpath(mending.file))
     data = [] if folder == here else mending.source.locations
     if data and not copy_data:
-        message = (
-            f"the model's external data ({printable(data[0])}) is beside {printable(file)}: write it into that folder"
-        )
-        raise InputError(f"{message}, or copy the data with --copy-data")
+        message = f"the model's external data ({printable(data[0])}) is beside {printable(mending.file)}"
+        raise InputError(f"{message}: write it into that folder, or copy the data with --copy-data")
     with atomic_files() as files:
         for copy, source in _copies(data, mending.folders, target).items() if mending.folders is not None else ():
             _copy(files, source, copy)

@@ -16,8 +16,8 @@ import onnx
 from google.protobuf.message import Message
 from onnx import TensorProto, helper, numpy_helper
 
-from dmlsplit.formats.files import AllowedFolders
-from dmlsplit.formats.onnx.loading import note_references, without_weights
+from dmlsplit.formats.files import AllowedFolders, note_references
+from dmlsplit.formats.onnx.loading import without_weights
 from dmlsplit.formats.onnx.protobuf import all_nodes
 from dmlsplit.formats.onnx.tensors import Array, ReadExternal, external_reader, no_external_data, text, value_of
 from dmlsplit.mending.fields import Field, messages

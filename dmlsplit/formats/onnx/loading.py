@@ -12,7 +12,7 @@ import onnx
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
 
-from dmlsplit.formats.files import AllowedFolders, note_reference
+from dmlsplit.formats.files import AllowedFolders, note_references
 from dmlsplit.formats.limits import Limit, LimitError
 from dmlsplit.formats.onnx.cycles import check_cycles
 from dmlsplit.formats.onnx.protobuf import refill
@@ -87,14 +87,6 @@ def parse(data: bytes) -> onnx.ModelProto:
     if not model.HasField("graph"):
         raise InputError("it is not an ONNX model: there is no graph")
     return model
-
-
-def note_references(locations: Iterable[str], path: str | os.PathLike[str]) -> None:
-    """Notes external data files, named relative to the model at `path`, as inputs, so that no output of this command
-    replaces them."""
-    folder = os.path.dirname(os.path.abspath(path))
-    for location in locations:
-        note_reference(os.path.join(folder, location), os.fspath(path))
 
 
 def external_locations(model: onnx.ModelProto) -> list[str]:

@@ -69,15 +69,15 @@ def chunks(results: Iterable[Result], targets: int = 1, shown: Shown = AS_USUAL)
     )
 
 
-def mended(file: str, found: Mending, target: str) -> Iterator[str]:
-    """Returns an iterator over the pieces of an HTML page about the model that was written to `file`: each change, with
-    the nodes before and after side by side.
+def mended(found: Mending, target: str) -> Iterator[str]:
+    """Returns an iterator over the pieces of an HTML page about a mended model: each change, with the nodes before and
+    after side by side.
 
     Raises MissingPackageError if jinja2 is missing.
     """
     style = _text("style.css")
     template = _environment().get_template("mended.html.j2")
-    return template.generate(file=file, found=found, target=target, style=style, policy=_policy(style=style))
+    return template.generate(found=found, target=target, style=style, policy=_policy(style=style))
 
 
 def explained(file: str, found: Explanation) -> Iterator[str]:
