@@ -154,24 +154,21 @@ def _judged_entries(file: str, question: Question, judged: set[int]) -> Iterator
     try:
         for number, entry in enumerate(read_entries(file, question.given)):
             sessions = entry.sessions
-            yield from _judged_entry(entry, question, is_first=number == 0)
+            results = []
+            for target in question.targets:
+                result = judge_entry(entry, target, question.keep)
+                results.append((entry, target, _completed(result, entry, target, question)))
+            # the placements of the model's nodes come with the first entry
+            yield from _with_placements(entry, question, results) if number == 0 else results
             judged.add(number)
     finally:
         if sessions is not None:
             sessions.release()
 
 
-def _judged_entry(entry: Entry, question: Question, *, is_first: bool) -> Iterator[tuple[Entry, Target, Result]]:
-    """Yields (entry, target, result) for one entry and each target of the question, in order. `is_first`: it is the
-    first one of its file; the placements of the model's nodes come with it."""
-    found = ((entry, target, _wanted(entry, target, question)) for target in question.targets)
-    return _with_placements(entry, question, list(found)) if is_first else found
-
-
-def _wanted(entry: Entry, target: Target, question: Question) -> Result:
-    """Returns the result of one target with all that the question wants: the columns of a node, a rewriting of a
+def _completed(result: Result, entry: Entry, target: Target, question: Question) -> Result:
+    """Returns the result of one target with what else the question wants: the columns of a node, a rewriting of a
     refused operator or the cure of a graph, in words."""
-    result = judge_entry(entry, target, question.keep)
     if not isinstance(result, Judged):
         return result
     if entry.node is not None:

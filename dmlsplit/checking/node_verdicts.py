@@ -50,8 +50,12 @@ def judge_node(
     if in_session is None and not node.report.ok:
         return replace(node.report, judged_by=target.name), row
     open_node = None if descriptor is not None else OpenNode.of(node)
+    report: Report
     if in_session is not None:
-        report, row = _of_session(node, row, descriptor, target)
+        report = in_runtime = judged_in_session(node, target)
+        assert in_runtime.answer is not None
+        use = Use.NOT_ASKED if not node.report.ok else Use.UNKNOWN if descriptor is None else Use.AS_IT_IS
+        row = row._replace(use=use, runtime=str(in_runtime.answer.outcome))
     elif open_node is not None:
         report, row = _of_open_sizes(node, row, open_node.answer(target), target)
     else:
@@ -61,16 +65,6 @@ def judge_node(
     if node.report.ok and node.in_session is not None:
         report, row = _in_graph(report, row, node.in_session, target, advises=advises)
     return report, row
-
-
-def _of_session(
-    node: SplitNode | JoinNode, row: NodeSummary, descriptor: OperatorDesc | None, target: Target
-) -> tuple[Report, NodeSummary]:
-    """Returns the verdict of a version of ONNX Runtime on a node of an ONNX model."""
-    report = judged_in_session(node, target)
-    assert report.answer is not None
-    use = Use.NOT_ASKED if not node.report.ok else Use.UNKNOWN if descriptor is None else Use.AS_IT_IS
-    return report, row._replace(use=use, runtime=str(report.answer.outcome))
 
 
 def _of_open_sizes(
@@ -136,9 +130,9 @@ def _in_graph(
     """Returns the verdict on a node combined with the one on its graphs. `advises`: advice is tried on the model."""
     found = graph_diagnostics(node.sessions, node.place, target, advises=advises)
     if row.minimum_level is not None:
-        levels = [each for each in level_targets() if each.feature_level >= row.minimum_level]
-        right = (each for each in levels if _is_right(node, each))
-        row = row._replace(minimum_level=next((each.feature_level for each in right), None))
+        levels = (each for each in level_targets() if each.feature_level >= row.minimum_level)
+        graphs = ((each.feature_level, graph_diagnostics(node.sessions, node.place, each)) for each in levels)
+        row = row._replace(minimum_level=next((level for level, said in graphs if _correctness(said) == "right"), None))
     return _with_faults(report, found), row._replace(graph=_correctness(found))
 
 
@@ -155,10 +149,6 @@ def _with_faults(report: Report, found: Sequence[Diagnostic]) -> Report:
     rules = {each.rule for each in found}
     kept = [d for d in report.diagnostics if rules.isdisjoint(kind.rule for kind in FAULTS.get(d.rule, ()))]
     return replace(report, diagnostics=(*kept, *found))
-
-
-def _is_right(node: InSession, target: Target) -> bool:
-    return _correctness(graph_diagnostics(node.sessions, node.place, target)) == "right"
 
 
 def _correctness(found: Sequence[Diagnostic]) -> Correctness:

@@ -223,13 +223,12 @@ class OnnxSession:
         or Concat also gets the faults of other nodes."""
         if place is not None and place.number > 0:
             return ()
-        elsewhere = self._elsewhere(advise) if place == next(iter(self._sessions.judged), None) else ()
-        return elsewhere if place is None else (*self._by_path(advise).get(place.path, ()), *elsewhere)
-
-    def _elsewhere(self, advise: Advise | None) -> tuple[Diagnostic, ...]:
-        """Returns the faults that are reported at nodes other than Split and Concat."""
-        known = {place.path for place in self._sessions.judged}
-        return tuple([each for path, found in self._by_path(advise).items() if path not in known for each in found])
+        by_path = self._by_path(advise)
+        own = () if place is None else by_path.get(place.path, ())
+        if place != next(iter(self._sessions.judged), None):
+            return own
+        known = {each.path for each in self._sessions.judged}
+        return (*own, *(each for path, found in by_path.items() if path not in known for each in found))
 
     def _by_path(self, advise: Advise | None) -> Mapping[str, tuple[Diagnostic, ...]]:
         from dmlsplit.onnxruntime.findings import by_path
