@@ -16,7 +16,7 @@ from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models.names_inside import NO_NAMES, NamesInside
-from dmlsplit.models.taken_branches import TakenBranches
+from dmlsplit.models.taken_branches import TakenBranches, UntakenIfs
 from dmlsplit.targets.runtime_traits import Quantized
 
 
@@ -271,6 +271,14 @@ class Graph:
         """The result of `walk`; None after a change."""
         self.without_twins: Sequence[Node] | None = None
         """The result of `walk` in which no two nodes are equal; another one may have some."""
+        self._untaken_ifs: UntakenIfs | None = None
+
+    @property
+    def untaken_ifs(self) -> UntakenIfs | None:
+        """The Ifs whose places branches take later; None if there are none."""
+        if self._untaken_ifs is None and self.facts.branches.ifs:
+            self._untaken_ifs = UntakenIfs(self.facts.branches)
+        return self._untaken_ifs
 
     def __contains__(self, node: Node) -> bool:
         return node in self._nodes

@@ -9,6 +9,7 @@ import onnx
 
 from dmlsplit.formats.onnx.protobuf import all_nodes, first_output, reads, subgraphs
 from dmlsplit.formats.onnx.walking import depth_first
+from dmlsplit.models.names_inside import NamesInside
 
 
 @dataclass(slots=True)
@@ -29,6 +30,8 @@ class TakenBranches:
     """The Shapes, by their outputs, whose tensors get known sizes only after branches are taken."""
     readers: dict[str, list[int]] = field(default_factory=dict)
     """The numbers of the branches whose Ifs read a tensor, in either branch."""
+    names: dict[int, NamesInside] = field(default_factory=dict)
+    """The names in both branches of a branch's If."""
 
     def visit(self, nodes: Iterable[onnx.NodeProto], functions: dict[str, int]) -> list[onnx.NodeProto]:
         """Adds the places of a graph's nodes to `places`, and returns the nodes in that order. `functions` maps the
@@ -42,6 +45,7 @@ class TakenBranches:
         name, number = first_output(node), len(self.ifs)
         self.ifs[number] = self.places.get(name, 0)
         self.around[number] = self.of.get(name)
+        self.names[number] = NamesInside.of(node)
         self.given.update((each, number) for each in node.output if each)
         inside = (inner for graph in subgraphs(node) for inner in all_nodes(graph.node))
         made = {output for inner in inside for output in inner.output}
@@ -62,15 +66,35 @@ class TakenBranches:
             number = self.around[number]
         return tuple(found)
 
-    def read_within(self, name: str, chain: tuple[int, ...]) -> bool:
-        """True if an If in the last branch of a chain, or in a branch inside that, reads a tensor."""
-        ifs = map(self.around.__getitem__, self.readers.get(name, ()))
-        return any(self._chain(number)[: len(chain)] == chain for number in ifs)
+    def within(self, numbers: Iterable[int], chain: tuple[int, ...]) -> list[int]:
+        """Returns those of the numbers of branches whose Ifs are in the last branch of a chain; in the graph itself for
+        ()."""
+        return [number for number in numbers if self._chain(self.around[number]) == chain]
 
     def order(self, name: str) -> tuple[int, ...]:
         """Returns a sort key for the node whose first output is `name`: nodes are sorted in the order in which ONNX
         Runtime visits them, those of a branch at the place of its If."""
         return *(self.ifs[number] for number in self.chain(name)), self.places.get(name, 0)
+
+
+class UntakenIfs:
+    """The names that Ifs read until branches take their places, while passes put tensors in place of others."""
+
+    def __init__(self, branches: TakenBranches) -> None:
+        self._branches = branches
+        self._readers = {name: list(numbers) for name, numbers in branches.readers.items()}
+        self._names = dict(branches.names)
+
+    def can_rename(self, name: str, new: str, chain: tuple[int, ...]) -> bool:
+        """True if the name `new` can replace `name` in each If in the last branch of a chain; see `NamesInside`."""
+        ifs = self._branches.within(self._readers.get(name, ()), chain)
+        return all(self._names[number].can_rename(name, new) for number in ifs)
+
+    def rename(self, name: str, new: str) -> None:
+        """Replaces a name in all Ifs."""
+        for number in self._readers.get(name, ()):
+            self._names[number] = self._names[number].renamed(name, new)
+            self._readers.setdefault(new, []).append(number)
 
 
 def _walk(nodes: list[onnx.NodeProto], functions: dict[str, int]) -> list[onnx.NodeProto]:

@@ -99,6 +99,11 @@ class _Links:
         self._branches = TakenBranches() if complete else graph.facts.branches
         self._first: dict[Value, Node] = {}
         """Maps each tensor that is read across the boundary of a branch to its first reader there."""
+        self._ifs: dict[str, list[int]] = {}
+        """Maps the name of each tensor that an If reads, perhaps in place of a removed one, to the numbers of their
+        branches."""
+        for name, numbers in self._branches.readers.items():
+            self._ifs.setdefault(graph.source(name), []).extend(numbers)
         for node in graph.nodes if self._branches.of else ():
             for value in node.inputs:
                 if value.producer is not None and self._chain(value.producer) != self._chain(node):
@@ -145,8 +150,8 @@ class _Links:
                 return True
             if around and (value.name, around[-1]) in self._branches.given:
                 return True
-            ifs = self._branches.readers.get(value.name, ())
-            if chain == around and any(now < self._branches.ifs[number] for number in ifs):
+            ifs = self._branches.within(self._ifs.get(value.name, ()), chain) if chain == around else ()
+            if any(now < self._branches.ifs[number] for number in ifs):
                 return True
         return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from dmlsplit.models.graph import Graph, Node, Value
+from dmlsplit.models.taken_branches import UntakenIfs
 
 
 def identity_elimination(graph: Graph, node: Node) -> Value | None:
@@ -16,13 +17,13 @@ def eliminate_identities(graph: Graph) -> None:
     """Removes, in place, the Identity nodes whose outputs are not graph outputs. An Identity stays if a graph in a node
     reads its output and uses the name of its input for another tensor. One that computes a branch's output stays until
     the branch has taken its If's place."""
-    _eliminate(graph, {name for name, _ in graph.facts.branches.given})
+    _eliminate(graph, {name for name, _ in graph.facts.branches.given}, graph.untaken_ifs)
 
 
 def identities_of_branches(graph: Graph) -> None:
     """Removes, in place, the Identity nodes that compute outputs of branches."""
     if graph.facts.branches.given:
-        _eliminate(graph, ())
+        _eliminate(graph, (), None)
 
 
 def write_outputs(graph: Graph) -> None:
@@ -38,7 +39,8 @@ def write_outputs(graph: Graph) -> None:
         chain = branches.chain(result)
         beside = branches.chain(source) == chain and source not in given
         readers = [reader for reader in node.readers if branches.chain(reader.name)[: len(chain)] == chain]
-        if beside and not readers and not any(branches.read_within(name, chain) for name in (source, result)):
+        ifs = [number for name in (source, result) for number in branches.readers.get(name, ())]
+        if beside and not readers and not branches.within(ifs, chain):
             write_directly(graph, node)
 
 
@@ -67,8 +69,9 @@ def _of_outputs(graph: Graph, given: Container[str]) -> list[Node]:
     return [node for node, value in outputs if value.name in given or (value.is_output and not value.readers)]
 
 
-def _eliminate(graph: Graph, kept: Container[str]) -> None:
-    """Removes Identity nodes, in place, except those whose output is in `kept` or is a graph output."""
+def _eliminate(graph: Graph, kept: Container[str], ifs: UntakenIfs | None) -> None:
+    """Removes Identity nodes, in place, except those whose output is in `kept` or is a graph output. `ifs` are those
+    whose branches have yet to take their places, None if there are none."""
     instead: dict[Value, Value] = {}
     inside = {node: set(node.captured) for node in graph.nodes if node.captured}
     for node in graph.nodes:
@@ -79,6 +82,10 @@ def _eliminate(graph: Graph, kept: Container[str]) -> None:
         within = [reader for reader in result.readers if result in inside.get(reader, ())]
         if not all(reader.names_inside.can_rename(result.name, source.name) for reader in within):
             continue
+        if ifs is not None:
+            if not ifs.can_rename(result.name, source.name, graph.facts.branches.chain(result.name)):
+                continue
+            ifs.rename(result.name, source.name)
         for reader in within:
             inside[reader].add(source)
             reader.names_inside = reader.names_inside.renamed(result.name, source.name)

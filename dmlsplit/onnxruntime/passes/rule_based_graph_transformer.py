@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models.graph import Graph, Node, Value
+from dmlsplit.models.taken_branches import UntakenIfs
 from dmlsplit.onnxruntime.passes.cast_elimination import cast_elimination
 from dmlsplit.onnxruntime.passes.dropout_elimination import dropout_elimination
 from dmlsplit.onnxruntime.passes.expand_elimination import expand_elimination
@@ -49,7 +50,7 @@ _FIRST: Final = {**_OF_BRANCHES, "Cast": (cast_elimination, first_pre_shape_node
 def remove_first_noops(graph: Graph) -> None:
     """Removes, in place, the nodes other than Identities that do nothing, unless they compute outputs of graphs or
     branches; then the Identities of outputs that the nodes in front of them can compute."""
-    _remove(graph, _FIRST, {name for name, _ in graph.facts.branches.given})
+    _remove(graph, _FIRST, {name for name, _ in graph.facts.branches.given}, graph.untaken_ifs)
     write_outputs(graph)
 
 
@@ -70,8 +71,11 @@ def remove_noops(graph: Graph) -> None:
     _remove(graph, RULES, ())
 
 
-def _remove(graph: Graph, rules: Mapping[str, Sequence[Rule]], kept: Container[str]) -> None:
-    """Removes, in place, the nodes that do nothing according to `rules`, except those whose output is in `kept`."""
+def _remove(
+    graph: Graph, rules: Mapping[str, Sequence[Rule]], kept: Container[str], ifs: UntakenIfs | None = None
+) -> None:
+    """Removes, in place, the nodes that do nothing according to `rules`, except those whose output is in `kept`. `ifs`
+    are those whose branches have yet to take their places, None if there are none."""
     if not any(rule(graph, node) for node in graph.nodes for rule in rules.get(node.op_type, ())):
         return  # the order of the nodes matters only after one is removed
     instead: dict[Value, Value] = {}
@@ -90,6 +94,10 @@ def _remove(graph: Graph, rules: Mapping[str, Sequence[Rule]], kept: Container[s
         if not all(reader.names_inside.can_rename(result.name, source.name) for reader in within):
             continue
         if not any(value.is_output for value in node.outputs):
+            if ifs is not None:
+                if not ifs.can_rename(result.name, source.name, graph.facts.branches.chain(result.name)):
+                    continue
+                ifs.rename(result.name, source.name)
             instead[result] = source
             for reader in within:
                 reader.names_inside = reader.names_inside.renamed(result.name, source.name)

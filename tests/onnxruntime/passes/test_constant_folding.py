@@ -6,7 +6,7 @@ import pytest
 
 from dmlsplit.onnxruntime.passes.constant_folding import constant_folding
 from tests.onnxruntime.passes import after, graph_of
-from tests.onnxruntime.placements import placed, where
+from tests.onnxruntime.placements import TAKES, placed, where
 
 HEAD = "(float[2,6] x, float[N,6] y, int64[1] l) => (float[?,?] o) <int64[1] one = {1}, float two = {2}>"
 
@@ -53,3 +53,38 @@ def test_what_a_node_reads_itself_and_folded_shapes_in_its_graph():
     scan = f"Scan<num_scan_inputs = 1, body = b (float[3] l) => (float[3] p) {{ {body} }}>(a)"
     found = placed(f"(float[2,3] x) => (float[?,?] o) {{ r = Relu(x) a = Identity(r) o = {scan} }}")
     assert where(found)["a"] == "folded"
+
+
+@pytest.mark.parametrize(
+    ("body", "created"),
+    [
+        ("z = Sqrt(w) s = Shape(n) y = ConstantOfShape(s)", True),
+        ("s = Shape(n) y = ConstantOfShape(s) z = Sqrt(w)", False),
+        ("s = Shape(e) y = ConstantOfShape(s) z = Sqrt(w)", False),
+    ],
+    ids=["the If is taken later", "the If is taken first", "the removed one is read"],
+)
+def test_what_an_if_reads_in_place_of_a_removed_node(body, created):
+    """It counts as read until the If is visited, from the last output on. Observed."""
+    outputs = ", ".join(f"float[2,3] {name}" for name in ("zy" if created else "yz"))
+    taken = TAKES.replace("y = If(c)", "w = If(t)") % ("p = Relu(e)", "q = Neg(e)")
+    found = placed(
+        f"(float[2,3] x) => ({outputs}) <bool t = {{1}}> {{ n = Celu(x) e = Dropout(n) {taken} {body} }}", "1.18.0", 13
+    )
+    assert found.created is created
+
+
+def test_an_if_in_a_branch_that_is_taken_later():
+    """Its place among the branch's nodes says nothing of nodes around the branch. Observed."""
+    inner = TAKES.replace("y = If(c)", "i = If(t)").replace(" p)", " r)").replace(" q)", " u)") % (
+        "r = Exp(a)",
+        "u = Neg(a)",
+    )
+    before = "k = Tanh(x) l = Round(k)"
+    found = placed(
+        f"""(float[2,3] x) => (float[2,3] y, float[2,3] z) <bool t = {{1}}> {{
+            a = Cosh(x) s = Shape(a) y = ConstantOfShape(s)
+            z = If(t) <then_branch = g () => (float[2,3] p) {{ {inner} {before} m = Abs(l) p = Add(i, m) }},
+                       else_branch = h () => (float[2,3] q) {{ q = Abs(x) }}> }}"""
+    )
+    assert found.created is False

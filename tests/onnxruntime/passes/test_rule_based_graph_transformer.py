@@ -7,6 +7,7 @@ import pytest
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import common_subexpression_elimination
 from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import remove_first_noops, remove_noops
 from tests.onnxruntime.passes import after, graph_of, left
+from tests.onnxruntime.placements import placed
 
 GIVEN = "float one = {1}, float zero = {0}, float two = {2}, float[1] ones = {1}, bool on = {1}"
 HEAD = f"(float[2,6] x, bool mode) => (float[2,6] o) <{GIVEN}>"
@@ -126,3 +127,24 @@ def test_a_cast_between_equal_nodes_is_removed_before_they_are_merged():
 def test_identities_and_transposes_are_not_among_the_first():
     body = "a = Identity(x) t = Transpose(a) u = Transpose(t) o = Neg(u)"
     assert len(after(remove_first_noops, f"{HEAD} {{ {body} }}")) == 4
+
+
+@pytest.mark.parametrize("operator", ["Dropout", "Identity"])
+@pytest.mark.parametrize(
+    ("branch", "other", "read"),
+    [("p = Relu(d)", "q = Neg(n)", "d"), ("p = Add(d, n)", "q = Neg(x)", "d"), ("p = Relu(d)", "q = Neg(d)", "n")],
+    ids=["in the other branch", "in the same one", "in neither"],
+)
+def test_what_a_branch_reads_by_its_name_and_by_that_of_its_input(branch, other, read, operator):
+    """The name cannot be replaced in the If, and the node is left until it is removed with the Shape of it. Observed in
+    seven versions."""
+    found = placed(
+        f"""(float[2,3] x) => (float[2,3] y, float[2,3] z) <bool t = {{1}}> {{
+            n = Celu(x) d = {operator}(n) s = Shape(d) y = ConstantOfShape(s)
+            z = If(t) <then_branch = g () => (float[2,3] p) {{ {branch} }},
+                       else_branch = h () => (float[2,3] q) {{ {other} }}> }}""",
+        "1.20.1",
+        13,
+    )
+    assert found.created is False
+    assert f", and {read}, which" in found.failure.message
