@@ -40,19 +40,20 @@ PUBLIC = sorted(
 """The names of the package itself, and those that the pages of the API have besides."""
 
 
-def test_the_package_names_the_same_things_to_everybody():
+@pytest.mark.parametrize("module", [dml, dml.graphs, dml.onnxruntime], ids=lambda module: module.__name__)
+def test_a_module_names_the_same_things_to_everybody(module):
     """To type checkers, at first use, and in __all__: of each name the same module."""
     checked, listed = {}, set()
-    for node in ast.parse(inspect.getsource(dml)).body:
+    for node in ast.parse(inspect.getsource(module)).body:
         if isinstance(node, ast.If):
             assert ast.unparse(node.test) == "TYPE_CHECKING"
             checked |= {alias.name: imported.module for imported in node.body for alias in imported.names}
             listed |= {alias.name for imported in node.body for alias in imported.names if alias.asname is None}
-    assert checked == dml._LAZY | dict.fromkeys(dml._MODULES, "dmlsplit")
-    assert dml.__all__ == sorted(listed)  # the others are named `x as x`: exported, but not listed
-    assert [name for name in dir(dml) if name in dml.__all__] == dml.__all__
-    for name, module in checked.items():
-        assert getattr(dml, name) is getattr(importlib.import_module(module), name)
+    assert checked == module._LAZY | dict.fromkeys(getattr(module, "_MODULES", ()), module.__name__)
+    assert module.__all__ == sorted(listed)  # the others are named `x as x`: exported, but not listed
+    assert [name for name in dir(module) if name in module.__all__] == module.__all__
+    for name, source in checked.items():
+        assert getattr(module, name) is getattr(importlib.import_module(source), name)
 
 
 def public_calls():

@@ -14,7 +14,6 @@ from dmlsplit.descriptors.descs import OperatorDesc
 from dmlsplit.descriptors.diagnostics import Diagnostic, Report, Severity
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.joins import JoinNode
-from dmlsplit.formats.lowering import NodeLegalization, legalized_node
 from dmlsplit.formats.nodes import SplitNode
 from dmlsplit.legalize import in_words
 from dmlsplit.onnxruntime.predict import diagnostic
@@ -108,6 +107,8 @@ def _of_descriptor(
     node: SplitNode | JoinNode, row: NodeSummary, descriptor: OperatorDesc | None, target: Target
 ) -> tuple[Report, NodeSummary]:
     """Returns the verdict on a node by its descriptor on the target, unchanged or rewritten."""
+    from dmlsplit.formats.lowering import NodeLegalization, legalized_node  # sessions of models do not need it
+
     own, found = node.report, legalized_node(node, target)
     new = [d for d in found.report.diagnostics if d not in own.diagnostics]
     diagnostics = tuple(

@@ -18,7 +18,6 @@ from dmlsplit.descriptors.enums import UINT_MAX, FeatureLevel, OperatorType, Ten
 from dmlsplit.descriptors.geometry import ROLES
 from dmlsplit.descriptors.location import Location
 from dmlsplit.formats.element_types import ElementType
-from dmlsplit.formats.lowering import legalized_node
 from dmlsplit.formats.sessions import Inputs, InSession
 from dmlsplit.rules import RULES, judge_node
 from dmlsplit.rules._facts import NodeFacts
@@ -156,6 +155,8 @@ class OperatorNode(Generic[DescT]):
         The result's `execute` and `dispatch` take arrays of the framework's type and shape. If the node is not an
         operator, `ok` is False, and the report has the reason.
         """
+        from dmlsplit.formats.lowering import legalized_node  # it loads the C core, which few questions need
+
         return legalized_node(self, find_target(feature_level, directml, onnxruntime))
 
     def on_onnxruntime(

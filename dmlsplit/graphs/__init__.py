@@ -19,16 +19,23 @@ examples      graphs that break the rules of dmlsplit.rules.graph, and cured one
 In JSON graphs are read and written by dmlsplit.formats.graph_json.
 """
 
-from dmlsplit.graphs.descriptors import (
-    GraphDesc,
-    InputGraphEdgeDesc,
-    IntermediateGraphEdgeDesc,
-    OutputGraphEdgeDesc,
-)
-from dmlsplit.graphs.descriptors import GraphNode as GraphNode
-from dmlsplit.graphs.examples import EXAMPLES as EXAMPLES
-from dmlsplit.graphs.validation import GraphReport
-from dmlsplit.graphs.validation import evaluate_graph as evaluate_graph
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dmlsplit.system.lazy import lazy
+
+if TYPE_CHECKING:
+    from dmlsplit.graphs.descriptors import (
+        GraphDesc,
+        InputGraphEdgeDesc,
+        IntermediateGraphEdgeDesc,
+        OutputGraphEdgeDesc,
+    )
+    from dmlsplit.graphs.descriptors import GraphNode as GraphNode
+    from dmlsplit.graphs.examples import EXAMPLES as EXAMPLES
+    from dmlsplit.graphs.validation import GraphReport
+    from dmlsplit.graphs.validation import evaluate_graph as evaluate_graph
 
 __all__ = [
     "GraphDesc",
@@ -37,3 +44,16 @@ __all__ = [
     "IntermediateGraphEdgeDesc",
     "OutputGraphEdgeDesc",
 ]
+
+_NAMES = {
+    "graphs.descriptors": "GraphDesc GraphNode InputGraphEdgeDesc IntermediateGraphEdgeDesc OutputGraphEdgeDesc",
+    "graphs.examples": "EXAMPLES",
+    "graphs.validation": "GraphReport evaluate_graph",
+}
+_LAZY = {name: f"dmlsplit.{module}" for module, names in _NAMES.items() for name in names.split()}
+
+__getattr__ = lazy(__name__, _LAZY)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
