@@ -76,9 +76,8 @@ class SessionGraph:
         self._inside = {i: list(scope.children(i)) for i, node in enumerate(nodes) if has_graphs(node)}
         """Maps the index of each node with graphs inside to the names of their attributes, with their scopes."""
         folds = options.optimization >= 1
-        self._read_inside = {i: tuple(dict.fromkeys(_left_to_read(each, folds))) for i, each in self._inside.items()}
-        own = {i: set(nodes[i].input) for i in self._inside}
-        self._captured = {i: [name for name in names if name not in own[i]] for i, names in self._read_inside.items()}
+        self._read_inside = {i: tuple(dict.fromkeys(_likely_to_read(each, folds))) for i, each in self._inside.items()}
+        self._captured = self._all_captured()
         self._captured_types: dict[int, Types] = {}
         self.graph = self.before_optimization()
         """The graph after the passes that run before placement."""
@@ -124,11 +123,41 @@ class SessionGraph:
         """Yields the graphs of a model, each after the graphs inside its nodes: ONNX Runtime fuses the inner ones
         first."""
         graph = cls(model, runtime, options, scope, run_scope, parent)
+        inner: list[SessionGraph] = []
         for index, inside in graph._inside.items():
             inner_run = dict(run_scope.children(index)) if run_scope is not None else {}
             for name, child in inside:
-                yield from cls.all_of(model, runtime, options, child, inner_run.get(name), graph)
+                inner += cls.all_of(model, runtime, options, child, inner_run.get(name), graph)
+        graph._settle([each for each in inner if each.parent is graph])
+        yield from inner
         yield graph
+
+    def _settle(self, inner: Iterable[SessionGraph]) -> None:
+        """Places the nodes by what the graphs inside them, `inner`, are left to read."""
+        read: dict[int, dict[str, None]] = {}
+        for graph in inner:
+            read.setdefault(graph.scope.steps[-1][0], {}).update(dict.fromkeys(graph._left_to_read()))
+        left = {index: tuple(filter(self._has, read.get(index, ()))) for index in self._inside}
+        if all(set(left[index]) == set(filter(self._has, names)) for index, names in self._read_inside.items()):
+            return
+        self._read_inside = left
+        self._captured, self._captured_types = self._all_captured(), {}
+        self._implemented = self._all_implemented()
+        self.preferring_cpu, self.left_on_cpu = self._preferring_cpu()
+        self.once = Once()
+
+    def _left_to_read(self) -> Iterator[str]:
+        """Yields the names that the nodes of the graph, and graphs inside these, read after the passes before
+        placement, and those of its outputs; a name may come several times."""
+        for node in self.graph.nodes:
+            yield from (value.name for value in node.inputs if value.name)
+            yield from self._read_inside.get(node.index, ())
+        yield from (value.name for value in self.scope.graph.output)
+
+    def _all_captured(self) -> dict[int, list[str]]:
+        """Maps the index of each node with graphs inside to the names that only these graphs read."""
+        own = {index: set(self.scope.graph.node[index].input) for index in self._inside}
+        return {i: [name for name in names if name not in own[i]] for i, names in self._read_inside.items()}
 
     def in_session_of(self, runtime: Runtime, parent: SessionGraph | None) -> SessionGraph:
         """Returns a new SessionGraph of this graph in a session of `runtime`. It shares this one's optimized graph
@@ -596,7 +625,7 @@ def release(model: SessionModel) -> None:
     model.once = Once()
 
 
-def _left_to_read(inside: Iterable[tuple[str, Scope]], folds: bool) -> Iterator[str]:
+def _likely_to_read(inside: Iterable[tuple[str, Scope]], folds: bool) -> Iterator[str]:
     """Yields the names that the graphs inside a node read, also their own; `inside` has their scopes, and a name may
     come several times. `folds`: what constant folding removes with Shape nodes of static tensors is left out."""
     for _, child in inside:
@@ -606,7 +635,7 @@ def _left_to_read(inside: Iterable[tuple[str, Scope]], folds: bool) -> Iterator[
                 continue
             yield from (text(name) for name in node.input if name)
             if has_graphs(node):
-                yield from _left_to_read(child.children(i), folds)
+                yield from _likely_to_read(child.children(i), folds)
         yield from (text(value.name) for value in child.graph.output)
 
 
@@ -644,4 +673,14 @@ def _for_runtime(graphs: Sequence[SessionGraph], runtime: Runtime) -> list[Sessi
     found: dict[int, SessionGraph] = {}
     for graph in reversed(graphs):  # each graph follows the graphs inside its nodes
         found[id(graph)] = graph.in_session_of(runtime, None if graph.parent is None else found[id(graph.parent)])
-    return list(reversed(found.values()))
+    made = list(reversed(found.values()))
+    inner: dict[int, list[SessionGraph]] = {}
+    changed: set[int] = set()
+    for before, graph in zip(graphs, made, strict=True):
+        if id(graph) in changed:
+            graph._settle(inner[id(graph)])
+        if graph.parent is not None:
+            inner.setdefault(id(graph.parent), []).append(graph)
+            if graph.graph is not before.graph or id(graph) in changed:
+                changed.add(id(graph.parent))
+    return made

@@ -338,3 +338,29 @@ def test_of_two_branches_of_one_name_the_last_counts():
     )
     model.graph.node[0].attribute[0].name = "then_branch"
     assert "If.then_branch/If.then_branch/Neg" in where(placed_model(model))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "reshaped", "on_dml"),
+    [("w", "w", True), ("x", "w", False), ("w", "x", True)],
+    ids=["its Shape and another node", "another node", "its Shape"],
+)
+@pytest.mark.parametrize("version", ["1.20.1", "1.24.4"])
+def test_an_if_whose_branch_reads_what_a_branch_in_it_computed(sizes, reshaped, on_dml, version):
+    """What is removed with the Shape of it reads FLOAT8, which DirectML's If does not take; that the Reshape is left to
+    read what no node computes does not matter in a graph inside a node. Observed."""
+    inner = TAKES.replace("y = If(c)", "w = If(f)").replace(" p)", " r)").replace(" q)", " u)")
+    inner %= "r = Relu(x)", "d = DequantizeLinear(i, k) u = Round(d)"
+    found = placed(
+        f"""(float[2,3] x, float8e4m3fn[2,3] i, bool c) => (float[2,3] y, float[2,3] z)
+            <float k = {{1}}, bool f = {{0}}> {{
+            y, z = If(c) <
+                then_branch = a () => (float[2,3] p, float[2,3] h) {{
+                    {inner} p = Neg(x) s = Shape({sizes}) h = Reshape({reshaped}, s) }},
+                else_branch = b () => (float[2,3] q, float[2,3] l) {{ q = Abs(x) l = Exp(x) }}> }}""",
+        version,
+        19,
+    )
+    assert where(found)["y"] == ("DML" if on_dml else "CPU")
+    removed = "folded" if sizes == "w" else "CPU"
+    assert where(found)["If.then_branch/If.else_branch/DequantizeLinear"] == removed
