@@ -52,9 +52,10 @@ class Value:
     """For a tensor that optimization inserts: a tensor of the model with its type, if `like` has a different type."""
     is_computed: bool = False
     """True if a node of the model's graph computes it, even one that has been removed."""
-    is_held: bool = False
-    """True if a node that computes one copy for each reader keeps a copy that nothing may read: in the file a graph in
-    a node reads it, or a Shape did that now reads another tensor."""
+    is_captured: bool = False
+    """True if, in the file, a graph in a node reads it."""
+    has_spare: bool = False
+    """True if it is computed once for each reader, and a copy that a Shape has read is left without a reader."""
 
     @property
     def known(self) -> str:
@@ -314,8 +315,9 @@ class Graph:
             other = made.add(node.index, node.proto, node.number, read, written, captured)
             other.doubts, other.names_inside = node.doubts, node.names_inside
             for value in node.outputs:
-                if value.is_held:
-                    made.value(value.name).is_held = True
+                if value.is_captured or value.has_spare:
+                    same = made.value(value.name)
+                    same.is_captured, same.has_spare = value.is_captured, value.has_spare
         return made
 
     def add(
@@ -338,7 +340,7 @@ class Graph:
         if captured:
             node.captured = list(map(self.value, captured))
             for value in node.captured:
-                value.is_held = True
+                value.is_captured = True
         self._nodes[node] = None
         self._order = None
         for value in written:

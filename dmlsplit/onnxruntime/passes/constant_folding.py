@@ -146,7 +146,8 @@ class _Links:
                     return True
                 if len(other) < len(chain) and self._first.get(value) is reader:
                     return True
-            if node.op_type == UNMERGED and (value.is_held or value.name in self._branches.readers):
+            held = value.is_captured or value.has_spare or value.name in self._branches.readers
+            if node.op_type == UNMERGED and held:
                 return True
             if around and (value.name, around[-1]) in self._branches.given:
                 return True
@@ -164,7 +165,7 @@ def _reading_copies(graph: Graph) -> set[Node]:
     for node in graph.nodes:
         for value in node.outputs if node.op_type == UNMERGED else ():
             readers = [reader for reader in value.readers if value in reader.inputs]
-            stays = value.is_output or value.is_held or value.name in inside
+            stays = value.is_output or value.is_captured or value.name in inside
             found.update(readers[0 if stays else 1 :])
     return found
 

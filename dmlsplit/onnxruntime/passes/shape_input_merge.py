@@ -43,7 +43,7 @@ def _merge(graph: Graph, apart: Callable[[str], object]) -> None:
         shape = graph.facts.shape(read.name)
         if shape is not None and None not in shape and read not in late:
             key = apart(node.name), shape
-            read.is_held |= key in first and read.producer is not None and read.producer.op_type == UNMERGED
+            read.has_spare |= key in first and read.producer is not None and read.producer.op_type == UNMERGED
             graph.read(node, [first.setdefault(key, read)])
 
 
