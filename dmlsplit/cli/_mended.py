@@ -39,8 +39,6 @@ def write_back(file: str, out: str | None, target: Target, given: Given, options
     a model, OSError if a file cannot be read or written."""
     from dmlsplit.mending import mended_model
 
-    _streams.refuse_to_replace(options.page, [file])
-    _streams.refuse_to_replace(options.page, [out], "the model that -o writes")
     if given.shapes or given.dims or given.free_dimensions:
         raise click.UsageError(
             "a model is written for all of its sizes: --shape, --dim and --free-dimension give some; "

@@ -83,6 +83,8 @@ def legalize(file: str, out: str | None, format_: str, target: Target, given: Gi
     written_back = WriteBackOptions(**options)
     with judging_of(file):
         _streams.refuse_to_replace(out, [file])
+        _streams.refuse_to_replace(written_back.page, [file])
+        _streams.refuse_to_replace(written_back.page, [out], "the model that -o writes")
         if _is_onnx(file) and (written_back.asks if out is None else _is_onnx(out)):
             return write_back(file, out, target, given, written_back)
         if written_back.asks or written_back.copy_data:

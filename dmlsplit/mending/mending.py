@@ -83,26 +83,43 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
     found = Mending(source)
     model = deepcopy(source.model)
     aligned = align_functions(model)
-    judged = JudgedModel.of(model, target, read_external)
+    judged = _accepted(found, JudgedModel.of(model, target, read_external), source.original)
+    if found.refusals:
+        return found
+    restore_untouched(judged.model, source.model, aligned)
+    _name_apart(judged)
+    parts = assembled(source, judged.model)
+    size, most = size_of(parts), Limit.ONNX_FILE.most
+    if size > most:
+        message = f"it would be {size} bytes, and a protobuf message holds {most}; save it with external data first"
+        found.refusals.append(Refusal("", message))
+        return found
+    found.parts = parts
+    found.unknown += _unknown(found, judged)
+    return found
+
+
+def _accepted(found: Mending, judged: JudgedModel, original: Original) -> JudgedModel:
+    """Returns the model after changes that make the target accept it. Adds the changes to `found`, and to
+    `found.refusals` the reasons why no changes do."""
     try:
-        found.changes += converted(judged, source.original, session_of(target)[0])
+        found.changes += converted(judged, original, session_of(judged.target)[0])
     except CannotMend as refused:
         found.refusals.append(Refusal("", str(refused)))
-        return found
+        return judged
     if found.changes:
         judged = judged.changed(judged.model)
-    judged, changes, found.left = at_older_opset(judged, source.original)
+    judged, changes, found.left = at_older_opset(judged, original)
     found.changes += changes
-    judged, changes, refusals = within_ranks(judged, source.original)
+    judged, changes, refusals = within_ranks(judged, original)
     found.changes += changes
     found.refusals += refusals
-    if not found.refusals:
-        for cure in (without_quantized_faults, along_axes):
-            judged, changes, refusals = cure(judged, source.original)
-            found.changes += changes
-            found.refusals += refusals
+    for cure in (without_quantized_faults, along_axes) if not refusals else ():
+        judged, changes, refusals = cure(judged, original)
+        found.changes += changes
+        found.refusals += refusals
     for _ in range(_ROUNDS):
-        replaced, changes, refusals = _rewritten(judged, source.original)
+        replaced, changes, refusals = _rewritten(judged, original)
         found.changes += changes
         found.refusals += refusals
         if not replaced or found.refusals:
@@ -110,37 +127,26 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
         judged.release()
         replace_nodes(judged.model, replaced)
         judged = judged.changed(judged.model)
-    if not found.refusals:
-        found.refusals += [Refusal("", why) for why in judged.not_loaded]
-    if not found.refusals:
-        right = cured(judged, source.original)
-        judged = right.judged
-        found.changes += right.changes
-        found.refusals += right.refusals
-        found.unknown += right.unknown
-    if found.changes and not found.refusals:
+    found.refusals += [] if found.refusals else [Refusal("", why) for why in judged.not_loaded]
+    if found.refusals:
+        return judged
+    right = cured(judged, original)
+    judged = right.judged
+    found.changes += right.changes
+    found.refusals += right.refusals
+    found.unknown += right.unknown
+    if found.refusals:
+        return judged
+    if found.changes:
         # new nodes may have operators that the model did not have
-        judged, changes, left = at_older_opset(judged, source.original)
+        judged, changes, left = at_older_opset(judged, original)
         found.changes += changes
         found.left += [each for each in left if each not in found.left]
+    found.refusals += dict.fromkeys(Refusal(v.site.path, message) for v in judged.views for message in faults(v))
     if not found.refusals:
-        found.refusals += dict.fromkeys(Refusal(v.site.path, message) for v in judged.views for message in faults(v))
-    elsewhere = (failing_elsewhere(judged.views) or judged.failure) if not found.refusals else ""
-    if elsewhere:
-        found.refusals.append(Refusal("", elsewhere))
-    if not found.refusals:
-        restore_untouched(judged.model, source.model, aligned)
-        _name_apart(judged)
-        parts = assembled(source, judged.model)
-        size, most = size_of(parts), Limit.ONNX_FILE.most
-        if size > most:
-            message = f"it would be {size} bytes, and a protobuf message holds {most}; save it with external data first"
-            found.refusals.append(Refusal("", message))
-        else:
-            found.parts = parts
-    if not found.refusals:
-        found.unknown += _unknown(found, judged)
-    return found
+        elsewhere = failing_elsewhere(judged.views) or judged.failure
+        found.refusals += [Refusal("", elsewhere)] if elsewhere else []
+    return judged
 
 
 def _unknown(found: Mending, judged: JudgedModel) -> Iterator[Refusal]:
