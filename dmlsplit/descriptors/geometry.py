@@ -142,6 +142,11 @@ class TensorLayout(NamedTuple):
         return 0 in self.sizes
 
     @property
+    def element_strides(self) -> Dimensions:
+        """The strides in elements; those of a packed tensor if none are given."""
+        return packed_strides(self.sizes) if self.strides is None else self.strides
+
+    @property
     def byte_strides(self) -> Dimensions:
         """The strides in bytes; the element size must be whole bytes.
 
@@ -203,8 +208,8 @@ class Geometry(NamedTuple):
         """Returns the geometry of copying only part number `i` (from 0): the whole has the part's sizes and keeps its
         own strides."""
         whole, part = self.whole, self.parts[i]
-        strides = packed_strides(whole.sizes) if whole.strides is None else whole.strides
-        return Geometry(self.kind, self.axis, whole._replace(sizes=part.sizes, strides=strides), (part,))
+        copied = whole._replace(sizes=part.sizes, strides=whole.element_strides)
+        return Geometry(self.kind, self.axis, copied, (part,))
 
 
 def _present(tensor: TensorDesc | None) -> BufferTensorDesc:

@@ -11,7 +11,6 @@ from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
 from dmlsplit.descriptors.geometry import TensorLayout
-from dmlsplit.descriptors.layout import packed_strides
 
 Strides: TypeAlias = tuple[int | None, ...]
 """One stride for each loop; None (free) if the tensor takes a single step of the loop."""
@@ -141,8 +140,8 @@ def loops_of(whole: TensorLayout, parts: Sequence[TensorLayout], axis: int) -> L
     bits = whole.bits
     rows: list[Strides] = []
     for tensor in (whole, *parts):
-        strides = packed_strides(tensor.sizes) if tensor.strides is None else tensor.strides
-        rows.append((*[None if n == 1 else s * bits for n, s in zip(tensor.sizes, strides, strict=True)], 1))
+        steps = zip(tensor.sizes, tensor.element_strides, strict=True)
+        rows.append((*[None if n == 1 else s * bits for n, s in steps], 1))
     return Loops((*whole.sizes, bits), tuple(rows), axis, tuple([part.sizes[axis] for part in parts]))
 
 

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from dmlsplit.descriptors.descs import JoinOperatorDesc, OperatorDesc, SplitOperatorDesc
 from dmlsplit.descriptors.geometry import Geometry, TensorLayout
-from dmlsplit.descriptors.layout import packed_strides
 
 
 class Memory(NamedTuple):
@@ -53,5 +52,4 @@ def _places(desc: OperatorDesc, whole: Memory, parts: Sequence[Memory]) -> Itera
 
 
 def _index(tensor: TensorLayout, coordinates: Sequence[int]) -> int:
-    strides = packed_strides(tensor.sizes) if tensor.strides is None else tensor.strides
-    return sum(c * stride for c, stride in zip(coordinates, strides, strict=True))
+    return sum(c * stride for c, stride in zip(coordinates, tensor.element_strides, strict=True))

@@ -63,7 +63,14 @@ def session_graphs(graph: SessionGraph) -> SessionGraphs:
 def _shared(graph: SessionGraph) -> SessionGraphs:
     made = optimized(graph)
     order = made.walk()
-    places, ends = _places(graph, order), _ends(graph, order)
+    places: tuple[bool | None, ...] = ()
+    """For each node, True if it can be in a fused graph, False if not, None if that is unknown; empty if no node
+    can."""
+    ends: dict[Node, tuple[Value, ...]] = {}
+    """The outputs of replaced nodes that the last of the replacing nodes compute in a fused graph, if there are any."""
+    if graph.fuses:
+        places = tuple(in_graphs(graph, order))
+        ends = {node: last for node in order if (last := fused_ends(graph, node))}
     key = "graphs of places", graph.fusions, places, tuple(ends.items())
     return graph.once(key, lambda: _graphs(graph, made, order, places, ends))
 
@@ -79,18 +86,6 @@ def indices_left(graph: SessionGraph) -> set[int]:
     return {index for node in nodes if not node.is_inserted for index in node.origins}
 
 
-def _places(graph: SessionGraph, order: Sequence[Node]) -> tuple[bool | None, ...]:
-    """Returns, for each node, True if it can be in a fused graph, False if not, None if that is unknown; () if no node
-    of the graph can."""
-    return tuple(in_graphs(graph, order)) if graph.fuses else ()
-
-
-def _ends(graph: SessionGraph, order: Sequence[Node]) -> dict[Node, tuple[Value, ...]]:
-    """Maps replaced nodes to those outputs that the last of the replacing nodes compute in a fused graph; nodes without
-    such outputs are left out."""
-    return {node: ends for node in order if (ends := fused_ends(graph, node))} if graph.fuses else {}
-
-
 def _optimized(graph: SessionGraph) -> Graph:
     made = graph.graph.copy(graph)
     run(PASSES, made, graph.options.optimization)
@@ -104,9 +99,8 @@ def _graphs(
     places: Sequence[bool | None],
     ends: Mapping[Node, Sequence[Value]],
 ) -> SessionGraphs:
-    """Returns the fused parts of the nodes, which are in the order of the walk. `places` has True for each node that
-    can be in a fused graph, False for others, None if unknown; it is empty if none can. `ends` is the result of
-    `_ends`."""
+    """Returns the fused parts of the nodes, which are in the order of the walk. `places` and `ends` are as in
+    `_shared`."""
     judged = [node.index for node in order if node.op_type in JUDGED]
     lost = [node for node in order if node.unwritten]
     doubted = [node for node in lost if _may_stay_apart(graph, node)]
