@@ -139,14 +139,14 @@ def _read_bytes(data: bytes, file: str, kind: Kind | None) -> Iterator[Entry]:
         yield from _read_lines(io.BytesIO(data), file)
         return
     try:
-        text = JsonText(data, file=file)
+        text = JsonText(data)
     except InputError as error:
         if kind is None and is_lines(data):
             yield from _read_lines(io.BytesIO(data), file)
         else:
             yield failed(file, 0, error)
         return
-    yield from _read_text(text, file, 0)
+    yield from _read_text(text, file)
 
 
 def _read_lines(stream: BinaryIO, file: str) -> Iterator[Entry]:
@@ -162,7 +162,7 @@ def _read_lines(stream: BinaryIO, file: str) -> Iterator[Entry]:
         if not line.strip():
             continue
         try:
-            text = JsonText(line.rstrip(b"\r\n"), file=file, first_line=number)
+            text = JsonText(line.rstrip(b"\r\n"), first_line=number)
         except InputError as error:
             yield failed(file, index, error)
             if line.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -180,15 +180,15 @@ def _is_record(value: object) -> bool:
     return isinstance(value, dict) and "Type" not in value and ("Call" in value or "Return" in value)
 
 
-def _read_text(text: JsonText, file: str, index: int) -> Iterator[Entry]:
+def _read_text(text: JsonText, file: str) -> Iterator[Entry]:
     if not isinstance(text.value, dict) or "dispatchables" not in text.value:
-        yield _operator(text, (), file, index)
+        yield _operator(text, (), file, 0)
         return
     _note_sources(text.value, file)
     dispatchables = text.value["dispatchables"]
     if not isinstance(dispatchables, dict):
         message = f"dispatchables: expected an object, not {shown(dispatchables)}"
-        yield failed(file, index, text.error(("dispatchables",), message))
+        yield failed(file, 0, text.error(("dispatchables",), message))
         return
     for index, name in enumerate(dispatchables):
         yield _operator(text, ("dispatchables", name), file, index)
