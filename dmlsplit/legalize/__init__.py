@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dmlsplit.descriptors.call_types import DescT
-from dmlsplit.descriptors.enums import OperatorType, TensorDataType
 from dmlsplit.system.lazy import lazy
-from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, Target, find_target
+from dmlsplit.targets.target import LevelLike, ReleaseLike, RuntimeLike, find_target
 
 if TYPE_CHECKING:
+    from dmlsplit.legalize._build import movable_types
     from dmlsplit.legalize.regions import BufferKind, Region
     from dmlsplit.legalize.result import Legalization
 
@@ -21,6 +21,7 @@ _LAZY = {
     "BufferKind": "dmlsplit.legalize.regions",
     "Legalization": "dmlsplit.legalize.result",
     "Region": "dmlsplit.legalize.regions",
+    "movable_types": "dmlsplit.legalize._build",
 }
 
 __getattr__ = lazy(__name__, _LAZY)
@@ -43,16 +44,3 @@ def legalize(
     from dmlsplit.legalize.search import rewritten
 
     return rewritten(desc, find_target(feature_level, directml, onnxruntime))
-
-
-def movable_types(target: Target, kind: OperatorType, own: TensorDataType) -> tuple[TensorDataType, ...]:
-    """Returns the data types, accepted by a target for all tensors of an operator, that may move elements of type
-    `own`.
-
-    The first is `own` itself if accepted, else an accepted unsigned type of the same width, else the widest narrower
-    unsigned type. All wider unsigned types follow, widest first: the caller must check that the size of each row is a
-    multiple of such an element. Never empty, since every target accepts UINT32.
-    """
-    from dmlsplit.legalize._build import data_types
-
-    return data_types(target, kind, own)

@@ -56,11 +56,13 @@ class BufferSlice(NamedTuple):
         return self.total if self.entire else None, self.flags, _promise(self)
 
 
-def data_types(target: Target, kind: OperatorType, own: int) -> tuple[TensorDataType, ...]:
-    """Returns the types that the target accepts and that may move elements of type `own`, smallest change first.
+def movable_types(target: Target, kind: OperatorType, own: int) -> tuple[TensorDataType, ...]:
+    """Returns the data types, accepted by a target for all tensors of an operator, that may move elements of type
+    `own`.
 
-    First a type of its width, the type itself if possible, or else the next narrower one; then the wider ones, widest
-    first. The result is never empty, since every target accepts UINT32.
+    The first is `own` itself if accepted, else an accepted unsigned type of the same width, else the widest narrower
+    unsigned type. All wider unsigned types follow, widest first: the caller must check that the size of each row is a
+    multiple of such an element. Never empty, since every target accepts UINT32.
     """
     rows = target.support[kind]
     taken = frozenset.intersection(*[row.data_types for row in rows])

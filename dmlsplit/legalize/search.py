@@ -15,7 +15,7 @@ from dmlsplit.descriptors.enums import HResult, OperatorType, TensorDataType
 from dmlsplit.descriptors.geometry import ROLES, Geometry
 from dmlsplit.descriptors.layout import ELEMENT_BITS
 from dmlsplit.descriptors.location import Location
-from dmlsplit.legalize._build import BufferSlice, build, data_types, dimension_counts, regions
+from dmlsplit.legalize._build import BufferSlice, build, dimension_counts, movable_types, regions
 from dmlsplit.legalize._cut import MOST_OPERATORS, TOO_MANY_OPERATORS, Box, Cutter, inputs_cut
 from dmlsplit.legalize._loops import loops_of
 from dmlsplit.legalize._obstacles import Obstacle, Obstacles, indivisible, refused, too_many_dimensions
@@ -110,7 +110,7 @@ class Search:
         self._target = target
         self._own_type = original.whole.data_type
         self._dimension_counts = dimension_counts(target, kind)
-        self._data_types = data_types(target, kind, self._own_type)
+        self._data_types = movable_types(target, kind, self._own_type)
         roles = original.roles
         kept = [(i, part) for i, part in enumerate(original.parts) if not part.is_empty]
         self._operands = (
