@@ -59,8 +59,9 @@ def _move_back(graph: Graph, node: Node) -> None:
 
 
 def _move_on(graph: Graph, node: Node, instead: dict[Node, dict[Value, Value]]) -> None:
-    """Puts a pair with the scale of the DequantizeLinear `node` behind each node that moves its elements. New inputs of
-    the readers are collected in `instead`, so that a node with many inputs is changed only once."""
+    """Puts a pair with the scale of the DequantizeLinear `node` behind each node that moves its elements and that no
+    QuantizeLinear reads. New inputs of the readers are collected in `instead`, so that a node with many inputs is
+    changed only once."""
     first = node.only_reader
     todo = [] if first is None else [first]
     while todo:
@@ -68,23 +69,22 @@ def _move_on(graph: Graph, node: Node, instead: dict[Node, dict[Value, Value]]) 
         output = mover.outputs[0]
         readers = sorted(output.readers, key=lambda each: each.number)
         several = len(readers) + output.is_output > 1
-        moved = [each for each in readers if each.op_type != QUANTIZE]
         if not is_moved_over(graph, mover) or (several and not graph.facts.quantized.to_several):
             continue
-        if not moved and (readers or not output.is_output):
+        if not (readers or output.is_output) or any(reader.op_type == QUANTIZE for reader in readers):
             continue
         given = Value(f"{output.name}/moved", like=output)
         graph.write(mover, [given])
         first = _quantized(graph, given, node, node.inputs[0])
         for reader in readers:
-            behind = _dequantized(graph, first, node).outputs[0] if reader in moved else given
-            if is_moved_over(graph, reader) or reader.op_type == QUANTIZE:  # few inputs, may be visited again
+            behind = _dequantized(graph, first, node).outputs[0]
+            if is_moved_over(graph, reader):  # few inputs, may be visited again
                 graph.redirect(reader, {output: behind})
             else:
                 instead.setdefault(reader, {})[output] = behind
         if output.is_output:
             graph.write(_dequantized(graph, first, node), [output])
-        todo += moved
+        todo += readers
 
 
 def _quantized(graph: Graph, source: Value, node: Node, typed: Value) -> Node:

@@ -140,6 +140,25 @@ def test_several_readers(version, moved, outputs):
     assert (where(found)["d"] == "folded") is moved
 
 
+@pytest.mark.parametrize("version", ["1.19.2", "1.20.1", "1.24.4", "1.30.0"])
+@pytest.mark.parametrize(
+    ("read", "moved"),
+    [
+        ("e = DequantizeLinear(v, s, z)", True),
+        ("q = QuantizeLinear(t, r, z) e = DequantizeLinear(q, r, z)", False),
+    ],
+    ids=["others alone", "a QuantizeLinear, too"],
+)
+def test_a_quantize_linear_among_several_readers(read, moved, version):
+    """Nothing is then moved over the node. What the Add reads behind it is seen by what becomes of the Add."""
+    found = placed(
+        f"""(uint8[2,6] x, uint8[6,2] v) => (float[6,2] n, uint8[6,2] y) <{SCALED}, float r = {{0.25}}> {INTO}
+            t = Transpose(d) n = Neg(t) {read} a = Add(t, e) y = QuantizeLinear(a, s, z) }}""",
+        version,
+    )
+    assert (where(found)["y"] == "folded") is moved
+
+
 def test_integers_of_32_bits_fail():
     found = placed("""(int32[2,6] x) => (float[?,?] o) <float s = {0.5}, int32 z = {0}>
                       { d = DequantizeLinear(x, s, z) t = Transpose(d) o = Relu(t) }""")
