@@ -33,7 +33,7 @@ from dmlsplit.onnxruntime.node_facts import facts_in, first_run
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import Cell, moves_any_type
 from dmlsplit.onnxruntime.passes.matmul_integer_to_float import ended_by
-from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE, reading_float8
+from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
 from dmlsplit.onnxruntime.quantization_axes import off_axis
@@ -48,8 +48,6 @@ from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
 _LEAST_LOST: Final = 128
 """Constants of this many bytes and more are stored outside their proto."""
-_FIRST_QUANTIZED: Final = 2
-"""The first optimization level that lets nodes move quantized elements."""
 _FOUR_BITS: Final = frozenset({"INT4", "UINT4", "FLOAT4E2M1"})
 """Types for which only a few operators and versions have kernels."""
 
@@ -199,10 +197,6 @@ def _failures(
             found.append(Failure(places[part.origins[0][0]].compilation, why, node=part.paths[0]))
     for node, name in graph.graph.unresolved.items() if graph.is_main else ():
         found.append(Failure(OPTIMIZING, _why_unresolved(graph, node, name), node=graph.path(node.index)))
-    for node, name in reading_float8(graph.graph) if graph.options.optimization >= _FIRST_QUANTIZED else ():
-        path = graph.path(node.index)
-        why = f"{path} is left to move the elements of {printable(name, 60)}, for which DirectML has no kernel"
-        found.append(Failure(CHECKING, why, node=path))
     for node in ended_by(optimized(graph)):
         path = graph.path(node.index)
         why = (

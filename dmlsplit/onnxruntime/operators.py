@@ -196,6 +196,10 @@ class Operator:
                 found[place] = found.get(place, frozenset()) | {cell}
         return found
 
+    def takes(self, types: Types) -> bool:
+        """True if each of these types of the type parameters was recorded, with any types of the others."""
+        return all((i, each) in self._seen for i, each in enumerate(types))
+
     def refuses(self, types: Types) -> bool:
         """True if a model with a node of these types is invalid in this version, and valid in another."""
         cells = str(self.row.get("types", {}).get(",".join(each or "" for each in types), ""))

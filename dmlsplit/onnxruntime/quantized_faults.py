@@ -16,7 +16,7 @@ from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.models.graph import Node, Value, attribute
 from dmlsplit.onnxruntime.graph_build import optimized
 from dmlsplit.onnxruntime.operator_traits import MATMUL_INTEGER_TO_FLOAT, QUANTIZED
-from dmlsplit.onnxruntime.operators import find_operator, is_known, is_on_dml
+from dmlsplit.onnxruntime.operators import Types, asked, find_operator, is_known, is_on_cpu_too, is_on_dml
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE
 from dmlsplit.onnxruntime.passes.qdq_selector_action_transformer import CLIPS
 from dmlsplit.onnxruntime.session_graph import SessionGraph
@@ -39,6 +39,8 @@ _QUANTIZED_WITH: Final = 3
 _SCALARS_ALONE: Final = frozenset({"QLinearAdd", "QLinearAveragePool"})
 """The operators for quantized elements whose scales must not be vectors, not even of one element."""
 _TYPES: Final = frozenset({"FLOAT", "INT8", "UINT8", "INT32"})
+_BYTES: Final = frozenset({"INT8", "UINT8"})
+"""The only types that operators of com.microsoft for quantized elements take."""
 _LARGEST_SCALE: Final = 2.0**32
 """The largest scale with which no sum or product of elements overflows FLOAT."""
 
@@ -90,7 +92,11 @@ class QuantizedFault:
         """What is wrong, as a sentence."""
         op_type, clip, named = self.node.op_type, self.clip, self.node.proto.name
         if self.kind is QuantizedFaultKind.KERNEL:
-            return f"a {op_type} takes the place of {self.path}, for which DirectML has no kernel"
+            where = "the CPU" if self.graph.on_dml(self.node.index) is False else "DirectML"
+            if op_type == self.graph.nodes[self.node.index].op_type:
+                read = printable(self.node.inputs[0].known_type, 60)
+                return f"{self.path} is left to move the elements of {read}, for which {where} has no kernel"
+            return f"a {op_type} takes the place of {self.path}, for which {where} has no kernel"
         if self.kind is QuantizedFaultKind.COUNTS:
             (name, scales, zero_points), *_ = uneven(self.graph, self.node)
             own = op_type == self.graph.nodes[self.node.index].op_type
@@ -118,7 +124,7 @@ def quantized_faults(graph: SessionGraph) -> Iterator[QuantizedFault]:
     if not any(node.op_type in _SOURCES for node in graph.nodes):
         return
     for node in optimized(graph).nodes:
-        if node.op_type in _QUANTIZED:
+        if node.op_type in _QUANTIZED or _is_left(graph, node):
             yield from (QuantizedFault(graph, node, kind) for kind in _kinds(graph, node))
 
 
@@ -132,6 +138,10 @@ def all_quantized_faults(graphs: Sequence[SessionGraph]) -> Iterator[QuantizedFa
 def _kinds(graph: SessionGraph, node: Node) -> Iterator[QuantizedFaultKind]:
     """Yields the faults of a node of an optimized graph, an operator for quantized elements, that make session creation
     fail."""
+    if _is_left(graph, node):
+        if not _has_kernel(graph, node, _types_left(graph, node)):
+            yield QuantizedFaultKind.KERNEL
+        return
     if node.op_type == graph.nodes[node.index].op_type:
         if graph.on_dml(node.index) and any(uneven(graph, node)):
             yield QuantizedFaultKind.COUNTS
@@ -142,14 +152,51 @@ def _kinds(graph: SessionGraph, node: Node) -> Iterator[QuantizedFaultKind]:
         yield QuantizedFaultKind.VECTORS
     elif node.absorbed and graph.nodes[node.absorbed[-1]].op_type in CLIPS:
         yield QuantizedFaultKind.CLIP
-    domain = "" if is_known("", node.op_type) else "com.microsoft"
-    operator = find_operator(domain, node.op_type, graph.opset if not domain else 1, graph.runtime)
-    kind = graph.data_type(node.inputs[0].known_type)
-    cell = None if operator is None or kind is None else operator.ask(operator.types((kind.lower(),), ()))
-    if cell is not None and not is_on_dml(cell):
+    if not _is_made(graph, node):
         yield QuantizedFaultKind.KERNEL
     elif graph.on_dml(node.index) and any(uneven(graph, node)):
         yield QuantizedFaultKind.COUNTS
+
+
+def _is_left(graph: SessionGraph, node: Node) -> bool:
+    """True for a node of the model that reads quantized elements in place of those that it reads in the file."""
+    if node.op_type not in graph.quantized.moved or node.op_type != graph.nodes[node.index].op_type:
+        return False
+    kind, given = graph.data_type(node.inputs[0].known_type), graph.types_of_tensors(node.index)[0]
+    return kind is not None and given[0] is not None and kind.lower() != given[0]
+
+
+def _types_left(graph: SessionGraph, node: Node) -> tuple[Types, Types]:
+    """Returns the types of the inputs and outputs of a node that is left with quantized elements."""
+    inputs, outputs = graph.types_of_tensors(node.index)
+    kind = (graph.data_type(node.inputs[0].known_type) or "").lower()
+    return (kind, *inputs[1:]), outputs if node.op_type == "ArgMax" else (kind,) * len(outputs)
+
+
+def _has_kernel(graph: SessionGraph, node: Node, types: tuple[Types, Types]) -> bool:
+    """True if the node's provider has a kernel for it with these types of its inputs and outputs; also if that is not
+    known, unless no version of the operator takes such types."""
+    cell = asked(node.proto, *types, graph.opset, graph.runtime)
+    if cell is None:
+        operator = graph.operator(node.index)
+        return operator is None or operator.takes(operator.types(*types))
+    return is_on_cpu_too(cell) if graph.on_dml(node.index) is False else is_on_dml(cell)
+
+
+def _is_made(graph: SessionGraph, node: Node) -> bool:
+    """True if there is a kernel for an operator for quantized elements that replaces a node of the model; also if that
+    is not known, unless the operator does not take such types."""
+    domain = "" if is_known("", node.op_type) else "com.microsoft"
+    operator = find_operator(domain, node.op_type, graph.opset if not domain else 1, graph.runtime)
+    read = node.inputs[: 2 * _QUANTIZED_WITH] if node.op_type in _SCALED else node.inputs[:1]
+    known = [graph.data_type(value.known_type) if value.name else "" for value in read]
+    types = tuple([None if each is None else each.lower() for each in known])
+    if operator is None or None in types:
+        return True
+    cell = operator.ask(operator.types(types, ()))
+    if cell is None:
+        return known[0] in _BYTES
+    return is_on_cpu_too(cell) if graph.on_dml(node.index) is False else is_on_dml(cell)
 
 
 def uneven(graph: SessionGraph, node: Node) -> Iterator[tuple[str, int, int]]:

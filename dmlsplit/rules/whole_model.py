@@ -125,7 +125,8 @@ QUANTIZED = ModelRule(
     "quantized elements. ONNX Runtime 1.21 and newer take into it a Relu or Clip that changes nothing, as its bounds "
     "are those of the quantized elements, and are left with an invalid model; QLinearAdd and QLinearAveragePool take "
     "no scales that are vectors of one element; a convolution or product takes as many zero points as scales, and a "
-    "quantization without zero point gets one; and DirectML has no kernels for some, as for QLinearSoftmax. Where a "
+    "quantization without zero point gets one; and DirectML has no kernels for some, as for QLinearSoftmax, or none "
+    "for the quantized elements that a node which moves elements is left with, as for a ReduceMax of opset 18. Where a "
     "size is open, the kernel is made as the model runs, and Run fails. Without the Relu or Clip, and with the same "
     "zero point for each scale, the model computes the same, bit for bit. A Max of a tensor and itself is that tensor; "
     "the node in front of it stays as it is, and computes in floating point.",

@@ -7,7 +7,6 @@ the original types.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from dmlsplit.models.graph import Graph, Node, Value
@@ -15,7 +14,6 @@ from dmlsplit.models.schemas import since
 
 DEQUANTIZE: Final = "DequantizeLinear"
 QUANTIZE: Final = "QuantizeLinear"
-_FLOAT8: Final = "FLOAT8"
 _OLDEST: Final = {"MaxPool": 12, "Reshape": 5}
 """The oldest versions of operators over which quantization is moved, if not the first."""
 
@@ -109,16 +107,3 @@ def _is_scalar(graph: Graph, node: Node) -> bool:
 def is_scalar(graph: Graph, value: Value) -> bool:
     """True for a constant of one element."""
     return graph.facts.is_constant(value.name) and graph.facts.shape(value.known) in ((), (1,))
-
-
-def reading_float8(graph: Graph) -> Iterator[tuple[Node, str]]:
-    """Yields each node on DirectML that moves elements of 8-bit floats, for which DirectML has no kernel, and the name
-    of the tensor. The scale and the zero point must be constants of one element."""
-    for node in graph.nodes:
-        before = node.inputs[0].producer if is_moved_over(graph, node) else None
-        if before is None or before.op_type != DEQUANTIZE or not graph.facts.on_dml(node.index):
-            continue
-        given, *others = before.inputs
-        scalars = len(others) == 2 and all(is_scalar(graph, value) for value in others)
-        if scalars and (graph.facts.data_type(given.name) or "").startswith(_FLOAT8):
-            yield node, given.name

@@ -2,8 +2,7 @@
 
 Source: qdq_selector_action_transformer.cc, qdq_selectors.cc and qdq_final_cleanup.cc of ONNX Runtime: a node that moves
 elements loses the pair around it; one that computes becomes an operator for quantized elements. The provider was chosen
-before that, for the original types. Types of 4 bits, rules for the CPU alone, and Gemms with packed weights are not
-modelled.
+before that, for the original types. Rules for the CPU alone, and Gemms with packed weights are not modelled.
 """
 
 from __future__ import annotations
@@ -19,13 +18,16 @@ from dmlsplit.onnxruntime.operator_traits import MATMUL_INTEGER_TO_FLOAT, PACKED
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE, is_scalar
 
 _BYTES: Final = frozenset({"INT8", "UINT8"})
+_HALF_BYTES: Final = frozenset({"INT4", "UINT4"})
+"""The types that no node reads or writes directly. All types that are neither these nor wide are let through, even if
+there is no kernel."""
 _WIDE: Final = frozenset({"INT16", "UINT16"})
-_OF_BYTES: Final = frozenset({"ArgMax", "MaxPool", "ReduceMax", "ReduceMin", "Resize"})
-"""The operators that move only 8-bit elements."""
+_NOT_WIDE: Final = frozenset({"ArgMax", "MaxPool", "ReduceMax", "ReduceMin", "Resize"})
+"""The operators that do not move 16-bit elements."""
 _ORDERED: Final = frozenset({"MaxPool", "ReduceMax", "ReduceMin"})
 """The operators that move quantized elements only if the scale is positive."""
 _WITHOUT_SIGN: Final = frozenset({"Conv", "MatMul"})
-"""The operators whose quantized first input must be UINT8."""
+"""The operators whose quantized first input must not be INT8; the type of the second may differ."""
 CLIPS: Final = frozenset({"Clip", "Relu"})
 _FIRST_POOL: Final = 12
 """The only version of MaxPool that moves quantized elements, unless the ONNX Runtime version allows all."""
@@ -152,10 +154,13 @@ def _moves(graph: Graph, group: _Group) -> bool:
     if more or group.clip is not None or len(first.inputs) < _SCALED:
         return False
     types = {*group.read, *(() if node.op_type == "ArgMax" else group.written)}
-    if len(types) != 1 or not types <= (_BYTES if node.op_type in _OF_BYTES else _BYTES | _WIDE):
+    refused = _HALF_BYTES | _WIDE if node.op_type in _NOT_WIDE else _HALF_BYTES
+    if len(types) != 1 or not types.isdisjoint({*refused, None}):
         return False
     if node.op_type == "ArgMax":
         return all(is_scalar(graph, value) for value in first.inputs[1:])
+    if "INT32" in types:  # a QuantizeLinear to INT32 was inserted: the session fails before this pass
+        return False
     if not _has_all(group) or not all(_are_pair(graph, first, each) for each in group.after):
         return False
     if node.op_type not in _ORDERED:
@@ -192,12 +197,14 @@ def _computes(graph: Graph, group: _Group) -> bool:
         fits = not graph.facts.quantized.checks_biases or _has_fitting_bias(graph, group)
         if read.pop() != "INT32" or not fits:
             return False
-    if node.op_type in _WITHOUT_SIGN and read[0] != "UINT8":
+    if node.op_type in _WITHOUT_SIGN and read[0] == "INT8":
+        return False
+    if not _HALF_BYTES.union(_WIDE, {None}).isdisjoint((*read, *written)):
         return False
     if node.op_type == "MatMul" and not after:
-        return set(read) <= _BYTES
+        return True
     alike = {*read[:1], *written} if node.op_type in _WITHOUT_SIGN else {*read, *written}
-    return _has_all(group) and len(alike) == 1 and {*read, *written} <= _BYTES
+    return _has_all(group) and len(alike) == 1
 
 
 def _has_fitting_bias(graph: Graph, group: _Group) -> bool:

@@ -265,6 +265,47 @@ def test_sessions_that_fail(version, opset, body, message):
     assert message in found.failure.message
 
 
+FLOATS_OF_8 = "(float8e5m2[2,4] x) => ({}) <float s = {{0.5}}, float8e5m2 z = {{0}}, int64[1] k = {{8}}>"
+INTEGERS = "({}[2,4] x) => ({}) <float s = {{0.5}}, {} z = {{0}}, int64[1] k = {{0}}>"
+
+
+def of_integers(kind, outputs):
+    return INTEGERS.format(kind, outputs, kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "opset", "version", "message"),
+    [
+        (f"{FLOATS_OF_8.format('float8e5m2[8] y')} {{ {INTO}Reshape(d, k) {QUANTIZED} }}",
+         19, "1.24.4", "for which DirectML"),
+        (f"{FLOATS_OF_8.format('float8e5m2[8] y')} {{ {INTO}Reshape(d, k) {QUANTIZED} }}", 21, "1.18.0", ""),
+        (f"{FLOATS_OF_8.format('float8e5m2[8] y')} {{ {INTO}Reshape(d, k) {QUANTIZED} }}", 23, "1.24.4", ""),
+        (f"{FLOATS_OF_8.format('float8e5m2[4,2] y')} {{ {INTO}Transpose(d) {QUANTIZED} }}",
+         21, "1.18.0", "for which the CPU"),
+        (f"{FLOATS_OF_8.format('float8e5m2[4,2] y')} {{ {INTO}Transpose(d) {QUANTIZED} }}", 21, "1.20.1", ""),
+        (f"{FLOATS_OF_8.format('float8e5m2[2,4] y')} {{ {INTO}Sigmoid(d) {QUANTIZED} }}", 19, "1.20.1", ""),
+        (f"{FLOATS_OF_8.format('float8e5m2[2,4] y')} {{ {INTO}Sigmoid(d) {QUANTIZED} }}",
+         19, "1.22.0", "a QLinearSigmoid"),
+        (f"{FLOATS_OF_8.format('int64[1,4] y')} {{ {FRONT} y = ArgMax(d) }}", 19, "1.24.4", "left to move"),
+        (f"{of_integers('uint8', 'uint8[1,4] y')} {{ {INTO}ReduceMax(d, k) {QUANTIZED} }}",
+         18, "1.20.1", "left to move"),
+        (f"{of_integers('int8', 'int8[1,4] y')} {{ {INTO}ReduceMin(d, k) {QUANTIZED} }}", 18, "1.30.0", "left to move"),
+        (f"{of_integers('int8', 'int8[1,4] y')} {{ {INTO}ReduceMin(d, k) {QUANTIZED} }}", 20, "1.30.0", ""),
+        (f"{of_integers('int32', 'int64[1,4] y')} {{ {FRONT} y = ArgMax(d) }}", 17, "1.24.4", ""),
+        (f"{of_integers('int32', 'float[2,2] y')} {{ {FRONT} y = MatMul(d, d) }}".replace("2,4", "2,2"), 17, "1.24.4",
+         "a MatMulIntegerToFloat"),
+    ],
+)  # fmt: skip
+def test_elements_without_a_kernel(text, opset, version, message):
+    """The provider is chosen before, for FLOAT: the process ends, or the session fails, where there is no kernel."""
+    found = placed(text, version, opset)
+    assert found.created is (not message)
+    if message:
+        assert message in found.failure.message
+    else:
+        assert (where(found)["d"] == "folded") is ("Sigmoid" not in text)
+
+
 @pytest.mark.parametrize("opset", [22, 23])
 def test_on_the_cpu(opset):
     """A pool of opset 22 is on the CPU, and takes quantized elements there, too."""
