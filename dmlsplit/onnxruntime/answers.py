@@ -36,8 +36,8 @@ from dmlsplit.onnxruntime.passes.matmul_integer_to_float import ended_by
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE
 from dmlsplit.onnxruntime.placing import placed
 from dmlsplit.onnxruntime.predict import LEAST_NODES_FOR_VOLATILE, diagnostic, predict
-from dmlsplit.onnxruntime.quantization_axes import off_axis
-from dmlsplit.onnxruntime.quantized_faults import QuantizedFaultKind, quantized_faults
+from dmlsplit.onnxruntime.quantization_axes import off_axis, out_of_range
+from dmlsplit.onnxruntime.quantized_faults import MADE_LATE, QuantizedFaultKind, quantized_faults
 from dmlsplit.onnxruntime.ranks import beyond_rank, fails
 from dmlsplit.onnxruntime.scopes import SessionModel
 from dmlsplit.onnxruntime.session_graph import SessionGraph
@@ -210,11 +210,14 @@ def _failures(
         found += _of_quantized(graph, node, places[node.index])
     for fault in quantized_faults(graph):
         kernel = places[fault.node.index].kernel
-        moment = {QuantizedFaultKind.KERNEL: CHECKING, QuantizedFaultKind.COUNTS: kernel}.get(fault.kind, OPTIMIZING)
+        moment = CHECKING if fault.kind is QuantizedFaultKind.KERNEL else OPTIMIZING
+        moment = kernel if fault.kind in MADE_LATE else moment
         found += () if fault.at_run else (Failure(moment, fault.why, node=fault.path),)
     for each in off_axis(graph):
         if each.fails and not each.at_run:
             found.append(Failure(places[each.node.index].kernel, each.why, node=each.path))
+    for node, why in out_of_range(graph):
+        found.append(Failure(places[node.index].kernel, why, node=graph.path(node.index)))
     left = indices_left(graph)
     for node in graph.order:
         if node.index not in facts:

@@ -16,6 +16,8 @@ from dmlsplit.onnxruntime.graph_build import optimized
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 
+_FIRST_WITH_AXIS: Final = 13
+"""The first opset whose quantizations have an axis."""
 _FIRST: Final = 21
 """The first opset with these kernels."""
 _AXIS: Final = 1
@@ -86,6 +88,29 @@ def off_axis(graph: SessionGraph) -> Iterator[OffAxis]:
         axis = (_AXIS if given is None else given.i) % max(len(whole), 1)
         if scales[0] > 1 and axis != len(whole) - 1:
             yield OffAxis(graph, node, axis, len(whole), scales[0])
+
+
+def out_of_range(graph: SessionGraph) -> Iterator[tuple[Node, str]]:
+    """Yields the quantizations of a graph whose kernel cannot be created with the session, with the reason: a vector of
+    scales or zero points, even of one element, is along an axis that the tensor does not have. Where all sizes are
+    equal, the kernel does not look at the axis. A quantization that optimization inserts has the default axis."""
+    if not _FIRST_WITH_AXIS <= graph.opset < _FIRST and not (
+        graph.opset >= _FIRST and graph.runtime.traits.follows_axes
+    ):
+        return
+    if not any(node.op_type in (DEQUANTIZE, QUANTIZE) for node in graph.nodes):
+        return
+    for node in optimized(graph).nodes:
+        if node.op_type not in (DEQUANTIZE, QUANTIZE) or not graph.on_dml(node.index) or graph.has_open_sizes(node):
+            continue
+        whole, *others = [graph.shape(value.known) for value in node.inputs if value.name]
+        moved = node.is_inserted and not graph.quantized.moves_axes
+        given = None if moved else attribute(node, "axis")
+        axis, rank = _AXIS if given is None else given.i, len(whole or ())
+        vector = any(each is not None and len(each) == 1 and each != whole for each in others)
+        if vector and not -rank <= axis < rank:
+            path = graph.path(node.index)
+            yield node, f"{path} has a vector of scales along axis {axis} of a tensor of {rank} dimensions"
 
 
 def all_off_axis(graphs: Sequence[SessionGraph]) -> Iterator[OffAxis]:

@@ -34,6 +34,19 @@ _SCALED: Final = {
 }
 """For each operator that accepts vectors of scales: the indices of the inputs that are a quantized tensor, its scale
 and its zero point."""
+_ALONG: Final[Mapping[str, Mapping[int | None, tuple[int, ...]]]] = {
+    "QLinearConv": {0: (), 3: (0,), None: ()},
+    "QLinearMatMul": {0: (-2,), 3: (-1,), None: (-2,)},
+    MATMUL_INTEGER_TO_FLOAT: {0: (-2,), 1: (-1,)},
+    "QLinearGlobalAveragePool": {0: (-1,)},
+    "QLinearSigmoid": {0: (0,), None: (0,)},
+}
+"""For each operator, by the index of a quantized tensor that it reads, None for the one that it writes: the dimension
+along which its kernel takes a vector of scales, whatever the axis; none if it takes no vector of several. Observed."""
+_OF_FIRST_SIZE: Final = frozenset({"QLinearSigmoid"})
+"""The operators that do not take a vector of one element either, unless the dimension is 1."""
+_MOST_RANK_OF_POOL: Final = 4
+"""With more dimensions, a global pool takes other vectors of scales; which ones is not known."""
 _QUANTIZED_WITH: Final = 3
 """The inputs for each quantized tensor: itself, its scale and its zero point."""
 _SCALARS_ALONE: Final = frozenset({"QLinearAdd", "QLinearAveragePool"})
@@ -52,6 +65,11 @@ class QuantizedFaultKind(enum.Enum):
     CLIP = "it takes the place of a Relu or Clip, too"
     KERNEL = "it has no kernel"
     COUNTS = "it has not as many zero points as scales"
+    ALONG = "its kernel takes its scales along another dimension"
+
+
+MADE_LATE: Final = frozenset({QuantizedFaultKind.COUNTS, QuantizedFaultKind.ALONG})
+"""The faults for which the kernel of the node cannot be made."""
 
 
 class QuantizedCure(enum.Enum):
@@ -79,7 +97,7 @@ class QuantizedFault:
     def at_run(self) -> bool:
         """True if the session is created, and the first Run fails: the kernel is created then, since a size is
         unknown."""
-        return self.kind is QuantizedFaultKind.COUNTS and self.graph.has_open_sizes(self.node)
+        return self.kind in MADE_LATE and self.graph.has_open_sizes(self.node)
 
     @property
     def clip(self) -> Node | None:
@@ -108,6 +126,14 @@ class QuantizedFault:
             return (
                 f"{taken} of zero points than of scales, and no kernel is made: {zero_points} and {scales} of "
                 f"{printable(name, 60)}"
+            )
+        if self.kind is QuantizedFaultKind.ALONG:
+            (name, scales, takes), *_ = misplaced(self.graph, self.node)
+            own = op_type == self.graph.nodes[self.node.index].op_type
+            taken = self.path if own else f"a {op_type} takes the place of {self.path}, which"
+            return (
+                f"{taken} has {scales} scales of {printable(name, 60)} in a vector, and no kernel is made: it takes "
+                f"{takes} of them, whatever their axis"
             )
         if self.kind is QuantizedFaultKind.VECTORS or clip is None:
             said = "whose scales and zero points have to be scalars, not vectors"
@@ -143,8 +169,7 @@ def _kinds(graph: SessionGraph, node: Node) -> Iterator[QuantizedFaultKind]:
             yield QuantizedFaultKind.KERNEL
         return
     if node.op_type == graph.nodes[node.index].op_type:
-        if graph.on_dml(node.index) and any(uneven(graph, node)):
-            yield QuantizedFaultKind.COUNTS
+        yield from _made_late(graph, node)
         return
     count = (len(node.inputs) - 1) // _QUANTIZED_WITH
     scaling = [value for i, value in enumerate(node.inputs) if i >= count * _QUANTIZED_WITH or i % _QUANTIZED_WITH]
@@ -154,8 +179,18 @@ def _kinds(graph: SessionGraph, node: Node) -> Iterator[QuantizedFaultKind]:
         yield QuantizedFaultKind.CLIP
     if not _is_made(graph, node):
         yield QuantizedFaultKind.KERNEL
-    elif graph.on_dml(node.index) and any(uneven(graph, node)):
+    else:
+        yield from _made_late(graph, node)
+
+
+def _made_late(graph: SessionGraph, node: Node) -> Iterator[QuantizedFaultKind]:
+    """Yields the faults for which DirectML's kernel of a node cannot be made."""
+    if not graph.on_dml(node.index):
+        return
+    if any(uneven(graph, node)):
         yield QuantizedFaultKind.COUNTS
+    elif any(misplaced(graph, node)):
+        yield QuantizedFaultKind.ALONG
 
 
 def _is_left(graph: SessionGraph, node: Node) -> bool:
@@ -214,6 +249,29 @@ def uneven(graph: SessionGraph, node: Node) -> Iterator[tuple[str, int, int]]:
                 yield found[tensor].name, *counts
 
 
+def misplaced(graph: SessionGraph, node: Node) -> Iterator[tuple[str, int, str]]:
+    """Yields the quantized tensors of an operator whose vector of scales its kernel does not take, each with the number
+    of scales and those that the kernel takes."""
+    scaled = {tensor: scale for tensor, scale, _ in _SCALED.get(node.op_type, ((0, 1, 2),))}
+    count = max(scaled) // _QUANTIZED_WITH + 1
+    if node.op_type == "QLinearConv" and node.op_type != graph.nodes[node.index].op_type:
+        count = (len(node.inputs) - 1) // _QUANTIZED_WITH  # the bias is in front of the result's scale
+    for tensor, dimensions in _ALONG.get(node.op_type, {}).items():
+        place = count * _QUANTIZED_WITH if tensor is None else scaled[tensor]
+        value = node.outputs[0] if tensor is None else node.inputs[tensor]
+        scales = graph.shape(node.inputs[place].known) if place < len(node.inputs) else None
+        whole = graph.shape(value.known)
+        if scales is None or len(scales) != 1 or whole is None or not is_static((*scales, *whole)):
+            continue
+        if any(not -len(whole) <= each < len(whole) for each in dimensions):
+            continue
+        if node.op_type == "QLinearGlobalAveragePool" and len(whole) > _MOST_RANK_OF_POOL:
+            continue
+        sizes = {*(() if node.op_type in _OF_FIRST_SIZE else (1,)), *(whole[each] for each in dimensions)}
+        if scales[0] not in sizes:
+            yield value.known, numbers(scales)[0], " or ".join(map(str, sorted(numbers(tuple(sizes)))))
+
+
 def cure_of(fault: QuantizedFault) -> QuantizedCure | None:
     """Returns the first cure of a fault; None if none is known."""
     if _is_removable(fault):
@@ -222,7 +280,9 @@ def cure_of(fault: QuantizedFault) -> QuantizedCure | None:
         return QuantizedCure.ZERO_POINTS
     graph, node = fault.graph, fault.node
     is_made = node.op_type in QUANTIZED.values() and graph.nodes[node.index].op_type in QUANTIZED
-    return QuantizedCure.MAX_BEHIND if is_made else None
+    # in front of a Max, a product is a MatMulIntegerToFloat, which takes scales along the same dimensions
+    stays = fault.kind is QuantizedFaultKind.ALONG and node.op_type == "QLinearMatMul"
+    return QuantizedCure.MAX_BEHIND if is_made and not stays else None
 
 
 def zero_points_of(fault: QuantizedFault) -> Mapping[str, Array] | None:

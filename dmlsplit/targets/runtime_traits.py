@@ -21,6 +21,8 @@ class Quantized:
     the newest version that allows it; None for any version."""
     to_several: bool = False
     """True if a DequantizeLinear moves past a node that several others read."""
+    moves_axes: bool = False
+    """True if a quantization that moves past a node keeps its axis; False if it gets the default one."""
     behind_clips: bool = False
     """True if a Relu or Clip that changes nothing is allowed before the QuantizeLinear."""
     packs_weights: bool = False
@@ -99,6 +101,7 @@ _QUANTIZED_1_19: Final = replace(
     _QUANTIZED_1_18,
     propagated={"MaxPool": 12, "Reshape": 21, "Slice": None, "Squeeze": 21, "Transpose": None, "Unsqueeze": 21},
     to_several=True,
+    moves_axes=True,
     removes_clips=False,
 )
 _QUANTIZED_1_20: Final = replace(
