@@ -22,7 +22,7 @@ from dmlsplit.mending.sites import Body
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document
 from dmlsplit.models.places import Place, Spot
 from dmlsplit.onnxruntime.operator_traits import QUANTIZED
-from dmlsplit.onnxruntime.passes.qdq_selector_action_transformer import CLIPS
+from dmlsplit.onnxruntime.passes.patterns import CLIPS
 from dmlsplit.onnxruntime.quantized_faults import QuantizedCure, QuantizedFault, cure_of, zero_points_of
 
 _NAMES: Final = {

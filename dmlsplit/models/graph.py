@@ -216,6 +216,11 @@ class Facts(Protocol):
         """True if the session's version of ONNX Runtime removes a Cast that only Shapes read."""
 
     @property
+    def removes_clips(self) -> bool:
+        """True if the session's version of ONNX Runtime removes a Relu or Clip that changes nothing that is
+        quantized."""
+
+    @property
     def fuses_wheres(self) -> bool:
         """True if the session's version of ONNX Runtime fuses a Where with the Not that feeds it."""
 

@@ -32,6 +32,7 @@ from dmlsplit.onnxruntime.imports import DOMAINS
 from dmlsplit.onnxruntime.node_facts import facts_in, first_run
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import Cell, moves_any_type
+from dmlsplit.onnxruntime.passes.clip_quantizelinear import clips_that_fail
 from dmlsplit.onnxruntime.passes.matmul_integer_to_float import ended_by
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE
 from dmlsplit.onnxruntime.placing import placed
@@ -197,6 +198,10 @@ def _failures(
             found.append(Failure(places[part.origins[0][0]].compilation, why, node=part.paths[0]))
     for node, name in graph.graph.unresolved.items() if graph.is_main else ():
         found.append(Failure(OPTIMIZING, _why_unresolved(graph, node, name), node=graph.path(node.index)))
+    for node in clips_that_fail(graph.graph) if graph.options.optimization >= 1 else ():
+        path = graph.path(node.index)
+        why = f"{path} is a Clip in front of a QuantizeLinear, and fails its removal"
+        found.append(Failure(OPTIMIZING, why, node=path))
     for node in ended_by(optimized(graph)):
         path = graph.path(node.index)
         why = (

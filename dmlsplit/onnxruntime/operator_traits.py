@@ -255,7 +255,7 @@ _ROWS: Final = (
     _row("Pow", 25, broadcasts=True, transposable=True, followed=True),
     _row("QLinearConv", followed=True),
     _row("QLinearMatMul", followed=True),
-    _row("QuantizeLinear", transposable=True, computed=True),
+    _row("QuantizeLinear", transposable=True),
     _row("RandomNormal", random=True),
     _row("RandomNormalLike", random=True),
     _row("RandomUniform", random=True),

@@ -17,8 +17,8 @@ from dmlsplit.models.graph import Node, Value, attribute
 from dmlsplit.onnxruntime.graph_build import optimized
 from dmlsplit.onnxruntime.operator_traits import MATMUL_INTEGER_TO_FLOAT, QUANTIZED
 from dmlsplit.onnxruntime.operators import Types, asked, find_operator, is_known, is_on_cpu_too, is_on_dml
+from dmlsplit.onnxruntime.passes.patterns import CLIPS
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE
-from dmlsplit.onnxruntime.passes.qdq_selector_action_transformer import CLIPS
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
 

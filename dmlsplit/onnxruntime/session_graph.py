@@ -326,6 +326,12 @@ class SessionGraph:
         return {"Cast", "Shape"} <= self._operators and self.opset >= _FIRST_REMOVED_CAST and known
 
     @property
+    def removes_clips(self) -> bool:
+        """True if the graph has a QuantizeLinear, and the session's version of ONNX Runtime removes a Relu or Clip in
+        front of it that changes nothing."""
+        return "QuantizeLinear" in self._operators and self.runtime.traits.removes_clips
+
+    @property
     def fuses_wheres(self) -> bool:
         """True if the graph has a Where, and the session's version of ONNX Runtime fuses it with the Not in front of
         it; old versions do not from opset 16 on."""

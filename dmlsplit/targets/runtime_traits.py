@@ -29,8 +29,6 @@ class Quantized:
     """True if a MatMul with constant 8-bit weights becomes an operator that takes these weights."""
     checks_biases: bool = False
     """True if the scale of a Conv's bias must be the product of the other scales, within one per cent."""
-    removes_clips: bool = False
-    """True if a Relu or Clip before a QuantizeLinear is removed if it changes nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +64,8 @@ class RuntimeTraits:
     """True if a LayerNormalization that replaces other nodes also takes its epsilon from a constant of FLOAT16."""
     ifs_read_sequences: bool = False
     """True if an If is on DirectML even if its branches read a sequence from outside."""
+    removes_clips: bool = False
+    """True if a Relu or Clip in front of a QuantizeLinear is removed if it changes nothing."""
     merges_shapes: bool = False
     """True if Shapes of tensors with equal sizes are made to read one of these tensors."""
     compares_all_numbers: bool = False
@@ -95,14 +95,12 @@ _QUANTIZED_1_18: Final = Quantized(
     frozenset({"ArgMax", "Gather", "MaxPool", "Reshape", "Resize", "Split", "Squeeze", "Transpose", "Unsqueeze"}),
     frozenset({"Add", "Concat", "Conv", "MatMul"}),
     {"MaxPool": 12, "Reshape": 19, "Squeeze": 13, "Transpose": None, "Unsqueeze": 13},
-    removes_clips=True,
 )
 _QUANTIZED_1_19: Final = replace(
     _QUANTIZED_1_18,
     propagated={"MaxPool": 12, "Reshape": 21, "Slice": None, "Squeeze": 21, "Transpose": None, "Unsqueeze": 21},
     to_several=True,
     moves_axes=True,
-    removes_clips=False,
 )
 _QUANTIZED_1_20: Final = replace(
     _QUANTIZED_1_19,
@@ -120,9 +118,13 @@ _QUANTIZED_1_30: Final = replace(
 )
 
 _1_18: Final = RuntimeTraits(
-    constants_are_nodes=True, uninferred=_COMPARISONS | {"Einsum"}, merges_shapes=True, quantized=_QUANTIZED_1_18
+    constants_are_nodes=True,
+    uninferred=_COMPARISONS | {"Einsum"},
+    removes_clips=True,
+    merges_shapes=True,
+    quantized=_QUANTIZED_1_18,
 )
-_1_19: Final = replace(_1_18, merges_shapes=False, quantized=_QUANTIZED_1_19)
+_1_19: Final = replace(_1_18, removes_clips=False, merges_shapes=False, quantized=_QUANTIZED_1_19)
 _1_20: Final = replace(
     _1_19, uninferred=_COMPARISONS, fuses_first=True, ifs_read_sequences=True, quantized=_QUANTIZED_1_20
 )

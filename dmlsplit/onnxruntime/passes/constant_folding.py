@@ -17,6 +17,7 @@ from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import moves_any_type
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGED
 
+QUANTIZE: Final = "QuantizeLinear"
 _HALF: Final = frozenset({"FLOAT16", "BFLOAT16"})
 
 
@@ -181,13 +182,29 @@ def _shape_of_input(graph: Graph, node: Node, copies: Container[Node]) -> Shape 
 
 def _folds(graph: Graph, node: Node, copies: Container[Node]) -> bool:
     traits = row_of(node.op_type)
+    if node.op_type == UNMERGED:
+        reader = node.only_reader
+        return reader is not None and _is_between_quantizations(graph, reader)
     if not node.op_type or traits.random or traits.computed:
         return False
     if node.op_type == "Shape" and node.inputs and is_static(_shape_of_input(graph, node, copies)):
         return True
     names = [value.name for value in node.inputs if value.name]
-    constant = bool(names) and all(map(graph.facts.is_constant, names))
+    constant = bool(names) and (all(map(graph.facts.is_constant, names)) or _is_between_quantizations(graph, node))
     return constant and not has_graphs(node.proto) and _is_computed(graph, node, names)
+
+
+def _is_between_quantizations(graph: Graph, node: Node) -> bool:
+    """True for a node of one input and one output that alone is between a DequantizeLinear of a constant, of which it
+    has a copy, and a QuantizeLinear: no other DequantizeLinear is folded."""
+    after, before = node.only_reader, node.inputs[0].producer if len(node.inputs) == len(node.outputs) == 1 else None
+    if before is None or before.op_type != UNMERGED or after is None or after.op_type != QUANTIZE:
+        return False
+    traits = row_of(node.op_type)
+    if not node.op_type or traits.random or traits.computed or has_graphs(node.proto):
+        return False
+    names = [value.name for value in before.inputs if value.name]
+    return all(map(graph.facts.is_constant, names)) and _is_computed(graph, before, names)
 
 
 def _is_computed(graph: Graph, node: Node, names: Sequence[str]) -> bool:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from dmlsplit.models.graph import Graph, Node, Value
+from dmlsplit.models.graph import Graph, Node, Value, attribute
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGED
 
 _RELATIVE: Final = 1e-5
 _ABSOLUTE: Final = 1e-8
 """The tolerances, relative and absolute, for a constant to match a number. Source: optimizer/utils.cc of ONNX
 Runtime."""
+CLIPS: Final = frozenset({"Clip", "Relu"})
+_SCALING: Final = 2
+"""The number of inputs that scale a quantization, if it has a zero point."""
 
 
 def reader(node: Node | None, op_type: str) -> Node | None:
@@ -87,3 +90,40 @@ def are_of(graph: Graph, nodes: Iterable[Node], types: Iterable[str]) -> bool:
     wanted = set(types)
     values = (value for node in nodes for value in node.inputs if value.name)
     return all(graph.facts.data_type(value.known) in wanted for value in values)
+
+
+def keeps_range(graph: Graph, clip: Node, after: Node, *, bounded: bool = False) -> bool:
+    """True if a Relu or Clip keeps the whole range of the QuantizeLinear behind it. If `bounded`, a Clip must have an
+    upper bound, and the QuantizeLinear may omit its zero point, which is then 0."""
+    scaling = [_number(graph, value) for value in after.inputs[1:]]
+    if bounded and len(scaling) == 1 and graph.facts.data_type(after.outputs[0].known_type) == "UINT8":
+        scaling.append(np.uint8(0))
+    if len(scaling) < _SCALING or any(each is None for each in scaling):
+        return False
+    scale, zero = scaling
+    if zero.dtype.kind not in "iu":
+        return False
+    bounds: list[Any] = [np.float32(0), None] if clip.op_type == "Relu" else [None, None]
+    for i, name in enumerate(("min", "max") if clip.op_type == "Clip" else ()):
+        given = attribute(clip, name)
+        if given is not None:
+            bounds[i] = np.float32(given.f)
+        elif len(clip.inputs) > 1 + i and clip.inputs[1 + i].name:
+            bounds[i] = _number(graph, clip.inputs[1 + i])
+            if bounds[i] is None:
+                return False
+    if bounded and clip.op_type == "Clip" and bounds[1] is None:
+        return False
+    limits = np.iinfo(zero.dtype)
+    with np.errstate(all="ignore"):
+        least, most = (
+            edge if each is None else np.rint(np.float32(each) / np.float32(scale)) + int(zero)
+            for each, edge in zip(bounds, (-np.inf, np.inf), strict=True)
+        )
+    return bool(least <= limits.min and most >= limits.max)
+
+
+def _number(graph: Graph, value: Value) -> Any:
+    """Returns the number in a constant of one element; None if it is not known, or for any other value."""
+    found = graph.facts.elements(value.name)
+    return None if found is None or found.size != 1 or found.dtype.kind not in "fiu" else found.reshape(-1)[0]

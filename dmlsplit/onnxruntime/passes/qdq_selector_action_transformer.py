@@ -15,6 +15,7 @@ import numpy as np
 from dmlsplit.models.graph import Graph, Node, Value, attribute
 from dmlsplit.models.schemas import since
 from dmlsplit.onnxruntime.operator_traits import MATMUL_INTEGER_TO_FLOAT, PACKED_PRODUCT, QUANTIZED
+from dmlsplit.onnxruntime.passes.patterns import CLIPS, keeps_range
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE, is_scalar
 
 _BYTES: Final = frozenset({"INT8", "UINT8"})
@@ -28,7 +29,6 @@ _ORDERED: Final = frozenset({"MaxPool", "ReduceMax", "ReduceMin"})
 """The operators that move quantized elements only if the scale is positive."""
 _WITHOUT_SIGN: Final = frozenset({"Conv", "MatMul"})
 """The operators whose quantized first input must not be INT8; the type of the second may differ."""
-CLIPS: Final = frozenset({"Clip", "Relu"})
 _FIRST_POOL: Final = 12
 """The only version of MaxPool that moves quantized elements, unless the ONNX Runtime version allows all."""
 _TOLERANCE: Final = 0.01
@@ -58,11 +58,6 @@ def qdq_selector_action_transformer(graph: Graph) -> None:
     """Merges or replaces, in place, the nodes of groups, then removes quantizations that cancel each other."""
     quantized = graph.facts.quantized
     unsigned = _made_unsigned(graph)
-    for node in graph.nodes if quantized.removes_clips else ():
-        after = node.only_reader if node.op_type in CLIPS else None
-        if after is not None and after.op_type == QUANTIZE and _changes_nothing(graph, node, after):
-            graph.read(after, [node.inputs[0], *after.inputs[1:]])
-            graph.remove(node)
     quantizations = [node for node in graph.nodes if node.op_type in (DEQUANTIZE, QUANTIZE)]
     for node in graph.nodes:
         if node.op_type not in quantized.moved | quantized.computed:
@@ -110,33 +105,10 @@ def _group(graph: Graph, node: Node, unsigned: Container[Value]) -> _Group | Non
         clip = None
     last = node if clip is None else clip
     after = [each for value in last.outputs for each in value.readers if each.op_type == QUANTIZE]
-    if clip is not None and not (len(after) == 1 and _changes_nothing(graph, clip, after[0], both=True)):
+    if clip is not None and not (len(after) == 1 and keeps_range(graph, clip, after[0], bounded=True)):
         return None
     read, written = types(each.inputs[0] for each in before), types(each.outputs[0] for each in after)
     return _Group(before, node, clip, after, read, written)
-
-
-def _changes_nothing(graph: Graph, clip: Node, after: Node, *, both: bool = False) -> bool:
-    """True if a Relu or Clip keeps the whole range of the QuantizeLinear behind it. If `both`, a Clip must have two
-    bounds, and the QuantizeLinear may omit its zero point, which is then 0."""
-    scaling = [graph.facts.elements(value.name) for value in after.inputs[1:]]
-    if both and len(scaling) == 1 and graph.facts.data_type(after.outputs[0].known_type) == "UINT8":
-        scaling.append(np.zeros((), np.uint8))
-    found = [*scaling, *(graph.facts.elements(value.name) for value in clip.inputs[1:])]
-    numbers = [each for each in found if each is not None and each.size == 1 and each.dtype.kind in "fiu"]
-    known = [each.reshape(-1)[0] for each in numbers]
-    if len(scaling) < _SCALED - 1 or len(known) != len(found) or known[1].dtype.kind not in "iu":
-        return False
-    scale, zero, *bounds = known
-    given = [attribute(clip, name) for name in ("min", "max")]
-    bounds += [np.float32(each.f) for each in given if each is not None]
-    if clip.op_type == "Clip" and len(bounds) < (2 if both else 1):
-        return False
-    low, high = (*(bounds or [np.float32(0)]), np.float32(np.inf))[:2]
-    with np.errstate(all="ignore"):
-        least, most = (np.rint(np.float32(each) / np.float32(scale)) + int(zero) for each in (low, high))
-    limits = np.iinfo(zero.dtype)
-    return bool(least <= limits.min and most >= limits.max)
 
 
 def _has_all(group: _Group) -> bool:

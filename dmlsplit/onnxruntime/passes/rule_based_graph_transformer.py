@@ -12,6 +12,7 @@ from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.models.graph import Graph, Node, Value
 from dmlsplit.models.taken_branches import UntakenIfs
 from dmlsplit.onnxruntime.passes.cast_elimination import cast_elimination
+from dmlsplit.onnxruntime.passes.clip_quantizelinear import clip_quantizelinear
 from dmlsplit.onnxruntime.passes.dropout_elimination import dropout_elimination
 from dmlsplit.onnxruntime.passes.expand_elimination import expand_elimination
 from dmlsplit.onnxruntime.passes.identity_elimination import (
@@ -21,6 +22,7 @@ from dmlsplit.onnxruntime.passes.identity_elimination import (
     write_outputs_of_branches,
 )
 from dmlsplit.onnxruntime.passes.noop_elimination import noop_elimination
+from dmlsplit.onnxruntime.passes.patterns import CLIPS
 from dmlsplit.onnxruntime.passes.pre_shape_node_elimination import (
     first_pre_shape_node_elimination,
     pre_shape_node_elimination,
@@ -39,6 +41,7 @@ RULES: Final[Mapping[str, Sequence[Rule]]] = {
     "Slice": (slice_elimination,),
     "Transpose": (undone_transpose,),
     **dict.fromkeys(("Add", "Div", "Mul", "Sub"), (noop_elimination,)),
+    **dict.fromkeys(CLIPS, (clip_quantizelinear,)),
 }
 _OF_BRANCHES: Final = {op_type: rules for op_type, rules in RULES.items() if op_type not in ("Identity", "Transpose")}
 """The rules that apply after branches have taken the places of their Ifs; Identities and Transposes have passes of

@@ -88,3 +88,33 @@ def test_an_if_in_a_branch_that_is_taken_later():
                        else_branch = h () => (float[2,3] q) {{ q = Abs(x) }}> }}"""
     )
     assert found.created is False
+
+
+QUANTIZED = """uint8[2,4] w = {1,2,3,4,5,6,7,8}, float[2,4] f = {1,2,3,4,5,6,7,8}, float s = {0.5}, float u = {0.25},
+    uint8 z = {3}, int64[1] k = {8}"""
+
+
+@pytest.mark.parametrize(
+    ("body", "folded"),
+    [
+        ("q = QuantizeLinear(f, s, z)", "q"),
+        ("d = DequantizeLinear(w, s, z) t = Tanh(d) q = QuantizeLinear(t, u, z)", "dtq"),
+        ("d = DequantizeLinear(w, s, z) t = Tanh(d) p = QuantizeLinear(t, u, z) e = DequantizeLinear(p, u, z) "
+         "v = Exp(e) q = QuantizeLinear(v, u, z)", "dtpevq"),
+        ("d = DequantizeLinear(w, s, z) t = Tanh(d) q = QuantizeLinear(t, o, z)", "dt"),
+        ("d = DequantizeLinear(w, s, z) t = Tanh(d) q = QuantizeLinear(t, u, z) n = Neg(d)", "tq"),
+        ("d = DequantizeLinear(w, s, z) t = Tanh(d) q = QuantizeLinear(t, u, z) n = Neg(t)", ""),
+        ("d = DequantizeLinear(w, s, z) t = Reshape(d, k) q = QuantizeLinear(t, u, z)", ""),
+        ("d = DequantizeLinear(w, s, z) t = RandomNormalLike(d) q = QuantizeLinear(t, u, z)", ""),
+        ("d = DequantizeLinear(w, s, z) t = Tanh(d) r = Exp(t) q = QuantizeLinear(r, u, z)", ""),
+    ],
+    ids=["a constant", "a unit", "two units", "an open scale", "another reader", "another reader behind", "two inputs",
+         "random", "two nodes"],
+)  # fmt: skip
+@pytest.mark.parametrize("version", ["1.18.0", "1.24.4", "1.30.0"])
+def test_what_is_between_quantizations(body, folded, version):
+    """The models were asked of these versions. A DequantizeLinear of a constant is folded with what alone is between it
+    and a QuantizeLinear."""
+    more, sizes = ", float[2,4] n" if "n =" in body else "", "8" if "Reshape" in body else "2,4"
+    found = where(placed(f"(float o) => (uint8[{sizes}] q{more}) <{QUANTIZED}> {{ {body} }}", version))
+    assert {name for name in found if found[name] == "folded"} == set(folded)

@@ -218,6 +218,8 @@ def test_the_largest_of_quantized_elements(kind, dropped):
         ("1.20.1", "t = Flatten(d) r = Relu(t)", ""),
         ("1.24.4", "t = Flatten(d) r = Relu(t)", ""),
         ("1.24.4", "t = Add(d, d) r = Clip(t, lo)", ""),
+        ("1.24.4", "t = Add(d, d) r = Clip(t)", ""),
+        ("1.18.0", "t = Add(d, d) r = Clip(t)", "dry"),
         ("1.24.4", "t = MatMul(d, d) r = Relu(t) q = QuantizeLinear(r, s, z)", ""),
     ],
 )
@@ -250,6 +252,12 @@ def test_a_clip_by_strings():
             17,
             "d = DequantizeLinear(x, s, o) [t] t = Add(d, d) r = Relu(t) y = QuantizeLinear(r, s, o)",
             "two nodes have the name",
+        ),
+        (
+            "1.30.0",
+            17,
+            "d = DequantizeLinear(x, s, o) t = Add(d, d) r = Clip(t, , hi) y = QuantizeLinear(r, s, o)",
+            "left",
         ),
         (
             "1.22.0",
