@@ -20,7 +20,7 @@ Sizes: TypeAlias = tuple[int, ...]
 _BATCHED: Final = ("MatMul", "Trilu")
 """Operators that work on the last two dimensions of each element of a batch separately."""
 _LIMITED_IN_GRAPHS: Final = frozenset({"Resize", "Trilu"})
-"""Operators whose kernels are created for any rank, up to MAX_RANK, outside fused graphs."""
+"""Operators whose kernels are created for any rank outside fused graphs."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def all_beyond_rank(graphs: Sequence[SessionGraph]) -> Iterator[BeyondRank]:
 
 def fails(found: BeyondRank, place: Placed) -> bool:
     """True if session creation fails because of `found`, for a node at this place."""
-    return found.most >= MAX_RANK or found.operator not in _LIMITED_IN_GRAPHS or place.in_graph is not False
+    return found.operator not in _LIMITED_IN_GRAPHS or place.in_graph is not False
 
 
 def merged_batch(node: BeyondRank) -> tuple[list[Sizes | None], Sizes] | str:

@@ -177,17 +177,21 @@ def test_a_rank_that_fails_the_session(rank, session):
 
 
 @pytest.mark.parametrize(("behind", "session"), [("Tanh(v)", False), ("If(c) <{}, {}>", True)])
-def test_a_rank_that_only_fused_graphs_refuse(behind, session):
-    """A graph with an If inside has no fused graphs; a Trilu by itself takes any rank."""
+@pytest.mark.parametrize("rank", [5, 9, 10])
+@pytest.mark.parametrize("node", ["Trilu(w)", "Resize(w, , k)"])
+def test_a_rank_that_only_fused_graphs_refuse(behind, session, rank, node):
+    """A graph with an If inside has no fused graphs; a Trilu or Resize by itself takes any rank. Observed."""
+    sizes, scales = ",".join(["2"] * rank), ",".join(["2.0"] * rank)
     one = "{} () => (float[2,3] {}) {{ {} = {}(v) }}"
     behind = behind.format(
         one.format("then_branch = f", "n", "n", "Neg"), one.format("else_branch = g", "o", "o", "Abs")
     )
     found = placed(
-        f"""(bool c, float[2,2,2,3,4] w, float[2,3] x) => (float[2,3] y) {{
+        f"""(bool c, float[{sizes}] w, float[2,3] x) => (float[2,3] y) {{
             v = Round(x) y = If(c) <
                 then_branch = t () => (float[2,3] a) {{ a = Identity(v) }},
-                else_branch = e () => (float[2,3] b) {{ q = Trilu(w) b = {behind} }}
+                else_branch = e () => (float[2,3] b) {{
+                    k = Constant<value_floats = [{scales}]>() q = {node} b = {behind} }}
             >
         }}""",
         opset=18,
