@@ -61,7 +61,7 @@ def _facts_of(graph: SessionGraph, of: Node) -> RuntimeFacts | None:
         declared=tuple([_declared(graph, value) for value in of.outputs]),
         owned=tuple([_is_owned(graph, name) for name in read]),
         stored_rank=max((len(shape or ()) for name, shape in known if graph.is_initializer(name)), default=0),
-        folded=of.index in graph.graph.folded,
+        folded=of.index in graph.graph.folded or graph.is_removed,
         ir_version=graph.model.ir_version,
         shapes_known=all(is_static(shape) or _is_open(graph, name) for name, shape in known),
         prefers_cpu=graph.graph.kept(of).index in graph.preferring_cpu,

@@ -214,6 +214,18 @@ def test_in_a_graph_of_a_node_an_output_of_a_branch_has_its_first_reader_alone(o
     assert (found.created, where(found)["Scan.body/If.then_branch/Exp"]) == (True, place)
 
 
+@pytest.mark.parametrize(("behind", "created"), [("z = Sqrt(x)", True), ("z = Sqrt(v)", False)])
+def test_a_split_in_a_node_that_is_removed_with_a_shape(behind, created):
+    """Nothing reads what the Split computes, which fails a session that has it. Observed."""
+    found = placed(
+        f"""(float[2,3] x, float[2,4] i) => (float[?,?] y, float[2,3] z) {{
+            v = Scan<num_scan_inputs = 1, body = b (float[3] l) => (float[3] m) {{
+                p, q = Split<axis = 0>(i) m = Sigmoid(l) }}>(x)
+            s = Shape(v) y = ConstantOfShape(s) {behind} }}"""
+    )
+    assert found.created is created
+
+
 def test_what_only_a_graph_inside_a_removed_node_reads_stays():
     """The session fails: nothing reads what its fused graph computes."""
     found = placed(
