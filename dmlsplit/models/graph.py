@@ -318,7 +318,7 @@ class Graph:
             read, written = [value.name for value in node.inputs], [value.name for value in node.outputs]
             captured = [value.name for value in node.captured] if node.captured else ()
             other = made.add(node.index, node.proto, node.number, read, written, captured)
-            other.doubts, other.names_inside = node.doubts, node.names_inside
+            other.doubts, other.names_inside, other.is_inserted = node.doubts, node.names_inside, node.is_inserted
             for value in node.outputs:
                 if value.is_captured or value.has_spare:
                     same = made.value(value.name)

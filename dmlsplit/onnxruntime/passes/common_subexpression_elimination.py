@@ -118,7 +118,7 @@ def _key(node: Node, equal: Mapping[Value, Value], all_numbers: bool) -> _Key:
     """Returns a key that is equal for equal nodes; for a node that is never merged, its index. `equal` maps values to
     the first equal one. If `all_numbers`, tensors of one element are compared regardless of their type."""
     if node.op_type in ("", UNMERGED) or row_of(node.op_type).random:
-        return (node.index,)
+        return (node.index, node.is_inserted)
     attributes = []
     for attribute in node.proto.attribute:
         content = attribute.SerializeToString() if attribute.type in _COMPARED else _number(attribute, all_numbers)

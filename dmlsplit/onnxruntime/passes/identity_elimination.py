@@ -6,6 +6,7 @@ from collections.abc import Container
 
 from dmlsplit.models.graph import Graph, Node, Value
 from dmlsplit.models.taken_branches import UntakenIfs
+from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGED
 
 
 def identity_elimination(graph: Graph, node: Node) -> Value | None:
@@ -39,7 +40,8 @@ def write_outputs(graph: Graph) -> None:
         chain = branches.chain(result)
         beside = branches.chain(source) == chain and source not in given
         readers = [reader for reader in node.readers if branches.chain(reader.name)[: len(chain)] == chain]
-        ifs = [number for name in (source, result) for number in branches.readers.get(name, ())]
+        names = (result,) if _has_own(node) else (source, result)
+        ifs = [number for name in names for number in branches.readers.get(name, ())]
         if beside and not readers and not branches.within(ifs, chain):
             write_directly(graph, node)
 
@@ -52,13 +54,22 @@ def write_outputs_of_branches(graph: Graph) -> None:
 
 def write_directly(graph: Graph, node: Node) -> None:
     """Removes, in place, an Identity of a graph output if it is the only reader of its input, which a node of the graph
-    computes: this node then computes the graph output."""
+    computes: this node then computes the graph output. An Identity of a DequantizeLinear has one of its own."""
     source, result = node.inputs[0], node.outputs[0]
-    before = source.producer
-    if before is None or source.is_output or len(source.readers) > 1:
+    before, is_shared = source.producer, source.is_output or len(source.readers) > 1
+    if before is None or (is_shared and not _has_own(node)):
         return
     graph.remove(node)
-    graph.write(before, [result if value is source else value for value in before.outputs])
+    if is_shared:
+        graph.write(graph.insert(before, UNMERGED, before.inputs), [result])
+    else:
+        graph.write(before, [result if value is source else value for value in before.outputs])
+
+
+def _has_own(node: Node) -> bool:
+    """True for an Identity of a DequantizeLinear, which each reader has for itself."""
+    before = node.inputs[0].producer
+    return before is not None and before.op_type == UNMERGED
 
 
 def _of_outputs(graph: Graph, given: Container[str]) -> list[Node]:

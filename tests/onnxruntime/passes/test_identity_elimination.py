@@ -119,3 +119,19 @@ def test_an_identity_of_a_branch_that_gives_a_graph_output(branch, behind, is_le
                        else_branch = d () => (float[2,3] f) {{ f = Neg(x) }}> {behind} }}"""
     )
     assert where(found)["If.then_branch/i"] == ("DML" if is_left else "folded")
+
+
+@pytest.mark.parametrize(("element", "copies"), [("float8e5m2", (0, 1)), ("uint8", (1, 0))])
+def test_an_identity_of_a_branch_that_reads_a_dequantize_linear(element, copies):
+    """The Identity has one of its own, which gives the model's output, whatever else reads it. One of FLOAT8 is on the
+    CPU, as the Scan. Observed."""
+    found = placed(
+        f"""(float[2,3] x, {element}[2,3] j) => (float[2,3] w, float[2,3] y) <float k = {{1}}, bool t = {{1}}> {{
+            w = If(t) <then_branch = b () => (float[2,3] e) {{
+                           d = DequantizeLinear(j, k) u = Round(d) [i] e = Identity(d) }},
+                       else_branch = a () => (float[2,3] f) {{ f = Neg(x) }}>
+            y = Scan<num_scan_inputs = 1, body = s (float[3] l) => (float[3] m) {{ m = Exp(l) }}>(w) }}""",
+        opset=19,
+    )
+    assert where(found)["If.then_branch/i"] == "folded"
+    assert found.copies == copies
