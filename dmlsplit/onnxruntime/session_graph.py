@@ -156,7 +156,8 @@ class SessionGraph:
 
     def _all_captured(self) -> dict[int, list[str]]:
         """Maps the index of each node with graphs inside to the names that only these graphs read."""
-        own = {index: set(self.scope.graph.node[index].input) for index in self._inside}
+        nodes = self.scope.graph.node
+        own = {index: {*nodes[index].input, *nodes[index].output} for index in self._inside}
         return {i: [name for name in names if name not in own[i]] for i, names in self._read_inside.items()}
 
     def in_session_of(self, runtime: Runtime, parent: SessionGraph | None) -> SessionGraph:
@@ -665,11 +666,12 @@ def _folded_shapes(scope: Scope) -> set[int]:
 
 
 def _read_inside(node: onnx.NodeProto) -> Sequence[str]:
-    """Returns the names that the graphs inside a node read."""
+    """Returns the names that the graphs inside a node read; these may compute tensors of the names of its outputs."""
     inner = [
         each for graph in subgraphs(node) for each in (*map(reads, graph.node), (value.name for value in graph.output))
     ]
-    return list(dict.fromkeys(name for names in inner for name in names))
+    own = set(node.output)
+    return [name for name in dict.fromkeys(name for names in inner for name in names) if name not in own]
 
 
 def _for_runtime(graphs: Sequence[SessionGraph], runtime: Runtime) -> list[SessionGraph]:

@@ -254,3 +254,12 @@ def test_a_constant_of_a_taken_branch_in_a_graph_of_a_node():
     )
     assert found.created is False
     assert "128 bytes or more" in str(found.failure)
+
+
+def test_an_if_whose_branches_compute_tensors_of_the_names_of_its_outputs():
+    found = placed(
+        """(float[2,6] x, bool k) => (float[?,?] y, float[?,?] z) {
+            y, z = If(k) <then_branch = t () => (float[?,?] y, float[?,?] z) { y, z = Split<axis = 1>(x) },
+                          else_branch = e () => (float[?,?] y, float[?,?] z) { y, z = Split<axis = 1>(x) }> }"""
+    )
+    assert where(found) == {"If.then_branch/y": "DML", "If.else_branch/y": "DML", "y": "DML"}
