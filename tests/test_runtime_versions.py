@@ -117,6 +117,7 @@ def test_the_release_that_judges_is_the_one_inside(runtime):
         ("leaves_large_products", "1.21.0"),
         ("keeps_sizes_of_others", "1.30.0"),
         ("outer_lengths_are_known", "1.30.0"),
+        ("maps_shared_inputs", "1.23.0"),
     ],
 )
 def test_the_first_version_with_a_trait(trait, first):

@@ -11,12 +11,14 @@ from typing import Final, NamedTuple
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.tensors import element_type
+from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.graphs.traits import traits_of
 from dmlsplit.models.graph import Node
 from dmlsplit.onnxruntime.context import in_context
 from dmlsplit.onnxruntime.creation import (
     CHECKING,
     LOADING,
+    MAPPING,
     OPTIMIZING,
     STORING,
     Failure,
@@ -123,7 +125,8 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
     places = graph.once(("places", graphs), lambda: _places_in(graph, graphs, place))
     parts = {index: part for part in graphs.parts for index in part.members}
     against = _refusals(graph, graphs)
-    key = "failures", graphs, graph.runtime.traits.outer_lengths_are_known
+    traits = graph.runtime.traits
+    key = "failures", graphs, traits.outer_lengths_are_known, traits.maps_shared_inputs
     failures += graph.once(key, lambda: _failures(graph, graphs, facts, places))
     parted = {index for part in graphs.parts if part.complete for index in part.members}
     fused = {index for index in parted if graph.on_dml(index) is not False}  # a node cannot be on both providers
@@ -223,11 +226,49 @@ def _failures(
             found.append(Failure(places[each.node.index].kernel, each.why, node=each.path))
     for node, why in out_of_range(graph):
         found.append(Failure(places[node.index].kernel, why, node=graph.path(node.index)))
+    if graph.is_main and not graph.runtime.traits.maps_shared_inputs:
+        found += _shared_inputs(graph)
     left = indices_left(graph)
     for node in graph.order:
         if node.index not in facts:
             found += _of_neighbour(graph, node, places[node.index], node.index in left)
     return found
+
+
+def _shared_inputs(graph: SessionGraph) -> Iterator[Failure]:
+    """Yields a failure for each input of the model that graphs in nodes of both providers read. A node that reads it
+    itself mostly prevents that if it is visited before the second of these, or if the first of these is on DirectML.
+    Observed up to 1.22: the process ends as inputs get their devices."""
+    inputs = {value.name for value in graph.scope.graph.input if not graph.is_constant(value.name)}
+    read = {value.name for node in optimized(graph).nodes for value in node.inputs}
+    first: dict[str, Node] = {}
+    """Maps a name to the first node with a graph inside that reads it."""
+    for node in _with_copies_last(graph):
+        inputs.difference_update([value.name for value in node.inputs])
+        for name in inputs.intersection(map(graph.graph.source, graph.captured(node.index))):
+            before = first.setdefault(name, node)
+            here, there = graph.on_dml(node.index), graph.on_dml(before.index)
+            if None in (here, there) or here == there:
+                continue
+            inputs.remove(name)
+            if here or name not in read:
+                cpu, dml = map(graph.path, (before.index, node.index) if here else (node.index, before.index))
+                why = f"graphs in {cpu}, on the CPU, and in {dml}, on DirectML, read {printable(name, 60)}"
+                yield Failure(MAPPING, f"the process ends (access violation): {why}", node=dml)
+
+
+def _with_copies_last(graph: SessionGraph) -> Sequence[Node]:
+    """Returns the nodes in the order of `Graph.walk` with the copies between devices, which are added last."""
+
+    def before(node: Node) -> Sequence[Node]:
+        made = {value.producer: False for value in node.captured if value.producer is not None}
+        for value in node.inputs:
+            if value.producer is not None:
+                made[value.producer] = graph.on_dml(value.producer.index) is not graph.on_dml(node.index)
+        return sorted(made, key=lambda each: (made[each], each.number))
+
+    leaves = [node for node in optimized(graph).nodes if not node.is_read]
+    return list(depth_first(sorted(leaves, key=lambda node: node.number), before))
 
 
 def _of_quantized(graph: SessionGraph, node: Node, place: Place) -> Iterator[Failure]:

@@ -22,6 +22,8 @@ CHECKING: Final[Moment] = (3,)
 """The moment of the check that every node has a kernel: after all fused graphs are created."""
 STORING: Final[Moment] = (3, 1)
 """The moment at which constants outside fused graphs are stored."""
+MAPPING: Final[Moment] = (4, 0, 1 << 32)
+"""The moment at which the inputs of the model's own graph get their devices: behind the kernels of its nodes."""
 
 _MOMENTS: Final = {
     **dict.fromkeys(

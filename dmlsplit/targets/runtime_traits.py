@@ -88,6 +88,9 @@ class RuntimeTraits:
     along the last axis, whatever the node's axis is."""
     captures_no_cpu_alone: bool = False
     """True if a session cannot be captured when it has nodes and all of them are on the CPU."""
+    maps_shared_inputs: bool = False
+    """True if a session is created for a model with an input that only graphs in nodes read, of nodes on the CPU and on
+    DirectML; False if the process ends."""
 
 
 _COMPARISONS: Final = frozenset({"GreaterOrEqual", "LessOrEqual"})
@@ -135,7 +138,7 @@ _1_21: Final = replace(
     leaves_large_products=True,
     quantized=_QUANTIZED_1_21,
 )
-_1_23: Final = replace(_1_21, keeps_attentions=False)
+_1_23: Final = replace(_1_21, keeps_attentions=False, maps_shared_inputs=True)
 _1_24: Final = replace(_1_23, uninferred=frozenset(), quantized=_QUANTIZED_1_24)
 _1_30: Final = replace(
     _1_24,

@@ -263,3 +263,32 @@ def test_an_if_whose_branches_compute_tensors_of_the_names_of_its_outputs():
                           else_branch = e () => (float[?,?] y, float[?,?] z) { y, z = Split<axis = 1>(x) }> }"""
     )
     assert where(found) == {"If.then_branch/y": "DML", "If.else_branch/y": "DML", "y": "DML"}
+
+
+@pytest.mark.parametrize(
+    ("before", "read", "behind", "created"),
+    [
+        ("", "x", "z = Sqrt(u)", False),
+        ("", "u", "z = Sqrt(u)", True),
+        ("e = Exp(x)", "e", "z = Sqrt(u)", True),
+        ("", "x", "z = Sqrt(x)", True),
+        ("", "x", "e = Add(x, y) z = Add(e, l)", False),
+        ("z = Sqrt(x)", "x", "", True),
+    ],
+    ids=[
+        *("an input", "of one alone", "what is computed", "a node reads it", "a node behind a copy does"),
+        "a node that is visited later does",
+    ],
+)
+@pytest.mark.parametrize("version", ["1.18.0", "1.22.0", "1.23.2"])
+def test_an_input_that_only_graphs_read_of_nodes_on_both_providers(before, read, behind, created, version):
+    """The Loop is on the CPU, the If on DirectML. Up to 1.22 the process ends. Observed."""
+    found = placed(
+        f"""(float[2,3] x, float[2,3] u, float[2,3] v, bool c) => (float[2,3] l, float[2,3] y, float[2,3] z)
+            <int64 n = {{2}}, bool t = {{1}}> {{
+            {before} l = Loop(n, t, v) <body = b (int64 i, bool o, float[2,3] s) => (bool k, float[2,3] m) {{
+                w = Neg({read}) m = Add(s, w) k = Identity(o) }}>
+            {TAKES % (f"p = Neg({read if read != 'u' else 'x'})", "q = Sigmoid(u)")} {behind} }}""",
+        version,
+    )
+    assert found.created is (created or version == "1.23.2")
