@@ -25,10 +25,11 @@ _NO_FUSION: Final = {"ep.dml.disable_graph_fusion": "1"}
 _EXTERNAL: Final = "session.model_external_initializers_file_folder_path"
 _PLACED: Final = re.compile(r"placed on \[(\w+)\]")
 _NODE: Final = re.compile(r"  (?P<op>\S+) \((?P<name>.*)\)$")
-_ON_CPU: Final = "dmlsplit: on the CPU"
-"""A node added to the copy of a model: without any node on the CPU, ONNX Runtime's log says "all nodes" without naming
-them."""
 _STRING: Final = 8
+_BOOL: Final = 9
+_ADDED: Final = {"dmlsplit: on DirectML": ("Not", _BOOL), "dmlsplit: on the CPU": ("Identity", _STRING)}
+"""Nodes added to the copy of a model, each with its operator and element type: if all nodes are on one provider, ONNX
+Runtime's log says "all nodes" without naming them. Both operators are at these places in every opset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,7 @@ def _asked(runtime: OnnxRuntime, build: Build, file: str) -> ModelAnswer:
         if placed.get("session"):
             at = providers(placed["placement"])
             nodes = {name: at.get(name, FOLDED) for name in names}
-            made = {name: provider for name, provider in at.items() if name not in nodes and name != _ON_CPU}
+            made = {name: provider for name, provider in at.items() if name not in nodes and name not in _ADDED}
     events = record.get("events", [])
     created = [event for event in events if event["call"] == "CreateOperator"]
     operators = Counter(_operator(event) for event in created)
@@ -205,21 +206,22 @@ def providers(log: Sequence[str]) -> dict[str, str]:
 
 
 def _named(path: Path) -> tuple[bytes, list[str]]:
-    """Returns the bytes of a copy of the model in which every node has a unique name and one more node runs on the CPU,
-    and the names of the original nodes."""
+    """Returns the bytes of a copy of the model in which every node has a unique name and each provider has one more
+    node, and the names of the original nodes."""
     model = _loaded(path)
     names: list[str] = []
     _name_nodes(model.graph, "", names)
     graph = model.graph
-    node = graph.node.add()
-    node.op_type, node.name = "Identity", _ON_CPU
-    node.input.append(f"{_ON_CPU}, input")
-    node.output.append(f"{_ON_CPU}, output")
-    for values, name in ((graph.input, node.input[0]), (graph.output, node.output[0])):
-        value = values.add()
-        value.name = name
-        value.type.tensor_type.elem_type = _STRING
-        value.type.tensor_type.shape.dim.add().dim_value = 1
+    for added_name, (op_type, element_type) in _ADDED.items():
+        node = graph.node.add()
+        node.op_type, node.name = op_type, added_name
+        node.input.append(f"{added_name}, input")
+        node.output.append(f"{added_name}, output")
+        for values, name in ((graph.input, node.input[0]), (graph.output, node.output[0])):
+            value = values.add()
+            value.name = name
+            value.type.tensor_type.elem_type = element_type
+            value.type.tensor_type.shape.dim.add().dim_value = 1
     return model.SerializeToString(), names
 
 

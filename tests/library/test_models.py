@@ -58,6 +58,19 @@ def test_where_all_nodes_are_in_one_place(onnxruntime, tmp_path):
     assert set(answer.nodes.values()) <= {"DML", "CPU"}
 
 
+@pytest.mark.parametrize("version", ["1.18.0", "1.24.4"])
+@pytest.mark.parametrize(("op_type", "place"), [("Det", "CPU"), ("Relu", "DML")])
+@pytest.mark.parametrize("opset", [11, 21])
+def test_where_all_nodes_are_on_one_provider(onnxruntime, tmp_path, op_type, place, opset, version):
+    nodes = [node(op_type, ["x"], ["y"], name="n"), node("Shape", ["x"], ["s"], name="shape")]
+    outputs = [value("y", None), value("s", None, TensorProto.INT64)]
+    made = model(nodes, [value("x", [3, 3])], outputs, opset=opset, ir_version=8)
+    onnx.save(made, tmp_path / "one.onnx")
+    answer = ask_model(str(tmp_path / "one.onnx"), version)
+    assert answer.nodes == {"n": place, "shape": "folded"}
+    assert answer.added == {}
+
+
 def test_a_failure_is_in_onnxruntimes_own_words(onnxruntime, tmp_path):
     nodes = [node(name, ["x"], [name], name="twice") for name in ("Relu", "Abs")]
     onnx.save(
