@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 
 from dmlsplit.formats.onnx.protobuf import Names, all_nodes, reads, refill, subgraphs
-from dmlsplit.formats.onnx.tensors import text
+from dmlsplit.formats.onnx.tensors import text, type_name
 from dmlsplit.mending.sites import Bodies
 from dmlsplit.models.places import Place
 from dmlsplit.system.printable import printable
@@ -121,5 +121,6 @@ def _value(attribute: onnx.AttributeProto) -> str:
                 return (
                     f"[{', '.join(str(v) for v in np.frombuffer(tensor.raw_data, '<i8', len(tensor.raw_data) // 8))}]"
                 )
-            return f"{onnx.TensorProto.DataType.Name(tensor.data_type)}[{', '.join(map(str, tensor.dims))}]"
+            element = type_name(tensor.data_type) or "UNDEFINED"
+            return f"{element}[{', '.join(map(str, tensor.dims))}]"
     return "..."
