@@ -10,7 +10,7 @@ extern "C" {
 /* A count above its limit is taken for garbage, and the array is not read. */
 #define DMS_MOST_ENTRIES 64u            /* of arrays of numbers: DimensionCount, of Sizes and Strides */
 #define DMS_MOST_STRUCTS 1048576u       /* of arrays of structs: OutputCount of a Split, InputCount of a Join; the counts of a graph */
-#define DMS_MOST_FUSED 8u               /* operators fused into one another */
+#define DMS_MOST_FUSED 8u               /* nested fused operators */
 #define DMS_MOST_FUSED_IN_ALL 4096u     /* operators fused into one, directly or not, and entries of their arrays of tensors */
 
 /* members has those of the struct in order, each behind its kind.

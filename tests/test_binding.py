@@ -131,5 +131,5 @@ def test_a_canvas_that_does_not_fit_memory(monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(binding.np, "zeros", no_memory)
-    with pytest.raises(dml.BindingError, match="could not be decided; bind buffers apart"):
+    with pytest.raises(dml.BindingError, match="could not be decided; bind separate buffers"):
         binding.check_apart(operands)

@@ -54,21 +54,21 @@ CASES = [
     *cases(
         (T.UINT8, (8,), None),
         array_of_8=(lambda: array(8), SAME),
-        array_of_7=(lambda: array(7), "7 bytes of raw memory were given, TotalTensorSizeInBytes is 8"),
+        array_of_7=(lambda: array(7), "7 bytes of raw memory were given, but TotalTensorSizeInBytes is 8"),
         array_of_9=(lambda: array(9), RAW),
         memory_of_8=(lambda: view(8), RAW),
         memory_of_7=(lambda: view(7), "7 bytes of raw memory"),
         buffer_of_8=(lambda: buffer(8), RAW),
         every_other_byte_of_16=(lambda: array(16)[::2], ELEMENTS),
-        every_other_byte_of_18=(lambda: array(18)[::2], "raw memory has to be contiguous"),
+        every_other_byte_of_18=(lambda: array(18)[::2], "raw memory must be contiguous"),
         int8_array_of_8=(lambda: array(8, "i1"), "the array has dtype int8, uint8 is expected"),
-        int8_array_of_9=(lambda: array(9, "i1"), r"an array of shape \(9,\) was given, Sizes are \(8,\)"),
+        int8_array_of_9=(lambda: array(9, "i1"), r"an array of shape \(9,\) was given, but Sizes are \(8,\)"),
         masked_array=(lambda: np.ma.masked_array(array(8)), "a masked array"),
     ),
     *cases(
         (T.UINT8, (9,), None),
         array_of_9=(lambda: array(9), ELEMENTS),
-        memory_of_9=(lambda: view(9), "9 bytes of raw memory were given, TotalTensorSizeInBytes is 12"),
+        memory_of_9=(lambda: view(9), "9 bytes of raw memory were given, but TotalTensorSizeInBytes is 12"),
         array_of_11=(lambda: array(11), "11 bytes of raw memory"),
         array_of_12=(lambda: array(12), RAW),
     ),
@@ -130,7 +130,7 @@ CASES = [
         (T.UINT8, (2, 4), None),
         array_of_8=(lambda: array(8), RAW),
         array_of_the_shape=(lambda: array(8, shape=(2, 4)), SAME),
-        array_of_another_shape=(lambda: array(8, shape=(4, 2)), r"shape \(4, 2\) was given, Sizes are \(2, 4\)"),
+        array_of_another_shape=(lambda: array(8, shape=(4, 2)), r"shape \(4, 2\) was given, but Sizes are \(2, 4\)"),
     ),
     *cases(
         (T.UINT8, (2, 4), (0, 1)),
@@ -174,7 +174,7 @@ def test_as_an_output(case):
     value = case.make()
     refusal = case.reading
     if case.reading == ELEMENTS and value.strides != (strides or (1,)):
-        refusal = "an output has to be laid out as the descriptor says"
+        refusal = "an output must have the layout of the descriptor"
     if refusal in (ELEMENTS, RAW, SAME):
         op.dispatch(source, [value])
         assert all(written == source.tolist() for written in readings(case, value))

@@ -343,7 +343,7 @@ def test_operators_that_point_to_themselves(printed):
     memory = cstruct.write(fused)
     layout = cstruct.operator_struct("GEMM")
     layout.from_address(memory.address).FusedActivation = memory.operator_desc_address
-    with pytest.raises(dml.DescriptorError, match="more than 8 operators are fused"):
+    with pytest.raises(dml.DescriptorError, match="more than 8 nested fused operators"):
         cstruct.read(memory.operator_desc_address)
 
     class Written:  # what lines_of takes in the place of a descriptor

@@ -49,7 +49,7 @@ def test_faults_are_representable():
 @pytest.mark.parametrize(
     ("build", "error", "message"),
     [
-        (lambda: dml.BufferTensorDesc(F32, (1, -1)), dml.DescriptorError, r"^Sizes\[1\]: -1 does not fit a UINT"),
+        (lambda: dml.BufferTensorDesc(F32, (1, -1)), dml.DescriptorError, r"^Sizes\[1\]: -1 does not fit into a UINT"),
         (lambda: dml.BufferTensorDesc(F32, (2**32,)), dml.DescriptorError, r"^Sizes\[0\]: 4294967296"),
         (lambda: dml.BufferTensorDesc(F32, (1.5,)), TypeError, r"^Sizes\[0\]: 1\.5 is not an integer"),
         (lambda: dml.BufferTensorDesc(F32, "12"), TypeError, "^Sizes"),
@@ -62,7 +62,7 @@ def test_faults_are_representable():
         (
             lambda: dml.BufferTensorDesc(F32, (1,), total_tensor_size_in_bytes=2**64),
             dml.DescriptorError,
-            "^TotalTensorSizeInBytes: 18446744073709551616 does not fit a UINT64",
+            "^TotalTensorSizeInBytes: 18446744073709551616 does not fit into a UINT64",
         ),
         (lambda: dml.SplitOperatorDesc(None, None, -1), dml.DescriptorError, "^Axis: -1"),
         (lambda: dml.SplitOperatorDesc(None, ["x"], 0), TypeError, r"^OutputTensors\[0\]"),

@@ -176,11 +176,11 @@ REFUSED = {
     "masked memory": (lambda a, o: (np.ma.masked_array(np.zeros(48, "u1")), o), "^InputTensor: a masked array"),
     "objects": (
         lambda a, o: (memoryview(np.zeros(6, object)), o),
-        "^InputTensor: the memory holds references to Python objects",
+        "^InputTensor: the memory has references to Python objects",
     ),
     "objects in records": (
         lambda a, o: (a, [o[0], memoryview(np.zeros(1, [("a", "i8"), ("b", object)])), o[2]]),
-        r"^OutputTensors\[1\]: the memory holds references to Python objects",
+        r"^OutputTensors\[1\]: the memory has references to Python objects",
     ),
     "object": (lambda a, o: (a.astype(object), o), "^InputTensor: the array has dtype object"),
     "structured": (lambda a, o: (a.view([("x", "f4")]), o), "^InputTensor: the array has dtype"),
@@ -188,7 +188,7 @@ REFUSED = {
     "list": (lambda a, o: (a.tolist(), o), "^InputTensor: list is neither"),
     "None": (lambda a, o: (None, o), "^InputTensor: NoneType is neither"),
     "short memory": (lambda a, o: (bytes(47), o), "^InputTensor: 47 bytes of raw memory .* 48"),
-    "strided memory": (lambda a, o: (memoryview(bytes(96))[::2], o), "^InputTensor: raw memory has to be contiguous"),
+    "strided memory": (lambda a, o: (memoryview(bytes(96))[::2], o), "^InputTensor: raw memory must be contiguous"),
     "output shape": (lambda a, o: (a, [o[1], o[0], o[2]]), r"^OutputTensors\[0\]: an array of shape"),
     "output dtype": (lambda a, o: (a, [o[0], o[1].view("u4"), o[2]]), r"^OutputTensors\[1\]: .* uint32"),
     "output layout": (
@@ -197,7 +197,7 @@ REFUSED = {
     ),
     "read-only output": (lambda a, o: (a, [o[0], read_only(o[1]), o[2]]), r"^OutputTensors\[1\]: the array is read"),
     "read-only memory": (lambda a, o: (a, [o[0], bytes(8), o[2]]), r"^OutputTensors\[1\]: the memory is read-only"),
-    "too few": (lambda a, o: (a, o[:2]), "^OutputTensors: 2 buffers were given, the operator has 3"),
+    "too few": (lambda a, o: (a, o[:2]), "^OutputTensors: 2 buffers were given, but the operator has 3"),
     "one array": (lambda a, o: (a, o[0]), "^OutputTensors: a list or tuple of 3 buffers"),
     "output twice": (
         lambda a, o: (a, [o[2][:, :, :2], o[1], o[2]]),
@@ -250,7 +250,7 @@ def test_compile_refuses_an_undecided_overlap():
     y = dml.BufferTensorDesc(5, sizes, strides=(71189247, 86866478, 130923340, 126580591, 107794138, 14629924))
     d = dml.SplitOperatorDesc(dml.BufferTensorDesc(5, sizes), [y], 0)
     assert dml.validate(d).ok
-    with pytest.raises(dml.NativeError, match=r"OutputTensors\[0\].Strides: may let elements overlap"):
+    with pytest.raises(dml.NativeError, match=r"OutputTensors\[0\].Strides: may make elements overlap"):
         dml.compile(d)
 
 

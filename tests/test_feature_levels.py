@@ -59,7 +59,7 @@ def test_validate_follows_the_tables(operator, level):
 
 
 def test_unknown_operator():
-    with pytest.raises(ValueError, match="is no operator"):
+    with pytest.raises(ValueError, match="is not an operator"):
         dml.tensor_support(dml.OperatorType.INVALID, "3_0")
 
 

@@ -138,7 +138,7 @@ def test_folder_in_the_way(tmp_path):
 
 def test_disk_too_small(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: Usage(30_000, 6000, 24_000))
-    with pytest.raises(OSError, match="24014 bytes are needed, 24000 bytes are free") as info:
+    with pytest.raises(OSError, match="24014 bytes are needed, but only 24000 bytes are free") as info:
         split_array(tmp_path, ARRAY, 0, (1, 5))
     assert info.value.errno == errno.ENOSPC
     assert entries(tmp_path) == ["in.bin"]

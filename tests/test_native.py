@@ -163,8 +163,8 @@ def test_a_profile_in_words():
     arm = core.Profile(0, 0, *3 * [(1 << 64) - 1], "lines", "CPUID")
     assert str(arm) == "by CPUID: kernels store in one way only"
     assert str(arm._replace(stream_turns=8 << 20, claim=2 << 20, fetch="pages")) == (
-        "by CPUID: transposes past the caches from 8192 KiB on, with lines claimed before stores from 2048 KiB on; "
-        "memory is prefetched by pages"
+        "by CPUID: transposes past the caches from 8192 KiB on, with cache lines prefetched for writing from 2048 KiB "
+        "on; memory is prefetched by pages"
     )
 
 

@@ -109,8 +109,8 @@ def openvino_split(rng):
 def test_an_open_rank_in_words():
     facts = OnnxSplit(18, 2, data_type="FLOAT", axis=-1, num_outputs=2)
     assert str(answer_by(node_of(facts), find_target(feature_level="2_0"))) == (
-        "as it is (4 dimensions, sizes at least 1, the axis at least 2, at most 4,294,967,295 elements); rewritten of "
-        "other numbers of dimensions; rewritten where a size is 0; not known for larger tensors, which depends on how "
+        "as it is (4 dimensions, sizes at least 1, the axis at least 2, at most 4,294,967,295 elements); rewritten "
+        "with other numbers of dimensions; rewritten if a size is 0; not known for larger tensors: it depends on how "
         "they can be cut"
     )
     assert answer_by(node_of(facts), find_target(feature_level="3_0")).condition == (

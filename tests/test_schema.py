@@ -38,11 +38,11 @@ def test_the_table():
     for row in rows:
         for member in row.members:
             assert not member.count or row.member(member.count).type == "uint"
-    with pytest.raises(ValueError, match=r"GEM is no operator; did you mean GEMM\?"):
+    with pytest.raises(ValueError, match=r"GEM is not an operator; did you mean GEMM\?"):
         find_operator("GEM")
-    with pytest.raises(ValueError, match=r"RELU is no operator; did you mean ACTIVATION_RELU\?"):
+    with pytest.raises(ValueError, match=r"RELU is not an operator; did you mean ACTIVATION_RELU\?"):
         find_operator("DML_OPERATOR_RELU")
-    with pytest.raises(ValueError, match="9999 is no operator"):
+    with pytest.raises(ValueError, match="9999 is not an operator"):
         find_operator(9999)
 
 
@@ -94,7 +94,7 @@ def test_a_fused_operator_has_no_tensors():
             "GEMM",
             {"TransA": "TRANSPOSED"},
             ("TransA",),
-            "TRANSPOSED is no DML_MATRIX_TRANSFORM; did you mean TRANSPOSE?",
+            "TRANSPOSED is not a DML_MATRIX_TRANSFORM; did you mean TRANSPOSE?",
         ),
         ("GEMM", {"ATensor": 3}, ("ATensor",), "expected a tensor or null, not 3"),
         ("GEMM", {"Alpha": "much"}, ("Alpha",), "expected a number, not 'much'"),

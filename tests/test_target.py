@@ -100,10 +100,10 @@ def test_the_levels_of_windows():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"windows": "10-1809"}, "Windows 10 1809 has no DirectML.dll: DirectML came with Windows 10 1903"),
+        ({"windows": "10-1809"}, "Windows 10 1809 has no DirectML.dll: DirectML was introduced with Windows 10 1903"),
         ({"windows": "12"}, "unknown Windows '12'; known: 10-1809, 10-2004"),
         ({"windows": "10-2004", "directml": "1.8.0"}, "windows and directml exclude each other"),
-        ({"windows": "10-2004", "windows_ml": "2.1"}, "Windows ML brings a DirectML.dll of its own"),
+        ({"windows": "10-2004", "windows_ml": "2.1"}, "Windows ML has its own DirectML.dll"),
         ({"windows_ml": "2.1", "onnxruntime": "1.24.4"}, "windows_ml and onnxruntime exclude each other"),
         ({"windows_ml": "1.8"}, "unknown version of Windows ML '1.8'; known: 2.1.71"),
     ],

@@ -93,10 +93,10 @@ def _otherwise(report: Report, answer: LibraryAnswer) -> tuple[str, str]:
     node = "" if answer.node is None else f" of node {answer.node}"
     accepts = _accepts(report)
     if answer.ended_the_process:
-        said = f"{answer.build} ends the process in {answer.call}{node}{reason}"
+        said = f"{answer.build} crashes the process in {answer.call}{node}{reason}"
         return ("library/ends-the-process", said) if accepts is not False else ("", "")
     if answer.hresult is None:
-        return "library/not-asked", f"{answer.build} gives no answer{reason}"
+        return "library/not-asked", f"{answer.build} does not answer{reason}"
     if answer.accepted:
         return ("library/accepts", f"{answer.build} accepts it") if accepts is False else ("", "")
     said = f"{answer.build} refuses it: {answer.call}{node} returns 0x{answer.hresult:08X}{reason}"

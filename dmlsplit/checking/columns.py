@@ -67,7 +67,7 @@ def _levels() -> Columns:
         "feature level",
         tuple(found),
         "Feature level",
-        "no build of this level was observed: it rests on documentation alone",
+        "no build of this level was observed; the answer follows the documentation",
     )
 
 
@@ -85,7 +85,7 @@ def _runtimes() -> Columns:
         "ONNX Runtime version",
         tuple([Column(each.version, target_of(each), each.observed, (target_of(each).name,)) for each in runtimes()]),
         "ONNX Runtime",
-        "this version was not observed: of models nothing is predicted",
+        "this version was not observed; nothing is predicted for models",
     )
 
 

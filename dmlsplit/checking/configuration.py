@@ -78,7 +78,7 @@ _FAILING: Final = ValueKind(
     lambda value: value in FAILING or (_is_texts(value) and set(value) <= set(FAILING)),
 )
 _SHAPE: Final = ValueKind(
-    "a list of sizes, with ? for one that is unknown",
+    "a list of sizes, with ? for unknown sizes",
     {"type": "array", "items": {"anyOf": [_SIZE, {"const": "?"}]}},
     lambda value: isinstance(value, list) and all(size == "?" or _is_size(size) for size in value),
 )
@@ -228,10 +228,10 @@ def _table(path: str) -> Any:
         place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         line, column = map(int, place.groups()) if place else (None, None)
         raise InputError(
-            f"is no TOML: {printable(str(error).partition(' (at ')[0])}", file=path, line=line, column=column
+            f"is not TOML: {printable(str(error).partition(' (at ')[0])}", file=path, line=line, column=column
         ) from None
     line = text.count("\n", 0, long.start()) + 1
-    raise InputError(f"joins more than {Limit.CONFIG_KEYS.most} keys by dots", file=path, line=line)
+    raise InputError(f"joins more than {Limit.CONFIG_KEYS.most} keys with dots", file=path, line=line)
 
 
 def _is_own(path: str) -> bool:
@@ -245,7 +245,7 @@ def _check(table: Any, keys: Mapping[str, ValueKind], path: str, prefix: str) ->
         if name not in keys:
             near = nearest(name, keys)
             suggestion = f"did you mean {near}?" if near else f"known: {', '.join(keys)}"
-            raise InputError(f"{prefix}{printable(name)} is no setting; {suggestion}", file=path)
+            raise InputError(f"{prefix}{printable(name)} is not a setting; {suggestion}", file=path)
         if not keys[name].check(value):
             raise InputError(f"{prefix}{name} is {_shown(value)}; {keys[name].words} is expected", file=path)
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dmlsplit.verdicts.model_placements import SessionAnswer
 
 _MOST_SERIOUS: Final = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
-_WHOLE_MODEL: Final = "--onnxruntime tells what becomes of the other nodes"
+_WHOLE_MODEL: Final = "--onnxruntime shows where the other nodes run"
 MAX_NAME: Final = Limit.REPORT_NAME.most
 
 

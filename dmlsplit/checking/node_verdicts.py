@@ -119,7 +119,7 @@ def _of_descriptor(
         use = Use.AS_IT_IS if found.ok else Use.REFUSED
     row = row._replace(use=use)
     if found.ok and isinstance(found, NodeLegalization) and found.is_rewritten:
-        message = f"{target.name} takes it rewritten: {'; '.join(found.steps)}"
+        message = f"{target.name} accepts it after a rewriting: {'; '.join(found.steps)}"
         diagnostics += (RULES["node/rewritten"].diagnostic(Location(node=node.path), message),)
         row = row._replace(use=Use.REWRITTEN, rewriting=in_words.summary(found))
     return Report((*own.diagnostics, *diagnostics), target.name, found.report.hresult, own.operator), row
@@ -185,7 +185,7 @@ def graph_diagnostics(
         here = Location() if place is None else Location(node=place.path)
         if isinstance(error, NotLoadedError):
             return (GRAPH_RULES["graph/not-loaded"].diagnostic(here, error.message),)
-        message = f"what comes of its graph is not known: {error.message}"
+        message = f"the result of its graph is not known: {error.message}"
         return (GRAPH_RULES["graph/unknown"].diagnostic(here, message),)
     return found if runtime is not None else tuple([_of_newest(each) for each in found])
 
@@ -204,7 +204,7 @@ def _of_newest(found: Diagnostic) -> Diagnostic:
     if found.severity is not Severity.ERROR:
         return found
     message = (
-        f"no known ONNX Runtime has this feature level as its highest; with {NEWEST.judged_by}, which has it, too, "
+        f"no known ONNX Runtime has this feature level as its highest one; with {NEWEST.judged_by}, which supports it, "
         f"{found.message} [{found.rule}]"
     )
     return GRAPH_RULES["graph/unknown"].diagnostic(found.location, message)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dmlsplit.formats.nodes import SplitNode
     from dmlsplit.rules._facts import NodeFacts
 
-BEYOND: Final = "not known for larger tensors, which depends on how they can be cut"
+BEYOND: Final = "not known for larger tensors: it depends on how they can be cut"
 
 
 MOST_PARTS: Final = 1024
@@ -93,7 +93,7 @@ class OpenAnswer:
     def head(self) -> str:
         """The usual use with its conditions, as text: "as it is (sizes at least 1)"."""
         if not self.cases:
-            return "not known" if solved(self.valid) is not None else "no sizes are right by the framework's own rules"
+            return "not known" if solved(self.valid) is not None else "no sizes satisfy the framework's own rules"
         return f"{self.main.value} ({self.condition})" if self.condition else self.main.value
 
     @property
@@ -106,9 +106,9 @@ class OpenAnswer:
             said.append(f"{Use.REFUSED.value} otherwise")
         ranks = [case for case in others[:-1] if case.use is Use.REWRITTEN]
         if ranks:
-            said.append(f"{Use.REWRITTEN.value} of other numbers of dimensions")
+            said.append(f"{Use.REWRITTEN.value} with other numbers of dimensions")
         if others and others[-1].use is Use.REWRITTEN and any(c.relation == "at least" for c in self._solved):
-            said.append(f"{Use.REWRITTEN.value} where a size is 0")
+            said.append(f"{Use.REWRITTEN.value} if a size is 0")
         if any(condition.of for condition in self._solved):
             said.append(BEYOND)
         return "; ".join(said)
@@ -131,7 +131,8 @@ def open_answer(
 
 
 def answer_by(node: SplitNode | JoinNode, target: Target) -> OpenAnswer | None:
-    """Returns the answer of one target about a node for all of its open sizes; None as `open_answer` does."""
+    """Returns the answer of one target about a node for all of its open sizes; None in the same cases as
+    `open_answer`: no size is open, more than sizes is open, or the node is wrong for all sizes."""
     found = OpenNode.of(node)
     return None if found is None else found.answer(target)
 

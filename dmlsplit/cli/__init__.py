@@ -23,23 +23,23 @@ BROKEN_PIPE: Final = 141
 COMMANDS: Final = {
     "ask": "Ask the real DirectML or ONNX Runtime.",
     "check": "Judge the operators of files.",
-    "conformance": "Judge an implementation of DirectML by recorded behaviour.",
-    "config": "Show how a C or C++ program is compiled with the library.",
-    "doctor": "Show what this installation has and lacks.",
+    "conformance": "Test an implementation of DirectML against recorded behaviour.",
+    "config": "Show compiler flags for C and C++ programs that use the library.",
+    "doctor": "Show what this installation contains, and what is missing.",
     "draw": "Draw the operators of a file as SVG.",
-    "explain": "Show what ONNX Runtime makes of a node, pass by pass.",
-    "explain-log": "Explain lines of ONNX Runtime's and DirectML's logs.",
-    "layer": "Show what any program asks of DirectML, without a rebuild.",
+    "explain": "Show how ONNX Runtime changes a node, pass by pass.",
+    "explain-log": "Explain lines in logs of ONNX Runtime and DirectML.",
+    "layer": "Record a program's calls to DirectML, without rebuilding it.",
     "legalize": "Rewrite operators for a lower feature level or release.",
-    "levels": "Show what feature levels or releases take.",
-    "library": "Fetch, list and remove the libraries that ask asks.",
+    "levels": "Show what feature levels or releases accept.",
+    "library": "Fetch, list and remove the libraries that 'ask' uses.",
     "plan": "Show how operators would run.",
     "rule": "List the rules, or explain one.",
     "run": "Execute a DxDispatch model on the CPU.",
     "split": "Split an array in a file, of any size.",
-    "support": "Show the data types and ranks that an operator takes.",
-    "tune": "Measure this machine, and write a profile for plans.",
-    "why": "Reduce a model to the few nodes that make it wrong.",
+    "support": "Show the data types and ranks that an operator accepts.",
+    "tune": "Measure this machine, and write a profile for copies.",
+    "why": "Reduce a model to the few nodes that cause a fault.",
 }
 """Maps each command to its help in one line. Its module has the same name (with _ for -), and is imported when the
 command is first used."""
@@ -82,7 +82,7 @@ def cli(context: click.Context, show_version: bool) -> int:
     Example:
       dmlsplit check operator.json --feature-level 3_0
 
-    Exit status: 0 no error found; 1 a diagnostic of severity error; 2 wrong usage, unreadable or malformed input.
+    Exit status: 0 no errors found; 1 a diagnostic of severity error; 2 wrong usage, unreadable or malformed input.
 
     \f
     Returns the exit status without a subcommand: 0 for --version, else 2 after the help on standard error. With one,

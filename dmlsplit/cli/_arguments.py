@@ -114,8 +114,8 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
             multiple=True,
             shell_complete=complete_runtime,
             help="Judge by this version of ONNX Runtime with its DirectML execution provider: "
-            f"{NEWEST_RUNTIME.version}, or {NEWEST_RUNTIME.version.rpartition('.')[0]} for its newest patch; of a "
-            "descriptor, by the DirectML in it."
+            f"{NEWEST_RUNTIME.version}, or {NEWEST_RUNTIME.version.rpartition('.')[0]} for its newest patch. A "
+            "descriptor is judged by the DirectML in it."
             f"{' May be given several times.' if several else ''}",
         )
         @click.option(
@@ -123,15 +123,15 @@ def target_options(*, several: bool = False) -> Callable[[Command], Command]:
             metavar="W",
             multiple=True,
             shell_complete=complete_windows,
-            help="Judge by the DirectML.dll of this Windows: 10-22H2, 11-24H2; with --onnxruntime, by that version "
-            "over this DLL, as an application has it that brings none.",
+            help="Judge by the DirectML.dll of this Windows: 10-22H2, 11-24H2. With --onnxruntime: by that version "
+            "with this DLL, as in an application that ships none.",
         )
         @click.option(
             "--windows-ml",
             metavar="V",
             multiple=True,
             shell_complete=completing(_windows_ml_names),
-            help="Judge by the ONNX Runtime of this Windows ML: 2.1.71, or 2.1 for its newest.",
+            help="Judge by the ONNX Runtime of this Windows ML: 2.1.71, or 2.1 for its newest patch.",
         )
         @_assume_option
         @functools.wraps(command)
@@ -167,7 +167,7 @@ def runtime_options(command: Command) -> Command:
         "--windows",
         metavar="W",
         shell_complete=complete_windows,
-        help="It is over the DirectML.dll of this Windows, as an application has it that brings none: 11-22H2.",
+        help="Use the DirectML.dll of this Windows, as in an application that ships none: 11-22H2.",
     )
     @_assume_option
     @functools.wraps(command)
@@ -221,7 +221,7 @@ def _targets(assume: tuple[str, ...], **given: tuple[str, ...]) -> tuple[Target,
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if feature_level and len(targets) > 1:
-        raise click.UsageError("--feature-level: one level at a time; 'dmlsplit levels' asks all of them")
+        raise click.UsageError("--feature-level: one level at a time; 'dmlsplit levels' shows all of them")
     return targets
 
 
@@ -245,7 +245,7 @@ def model_options(command: Command) -> Command:
         "shapes",
         metavar="NAME:1,3,640,640",
         multiple=True,
-        help="The shape of a tensor of the models, an input mostly; ? where it stays unknown.",
+        help="The shape of a tensor of the models, usually an input; ? for unknown sizes.",
     )
     @click.option("--dim", "dims", metavar="NAME=4", multiple=True, help="The size of a symbolic dimension.")
     @click.option(
@@ -253,9 +253,10 @@ def model_options(command: Command) -> Command:
         "free_dimensions",
         metavar="NAME=4",
         multiple=True,
-        help="As --dim, and ONNX Runtime is told it as the session is made; --shape and --dim are the first Run's.",
+        help="Like --dim, but ONNX Runtime knows the size at session creation; --shape and --dim are those of the "
+        "first Run.",
     )
-    @allow_path_option("Let models read the files they refer to in DIR, too, not only in their own folder.")
+    @allow_path_option("Let models read the files they refer to in DIR as well, not only in their own folder.")
     @functools.wraps(command)
     def with_given(
         *args: Any,

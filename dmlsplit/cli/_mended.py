@@ -41,8 +41,8 @@ def write_back(file: str, out: str | None, target: Target, given: Given, options
 
     if given.shapes or given.dims or given.free_dimensions:
         raise click.UsageError(
-            "a model is written for all of its sizes: --shape, --dim and --free-dimension give some; "
-            "to fix them in the file there is python -m onnxruntime.tools.make_dynamic_shape_fixed"
+            "a model is written for all sizes; --shape, --dim and --free-dimension are not allowed; python -m "
+            "onnxruntime.tools.make_dynamic_shape_fixed fixes sizes in the file"
         )
     show = _streams.write if options.page != "-" else lambda text: None
     with mended_model(file, target, given.allow_paths) as found:
@@ -81,5 +81,5 @@ def _lines(found: Mending, target: Target, diff: bool) -> Iterator[str]:
             yield from (f"    - {line}" for line in change.before)
             yield from (f"    + {line}" for line in change.after)
     for each in found.left:
-        yield f"  not mended: {each}"
+        yield f"  not changed: {each}"
     yield from (f"  {doubt}" for doubt in found.doubts)

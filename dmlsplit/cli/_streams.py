@@ -21,7 +21,7 @@ from dmlsplit.system.printable import inert, printable
 
 Write: TypeAlias = Callable[[str], object]
 
-OUTPUT_HELP: Final = "Write to this file, which is replaced whole or not at all; - (the default) is standard output."
+OUTPUT_HELP: Final = "Write to this file, atomically; - (the default) is standard output."
 
 _STANDARD_OUTPUT: Final = "standard output"
 

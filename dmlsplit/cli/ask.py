@@ -35,16 +35,16 @@ def _onnxruntimes() -> list[str]:
     metavar="R",
     multiple=True,
     shell_complete=complete_release,
-    help="Ask this DirectML release; may be given several times. Without it the newest one that is here is asked.",
+    help="Ask this DirectML release; may be given several times. The default is the newest one on this machine.",
 )
 @click.option(
     "--onnxruntime",
     metavar="V",
     multiple=True,
     shell_complete=completing(_onnxruntimes),
-    help="Ask this version of ONNX Runtime what it does with a model; may be given several times.",
+    help="Ask this version of ONNX Runtime about a model; may be given several times.",
 )
-@click.option("--compile", "compile_", is_flag=True, help="Compile the operators, too, and record a dispatch.")
+@click.option("--compile", "compile_", is_flag=True, help="Also compile the operators and record a dispatch.")
 @click.option("--explain", is_flag=True, help="Ask the debug layer why an operator is refused (needs wine).")
 @click.option(
     "--format",
@@ -66,10 +66,10 @@ def ask(
 ) -> int:
     """Ask the real library about FILE...: operators, graphs and models.
 
-    FILE is .json (one operator of any type, a graph, or a DxDispatch model), .jsonl (one operator a line), - (standard
-    input), or an ONNX model, of which a version of ONNX Runtime is asked. DirectML answers on the CPU, without a GPU: a
-    build for Linux as it is, a build for Windows under wine. What ends the process is an answer. 'dmlsplit library'
-    says which builds are here, and fetches others.
+    FILE is .json (one operator of any type, a graph, or a DxDispatch model), .jsonl (one operator per line), -
+    (standard input), or an ONNX model, about which a version of ONNX Runtime is asked. DirectML runs on the CPU,
+    without a GPU: builds for Linux run directly, builds for Windows under wine. A crash of the library is an answer,
+    too. 'dmlsplit library' shows which builds are on this machine, and fetches others.
 
     \b
     Examples:
@@ -78,13 +78,13 @@ def ask(
       dmlsplit ask graph.json --compile --format json
       dmlsplit ask model.onnx --onnxruntime 1.24.4
 
-    Exit status: 0 everything was accepted; 1 something was refused, or ended the process; 2 wrong usage, unreadable
+    Exit status: 0 everything was accepted; 1 something was refused, or crashed; 2 wrong usage, unreadable
     input, or no library.
 
     \f
-    Prints the answers and returns the exit status: 2 if a question could not be read or a model not be asked (the rest
-    is asked all the same), 1 if something was refused or ended the process, else 0. Raises UsageError for options and
-    files that do not fit, DmlSplitError if a build is not here.
+    Prints the answers and returns the exit status: 2 if a question could not be read or a model could not be asked
+    about (the rest is asked nevertheless), 1 if something was refused or crashed, else 0. Raises UsageError for
+    options and files that do not fit, DmlSplitError if a build is not here.
     """
     names = expanded(files)
     _streams.refuse_to_replace(out, names)
@@ -92,13 +92,13 @@ def ask(
         if os.path.isdir(name):
             raise click.UsageError(f"{name} is a folder; name the files in it: {folder_pattern(name)}")
         if name.lower().endswith(".xml"):
-            raise click.UsageError(f"{name}: an OpenVINO model is no question; ask about its operators, as JSON")
+            raise click.UsageError(f"{name}: an OpenVINO model cannot be asked about; ask about its operators, as JSON")
     models = [name for name in names if name.lower().endswith(".onnx")]
     operators = [name for name in names if name not in models]
     if models and not onnxruntime:
-        raise click.UsageError(f"{models[0]}: a model is asked of a version of ONNX Runtime: --onnxruntime 1.24.4")
+        raise click.UsageError(f"{models[0]}: a model needs a version of ONNX Runtime: --onnxruntime 1.24.4")
     if operators and onnxruntime and not directml:
-        raise click.UsageError(f"{operators[0]}: operators are asked of a DirectML release: --directml")
+        raise click.UsageError(f"{operators[0]}: operators need a DirectML release: --directml")
     asking = _Asking(compile_, explain)
     try:
         with _streams.output(out) as write:

@@ -73,8 +73,8 @@ if TYPE_CHECKING:
     type=click.Choice(FAILING),
     default=["error"],
     show_default=True,
-    help="What the exit status is 1 for: errors, and also warnings, or operators of which it is not known whether they "
-    "are right. May be given several times.",
+    help="Which diagnostics give exit status 1: errors; also warnings; or also operators whose correctness is not "
+    "known. May be given several times.",
 )
 @click.option(
     "--config",
@@ -82,46 +82,46 @@ if TYPE_CHECKING:
     is_eager=True,
     expose_value=False,
     callback=_configuration.take,
-    help="Take defaults from FILE, in place of the nearest dmlsplit.toml or [tool.dmlsplit] of a pyproject.toml.",
+    help="Read defaults from FILE, instead of the nearest dmlsplit.toml or [tool.dmlsplit] of a pyproject.toml.",
 )
 @click.option(
     "--require-dml",
     metavar="PART",
     type=Real(0, 1),
-    help="With --onnxruntime: exit with 1 where a smaller part of the nodes of a model that run is on DirectML: 0.95.",
+    help="With --onnxruntime: exit with 1 if a smaller fraction of a model's nodes that run is on DirectML: 0.95.",
 )
 @click.option(
     "--require-capture",
     is_flag=True,
-    help="With --onnxruntime: exit with 1 where a model is not captured as one graph, or may not be.",
+    help="With --onnxruntime: exit with 1 unless every model is certain to be captured as one graph.",
 )
-@click.option("--baseline", metavar="FILE", help="Report only what is not in FILE, which --write-baseline made.")
+@click.option("--baseline", metavar="FILE", help="Report only what is not in FILE, which --write-baseline wrote.")
 @click.option(
     "--write-baseline",
     metavar="FILE",
     type=_streams.Named(),
-    help="Write the errors and warnings found to FILE; they do not count this time.",
+    help="Write the errors and warnings found to FILE; they do not affect this exit status.",
 )
 @click.option(
     "--ask",
     is_flag=True,
-    help="Ask the real library about each operator and graph, too: a build of the target, which 'dmlsplit library add' "
-    "fetches. Where it says otherwise is reported.",
+    help="Also ask the real library, a build of the target, about each operator and graph, and report where it "
+    "disagrees. 'dmlsplit library add' fetches builds.",
 )
-@click.option("--verbose", is_flag=True, help="In text, each note and warning by itself, and names in full.")
-@click.option("--only-problems", is_flag=True, help="In text, leave out operators that are ok and have no warnings.")
+@click.option("--verbose", is_flag=True, help="In text, show each note and warning separately, and full names.")
+@click.option("--only-problems", is_flag=True, help="In text, omit operators that are ok and have no warnings.")
 @click.option(
-    "--jobs", metavar="N", type=Integer(least=1), default=1, help="Read N files at once, in processes of their own."
+    "--jobs", metavar="N", type=Integer(least=1), default=1, help="Read N files at once, in separate processes."
 )
 def check(files: tuple[str, ...], targets: tuple[Target, ...], given: Given, **options: Any) -> int:
     """Judge the Split and Join operators of FILE...
 
-    FILE is .json (one operator, or a DxDispatch model), .jsonl (one operator a line), .onnx, .xml (OpenVINO IR), -
+    FILE is .json (one operator, or a DxDispatch model), .jsonl (one operator per line), .onnx, .xml (OpenVINO IR), -
     (standard input), or a pattern such as models/**/*.onnx. A node of an ONNX or OpenVINO model is judged by its
-    framework's specification, and by whether it runs on DirectML, rewritten if need be. What is left out by --select
-    and --ignore does not count for the exit status either; what cannot be read always does.
+    framework's specification, and by whether it runs on DirectML, possibly after a rewriting. Diagnostics that
+    --select and --ignore exclude do not affect the exit status; input that cannot be read always does.
 
-    Several releases at once tell what an upgrade breaks: each operator gets an answer by each of them.
+    With several releases, each operator gets one answer per release, which shows what an upgrade breaks.
 
     \b
     Examples:
@@ -183,7 +183,7 @@ class CheckOptions(NamedTuple):
             return Baseline.read(self.baseline)
         except FileNotFoundError:
             if self.write_baseline is None or os.path.abspath(self.write_baseline) != os.path.abspath(self.baseline):
-                raise InputError("is not there; check --write-baseline makes it", file=self.baseline) from None
+                raise InputError("does not exist; check --write-baseline writes it", file=self.baseline) from None
             return Baseline(self.baseline)
 
     def begun(self) -> Baseline | None:
@@ -259,11 +259,11 @@ class CheckOptions(NamedTuple):
         for file, found in tally.placements:
             by = f"{text.place(file, None)}: with {found.runtime.judged_by}"
             if self.require_dml is not None and found.on_dml < self.require_dml:
-                yield f"{by} {found.on_dml:.3f} of the nodes are on DirectML, --require-dml is {self.require_dml:g}"
+                yield f"{by} {found.on_dml:.3f} of the nodes are on DirectML, but --require-dml is {self.require_dml:g}"
             if self.require_capture and (found.created is False or not found.capture):
                 unknown = "its session fails" if found.created is False else "whether it is captured is not known"
                 why = found.capture_prevented_by or unknown
-                yield f"{by} it is not captured as one graph, as --require-capture wants it: {why}"
+                yield f"{by} it is not captured as one graph, as --require-capture demands: {why}"
 
 
 def _check(names: Sequence[str], targets: tuple[Target, ...], given: Given, options: CheckOptions) -> int:

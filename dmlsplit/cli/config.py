@@ -18,14 +18,14 @@ PLACES: Final = (PACKAGE / "c", PACKAGE.parent)
 
 
 @click.command()
-@click.option("--cflags", is_flag=True, help="Flags of the compiler.")
-@click.option("--libs", is_flag=True, help="Flags of the linker.")
-@click.option("--sources", is_flag=True, help="The library's C sources, to be compiled into the program.")
-@click.option("--cmake-dir", is_flag=True, help="The folder that add_subdirectory and FetchContent take.")
+@click.option("--cflags", is_flag=True, help="Compiler flags.")
+@click.option("--libs", is_flag=True, help="Linker flags.")
+@click.option("--sources", is_flag=True, help="The library's C sources, which the program compiles.")
+@click.option("--cmake-dir", is_flag=True, help="The folder for add_subdirectory and FetchContent.")
 def config(cflags: bool, libs: bool, sources: bool, cmake_dir: bool) -> int:
-    """Show how a C or C++ program is compiled with the library: as words for a shell, on one line.
+    """Show the flags that compile a C or C++ program with the library, as words for a shell, on one line.
 
-    The library is compiled into the program; there is nothing to install but this package.
+    The library is compiled into the program; nothing but this package has to be installed.
 
     \b
     Examples:
@@ -41,7 +41,7 @@ def config(cflags: bool, libs: bool, sources: bool, cmake_dir: bool) -> int:
         raise click.UsageError("one of --cflags, --libs, --sources and --cmake-dir is needed")
     root = next((place for place in PLACES if (place / "include" / "dmlsplit.h").is_file()), None)
     if root is None:
-        raise DmlSplitError("this installation has no headers: they come with the wheel and the checkout")
+        raise DmlSplitError("this installation has no headers; the wheel and the checkout have them")
     words = []
     if cflags:
         words.append(f"-I{root / 'include'}")

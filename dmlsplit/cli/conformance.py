@@ -19,11 +19,11 @@ NAMES: Final = ("verdicts", "executions", "graphs", "models")
 
 @click.group()
 def conformance() -> None:
-    """Judge an implementation of DirectML by what builds of it were recorded to do.
+    """Test an implementation of DirectML against the recorded behaviour of DirectML builds.
 
-    A driver, an emulator, a back end: a command that reads questions as lines of JSON and writes answers likewise.
-    Verdicts of CreateOperator, executed Splits and Joins, graphs, and sessions of ONNX Runtime; docs/conformance.md has
-    the form of questions, answers and files.
+    The implementation (a driver, an emulator, a back end) is a command that reads questions as lines of JSON and writes
+    answers in the same way. The cases are verdicts of CreateOperator, executed Splits and Joins, graphs, and sessions
+    of ONNX Runtime. docs/conformance.md describes questions, answers and files.
 
     \b
     Examples:
@@ -34,14 +34,14 @@ def conformance() -> None:
 
 
 def _suite_option(command: Callable[..., int]) -> Callable[..., int]:
-    said = "A folder that export wrote, in place of this installation's own files."
+    said = "A folder that export wrote, instead of this installation's own files."
     return click.option("--suite", "folder", metavar="DIR", type=click.Path(), help=said)(command)
 
 
 @conformance.command("list")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="json: the table.")
 def list_(format_: str) -> int:
-    """Show the files: how many cases each has, and its SHA-256.
+    """Show each file with its number of cases and its SHA-256.
 
     \f
     Prints the table and returns the exit status, 0.
@@ -67,7 +67,7 @@ def _show(table: dict[str, Any]) -> None:
 @conformance.command()
 @click.argument("folder", metavar="DIR", type=click.Path())
 def export(folder: str) -> int:
-    """Write the files and their table of contents into a folder, which is made.
+    """Write the files and their table of contents to a folder, which is created.
 
     \f
     Prints the table and returns the exit status, 0. Raises OSError if the folder or a file cannot be written.
@@ -81,16 +81,25 @@ def export(folder: str) -> int:
 @conformance.command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", metavar="COMMAND [ARGUMENT]...", nargs=-1, required=True, type=click.UNPROCESSED)
 @_suite_option
-@click.option("--only", type=click.Choice(NAMES), multiple=True, help="The cases of this file. Several times: of each.")
+@click.option(
+    "--only", type=click.Choice(NAMES), multiple=True, help="Only the cases of this file; may be given several times."
+)
 @click.option("--sample", metavar="N", type=Integer(1), default=1, help="Ask every N-th case.")
 @click.option(
-    "--directml", metavar="R", shell_complete=complete_release, help="The DirectML release that it is judged as."
+    "--directml", metavar="R", shell_complete=complete_release, help="The DirectML release that the command implements."
 )
 @click.option(
-    "--onnxruntime", metavar="V", shell_complete=complete_runtime, help="The ONNX Runtime that it is judged as."
+    "--onnxruntime",
+    metavar="V",
+    shell_complete=complete_runtime,
+    help="The version of ONNX Runtime that the command implements.",
 )
-@click.option("--correct", is_flag=True, help="Graphs must come out right, also those that the release computes wrong.")
-@click.option("--timeout", "seconds", metavar="S", type=Integer(1), default=60, help="Seconds for an answer: 60.")
+@click.option(
+    "--correct", is_flag=True, help="Expect right results of graphs, even if the release computes them wrong."
+)
+@click.option(
+    "--timeout", "seconds", metavar="S", type=Integer(1), default=60, help="Seconds to wait for an answer: 60."
+)
 @click.option("--format", "format_", type=click.Choice(["text", "json", "junit", "html"]), default="text")
 @click.option("-o", "--output", "out", metavar="FILE", type=_streams.Named(), help=_streams.OUTPUT_HELP)
 def run(
@@ -107,8 +116,9 @@ def run(
 ) -> int:
     """Ask a command all questions, one at a time, and judge its answers.
 
-    A question without an answer in time, or on which the command ends, is a failed case, and the command is started
-    again. The exit status is 1 where a case fails. Without --directml and --onnxruntime it is judged as the newest.
+    If the command does not answer in time, or ends, the case fails, and the command is started again. The exit status
+    is 1 if a case fails. Without --directml and --onnxruntime, the answers are compared with those of the newest
+    versions.
 
     \b
     Examples:
@@ -164,7 +174,7 @@ def _targets(directml: str | None, onnxruntime: str | None) -> dict[str, str]:
 
 
 @conformance.command()
-@click.option("--library", is_flag=True, help="The answers of the real libraries on this machine; see library.")
+@click.option("--library", is_flag=True, help="Answer with the real libraries on this machine; see library.")
 def answer(library: bool) -> int:
     """Answer questions from standard input, as dmlsplit judges, executes and predicts.
 
@@ -174,7 +184,7 @@ def answer(library: bool) -> int:
       dmlsplit conformance run --only verdicts --sample 20 -- dmlsplit conformance answer --library
 
     \f
-    Prints the answers and returns the exit status, 0. Raises UsageError for a line that is no question.
+    Prints the answers and returns the exit status, 0. Raises UsageError for a line that is not a question.
     """
     from dmlsplit.conformance import answering
 
@@ -185,7 +195,7 @@ def answer(library: bool) -> int:
                 question = json.loads(line)
                 reply = answering.answer(question, answers)
             except (ValueError, TypeError, AttributeError, RecursionError):
-                raise click.UsageError("a line of standard input is no question") from None
+                raise click.UsageError("a line of standard input is not a question") from None
             _streams.write(json.dumps(reply) + "\n", colons_meant=True)
             _streams.flush()
     return 0

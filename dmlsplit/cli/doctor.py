@@ -26,9 +26,9 @@ _MOST_PROFILE: Final = 4094
 def doctor() -> int:
     """Show version, C extension, CPU features, kernels and optional packages.
 
-    The exit status is 1 where numpy or the C extension is missing (operators can be judged, but not run), where the
-    extension is of another version of dmlsplit, and where the profile that DMLSPLIT_PROFILE names is not used. A
-    missing optional package is no error.
+    The exit status is 1 if numpy or the C extension is missing (operators can be judged, but not run), if the
+    extension belongs to another version of dmlsplit, or if the profile that DMLSPLIT_PROFILE names is not used. A
+    missing optional package is not an error.
 
     \b
     Example:
@@ -71,10 +71,10 @@ def _extension() -> tuple[list[str], bool]:
         number, features, kernels = core.version(), core.cpu_features(), core.kernels()
         profile = core.profile()
     except AttributeError as error:
-        return [f"extension    left over from another version ({error}); reinstall dmlsplit"], True
+        return [f"extension    belongs to another version ({error}); reinstall dmlsplit"], True
     lines = [
         f"extension    {number}",
-        f"cpu          {platform.machine()}: {' '.join(features) or 'no feature that a kernel asks for'}",
+        f"cpu          {platform.machine()}: {' '.join(features) or 'no feature that a kernel uses'}",
         *(f"profile      {line}" for line in profile.lines()),
     ]
     unread = _unread_profile(core.parse_profile)
@@ -85,7 +85,7 @@ def _extension() -> tuple[list[str], bool]:
         lines.append(f"kernel       {kernel.name} ({kernel.isa}): {state}")
     stale = number != __version__
     if stale:
-        lines[0] += f", which is not that of the package ({__version__}); reinstall dmlsplit"
+        lines[0] += f", but the package has {__version__}; reinstall dmlsplit"
     return lines, stale or unread is not None
 
 
@@ -102,11 +102,11 @@ def _unread_profile(parse: Callable[[str], object]) -> str | None:
             raise ValueError(f"it has more than {_MOST_PROFILE:,} bytes")
         parse(text.decode("utf-8"))
     except InputError:
-        return f"DMLSPLIT_PROFILE={printable(path)} is no regular file"
+        return f"DMLSPLIT_PROFILE={printable(path)} is not a regular file"
     except OSError as error:
         return f"DMLSPLIT_PROFILE={printable(path)} cannot be read: {error.strerror}"
     except ValueError as error:
-        return f"DMLSPLIT_PROFILE={printable(path)} is not taken: {error}"
+        return f"DMLSPLIT_PROFILE={printable(path)} is not used: {error}"
     return None
 
 

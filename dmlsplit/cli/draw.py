@@ -15,15 +15,15 @@ from dmlsplit.targets.target import Target
 @click.command()
 @click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
 @click.option("-o", "--output", "out", metavar="OUT.svg", type=_streams.Named(), help=_streams.OUTPUT_HELP)
-@click.option("--index", metavar="N", type=Integer(least=0), help="Operator N of FILE only, from 0.")
+@click.option("--index", metavar="N", type=Integer(least=0), help="Draw only operator N of FILE, counted from 0.")
 @target_options()
 @model_options
 def draw(file: str, out: str | None, index: int | None, target: Target, given: Given) -> int:
     """Draw the Split and Join operators of FILE, one below the other: each tensor as a block that is cut along the
-    axis, below it the memory of every tensor with its strides and padding.
+    axis, and below it the memory of every tensor with its strides and padding.
 
-    FILE is what `dmlsplit check` takes. Members that the release (or feature level) refuses are marked; the exit
-    status is 1 then, and 2 where something could not be read.
+    FILE is a file that `dmlsplit check` accepts. Members that the release (or feature level) refuses are marked, and
+    the exit status is then 1; it is 2 if something could not be read.
 
     \b
     Examples:
@@ -58,7 +58,7 @@ def draw(file: str, out: str | None, index: int | None, target: Target, given: G
             for diagnostic in item.report.errors or item.report.diagnostics:
                 _streams.complain(f"{file}: {diagnostic.path}: {diagnostic.message}")
     if index is not None and index >= count:
-        raise click.UsageError(f"--index: there is no operator {index}, {file} has {count}")
+        raise click.UsageError(f"--index: there is no operator {index}; {file} has {count}")
     if not drawings:
         if status != 2:
             message = (

@@ -37,11 +37,12 @@ def _completed(context: click.Context, parameter: click.Parameter, start: str) -
 @model_options
 @output_options("text", "json", "html", json_help="json: an object. html: a page.")
 def explain(file: str, node: str, target: Target, given: Given, format_: str) -> int:
-    """Show what ONNX Runtime makes of one node of an ONNX model, pass by pass, and why.
+    """Show how ONNX Runtime changes one node of an ONNX model, pass by pass, and why.
 
-    NODE is its path as check prints it, its name or the name of one of its outputs; NODE#2 is the third of several; a
-    number is the node's index in the JSON of check. After the passes come the node's placement, the part of the graph
-    that it is fused with, what is submitted to DirectML, the answer, and the faults of that graph.
+    NODE is the node's path as check prints it, its name, or the name of one of its outputs. NODE#2 is the third of
+    several such nodes; a number is the node's index in the JSON of check. The output shows the passes, then the node's
+    placement, the nodes that it is fused with, what is submitted to DirectML, the answer, and the faults of the fused
+    graph.
 
     \b
     Examples:

@@ -21,17 +21,19 @@ if TYPE_CHECKING:
 
 @click.command("explain-log")
 @click.argument("file", metavar="FILE", type=click.Path())
-@click.option("--model", metavar="MODEL", type=click.Path(), help="The ONNX model of the log: what it explains.")
+@click.option(
+    "--model", metavar="MODEL", type=click.Path(), help="The ONNX model of the log; the command says what it explains."
+)
 @runtime_options
 @model_options
 @output_options("text", "json", json_help="json: an object with all findings.")
 def explain_log(file: str, model: str | None, target: Target, given: Given, format_: str) -> int:
     """Explain the errors and warnings in a log of ONNX Runtime or DirectML.
 
-    FILE is text of any kind that has such lines; - is standard input. Each message that is known is shown with its
-    meaning, a public thread that has it, and what to run next; an error that is not known with the name of its
-    HRESULT, if it has one. With --model, what that model explains in the version of --onnxruntime, and what it rules
-    out. The exit status is 1 where an error is found.
+    FILE is any text with such lines; - is standard input. A known message is shown with its meaning, a public thread
+    about it, and what to run next; an unknown error is shown with the name of its HRESULT, if it has one. With
+    --model, the command also says which messages that model explains with the version of --onnxruntime, and which it
+    rules out. The exit status is 1 if an error is found.
 
     \b
     Examples:

@@ -17,12 +17,12 @@ def _folder(command: Callable[..., int]) -> Callable[..., int]:
 
 @click.group()
 def layer() -> None:
-    """Show what any program asks of DirectML, without a rebuild: a library that stands before the real one.
+    """Record a program's calls to DirectML without rebuilding it, through a library that wraps the real one.
 
-    DIR is the folder with the program's DirectML.dll or libdirectml.so: its own folder, or that of onnxruntime or
-    torch_directml. Every call goes on to the real library, and the program gets its answers. What the program creates,
-    compiles and binds is appended to the file of $DMLSPLIT_LAYER_FILE, which 'dmlsplit check' reads; what fails is said
-    on standard error and to the debugger, with the reason where it is known.
+    DIR is the folder with the program's DirectML.dll or libdirectml.so: the program's own folder, or that of
+    onnxruntime or torch_directml. The layer forwards every call to the real library and returns its result. It appends
+    what the program creates, compiles and binds to the file that $DMLSPLIT_LAYER_FILE names, which 'dmlsplit check'
+    reads, and reports failures on standard error and to the debugger, with the reason if it is known.
 
     \b
     Examples:
@@ -40,10 +40,10 @@ def layer() -> None:
     "file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="The layer, where it was built otherwise, by CMake; by default that of the wheel, or a C compiler's.",
+    help="The layer's library, if built with CMake; by default the wheel's, or one that a C compiler builds.",
 )
 def install(folder: Path, file: Path | None) -> int:
-    """Put the layer in the place of the libraries of a folder, which get other names beside it.
+    """Rename the libraries in a folder, and put the layer in their place.
 
     \f
     Prints what was done and returns the exit status, 0. Raises LayerError if nothing can be done.
@@ -52,7 +52,7 @@ def install(folder: Path, file: Path | None) -> int:
 
     for place in install(folder, file):
         _streams.write(
-            f"{printable(str(place.library), None)} is the layer; the real library is {place.real.name} beside it\n"
+            f"{printable(str(place.library), None)} is the layer; the real library is {place.real.name} next to it\n"
         )
     return 0
 
@@ -60,7 +60,7 @@ def install(folder: Path, file: Path | None) -> int:
 @layer.command()
 @_folder
 def remove(folder: Path) -> int:
-    """Take the layer away: the real libraries get their names back.
+    """Remove the layer, and give the real libraries their names back.
 
     \f
     Prints what was done and returns the exit status, 0. Raises LayerError if there is no layer.

@@ -36,30 +36,30 @@ if TYPE_CHECKING:
     "out",
     metavar="OUT",
     type=_streams.Named(),
-    help="Write OUT.onnx, the model of FILE.onnx legalized; any other name is a DxDispatch model, which `dmlsplit run` "
-    "takes, and - writes that, and nothing else, to standard output.",
+    help="Write the legalized model of FILE.onnx to OUT.onnx. Any other name gets a DxDispatch model, which "
+    "`dmlsplit run` executes; - writes only that model to standard output.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be changed of FILE.onnx, and write no model.")
+@click.option("--dry-run", is_flag=True, help="Show what would be changed in FILE.onnx, without writing a model.")
 @click.option("--diff", is_flag=True, help="Show the nodes of FILE.onnx before and after.")
 @click.option(
     "--format",
     "format_",
     type=click.Choice(["text", "html"]),
     default="text",
-    help="html: a page, which -o names, in place of a model: each change of FILE.onnx, why, and the nodes before and "
-    "after, side by side.",
+    help="html: write a page to the file of -o instead of a model: each change of FILE.onnx, its reason, and the "
+    "nodes before and after, side by side.",
 )
 @click.option("--page", metavar="PAGE", hidden=True)
-@click.option("--copy-data", is_flag=True, help="Copy the model's external data beside OUT.onnx in another folder.")
+@click.option("--copy-data", is_flag=True, help="Copy the model's external data to the folder of OUT.onnx.")
 def legalize(file: str, out: str | None, format_: str, target: Target, given: Given, **options: Any) -> int:
-    """Rewrite the Split and Join operators of FILE so that a feature level, a release or a runtime takes them.
+    """Rewrite the Split and Join operators of FILE so that a feature level, a release or a runtime accepts them.
 
-    Each operator is shown before and after. With -o a DxDispatch model is FILE legalized: the same resources and
-    commands where FILE is such a model, resources that count up from 1 otherwise. It is written only if every operator
-    has a rewriting; the exit status is 1 where one has none.
+    Each operator is shown before and after. -o writes the legalized operators as a DxDispatch model: with the same
+    resources and commands if FILE is such a model, otherwise with resources filled with 1, 2, 3 and so on. It is
+    written only if every operator has a rewriting; otherwise the exit status is 1.
 
-    An ONNX model is written back as one with -o OUT.onnx: it computes the same bit for bit, and differs only around the
-    nodes that the target does not take. Weights are not touched; external data stays where it is.
+    With -o OUT.onnx, an ONNX model is written back as an ONNX model: it computes the same bit for bit, and differs only
+    around the nodes that the target does not accept. Weights are not changed; external data stays where it is.
 
     \b
     Examples:
@@ -93,7 +93,7 @@ def legalize(file: str, out: str | None, format_: str, target: Target, given: Gi
             )
         if out is not None and _is_onnx(out):
             raise click.UsageError(
-                f"{out}: an ONNX model is written only of one, in a file, which '{file}' is not by name"
+                f"{out}: an ONNX model is written only if FILE is one, and '{file}' does not end in .onnx"
             )
         return _rewrite(file, out, target, given)
 
@@ -161,7 +161,7 @@ def _without_operator(
 def _lines(entry: Entry, item: Judged, found: Legalization, target: Target) -> list[str]:
     """Returns the lines about an operator before and after its rewriting, or why it has none."""
     if found.operators == (found.desc,):
-        return [*text.lines(item), "  taken as it is"]
+        return [*text.lines(item), "  accepted as it is"]
     if not found.ok:
         # The report of the rewriting is more detailed than the verdict, and the text knows the positions of its
         # members.

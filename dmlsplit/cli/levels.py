@@ -35,14 +35,17 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", metavar="[FILE]", required=False, type=click.Path(allow_dash=True))
 @click.option(
-    "--releases", "by_release", is_flag=True, help="The observed DirectML releases instead of feature levels."
+    "--releases", "by_release", is_flag=True, help="Show the observed DirectML releases instead of feature levels."
 )
 @click.option(
-    "--runtimes", "by_runtime", is_flag=True, help="The versions of ONNX Runtime with its DirectML execution provider."
+    "--runtimes",
+    "by_runtime",
+    is_flag=True,
+    help="Show the versions of ONNX Runtime with its DirectML execution provider.",
 )
 @output_options("text", "json", json_help="json: one array of answers, or the tables.")
-@click.option("--verbose", is_flag=True, help="In text, each node of a model by itself, and every fault.")
-@click.option("--only-problems", is_flag=True, help="In text, leave out operators that all of them take as they are.")
+@click.option("--verbose", is_flag=True, help="In text, show each node of a model separately, and every fault.")
+@click.option("--only-problems", is_flag=True, help="In text, omit operators that all of them accept as they are.")
 @model_options
 def levels(
     file: str | None,
@@ -53,14 +56,14 @@ def levels(
     only_problems: bool,
     given: Given,
 ) -> int:
-    """Show the tensor support of Split and Join, or which feature levels take the operators of FILE.
+    """Show the tensor support of Split and Join, or which feature levels accept the operators of FILE.
 
-    Instead of feature levels, releases of DirectML or versions of ONNX Runtime are asked, which of an ONNX model may
-    also run a node on the CPU.
+    --releases shows releases of DirectML instead of feature levels, and --runtimes versions of ONNX Runtime, which may
+    also run a node of an ONNX model on the CPU.
 
-    For each level that refuses an operator, the rules and members that refuse it are named, and the rewriting that it
-    takes, if there is one; a matrix of all operators follows. The exit status is 1 where an operator is refused by
-    all levels as it is.
+    For each level that refuses an operator, the output names the rules and members at fault, and the rewriting that
+    the level accepts, if there is one; a matrix of all operators follows. The exit status is 1 if all levels refuse an
+    operator as it is.
 
     \b
     Examples:
@@ -72,8 +75,8 @@ def levels(
 
     \f
     Prints the answers, or without `file` the tables, and returns the exit status: 2 if an operator could not be read;
-    1 if an operator is taken as it is by no column asked (level, release or version), where an unknown answer and, of a
-    version, the CPU count as taken; else 0. Raises UsageError for --releases and --runtimes together.
+    1 if no column (level, release or version) accepts an operator as it is, where an unknown answer and, for a version,
+    the CPU count as accepted; else 0. Raises UsageError for --releases and --runtimes together.
     """
     if by_release and by_runtime:
         raise click.UsageError("--releases and --runtimes exclude each other")

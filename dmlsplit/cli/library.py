@@ -26,12 +26,12 @@ def _version(command: Callable[..., int]) -> Callable[..., int]:
 
 @click.group()
 def library() -> None:
-    """The real DirectML and ONNX Runtime on this machine, which 'dmlsplit ask' asks.
+    """Manage the real DirectML and ONNX Runtime libraries on this machine, which 'dmlsplit ask' uses.
 
-    They are Microsoft's, and nothing of them is part of dmlsplit: 'add' fetches a package with pip when you say so, as
-    anyone installs it, and you accept its terms. VERSION is a DirectML release (1.15.4 or, of a package,
-    torch-directml-0.2.5.dev240914), a version of ONNX Runtime (onnxruntime-1.24.4), or debug-layer, which says why
-    DirectML refuses an operator.
+    They belong to Microsoft and are not part of dmlsplit: 'add' fetches a package with pip, and by using it you accept
+    the package's terms. VERSION is a DirectML release (1.15.4, or torch-directml-0.2.5.dev240914 for that of a
+    package), a version of ONNX Runtime (onnxruntime-1.24.4), or debug-layer, which says why DirectML refuses an
+    operator.
 
     \b
     Examples:
@@ -43,7 +43,7 @@ def library() -> None:
 
 @library.command("list")
 def list_() -> int:
-    """Show which builds can be asked, and which of them are here.
+    """Show which builds can be asked, and which of them are on this machine.
 
     \f
     Prints the table and returns the exit status, 0.
@@ -62,7 +62,7 @@ def list_() -> int:
         rows.append((name, build.release.directml, str(build.feature_level), system, here))
     table = Table("", ("VERSION", "DIRECTML", "LEVEL", "RUNS ON", "HERE"), rows)
     _streams.show_tables([table], plain_width=None)
-    _streams.write(f"\nThey lie in {cache_directory()}\n")
+    _streams.write(f"\nThey are in {cache_directory()}\n")
     return 0
 
 
@@ -81,7 +81,7 @@ def add(version: str) -> int:
 
     build = _build(version)
     if is_added(build):
-        _streams.write(f"{build} is here already: {fetch(build)}\n")
+        _streams.write(f"{build} is already here: {fetch(build)}\n")
         return 0
     program = "pip" if build.python else "npm"
     size = f", {megabytes(build.size)}" if build.size else ""

@@ -43,7 +43,7 @@ TABLE_WIDTH: Final = 120
 @click.argument("id", metavar="[ID]", required=False, shell_complete=complete_rule)
 @output_options("text", "json", json_help="json: an object, or one array of all rules.")
 def rule(id: str | None, format_: str) -> int:
-    """List the rules, or explain one: why it is there, its sources, a bad and a good descriptor or node.
+    """List the rules, or explain one: its reason, its sources, and a bad and a good descriptor or node.
 
     \b
     Examples:

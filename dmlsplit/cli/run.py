@@ -11,12 +11,12 @@ from dmlsplit.targets.target import find_target_release
 
 @click.command()
 @click.argument("model", metavar="MODEL.json", type=click.Path())
-@allow_path_option("Let the model read and write files in DIR, too, not only in its own folder.")
+@allow_path_option("Let the model read and write files in DIR as well, not only in its own folder.")
 @click.option(
     "--directml",
     metavar="R",
     shell_complete=complete_release,
-    help="The release whose device is emulated; the newest known by default.",
+    help="The release whose device is emulated; by default the newest.",
 )
 @click.option(
     "--onnxruntime",
@@ -27,9 +27,9 @@ from dmlsplit.targets.target import find_target_release
 def run(model: str, allow_path: tuple[str, ...], directml: str | None, onnxruntime: str | None) -> int:
     """Execute a DxDispatch model on the CPU and print what DxDispatch prints.
 
-    The model runs on the emulated device of a DirectML release. The exit status is 1 where it refuses an operator
-    (nothing is executed then), 2 for a malformed model, for bindings that remove the device, and for a file that could
-    not be written.
+    The model runs on the emulated device of a DirectML release. The exit status is 1 if the device refuses an operator
+    (then nothing is executed), and 2 for a malformed model, for bindings that remove the device, and for a file that
+    cannot be written.
 
     \b
     Example:

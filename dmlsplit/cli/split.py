@@ -63,14 +63,23 @@ class _Threads(ParamType["NumThreads"]):
 @click.option(
     "--descriptor",
     metavar="FILE.json",
-    help="IN is raw memory, laid out as the Split in FILE.json says; so are the pieces.",
+    help="IN is raw memory with the layout of the Split in FILE.json; so are the pieces.",
 )
 @click.option(
-    "-o", "--output", "folder", type=_streams.Named(), metavar="DIR", required=True, help="The folder of the pieces."
+    "-o",
+    "--output",
+    "folder",
+    type=_streams.Named(),
+    metavar="DIR",
+    required=True,
+    help="The folder to which the pieces are written.",
 )
-@click.option("--force", is_flag=True, help="Replace pieces that are there already, and remove surplus ones.")
+@click.option("--force", is_flag=True, help="Replace existing pieces, and remove surplus ones.")
 @click.option(
-    "--threads", type=_Threads(), metavar="N", help="Threads that copy; auto: several where it pays (the default)."
+    "--threads",
+    type=_Threads(),
+    metavar="N",
+    help="The number of threads that copy; auto (the default): several if that is faster.",
 )
 def split(
     file: str,
@@ -84,13 +93,13 @@ def split(
 ) -> int:
     """Cut the array in IN along an axis, into DIR/IN.0.npy, DIR/IN.1.npy and so on.
 
-    IN is an .npy file of any data type without Python objects, in C or Fortran order, which the pieces keep; or, with
-    --descriptor, a file of raw memory, and the pieces are as long as TotalTensorSizeInBytes, with gaps of 0.
+    IN is an .npy file of any data type without Python objects, in C or Fortran order; the pieces have the same order.
+    With --descriptor, IN is a file of raw memory, and each piece has TotalTensorSizeInBytes bytes, with gaps of 0.
 
-    Files are mapped a window at a time and may be larger than memory. The disk is asked for all room first. The
-    pieces get their names when all of them are whole; after an interrupt or an error nothing is left of them, and what
-    --force would have replaced is still there. With --force, pieces of an older split with more of them are removed:
-    the files that count up from 0 are always one split.
+    Files are mapped one window at a time and may be larger than memory. All disk space is reserved first. The pieces
+    get their names when all of them are complete; after an interrupt or an error none of them exist, and files that
+    --force would have replaced are unchanged. --force also removes surplus pieces of an older split, so that the
+    numbered files always belong to one split.
 
     \b
     Examples:
@@ -112,7 +121,7 @@ def split(
         pieces = _npy_pieces(file, folder, axis, lengths, sections)
     else:
         if (axis, lengths, sections) != (None, None, None):
-            raise click.UsageError("--descriptor says where to cut; --axis, --lengths and --sections do not go with it")
+            raise click.UsageError("--descriptor and --axis, --lengths or --sections exclude each other")
         desc = _descriptor(descriptor)
         if desc is None:
             return 1
@@ -157,7 +166,7 @@ def _npy_pieces(
     dtype, fortran_order = header.dtype, header.fortran_order
     if dtype.hasobject:
         raise InputError(
-            f"dtype {printable(str(dtype))} holds Python objects, which only unpickling would read", file=file
+            f"dtype {printable(str(dtype))} has Python objects, which only unpickling could read", file=file
         )
     if dtype.subdtype is not None:
         raise InputError(f"dtype {printable(str(dtype))} is an array itself", file=file)
@@ -193,7 +202,7 @@ def _descriptor(file: str) -> SplitOperatorDesc | None:
         if entry.error is not None:
             raise entry.error
     if len(entries) != 1 or not isinstance(entries[0].descriptor, SplitOperatorDesc):
-        raise InputError(f"one DML_OPERATOR_SPLIT is needed, {len(entries)} operators are there", file=file)
+        raise InputError(f"one DML_OPERATOR_SPLIT is needed, but there are {len(entries)} operators", file=file)
     item = judge_alone(entries[0], find_target())
     if item.report.ok:
         return entries[0].descriptor
@@ -215,7 +224,7 @@ def _raw_pieces(
     least = operator.plan.whole_range.end
     if not least <= size <= whole.total:
         rounded = "" if whole.total == least else f", or {whole.total} as it is rounded up or padded"
-        raise InputError(f"has {size} bytes, InputTensor {least}{rounded}", file=file)
+        raise InputError(f"has {size} bytes, but InputTensor has {least}{rounded}", file=file)
     outputs = [
         NewFile(FileTensor(_piece(file, folder, i), 0, part.sizes, part.strides), b"", part.total)
         for i, part in enumerate(parts)

@@ -24,22 +24,23 @@ from dmlsplit.targets.releases import NEWEST, releases
     "--feature-level",
     metavar="L",
     shell_complete=completing(lambda: map(str, FeatureLevel)),
-    help="What this DML_FEATURE_LEVEL takes: 3_0, 3.0, DML_FEATURE_LEVEL_3_0.",
+    help="What this DML_FEATURE_LEVEL accepts: 3_0, 3.0, DML_FEATURE_LEVEL_3_0.",
 )
 @click.option(
     "--directml",
     metavar="R",
     shell_complete=complete_release,
-    help=f"What this release takes: {NEWEST.label} (the default), {NEWEST.name}.",
+    help=f"What this release accepts: {NEWEST.label} (the default), {NEWEST.name}.",
 )
-@click.option("--all", "all_", is_flag=True, help="What all feature levels and all releases take.")
-@output_options("text", "json", "webnn", json_help="webnn: as opSupportLimits of WebNN has it.")
+@click.option("--all", "all_", is_flag=True, help="What all feature levels and all releases accept.")
+@output_options("text", "json", "webnn", json_help="webnn: in the form of WebNN's opSupportLimits.")
 def support(operator: str | None, feature_level: str | None, directml: str | None, all_: bool, format_: str) -> int:
     """Show the tensor support of OPERATOR: the data types and the numbers of dimensions of each tensor.
 
-    OPERATOR is a name (GEMM, DML_OPERATOR_GEMM) or a DML_OPERATOR_TYPE; without it, webnn has all operations and json
-    and text all operators. The tables are what DirectML builds answered; of feature levels that no build has, what the
-    pages of the operators say, or the builds around them. Each table names its source.
+    OPERATOR is a name (GEMM, DML_OPERATOR_GEMM) or a DML_OPERATOR_TYPE; without it, webnn shows all operations, and
+    json and text show all operators. The tables are the recorded answers of DirectML builds. For feature levels that no
+    build has, they follow the operators' documentation, or the builds of the adjacent levels. Each table names its
+    source.
 
     \b
     Examples:
@@ -60,7 +61,7 @@ def support(operator: str | None, feature_level: str | None, directml: str | Non
         raise click.UsageError(str(error)) from None
     if format_ == "webnn":
         if all_:
-            raise click.UsageError("--format webnn: of one feature level or release, not --all")
+            raise click.UsageError("--format webnn: needs one feature level or release, not --all")
         limits = report.op_support_limits(targets[0], None if operator is None else schemas[0].name)
         _streams.write(json.dumps(limits, indent=2) + "\n")
         return 0

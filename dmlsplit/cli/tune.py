@@ -11,11 +11,11 @@ from dmlsplit.native import core
 @click.command()
 @click.option("-o", "--output", "out", metavar="FILE", type=_streams.Named(), help=_streams.OUTPUT_HELP)
 def tune(out: str | None) -> int:
-    """Measure this machine for the copies of Split and Join, and write what was found as a profile.
+    """Measure how fast this machine copies for Split and Join, and write the result as a profile.
 
-    Some seconds on a machine that does nothing else. What rounds of measurements do not agree on stays as CPUID and the
-    defaults have it. The profile is read where the variable DMLSPLIT_PROFILE names its file. Results do not depend on
-    it, times do.
+    This takes some seconds; the machine should be idle. Values on which repeated measurements disagree keep the
+    defaults, which are derived from CPUID. dmlsplit reads the profile from the file that the environment variable
+    DMLSPLIT_PROFILE names. The profile affects speed only, never results.
 
     \b
     Example:

@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     "--check",
     "command",
     metavar="COMMAND",
-    help="Reduce while COMMAND says by status 1 that a model is still wrong; 0 says that it is right, anything else "
-    "that it cannot tell. The path of the model stands for {}, or is the last argument.",
+    help="Reduce as long as COMMAND exits with status 1, which means that a model is still wrong; 0 means that it is "
+    "right, anything else that it cannot tell. {} in COMMAND is replaced with the model's path, which is the last "
+    "argument otherwise.",
 )
 @click.option(
     "--timeout",
@@ -46,16 +47,21 @@ if TYPE_CHECKING:
     type=Real(min=0, min_open=True),
     default=300,
     show_default=True,
-    help="The most time that COMMAND gets for a model; later it cannot tell.",
+    help="Seconds that COMMAND may take for a model; after that, it counts as unable to tell.",
 )
 @click.option(
     "--runtime-json",
     metavar="FILE",
-    help="Say where nodes ran elsewhere on your machine than predicted: FILE has what Session_GetEpGraphAssignmentInfo "
-    "said there, as docs/howto-why.md has it.",
+    help="Show which nodes ran elsewhere on your machine than predicted. FILE has the result of "
+    "Session_GetEpGraphAssignmentInfo on that machine, in the form of docs/howto-why.md.",
 )
 @click.option(
-    "--seed", metavar="N", type=click.IntRange(0, 2**32), default=0, show_default=True, help="The seed of all numbers."
+    "--seed",
+    metavar="N",
+    type=click.IntRange(0, 2**32),
+    default=0,
+    show_default=True,
+    help="The seed of all random numbers.",
 )
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="json: an object.")
 @click.option(
@@ -64,7 +70,8 @@ if TYPE_CHECKING:
     "folder",
     metavar="DIR",
     type=_streams.Named(),
-    help="Write the reduced model to DIR, with inputs, what ONNX and DirectML compute of them, and what explain says.",
+    help="Write to DIR the reduced model, inputs, the results of ONNX and DirectML for them, and the output of "
+    "explain.",
 )
 def why(
     file: str,
@@ -78,12 +85,12 @@ def why(
     format_: str,
     folder: str | None,
 ) -> int:
-    """Reduce an ONNX model that ONNX Runtime refuses, or computes wrong on DirectML, to the few nodes that it takes.
+    """Reduce an ONNX model that ONNX Runtime refuses, or computes wrong on DirectML, to the nodes that cause the fault.
 
-    What is wrong is said by the rules of check, or by a program of yours. Nodes are left out as long as it is still
-    wrong; what they gave to others becomes an input of its type. The class of what is left is the id of a rule,
-    session-fails where a session is not made for a reason without one, or new where only --check says that it is wrong.
-    The exit status is 1 where something is.
+    The rules of check, or a program of yours, decide whether a model is wrong. Nodes are removed as long as the model
+    is still wrong; a tensor that a removed node computed becomes an input of the same type. The class of the reduced
+    model is the id of a rule; session-fails if the session is not created for a reason without a rule; or new if only
+    --check finds it wrong. The exit status is 1 if the model is wrong.
 
     \b
     Examples:
@@ -98,7 +105,7 @@ def why(
     """
     assert target.runtime is not None
     if folder is not None and os.path.exists(folder) and not os.path.isdir(folder):
-        raise click.UsageError(f"{folder} is a file; a folder is written")
+        raise click.UsageError(f"{folder} is a file; a folder is needed")
     words = None if command is None else _words(command)
     if rule is not None and rule != SESSION_FAILS:
         rule = known_rule_id(rule, "--rule")

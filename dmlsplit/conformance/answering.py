@@ -42,7 +42,7 @@ def answer(question: Case, answers: Answers) -> Case:
         by, _, version = str(question.get("target")).partition(" ")
         kind = str(question.get("kind"))
         if kind not in answers:
-            raise NotAsked(f"questions of kind {kind!r} have no answer here")
+            raise NotAsked(f"questions of kind {kind!r} are not answered")
         return {"id": id, **answers[kind](question, find_target(**{by: version}))}
     except (NotAsked, DmlSplitError, ValueError, TypeError, LookupError, AttributeError) as error:
         return {"id": id, "skip": str(error) or type(error).__name__}
@@ -50,7 +50,7 @@ def answer(question: Case, answers: Answers) -> Case:
 
 def _code(code: int | None) -> Case:
     if code is None:
-        raise NotAsked("it ends the process")
+        raise NotAsked("it crashes the process")
     return {"accepted": code == 0, "hresult": f"0x{code:08x}"}
 
 
@@ -119,13 +119,13 @@ def _bound(buffers: list[bytearray], binding: Case) -> memoryview:
     start = binding["offset"]
     found = memoryview(buffers[binding["buffer"]])[start : start + binding["size"]]
     if len(found) != binding["size"]:
-        raise BindingError(f"buffer {binding['buffer']} does not reach so far")
+        raise BindingError(f"buffer {binding['buffer']} is too short")
     return found
 
 
 def _runtime(target: Target) -> Runtime:
     if target.runtime is None:
-        raise NotAsked(f"{target.name} is no version of ONNX Runtime")
+        raise NotAsked(f"{target.name} is not a version of ONNX Runtime")
     return target.runtime
 
 
@@ -133,7 +133,7 @@ def _model(question: Case) -> bytes:
     try:
         return base64.b64decode(question["model"], validate=True)
     except (binascii.Error, TypeError):
-        raise InputError("the model is no base64") from None
+        raise InputError("the model is not base64") from None
 
 
 class Real:
@@ -160,7 +160,7 @@ class Real:
         from dmlsplit.library.process import opened
 
         if target.release is None:
-            raise NotAsked(f"{target.name} is no release of DirectML")
+            raise NotAsked(f"{target.name} is not a release of DirectML")
         build = build_of(target.release.directml)
         if build.name not in self._builds:
             self._builds[build.name] = self._open.enter_context(opened(build))

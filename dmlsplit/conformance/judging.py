@@ -89,7 +89,7 @@ class _Compared:
             elif type(expected) is type(found) and expected == found:
                 self.values += 1
             else:
-                self.differences.append(f"{part} is {_short(found)}, {_short(expected)} is recorded")
+                self.differences.append(f"{part} is {_short(found)}, but {_short(expected)} is recorded")
 
 
 def _leaves(recorded: Any, given: Any, path: str) -> Iterator[tuple[str, Any, Any]]:

@@ -80,7 +80,7 @@ class Peer:
             answer = None
         if not isinstance(answer, dict) or answer.get("id") != id:
             self._end(kill=True)  # its next output would answer another question
-            what = "is no JSON object" if not isinstance(answer, dict) else "has another id"
+            what = "is not a JSON object" if not isinstance(answer, dict) else "has a different id"
             raise NoAnswer(f"an answer that {what}: {printable(line.decode('utf-8', 'backslashreplace').rstrip(), 80)}")
         return answer
 

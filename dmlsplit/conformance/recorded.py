@@ -73,7 +73,7 @@ def lines(name: str, longest: float = math.inf) -> Iterator[Any]:
             with open_input(path) as stream, lzma.open(stream, "rt", encoding="utf-8") as text:
                 yield from (json.loads(line) for line in text if len(line) <= longest)
             return
-    raise DmlSplitError("this installation has no recordings: they come with the wheel and the checkout")
+    raise DmlSplitError("this installation has no recordings; the wheel and the checkout have them")
 
 
 def tensor(record: Record | None) -> TensorDesc | None:

@@ -204,7 +204,7 @@ def _runner(name: str) -> bytes:
     for place in _RUNNERS:
         with suppress(FileNotFoundError), open_input(str(place / name)) as stream:
             return stream.read()
-    raise DmlSplitError(f"this installation has no {name}: it comes with the wheel and the checkout")
+    raise DmlSplitError(f"this installation has no {name}; the wheel and the checkout have it")
 
 
 def export(folder: str) -> Case:
@@ -251,7 +251,7 @@ class Suite:
             while piece := stream.read(MOST_BYTES):
                 digest.update(piece)
             if digest.hexdigest() != self._table.get(f"{name}.jsonl"):
-                raise InputError(f"its SHA-256 is not that of {CONTENTS}", file=path)
+                raise InputError(f"its SHA-256 does not match {CONTENTS}", file=path)
             stream.seek(0)
             for number in count(1):
                 line = stream.readline(MOST_BYTES + 2)  # including the newline and one byte more than allowed

@@ -303,7 +303,9 @@ def _enumerator(value: object, enum: str, path: Path) -> int:
         values = enumerators(enum)
         number = values.get(value.removeprefix(f"{enum}_"))
         if number is None:
-            raise MemberError(path, f"{_name(value)} is no {enum}{suggestion(value.removeprefix(f'{enum}_'), values)}")
+            raise MemberError(
+                path, f"{_name(value)} is not a {enum}{suggestion(value.removeprefix(f'{enum}_'), values)}"
+            )
         return number
     return _integer(value, path, *_RANGES["enum"])
 
@@ -388,7 +390,7 @@ def widened(desc: AnyOperatorDesc | OperatorDesc) -> tuple[OperatorSchema, Mappi
     if isinstance(desc, JoinOperatorDesc):
         parts: dict[str, Value] = {"InputCount": desc.input_count, "InputTensors": desc.input_tensors}
         return find_operator("JOIN"), parts | {"OutputTensor": desc.output_tensor, "Axis": desc.axis}
-    raise TypeError(f"{type(desc).__name__} is no descriptor of an operator")
+    raise TypeError(f"{type(desc).__name__} is not a descriptor of an operator")
 
 
 def _whole(desc: AnyOperatorDesc) -> AnyOperatorDesc:

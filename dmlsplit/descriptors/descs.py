@@ -41,7 +41,7 @@ def _uint(value: object, path: str, bits: int = 32) -> int:
     number = integer(value, path)
     if not 0 <= number < 1 << bits:
         kind = "UINT" if bits == 32 else f"UINT{bits}"
-        raise DescriptorError(f"{path}: {number} does not fit a {kind} (0 to {(1 << bits) - 1})")
+        raise DescriptorError(f"{path}: {number} does not fit into a {kind} (0 to {(1 << bits) - 1})")
     return number
 
 
@@ -337,7 +337,7 @@ def _packed_parts(
     if not isinstance(whole, (TensorDesc, BufferTensorDesc)):
         raise TypeError(f"{whole!r} is not a TensorDesc or BufferTensorDesc")
     if whole.sizes is None:
-        raise DescriptorError("Sizes: null, so that there is nothing to cut")
+        raise DescriptorError("Sizes: null; there is nothing to cut")
     sizes = whole.sizes[: whole.dimension_count]
     axis = integer(axis, "Axis")
     if axis < 0:

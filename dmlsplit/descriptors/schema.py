@@ -118,7 +118,7 @@ def find_operator(name: str | int) -> OperatorSchema:
         short = str(name).removeprefix(PREFIX)
         family = next((f"{family}_{short}" for family in _FAMILIES if f"{family}_{short}" in _by_name()), None)
         near = f"; did you mean {family}?" if family else suggestion(short, _by_name())
-        raise ValueError(f"{printable(str(name), 60)} is no operator{near}")
+        raise ValueError(f"{printable(str(name), 60)} is not an operator{near}")
     return found
 
 

@@ -91,14 +91,14 @@ def function_of(node: AnyOperatorDesc) -> Function:
     value of one of its members, is not emulated."""
     row = BY_NUMBER.get(node.type)
     if row is None:
-        raise Unmodelled(f"what operator {node.type} computes is not emulated")
+        raise Unmodelled(f"operator {node.type} is not emulated")
     if node.members.get("ScaleBias") is not None:
         raise Unmodelled("a scale and bias are not emulated")
     if row.family in (Family.IDENTITY, Family.SLICE) or row.name == "ACTIVATION_IDENTITY":
         return copied
     compute = FUNCTIONS.get(row.name)
     if compute is None:
-        raise Unmodelled(f"what {row.name} computes is not emulated")
+        raise Unmodelled(f"{row.name} is not emulated")
     numbers: list[float] = []
     for member in find_operator(row.number).members:
         if member.type == "float":

@@ -78,7 +78,7 @@ class BindingDesc:
         object.__setattr__(self, "desc", desc)
         kind = {BindingType.BUFFER: BufferArrayBinding, BindingType.BUFFER_ARRAY: BufferBinding}.get(self.type)  # type: ignore[call-overload]
         if kind is not None and isinstance(desc, kind):
-            raise TypeError(f"Desc: a {kind.__name__} is read as another struct where Type is {self.type}")
+            raise TypeError(f"Desc: a {kind.__name__} is read as another struct because Type is {self.type}")
 
     @property
     def ranges(self) -> tuple[BufferBinding, ...]:
@@ -109,4 +109,4 @@ def binding_desc(value: Binding, location: Location) -> BindingDesc:
         return BindingDesc(BindingType.BUFFER, value)
     if isinstance(value, BufferArrayBinding):
         return BindingDesc(BindingType.BUFFER_ARRAY, value)
-    raise TypeError(f"{location}: {type(value).__name__} is no binding")
+    raise TypeError(f"{location}: {type(value).__name__} is not a binding")

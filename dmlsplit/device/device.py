@@ -250,7 +250,7 @@ class Device:
             return
         name = dispatchable.name
         if table.dispatchable is not dispatchable:
-            message, wanted = "the table was made for another dispatchable, or reset to it", "a table of its own"
+            message, wanted = "the table was created for another dispatchable, or reset to one", "its own table"
             state.remove([OTHER_TABLE.diagnostic(Location.of("bindings"), message, expected=wanted)], name)
             return
         unbound = table.unbound()

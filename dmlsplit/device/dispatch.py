@@ -98,7 +98,7 @@ def _of_operator(op: DispatchableOperator, table: BindingTable) -> tuple[Run | N
         found += written.overlapping(PERSISTENT_OVERLAPS_OUTPUT, memory, op.persistent_slot)
     unordered = [d for d in report.diagnostics if d.rule in _OVERLAPPING]
     for d in unordered:
-        message = f"{d.message}: which value remains is not promised"
+        message = f"{d.message}: which value remains is not defined"
         found.append(ORDER_NOT_PROMISED.diagnostic(d.location, message, expected=d.expected, actual=d.actual))
     whole, parts = op.geometry.roles.whole_and_parts([*inputs, *outputs])
     return _copies(op, whole, parts, bool(unordered)), found
@@ -124,7 +124,7 @@ def _of_initializer(initializer: OperatorInitializer, table: BindingTable) -> tu
     for source, _ in copies:
         shared = targets.get(id(source.buffer))
         if shared is not None:
-            message = f"the resource is bound as {shared.binding}, too"
+            message = f"the resource is also bound as {shared.binding}"
             found.append(INITIALIZER_SHARES.diagnostic(source.binding, message, expected="another resource"))
 
     def run() -> None:
@@ -191,7 +191,7 @@ def _reaching_further(a: tuple[int, int, int], b: tuple[int, int, int]) -> tuple
 
 
 def _overlap(rule: Rule, memory: MemoryRange, slot: BindingSlot, other: BindingSlot) -> Diagnostic:
-    message = f"the range of {slot.tensor} overlaps what is writable of {other.tensor}"
+    message = f"the range of {slot.tensor} overlaps the writable range of {other.tensor}"
     return rule.diagnostic(memory.binding, message, expected="ranges apart")
 
 

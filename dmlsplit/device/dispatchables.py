@@ -25,8 +25,8 @@ if TYPE_CHECKING:  # most programs use no graph
     from dmlsplit.device.dispatches import Shaders
     from dmlsplit.graphs import GraphDesc
 
-_BOUND_LATER: Final = "it is not OWNED_BY_DML, and bound at execution"
-_BOUND_EARLIER: Final = "it is OWNED_BY_DML, and bound at initialization"
+_BOUND_LATER: Final = "it is not OWNED_BY_DML and is bound at execution"
+_BOUND_EARLIER: Final = "it is OWNED_BY_DML and is bound at initialization"
 
 
 def _persistent_slot(name: str, size: int) -> BindingSlot:

@@ -104,7 +104,7 @@ def as_released(graph: GraphDesc, compiled: CompiledGraph) -> Shaders:
     temporaries: dict[str, int] = {}
     for dispatch in compiled.dispatches:
         if dispatch.wrong is not None and dispatch.wrong.fault.rule == "graph/five-dimensions":
-            raise Unmodelled("which elements a broken Split of five dimensions takes was not observed")
+            raise Unmodelled("which elements an incorrect Split of five dimensions copies was not observed")
         node = None if dispatch.node is None else graph.nodes[dispatch.node]
         function = copied
         if dispatch.name == "SWISH":

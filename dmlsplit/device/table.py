@@ -92,7 +92,7 @@ class BindingTable:
             raise TypeError(f"{call}: a sequence of bindings is expected, not {type(bindings).__name__}")
         descs = [binding_desc(binding, Location.of(call, i)) for i, binding in enumerate(bindings)]
         if descs and len(descs) != len(slots):
-            message = f"{len(descs)} given, {len(slots)} needed: {_tensors(slots)}"
+            message = f"{len(descs)} given, {len(slots)} required: {_tensors(slots)}"
             found = COUNT_MISMATCH.diagnostic(Location.of(call), message, expected=len(slots), actual=len(descs))
             self._state.remove([found], self.dispatchable.name)
             return None
@@ -158,7 +158,7 @@ class BindingTable:
 def required_object(state: State, value: object, kinds: type | tuple[type, ...], where: str) -> None:
     """Raises TypeError if `value` is an instance of none of `kinds`, ValueError if it belongs to another device."""
     if not isinstance(value, kinds):
-        raise TypeError(f"{where} cannot be made of {type(value).__name__}")
+        raise TypeError(f"{where} cannot be created for {type(value).__name__}")
     if getattr(value, "_state", None) is not state:
         raise ValueError(f"the {type(value).__name__} belongs to another device")
 
@@ -199,5 +199,5 @@ def _ranges(descs: list[BindingDesc] | None, count: int) -> list[tuple[BufferBin
 
 def _tensors(slots: Sequence[BindingSlot]) -> str:
     if not slots:
-        return "an initializer of no operators"
+        return "an initializer without operators"
     return slots[0].tensor if len(slots) == 1 else f"{slots[0].tensor} to {slots[-1].tensor}"

@@ -203,7 +203,7 @@ class _Writer:
             return None
         total, count = desc.total_tensor_size_in_bytes, desc.dimension_count
         if total is None:
-            raise DescriptorError(f"{path}.TotalTensorSizeInBytes: the implied size does not fit a UINT64")
+            raise DescriptorError(f"{path}.TotalTensorSizeInBytes: the implied size does not fit into a UINT64")
         sizes = self._numbers(UINT, desc.sizes, count, f"{path}.Sizes", f"{path}.DimensionCount")
         strides = self._numbers(UINT, desc.strides, count, f"{path}.Strides", f"{path}.DimensionCount")
         alignment = desc.guaranteed_base_offset_alignment
@@ -235,7 +235,7 @@ def _checked(address: Address, alignment: int, path: str) -> int:
     if not address:
         raise DescriptorError(f"{path}: the address is null")
     if not 0 < address < 1 << 64:
-        raise DescriptorError(f"{path}: {address:#x} is no 64-bit address")
+        raise DescriptorError(f"{path}: {address:#x} is not a 64-bit address")
     if address % alignment:
         raise DescriptorError(f"{path}: the address {address:#x} is not a multiple of {alignment}")
     return address
@@ -256,7 +256,7 @@ def _read_operator(operator: ctypes.Structure, path: str, depth: int) -> AnyOper
     """Returns the descriptor that a DML_OPERATOR_DESC points to. `path` is the prefix of members' names in errors;
     `depth` is the number of operators that this one is fused into: raises DescriptorError if it is above MAX_FUSED."""
     if depth > MAX_FUSED:
-        raise DescriptorError(f"{path.removesuffix('.')}: more than {MAX_FUSED} operators are fused into one another")
+        raise DescriptorError(f"{path.removesuffix('.')}: more than {MAX_FUSED} nested fused operators")
     schema = _schema(operator.Type, f"{path}Type")
     return _read_members(schema, operator.Desc or 0, f"{path}Desc", f"{path}Desc." if path else "", depth)
 

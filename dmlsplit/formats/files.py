@@ -76,7 +76,7 @@ class AllowedFolders:
         except (ValueError, OSError):  # a NUL, a lone surrogate
             nameless = True
         if nameless:
-            raise InputError(f"'{printable(shown)}' is no file name")
+            raise InputError(f"'{printable(shown)}' is not a file name")
         if not any(_contains(root, resolved) for root in self._roots):
             raise InputError(f"'{printable(shown)}' is outside the model's folder; --allow-path DIR allows another one")
         return resolved
@@ -109,7 +109,7 @@ def check_size(size: int, what: str) -> None:
     memory = _physical_memory()
     limit = MAX_BUFFER_BYTES if memory is None else min(MAX_BUFFER_BYTES, memory // 4)
     if size > limit:
-        raise InputError(f"{what} asks for {size} bytes of memory; the limit here is {limit}")
+        raise InputError(f"{what} needs {size} bytes of memory; the limit is {limit}")
 
 
 def _physical_memory() -> int | None:

@@ -32,7 +32,7 @@ class JoinNode(OperatorNode[JoinOperatorDesc]):
 
     @property
     def whole_shape(self) -> Shape | None:
-        """The shape of the output; None if its rank is not known."""
+        """The shape of the output; None if it is not known, which may be because the node has errors."""
         return self.output_shape
 
     @property

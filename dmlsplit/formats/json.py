@@ -229,7 +229,7 @@ class FieldReader:
             raise self.text.error(path, f"expected a name of {_PREFIXES[known]}* or its number, not {shown(value)}")
         member = _VALUES[known].get(value)
         if member is None:
-            message = f"{shown(value)} is no name of {_PREFIXES[known]}*{_suggestion(value, known)}"
+            message = f"{shown(value)} is not a name of {_PREFIXES[known]}*{_suggestion(value, known)}"
             raise self.text.error(path, message)
         return member
 
@@ -255,7 +255,7 @@ class _OperatorReader(FieldReader):
             raise self.text.error(path, f"{path[-1]}: expected the name of an operator, not {shown(value)}")
         suggestion = _suggestion(value, OperatorType) if isinstance(value, str) else ""
         if suggestion:
-            raise self.text.error(path, f"{shown(value)} is no name of DML_OPERATOR_*{suggestion}")
+            raise self.text.error(path, f"{shown(value)} is not a name of DML_OPERATOR_*{suggestion}")
         line, column = self.text.position(path)
         message = f"{shown(value)} is neither DML_OPERATOR_SPLIT nor DML_OPERATOR_JOIN"
         raise OtherOperatorError(message, str(value), file=self.text.file, line=line, column=column)
@@ -313,7 +313,7 @@ class _OperatorReader(FieldReader):
     def _note_computed_total(self, total: int | None, path: KeyPath) -> None:
         line, column = self.text.position(path)
         size = "a size beyond 64 bits" if total is None else f"{total} bytes"
-        message, rule = f"is 0; DxDispatch computes {size} in its place", RULES["input/total-size-computed"]
+        message, rule = f"is 0; DxDispatch computes {size} instead", RULES["input/total-size-computed"]
         place = Location(tuple([key for key in path[len(self.key_path) :] if key not in ("Desc", "desc")]))
         self.notes.append(rule.diagnostic(place, message, expected=total, actual=0, line=line, column=column))
 

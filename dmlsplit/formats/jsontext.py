@@ -115,7 +115,7 @@ def read_line(stream: BinaryIO, number: int) -> bytes:
     InputError if the line exceeds MAX_BYTES, OSError if reading fails."""
     line = stream.readline(MAX_BYTES + 1)
     if len(line) > MAX_BYTES:
-        message = f"the line is longer than {MAX_BYTES} bytes, the limit for JSON; what follows is not read"
+        message = f"the line is longer than {MAX_BYTES} bytes, the limit for JSON; the rest is not read"
         raise InputError(message, line=number, column=1)
     return line
 
@@ -275,7 +275,7 @@ class JsonText:
                 if key in scopes[-1]:
                     return self._error(match.start(), f"duplicate key {shown(key)}")
                 scopes[-1].add(key)
-        raise AssertionError("the decoder saw a duplicate key")
+        raise AssertionError("the decoder found a duplicate key")
 
     # Places
 

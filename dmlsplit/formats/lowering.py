@@ -96,13 +96,13 @@ class NodeLegalization(Legalization[Any]):
         if array.dtype != dtype:
             if array.dtype == np.uint8 and array.ndim == 1:
                 return array
-            raise BindingError(f"{self.path}: {what} is of type {array.dtype}, {dtype} is expected")
+            raise BindingError(f"{self.path}: {what} has type {array.dtype}, {dtype} is expected")
         held = NUMPY_DTYPE[self.element.data_type]
         if self.element.count == 1:
             return array.view(held)
         if not array.flags.c_contiguous:
             if not copies:
-                raise BindingError(f"{self.path}: {what} is not C-contiguous, as elements in {held} have to be")
+                raise BindingError(f"{self.path}: {what} is not C-contiguous, as elements in {held} must be")
             array = np.ascontiguousarray(array)
         return array.view(held).reshape(*array.shape, self.element.count)
 
@@ -129,7 +129,7 @@ def legalized_node(node: LoweredNode, target: Target) -> Legalization[Any]:
     if splits and 0 in (*(node.whole_shape or ()), *(node.lengths or ())):
         skipped = RULES["node/empty-tensor"].diagnostic(
             Location(node=node.path),
-            "ONNX Runtime's DirectML back end skips the whole operator, since a tensor has no elements",
+            "ONNX Runtime's DirectML back end skips the whole operator, because a tensor has no elements",
         )
         report = replace(report, diagnostics=(*report.diagnostics, skipped))
     given = {f.name: getattr(found, f.name) for f in fields(found)}
@@ -144,7 +144,7 @@ def _steps(node: LoweredNode) -> Iterator[str]:
     assert node.element.data_type is not None
     count, held = node.element.count, node.element.data_type
     if not node.element.is_native:
-        yield f"{node.data_type} is moved as {f'{count} of ' if count > 1 else ''}{held.name}, the same bits"
+        yield f"{node.data_type} is copied as {f'{count} of ' if count > 1 else ''}{held.name}, the same bits"
     given = getattr(node.facts, "axis", None)
     if isinstance(given, int) and given < 0:
         yield f"axis {given} becomes {node.axis}"

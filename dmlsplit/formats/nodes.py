@@ -85,7 +85,7 @@ class SplitNode(OperatorNode[SplitOperatorDesc]):
         rest = shape[axis] - sum(known)
         sizes = [length if isinstance(length, int) else rest for length in lengths]
         if min(sizes, default=0) < 0 or sum(sizes) != shape[axis]:
-            raise InputError(f"{self.path}: lengths {shape_text(lengths)} do not fit an axis of {shape[axis]}")
+            raise InputError(f"{self.path}: lengths {shape_text(lengths)} do not add up to the axis size {shape[axis]}")
         return axis, sizes
 
 
@@ -129,9 +129,9 @@ def given_size(value: object, what: str) -> int:
     try:
         size = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise InputError(f"{what}: {printable(repr(value), 60)} is no size") from None
+        raise InputError(f"{what}: {printable(repr(value), 60)} is not a size") from None
     if not 0 <= size < 2**63:
-        raise InputError(f"{what}: {size} is no size")
+        raise InputError(f"{what}: {size} is not a size")
     return size
 
 

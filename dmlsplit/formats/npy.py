@@ -48,11 +48,11 @@ def read_header(stream: BinaryIO, file_size: int) -> Header:
         raise
     except Exception:
         # The header is a Python literal from the file; numpy passes on all errors of its evaluation.
-        raise InputError("the header is not that of an .npy file") from None
+        raise InputError("the file does not have the header of an .npy file") from None
     header = Header(shape, fortran_order, dtype, stream.tell())
     if not dtype.hasobject and header.data_size != file_size - header.data_offset:
         raise InputError(
-            f"the header promises {header.data_size} bytes of data, the file holds {file_size - header.data_offset}"
+            f"the header declares {header.data_size} bytes of data, but the file has {file_size - header.data_offset}"
         )
     return header
 

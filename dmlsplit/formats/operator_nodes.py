@@ -132,13 +132,13 @@ class OperatorNode(Generic[DescT]):
         shape = f"{ROLES[self.operator_type].whole_side} shape"
         for what, sizes in ((shape, self.whole_shape), ("lengths", self.lengths)):
             if not is_static(sizes):
-                message = f"the {what} {shape_text(sizes)} is not known; --shape or --dim gives it"
+                message = f"the {what} {shape_text(sizes)} is not known; pass it with --shape or --dim"
                 return found("node/shape-unknown", message, actual=shape_text(sizes))
         if self.axis is None:
             return found("node/shape-unknown", "the axis is not known")
         largest = max(numbers(self.whole_shape), default=0)
         if largest > UINT_MAX:
-            message = f"the {shape} {shape_text(self.whole_shape)} does not fit DirectML's UINTs of 32 bits"
+            message = f"the {shape} {shape_text(self.whole_shape)} does not fit into DirectML's UINTs of 32 bits"
             return found("node/not-lowered", message, expected=f"sizes to {UINT_MAX}", actual=largest)
         return None
 
@@ -183,7 +183,9 @@ class OperatorNode(Generic[DescT]):
             said = Inputs(run_shapes or {}, {}, run_values or {}, free_dimensions or {})
         runtime, node = find_runtime(version), self.in_session
         if node is None:
-            raise InputError(f"{self.path}: it is not of an ONNX model, so that ONNX Runtime does nothing with it")
+            raise InputError(
+                f"{self.path}: it does not belong to an ONNX model, so there is no answer for ONNX Runtime"
+            )
         return node.sessions.of(runtime, options, said).answer(node.place)
 
     def _known_element(self) -> ElementType:

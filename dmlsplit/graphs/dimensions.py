@@ -39,13 +39,13 @@ def break_splits(program: Program) -> None:
             if outer_sizes[0] == 1:
                 raise Refused(Fault(FaultKind.OUTER_JOIN, node.number or 0, numbers=(outer + INNER,)))
             if 1 in outer_sizes:
-                node.unseen = "what a Join of such inputs computes was not observed of this build"
+                node.unseen = "the result of a Join of such inputs was not observed with this build"
             if outer > 1:
-                raise Unmodelled("which Joins of more than five dimensions are refused was not found out")
+                raise Unmodelled("which Joins of more than five dimensions are refused was not determined")
     unseen = program.traits.five_dimensions is FiveDimensions.UNKNOWN
     for node in broken:
         if unseen or len(node.output.sizes) > 5:
-            node.unseen = "what a Split of so many dimensions computes was not observed of this build"
+            node.unseen = "the result of a Split of so many dimensions was not observed with this build"
 
 
 def too_narrow(program: Program, node: Node, tensor: Tensor, strides: Sequence[int], *, leaves: bool = False) -> bool:

@@ -389,7 +389,7 @@ class Execution:
         stand_in = self.stand_ins.get(write.tensor)
         if stand_in is not None:
             if write.copied is not None and write.copied is earlier.copied:
-                raise Unmodelled("what was joined in place of a part may hold the parts beside it")
+                raise Unmodelled("the tensor that was joined instead of a part may overlap adjacent parts")
             return WrongOutput(Fault(FaultKind.WHOLE_OVER_OTHERS, stand_in.part.split))
         lost = tensor.original.name
         fault = Fault(FaultKind.OVERWRITTEN, write.dispatch.node, (lost,), operator=write.dispatch.name)
@@ -403,7 +403,7 @@ class Execution:
             return fault
         if fault.extent is Extent.SOME:
             if region != write.region:
-                raise Unmodelled("what is cut out of a tensor that is wrong in parts may be right")
+                raise Unmodelled("a part of a partially wrong tensor may be right")
             return fault
         first, rest = at_first_index(write.region)
         if not self._overlap(rest, region):
@@ -423,7 +423,9 @@ class Execution:
             split = stand_in.part.split
             for other, write in self.joined.get((split, stand_in.place.buffer), ()):
                 if other is not stand_in and self._overlap(write.region, stand_in.place):
-                    raise Unmodelled("what is joined in place of two parts of a Split may hold the right one")
+                    raise Unmodelled(
+                        "the tensor that is joined instead of two parts of a Split may contain the right one"
+                    )
             return WrongOutput(Fault(FaultKind.WHOLE_FIRST, split))
         return None
 
@@ -434,4 +436,4 @@ class Execution:
     def _spend(self) -> None:
         self.budget -= 1
         if self.budget < 0:
-            raise Unmodelled("too much memory is shared to follow")
+            raise Unmodelled("too many tensors share memory to be modelled")

@@ -68,7 +68,7 @@ def _fuse_sigmoids(program: Program, crashes: list[Fault]) -> None:
 def _check_sizes(product: Node) -> None:
     """Raises Unmodelled if a factor's sizes differ from the product's."""
     if any(operand.sizes != product.output.sizes for operand in product.operands):
-        raise Unmodelled("a product with a sigmoid of tensors of different sizes was not observed")
+        raise Unmodelled("a product of tensors of different sizes with a sigmoid was not observed")
 
 
 def _only_maker(program: Program, tensor: Tensor, type: int, uses: Uses) -> Node | None:

@@ -100,7 +100,7 @@ def compile_program(program: Program, *, refuses: bool = True) -> CompiledGraph:
     if program.traits.forgets_repeats and any(
         d.node is None and d.reads[0][1].buffer == d.writes.buffer for d in dispatches
     ):
-        raise Unmodelled("a copy from one Join to another that came to lie in the same buffer may be forgotten")
+        raise Unmodelled("a copy from one Join to another in the same buffer may be missing")
     stand_ins = [
         StandIn(node.output, _place_of(program, node, k, part.sizes), whole, part)
         for node, k, whole, part in program.stand_ins

@@ -38,7 +38,7 @@ def copies_inputs(program: Program, join: Node, strides: Sequence[int]) -> bool:
         if program.traits.vector_joins and tensor.block_bytes(join.axis) % VECTOR:
             return True
         if producer.family is Family.SLICE and len(tensor.sizes) in program.traits.narrow_ranks:
-            raise Unmodelled("when a Slice of five dimensions is computed into a Join was not found out")
+            raise Unmodelled("when a Slice of five dimensions is computed into a Join was not determined")
         if too_narrow(program, producer, tensor, strides, leaves=tensor in program.first_ranks):
             return True
     return False
@@ -60,7 +60,9 @@ def place_in_joins(program: Program) -> None:
         if node.family is Family.JOIN and node.kept:
             narrow = len(node.output.sizes) in program.traits.narrow_ranks
             if narrow and not node.output.packed and not copies_inputs(program, node, node.output.strides):
-                raise Unmodelled("what a Join of five dimensions in rows of another copies was not found out")
+                raise Unmodelled(
+                    "which elements a Join of five dimensions copies into rows of another one was not determined"
+                )
         elif node.family is Family.JOIN:
             if program.traits.join_placement is JoinPlacement.ALL_OR_NONE:
                 node.kept = copies_inputs(program, node, node.output.strides)

@@ -479,5 +479,5 @@ def readers_first(nodes: Iterable[Node], outputs: Sequence[Tensor], *, deepest: 
 def numbers_of(desc: AnyOperatorDesc, name: str, count: int) -> tuple[int, ...]:
     value = desc.members.get(name)
     if not isinstance(value, tuple) or len(value) != count:
-        raise Unmodelled(f"{name} is needed to know which elements a Slice takes")
+        raise Unmodelled(f"{name} is needed to know which elements a Slice copies")
     return tuple([int(number) for number in value if isinstance(number, (int, float))])

@@ -168,7 +168,7 @@ class Program:
             raise Unmodelled(f"data type {desc.data_type!s} was not observed in graphs")
         sizes = _as_read(desc.sizes, desc)
         if desc.strides is not None and not is_packed(sizes, _as_read(desc.strides, desc)):
-            raise Unmodelled("tensors with strides of their own were hardly observed in graphs")
+            raise Unmodelled("tensors with explicit strides were hardly observed in graphs")
         if desc.flags:
             raise Unmodelled("tensors that DirectML owns were not observed in graphs")
         if desc.total_tensor_size_in_bytes != bytes_of(sizes, size):

@@ -103,7 +103,7 @@ def _row_meets(start: int, run: int, rows: _Rows, count: int, step: int) -> bool
 
 def _runs_meet(one: _Rows, other: _Rows) -> bool:
     if one.count > MOST_RUNS or other.count > MOST_RUNS:
-        raise Unmodelled("parts of several Joins lie between each other")
+        raise Unmodelled("parts of several Joins are interleaved")
     starts = other.starts()
     for start in one.starts():
         i = bisect.bisect_left(starts, start - other.run + 1)

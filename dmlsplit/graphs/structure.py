@@ -63,7 +63,7 @@ class _Structure:
         desc = _buffer(tensor)
         for name, numbers in () if desc is None else (("Sizes", desc.sizes), ("Strides", desc.strides)):
             if desc is not None and numbers is not None and len(numbers) < desc.dimension_count:
-                message = f"{name} has {len(numbers)} entries, DimensionCount is {desc.dimension_count}"
+                message = f"{name} has {len(numbers)} entries, but DimensionCount is {desc.dimension_count}"
                 self._add("graph/tensor-short", place, message, desc.dimension_count, len(numbers))
 
     def _look_at_edges(self) -> None:

@@ -17,14 +17,14 @@ class Fusion(enum.Enum):
     """Which products a build takes for x * sigmoid(x) and computes in one dispatch."""
 
     NONE = "nothing"
-    PRODUCT = "p * sigmoid(q), where p and q come from the same node, whichever outputs they are"
+    PRODUCT = "p * sigmoid(q), if p and q are any outputs of the same node"
     CHAIN = "also (p * q) * sigmoid(r)"
 
 
 class JoinPlacement(enum.Enum):
     """When the inputs of a Join are computed into the joined buffer."""
 
-    EACH = "each input by itself, where its place is aligned"
+    EACH = "each input separately, if its place is aligned"
     ALL_OR_NONE = "all or none: every place must be aligned"
 
 
@@ -32,9 +32,9 @@ class FiveDimensions(enum.Enum):
     """How a build compiles a Split of five dimensions whose first size is not 1. A build refuses a Split along that
     dimension."""
 
-    SOUND = "it is compiled as any other, along the first dimension, too"
-    BROKEN = "it is compiled wrong"
-    UNKNOWN = "what it computes was not observed"
+    SOUND = "it is compiled like any other, also along the first dimension"
+    BROKEN = "it is compiled incorrectly"
+    UNKNOWN = "its result was not observed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ def _by_builds(graph: GraphDesc, found: tuple[Diagnostic, ...], traits: Sequence
         return _unknown(found, "no build of this level was observed")
     answers = [_unsound(found, row) if found else _compiled(graph, row) for row in traits]
     if len({(answer.compiles, answer.outputs, answer.ends_the_process) for answer in answers}) > 1:
-        return _unknown(found, "the builds of this level make different things of it")
+        return _unknown(found, "the builds of this level differ")
     return answers[0]
 
 
@@ -140,7 +140,7 @@ def _unsound(found: tuple[Diagnostic, ...], traits: GraphTraits | None) -> _Comp
 def _compiled(graph: GraphDesc, traits: GraphTraits | None) -> _Compiled:
     """Returns the outcome that the model of CompileGraph predicts for builds with these traits; unknown for None."""
     if traits is None:
-        return _unknown((), "this build was not observed compiling graphs")
+        return _unknown((), "graph compilation was not observed with this build")
     try:
         execution = Execution(compile_graph(graph, traits))
     except Unmodelled as reason:

@@ -43,11 +43,11 @@ def too_many(things: str, limit: int) -> Obstacle:
 
 
 def refused(path: str, message: str) -> Obstacle:
-    return Obstacle(ObstacleKind.REFUSED, 0, f"an operator would be refused, as its {path} {message}")
+    return Obstacle(ObstacleKind.REFUSED, 0, f"an operator would be refused, because its {path} {message}")
 
 
 def too_large(what: str, number: int, limit: int, bits: int) -> Obstacle:
-    words = f"{what} would be {number} in elements of {bits} bits, it takes {limit}"
+    words = f"{what} would be {number} in elements of {bits} bits, but it accepts {limit}"
     return Obstacle(ObstacleKind.TOO_LARGE, number / limit, words)
 
 
@@ -56,13 +56,15 @@ def interleaving(path: str) -> Obstacle:
 
 
 def too_many_dimensions(left: int, most: int) -> Obstacle:
-    return Obstacle(ObstacleKind.DIMENSIONS, left, f"{left} dimensions are left after folding, it takes {most}")
+    return Obstacle(ObstacleKind.DIMENSIONS, left, f"{left} dimensions are left after folding, but it accepts {most}")
 
 
 def indivisible(data_type: int, bits: int) -> Obstacle:
     name = TensorDataType(data_type).name
     return Obstacle(
-        ObstacleKind.INDIVISIBLE, bits, f"pieces of {name} begin or end within {bits} bits, the least that it moves"
+        ObstacleKind.INDIVISIBLE,
+        bits,
+        f"pieces of {name} begin or end within {bits} bits, the smallest unit that it copies",
     )
 
 
@@ -88,7 +90,7 @@ class Obstacles(NamedTuple):
         packed = nearest(self.packed) if self.packed else None
         if cut is not None:
             where = "" if cut.kind is ObstacleKind.TOO_MANY else "cut at multiples of 16 bytes, of a part "
-            clauses.append(f"{where}{cut.words}{', with a temporary buffer too' if packed == cut else ''}")
+            clauses.append(f"{where}{cut.words}{', even with a temporary buffer' if packed == cut else ''}")
         if packed is not None and packed != cut:
-            clauses.append(f"a temporary buffer does not help, since {packed.words}")
+            clauses.append(f"a temporary buffer does not help, because {packed.words}")
         return "; ".join(clauses)

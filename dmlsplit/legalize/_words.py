@@ -15,7 +15,7 @@ def steps(original: Geometry, made: Sequence[Geometry], temporary_bytes: int) ->
     whole = original.whole
     left_out = [part for part in original.parts if part.is_empty]
     if left_out:
-        yield f"{', '.join([part.name for part in left_out])} without elements: left out"
+        yield f"{', '.join([part.name for part in left_out])} without elements: omitted"
     if not made:
         yield "no elements at all: nothing to run"
         return
@@ -24,7 +24,7 @@ def steps(original: Geometry, made: Sequence[Geometry], temporary_bytes: int) ->
         yield _type_step(whole.data_type, made_whole.data_type)
     if len(made) > 1:
         if temporary_bytes:
-            yield f"{len(made)} operators one after another, some by way of a temporary buffer"
+            yield f"{len(made)} operators one after another, some through a temporary buffer"
             yield f"a temporary buffer of {temporary_bytes} bytes"
         else:
             yield f"{len(made)} operators one after another, each on a part of the buffers"
@@ -34,18 +34,18 @@ def steps(original: Geometry, made: Sequence[Geometry], temporary_bytes: int) ->
         yield f"Sizes {before} on Axis {original.axis} become {after} on Axis {made[0].axis}"
     kept = [part for part in original.parts if not part.is_empty]
     if len(made_parts) > len(kept):
-        yield f"inputs of too many elements are bound as several: {len(made_parts)} in place of {len(kept)}"
+        yield f"inputs with too many elements are bound as several: {len(made_parts)} instead of {len(kept)}"
         return
     pairs = list(zip([whole, *kept], [made_whole, *made_parts], strict=True))
     if any(a.total > b.total for a, b in pairs):
-        yield "TotalTensorSizeInBytes becomes the implied size where it was too large"
+        yield "TotalTensorSizeInBytes becomes the implied size if it was too large"
     if any(a.alignment > b.alignment for a, b in pairs):
-        yield "GuaranteedBaseOffsetAlignment below 16 becomes 0, which promises as much"
+        yield "GuaranteedBaseOffsetAlignment below 16 becomes 0, which has the same meaning"
 
 
 def _type_step(own: int, new: int) -> str:
     bits, new_bits = ELEMENT_BITS[own], ELEMENT_BITS[new]
-    names = f"{TensorDataType(own).name} is moved as {TensorDataType(new).name}"
+    names = f"{TensorDataType(own).name} is copied as {TensorDataType(new).name}"
     if new_bits == bits:
         return f"{names}, the same bits"
     if new_bits > bits:

@@ -24,7 +24,7 @@ def summary(found: Legalization) -> str:
     """Describes a rewriting in a few words: the data type and the sizes of its operator, "UINT32 {1,1,8,16}", or the
     number of its operators, "3 operators of UINT32"."""
     if not found.operators:
-        return "nothing, since it has no elements"
+        return "nothing, because it has no elements"
     whole = Geometry.of(found.operators[-1]).whole
     name = TensorDataType(whole.data_type).name
     if len(found.operators) > 1:
@@ -49,7 +49,7 @@ def lines(found: Legalization) -> Iterator[str]:
     for operator, regions in zip(found.operators[:MOST_SHOWN], found.bindings, strict=False):
         yield from _operator_lines(operator, regions)
     if len(found.operators) > MOST_SHOWN:
-        yield f"  ... and {len(found.operators) - MOST_SHOWN} operators more"
+        yield f"  ... and {len(found.operators) - MOST_SHOWN} more operators"
     for step in found.steps:
         yield f"- {step}"
 

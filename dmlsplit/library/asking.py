@@ -172,7 +172,7 @@ def _explain(asked: Sequence[Prepared], answers: list[LibraryAnswer], build: Bui
             continue
         newer = [each for each in asked[i].schemas if each.since > build.feature_level]
         if newer and answer.call == "CreateOperator":
-            said = f"{newer[0].c_name} came with feature level {newer[0].since}, the build says {build.feature_level}"
+            said = f"{newer[0].c_name} requires feature level {newer[0].since}, but the build has {build.feature_level}"
             answers[i] = replace(answer, reason=said)
         # Builds of the layer's own level may have operators of the next level.
         of_its_level = build.feature_level >= debug_layer().feature_level

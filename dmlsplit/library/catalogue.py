@@ -35,7 +35,7 @@ LINUX: Final = Platform("linux", "libdirectml.so", ("manylinux1_x86_64", "manyli
 WINDOWS: Final = Platform("windows", "DirectML.dll", ("win_amd64",))
 PLATFORMS: Final = {platform.name: platform for platform in (LINUX, WINDOWS)}
 
-_ORT_TERMS: Final = "ONNX Runtime: MIT; DirectML: Microsoft's terms, as its licence files have them"
+_ORT_TERMS: Final = "ONNX Runtime: MIT; DirectML: Microsoft's terms, in its licence files"
 TERMS: Final[Mapping[str, str]] = {
     "tensorflow-directml": "Microsoft Software License Terms, Microsoft DirectX Machine Learning (DirectML)",
     "torch-directml": "the LICENSE and NOTICE of torch-directml (Microsoft)",
@@ -156,5 +156,5 @@ def find_build(name: str) -> Build:
         near = runtime if runtime in names else nearest(asked, names)
         raise ValueError(f"{error}{f'; did you mean {near}?' if near else ''}") from None
     if release.asked:
-        raise ValueError(f"{name} has not been observed, so that it cannot be asked; {', '.join(release.agreeing)} can")
+        raise ValueError(f"{name} was not observed and cannot be asked; {', '.join(release.agreeing)} can")
     return next(build for build in directml_builds() if build.name == release.name)

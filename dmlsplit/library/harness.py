@@ -73,7 +73,7 @@ def command_words(command: str, variable: str) -> list[str]:
     except ValueError:
         words = []
     if not words:
-        raise Unavailable(f"${variable} is no command: {printable(repr(command))}")
+        raise Unavailable(f"${variable} is not a command: {printable(repr(command))}")
     return words
 
 
@@ -182,7 +182,7 @@ def c_library() -> Path:
     """Returns the folder with the C library's include and csrc. Raises Unavailable if there is none."""
     root = next((path for path in ROOTS if (path / "include" / "dmlsplit_directml.h").is_file()), None)
     if root is None:
-        raise Unavailable("this installation has no headers: they come with the wheel and the checkout")
+        raise Unavailable("this installation has no headers; the wheel and the checkout have them")
     return root
 
 

@@ -95,7 +95,7 @@ class Image:
 
     def _buffer_tensor(self, desc: BufferTensorDesc, name: str) -> int:
         if desc.total_tensor_size_in_bytes is None:
-            raise ValueError(f"{name}.TotalTensorSizeInBytes: a UINT64 does not hold the size of this tensor")
+            raise ValueError(f"{name}.TotalTensorSizeInBytes: the size of this tensor does not fit into a UINT64")
         block, out = self._new()
         for number in (int(desc.data_type), int(desc.flags), desc.dimension_count):
             out.number("I", number)

@@ -138,7 +138,7 @@ def remove(folder: Path) -> list[Place]:
     for place in places:
         if place.library.exists() and not _is_layer(place.library) and not _is_begun(place):
             raise LayerError(
-                f"{place.library}: this is another library than the layer; {place.real.name} beside it is left there"
+                f"{place.library}: this library is not the layer; {place.real.name} next to it is left in place"
             )
     for place in places:
         with naming(str(place.library)):
@@ -153,13 +153,13 @@ def _places(folder: Path) -> Iterator[Place]:
     """Yields the DirectML libraries of a folder, with or without the layer. Raises LayerError if it is not a folder, or
     if there are several for one platform."""
     if not folder.is_dir():
-        raise LayerError(f"{folder}: {'it is no folder' if folder.exists() else 'there is no such folder'}")
+        raise LayerError(f"{folder}: {'this is not a folder' if folder.exists() else 'there is no such folder'}")
     for platform in (WINDOWS, LINUX):
         kind = KINDS[platform.name]
         found = sorted(path for path in folder.iterdir() if kind.names.fullmatch(path.name) and path.is_file())
         real = folder / kind.real
         if len(found) > 1:
-            raise LayerError(f"{folder}: {found[0].name} and {found[1].name}: which of them is used cannot be known")
+            raise LayerError(f"{folder}: {found[0].name} and {found[1].name}: it is not known which of them is used")
         if found or real.exists():
             yield Place(platform, found[0] if found else folder / platform.library, real)
 
@@ -194,26 +194,26 @@ def _suited(place: Place, layer: Path | None) -> bytes:
     """Returns the bytes of the layer for a library: those of the file `layer`, or the package's own. Raises LayerError
     if library or layer is not what it should be."""
     if not place.library.exists():
-        raise LayerError(f"{place.library}: it is missing beside {place.real.name}")
+        raise LayerError(f"{place.library}: it is missing next to {place.real.name}")
     if place.library.is_symlink():
-        raise LayerError(f"{place.library}: it is a link to {place.library.resolve()}; name the folder of that")
+        raise LayerError(f"{place.library}: it is a link to {place.library.resolve()}; name the folder of its target")
     if _is_layer(place.library):
-        raise LayerError(f"{place.library}: the layer is there already")
+        raise LayerError(f"{place.library}: the layer is already installed")
     if place.real.exists() and not _is_begun(place):
-        raise LayerError(f"{place.real}: it is there already, and is another library than {place.library.name}")
+        raise LayerError(f"{place.real}: it exists already, and is not the same library as {place.library.name}")
     image = _bytes(place.library)
     start, offset, machine = KINDS[place.platform.name].image
     header = int.from_bytes(image[0x3C:0x40], "little") if place.platform is WINDOWS else 0
     if not image.startswith(start) or image[header + offset : header + offset + 2] != machine:
-        raise LayerError(f"{place.library}: this is no library for x86-64")
+        raise LayerError(f"{place.library}: this is not a library for x86-64")
     if place.platform is WINDOWS:
         more = sorted(exports(image, str(place.library)) - EXPORTED)
         if more:
-            raise LayerError(f"{place.library}: it exports {more[0]}, which the layer does not pass on")
+            raise LayerError(f"{place.library}: it exports {more[0]}, which the layer does not forward")
     path = layer or built(place.platform)
     made = _bytes(path) if _is_layer(path) else b""
     if not made.startswith(start):
-        raise LayerError(f"{path}: this is no layer for {place.library.name}")
+        raise LayerError(f"{path}: this is not a layer for {place.library.name}")
     return made
 
 
@@ -241,7 +241,7 @@ def exports(image: bytes, name: str) -> frozenset[str]:
     try:
         return frozenset(_exports(image))
     except (IndexError, StopIteration, ValueError):
-        raise LayerError(f"{name}: what the library exports cannot be read") from None
+        raise LayerError(f"{name}: the library's exports cannot be read") from None
 
 
 def _exports(image: bytes) -> Iterator[str]:
@@ -284,7 +284,7 @@ def built(platform: Platform) -> Path:
         return prebuilt
     root = next((path for path in ROOTS if (path / "layer" / "layer.c").is_file()), None)
     if root is None:
-        raise Unavailable("this installation has no sources: they come with the wheel and the checkout")
+        raise Unavailable("this installation has no sources; the wheel and the checkout have them")
     compiler = _compiler(KINDS[platform.name])
     digest = hashlib.sha256("\0".join(compiler).encode())
     of_core = [root / "csrc" / f"{name}.c" for name in CORE]

@@ -137,7 +137,7 @@ def find_version(version: str) -> Build:
     name = version if version.startswith(ONNXRUNTIME) else f"{ONNXRUNTIME}-{version}"
     build = find_build(name)
     if build.kind != ONNXRUNTIME:
-        raise ValueError(f"{version} is no version of ONNX Runtime")
+        raise ValueError(f"{version} is not a version of ONNX Runtime")
     return build
 
 
@@ -235,7 +235,7 @@ def _loaded(path: Path) -> onnx.ModelProto:
     try:
         return onnx.load(path, load_external_data=False)
     except (DecodeError, ValueError) as error:
-        raise InputError(f"it is no ONNX model: {error}", file=str(path)) from None
+        raise InputError(f"it is not an ONNX model: {error}", file=str(path)) from None
 
 
 def _name_nodes(graph: onnx.GraphProto, path: str, names: list[str]) -> None:

@@ -44,7 +44,7 @@ def _make(prefix: Path) -> None:
         _run(["wineserver", "--kill"], variables)
         _run(["wineserver", "--wait"], variables)  # the registry is written when it ends
         if not (made / "system.reg").exists():
-            raise BuildError(f"wine has made no prefix in {prefix.parent}")
+            raise BuildError(f"wine did not create a prefix in {prefix.parent}")
         if not prefix.exists():  # another process was faster
             made.rename(prefix)
 

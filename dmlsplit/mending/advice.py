@@ -23,7 +23,7 @@ MOST_NODES: Final = 6_000
 """The most nodes of changed models that are judged for the advice on one model, for one target."""
 MOST_OF_ALL: Final = 24_000
 """The same limit for all targets."""
-NONE_HELPS: Final = "no change of the model that is known helps here by itself"
+NONE_HELPS: Final = "no single known change of the model helps"
 NOT_TRIED: Final = " (not tried on this model)"
 
 

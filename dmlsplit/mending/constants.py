@@ -43,7 +43,7 @@ def empty_nodes(name: str, data_type: str, sizes: Sequence[int], opset: int, tak
         value = helper.make_tensor(name, kind, sizes, [])
         return [helper.make_node("Constant", [], [name], name=name, value=value)]
     if data_type in _NOT_CAST:
-        raise CannotMend(f"it takes a constant of {data_type}, which opset {opset} does not have")
+        raise CannotMend(f"it needs a constant of {data_type}, which opset {opset} does not have")
     floats = taken.fresh(f"{name}/float")
     return [*empty_nodes(floats, "FLOAT", sizes, opset, taken), cast_node(floats, name, kind, opset)]
 
@@ -56,5 +56,5 @@ def cast_node(read: str, output: str, data_type: int, opset: int) -> onnx.NodePr
     """Returns a Cast node, named after its output; `data_type` is a TensorProto.DataType. Raises CannotMend for an
     opset through whose Casts onnx infers no types."""
     if opset < _CASTS_ARE_INFERRED:
-        raise CannotMend(f"it takes a Cast, and onnx infers no types through those of opset {opset}")
+        raise CannotMend(f"it needs a Cast, and onnx does not infer types through a Cast of opset {opset}")
     return helper.make_node("Cast", [read], [output], name=output, to=data_type)

@@ -202,9 +202,9 @@ def _check(node: onnx.NodeProto, own: int, wanted: int) -> None:
     if since(operator, own) == since(operator, wanted) or _is_alike(operator, own, wanted):
         return
     if not all(map(_holds_graphs, node.attribute)) or None in (since(operator, own), since(operator, wanted)):
-        raise CannotMend(f"the {printable(operator)} in it takes attributes of a function")
+        raise CannotMend(f"the {printable(operator)} in it uses attributes of a function")
     if _signature(operator, own) != _signature(operator, wanted):
-        raise CannotMend(f"{printable(operator)} was another one")
+        raise CannotMend(f"{printable(operator)} has a different meaning in the other opset")
 
 
 def _is_alike(operator: str, own: int, wanted: int) -> bool:

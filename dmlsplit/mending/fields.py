@@ -83,7 +83,7 @@ def _field(data: Buffer, place: int, end: int) -> Field:
     elif kind in (_GROUP, _GROUP_END):
         stop = content
     else:
-        raise InputError(f"it is not an ONNX model: byte {place} begins no field")
+        raise InputError(f"it is not an ONNX model: byte {place} does not begin a field")
     if stop > end:
         raise InputError(f"it is not an ONNX model: the field at byte {place} ends after its message")
     return Field(key >> 3, kind, place, content, stop)
@@ -101,7 +101,7 @@ def _end_of_group(data: Buffer, group: Field, end: int) -> int:
         if inner.kind == _GROUP:
             open_groups.append(inner.number)
         elif inner.kind == _GROUP_END and open_groups.pop() != inner.number:
-            raise InputError(f"it is not an ONNX model: byte {place} ends another group than the one that it is in")
+            raise InputError(f"it is not an ONNX model: byte {place} ends a group other than the current one")
         place = inner.end
     return place
 

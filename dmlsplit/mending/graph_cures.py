@@ -236,7 +236,7 @@ class Work:
                 continue
             for twin, path in alike:
                 if twin not in changed:
-                    yield twin, of_first._replace(path=path, what=f"it is equal to {of_first.node}: {of_first.what}")
+                    yield twin, of_first._replace(path=path, what=f"it is the same as {of_first.node}: {of_first.what}")
 
     def _fault_behind(self, path: str) -> Key | None:
         """Returns the fault whose cure made the node at `path`; None if no cure made it. In a path, the name of a node

@@ -91,7 +91,7 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
     parts = assembled(source, judged.model)
     size, most = size_of(parts), Limit.ONNX_FILE.most
     if size > most:
-        message = f"it would be {size} bytes, and a protobuf message holds {most}; save it with external data first"
+        message = f"it would have {size} bytes, but a protobuf message has at most {most}; use external data"
         found.refusals.append(Refusal("", message))
         return found
     found.parts = parts
@@ -154,7 +154,9 @@ def _unknown(found: Mending, judged: JudgedModel) -> Iterator[Refusal]:
     its behaviour was never recorded."""
     runtime, in_session = session_of(judged.target)
     if in_session and not runtime.observed:
-        yield Refusal("", f"what {runtime.version} does was not observed; it is taken for {observed(runtime).version}")
+        yield Refusal(
+            "", f"the behaviour of {runtime.version} was not observed; that of {observed(runtime).version} is assumed"
+        )
     named = {each.path for each in found.unknown}
     yield from (each for each in doubts(judged.views) if each.path not in named)
 
@@ -220,7 +222,7 @@ def _node(judged: JudgedModel, original: Original, group: Sequence[View]) -> tup
         return None
     reason, graph = "; ".join(reasons), judged.bodies.at(site.place)
     if graph is None:
-        raise CannotMend("its graph is handed to a function, which may be given another one")
+        raise CannotMend("its graph is an attribute of a function call, and other calls may pass another graph")
     nodes = form.nodes(original(graph.node[site.index]), document(names, site.path, judged.target.name, reason))
     after = tuple(node_text(node) for node in nodes)
     return nodes, Change(site.path, tuple(names), reason, (node_text(site.proto),), after)

@@ -45,7 +45,7 @@ def within_ranks(judged: JudgedModel, original: Original) -> tuple[JudgedModel, 
         if any(merged_batch(other) != found for other in others):
             found = "its sizes differ between the calls of its function"
         if body is None or node.graph.opset < _SHAPE_IS_INPUT:
-            found = "its graph is handed to a function, or its opset is below 5"
+            found = "its graph is an attribute of a function call, or its opset is below 5"
         if isinstance(found, str):
             refusals.append(Refusal(node.path, f"{node.why}, and {found}"))
             continue
@@ -63,8 +63,9 @@ def within_ranks(judged: JudgedModel, original: Original) -> tuple[JudgedModel, 
 def _with_reshapes(
     original: onnx.NodeProto, node: BeyondRank, given: Sequence[Sizes | None], taken: Names, said: str
 ) -> list[onnx.NodeProto]:
-    """Returns a copy of `original` and the Reshapes around it: its first inputs get the sizes `given` (None for an
-    unchanged input), and the output is reshaped to its static sizes in the session. Adds new names to `taken`; each
+    """Returns a copy of `original`, the Reshapes around it, and the constants with their shapes, in order: its first
+    inputs get the sizes `given` (None for an unchanged input), and the output is reshaped to its static sizes in the
+    session. Adds new names to `taken`; each
     node gets `said` in its doc_string."""
     made: list[onnx.NodeProto] = []
     changed = deepcopy(original)

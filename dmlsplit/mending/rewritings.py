@@ -70,9 +70,9 @@ def _lengths_are_unread(view: View) -> str:
     if not isinstance(view.node, SplitNode) or view.on_cpu:
         return ""
     if view.computed and is_static(view.node.lengths):
-        return "its lengths are computed as the model runs, and are always the same"
+        return "its lengths are computed at run time, but are always the same"
     if view.found("onnxruntime/twins-differ"):
-        return "another Split of the same tensor has other outputs, and nothing else to tell them apart"
+        return "another Split of the same tensor differs only in its outputs"
     return ""
 
 
@@ -144,7 +144,7 @@ def _joined_empty(form: Form) -> list[onnx.NodeProto]:
         return _empty_constant(form, form.whole.name, form.whole.shape)
     size = None if form.axis is None else form.whole.shape[form.axis]
     if not isinstance(size, int):
-        raise CannotMend("it makes a tensor without elements, whose size on the axis is not known")
+        raise CannotMend("it computes a tensor without elements, whose size on the axis is not known")
     sizes = [size if axis == form.axis else 0 for axis in range(len(form.whole.shape))]
     return [_reshape_node(form, form.parts[0].name, form.whole.name, tuple(sizes))]
 
@@ -153,7 +153,7 @@ def _joined_empty(form: Form) -> list[onnx.NodeProto]:
 
 _CARRIERS: Final = {"BOOL": ("INT32", T.INT32), "INT8": ("INT32", T.INT32), "UINT8": ("INT32", T.INT32)}
 """For each type, the types that hold all its values: a Cast there and back keeps every bit."""
-_NO_CARRIER: Final = "ONNX has no cast to a type that the target takes and back that keeps every bit"
+_NO_CARRIER: Final = "ONNX has no lossless casts to a type that the target accepts and back"
 
 
 def _has_other_type(view: View) -> str:
@@ -161,10 +161,10 @@ def _has_other_type(view: View) -> str:
     if element is None or (view.on_cpu and (view.target.runtime is not None or element.data_type is not None)):
         return ""
     if element.data_type is None:
-        return f"{view.node.data_type} has no data type of DirectML: {element.refusal}"
+        return f"DirectML has no data type for {view.node.data_type}: {element.refusal}"
     if int(element.data_type) in view.data_types:
         return ""
-    return f"the target does not take {view.node.data_type}"
+    return f"the target does not accept {view.node.data_type}"
 
 
 def _cast(form: Form, view: View) -> None:
@@ -199,16 +199,16 @@ def _has_other_rank(view: View) -> str:
     most = max(view.dimension_counts)
     if max(rank, LEAST_RANK) <= most:
         return ""
-    return f"its tensors have {rank} dimensions, the target takes {most}"
+    return f"its tensors have {rank} dimensions, but the target accepts {most}"
 
 
 def _reshape(form: Form, view: View) -> None:
     rank = form.rank
     if rank is None or form.axis is None:
-        raise CannotMend("its number of dimensions, or its axis, is not the same at all calls")
+        raise CannotMend("its number of dimensions, or its axis, differs between the calls of its function")
     if view.in_session and rank > MOST_RANK:
-        message = f"its tensors have {rank} dimensions, and ONNX Runtime's DirectML execution provider takes none of"
-        raise CannotMend(f"{message} more than {MOST_RANK}, not even in a Reshape")
+        message = f"its tensors have {rank} dimensions, but ONNX Runtime's DirectML execution provider does not accept"
+        raise CannotMend(f"{message} more than {MOST_RANK}, not even for a Reshape")
     if form.whole.shape is None:
         form.whole.shape = next(tensor.shape for tensor in form.parts if tensor.shape is not None)
         form.whole.shape = (*form.whole.shape[: form.axis], None, *form.whole.shape[form.axis + 1 :])
@@ -219,7 +219,7 @@ def _reshape(form: Form, view: View) -> None:
     shapes = [tensor.shape for tensor in tensors if tensor.shape is not None]
     groups = groups_of(shapes, form.axis, max(view.dimension_counts))
     if groups is None:
-        raise CannotMend(f"its {rank} dimensions cannot be merged by Reshape: too many sizes are open")
+        raise CannotMend(f"its {rank} dimensions cannot be merged by a Reshape: too many sizes are open")
     form.surround(
         "merged",
         lambda tensor, output: [_reshape_node(form, tensor.name, output, merged(tensor.shape or (), groups))],
@@ -231,7 +231,7 @@ def _reshape(form: Form, view: View) -> None:
 def _reshape_node(form: Form, read: str, output: str, sizes: tuple[int, ...] | None) -> onnx.NodeProto:
     assert sizes is not None
     if not takes("Reshape", form.opset, form.data_type):
-        raise CannotMend(f"Reshape of opset {form.opset} does not take {form.data_type}")
+        raise CannotMend(f"Reshape of opset {form.opset} does not accept {form.data_type}")
     if form.opset < 5:
         return form.node("Reshape", [read], [output], shape=list(sizes))
     return form.node("Reshape", [read, form.integers(sizes)], [output])

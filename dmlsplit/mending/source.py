@@ -239,7 +239,7 @@ def _only(found: list[Field], what: str) -> Field:
     """Returns the only field in `found`. Raises InputError, which names it `what`, if there are several or none: a
     parser would merge several."""
     if len(found) != 1:
-        raise InputError(f"{what} is written in {len(found)} pieces, which is not written back")
+        raise InputError(f"{what} is stored in {len(found)} pieces; such models are not written back")
     return found[0]
 
 
@@ -250,7 +250,9 @@ def mapped(path: str | os.PathLike[str]) -> Iterator[Buffer]:
     with open_input(path) as stream:
         status = os.fstat(stream.fileno())
         if status.st_size > Limit.ONNX_FILE.most:
-            message = f"{status.st_size} bytes are more than a protobuf message holds; save it with external data"
+            message = (
+                f"{status.st_size} bytes are more than a protobuf message can have; save the model with external data"
+            )
             raise InputError(message)
         if status.st_size == 0:
             yield b""

@@ -49,7 +49,9 @@ def converted(judged: JudgedModel, original: Original, runtime: Runtime) -> list
     changes = _with_ir_version(model, runtime)
     own = opset_of(model)
     wanted = min(own, runtime.newest_opset)
-    reason = f"opset {own} is newer than {runtime.newest_opset}, the newest of ONNX Runtime {runtime.version}"
+    reason = (
+        f"opset {own} is newer than {runtime.newest_opset}, the newest that ONNX Runtime {runtime.version} supports"
+    )
     old = next((site for site in sites if 0 < site.node.version < FIRST_WITH_KERNEL[site.node.op]), None)
     if wanted == own and old is not None and old.scope.origin.opset == own:
         wanted = OLDEST
@@ -57,7 +59,7 @@ def converted(judged: JudgedModel, original: Original, runtime: Runtime) -> list
     if own == 0 or wanted == own:
         return changes
     if own > onnx.defs.onnx_opset_version():
-        raise CannotMend(f"{reason}; onnx {onnx.__version__}, which converts it, does not know it")
+        raise CannotMend(f"{reason}, and onnx {onnx.__version__} does not know it and cannot convert it")
     text_of_change = document([_NAME], "the model", target, reason)
     change = Change("", (_NAME,), reason, (f"opset {own}",), (f"opset {wanted}",))
     if wanted < own and not judged.different_at(wanted) and not different_bodies(model, wanted):
@@ -113,7 +115,7 @@ def _with_ir_version(model: onnx.ModelProto, runtime: Runtime) -> list[Change]:
     own, newest = model.ir_version, runtime.newest_ir_version
     if own <= newest:
         return []
-    reason = f"IR version {own} is newer than {newest}, the newest of ONNX Runtime {runtime.version}"
+    reason = f"IR version {own} is newer than {newest}, the newest that ONNX Runtime {runtime.version} supports"
     if newest < _OVERLOADS and any(text(function.overload) for function in model.functions):
         raise CannotMend(f"{reason}, and its functions have overloads")
     model.ir_version = newest
@@ -134,7 +136,7 @@ def _rewrite_judged(judged: JudgedModel, original: Original, wanted: int, text_o
             continue
         graph = bodies.at(place)
         if graph is None:
-            raise CannotMend(f"{group[0].path}: its graph is handed to a function")
+            raise CannotMend(f"{group[0].path}: its graph is an attribute of a function call")
         form = Form.of(group, taken)
         form.opset = wanted
         if form.is_split:
@@ -156,7 +158,7 @@ def at_older_opset(judged: JudgedModel, original: Original) -> tuple[JudgedModel
     older = judged.older_opset
     if older is None:
         return judged, [], []
-    reason = f"{moved_text(older)} on the CPU, and on DirectML at opset {older.opset}"
+    reason = f"{moved_text(older)} on the CPU, but on DirectML at opset {older.opset}"
     model, own = deepcopy(judged.model), opset_of(judged.model)
     why = older.why or different_bodies(model, older.opset)
     if not why:
@@ -223,5 +225,5 @@ def _without_attributes(
         node.CopyFrom(whole)
         refill(node.attribute, [deepcopy(each) for each in whole.attribute if text(each.name) not in found.dropped])
         add_document(node, documentation)
-        reason = f"what opset {wanted} lacks means nothing: {', '.join(sorted(found.dropped))}"
+        reason = f"removed what opset {wanted} lacks and has no effect: {', '.join(sorted(found.dropped))}"
         yield Change(text(node.name) or first_output(node), (_OLDER,), reason, (before,), (node_text(node),))

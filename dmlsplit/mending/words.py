@@ -53,7 +53,7 @@ def together(found: Iterable[Refusal]) -> Iterator[tuple[str, str]]:
 def invalid(node: SplitNode | JoinNode) -> str:
     """Returns the first reason why a node, whose report has errors, is not valid ONNX, as text."""
     error = node.report.errors[0]
-    return f"it is not valid by ONNX: {steps_text(error.location.steps)}: {error.message}"
+    return f"it is not valid ONNX: {steps_text(error.location.steps)}: {error.message}"
 
 
 def document(names: Sequence[str], path: str, target: str, reason: str) -> str:

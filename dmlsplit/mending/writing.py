@@ -36,8 +36,8 @@ def write(mending: Mending, out: str, *, copy_data: bool = False) -> list[str]:
     folder, here = os.path.dirname(target), os.path.dirname(os.path.realpath(mending.file))
     data = [] if folder == here else mending.source.locations
     if data and not copy_data:
-        message = f"the model's external data ({printable(data[0])}) is beside {printable(mending.file)}"
-        raise InputError(f"{message}: write it into that folder, or copy the data with --copy-data")
+        message = f"the model's external data ({printable(data[0])}) is in the folder of {printable(mending.file)}"
+        raise InputError(f"{message}; write the model into that folder, or copy the data with --copy-data")
     with atomic_files() as files:
         for copy, source in _copies(data, mending.folders, target).items() if mending.folders is not None else ():
             _copy(files, source, copy)
@@ -63,7 +63,7 @@ def _copies(locations: Iterable[str], folders: AllowedFolders, model: str) -> di
         if not copy or not is_relative_everywhere(location):
             raise InputError(f"{shown} would not be copied into the folder of {printable(model)}")
         if same_file(copy, model):
-            raise InputError(f"{shown} would be copied to {printable(model)}, the model that is written")
+            raise InputError(f"{shown} would be copied over {printable(model)}, the model that is written")
         if not same_file(found.setdefault(copy, source), source):
             raise InputError(f"{shown} and other data would be copied to '{printable(copy)}'")
     return found
@@ -81,7 +81,7 @@ def _copy(files: AtomicFiles, source: str, target: str) -> None:
     if os.path.lexists(target):
         if same_file(source, target):
             return
-        raise InputError(f"'{printable(target)}' is there already, where external data would be copied to")
+        raise InputError(f"'{printable(target)}' exists already, and external data would be copied to it")
     with naming(source):
         read = open_input(source)
     with read:

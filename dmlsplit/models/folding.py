@@ -59,7 +59,7 @@ def attributes_of(node: onnx.NodeProto, opset: int) -> dict[str, onnx.AttributeP
     """Returns the attributes of a node that its operator has, by name; None if one has a type other than its schema's,
     or if the operator is unknown.
 
-    Attributes that the operator does not have are left out: onnx's evaluator would decode them, and read the files that
+    Attributes that the operator does not have are omitted: onnx's evaluator would decode them, and read the files that
     their tensors name.
     """
     types = _attribute_types(node.op_type, opset)
@@ -148,7 +148,7 @@ def _is_small(node: onnx.NodeProto, given: Sequence[Constant]) -> bool:
 def _is_known_enough(node: onnx.NodeProto, given: Sequence[Constant], moved: int) -> bool:
     """False if an unknown element of an input could become any element of the result.
 
-    That is so for operators in WHOLE, and for operators in MOVING if an input from number `moved` on has an unknown
+    This applies to operators in WHOLE, and to operators in MOVING if an input from number `moved` on has an unknown
     element.
     """
     partly = [not constant.whole for constant in given]

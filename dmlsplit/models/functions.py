@@ -31,7 +31,7 @@ def key_of(message: onnx.NodeProto | onnx.FunctionProto, name: str) -> Key:
 
 
 class Functions:
-    """The functions of a model by the keys that calls name them by; their bodies are counted against `budget`."""
+    """The functions of a model by the keys that calls use; their bodies are counted against `budget`."""
 
     def __init__(self, functions: Iterable[onnx.FunctionProto], budget: Budget) -> None:
         self._budget = budget
@@ -93,7 +93,7 @@ class Functions:
         return [self._functions[key] for key in found]
 
     def body(self, key: Key, call: onnx.NodeProto) -> onnx.GraphProto:
-        """Returns the nodes of a function as a graph, in which references to attributes are replaced by the call's
+        """Returns the nodes of a function as a graph, in which references to attributes are replaced with the call's
         attributes or their defaults.
 
         Raises LimitError if the graphs returned so far are too large together.
@@ -142,19 +142,21 @@ class Functions:
 
 
 def check_references(model: onnx.ModelProto) -> None:
-    """Raises InputError if an attribute outside of functions refers to an attribute of a function."""
+    """Raises InputError if an attribute outside functions refers to an attribute of a function."""
     defaults = [default for function in model.functions for default in function.attribute_proto]
     bodies = [model.graph.node, *(graph.node for default in defaults for graph in graphs_of(default))]
     for attribute in chain(defaults, (a for body in bodies for node in all_nodes(body) for a in node.attribute)):
         if attribute.ref_attr_name:
             name, reference = printable(attribute.name), printable(attribute.ref_attr_name)
-            raise InputError(f"attribute '{name}' refers to '{reference}' of a function, and is in none")
+            raise InputError(
+                f"attribute '{name}' refers to attribute '{reference}' of a function, but is not in a function"
+            )
 
 
 def _replace_references(
     nodes: Iterable[onnx.NodeProto], given: Mapping[str, onnx.AttributeProto], budget: Budget
 ) -> None:
-    """Replaces, in place, references to attributes by the values in `given`; a reference without a value is removed.
+    """Replaces, in place, references to attributes with the values in `given`; a reference without a value is removed.
     Raises LimitError if the copies exceed the budget."""
     for node in nodes:
         for index in range(len(node.attribute) - 1, -1, -1):

@@ -24,7 +24,7 @@ Dims: TypeAlias = Mapping[str, int]
 def fill_in(model: onnx.ModelProto, shapes: Shapes, dims: Dims, require_known_names: bool = True) -> None:
     """Writes the caller's shapes of tensors, and sizes of symbols wherever they occur, into the model, in place.
 
-    If several graphs have a tensor of one name, the outermost one is meant. A size given for a symbolic dimension
+    If several graphs have a tensor with the same name, the outermost one is used. A size given for a symbolic dimension
     replaces the symbol everywhere. Raises InputError if they contradict the model, and for a name that is not in it
     unless `require_known_names` is False.
     """
@@ -73,7 +73,7 @@ def constants(model: onnx.ModelProto, values: Mapping[str, Sequence[int]]) -> di
         except ValueError as error:
             raise InputError(f"values of '{printable(name)}': {error}") from None
         if array.dtype.kind not in "biuf":
-            raise InputError(f"values of '{printable(name)}': {array.dtype} is no type of numbers")
+            raise InputError(f"values of '{printable(name)}': {array.dtype} is not a numeric type")
         found[name] = Constant.of(array)
     return found
 
@@ -87,9 +87,9 @@ def _give(value: onnx.ValueInfoProto, given: Sequence[Dim], sizes: dict[str, int
     kind, shape = type_of(value.type)
     what = f"shape of '{printable(value.name)}'"
     if value.type.WhichOneof("value") not in (None, "tensor_type"):
-        raise InputError(f"{what}: it is no tensor, but {kind}")
+        raise InputError(f"{what}: it is not a tensor, but {kind}")
     if shape is not None and len(shape) != len(given):
-        raise InputError(f"{what}: {shape_text(given)} is given, the model has {shape_text(shape)}")
+        raise InputError(f"{what}: {shape_text(given)} is given, but the model has {shape_text(shape)}")
     merged: list[Dim] = []
     for i, (new, old) in enumerate(zip(given, shape or (None,) * len(given), strict=True)):
         if new is None or isinstance(new, str):
@@ -99,7 +99,7 @@ def _give(value: onnx.ValueInfoProto, given: Sequence[Dim], sizes: dict[str, int
         bound = sizes.setdefault(old, size) if isinstance(old, str) else size if old is None else old
         if bound != size:
             raise InputError(
-                f"{what}: dimension {i} is {size}, the model has {shape_text([old])[1:-1]}"
+                f"{what}: dimension {i} is {size}, but the model has {shape_text([old])[1:-1]}"
                 f"{f' = {bound}' if old != bound else ''}"
             )
         merged.append(size)

@@ -23,11 +23,11 @@ from dmlsplit.targets.runtime_traits import Quantized
 class Doubt(enum.Enum):
     """What is not known about a node after a pass."""
 
-    TWINS_DIFFER = "an equal node has another number of outputs"
-    CONSTANT = "it may become a constant of the Reshape that reads it"
-    CONSTANT_LATER = "newer versions may make a constant of it"
-    STATIC = "its output may have a static shape that inference does not find here"
-    TRANSPOSED = "Transposes may be moved over it"
+    TWINS_DIFFER = "an equal node has a different number of outputs"
+    CONSTANT = "it may be folded into a constant for the Reshape that reads it"
+    CONSTANT_LATER = "newer versions may fold it into a constant"
+    STATIC = "its output may have a static shape that shape inference did not find"
+    TRANSPOSED = "Transposes may be moved across it"
     FUSED = "it may be fused with Casts"
 
     __hash__ = object.__hash__  # Enum's own hash runs in Python, and each node's doubts are read often
@@ -73,7 +73,7 @@ class Node:
     """An operator. `op_type` is "" for a domain other than the default one."""
 
     index: int
-    """The index of its node in the model's graph; of several fused nodes, the last."""
+    """The index of the node in the model's graph; if several were fused, that of the last one."""
     proto: onnx.NodeProto
     op_type: str
     inputs: list[Value]
@@ -98,8 +98,8 @@ class Node:
 
     @property
     def origins(self) -> tuple[int, ...]:
-        """The indices of all nodes of the model's graph that this node stands for: first its own index, then the
-        indices of the nodes fused into it."""
+        """The indices of all nodes of the model's graph that this node represents: first its own index, then those of
+        the nodes fused into it."""
         return self.index, *self.absorbed
 
     @property
@@ -116,7 +116,7 @@ class Node:
     @property
     def is_read(self) -> bool:
         """True if a node reads an output of this node."""
-        for value in self.outputs:  # noqa: SIM110 - a generator takes twice as long, and each node is asked often
+        for value in self.outputs:  # noqa: SIM110 - a generator takes twice as long, and this is called often
             if value.readers:
                 return True
         return False
@@ -177,17 +177,18 @@ class Facts(Protocol):
 
     @property
     def reshapes_products(self) -> bool:
-        """True if the session's version of ONNX Runtime replaces a MatMul of more than two dimensions by a Gemm between
-        two Reshapes."""
+        """True if the session's version of ONNX Runtime replaces a MatMul of more than two dimensions with a
+        Gemm between two Reshapes."""
 
     @property
     def keeps_attentions(self) -> bool:
-        """True if the session's version of ONNX Runtime does not replace the MatMuls around an attention by a Gemm
+        """True if the session's version of ONNX Runtime does not replace the MatMuls around an attention with a Gemm
         between two Reshapes, even if `reshapes_products`."""
 
     @property
     def leaves_large_products(self) -> bool:
-        """True if the session's version of ONNX Runtime makes no MatMulIntegerToFloat of factors of more than 4 GB."""
+        """True if the session's version of ONNX Runtime creates no MatMulIntegerToFloat with factors of more
+        than 4 GB."""
 
     @property
     def fuses_convs(self) -> bool:
@@ -195,17 +196,17 @@ class Facts(Protocol):
 
     @property
     def makes_gelus(self) -> bool:
-        """True if the session's version of ONNX Runtime replaces nodes that compute a Gelu by one Gelu."""
+        """True if the session's version of ONNX Runtime replaces nodes that compute a Gelu with one Gelu."""
 
     @property
     def makes_layer_norms(self) -> bool:
-        """True if the session's version of ONNX Runtime replaces nodes that compute a LayerNormalization by one, before
-        nodes are placed."""
+        """True if the session's version of ONNX Runtime replaces nodes that compute a LayerNormalization with
+        one, before nodes are placed."""
 
     @property
     def reads_half_epsilons(self) -> bool:
-        """True if the session's version of ONNX Runtime makes a LayerNormalization also if the epsilon is a constant of
-        FLOAT16."""
+        """True if the session's version of ONNX Runtime also creates a LayerNormalization if the epsilon is a
+        constant of FLOAT16."""
 
     @property
     def removes_dropouts(self) -> bool:
@@ -222,12 +223,12 @@ class Facts(Protocol):
 
     @property
     def fuses_wheres(self) -> bool:
-        """True if the session's version of ONNX Runtime fuses a Where with the Not that feeds it."""
+        """True if the session's version of ONNX Runtime fuses a Where with the Not that computes its condition."""
 
     @property
     def fuses_reshapes(self) -> bool:
-        """True if the session's version of ONNX Runtime makes the shape that a Concat computes for a Reshape a
-        constant."""
+        """True if the session's version of ONNX Runtime replaces the shape that a Concat computes for a Reshape with
+        a constant."""
 
     @property
     def merges_shapes(self) -> bool:
@@ -261,11 +262,11 @@ class Graph:
         self.constants = set(constants)
         """The names with known elements: initializers and folded tensors."""
         self.folded: set[int] = set()
-        """The indices of the nodes that constants replaced, and of those in front of them that are not needed."""
+        """The indices of the nodes that constants replaced, and of the nodes before them that are then unused."""
         self.replaced: set[int] = set()
         """The indices of the nodes that have another operator than in the file."""
         self.unresolved: dict[Node, str] = {}
-        """The nodes that are left to read a tensor that no node computes any more, each with the first such tensor."""
+        """Maps each node that reads a tensor which no node computes any more to the first such tensor."""
         self._instead: dict[str, str] = {}
         """Maps a name to the name that is read instead."""
         self.values: dict[str, Value] = {name: Value(name, is_output=True) for name in outputs}
@@ -276,7 +277,8 @@ class Graph:
         self._order: Sequence[Node] | None = None
         """The result of `walk`; None after a change."""
         self.without_twins: Sequence[Node] | None = None
-        """The result of `walk` in which no two nodes are equal; another one may have some."""
+        """The result of `walk` for which the graph was found to have no equal nodes; after a change, `walk` returns
+        another list."""
         self._untaken_ifs: UntakenIfs | None = None
 
     @property
@@ -357,8 +359,8 @@ class Graph:
         return node
 
     def read(self, node: Node, values: Sequence[Value], captured: Sequence[Value] | None = None) -> None:
-        """Replaces the inputs of a node by `values` and, if given, the tensors that graphs inside it read by
-        `captured`; both keep their readers up to date."""
+        """Replaces the inputs of a node with `values` and, if given, the tensors that graphs inside it read with
+        `captured`, and updates the readers of all these values."""
         self._order = None
         for value in (*node.inputs, *node.captured):
             value.readers.pop(node, None)
@@ -369,7 +371,7 @@ class Graph:
                 value.readers[node] = None
 
     def redirect(self, node: Node, instead: Mapping[Value, Value]) -> None:
-        """Replaces those inputs of a node, and tensors that graphs in it read, that are keys of `instead` by their
+        """Replaces those inputs of a node, and tensors that graphs in it read, that are keys of `instead` with their
         values there."""
         if instead and any(value in instead for value in (*node.inputs, *node.captured)):
             for value in node.captured:
@@ -379,7 +381,7 @@ class Graph:
             self.read(node, inputs, captured)
 
     def redirect_all(self, instead: Mapping[Value, Value]) -> None:
-        """Replaces, in all nodes, each value that is a key of `instead` by the value that it is mapped to; `source`
+        """Replaces, in all nodes, each value that is a key of `instead` with the value that it is mapped to; `source`
         follows the replacements."""
         if not instead:
             return
@@ -389,7 +391,7 @@ class Graph:
             self.redirect(node, ends)
 
     def source(self, name: str) -> str:
-        """Returns the name of the value that `redirect_all` put in place of this one; or the name itself if it was not
+        """Returns the name of the value with which `redirect_all` replaced this one; the name itself if it was not
         replaced."""
         while name in self._instead:
             name = self._instead[name]
@@ -414,7 +416,7 @@ class Graph:
         self.remove(node)
 
     def remove(self, node: Node) -> None:
-        """Removes a node, its uses of tensors, and its place as a producer."""
+        """Removes a node from the graph, from the readers of its inputs, and as the producer of its outputs."""
         self.read(node, [], [])
         for value in node.outputs:
             if value.producer is node:
@@ -422,8 +424,8 @@ class Graph:
         del self._nodes[node]
 
     def write(self, node: Node, outputs: Sequence[Value]) -> None:
-        """Replaces the outputs of a node, in place; the node becomes the producer of the new ones, and of the old ones
-        no longer."""
+        """Replaces the outputs of a node, in place; the node becomes the producer of the new ones and is removed as the
+        producer of the old ones."""
         self._order = None
         for value in node.outputs:
             if value.producer is node:
@@ -433,7 +435,7 @@ class Graph:
             value.producer = node if value.name else None
 
     def join(self, node: Node, after: Node) -> None:
-        """Removes the node `after` and lets `node`, which stands for both from now on, compute its outputs."""
+        """Removes the node `after` and lets `node`, which represents both from now on, compute its outputs."""
         outputs = after.outputs
         self.remove(after)
         self.write(node, outputs)
@@ -445,7 +447,7 @@ class Graph:
     def fuse(
         self, nodes: Sequence[Node], op_type: str, inputs: Sequence[Value], proto: onnx.NodeProto | None = None
     ) -> None:
-        """Removes all `nodes` but the last, which stands for all of them from now on and becomes operator `op_type`
+        """Removes all `nodes` except the last, which represents all of them from now on and becomes operator `op_type`
         with these inputs; its attributes are those of `proto`, if that is given."""
         last = nodes[-1]
         for each in nodes[:-1]:
@@ -462,7 +464,7 @@ class Graph:
     def insert(
         self, node: Node, op_type: str, inputs: Sequence[Value], like: Value | None = None, typed: Value | None = None
     ) -> Node:
-        """Adds a node of operator `op_type` with these inputs, and returns it. It stands for the same node of the model
+        """Adds a node of operator `op_type` with these inputs, and returns it. It represents the same node of the model
         as `node`, and its output has the shape of `like` and the type of `typed`, by default those of `node`'s output.
         The caller rewires the nodes that read it."""
         made = Node(node.index, node.proto, op_type, [], [], node.number, is_inserted=True)
@@ -484,7 +486,7 @@ class Graph:
         self.values.clear()
 
     def renumber(self, node: Node) -> None:
-        """Moves a node, which a pass adds or puts in place of others, to the end of the order of nodes."""
+        """Moves a node, which a pass has added or substituted for others, to the end of the order of nodes."""
         self._made += 1
         self._order = None
         node.number = 2, self._made

@@ -91,7 +91,9 @@ class _Worker:
             head = process.stdout.read(8)
             size = int.from_bytes(head, "little")
             if size > Limit.ONNX_INFERENCE_ANSWER.of(len(request)):
-                raise InferenceError(f"gives {size} bytes for {len(request)}, which is more than is taken")
+                raise InferenceError(
+                    f"returns {size} bytes for a request of {len(request)}, which is more than allowed"
+                )
             answer = process.stdout.read(size) if len(head) == 8 else b""
         except OSError:
             return None
@@ -102,7 +104,7 @@ class _Worker:
         if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
             self.close()
             if not sys.executable:
-                raise InferenceError("has no Python interpreter to run in")
+                raise InferenceError("has no Python interpreter")
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
             environment["OPENBLAS_NUM_THREADS"] = "1"  # each thread reserves address space, and the process has little
             memory = Limit.ONNX_INFERENCE_MEMORY
@@ -200,7 +202,7 @@ class Inference:
         if any(map(has_graphs, model.graph.node)):
             copied = _names_copied(model.graph)
             if copied > (most := Limit.ONNX_INFERENCE_NAMES.of(model.ByteSize())):
-                raise InferenceError(f"would copy more than {most} names for the graphs in nodes")
+                raise InferenceError(f"would copy more than {most} names for the subgraphs of nodes")
             asked, names = shadowing.without(model)
         way = bytes([data_propagation])
         inferred = onnx.ModelProto()
@@ -214,9 +216,9 @@ class Inference:
                     _worker.keep(request, answer)
             inferred.ParseFromString(answer)
         except (DecodeError, EncodeError):
-            raise InferenceError("takes or gives what is no model") from None
+            raise InferenceError("receives or returns bytes that are not a model") from None
         if len(inferred.graph.node) != len(model.graph.node):
-            raise InferenceError("gives another graph")
+            raise InferenceError("returns a different graph")
         shadowing.put_back(inferred.graph, names)
         return inferred
 
@@ -226,7 +228,7 @@ class Inference:
         answers = (self._ask(way + part.model.SerializeToString()) for part in parts)
         inferred = [onnx.ModelProto.FromString(answer).graph for answer in answers]
         if any(len(each.node) != len(part.indices) for part, each in zip(parts, inferred, strict=True)):
-            raise InferenceError("gives another graph")
+            raise InferenceError("returns a different graph")
         answer: bytes = joined(model, parts, inferred).SerializeToString()
         return answer
 

@@ -40,7 +40,9 @@ def _unless(attribute: str, *values: object) -> _Review:
 
     def review(attributes: _Attributes) -> str:
         found = attributes.get(attribute, values[0])
-        return "" if found in values else f"its {attribute} of {_shown(found)} is defined otherwise before"
+        return (
+            "" if found in values else f"its {attribute} of {_shown(found)} is defined differently in the older version"
+        )
 
     return review
 
@@ -94,11 +96,11 @@ def at_older(node: onnx.NodeProto, inputs: Types | None, outputs: Types | None, 
         return AtOlder()
     newer = schema_of(operator, own)
     if newer is None:
-        return AtOlder(f"onnx {onnx.__version__} knows no {printable(operator, 60)} of opset {own}")
+        return AtOlder(f"onnx {onnx.__version__} does not know {printable(operator, 60)} of opset {own}")
     dropped: set[str] = set()
     attributes = {text(each.name): each for each in node.attribute}
     if any(each.ref_attr_name for each in node.attribute) and newer.since_version > wanted:
-        return AtOlder("it takes attributes of a function")
+        return AtOlder("it uses attributes of a function")
     while newer.since_version > wanted:
         older = schema_of(operator, newer.since_version - 1)
         if older is None or older.deprecated:
@@ -138,7 +140,7 @@ def _differences(
     for name, declared in older.attributes.items():
         kept = newer.attributes.get(name)
         if name not in attributes and (kept is None or _default(declared) != _default(kept)):
-            yield f"the attribute {name} has another default"
+            yield f"the attribute {name} has a different default"
     if not _is_same_text(newer, older):
         review = _REVIEWED.get((newer.name, newer.since_version))
         if review is None:
@@ -204,7 +206,7 @@ def _types(older: Any, inputs: Types, outputs: Types) -> Iterator[str]:
             if not any(f"tensor({each})" in taken for taken in allowed.get(name, {name})):
                 yield f"its {parameter.name} is {each.upper()}"
             if parameter.is_homogeneous and bound.setdefault(name, each) != each:
-                yield f"its {parameter.name} is {each.upper()}, and not {bound[name].upper()}"
+                yield f"its {parameter.name} is {each.upper()}, not {bound[name].upper()}"
 
 
 def _shown(value: object) -> str:

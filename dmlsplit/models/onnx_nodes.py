@@ -232,7 +232,7 @@ def _unknown_of_split(node: onnx.NodeProto, facts: OnnxSplit, path: str, hint: H
         yield _UNKNOWN.diagnostic(Location(("input",), path), "the element type is not known")
     if facts.split_input and facts.split_values is None and not facts.split_malformed:
         name = printable(node.input[1], 60)
-        message = f"the lengths are computed as the model runs; onnx.read takes values={{'{name}': ...}}"
+        message = f"the lengths are computed at run time; pass them to onnx.read as values={{'{name}': ...}}"
         yield _UNKNOWN.diagnostic(Location(("split",), path), message)
 
 

@@ -129,7 +129,8 @@ class Reader:
             if not self._functions.splits([node]):
                 return
             raise InputError(
-                f"functions with a Split or Concat are called over {MAX_CALLS} times, or over {MAX_CALL_DEPTH} deep"
+                f"functions with a Split or Concat are called more than {MAX_CALLS} times, or nested more than "
+                f"{MAX_CALL_DEPTH} deep"
             )
         body, constants = self._body(key, node, scope)
         called = onnx.ModelProto(ir_version=max(model.ir_version, 8), graph=body)

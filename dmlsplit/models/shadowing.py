@@ -88,7 +88,7 @@ def check_names(graph: onnx.GraphProto, outer: tuple[Set[str], ...] = ()) -> Non
     for node in graph.node:
         for name in node.input:
             if name not in known and name and not any(name in names for names in outer):
-                raise NotLoadedError(f"nothing gives {printable(name, 60)}: the model is not loaded")
+                raise NotLoadedError(f"nothing computes {printable(name, 60)}: the model is not loaded")
         for inner in subgraphs(node) if node.attribute else ():
             check_names(inner, around)
 

@@ -80,7 +80,7 @@ def join(arrays: Sequence[npt.NDArray[Scalar]], axis: SupportsIndex) -> npt.NDAr
     for i, source in enumerate(sources):
         if source.dtype is not dtype and source.dtype != dtype:
             raise ValueError(
-                f"arrays[{i}] has dtype {source.dtype}, arrays[0] {sources[0].dtype}; a join converts nothing"
+                f"arrays[{i}] has dtype {source.dtype}, arrays[0] {sources[0].dtype}; a join does not convert elements"
             )
     layouts = tuple([(source.shape, source.strides) for source in sources])
     recipe = _join_recipe(layouts, dtype, axis if type(axis) is int else integer(axis, "axis"))
@@ -149,13 +149,13 @@ def cut(shape: Shape, axis: int, lengths: Shape | None, sections: int | None) ->
         raise ValueError("exactly one of lengths and sections is needed")
     if sections is not None:
         if sections < 1 or size % sections:
-            raise ValueError(f"axis {axis} of size {size} does not divide into {sections} sections")
+            raise ValueError(f"axis {axis} of size {size} cannot be divided into {sections} equal sections")
         return axis, (size // sections,) * sections
     assert lengths is not None
     if any(length < 0 for length in lengths):
         raise ValueError(f"lengths {_short(lengths)} has a negative entry")
     if sum(lengths) != size or not lengths:
-        raise ValueError(f"lengths {_short(lengths)} sum up to {sum(lengths)}, axis {axis} has size {size}")
+        raise ValueError(f"lengths {_short(lengths)} add up to {sum(lengths)}, but axis {axis} has size {size}")
     return axis, lengths
 
 

@@ -80,7 +80,7 @@ def bind(tensor: BoundTensor, value: object) -> BoundMemory:
         if is_bytes:
             return _bind_raw(tensor, value)
         raise BindingError(
-            f"{tensor.path}: an array of shape {value.shape} was given, Sizes are {tensor.sizes}; "
+            f"{tensor.path}: an array of shape {value.shape} was given, but Sizes are {tensor.sizes}; "
             "raw memory is a 1-D uint8 array or another bytes-like object"
         )
     if is_bytes and value.flags.c_contiguous and value.nbytes >= tensor.total:
@@ -120,7 +120,7 @@ def _bind_array(tensor: BoundTensor, array: np.ndarray) -> BoundMemory:
         if tensor.is_output and strides != tensor.strides:
             raise BindingError(
                 f"{tensor.path}: the array's strides are {array.strides} bytes, the descriptor's {tensor.strides}; "
-                "an output has to be laid out as the descriptor says"
+                "an output must have the layout of the descriptor"
             )
     if tensor.is_output and not array.flags.writeable:
         raise BindingError(f"{tensor.path}: the array is read-only")
@@ -145,12 +145,12 @@ def _bind_raw(tensor: BoundTensor, value: object) -> BoundMemory:
         kind = type(value).__name__
         raise BindingError(f"{tensor.path}: {kind} is neither an ndarray nor a bytes-like object") from None
     if not view.c_contiguous:
-        raise BindingError(f"{tensor.path}: raw memory has to be contiguous")
+        raise BindingError(f"{tensor.path}: raw memory must be contiguous")
     if holds_objects(view):
-        raise BindingError(f"{tensor.path}: the memory holds references to Python objects")
+        raise BindingError(f"{tensor.path}: the memory has references to Python objects")
     if view.nbytes < tensor.total:
         raise BindingError(
-            f"{tensor.path}: {view.nbytes} bytes of raw memory were given, TotalTensorSizeInBytes is {tensor.total}"
+            f"{tensor.path}: {view.nbytes} bytes of raw memory were given, but TotalTensorSizeInBytes is {tensor.total}"
         )
     if tensor.is_output and view.readonly:
         raise BindingError(f"{tensor.path}: the memory is read-only")
@@ -262,8 +262,8 @@ def _check_pair(a: BoundTensor, a_binding: BoundMemory, b: BoundTensor, b_bindin
         raise _fault_of_pair(a, b, _SHARED)
 
 
-_SHARED: Final = " share bytes; what is written may not be shared"
-_UNDECIDED: Final = ": whether their elements share a byte could not be decided; bind buffers apart"
+_SHARED: Final = " share bytes; memory that is written must not be shared"
+_UNDECIDED: Final = ": whether their elements share a byte could not be decided; bind separate buffers"
 
 
 def _fault_of_pair(a: BoundTensor, b: BoundTensor, what: str) -> BindingError:

@@ -330,7 +330,7 @@ class Profile(NamedTuple):
         starts = {
             "copies past the caches": self.stream_copies,
             "transposes past the caches": self.stream_turns,
-            "with lines claimed before stores": self.claim,
+            "with cache lines prefetched for writing": self.claim,
         }
         known = ", ".join(f"{how} from {size >> 10} KiB on" for how, size in starts.items() if size < NEVER)
         how = f"{known}; memory is prefetched by {self.fetch}" if known else "kernels store in one way only"
@@ -411,7 +411,7 @@ def parse_profile(text: str) -> Profile:
     Raises ValueError, which names the line, if it is malformed."""
     found, line = _c_profile(profile()), ffi.new("uint32_t *")
     if "\0" in text or lib.dmlsplit_parse_profile(text.encode(), found, line) != lib.DMLSPLIT_OK:
-        raise ValueError(f"line {line[0]} is neither a member of a profile with its value nor a comment")
+        raise ValueError(f"line {line[0]} is neither a member of a profile with a value nor a comment")
     return _profile_of(found)
 
 

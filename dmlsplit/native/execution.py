@@ -184,7 +184,7 @@ class CompiledOperator(Generic[DescT_co]):
             kind = type(values).__name__
             raise BindingError(f"{path}: a list or tuple of {len(self._parts)} buffers is expected, not {kind}")
         if len(values) != len(self._parts):
-            raise BindingError(f"{path}: {len(values)} buffers were given, the operator has {len(self._parts)}")
+            raise BindingError(f"{path}: {len(values)} buffers were given, but the operator has {len(self._parts)}")
         return [bind(part, value) for part, value in zip(self._parts, values, strict=True)]
 
 

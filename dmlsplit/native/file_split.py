@@ -95,7 +95,7 @@ def _check_space(outputs: Sequence[NewFile]) -> None:
     folder = os.path.dirname(outputs[0].tensor.path) or "."
     needed, free = sum(output.size for output in outputs), shutil.disk_usage(folder).free
     if needed > free:
-        raise OSError(errno.ENOSPC, f"{_amount(needed)} are needed, {_amount(free)} are free", folder)
+        raise OSError(errno.ENOSPC, f"{_amount(needed)} are needed, but only {_amount(free)} are free", folder)
 
 
 def _amount(count: int) -> str:

@@ -146,7 +146,7 @@ def _of_graph(graph: SessionGraph, place: Place, failures: list[Failure]) -> lis
         answer = predict(submitted, graph.runtime, path=path, first_run=run, options=options, graph_nodes=count)
         answer = in_context(graph, graph.nodes[kept], path, answer, part, None if part is None else against.get(part))
         if kept != index and answer.outcome in (Outcome.DML, Outcome.CPU, Outcome.UNKNOWN):
-            note = diagnostic("onnxruntime/computed-once", path, f"it computes what {graph.path(kept)} does")
+            note = diagnostic("onnxruntime/computed-once", path, f"it computes the same as {graph.path(kept)}")
             answer = replace(answer, diagnostics=(*answer.diagnostics, note))
         found.append((NodeOnRuntime(path, graph.nodes[index].op_type, known, answer), places[kept]))
     return found
@@ -197,22 +197,20 @@ def _failures(
     found = []
     for part in graphs.parts:
         if part.complete and not part.leading and not any(index in facts for index in part.members):
-            why = f"nothing reads what the fused graph of {part.paths[0]} computes"
+            why = f"nothing reads the results of the fused graph of {part.paths[0]}"
             found.append(Failure(places[part.origins[0][0]].compilation, why, node=part.paths[0]))
     for node, name in graph.graph.unresolved.items() if graph.is_main else ():
         found.append(Failure(OPTIMIZING, _why_unresolved(graph, node, name), node=graph.path(node.index)))
     for node in clips_that_fail(graph.graph) if graph.options.optimization >= 1 else ():
         path = graph.path(node.index)
-        why = f"{path} is a Clip in front of a QuantizeLinear, and fails its removal"
+        why = f"{path} is a Clip before a QuantizeLinear, and its removal fails"
         found.append(Failure(OPTIMIZING, why, node=path))
     for node in ended_by(optimized(graph)):
         path = graph.path(node.index)
-        why = (
-            f"the process ends (access violation) as {path} is fused with its MatMulInteger, a factor of which has no "
-        )
-        found.append(Failure(OPTIMIZING, f"{why}known rank", node=path))
+        why = f"the process crashes (access violation) when {path} is fused with its MatMulInteger"
+        found.append(Failure(OPTIMIZING, f"{why}, because the rank of a factor is not known", node=path))
     for index in filter(graph.implemented, graphs.unfit):
-        why = f"{graph.path(index)} {graphs.unfit[index]}, and the activation behind it is put into it"
+        why = f"{graph.path(index)} {graphs.unfit[index]}, and the activation after it is fused into it"
         found.append(Failure(OPTIMIZING, why, node=graph.path(index)))
     for node in optimized(graph).nodes:
         found += _of_quantized(graph, node, places[node.index])
@@ -276,11 +274,11 @@ def _of_quantized(graph: SessionGraph, node: Node, place: Place) -> Iterator[Fai
     if node.is_inserted and node.op_type in (DEQUANTIZE, QUANTIZE):
         path, shape = graph.path(node.index), graph.shape(node.inputs[0].known)
         if graph.data_type(node.outputs[0].known_type) == "INT32":
-            why = f"{path} is moved behind its reader, which takes a QuantizeLinear to INT32"
+            why = f"{path} is moved after its reader, which requires a QuantizeLinear to INT32"
             yield Failure(OPTIMIZING, why, node=path)
         most = graph.most_rank(node.index)
         if most is not None and is_static(shape) and len(shape) > most and graph.on_dml(node.index):
-            why = f"{path} is moved to a static tensor of rank {len(shape)}, its kernel takes {most}"
+            why = f"{path} is moved to a static tensor of rank {len(shape)}, but its kernel accepts at most {most}"
             yield Failure(place.kernel, why, node=path)
 
 
@@ -288,8 +286,8 @@ def _why_unresolved(graph: SessionGraph, node: Node, tensor: str) -> str:
     """Returns why no node computes any more the tensor that a node still reads."""
     path, name = graph.path(node.index), printable(tensor, 60)
     if any(each.op_type == "Not" and tensor in each.proto.output for each in graph.nodes):
-        return f"{path} reads {name}, a Not that is fused with the Wheres behind it and removed"
-    return f"{path} takes its If's place, and {name}, which it reads, is removed before with a Shape of it"
+        return f"{path} reads {name}, but the Not that computes it is fused into the Wheres after it and removed"
+    return f"{path} replaces its If, but {name}, which it reads, was removed together with a Shape that read it"
 
 
 def lost_constants(graph: SessionGraph, fused: Container[int] = ()) -> Iterator[Failure]:
@@ -307,8 +305,8 @@ def lost_constants(graph: SessionGraph, fused: Container[int] = ()) -> Iterator[
         if element is None or not is_static(shape) or math.prod(shape) * element.itemsize < _LEAST_LOST:
             continue
         user = graph.path(readers[0]) if readers else ""
-        why = f"{printable(value.name, 60)} is a constant of an If's branch, and of {_LEAST_LOST} bytes or more: "
-        yield Failure(STORING, f"{why}its elements are lost where it takes the If's place", node=user)
+        why = f"{printable(value.name, 60)} is a constant of an If's branch with {_LEAST_LOST} bytes or more: "
+        yield Failure(STORING, f"{why}its elements are lost when the branch replaces the If", node=user)
 
 
 def _reads_cast(graph: SessionGraph, node: Node) -> bool:
@@ -323,7 +321,7 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place, is_left: bool) 
     path, cell, neighbour = graph.path(node.index), graph.cell(node.index), placed(graph, node)
     operator = graph.operator(node.index) if cell is None else None
     if operator is not None and operator.refuses(graph.types_of(node.index)):
-        yield Failure(LOADING, f"{path} has types that {operator.name} takes in other versions alone", node=path)
+        yield Failure(LOADING, f"{path} has types that only other versions of {operator.name} accept", node=path)
     if doubt := _doubt(graph, node, neighbour.on_dml):
         yield Failure(LOADING, doubt, certain=False, node=path)
     rank = beyond_rank(graph, node.index) if neighbour.on_dml and is_left else None
@@ -333,7 +331,7 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place, is_left: bool) 
         why = f"neither DirectML nor the CPU has a kernel for {path} and its types"
         yield Failure(CHECKING, why, node=path)
     elif cell in (Cell.FAILS, Cell.FAILS_WITH_CPU) and neighbour.on_dml and is_left:
-        why = f"DirectML's kernel for {path} cannot be made: {graph.message(node.index) or 'no reason is known'}"
+        why = f"DirectML's kernel for {path} cannot be created: {graph.message(node.index) or 'no reason is known'}"
         with_session = neighbour.in_graph or _is_made_with_session(graph, node)
         if with_session is not False:
             yield Failure(place.kernel, why, certain=with_session is True, node=path)
@@ -369,8 +367,8 @@ def _doubt(graph: SessionGraph, node: Node, on_dml: bool | None) -> str:
     elements if `on_dml`, whether DirectML has a kernel for it, is None (unknown); "" for neither."""
     domain, path = domain_of(node.proto), graph.path(node.index)
     if domain not in DOMAINS:
-        return f"{path} is of the domain {printable(domain, 60)}, which ONNX Runtime does not have by itself"
+        return f"{path} has the domain {printable(domain, 60)}, which is not part of ONNX Runtime"
     read = [graph.scope.type_of(name)[0] for name in node.proto.input[:1]] if on_dml is None else ()
     if read and read[0] in _FOUR_BITS:
-        return f"whether there is a kernel for {path} is not known: {read[0]}"
+        return f"whether a kernel for {path} exists is not known: {read[0]}"
     return ""

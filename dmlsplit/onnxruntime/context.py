@@ -13,7 +13,7 @@ from dmlsplit.onnxruntime.predict import diagnostic
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.verdicts.runtime_answers import Outcome, RuntimeAnswer
 
-_TWIN: Final = "another Split differs in its outputs only"
+_TWIN: Final = "another Split differs only in its outputs"
 
 
 class _Change(NamedTuple):
@@ -30,7 +30,9 @@ def in_context(
     """Returns the answer about a node, `answer`, changed by the nodes around it. `part` is the fused part that contains
     it, `refusal` the reason why CompileGraph may refuse that part; either may be None."""
     if answer.outcome in (Outcome.CPU, Outcome.DML) and _may_become_constant(graph, node):
-        note = diagnostic("onnxruntime/context-unknown", path, "it may become a constant of the Reshape that reads it")
+        note = diagnostic(
+            "onnxruntime/context-unknown", path, "it may be folded into a constant for the Reshape that reads it"
+        )
         return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=(*answer.diagnostics, note))
     if answer.outcome is Outcome.UNKNOWN and Doubt.TWINS_DIFFER in node.doubts:
         note = diagnostic("onnxruntime/twins-differ", path, _TWIN)
@@ -54,22 +56,22 @@ def _change(
     if node in graph.once("behind twins", lambda: _behind_twins(graph)):
         if Doubt.TWINS_DIFFER in node.doubts:
             return _Change(Outcome.UNKNOWN, "onnxruntime/twins-differ", _TWIN)
-        message = "it is behind a Split that differs from another one in its outputs only"
+        message = "it depends on a Split that differs from another one only in its outputs"
         return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", message)
     if answer.compile is None or answer.compile.call != "CompileGraph":
         part = None
     if part is not None and not part.leading:
-        message = "nothing reads what its fused graph computes"
+        message = "nothing reads the results of its fused graph"
         return _Change(Outcome.SESSION_FAILS, "onnxruntime/graph-without-outputs", message)
     if Doubt.TRANSPOSED in node.doubts:
-        message = "it stands between Transposes, which may be moved over it"
+        message = "it is between Transposes, which may be moved across it"
         return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", message)
     if part is not None and refusal is not None:
         if not refusal.certain:
             return _Change(Outcome.UNKNOWN, "onnxruntime/context-unknown", refusal.why)
         return _Change(Outcome.SESSION_FAILS, "onnxruntime/graph-refused", refusal.why)
     if part is not None and node.index not in part.leading:
-        return _Change(Outcome.DML, "onnxruntime/not-read", "nothing reads what it computes")
+        return _Change(Outcome.DML, "onnxruntime/not-read", "nothing reads its outputs")
     return None
 
 

@@ -115,7 +115,7 @@ class Failure:
 def failures_of(found: Iterable[tuple[str, Place, RuntimeAnswer]]) -> list[Failure]:
     """Returns a failure for each node, given with its path and place, whose answer says that session creation fails."""
     return [
-        Failure(place.failure(answer), f"{path} fails session creation", node=path)
+        Failure(place.failure(answer), f"session creation fails at {path}", node=path)
         for path, place, answer in found
         if answer.outcome is Outcome.SESSION_FAILS
     ]

@@ -366,27 +366,27 @@ CURES: Final = (
     Cure(
         "two-slices",
         FaultKind.GATE,
-        "take {a} and {b} with two Slices in place of the Split",
+        "replace the Split with two Slices that compute {a} and {b}",
         places=_producers("Split"),
     ),
     Cure(
         "one-slice",
         FaultKind.GATE,
-        "take {a}, or {b}, with a Slice beside the Split",
+        "compute {a}, or {b}, with a Slice in addition to the Split",
         places=_operands("Split"),
     ),
     Cure(
         "reshape-part",
         FaultKind.GATE,
-        "put a Reshape to (0, ..., 0) behind {a}, or {b}",
+        "insert a Reshape to (0, ..., 0) after {a}, or {b}",
         places=_operands("Split"),
     ),
-    Cure("max-part", FaultKind.GATE, "put Max(t, t) behind {a}, or {b}", places=_operands("Split")),
-    Cure("clip-sigmoid", FaultKind.GATE, "put Clip(0, 1) behind the Sigmoid", places=_operands("Sigmoid")),
+    Cure("max-part", FaultKind.GATE, "insert Max(t, t) after {a}, or {b}", places=_operands("Split")),
+    Cure("clip-sigmoid", FaultKind.GATE, "insert Clip(0, 1) after the Sigmoid", places=_operands("Sigmoid")),
     Cure(
         "sigmoid-output",
         FaultKind.GATE,
-        "make the Sigmoid's output a graph output, too",
+        "make the Sigmoid's output a graph output as well",
         adds_output=True,
         places=_operands("Sigmoid"),
     ),
@@ -401,11 +401,9 @@ CURES: Final = (
         cure
         for fault in (FaultKind.PRODUCT, FaultKind.PRODUCT_CRASHES)
         for cure in (
-            Cure("reshape-factor", fault, "put a Reshape to (0, ..., 0) behind y * x", places=_operands("Mul")),
-            Cure(
-                "max-factor", fault, "put Max(t, t) in front of the Sigmoid, or behind y * x", places=_operands("Mul")
-            ),
-            Cure("clip-sigmoid", fault, "put Clip(0, 1) behind the Sigmoid", places=_operands("Sigmoid")),
+            Cure("reshape-factor", fault, "insert a Reshape to (0, ..., 0) after y * x", places=_operands("Mul")),
+            Cure("max-factor", fault, "insert Max(t, t) before the Sigmoid, or after y * x", places=_operands("Mul")),
+            Cure("clip-sigmoid", fault, "insert Clip(0, 1) after the Sigmoid", places=_operands("Sigmoid")),
             Cure(
                 "regroup",
                 fault,
@@ -413,76 +411,78 @@ CURES: Final = (
                 bit_exact=False,
                 places=_operands("Sigmoid"),
             ),
-            Cure("factor-output", fault, "make y * x a graph output, too", adds_output=True, places=_operands("Mul")),
+            Cure(
+                "factor-output", fault, "make y * x a graph output as well", adds_output=True, places=_operands("Mul")
+            ),
         )
     ),
     Cure(
         "max-branch",
         FaultKind.REPEATED,
-        "put Max(v, v) in front of all but one of the Concat's inputs",
+        "insert Max(v, v) before all but one of the Concat's inputs",
         places=_itself,
         applies=_is_repeated,
     ),
     Cure(
         "tile",
         FaultKind.REPEATED,
-        "take a Tile in place of the Concat",
-        condition="Concat(v, v) only",
+        "replace the Concat with a Tile",
+        condition="only for Concat(v, v)",
         places=_itself,
         applies=_is_doubled,
     ),
     Cure(
         "operator-first",
         FaultKind.OVERWRITTEN,
-        "move the elementwise operator in front of the Concat: Concat(g(v), g(y))",
-        condition="g is in MOVABLE; v is no graph output made by a node that g is fused into",
+        "move the elementwise operator before the Concat: Concat(g(v), g(y))",
+        condition="g is in MOVABLE; v is not a graph output of a node into which g is fused",
         places=_joined_from,
         applies=_moves_over_join,
     ),
-    Cure("max-input", FaultKind.OVERWRITTEN, "put Max(v, v) in front of the Concat", places=_taking),
+    Cure("max-input", FaultKind.OVERWRITTEN, "insert Max(v, v) before the Concat", places=_taking),
     Cure(
         "concat-output",
         FaultKind.OVERWRITTEN,
-        "make the Concat's output a graph output, too",
+        "make the Concat's output a graph output as well",
         adds_output=True,
         places=_joined,
     ),
     Cure(
         "second-reader",
         FaultKind.OVERWRITTEN,
-        "give the Concat a second reader (ReduceSum)",
+        "add a second reader of the Concat (ReduceSum)",
         adds_output=True,
         places=_joined,
     ),
-    Cure("cut-and-join", FaultKind.OVERWRITTEN, "put two Slices and a Concat behind the Concat", places=_joined),
+    Cure("cut-and-join", FaultKind.OVERWRITTEN, "insert two Slices and a Concat after the Concat", places=_joined),
     Cure(
         "rename",
         FaultKind.OVERWRITTEN,
-        "rename the graph outputs, so that v's other use comes before g in byte order",
+        "rename the graph outputs so that v's other use comes before g in byte order",
         renames=True,
-        condition="v's other use and g are graph outputs, and nothing follows g",
+        condition="v's other use and g are graph outputs, and nothing reads g",
         places=_other_uses,
     ),
     Cure(
         "operator-first",
         FaultKind.REFUSED,
-        "put the elementwise operator in front of the Split",
+        "move the elementwise operator before the Split",
         condition="the operator is in MOVABLE; only one part of the Split is used",
         places=_used_parts,
         applies=_moves_over_cut,
     ),
-    Cure("gather", FaultKind.REFUSED, "take the part with a Gather in place of the Split", places=_used_parts),
+    Cure("gather", FaultKind.REFUSED, "compute the part with a Gather instead of the Split", places=_used_parts),
     Cure(
         "negative-pad",
         FaultKind.REFUSED,
-        "take the part with a Pad of negative pads in place of the Split",
+        "compute the part with a Pad of negative pads instead of the Split",
         places=_used_parts,
     ),
-    Cure("max-part", FaultKind.REFUSED, "put Max(t, t) behind the part", places=_used_parts),
+    Cure("max-part", FaultKind.REFUSED, "insert Max(t, t) after the part", places=_used_parts),
     Cure(
         "split-first",
         FaultKind.REFUSED,
-        "split the operand of the node that feeds the Split",
+        "split the operand of the node that computes the Split's input",
         condition="that node is in MOVABLE, and only the Split reads it",
         places=_used_parts,
         applies=_moves_behind_cut,
@@ -490,26 +490,26 @@ CURES: Final = (
     Cure(
         "part-output",
         FaultKind.REFUSED,
-        "make the Split's input, or one of its parts, a graph output, too",
+        "make the Split's input, or one of its parts, a graph output as well",
         adds_output=True,
         places=_used_parts,
     ),
     Cure(
         "slice",
         FaultKind.REFUSED,
-        "take the part with a Slice in place of the Split",
+        "compute the part with a Slice instead of the Split",
         first_wrong="1.13.1",
         places=_used_parts,
     ),
     *(
-        Cure("max-part", fault, "put Max(t, t) between the part and the Concat", places=_joined_parts)
+        Cure("max-part", fault, "insert Max(t, t) between the part and the Concat", places=_joined_parts)
         for fault in WHOLE_FAULTS
     ),
-    Cure("max-between", FaultKind.UNWRITTEN, "put Max(t, t) between them", places=_leaving),
+    Cure("max-between", FaultKind.UNWRITTEN, "insert Max(t, t) between the node and the activation", places=_leaving),
     Cure(
         "empty-constant",
         FaultKind.EMPTY_OUTPUT,
-        "give a constant as the output: it has no elements",
+        "replace the output, which has no elements, with a constant",
         condition="all sizes of the output are known",
         places=_itself,
         applies=_has_sized_outputs,
@@ -517,20 +517,20 @@ CURES: Final = (
     Cure(
         "compress",
         FaultKind.EMPTY_OUTPUT,
-        "put a Compress by an empty condition behind it, which the CPU executes",
+        "insert a Compress with an empty condition after the output, which the CPU executes",
         places=_itself,
         applies=_may_be_compressed,
     ),
     Cure(
         "ask-alone",
         FaultKind.EMPTY_OUTPUT,
-        "ask Run for the other outputs only",
+        "request only the other outputs from Run",
     ),
     *(
-        Cure("leave-out", fault, "leave the part out of the Split, and give a constant in its place", places=_itself)
+        Cure("leave-out", fault, "remove the part from the Split, and replace it with a constant", places=_itself)
         for fault in (FaultKind.EMPTY_PART, FaultKind.EMPTY_SECOND_PART)
     ),
-    Cure("ask-alone", FaultKind.MAY_BE_EMPTY, "ask Run for that output alone, and for the others in another Run"),
+    Cure("ask-alone", FaultKind.MAY_BE_EMPTY, "request that output in a separate Run"),
     Cure("remove-dead", FaultKind.DEAD, "remove what nothing uses", places=_itself, applies=_is_dead),
 )
 """The cures of all faults, those of a fault with the cheapest first."""

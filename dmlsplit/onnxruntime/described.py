@@ -76,7 +76,7 @@ def _operators_in(graph: SessionGraph) -> Iterator[NodeOperators]:
         except NotDescribedError as why:
             yield NodeOperators(path, (), str(why))
         except (ArithmeticError, LookupError, TypeError, ValueError):  # files say anything: a type, a number, a length
-            yield NodeOperators(path, (), "its attributes or tensors are not what its schema says")
+            yield NodeOperators(path, (), "its attributes or tensors do not match its schema")
 
 
 def _submitted(
@@ -92,7 +92,7 @@ def _submitted(
     `made` caches the operators of earlier nodes without constants, by everything that kernels read of a node.
     """
     if graph.parent is not None and not in_graph:
-        raise NotDescribedError("it is in a graph of a node, and in no fused graph")
+        raise NotDescribedError("it is in a subgraph of a node, and in no fused graph")
     beside = (node, *node.producers, *node.readers)
     inserted = any(value.like is not None for value in (*node.inputs, *node.outputs))
     inserted = inserted and not any(each.op_type == RESHAPED_GEMM for each in beside)
@@ -100,9 +100,9 @@ def _submitted(
         raise NotDescribedError("optimization may change it")
     kernel = KERNELS.get(node.op_type)
     if kernel is None:
-        raise NotDescribedError("the operators of its kernel are not derived")
+        raise NotDescribedError("the operators of its kernel are not modelled")
     if kernel is moved and not in_graph:
-        raise NotDescribedError("a copy outside of fused graphs is not derived")
+        raise NotDescribedError("a copy outside fused graphs is not modelled")
     values = (*node.inputs, *node.outputs)
     if kernel is moved or node.absorbed or any(graph.is_initializer(value.known) for value in node.inputs):
         return kernel(KernelFacts(graph, node))

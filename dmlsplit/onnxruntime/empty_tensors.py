@@ -69,7 +69,7 @@ def lost_outputs(graph: SessionGraph) -> Iterator[LostOutputs]:
         for size in [None] if shape is None else [dim for dim in shape if not isinstance(dim, int)]:
             others = tuple([name for name in unaffected(size) if name != value.name][:NAMED])
             if others:
-                condition = f"{printable(size, 60)} = 0" if isinstance(size, str) else "a size of it is 0"
+                condition = f"{printable(size, 60)} = 0" if isinstance(size, str) else "one of its sizes is 0"
                 yield LostOutputs(value, others, condition)
                 break
 

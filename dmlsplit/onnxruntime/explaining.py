@@ -287,7 +287,7 @@ def _wanted(node: str | int, items: Sequence[Item], names: Container[str]) -> _W
         assert index is not None
         if not 0 <= index < len(items):
             counted = f"0 to {len(items) - 1}" if items else "none"
-            raise InputError(f"there is no node {index}: check lists {counted}")
+            raise InputError(f"there is no node {index}; check lists {counted}")
         item = items[index]
         return _Wanted(_path_of(item), _key_of(item))
     path, separator, number = node.rpartition("#")
@@ -320,11 +320,11 @@ def _only(wanted: _Wanted, found: Sequence[_Node], nodes: Sequence[_Node]) -> _N
     if found:
         some = [f"{name}#{k} ({each.operator} {each.path})" for k, each in enumerate(found[:_MOST_LISTED])]
         more = ", ..." if len(found) > _MOST_LISTED else ""
-        raise InputError(f"{len(found)} nodes are named '{name}': ask for {', '.join(some)}{more}")
+        raise InputError(f"{len(found)} nodes are named '{name}'; ask for one of {', '.join(some)}{more}")
     within = [each.path for each in nodes if each.path.startswith(f"{wanted.path}/")]
     if within:
         more = ", ..." if len(within) > _MOST_LISTED else ""
-        raise InputError(f"'{name}' is the call of a function, with the nodes {', '.join(within[:_MOST_LISTED])}{more}")
+        raise InputError(f"'{name}' is a call of a function; its nodes are {', '.join(within[:_MOST_LISTED])}{more}")
     known = [each.path for each in nodes]
     near = [each.path for each in nodes if each.path.endswith(f"/{name}") or each.operator == wanted.path]
     near = list(dict.fromkeys(near))[:_MOST_LISTED]

@@ -167,7 +167,9 @@ def _of_session(graph: SessionGraph, parts: SessionGraphs, runtime: Runtime) -> 
         if place is not None:
             yield GraphFinding(None, place, runtime.directml, reason="it is not known which nodes are fused")
     for name, path, op in parts.perhaps_unwritten:
-        reason = f"whether an activation is put into {NodeName(op, path)}, which leaves the output {name} unwritten"
+        reason = (
+            f"whether an activation is fused into {NodeName(op, path)}, which would leave the output {name} unwritten"
+        )
         yield GraphFinding(None, anchor or path, runtime.directml, reason=reason)
     if not parts.dead and not parts.unwritten:
         return

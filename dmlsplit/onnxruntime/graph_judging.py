@@ -25,9 +25,9 @@ from dmlsplit.targets.runtime_versions import Runtime
 from dmlsplit.verdicts.model_placements import GraphOutcome
 
 _BRANCH: Final = (
-    "this DirectML may compute an output wrong that a normalization leads to, where an earlier output is computed from "
-    "the same tensor; rename the outputs so that it comes first in byte order, set ep.dml.disable_graph_fusion to 1, "
-    "or use DirectML 1.10.1 or newer"
+    "this DirectML may compute an output wrong if it depends on a normalization and an earlier output is computed "
+    "from the same tensor; rename the outputs so that it comes first in byte order, set ep.dml.disable_graph_fusion "
+    "to 1, or use DirectML 1.10.1 or newer"
 )
 _FIRST_TO_TAKE_CONSTANTS: Final = version_key("1.13.1")
 """The first DirectML whose CompileGraph takes constants as nodes of their own."""
@@ -100,9 +100,9 @@ def _followed(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bo
     if graph.has_constants and not takes_constants:
         return _refused(graph, GraphFault(Fault(FaultKind.CONSTANT, None)))
     if traits is None:
-        return _unknown(graph, "this DirectML was not observed compiling graphs")
+        return _unknown(graph, "graph compilation was not observed with this DirectML")
     if any(graph.ops[i] in JUDGED for i in graph.behind_transposes):
-        return _unknown(graph, "ONNX Runtime may move Transposes over a node of it")
+        return _unknown(graph, "ONNX Runtime may move Transposes across one of its nodes")
     answers = [_judged(graph, traits, assumed) for assumed in _assumptions(graph.kinds)]
     first = answers[0]
     for other in answers[1:]:
@@ -122,7 +122,7 @@ def _followed(graph: FusedGraph, traits: GraphTraits | None, takes_constants: bo
     if "unknown" not in outputs:
         return JudgedGraph(True, tuple(outputs), tuple(found))
     strange = _strange(graph)
-    why = f"not observed in such a graph, and decisive: {listed(strange)}"
+    why = f"the outcome depends on operators not observed in such a graph: {listed(strange)}"
     return JudgedGraph(True, tuple(outputs), tuple(found), why, strange)
 
 

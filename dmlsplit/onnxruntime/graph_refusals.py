@@ -29,18 +29,17 @@ def refusal(part: Part, traits: GraphTraits | None, opset: int) -> Refusal | Non
     `opset` is the model's."""
     found = [_repeated_matrices(variant) for variant in part.variants if opset >= _NEW_DEQUANTIZE]
     if any(found):
-        why = (
-            f"CompileGraph refuses a fused graph, at {printable(next(filter(None, found)), 60)}: it multiplies by one "
-        )
-        return Refusal(f"{why}matrix of a DequantizeLinear several times", certain=all(found))
+        why = f"CompileGraph refuses a fused graph, at {printable(next(filter(None, found)), 60)}"
+        reused = "it multiplies by the same matrix of a DequantizeLinear more than once"
+        return Refusal(f"{why}: {reused}", certain=all(found))
     verdicts = [compiles(variant, traits) for variant in part.variants]
     faults = [verdict for verdict in verdicts if isinstance(verdict, GraphFault)]
     if len(verdicts) > len(faults) + verdicts.count(True) or 0 < len(faults) < len(verdicts):
-        return Refusal("whether CompileGraph takes its fused graph is not known", certain=False)
+        return Refusal("whether CompileGraph accepts its fused graph is not known", certain=False)
     if not faults:
         return None
     node = part.variants[0].paths[faults[0].node or 0]
-    refuses = "ends the process for" if faults[0].fault.kind is FaultKind.PRODUCT_CRASHES else "refuses"
+    refuses = "crashes the process for" if faults[0].fault.kind is FaultKind.PRODUCT_CRASHES else "refuses"
     return Refusal(f"CompileGraph {refuses} a fused graph, at {printable(node, 60)} ({faults[0].rule})", certain=True)
 
 

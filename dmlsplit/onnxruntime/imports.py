@@ -36,7 +36,7 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
     called = _called(model)
     bodies = [model.graph.node, *(each.node for each in model.functions if key_of(each, each.name) in called)]
     for name in chain.from_iterable(map(_names_of_two, bodies)):
-        yield f"two nodes are called {printable(name, 60)}: the model is not loaded"
+        yield f"two nodes have the name {printable(name, 60)}: the model is not loaded"
     for function in model.functions:
         lacking = {node.domain for node in all_nodes(function.node)} - _imports(function.opset_import)
         name = f"the function {printable(function.name, 60)}"
@@ -44,7 +44,7 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
         for output in sorted(set(function.output) - computed(function.node)):
             yield f"{name} never writes its output {printable(output, 60)}: the model is not loaded"
         if key_of(function, function.name) in called and any(n.domain == "ai.onnx" for n in all_nodes(function.node)):
-            yield f"{name} is called, and names the domain ai.onnx of its nodes: the model is not loaded"
+            yield f"{name} is called, and its nodes name the domain ai.onnx: the model is not loaded"
     lacking = {domain for domain, _, _ in called} - _imports(model.opset_import) - DOMAINS
     yield from (_reason("the model", domain) for domain in sorted(lacking))
 
@@ -64,7 +64,7 @@ def _imports(entries: Iterable[onnx.OperatorSetIdProto]) -> set[str]:
 
 
 def _reason(where: str, domain: str) -> str:
-    return f"{where} does not import the domain '{printable(domain, 60)}', which it needs: the model is not loaded"
+    return f"{where} does not import the domain '{printable(domain, 60)}', which it uses: the model is not loaded"
 
 
 def _called(model: onnx.ModelProto) -> set[Key]:

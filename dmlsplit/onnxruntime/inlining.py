@@ -63,7 +63,7 @@ def inlined(model: onnx.ModelProto, budget: Budget) -> tuple[onnx.ModelProto, di
     if len(functions.called_by(model.graph.node)) == 0:
         calls = [node for node in model.graph.node if functions.key_of(node) is not None]
         if calls:
-            raise InputError("functions call themselves, or one another too often")
+            raise InputError("functions call themselves, or their calls expand to too many nodes")
     copy = deepcopy(model)
     written: dict[str, Place] = {}
     _inline(copy.graph, functions, 0, written, Names.of(copy.graph), budget)
@@ -96,12 +96,12 @@ def _expanded(
             yield node
             continue
         if depth >= MAX_DEPTH:
-            raise InputError(f"functions are called over {MAX_DEPTH} deep")
+            raise InputError(f"calls of functions are nested more than {MAX_DEPTH} deep")
         function = functions[key]
         if len(node.output) < len(function.output):
             # versions read past the outputs of the call: undefined behaviour
             name = node.name or node.op_type
-            raise InputError(f"{printable(name)} leaves out outputs of the function that it calls")
+            raise InputError(f"{printable(name)} omits outputs of the function that it calls")
         body, place = functions.body(key, node), (*around, index)
         written |= put_in_place(body, function.input, function.output, node, place, taken, budget)
         yield from _expanded(body.node, functions, depth + 1, place, written, taken, budget)

@@ -137,12 +137,12 @@ def _moved_by(graph: SessionGraph, node: Node, placed: Mapping[str, NodePlacemen
     if why is Why.OPSET and older is not None and _is_dml(graph.cell_at(node.index, older)):
         return f"{name}: opset {older}"
     if why is Why.OPSET:
-        return f"{name}: opset {placed[path].newest} or what its version {placed[path].newest} can say"
+        return f"{name}: opset {placed[path].newest} or a form that its version {placed[path].newest} can express"
     if why is Why.TYPES and (cast := _cast(graph, node.index)):
         return f"{name}: {cast}"
     if why is Why.ATTRIBUTES:
         return f"{name}: {_attribute(graph, node.index)}"
-    return {Why.OPERATOR: f"{name}: DirectML has no kernel", Why.TYPES: f"{name}: no type that has a kernel"}.get(
+    return {Why.OPERATOR: f"{name}: DirectML has no kernel", Why.TYPES: f"{name}: no other type has a kernel"}.get(
         why or Why.SIZES, ""
     )
 
@@ -161,7 +161,7 @@ def _cast(graph: SessionGraph, index: int) -> str:
     for own in dict.fromkeys(filter(None, types)):
         for other in _CAST_TO:
             if own != other and _is_dml(operator.ask(tuple([other if each == own else each for each in types]))):
-                return f"a cast of {own.upper()} to {other.upper()} around it, which rounds otherwise"
+                return f"a cast of {own.upper()} to {other.upper()} around it, which rounds differently"
     return ""
 
 
@@ -175,7 +175,7 @@ def _attribute(graph: SessionGraph, index: int) -> str:
         del without.attribute[:]
         without.attribute.extend(other for other in node.attribute if other.name != each.name)
         if operator is not None and _is_dml(graph.cell_of(index, without)):
-            return f"another {printable(text(each.name), 60)}"
+            return f"another value of {printable(text(each.name), 60)}"
     return "fewer outputs"
 
 

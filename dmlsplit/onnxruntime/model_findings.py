@@ -51,16 +51,16 @@ def _findings(
 def of_failure(failed: Failed) -> Diagnostic:
     """Returns the finding that no session is created."""
     rule = whole_model.SESSION_FAILS
-    return rule.diagnostic(Location(node=failed.node), f"no session is created: {failed.message}; {rule.cure}")
+    return rule.diagnostic(Location(node=failed.node), f"the session is not created: {failed.message}; {rule.cure}")
 
 
 def _of_older(older: OlderOpset, own: int) -> Diagnostic:
     """Returns the finding that more nodes are on DirectML in the opset of `older`; `own` is the model's opset."""
     rule = whole_model.OPSET_WITHOUT_KERNELS
-    cure = f"it cannot be taken there as it is: {older.why}" if older.why else rule.cure
+    cure = f"the model cannot be converted to it: {older.why}" if older.why else rule.cure
     message = (
-        f"{moved_text(older)} on the CPU at opset {own}, and on DirectML at opset {older.opset}, the newest with its "
-        f"kernels for {'it' if older.operators.total() == 1 else 'them'}; {cure}"
+        f"{moved_text(older)} on the CPU at opset {own}, but on DirectML at opset {older.opset}, the newest for which "
+        f"DirectML has kernels for {'it' if older.operators.total() == 1 else 'them'}; {cure}"
     )
     return rule.diagnostic(Location(node=older.node), message, expected=older.opset, actual=own)
 
@@ -75,7 +75,9 @@ def _of_ranks(found: Sequence[BeyondRank]) -> Iterator[Diagnostic]:
     for (operator, why), (first, *others) in groups.items():
         rule = whole_model.RANK
         count = f"{1 + len(others)} {printable(operator, 60)}" if others else printable(operator, 60)
-        message = f"{count}: {first.why}: no session is created; {f'it cannot be merged: {why}' if why else rule.cure}"
+        message = (
+            f"{count}: {first.why}: the session is not created; {f'no Reshape helps: {why}' if why else rule.cure}"
+        )
         yield rule.diagnostic(Location(node=first.path), message, expected=first.most, actual=first.rank)
 
 
@@ -91,7 +93,7 @@ def _of_quantized(found: Iterable[QuantizedFault]) -> Iterator[Diagnostic]:
         advice = (
             "no change of the model is known to help" if cure is None else f"{cure.value}, as dmlsplit legalize does"
         )
-        message = f"{count}{first.why}: {'Run fails' if first.at_run else 'no session is created'}; {advice}"
+        message = f"{count}{first.why}: {'Run fails' if first.at_run else 'the session is not created'}; {advice}"
         yield rule.diagnostic(Location(node=first.path), message, actual=first.node.op_type)
 
 
@@ -104,9 +106,9 @@ def _of_axes(found: Iterable[OffAxis]) -> Iterator[Diagnostic]:
     for first, *others in groups.values():
         rule = whole_model.QUANTIZATION_AXIS
         count = f"{1 + len(others)} nodes: " if others else ""
-        fails = "Run fails" if first.at_run else "no session is created"
-        what = fails if first.fails else "it computes something else"
-        advice = f"no change of the model is known: {first.no_cure}" if first.no_cure else rule.cure
+        fails = "Run fails" if first.at_run else "the session is not created"
+        what = fails if first.fails else "the result is wrong"
+        advice = f"no change of the model is known to help: {first.no_cure}" if first.no_cure else rule.cure
         message = f"{count}{first.why}: {what}; {advice}"
         yield rule.diagnostic(Location(node=first.path), message, expected=first.rank - 1, actual=first.axis)
 
@@ -137,8 +139,8 @@ def _of_open_sizes(placed: SessionAnswer, graph: SessionGraph) -> Diagnostic | N
     rule = whole_model.OPEN_SIZES
     nodes = "1 node on DirectML is" if len(alone) == 1 else f"{len(alone)} nodes on DirectML are"
     message = (
-        f"{nodes} in no fused graph: sizes are open as the session is made; {rule.cure}"
-        f"{f' ({advice} shows what comes of it)' if advice else ''}"
+        f"{nodes} in no fused graph, because sizes are unknown when the session is created; {rule.cure}"
+        f"{f' ({advice} shows the effect)' if advice else ''}"
     )
     return rule.diagnostic(Location(node=alone[0]), message, actual=len(alone))
 
@@ -150,16 +152,21 @@ def _of_islands(group: Sequence[Island]) -> Diagnostic:
     copied = [size for island in group for size in island.copied]
     known = [size for size in copied if size is not None]
     unknown = len(copied) - len(known)
-    size = f"{sum(known):,} bytes{f' and {unknown} of open sizes' if unknown else ''}" if known else "all of open sizes"
+    size = (
+        f"{sum(known):,} bytes{f' and {unknown} of unknown size' if unknown else ''}"
+        if known
+        else "all of unknown size"
+    )
     is_one = first.operators.total() == 1
     said = (
         f"{count} islands of {_named(first.operators)} are"
         if count > 1
         else f"{_named(first.operators)} on the CPU {'is' if is_one else 'are'}"
     )
+    them = "it" if is_one and count == 1 else "them"
     message = (
-        f"{said} between nodes on DirectML: each Run copies {len(copied)} tensors, {size}; what moves "
-        f"{'it' if is_one and count == 1 else 'them'}: {', '.join(sorted(first.moved_by)) or 'nothing known'}"
+        f"{said} between nodes on DirectML: each Run copies {len(copied)} tensors, {size}; to move {them} to DirectML: "
+        f"{', '.join(sorted(first.moved_by)) or 'nothing known'}"
     )
     return rule.diagnostic(Location(node=first.node), message, actual=len(copied))
 

@@ -113,5 +113,5 @@ def _dims(inputs: Inputs) -> dict[str, int]:
     together. Raises InputError if the two give one name different sizes."""
     for name, size in inputs.free_dimensions.items():
         if inputs.dims.get(name, size) != size:
-            raise InputError(f"dimension '{printable(name)}' is {inputs.dims[name]} as well as {size}")
+            raise InputError(f"dimension '{printable(name)}' is both {inputs.dims[name]} and {size}")
     return {**inputs.dims, **inputs.free_dimensions}

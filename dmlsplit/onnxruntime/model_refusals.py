@@ -14,7 +14,7 @@ Refusal: TypeAlias = tuple[str, str]
 """The rule, without the scope onnxruntime/, and its message."""
 
 
-NO_LENGTHS: Final = "neither lengths nor num_outputs are given"
+NO_LENGTHS: Final = "neither lengths nor num_outputs is given"
 """The rule of a Split without lengths; if the axis is unknown, the first Run fails with it."""
 
 
@@ -23,13 +23,16 @@ def refusals(facts: RuntimeFacts, runtime: Runtime) -> Iterator[Refusal]:
     order in which ONNX Runtime finds them; nothing if it loads the model."""
     opset, newest = facts.opset, runtime.newest_opset
     if opset > newest:
-        yield "onnxruntime/opset-too-new", f"opset {opset} is newer than {newest}, the newest that it loads"
+        yield "onnxruntime/opset-too-new", f"opset {opset} is newer than {newest}, the newest that it supports"
     version, newest = facts.ir_version, runtime.newest_ir_version
     if version > newest:
-        yield "onnxruntime/ir-version-too-new", f"IR version {version} is newer than {newest}, the newest that it loads"
+        yield (
+            "onnxruntime/ir-version-too-new",
+            f"IR version {version} is newer than {newest}, the newest that it supports",
+        )
     taken = DATA_TYPES[13 if opset >= 13 else 2]
     if facts.data_type.startswith("COMPLEX") or facts.data_type not in taken:
-        yield "onnxruntime/type-not-loaded", f"{facts.data_type} is not taken at opset {opset}"
+        yield "onnxruntime/type-not-loaded", f"{facts.data_type} is not accepted at opset {opset}"
     rank = facts.rank
     if rank is not None and not -rank <= facts.axis < rank:
         yield "onnxruntime/inference-fails", f"axis {facts.axis} is out of range for rank {rank}"
@@ -47,25 +50,25 @@ def _of_split(facts: RuntimeFacts) -> Iterator[str]:
         return
     version = max(version for version in MAX_INPUTS if version <= facts.opset)
     if facts.inputs > MAX_INPUTS[version]:
-        yield f"there are {facts.inputs} inputs, Split {version} has at most {MAX_INPUTS[version]}"
+        yield f"there are {facts.inputs} inputs, but Split {version} allows at most {MAX_INPUTS[version]}"
         return
     size = static_axis(facts)
     if facts.gives_no_lengths and size is not None:
         yield NO_LENGTHS
     if facts.opset >= 18 and facts.both_given and size is not None:
-        yield "lengths as well as num_outputs are given"
+        yield "both lengths and num_outputs are given"
     if facts.given in (LengthsFrom.ATTRIBUTE, LengthsFrom.CONSTANT) and facts.lengths is not None:
         if len(facts.lengths) != facts.outputs:
-            yield f"there are {len(facts.lengths)} lengths for {facts.outputs} outputs"
+            yield f"there are {len(facts.lengths)} lengths, but {facts.outputs} outputs"
         if size is not None and sum(facts.lengths) != size:
-            yield f"the lengths' sum is {sum(facts.lengths)}, the axis has {size} (in 32 bits)"
+            yield f"the sum of the lengths is {sum(facts.lengths)}, but the axis has size {size} (in 32 bits)"
     if facts.given is LengthsFrom.EQUAL and size is not None and size % facts.outputs:
         yield f"{size} is not divisible into {facts.outputs} equal parts"
 
 
 def _of_concat(facts: RuntimeFacts) -> Iterator[str]:
     if facts.outputs != 1 or facts.omitted:
-        yield f"there are {facts.outputs} outputs, not one with a name"
+        yield f"there are {facts.outputs} outputs instead of one with a name"
     if facts.opset >= FIRST_WITH_KERNEL["Concat"] and not facts.axis_given:
         yield "the attribute axis is missing"
     known = [shape for shape in facts.shapes if shape is not None]

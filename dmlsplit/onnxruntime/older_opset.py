@@ -117,6 +117,6 @@ def _against(graph: SessionGraph, opset: int) -> Iterator[str]:
     for index in range(len(graph.nodes)):
         then = graph.cell_at(index, opset)
         if then in (Cell.FAILS, Cell.FAILS_WITH_CPU, Cell.NO_KERNEL) and graph.cell(index) is not then:
-            yield f"{graph.path(index)}: it fails the session at opset {opset}"
+            yield f"{graph.path(index)}: the session fails at it with opset {opset}"
         if then is not None and is_on_dml(then) and (beyond := beyond_rank(graph, index, opset)):
-            yield f"{graph.path(index)}: DirectML's kernel takes no tensor of rank {beyond.rank}"
+            yield f"{graph.path(index)}: DirectML's kernel does not accept tensors of rank {beyond.rank}"

@@ -133,7 +133,7 @@ class OnnxSessions:
             given.fill_in(proto, {}, inputs.free_dimensions, require_known_names)
         again = shadowing.computed_again(proto.graph)
         refused = [
-            f"{printable(name, 60)} is computed in a graph of a node, and known before it: the model is not loaded"
+            f"{printable(name, 60)} is computed in a subgraph of a node, but exists before it: the model is not loaded"
             for name in again
         ]
         taken = Taken(in_order(written))
@@ -209,7 +209,7 @@ class OnnxSession:
             note = diagnostic("onnxruntime/branch-not-taken", place.path, "it is in a branch that is never taken")
             return RuntimeAnswer(self.runtime, Outcome.CPU, "init", diagnostics=(note,))
         # an answer requires more: the model has no opset, or the node no inputs or element type
-        note = diagnostic("onnxruntime/context-unknown", place.path, "the model says too little of the node")
+        note = diagnostic("onnxruntime/context-unknown", place.path, "the model does not determine enough of the node")
         return RuntimeAnswer(self.runtime, Outcome.UNKNOWN, diagnostics=(note,))
 
     def is_removed(self, path: str) -> bool:
@@ -310,13 +310,17 @@ class OnnxSession:
         if runtime.no_session:
             yield Failure(LOADING, runtime.no_session)
         if not runtime.observed:
-            yield Failure(LOADING, f"what {runtime.version} does was not observed", certain=False)
+            yield Failure(LOADING, f"the behaviour of {runtime.version} was not observed", certain=False)
         opset, ir_version = opset_of(proto), proto.ir_version
         if opset > runtime.newest_opset:
-            yield Failure(LOADING, f"the model has opset {opset}, {runtime.version} loads {runtime.newest_opset}")
+            yield Failure(
+                LOADING, f"the model has opset {opset}, but {runtime.version} supports up to {runtime.newest_opset}"
+            )
         if ir_version > runtime.newest_ir_version:
             newest = runtime.newest_ir_version
-            yield Failure(LOADING, f"the model has IR version {ir_version}, {runtime.version} loads {newest}")
+            yield Failure(
+                LOADING, f"the model has IR version {ir_version}, but {runtime.version} supports up to {newest}"
+            )
 
 
 def _ends_of_graphs(path: str) -> Iterator[int]:

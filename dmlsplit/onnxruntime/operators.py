@@ -182,7 +182,8 @@ class Operator:
 
     @cached_property
     def _cells(self) -> dict[Types, Cell]:
-        """Maps the types of the type parameters, as a tuple, to the answer recorded for them."""
+        """Maps the types of the type parameters, as a tuple, to the answer recorded for them. Types that were not asked
+        about, and types with which ONNX Runtime rejects the model, are omitted."""
         rows = self.row.get("types", {}).items()
         found = {tuple(types.split(",")) if types else (): cells[self.column] for types, cells in rows}
         return {types: Cell(cell) for types, cell in found.items() if cell not in (NOT_ASKED, Cell.INVALID)}

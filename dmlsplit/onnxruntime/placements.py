@@ -186,8 +186,8 @@ def _steps(graph: SessionGraph) -> Iterator[_Step]:
 
 def _read(graph: SessionGraph, node: Node, place: int, value: Value) -> Hashable:
     """Returns a key that identifies the tensor that a node reads at a position of its inputs: each input that reads a
-    DequantizeLinear has a copy of its own (source: ensure_unique_dq_for_node_unit.cc of ONNX Runtime), and a tensor of
-    a graph around this one is what is read there in its place."""
+    DequantizeLinear has a copy of its own (source: ensure_unique_dq_for_node_unit.cc of ONNX Runtime); for a tensor of
+    an outer graph, the key is the tensor that replaces it there."""
     before = value.producer
     if before is not None:
         return (value, node, place) if before.op_type == UNMERGED else value
@@ -195,8 +195,8 @@ def _read(graph: SessionGraph, node: Node, place: int, value: Value) -> Hashable
 
 
 def _around(graph: SessionGraph, name: str) -> str:
-    """Returns the name of the tensor that a graph reads for the name of a tensor of a graph around it: optimization may
-    have put one in place of another there."""
+    """Returns the name of the tensor that a graph reads for the name of a tensor of an outer graph, where optimization
+    may have replaced the tensor with another one."""
     outer = graph.parent
     if outer is None:
         return name
@@ -205,7 +205,8 @@ def _around(graph: SessionGraph, name: str) -> str:
 
 
 def _copied(graph: SessionGraph, node: Node, value: Value) -> Iterator[Hashable]:
-    """Yields an output of a node and, for a DequantizeLinear, the output of the copy that each of its readers has."""
+    """Yields keys that identify the tensors of an output `value` of a node: the output itself and, for a
+    DequantizeLinear, a key for each read, since each read has a copy of the node."""
     yield value
     for reader in value.readers if node.op_type == UNMERGED else ():
         yield from (_read(graph, reader, i, value) for i, read in enumerate(reader.inputs) if read is value)
@@ -325,10 +326,10 @@ def _prevents_capture(graphs: Sequence[SessionGraph], copies: _Copies | None) ->
     the graphs, None if unknown; copies that only kernels of DirectML read do not prevent it."""
     flow = [graph.path(node.index) for graph in graphs for node in _holding_graphs(graph)]
     if flow:
-        return f"{flow[0]} is control flow"
+        return f"{flow[0]} is a control flow operator"
     copied = (path for graph in graphs for path in _with_copies(graph))
     if (path := next(copied, None)) is not None:
-        return f"{path} has no kernel, and what stands for it copies tensors between the CPU and the device"
+        return f"{path} has no kernel, and the nodes that replace it copy tensors between the CPU and the device"
     lost = (failure for graph in graphs for failure in lost_constants(graph))  # nothing is fused in a captured graph
     if (failure := next(lost, None)) is not None:
         return failure.why

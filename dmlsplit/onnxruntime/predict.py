@@ -130,7 +130,7 @@ class _Predictor:
 
     def answer(self) -> RuntimeAnswer:
         if self.runtime.like:
-            message = f"{self.runtime.version} is answered for as {self.runtime.like}"
+            message = f"{self.runtime.version} is assumed to behave like {self.runtime.like}"
             self._note("onnxruntime/version-not-observed", message)
         self.before_operators()
         self._check_rank(self.facts.stored_rank, INIT)
@@ -151,7 +151,7 @@ class _Predictor:
         if self.runtime.no_session:
             self._fail("onnxruntime/no-device", self.runtime.no_session)
         if not self.runtime.observed:
-            message = f"what {self.runtime.version} does was not observed"
+            message = f"the behaviour of {self.runtime.version} was not observed"
             self._unknown("onnxruntime/version-not-observed", message)
         for name, message in refusals(self.facts, self.runtime):
             self._fail(name, message)
@@ -161,15 +161,15 @@ class _Predictor:
     def _place(self) -> None:
         facts, options = self.facts, self.options
         if facts.folded:
-            message = "it is folded as the session is made: its inputs are constants, or no more than its shape is read"
+            message = "it is folded when the session is created: its inputs are constants, or only its shape is read"
             self._stop(Outcome.CPU, "onnxruntime/folded", message, INIT)
         reason = None
         if facts.data_type in _ON_CPU:
-            reason = ("onnxruntime/type-on-cpu", f"{facts.data_type} has no kernel of DirectML")
+            reason = ("onnxruntime/type-on-cpu", f"DirectML has no kernel for {facts.data_type}")
         elif facts.data_type == "DOUBLE" and not options.float64:
-            reason = ("onnxruntime/double-on-cpu", "the device has no doubles")
+            reason = ("onnxruntime/double-on-cpu", "the device does not support DOUBLE")
         elif facts.prefers_cpu:
-            reason = ("onnxruntime/prefers-cpu", "it computes with sizes")
+            reason = ("onnxruntime/prefers-cpu", "it computes sizes")
         if reason is None:
             return
         if not options.cpu_fallback:
@@ -180,7 +180,7 @@ class _Predictor:
         if not self.facts.shapes_known and not all(is_static(shape) for shape in self.facts.shapes):
             self._unknown("onnxruntime/context-unknown", "the shapes that ONNX Runtime infers here are not known")
         if self.facts.given in (LengthsFrom.CONSTANT, LengthsFrom.OUTER) and self.facts.lengths is None:
-            message = "the lengths are constant, and computed in a way that is not followed"
+            message = "the lengths are constant, but computed in a way that is not modelled"
             self._unknown("onnxruntime/context-unknown", message)
 
     def in_graph(self) -> bool:
@@ -202,7 +202,7 @@ class _Predictor:
 
     def _in_graph(self, sizes: Sequence[Sizes], lengths: Sizes) -> RuntimeAnswer:
         if self.facts.is_split and 0 in self._named(lengths):
-            self._fail("onnxruntime/second-output-empty", "output 1 is the only one without elements")
+            self._fail("onnxruntime/second-output-empty", "only output 1 has no elements")
         desc = operator_of(self.facts, sizes, lengths)
         operators = [desc, owned_by_directml(desc, self.facts.owned)] if any(self.facts.owned) else [desc]
         answer = self._created(operators, lengths, INIT)
@@ -212,7 +212,7 @@ class _Predictor:
         if self.options.compute_only or (self.graph_nodes or 0) >= LEAST_NODES_FOR_VOLATILE:
             flags = ExecutionFlags.DESCRIPTORS_VOLATILE
         elif self.graph_nodes is None:
-            message = "whether its fused graph has 5 nodes or more, hence its flags, is not known"
+            message = "whether its fused graph has 5 nodes or more is not known, and therefore neither are its flags"
             self._note("onnxruntime/context-unknown", message)
             return replace(answer, outcome=Outcome.UNKNOWN, diagnostics=tuple(self.notes))
         return replace(answer, compile=CompileCall("CompileGraph", int(flags)))
@@ -235,11 +235,11 @@ class _Predictor:
         sizes = [shape for shape in run.shapes if shape is not None] if run is not None else []
         if len(sizes) != len(facts.shapes):
             if not all(is_static(shape) for shape in facts.shapes):
-                self._unknown("onnxruntime/sizes-unknown", "sizes are open, which the first Run gives", RUN)
+                self._unknown("onnxruntime/sizes-unknown", "sizes are unknown until the first Run", RUN)
             sizes = [numbers(shape) for shape in facts.shapes]
         lengths = self._run_lengths(sizes[0])
         if lengths is None:
-            self._unknown("onnxruntime/sizes-unknown", "the lengths are computed as the model runs", RUN)
+            self._unknown("onnxruntime/sizes-unknown", "the lengths are computed at run time", RUN)
         self._note("onnxruntime/made-at-run", "it is not part of a fused graph")
         self._check_rank(len(sizes[0]), RUN)
         if self._has_empty(sizes, lengths):
@@ -274,9 +274,9 @@ class _Predictor:
     def _check_run_lengths(self, sizes: Sizes, lengths: Sizes) -> None:
         size = sizes[self.facts.axis_of(len(sizes))]
         if min(lengths) < 0 and self._negative_is_inferred():
-            self._fail("onnxruntime/negative-length", f"the last part would have {min(lengths)}", RUN)
+            self._fail("onnxruntime/negative-length", f"the last part would have length {min(lengths)}", RUN)
         if sum(lengths) != size or len(lengths) != self.facts.outputs:
-            message = f"the lengths {list(lengths)} do not fit an axis of {size}"
+            message = f"the lengths {list(lengths)} do not add up to the axis size {size}"
             self._fail("onnxruntime/lengths-do-not-fit", message, RUN)
 
     def _negative_is_inferred(self) -> bool:
@@ -294,7 +294,7 @@ class _Predictor:
                 if not isinstance(dim, int):
                     return None
                 if dim < 0:
-                    self._fail("onnxruntime/negative-length", f"a part would have {dim}")
+                    self._fail("onnxruntime/negative-length", f"a part would have length {dim}")
                 if dim > 0xFFFFFFFF:
                     self._fail("onnxruntime/size-beyond-32-bits", f"a size is {dim}")
                 sizes.append(dim)
@@ -352,11 +352,14 @@ class _Predictor:
 
     def _check_rank(self, rank: int, at: str) -> None:
         if rank > MAX_RANK:
-            self._fail("onnxruntime/rank", f"rank {rank} is more than {MAX_RANK}", at)
+            self._fail("onnxruntime/rank", f"rank {rank} exceeds {MAX_RANK}", at)
 
     def _skipped(self, sizes: Sequence[Sizes]) -> RuntimeAnswer:
         if self.facts.is_split and 0 not in sizes[0]:
-            self._note("onnxruntime/empty-part", "a part has no elements: nothing is submitted, and no part is written")
+            self._note(
+                "onnxruntime/empty-part",
+                "a part has no elements: nothing is submitted, and none of the parts are written",
+            )
         else:
             self._note("onnxruntime/empty-tensor", "no tensor has elements: nothing is submitted")
         return self._ended(Outcome.DML)

@@ -44,9 +44,8 @@ class OffAxis:
     @property
     def why(self) -> str:
         """What is wrong, as a sentence."""
-        return (
-            f"{self.path} has {self.scales} scales along axis {self.axis}, and its kernel takes them along the last one"
-        )
+        scales = f"{self.path} has {self.scales} scales along axis {self.axis}"
+        return f"{scales}, but its kernel applies them along the last one"
 
     @property
     def fails(self) -> bool:
@@ -67,7 +66,7 @@ class OffAxis:
             return "it rounds"
         given = attribute(self.node, "output_dtype")
         if types[0] not in _EXACT or types[1] != "FLOAT" or (given is not None and given.i):
-            return f"it gives no FLOAT of 8 bits: it is of {types[0]} and {types[1]}"
+            return f"only 8-bit integers dequantized to FLOAT are exact; it has {types[0]} and {types[1]}"
         return ""
 
 

@@ -62,14 +62,14 @@ class QuantizedFaultKind(enum.Enum):
     """What is wrong with an operator for quantized elements."""
 
     VECTORS = "its scales and zero points are vectors"
-    CLIP = "it takes the place of a Relu or Clip, too"
+    CLIP = "it also replaces a Relu or Clip"
     KERNEL = "it has no kernel"
-    COUNTS = "it has not as many zero points as scales"
-    ALONG = "its kernel takes its scales along another dimension"
+    COUNTS = "the numbers of its zero points and scales differ"
+    ALONG = "its kernel applies its scales along another dimension"
 
 
 MADE_LATE: Final = frozenset({QuantizedFaultKind.COUNTS, QuantizedFaultKind.ALONG})
-"""The faults for which the kernel of the node cannot be made."""
+"""The faults for which the kernel of the node cannot be created."""
 
 
 class QuantizedCure(enum.Enum):
@@ -77,7 +77,7 @@ class QuantizedCure(enum.Enum):
 
     REMOVE_CLIP = "remove the Relu or Clip"
     ZERO_POINTS = "give the quantized tensor as many zero points as scales"
-    MAX_BEHIND = "put Max(t, t) behind the node, which is computed in floating point then"
+    MAX_BEHIND = "insert Max(t, t) after the node, which is then computed in floating point"
 
 
 @dataclass(frozen=True)
@@ -113,36 +113,33 @@ class QuantizedFault:
             where = "the CPU" if self.graph.on_dml(self.node.index) is False else "DirectML"
             if op_type == self.graph.nodes[self.node.index].op_type:
                 read = printable(self.node.inputs[0].known_type, 60)
-                return f"{self.path} is left to move the elements of {read}, for which {where} has no kernel"
-            return f"a {op_type} takes the place of {self.path}, for which {where} has no kernel"
+                return f"{self.path} has to copy the elements of {read}, but {where} has no kernel for that"
+            return f"a {op_type} replaces {self.path}, but {where} has no kernel for it"
         if self.kind is QuantizedFaultKind.COUNTS:
             (name, scales, zero_points), *_ = uneven(self.graph, self.node)
             own = op_type == self.graph.nodes[self.node.index].op_type
             taken = (
-                f"{self.path} has another number"
+                f"{self.path} has a different number"
                 if own
-                else f"a {op_type} takes the place of {self.path}, with another number"
+                else f"a {op_type} replaces {self.path}, with a different number"
             )
             return (
-                f"{taken} of zero points than of scales, and no kernel is made: {zero_points} and {scales} of "
-                f"{printable(name, 60)}"
+                f"{taken} of zero points than of scales, and its kernel cannot be created: {zero_points} and {scales} "
+                f"of {printable(name, 60)}"
             )
         if self.kind is QuantizedFaultKind.ALONG:
             (name, scales, takes), *_ = misplaced(self.graph, self.node)
             own = op_type == self.graph.nodes[self.node.index].op_type
-            taken = self.path if own else f"a {op_type} takes the place of {self.path}, which"
+            taken = self.path if own else f"a {op_type} replaces {self.path}, which"
             return (
-                f"{taken} has {scales} scales of {printable(name, 60)} in a vector, and no kernel is made: it takes "
-                f"{takes} of them, whatever their axis"
+                f"{taken} has a vector of {scales} scales of {printable(name, 60)}, and its kernel cannot be created: "
+                f"it needs {takes} of them, whatever their axis"
             )
         if self.kind is QuantizedFaultKind.VECTORS or clip is None:
-            said = "whose scales and zero points have to be scalars, not vectors"
-            return f"a {op_type} takes the place of {self.path}, {said}"
-        left = "two nodes have the name for a moment" if named else "is itself left without its inputs"
-        return (
-            f"a {op_type} takes the place of {self.path} and of the {clip.op_type} behind it, which changes nothing, "
-            f"and {left}"
-        )
+            said = "whose scales and zero points must be scalars, not vectors"
+            return f"a {op_type} replaces {self.path}, {said}"
+        left = "two nodes temporarily have the same name" if named else "is left without its inputs"
+        return f"a {op_type} replaces {self.path} and the {clip.op_type} after it, which changes nothing, and {left}"
 
 
 def quantized_faults(graph: SessionGraph) -> Iterator[QuantizedFault]:
@@ -155,7 +152,7 @@ def quantized_faults(graph: SessionGraph) -> Iterator[QuantizedFault]:
 
 
 def all_quantized_faults(graphs: Sequence[SessionGraph]) -> Iterator[QuantizedFault]:
-    """Yields the first fault of each node, of all graphs of a session."""
+    """Yields the first fault of each node of a session's graphs, without removed graphs."""
     for graph in graphs:
         if not graph.is_removed:
             yield from {found.node.index: found for found in reversed(list(quantized_faults(graph)))}.values()

@@ -45,7 +45,7 @@ class BeyondRank:
         """What exceeds the limit, as a sentence."""
         if self.most == MAX_RANK:
             return f"{self.path} has a static tensor of rank {self.rank}"
-        return f"{self.path} reads a static tensor of rank {self.rank}, its kernel takes {self.most}"
+        return f"{self.path} reads a static tensor of rank {self.rank}, but its kernel accepts at most {self.most}"
 
 
 def beyond_rank(graph: SessionGraph, index: int, opset: int = 0) -> BeyondRank | None:
@@ -109,14 +109,16 @@ def merged_batch(node: BeyondRank) -> tuple[list[Sizes | None], Sizes] | str:
     batch that only one side of a MatMul repeats cannot be merged.
     """
     if node.operator not in _BATCHED or node.rank > MAX_RANK:
-        return "its dimensions cannot be merged by a Reshape" if node.rank <= MAX_RANK else "a Reshape takes no more"
+        return (
+            "its dimensions are not a batch" if node.rank <= MAX_RANK else "a Reshape does not accept that rank either"
+        )
     proto = node.graph.nodes[node.index].proto
     shapes = [_static(node.graph, name) for name in (*proto.input[: 1 + (node.operator == "MatMul")], proto.output[0])]
     if None in shapes:
-        return "its sizes are not known"
+        return "its sizes are unknown"
     *read, result = [shape for shape in shapes if shape is not None]
     if any(len(shape) < 2 for shape in read) or 0 in result:
-        return "it has a vector, or no elements"
+        return "an input is a vector, or has no elements"
     batch = math.prod(result[:-2])
     given: list[Sizes | None] = []
     for shape in read:
@@ -125,7 +127,7 @@ def merged_batch(node: BeyondRank) -> tuple[list[Sizes | None], Sizes] | str:
         elif math.prod(shape[:-2]) in (1, batch):
             given.append((math.prod(shape[:-2]), *shape[-2:]))
         else:
-            return "one of its inputs is repeated along a part of the batch"
+            return "one of its inputs is broadcast along a part of the batch dimensions"
     return given, (batch, *result[-2:])
 
 

@@ -37,7 +37,7 @@ def main() -> None:
         sys.stderr.write(f"{type(error).__name__}: {error}"[:300])
         sys.exit(1)
     if any(not isinstance(each, np.ndarray | np.generic) or each.dtype.hasobject for each in outputs):
-        sys.stderr.write("an output is no tensor of numbers")
+        sys.stderr.write("an output is not a tensor of numbers")
         sys.exit(1)
     arrays: Any = {str(i): np.asarray(each) for i, each in enumerate(outputs)}
     np.savez(sys.stdout.buffer, **arrays)

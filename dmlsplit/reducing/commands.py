@@ -54,7 +54,7 @@ class CommandCheck:
         status = self._status(path)
         if status != _WRONG:
             said = "did not end in time" if status is None else f"ends with status {status}"
-            raise InputError(f"the check {said} for the model itself; it says by status 1 that a model is wrong")
+            raise InputError(f"the check {said} for the model itself; it must report a wrong model with status 1")
         self.random = self(self.original.model, {})
 
     def seeds(self, model: onnx.ModelProto) -> dict[int, Seed]:

@@ -55,16 +55,16 @@ def inputs_of(model: onnx.ModelProto, question: Question, seed: int) -> Computed
         element, shape = type_of(value.type)
         given = question.inputs.shapes.get(value.name, shape)
         if value.type.WhichOneof("value") != "tensor_type" or given is None:
-            return Computed({}, f"the input {printable(value.name)} is no tensor of known rank")
+            return Computed({}, f"the input {printable(value.name)} is not a tensor of known rank")
         dims = {**question.inputs.free_dimensions, **question.inputs.dims}
         sizes = tuple([each if isinstance(each, int) else dims.get(each or "", OPEN_SIZE) for each in given])
         try:
             dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
         except (KeyError, ValueError):
-            return Computed({}, f"the input {printable(value.name)} is of {element}, which numpy does not have")
+            return Computed({}, f"the input {printable(value.name)} has type {element}, which numpy does not have")
         total += math.prod(sizes) * dtype.itemsize
         if dtype.kind not in "biuf" or total > MOST_BYTES:
-            return Computed({}, f"the inputs are of {element}, or larger than {MOST_BYTES} bytes")
+            return Computed({}, f"the inputs have type {element}, or are larger than {MOST_BYTES} bytes")
         drawn = np.random.default_rng(seed + number).standard_normal(sizes)
         found[value.name] = drawn.astype(dtype) if dtype.kind == "f" else (drawn > 0).astype(dtype)
     return Computed(found)
@@ -111,20 +111,22 @@ def by_directml(
     except InputError as error:
         return Computed({}, error.message)
     if created is not True:
-        return Computed({}, "no session is made" if created is False else "it is not known whether a session is made")
+        return Computed(
+            {}, "the session is not created" if created is False else "it is not known whether the session is created"
+        )
     if len(graphs) != 1 or len(parts.parts) != 1 or len(parts.fused) != 1 or traits is None:
-        return Computed({}, "it is not one fused graph of known sizes")
+        return Computed({}, "it is not a single fused graph with known sizes")
     if not question.options.graph_fusion or parts.unwritten or parts.perhaps_unwritten:
-        return Computed({}, "ONNX Runtime changes the graph before DirectML gets it")
+        return Computed({}, "ONNX Runtime changes the graph before DirectML receives it")
     fused = parts.fused[0]
     if sorted(fused.outputs) != sorted(expected):
-        return Computed({}, "some outputs are not of the fused graph")
+        return Computed({}, "some outputs are not computed by the fused graph")
     known = {tensor.name: tensor for tensor in model.graph.initializer}
     bound: list[Array] = []
     for name in fused.inputs:
         array = inputs.get(name) if name in inputs or name not in known else numpy_helper.to_array(known[name])
         if array is None or array.dtype not in (np.float32, np.float16):
-            return Computed({}, f"what the fused graph reads as {printable(name)} is not known, or not emulated")
+            return Computed({}, f"the fused graph's input {printable(name)} is not known, or not emulated")
         bound.append(array)
     graph = described(fused.desc)
     try:
@@ -136,7 +138,7 @@ def by_directml(
         return Computed({}, str(reason) or "its dispatches are not modelled")
     for name, array in zip(fused.outputs, right, strict=True):
         if not _is_close(array, expected[name]):
-            return Computed({}, f"its nodes one by one do not compute {printable(name)} as ONNX does")
+            return Computed({}, f"its nodes, run one by one, do not compute {printable(name)} as ONNX does")
     outputs = dict(zip(fused.outputs, found, strict=True))
     return Computed({name: outputs[name].reshape(expected[name].shape) for name in expected})
 

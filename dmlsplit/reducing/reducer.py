@@ -37,7 +37,7 @@ class Check(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SameClass:
-    """Whether a model has a finding of one class."""
+    """A check of models: a call returns True if the model has a finding of the class `identity`."""
 
     question: Question
     identity: tuple[str, str]

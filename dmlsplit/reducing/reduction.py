@@ -185,7 +185,7 @@ def _chosen(found: Sequence[Finding], rule: str | None, *, needed: bool) -> Find
     if wanted is None and needed:
         rules = list(dict.fromkeys(each.rule for each in found))
         notes = f"; findings to choose by a rule: {', '.join(rules)}" if rules else ""
-        what = "nothing is known to be wrong with it" if rule is None else f"it has no finding of {rule}"
+        what = "it has no known fault" if rule is None else f"it has no finding of {rule}"
         raise NothingWrongError(f"{what}{notes}")
     return wanted
 

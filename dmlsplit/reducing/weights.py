@@ -91,7 +91,7 @@ class Original:
             made = TensorProto(name=tensor.name, data_type=tensor.data_type, dims=sizes)
             offset = keys.get("offset", "0")
             if not offset.isdecimal() or len(offset) > 18:
-                raise InputError(f"'{printable(tensor.name)}' has external data at an offset that is no number")
+                raise InputError(f"'{printable(tensor.name)}' has external data whose offset is not a number")
             made.raw_data = self.read_external(keys.get("location", ""), int(offset), size)
             return made
         found = self._inside(tensor.name)
@@ -220,7 +220,7 @@ def filled(
             continue
         total += bytes_of(tensor)
         if total > MOST_WRITTEN:
-            raise InputError(f"the weights of the reduced model take more than {MOST_WRITTEN} bytes")
+            raise InputError(f"the weights of the reduced model need more than {MOST_WRITTEN} bytes")
         if seed is None:
             tensor.CopyFrom(original.tensor(tensor))
         else:

@@ -38,7 +38,7 @@ def write(found: Reduction, folder: str, explained: str) -> list[str]:
             there = sorted(os.listdir(folder))
         old = [name for name in there if name in contents or _OURS.fullmatch(name)]
         if old and SUMMARY not in there:
-            said = f"it is there already, and without {SUMMARY} no file of another reduction"
+            said = f"it exists already, and has no {SUMMARY}, so it is not the result of another reduction"
             raise FileExistsError(errno.EEXIST, said, os.path.join(folder, old[0]))
         for name in old:
             if name not in contents:

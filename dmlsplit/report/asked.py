@@ -65,9 +65,9 @@ class Answered:
 def _said(answer: LibraryAnswer) -> str:
     call = answer.call if answer.node is None else f"{answer.call} of node {answer.node}"
     if answer.ended_the_process:
-        return f"ends the process in {call}"
+        return f"crashes the process in {call}"
     if answer.hresult is None:
-        return f"gives no answer to {call}"
+        return f"does not answer {call}"
     if answer.hresult != 0:
         code = CODES.get(answer.hresult)
         return f"refuses it: {call} returns 0x{answer.hresult:08X}{f' ({code})' if code else ''}"
@@ -88,14 +88,14 @@ class ModelAnswered:
     def lines(self) -> list[str]:
         answer, place = self.answer, f"{printable(self.file, None)}: onnxruntime {self.answer.version}"
         if not answer.created:
-            found = [f"{place} makes no session", f"  {printable(answer.failure or '', None)}"]
+            found = [f"{place} does not create a session", f"  {printable(answer.failure or '', None)}"]
         else:
             counts = Counter(answer.nodes.values())
             placed = ", ".join(f"{count} {provider}" for provider, count in counts.most_common())
-            found = [f"{place} makes a session: {len(answer.nodes)} nodes: {placed}"]
+            found = [f"{place} creates a session: {len(answer.nodes)} nodes: {placed}"]
         found += [f"  {provider:<6} {printable(name)}" for name, provider in answer.nodes.items()]
         found += [
-            f"  {provider:<6} {printable(name)} (the optimizer made it)" for name, provider in answer.added.items()
+            f"  {provider:<6} {printable(name)} (created by the optimizer)" for name, provider in answer.added.items()
         ]
         for number, graph in enumerate(answer.graphs):
             result = "compiled" if graph.hresult == 0 else f"refused: 0x{graph.hresult:08X}"

@@ -73,7 +73,7 @@ def text(found: Explanation, columns: int | None = None) -> str:
 
 def _said(step: Step) -> str:
     if not step.made:
-        return f"not made below optimization level {step.level}"
+        return f"runs only from optimization level {step.level} on"
     after = "; ".join(map(_node, step.nodes)) if step.fate in ("changed", "fused") else ""
     instead = f"{', '.join(map(printable, step.instead))} is read instead" if step.fate == "removed" else ""
     doubts = "; ".join(step.doubts) if step.fate == "unknown" else ""

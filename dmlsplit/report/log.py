@@ -73,8 +73,8 @@ def _of_model(finding: Finding, facts: ModelFacts) -> Iterator[str]:
     assert finding.message is not None
     said = {
         Explained.YES: "explains it",
-        Explained.NO: "ruled out, by all that is known of this version: look at the sizes of the Run, at the "
-        "DirectML.dll that the process has loaded, and at the driver",
+        Explained.NO: "ruled out by all that is known about this version: check the sizes of the Run, the DirectML.dll "
+        "that the process has loaded, and the driver",
         Explained.UNKNOWN: "not known",
     }
     yield said[explained]
@@ -87,7 +87,9 @@ def _of_model(finding: Finding, facts: ModelFacts) -> Iterator[str]:
         yield "".join(part for part, _ in line)
     if finding.node:
         node = facts.node(finding)
-        where = "is no node of the file: optimization made it" if node is None else f"is a node of the file: {node}"
+        where = (
+            "is not a node of the file: optimization created it" if node is None else f"is a node of the file: {node}"
+        )
         yield f"{printable(finding.node)} {where}"
 
 

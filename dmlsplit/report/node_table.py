@@ -104,7 +104,7 @@ class NodeTable:
         # Nodes of functions are judged at each call, so there may be more than the model has.
         of = max(self._of_nodes, count)
         nodes = f"{f'{count} of ' if self._of_nodes >= count else ''}{of} node{'' if of == 1 else 's'}"
-        left_out = f"; {self._left_out} that are ok left out" if self._left_out else ""
+        left_out = f"; {self._left_out} that are ok omitted" if self._left_out else ""
         return f"{nodes} judged (Split and Concat){left_out}"
 
     def changes(self) -> Iterator[NodeChange]:

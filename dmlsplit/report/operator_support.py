@@ -117,7 +117,7 @@ def as_tables(tables: Sequence[Supported]) -> list[Table]:
 def _table(table: Supported) -> Table:
     name = f"{table.schema.c_name}, {_span(table.targets)}"
     if not table.tensors:
-        return Table(name, ("Not there",), [], [f"came with feature level {table.schema.since}"])
+        return Table(name, ("Not there",), [], [f"introduced with feature level {table.schema.since}"])
     rows = [
         (
             row.tensor,

@@ -133,7 +133,7 @@ def _elsewhere(placement: SessionAnswer) -> Iterator[str]:
         count = sum(map(len, sizes))
         named = ", ".join(f"{len(nodes)} {nodes[0].op}" for nodes in sizes[:OPERATORS_SHOWN])
         more = f", ... {len(sizes) - OPERATORS_SHOWN} more operators" if len(sizes) > OPERATORS_SHOWN else ""
-        yield f"on the CPU: {count} nodes: they compute with sizes, which ONNX Runtime leaves there ({named}{more})"
+        yield f"on the CPU: {count} nodes: they compute sizes, which ONNX Runtime leaves there ({named}{more})"
 
 
 def _why(node: NodePlacement) -> str:

@@ -20,7 +20,7 @@ def text(file: str, found: Reduction | None, machine: Comparison | None = None) 
     prediction come first."""
     name = printable(file, None)
     lines = [] if machine is None else list(_of_machine(name, machine))
-    lines += [f"{name}: nothing is known to be wrong with it"] if found is None else list(_lines(name, found))
+    lines += [f"{name}: it has no known fault"] if found is None else list(_lines(name, found))
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -40,7 +40,7 @@ def _lines(name: str, found: Reduction) -> Iterator[str]:
     size = f"{found.nodes} of {found.nodes_before} nodes, after {_counted(found.checks, 'check')}"
     yield f"{name}: {found.rule}: {size} ({found.runtime.judged_by})"
     if found.finding is None:
-        yield "  the check says that it is wrong; no rule here says why"
+        yield "  the check reports that it is wrong; no rule explains why"
     else:
         place = f"{printable(found.finding.node)}: " if found.finding.node else ""
         yield f"  {place}{printable(found.finding.message, None)}"
@@ -48,10 +48,10 @@ def _lines(name: str, found: Reduction) -> Iterator[str]:
         yield f"  {_node(node)}"
     for what, computed in (("ONNX", found.expected), ("DirectML", found.predicted)):
         if computed.why:
-            yield f"  what {what} computes is not known: {printable(computed.why, None)}"
+            yield f"  the result of {what} is not known: {printable(computed.why, None)}"
     differing = _differing(found)
     if differing:
-        yield f"  DirectML computes another {', '.join(map(printable, differing))} than ONNX"
+        yield f"  DirectML and ONNX compute different values of {', '.join(map(printable, differing))}"
     if found.unclear:
         yield f"  the check could not say of {_counted(found.unclear, 'model')} whether they are wrong"
     if found.others:

@@ -59,7 +59,7 @@ def verdict_parts(answer: Answer) -> list[Part]:
     if report.remark:
         parts.append((f"; {report.remark}", ""))
     if report.library is not None:
-        said = "accepts" if report.library["accepted"] else "ends the process with" if _ends(report) else "refuses"
+        said = "accepts" if report.library["accepted"] else "crashes the process with" if _ends(report) else "refuses"
         parts.append((f"; {report.library['build']} {said} it", ""))
     return parts
 

@@ -103,7 +103,7 @@ def types_differ(n: ConcatFacts) -> Findings:
     onnx/concat-types-differ and openvino/concat-types-differ)."""
     for i, data_type in enumerate(n.data_types):
         if data_type is not None and data_type != n.data_type:
-            yield Finding(("inputs", i), f"is {data_type}, others are {n.data_type}", n.data_type, data_type)
+            yield Finding(("inputs", i), f"is {data_type}, but other inputs are {n.data_type}", n.data_type, data_type)
 
 
 def ranks_differ(n: ConcatFacts) -> Findings:
@@ -111,7 +111,7 @@ def ranks_differ(n: ConcatFacts) -> Findings:
     onnx/concat-rank-differs and openvino/concat-rank-differs)."""
     for i, shape in enumerate(n.shapes):
         if shape is not None and n.rank is not None and len(shape) != n.rank:
-            message = f"has {len(shape)} dimensions, the inputs before it have {n.rank}"
+            message = f"has {len(shape)} dimensions, but earlier inputs have {n.rank}"
             yield Finding(("inputs", i), message, n.rank, len(shape))
 
 

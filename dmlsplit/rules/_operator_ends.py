@@ -34,7 +34,7 @@ def _gather_ends(o: AnyView) -> Findings:
     whole = o.tensors.get("InputTensor")
     more = _in_use(indices) - count
     if whole is not None and _in_use(whole) < more <= axis:
-        message = f"is {count}, IndicesTensor has {more} more dimensions: this build writes past an array"
+        message = f"is {count}, IndicesTensor has {more} more dimensions: this build writes past the end of an array"
         yield Finding("IndexDimensions", message, _in_use(indices), count)
 
 
@@ -48,7 +48,7 @@ def _index_ends(o: AnyView) -> Findings:
     indices, count = o.tensors.get("IndicesTensor"), o.members["InputDimensionCount"]
     sizes = None if indices is None else indices.sizes
     if sizes and count < sizes[-1] <= len(sizes):
-        message = f"is {sizes[-1]}, InputDimensionCount is {count}: this build reads past an array, or refuses it"
+        message = f"is {sizes[-1]}, InputDimensionCount is {count}: this build refuses it or crashes"
         yield Finding(("IndicesTensor", "Sizes", len(sizes) - 1), message, count, sizes[-1])
 
 
@@ -56,7 +56,7 @@ def _window_ends(o: AnyView) -> Findings:
     whole, spatial = o.tensors.get("InputTensor"), o.members["DimensionCount"]
     if whole is not None and whole.dimension_count > spatial + 2 > 3:
         count = whole.dimension_count
-        message = f"is {count}, a batch, channels and {spatial} dimensions have windows: this build ends the process"
+        message = f"is {count}, a batch, channels and {spatial} dimensions have windows: this build crashes"
         yield Finding(("InputTensor", "DimensionCount"), message, spatial + 2, count)
 
 
@@ -69,7 +69,7 @@ def first_beyond(indices: BufferTensorDesc, count: int) -> int | None:
 def _block_ends(o: AnyView) -> Findings:
     size = o.members["BlockSize"]
     if size and size * size % 2**32 == 0:
-        yield Finding("BlockSize", f"is {size}: its square is 0 in 32 bits, by which this build divides", 65535, size)
+        yield Finding("BlockSize", f"is {size}: its square is 0 in 32 bits, and this build divides by it", 65535, size)
 
 
 def _fused_ends(o: AnyView) -> Findings:
@@ -80,7 +80,7 @@ def _fused_ends(o: AnyView) -> Findings:
             if isinstance(each, AnyOperatorDesc) and each.operator.name == "ACTIVATION_PARAMETERIZED_RELU":
                 message = "ACTIVATION_PARAMETERIZED_RELU has a tensor, which is null in a fused operator"
                 steps = (member.name, i, "Type") if member.type == "operators" else (member.name, "Type")
-                yield Finding(steps, f"{message}: this build ends the process", "an activation without tensors", None)
+                yield Finding(steps, f"{message}: this build crashes", "an activation without tensors", None)
 
 
 def _fused_ends_in_1_3(o: AnyView) -> Findings:
@@ -91,20 +91,20 @@ def _fused_ends_in_1_3(o: AnyView) -> Findings:
 def _null_ends(o: AnyView) -> Findings:
     for name in ("InputTensor", "ScaleTensor"):
         if o.members[name] is None:
-            yield Finding(name, "is null, and read before anything is checked: this build ends the process", "a tensor")
+            yield Finding(name, "is null, and this build dereferences it before any check, and crashes", "a tensor")
 
 
 def _heads_end(o: AnyView) -> Findings:
     for name in ("HeadCount", "QueryHeadCount", "KeyValueHeadCount"):
         if o.members.get(name) == 0:
-            yield Finding(name, "is 0, by which this build divides: it ends the process", "at least 1", 0)
+            yield Finding(name, "is 0, and this build divides by it, and crashes", "at least 1", 0)
 
 
 def _quantization_ends(o: AnyView) -> Findings:
     whole = o.tensors.get("InputTensor")
     if whole is None:
         if o.members["InputTensor"] is None:
-            yield Finding("InputTensor", "is null: this build ends the process", "a tensor", None)
+            yield Finding("InputTensor", "is null: this build crashes", "a tensor", None)
         return
     name = "QuantizationTensors[0]"
     scale = o.tensors.get(name)
@@ -112,10 +112,10 @@ def _quantization_ends(o: AnyView) -> Findings:
         return
     if scale.dimension_count > whole.dimension_count:
         count = scale.dimension_count
-        message = f"is {count}, InputTensor has {whole.dimension_count}: this build ends the process"
+        message = f"is {count}, InputTensor has {whole.dimension_count}: this build crashes"
         yield Finding(steps_to(name, "DimensionCount"), message, whole.dimension_count, count)
     elif 0 in (scale.sizes or ()):
-        yield Finding(steps_to(name, "Sizes"), "has a 0: this build divides by it", "sizes of at least 1", 0)
+        yield Finding(steps_to(name, "Sizes"), "has a 0, and this build divides by it", "sizes of at least 1", 0)
 
 
 def _fold_ends(o: AnyView) -> Findings:
@@ -123,14 +123,14 @@ def _fold_ends(o: AnyView) -> Findings:
     image, spatial = o.tensors.get(name), o.members["DimensionCount"]
     if image is not None and image.dimension_count == spatial + 1:
         count = image.dimension_count
-        message = f"is {count}, a batch, channels and {spatial} dimensions are read: this build ends the process"
+        message = f"is {count}, a batch, channels and {spatial} dimensions are read: this build crashes"
         yield Finding((name, "DimensionCount"), message, spatial + 2, count)
 
 
 def _padding_ends(o: AnyView) -> Findings:
     whole, padded, count = o.tensors.get("InputTensor"), o.tensors.get("OutputTensor"), o.members["DimensionCount"]
     if whole is not None and padded is not None and padded.dimension_count == whole.dimension_count > count:
-        message = f"is {count}, the tensors have {whole.dimension_count}: this build reads past the paddings"
+        message = f"is {count}, the tensors have {whole.dimension_count}: this build reads past the end of the paddings"
         yield Finding("DimensionCount", message, whole.dimension_count, count)
 
 

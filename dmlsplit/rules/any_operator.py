@@ -58,9 +58,9 @@ def _reduce(count: int) -> AnyOperatorDesc:
 
 @AnyOperatorRule(
     "operator/not-in-target",
-    "The operator is newer than the feature level, or unknown to the release.",
-    "CreateOperator refuses a DML_OPERATOR_TYPE that the build does not know. Each operator came with a feature level; "
-    "two builds that say 5_0 have the operators of 5_1.",
+    "The operator is newer than the feature level, or the release does not have it.",
+    "CreateOperator refuses a DML_OPERATOR_TYPE that the build does not know. Each operator was introduced with a "
+    "feature level; two builds that report 5_0 have the operators of 5_1.",
     (HEADER, OBSERVED),
     of_tensors=True,
     bad=lambda: example("ACTIVATION_GELU"),
@@ -70,15 +70,15 @@ def _reduce(count: int) -> AnyOperatorDesc:
 def not_in_target(o: AnyView) -> Findings:
     if not o.support.facts:
         since = o.schema.since
-        message = f"{o.schema.c_name} came with feature level {since}, {o.target.name} does not have it"
+        message = f"{o.schema.c_name} was introduced with feature level {since}; {o.target.name} does not have it"
         yield Finding("Type", message, str(since), o.schema.c_name)
 
 
 @AnyOperatorRule(
     "operator/array-null",
     "An array is a null pointer, and its count is not 0.",
-    "DirectML reads as many entries as the count says. Of most arrays the builds read through the null pointer and end "
-    "the process; of others they refuse it.",
+    "DirectML reads as many entries as the count says. For most arrays, the builds dereference the null pointer and "
+    "crash the process; for others, they refuse it.",
     (HEADER, OBSERVED),
     ends=True,
     bad=lambda: example("REDUCE", Function="SUM", OutputTensor=tensor((1, 2, 3, 1)), Axes=None, AxisCount=1),
@@ -93,8 +93,8 @@ def array_null(o: AnyView) -> Findings:
 
 @AnyOperatorRule(
     "operator/count-exceeds-array",
-    "A count is larger than the array that it counts.",
-    "DirectML would read past the end of the array: undefined behaviour, not a promised error.",
+    "A count is larger than the length of its array.",
+    "DirectML would read past the end of the array, which is undefined behaviour; no error is guaranteed.",
     (HEADER,),
     ends=True,
     bad=lambda: _reduce(2),
@@ -104,7 +104,7 @@ def count_exceeds_array(o: AnyView) -> Findings:
     for member in _arrays(o):
         array, count = o.members[member.name], o.members[member.count]
         if array is not None and count > len(array):
-            message = f"is {count}, {member.name} has {len(array)} entries: the rest would be read past its end"
+            message = f"is {count}, {member.name} has {len(array)} entries; DirectML would read past its end"
             yield Finding(member.count, message, len(array), count)
 
 
@@ -114,11 +114,12 @@ def _arrays(o: AnyView) -> Iterator[Member]:
 
 @AnyOperatorRule(
     "operator/ends-the-process",
-    "The build does not return from CreateOperator: it reads or writes where no array is, or divides by zero.",
-    "Observed on every build that was asked, or from one level on: more IndexDimensions of a GATHER than dimensions up "
-    "to its Axis, or fewer than its indices have; indices of a SCATTER_ND that are longer than InputDimensionCount; a "
-    "BlockSize whose square is 0 in 32 bits, PARAMETERIZED_RELU fused into a convolution, HeadCount 0, quantization "
-    "tensors whose ranks or sizes do not fit. What is done depends on memory: some of these are refused at times.",
+    "The build does not return from CreateOperator: it reads or writes outside an array, or divides by zero.",
+    "Observed on every build that was asked, or on builds of some levels. Causes are: a GATHER whose IndexDimensions "
+    "exceeds the number of dimensions up to its Axis, or is less than the number of its indices' dimensions; indices "
+    "of a SCATTER_ND that are longer than InputDimensionCount; a BlockSize whose square is 0 in 32 bits; "
+    "PARAMETERIZED_RELU fused into a convolution; HeadCount 0; quantization tensors with unsuitable ranks or sizes. "
+    "The outcome depends on memory: some of these are sometimes refused instead.",
     (OBSERVED,),
     basis=Basis.OBSERVED,
     ends=True,
@@ -133,7 +134,8 @@ def ends_the_process(o: AnyView) -> Findings:
 @AnyOperatorRule(
     "operator/indices-beyond-dimensions",
     "The indices of a GATHER have sizes other than 1 before their last IndexDimensions.",
-    "Builds refuse most of these descriptors; some end the process, as IndexDimensions 1 does with sizes 2, 1, 1, 2.",
+    "Builds refuse most of these descriptors; some crash the process, for example IndexDimensions 1 with sizes 2, 1, "
+    "1, 2.",
     (OBSERVED,),
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
@@ -148,14 +150,14 @@ def indices_beyond_dimensions(o: AnyView) -> Findings:
     i = first_beyond(indices, count)
     if i is not None:
         size = (indices.sizes or ())[i]
-        message = f"is {size}, before the last IndexDimensions ({count}): builds refuse it, or end the process"
+        message = f"is {size}, before the last IndexDimensions ({count}): builds refuse this, or crash"
         yield Finding(("IndicesTensor", "Sizes", i), message, 1, size)
 
 
 @AnyOperatorRule(
     "operator/tensor-missing",
     "A tensor that is not optional is a null pointer.",
-    "Every build refuses it.",
+    "Every build refuses the operator.",
     (HEADER, OBSERVED),
     bad=lambda: example("ELEMENT_WISE_ADD", BTensor=None),
     good=lambda: example("ELEMENT_WISE_ADD"),
@@ -163,13 +165,13 @@ def indices_beyond_dimensions(o: AnyView) -> Findings:
 def tensor_missing(o: AnyView) -> Findings:
     for member in o.schema.members:
         if member.type == "tensor" and not member.optional and o.members[member.name] is None:
-            yield Finding(member.name, "is null, and not optional", "a tensor", None)
+            yield Finding(member.name, "is null, but not optional", "a tensor", None)
 
 
 @AnyOperatorRule(
     "operator/data-type-not-supported",
-    "A tensor's data type is not among those that the target takes.",
-    "Each operator has a table: `dmlsplit support OPERATOR`.",
+    "The target does not accept a tensor's data type.",
+    "`dmlsplit support OPERATOR` shows the operator's table.",
     (OBSERVED, PAGES),
     basis=Basis.OBSERVED,
     of_tensors=True,
@@ -183,13 +185,14 @@ def data_type_not_supported(o: AnyView) -> Findings:
         for name, allowed in _outside(relation, o.types):
             words = " ".join(type_name(TensorDataType(each)) for each in allowed) or "none"
             given = _type_text(o.types[name])
-            yield Finding(_type_steps(o, name), f"is {given}, {o.target.name} takes {words}", words, given)
+            yield Finding(_type_steps(o, name), f"is {given}; {o.target.name} accepts {words}", words, given)
 
 
 @AnyOperatorRule(
     "operator/data-type-mismatch",
-    "The data types of two tensors are not taken together.",
-    "Some tensors have to have the same type, others one that goes with it: `dmlsplit support OPERATOR`.",
+    "The target does not accept the combination of two tensors' data types.",
+    "Some tensors must have the same type, others a matching one: `dmlsplit support OPERATOR` shows the operator's "
+    "table.",
     (OBSERVED, PAGES),
     basis=Basis.OBSERVED,
     of_tensors=True,
@@ -203,7 +206,7 @@ def data_type_mismatch(o: AnyView) -> Findings:
         for name, other, allowed in _together(relation, o.types):
             words = " ".join(type_name(TensorDataType(each)) for each in allowed) or "another"
             given = _type_text(o.types[name])
-            message = f"is {given}, {other} is {_type_text(o.types[other])}: {words} goes with it"
+            message = f"is {given}, but {other} is {_type_text(o.types[other])}, which requires {words}"
             yield Finding(_type_steps(o, name), message, words, given)
 
 
@@ -218,8 +221,8 @@ def _type_text(value: int) -> str:
 
 @AnyOperatorRule(
     "operator/dimension-count-not-supported",
-    "A tensor's number of dimensions is not among those that the target takes.",
-    "Each operator has a table: `dmlsplit support OPERATOR`.",
+    "The target does not accept a tensor's number of dimensions.",
+    "`dmlsplit support OPERATOR` shows the operator's table.",
     (OBSERVED, PAGES),
     basis=Basis.OBSERVED,
     of_tensors=True,
@@ -232,14 +235,14 @@ def dimension_count_not_supported(o: AnyView) -> Findings:
         return
     for name, allowed in _outside(o.facts.ranks, o.ranks):
         words = ", ".join(map(str, allowed))
-        message = f"is {o.ranks[name]}, {o.target.name} takes {words}"
+        message = f"is {o.ranks[name]}; {o.target.name} accepts {words}"
         yield Finding(steps_to(name, "DimensionCount"), message, words, o.ranks[name])
 
 
 @AnyOperatorRule(
     "operator/dimension-count-mismatch",
-    "The numbers of dimensions of two tensors are not taken together.",
-    "Leading dimensions of size 1 are not added by themselves.",
+    "The target does not accept the combination of two tensors' numbers of dimensions.",
+    "DirectML does not add leading dimensions of size 1.",
     (OBSERVED, PAGES),
     basis=Basis.OBSERVED,
     of_tensors=True,
@@ -251,14 +254,14 @@ def dimension_count_mismatch(o: AnyView) -> Findings:
         return
     for name, other, allowed in _together(o.facts.ranks, o.ranks):
         words = ", ".join(map(str, allowed)) or "another"
-        message = f"is {o.ranks[name]}, {other} has {o.ranks[other]}: {words} goes with it"
+        message = f"is {o.ranks[name]}, but {other} has {o.ranks[other]}, which requires {words}"
         yield Finding(steps_to(name, "DimensionCount"), message, words, o.ranks[name])
 
 
 @AnyOperatorRule(
     "operator/sizes-differ",
-    "The sizes of two tensors differ, where all tensors of the operator have the same.",
-    "Nothing is broadcast by itself: a size of 1 is repeated by Sizes of the whole and a stride of 0.",
+    "The sizes of two tensors differ, although all tensors of the operator must have the same sizes.",
+    "DirectML does not broadcast automatically: to repeat a dimension of size 1, give the full size and a stride of 0.",
     (OBSERVED, PAGES),
     basis=Basis.OBSERVED,
     of_tensors=True,
@@ -274,7 +277,7 @@ def sizes_differ(o: AnyView) -> Findings:
             continue
         for i, (size, expected) in enumerate(zip(each.sizes, whole.sizes, strict=False)):
             if size != expected:
-                yield Finding(steps_to(name, "Sizes", i), f"is {size}, {first} has {expected}", expected, size)
+                yield Finding(steps_to(name, "Sizes", i), f"is {size}, but {first} has {expected}", expected, size)
 
 
 def _outside(relation: Relation, values: Mapping[str, int]) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -314,9 +317,9 @@ def _unequal(
 
 @AnyOperatorRule(
     "operator/value-not-supported",
-    "An enumerator, or a fused activation, is one that the target refuses.",
-    "Newer builds take more of them. A CONVOLUTION that is to fuse what the build does not know as an activation gets "
-    "E_UNEXPECTED in place of E_INVALIDARG.",
+    "The target refuses the value of an enum, or a fused activation.",
+    "Newer builds accept more of them. A CONVOLUTION with a FusedActivation that the build does not know as an "
+    "activation returns E_UNEXPECTED instead of E_INVALIDARG.",
     (OBSERVED,),
     basis=Basis.OBSERVED,
     bad=lambda: _padded("WRAP"),
@@ -336,14 +339,14 @@ def value_not_supported(o: AnyView) -> Findings:
             for i, each in enumerate(entries):
                 if isinstance(each, AnyOperatorDesc) and each.operator.number not in taken:
                     steps = (member.name, i, "Type") if member.type == "operators" else (member.name, "Type")
-                    message = f"{each.operator.c_name} is not fused into {o.schema.c_name} by {o.target.name}"
+                    message = f"{o.target.name} does not fuse {each.operator.c_name} into {o.schema.c_name}"
                     yield Finding(steps, message, "another activation", each.operator.c_name)
 
 
 @AnyOperatorRule(
     "operator/value-unknown",
-    "A value is no enumerator, or no BOOL, and refused.",
-    "Builds compare most enums with the values that they know; what they do not compare is operator/value-unchecked.",
+    "A value is not in its enum, or is not a BOOL, and the target refuses it.",
+    "Builds check the values of most enums; operator/value-unchecked reports values that they do not check.",
     (HEADER, OBSERVED),
     bad=lambda: _padded(100),
     good=lambda: _padded("EDGE"),
@@ -356,8 +359,8 @@ def value_unknown(o: AnyView) -> Findings:
 
 @AnyOperatorRule(
     "operator/value-unchecked",
-    "A value is no enumerator, or no BOOL, and the target accepts it.",
-    "CreateOperator does not look at it. What the operator then does is not promised by anything.",
+    "A value is not in its enum, or is not a BOOL, but the target accepts it.",
+    "CreateOperator does not check the value. The operator's behaviour is then not defined.",
     (OURS, OBSERVED),
     severity=Severity.WARNING,
     basis=Basis.OURS,
@@ -367,7 +370,7 @@ def value_unknown(o: AnyView) -> Findings:
 def value_unchecked(o: AnyView) -> Findings:
     for member, value, taken, words in _unknown_values(o):
         if taken:
-            message = f"is {value}, {words}; {o.target.name} accepts it unseen"
+            message = f"is {value}, {words}; {o.target.name} accepts it unchecked"
             yield Finding(member.name, message, words.removeprefix("expected "), value)
 
 
@@ -417,9 +420,9 @@ def _named(names: Mapping[int, str], numbers: frozenset[int]) -> str:
 
 @AnyOperatorRule(
     "operator/window-size",
-    "The output's height or width is not what the window, its strides and the padding give.",
-    "CreateOperator does not look at the spatial sizes of these operators. An output that is larger is computed from "
-    "elements behind the padded input.",
+    "The output's height or width does not follow from the window, its strides and the padding.",
+    "CreateOperator does not check the spatial sizes of these operators. A larger output is computed from elements "
+    "after the end of the padded input.",
     (OURS, OBSERVED),
     severity=Severity.WARNING,
     basis=Basis.OURS,
@@ -431,7 +434,7 @@ def window_size(o: AnyView) -> Findings:
     if window is None:
         return
     for tensor_name, i, expected, actual in window_sizes(window, o.members, o.tensors):
-        message = f"is {actual}, the window gives {expected}; {o.target.name} does not look at it"
+        message = f"is {actual}, the window gives {expected}; {o.target.name} does not check it"
         yield Finding((tensor_name, "Sizes", i), message, expected, actual)
 
 

@@ -33,10 +33,11 @@ REFUSED: Final = Refused()
 @operator_rules(
     "split/crash",
     "join/crash",
-    summary="The release reads through a null pointer, or past an array, before it checks the descriptor.",
-    explanation="Every build reads a split's InputTensor and its Desc at once, and the builds of level 2_1 compare the "
-    "sizes of outputs and input before they look at anything else; every build does so with a join's. The call does "
-    "not return, so that there is no HRESULT to predict.",
+    summary="The release dereferences a null pointer, or reads past the end of an array, before it checks the "
+    "descriptor.",
+    explanation="Every build first reads a split's InputTensor and its Desc. Builds of level 2_1 compare the sizes "
+    "of a split's outputs and input before any other check; every build does so for a join. The call does not "
+    "return, so there is no HRESULT to predict.",
     basis=Basis.OBSERVED,
     sources=(OBSERVED,),
     spoils={Aspect.DESC, Aspect.READABLE, Aspect.ARRAY},
@@ -130,7 +131,7 @@ def _size(tensor: TensorView, d: int) -> int | None:
 
 
 def _crash(tensor: TensorView, member: str) -> Finding:
-    message = f"is read before anything is checked: {_CRASH}"
+    message = f"is read before any check: {_CRASH}"
     return Finding(member, message, "a pointer to as much as is read", None, tensor)
 
 

@@ -32,7 +32,8 @@ class GraphRule(Rule):
 INDEX_RANGE: Final = GraphRule(
     "graph/index-range",
     "An index of an edge is out of range.",
-    "The indices of an edge count the graph's inputs, outputs and nodes, and the tensors of a node, from 0.",
+    "An edge refers to the graph's inputs, outputs and nodes, and to the tensors of a node, by index; indices count "
+    "from 0.",
     (COMPILED, GRAPH_DESC),
     cure="count from 0",
     refuses=True,
@@ -40,23 +41,23 @@ INDEX_RANGE: Final = GraphRule(
 EDGE_SIZE: Final = GraphRule(
     "graph/edge-size",
     "The ends of an edge differ in total size.",
-    "Both tensors are the same memory. Their numbers of dimensions may differ.",
+    "Both tensors refer to the same memory. Their numbers of dimensions may differ.",
     (COMPILED, GRAPH_DESC),
-    cure="describe both ends alike",
+    cure="describe both ends with the same total size",
     refuses=True,
 )
 EDGE_DATA_TYPE: Final = GraphRule(
     "graph/edge-data-type",
     "The ends of an edge differ in data type.",
-    "Where the total sizes agree it is accepted, and the bytes are read as the other type.",
+    "If the total sizes agree, CompileGraph accepts the edge, and the bytes are read as the other type.",
     (COMPILED,),
     releases="accepted by every build",
-    cure="cast between them",
+    cure="insert a cast",
 )
 INPUT_UNCONNECTED: Final = GraphRule(
     "graph/input-unconnected",
     "No edge reaches an input of a node.",
-    "Every input of a node is fed by a graph input or by another node.",
+    "Every input of a node must be connected to a graph input or to an output of another node.",
     (COMPILED, GRAPH_DESC),
     cure="add the edge",
     refuses=True,
@@ -64,7 +65,8 @@ INPUT_UNCONNECTED: Final = GraphRule(
 OUTPUT_UNCONNECTED: Final = GraphRule(
     "graph/output-unconnected",
     "No edge reaches a graph output.",
-    "CompileGraph accepts it, and binding the output ends the process; up to DirectML 1.5.1 CompileGraph ends it.",
+    "CompileGraph accepts the graph, and binding the output crashes the process; up to DirectML 1.5.1, CompileGraph "
+    "itself crashes.",
     (COMPILED,),
     releases="accepted by every build",
     cure="remove the output",
@@ -72,7 +74,8 @@ OUTPUT_UNCONNECTED: Final = GraphRule(
 NODE_UNUSED: Final = GraphRule(
     "graph/node-unused",
     "Nothing uses an output of a node.",
-    "A node that neither another node nor the graph uses is refused. Of a Split one output in use is enough.",
+    "CompileGraph refuses a node whose outputs are used neither by another node nor as a graph output. For a Split, "
+    "one used output is enough.",
     (COMPILED,),
     cure="remove the node",
     refuses=True,
@@ -80,15 +83,15 @@ NODE_UNUSED: Final = GraphRule(
 EDGE_TWICE: Final = GraphRule(
     "graph/edge-twice",
     "Two edges reach the same input, or the same graph output.",
-    "An input of a node is fed by one edge.",
+    "An input of a node has exactly one edge.",
     (COMPILED,),
-    cure="remove one",
+    cure="remove one of them",
     refuses=True,
 )
 CYCLE: Final = GraphRule(
     "graph/cycle",
     "A node needs its own output.",
-    "The nodes of a graph can be put in an order in which each comes behind what it reads.",
+    "It must be possible to order the nodes of a graph so that each comes after the nodes that it reads.",
     (COMPILED, COMPILE_GRAPH),
     cure="break the cycle",
     refuses=True,
@@ -99,7 +102,7 @@ EMPTY: Final = GraphRule(
 TENSOR_NULL: Final = GraphRule(
     "graph/tensor-null",
     "A tensor of the graph is a null pointer.",
-    "Edges cannot be judged where a tensor is not described.",
+    "Edges of a tensor without a description cannot be judged.",
     (OURS,),
     basis=Basis.OURS,
     releases="any",
@@ -108,43 +111,43 @@ TENSOR_NULL: Final = GraphRule(
 TENSOR_SHORT: Final = GraphRule(
     "graph/tensor-short",
     "A tensor of the graph has fewer Sizes or Strides than its DimensionCount says.",
-    "DirectML would read past the end of the array: undefined behaviour, not a promised error.",
+    "DirectML would read past the end of the array, which is undefined behaviour; no error is guaranteed.",
     (OURS,),
     basis=Basis.OURS,
     releases="any",
-    cure="give as many as there are dimensions",
+    cure="give one for each dimension",
 )
 FUSED_WRONGLY: Final = GraphRule(
     "graph/fused-wrongly",
-    "A product with a sigmoid is fused, and an operand is lost.",
-    "CompileGraph computes p * sigmoid(q) in one dispatch where it takes p and q for the same tensor. It compares the "
-    "nodes that they come from, not which outputs: two different outputs of one Split are the same to it, and "
-    "a * sigmoid(b), a GLU, comes out as b * sigmoid(b). From 1.14.2 on it also takes (p * q) * sigmoid(r) for such a "
-    "product, and puts an output of r's node in the place of the operand that is left.",
+    "CompileGraph fuses a product with a sigmoid and drops an operand.",
+    "CompileGraph computes p * sigmoid(q) in one dispatch if it considers p and q to be the same tensor. It compares "
+    "the nodes that compute them, not their outputs: two different outputs of one Split are the same to it, and a * "
+    "sigmoid(b), a GLU, is computed as b * sigmoid(b). From 1.14.2 on it does the same with (p * q) * sigmoid(r), "
+    "and replaces the remaining operand with an output of r's node.",
     (EXECUTED,),
     releases="p * sigmoid(q): torch-directml 0.2.5, DirectML 1.13.1 to 1.15.4; (p * q) * sigmoid(r): 1.14.2 to 1.15.4",
-    cure="take the operands from two Slices, or from a Split and a Slice, in place of one Split; or make the sigmoid a "
-    "graph output, too; of (p * q) * sigmoid(q): compute p * (q * sigmoid(q))",
+    cure="take the operands from two Slices, or from a Split and a Slice, instead of one Split; or make the sigmoid "
+    "a graph output as well; for (p * q) * sigmoid(q): compute p * (q * sigmoid(q))",
     sound=True,
 )
 MEMORY_OVERWRITTEN: Final = GraphRule(
     "graph/memory-overwritten",
-    "A tensor's memory is written over before it is read.",
-    "An input of a Join is computed straight into the joined buffer, and a part of a Split is read where the whole "
-    "lies. An operator that works element by element then runs in place if its input has one use; uses of the tensors "
-    "that lie in the same memory are not counted. So the operator behind a Join destroys an input of the Join that is "
-    "needed later: it holds what that operator made of it.",
+    "A tensor's memory is overwritten before it is read.",
+    "CompileGraph stores an input of a Join directly in the joined buffer, and reads a part of a Split directly from "
+    "the whole. An elementwise operator runs in place if its input has only one use; uses of other tensors that "
+    "share its memory are not counted. The operator after a Join therefore overwrites an input of the Join that is "
+    "needed later, which then contains that operator's result.",
     (EXECUTED,),
     releases="every build from feature level 2_1 on",
-    cure="make the Join's output a graph output, too: then nothing runs in place on it; or list the other use's graph "
-    "output before that of the operator behind the Join",
+    cure="make the Join's output a graph output as well, so that nothing runs in place on it; or list the graph "
+    "output of the other use before that of the operator after the Join",
     sound=True,
 )
 PLACE_NOT_WRITTEN: Final = GraphRule(
     "graph/place-not-written",
-    "A Join takes one tensor twice, and one of its places is never written.",
-    "The tensor is computed straight into one place of the joined buffer. The copy to its other place is forgotten: "
-    "the bytes there stay what they were.",
+    "A Join has the same tensor as two inputs, and one of its places in the output is never written.",
+    "The tensor is computed directly into one place of the joined buffer. The copy to the other place is missing: "
+    "the bytes there are not written.",
     (EXECUTED,),
     releases="torch-directml 0.1.13.1.dev230413 and 0.2.0, DirectML 1.10.1",
     cure="compute the tensor twice, or join graph inputs only",
@@ -153,21 +156,21 @@ PLACE_NOT_WRITTEN: Final = GraphRule(
 )
 MEMORY_TOO_SMALL: Final = GraphRule(
     "graph/memory-too-small",
-    "A valid graph is refused: a tensor does not fit the memory that it would share.",
-    "A part of a Split is read where the whole lies. If it is the only part that is used, an operator that works "
-    "element by element runs in place on it: the whole then would take the memory of the operator's output, which is "
-    "smaller. CompileGraph returns E_INVALIDARG.",
+    "CompileGraph refuses a valid graph: a tensor does not fit into the memory that it would share.",
+    "A part of a Split is read directly from the whole. If it is the only used part, an elementwise operator runs in "
+    "place on it: the whole would then be stored in the memory of the operator's output, which is smaller. "
+    "CompileGraph returns E_INVALIDARG.",
     (EXECUTED,),
-    releases="every build from feature level 2_1 on; with a Slice in place of the Split DirectML 1.13.1 to 1.15.4",
-    cure="make another output of the Split a graph output, or put the element-wise operator in front of the Split",
+    releases="every build from feature level 2_1 on; with a Slice instead of the Split, DirectML 1.13.1 to 1.15.4",
+    cure="make another output of the Split a graph output, or move the elementwise operator before the Split",
     refuses=True,
     sound=True,
 )
 FUSION_CRASHES: Final = GraphRule(
     "graph/fusion-crashes",
-    "A product with a sigmoid is fused, and CompileGraph ends the process.",
-    "As graph/fused-wrongly, of (p * q) * sigmoid(r): the operand that is left is a later output of a Split, and r's "
-    "node has no output of that index.",
+    "CompileGraph fuses a product with a sigmoid and crashes the process.",
+    "Like graph/fused-wrongly with (p * q) * sigmoid(r), if the remaining operand is a later output of a Split and "
+    "r's node has no output with that index.",
     (Source("observed: CompileGraph of DirectML 1.14.2, 1.15.1 and 1.15.4"),),
     releases="DirectML 1.14.2 to 1.15.4",
     cure="compute p * (q * sigmoid(q))",
@@ -175,10 +178,11 @@ FUSION_CRASHES: Final = GraphRule(
 )
 FIVE_DIMENSIONS: Final = GraphRule(
     "graph/five-dimensions",
-    "A Split of five dimensions or more in a graph is compiled wrong.",
-    "Where the first size is not 1, the elements of the second and later first index come from wrong places. Along the "
-    "first dimension such a Split is refused, and so is a Join that copies inputs whose first size is 1. Of six to "
-    "eight dimensions, all before the last four are what the first is of five; what is computed is unknown.",
+    "CompileGraph compiles a Split with five dimensions or more incorrectly.",
+    "If the first size is not 1, the elements with a first index of 1 or more are read from wrong positions. A Split "
+    "along the first dimension is refused, and so is a Join that copies inputs whose first size is 1. With six to "
+    "eight dimensions, all dimensions before the last four are treated like the first of five, and the result is "
+    "unknown.",
     (EXECUTED,),
     releases="tensorflow-directml-1.15.4.dev201216 and 1.15.5.dev210422",
     cure="describe the tensors with four dimensions",
@@ -187,55 +191,55 @@ FIVE_DIMENSIONS: Final = GraphRule(
 )
 WHOLE_FOR_PART: Final = GraphRule(
     "graph/whole-for-part",
-    "The whole input of a Split is joined in the place of a part.",
-    "A part of a Split is read where the whole lies. If a Join takes it into rows (sizes before the axis are not 1) "
-    "and something else reads it, too, the Join takes the whole: its first elements come to the place of the part, "
-    "whichever part that is, and what does not belong there comes over the places beside it. Where it does not fit, "
-    "CompileGraph returns E_INVALIDARG.",
+    "A Join copies the whole input of a Split instead of a part.",
+    "A part of a Split is read directly from the whole. If a Join copies it into rows (sizes before the axis are not "
+    "1) and something else reads the part as well, the Join copies from the whole: the whole's first elements are "
+    "stored in the place of the part, whichever part it is, and the rest overwrites adjacent places. If the whole "
+    "does not fit, CompileGraph returns E_INVALIDARG.",
     (EXECUTED,),
     releases="feature levels 2_1 to 5_0, up to DirectML 1.9.0; not tensorflow-directml 1.15.8",
-    cure="take the part for the Join with a Slice of its own",
+    cure="use a separate Slice to get the Join's part",
     examples_for="1.8.0",
     sound=True,
 )
 UNKNOWN: Final = GraphRule(
     "graph/unknown",
-    "What comes of the graph is not known.",
-    "The model of CompileGraph's memory says nothing of such a graph, or of this build; or the builds of a feature "
-    "level differ.",
+    "The result of the graph is not known.",
+    "The model of CompileGraph's memory does not cover this graph or this build, or the builds of a feature level "
+    "differ.",
     (OURS,),
     severity=Severity.NOTE,
     basis=Basis.OURS,
     releases="any",
-    cure="run the graph, and compare with its operators one by one",
+    cure="run the graph, and compare its results with those of its operators run one by one",
 )
 NOT_LOADED: Final = GraphRule(
     "graph/not-loaded",
     "ONNX Runtime does not load the model.",
-    "Each tensor of a model has a name of its own, and is given or computed once; what a node reads is given, or "
-    "computed before it. ONNX asks for that, and no version of ONNX Runtime loads a model without. An initializer may "
-    "be an input as well.",
+    "ONNX requires that each tensor of a model has a unique name, is given or computed exactly once, and is given or "
+    "computed before a node reads it. No version of ONNX Runtime loads a model that violates this. An initializer "
+    "may be an input as well.",
     (Source("observed: onnxruntime.dll 1.19.2 and 1.24.4 with its DirectML execution provider"),),
     releases="any",
-    cure="give the tensors names of their own",
+    cure="give the tensors unique names",
 )
 OUTPUT_NOT_WRITTEN: Final = GraphRule(
     "graph/output-not-written",
-    "A graph output of a model that also feeds an activation stays empty.",
-    "ONNX Runtime puts an activation into the node that feeds it where nothing else reads what is between them. It "
-    "does not count that this is an output of the model, too: nothing computes it, and Run gives an empty value for "
-    "it. Add, Conv, BatchNormalization, Gemm and MatMul take activations so.",
+    "A model output that an activation also reads stays empty.",
+    "ONNX Runtime fuses an activation into the node before it if nothing else reads the tensor between them. It does "
+    "not check whether that tensor is an output of the model: nothing computes it then, and Run returns an empty "
+    "value for it. Add, Conv, BatchNormalization, Gemm and MatMul are fused with activations.",
     (Source("observed: onnxruntime.dll 1.18.0, 1.20.1, 1.24.4 and 1.30.0 with its DirectML execution provider"),),
     releases="onnxruntime-directml and onnxruntime-node 1.18.0 to 1.30.0",
-    cure="put Max(t, t) between the node and the activation, or set the optimization level to 0 or 1",
+    cure="insert Max(t, t) between the node and the activation, or set the optimization level to 0 or 1",
 )
 EMPTY_PART: Final = GraphRule(
     "graph/empty-part",
-    "A Split has a part without elements: none of its parts is written.",
-    "ONNX Runtime neither makes nor executes an operator with a tensor without elements. The other parts of a Split "
-    "keep the bytes that were there before, and Run succeeds. Where the second part is the only one without elements, "
-    "and its length is an input, the Split gets into a fused graph, and the session is not made. A Concat leaves its "
-    "inputs without elements out, and is right.",
+    "A Split has a part without elements: none of its parts are written.",
+    "ONNX Runtime neither creates nor executes an operator that has a tensor without elements. The other parts of a "
+    "Split keep the bytes that were there before, and Run succeeds. If the second part is the only one without "
+    "elements, and the lengths are an input, the Split becomes part of a fused graph, and the session is not "
+    "created. A Concat is correct: its inputs without elements are omitted.",
     (
         Source("observed: models executed by onnxruntime.dll 1.17.3, 1.20.1 and 1.24.4, fused and unfused"),
         Source(
@@ -245,14 +249,14 @@ EMPTY_PART: Final = GraphRule(
         ),
     ),
     releases="onnxruntime-directml 1.17.3 to 1.24.4",
-    cure="leave the part out of the Split, and give a constant in its place",
+    cure="remove the part from the Split, and replace it with a constant",
 )
 EMPTY_OUTPUT: Final = GraphRule(
     "graph/empty-output",
     "An output of the model has no elements: the other outputs are never written.",
-    "ONNX Runtime copies the outputs that were computed on the device to the CPU in one batch, and the copying ends at "
-    "the first tensor without elements, before anything is copied. Run succeeds, and every other output that the "
-    "device computes keeps the bytes that were there before. Constants, and outputs that the CPU computes, are in no "
+    "ONNX Runtime copies the outputs that were computed on the device to the CPU in one batch. The batch ends at the "
+    "first tensor without elements, before anything is copied. Run succeeds, and every other output that the device "
+    "computes keeps the bytes that were there before. Constants, and outputs that the CPU computes, are not in the "
     "batch.",
     (
         Source("observed: models executed by onnxruntime.dll 1.17.3, 1.20.1 and 1.24.4, fused and unfused"),
@@ -263,26 +267,26 @@ EMPTY_OUTPUT: Final = GraphRule(
         ),
     ),
     releases="onnxruntime-directml 1.17.3 to 1.24.4",
-    cure="give a constant as the output without elements, or ask Run for the other outputs only",
+    cure="replace the output without elements with a constant, or request only the other outputs from Run",
 )
 OUTPUT_MAY_BE_EMPTY: Final = GraphRule(
     "graph/output-may-be-empty",
-    "An output of the model may have no elements; the other outputs are never written then.",
-    "As graph/empty-output, of an output whose sizes are known only as the model runs: with one of them 0, Run copies "
-    "none of the others from the device.",
+    "An output of the model may have no elements; the other outputs are then never written.",
+    "Like graph/empty-output, for an output whose sizes are known only at run time: if one of them is 0, Run copies "
+    "none of the other outputs from the device.",
     EMPTY_OUTPUT.sources,
     severity=Severity.NOTE,
     releases=EMPTY_OUTPUT.releases,
-    cure="ask Run for that output alone, and for the others in another Run",
+    cure="request that output in a separate Run",
 )
 CONSTANT_NODE: Final = GraphRule(
     "graph/constant-node",
-    "A graph has a constant as a node of its own, which this DirectML does not take.",
-    "ONNX Runtime from 1.18.0 on makes a node of each constant of less than 8 bytes. CompileGraph of an older DirectML "
-    "beside it returns E_INVALIDARG.",
-    (Source("observed: ONNX Runtime 1.24.4 with DirectML 1.8.0, 1.9.0, 1.10.1 and 1.12.0 beside it"),),
-    releases="DirectML 1.8.0 to 1.12.1 beside ONNX Runtime 1.18.0 or newer",
-    cure="use the DirectML that comes with ONNX Runtime",
+    "A graph has a constant as a node, which this DirectML does not accept.",
+    "From 1.18.0 on, ONNX Runtime adds each constant of less than 8 bytes to the graph as a node. With an older "
+    "DirectML, CompileGraph returns E_INVALIDARG.",
+    (Source("observed: ONNX Runtime 1.24.4 with the DirectML.dll of DirectML 1.8.0, 1.9.0, 1.10.1 and 1.12.0"),),
+    releases="DirectML 1.8.0 to 1.12.1 with ONNX Runtime 1.18.0 or newer",
+    cure="use the DirectML that ships with ONNX Runtime",
 )
 
 GRAPH_RULES: Final = {rule.id: rule for rule in tuple(globals().values()) if isinstance(rule, GraphRule)}

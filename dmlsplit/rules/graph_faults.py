@@ -70,15 +70,15 @@ _WHOLE: Final = "the input of the Split ({node}) "
 _KINDS: Final = {
     FaultKind.GATE: (
         "graph/fused-wrongly",
-        "it computes q * sigmoid(q) of q = {tensors[0]}, not {tensors[1]} * sigmoid(q)",
+        "it computes q * sigmoid(q) with q = {tensors[0]}, not {tensors[1]} * sigmoid(q)",
     ),
     FaultKind.PRODUCT: (
         "graph/fused-wrongly",
-        "it computes {tensors[0]} * r * sigmoid(r) of r = {tensors[1]}, not {tensors[2]} * {tensors[3]} * sigmoid(r)",
+        "it computes {tensors[0]} * r * sigmoid(r) with r = {tensors[1]}, not {tensors[2]} * {tensors[3]} * sigmoid(r)",
     ),
     FaultKind.PRODUCT_CRASHES: (
         "graph/fusion-crashes",
-        "its fusion wants output {numbers[0]} of a node that has {numbers[1]}",
+        "the fusion reads output {numbers[0]} of a node that has {numbers[1]}",
     ),
     FaultKind.REPEATED: (
         "graph/place-not-written",
@@ -86,52 +86,52 @@ _KINDS: Final = {
     ),
     FaultKind.OVERWRITTEN: (
         "graph/memory-overwritten",
-        "{operation} has written over it, and its result is read instead",
+        "{operation} overwrites it, and its result is read instead",
     ),
     FaultKind.REFUSED: (
         "graph/memory-too-small",
-        "{numbers[0]} bytes at {numbers[1]} do not fit the {numbers[2]} of {buffer}",
+        "{numbers[0]} bytes at offset {numbers[1]} do not fit into the {numbers[2]} bytes of {buffer}",
     ),
     FaultKind.WHOLE_TOO_LARGE: (
         "graph/whole-for-part",
-        "{numbers[0]} bytes at {numbers[1]} do not fit the {numbers[2]} of {buffer}",
+        "{numbers[0]} bytes at offset {numbers[1]} do not fit into the {numbers[2]} bytes of {buffer}",
     ),
-    FaultKind.WHOLE_TOO_NARROW: ("graph/whole-for-part", "its input does not fit the place of a part"),
-    FaultKind.WHOLE_OVER_OTHERS: ("graph/whole-for-part", _WHOLE + "comes over the places beside that of a part"),
+    FaultKind.WHOLE_TOO_NARROW: ("graph/whole-for-part", "its input does not fit into the place of a part"),
+    FaultKind.WHOLE_OVER_OTHERS: ("graph/whole-for-part", _WHOLE + "overwrites the places next to that of a part"),
     FaultKind.WHOLE_FIRST: (
         "graph/whole-for-part",
-        _WHOLE + "is joined with its first elements in the place of a part",
+        _WHOLE + "is joined instead of a part",
     ),
     FaultKind.FIVE_DIMENSIONS: (
         "graph/five-dimensions",
-        "all but the elements of the first index come from wrong places",
+        "elements with a first index other than 0 are read from wrong positions",
     ),
     FaultKind.OUTER_SPLIT: (
         "graph/five-dimensions",
-        "a Split of {numbers[0]} dimensions along one before the last four",
+        "the Split has {numbers[0]} dimensions, and splits one before the last four",
     ),
     FaultKind.OUTER_JOIN: (
         "graph/five-dimensions",
-        "a Join of {numbers[0]} dimensions along one before the last four copies its inputs",
+        "the Join has {numbers[0]} dimensions, joins along one before the last four, and copies its inputs",
     ),
-    FaultKind.CONSTANT: ("graph/constant-node", "some constant is a node of its own"),
+    FaultKind.CONSTANT: ("graph/constant-node", "a constant is a node of the graph"),
     FaultKind.UNWRITTEN: (
         "graph/output-not-written",
-        "the output {tensors[0]} of {node} is never written, since the activation behind it is put into the node: Run "
-        "gives an empty value for it",
+        "the output {tensors[0]} of {node} is never written, because the activation after it is fused into the node: "
+        "Run returns an empty value for it",
     ),
     FaultKind.DEAD: (
         "graph/empty",
-        "nothing uses what {nodes}: ONNX Runtime compiles a graph of no nodes, and the session is not made",
+        "nothing uses what {nodes}: ONNX Runtime compiles a graph without nodes, and the session is not created",
     ),
     FaultKind.EMPTY_PART: (
         "graph/empty-part",
-        "{node} has a part without elements: it is not executed, and none of its parts is written",
+        "{node} has a part without elements: it is not executed, and none of its parts are written",
     ),
     FaultKind.EMPTY_SECOND_PART: (
         "graph/empty-part",
-        "of the parts of {node} the second alone has no elements: ONNX Runtime puts it into a fused graph, and the "
-        "session is not made",
+        "only the second part of {node} has no elements: ONNX Runtime adds the node to a fused graph, and the "
+        "session is not created",
     ),
     FaultKind.EMPTY_OUTPUT: (
         "graph/empty-output",
@@ -140,7 +140,7 @@ _KINDS: Final = {
     ),
     FaultKind.MAY_BE_EMPTY: (
         "graph/output-may-be-empty",
-        "where {condition}, the output {tensors[0]} has no elements, and Run does not copy {others} from the device",
+        "if {condition}, the output {tensors[0]} has no elements, and Run does not copy {others} from the device",
     ),
 }
 """Maps each kind to its rule and to the sentence that describes it."""
@@ -301,10 +301,10 @@ def in_model(
         return said
     if not outputs:
         if reader is not None:
-            said = f"only a part of it is used, by {reader}, which works in place: {said}"
+            said = f"only one part of it is used, by {reader}, which runs in place: {said}"
         if fault.kind is FaultKind.PRODUCT_CRASHES:
-            return f"CompileGraph ends the process for the graph at {culprit}: {said}"
-        return f"CompileGraph refuses the graph at {culprit}, and the session is not made: {said}"
+            return f"CompileGraph crashes the process for the graph at {culprit}: {said}"
+        return f"CompileGraph refuses the graph at {culprit}, and the session is not created: {said}"
     kind = "the output" if leave else "the tensor"
     subject = f"{kind}s {listed(outputs)} are" if len(outputs) > 1 else f"{kind} {listed(outputs)} is"
     place = "" if str(culprit) in said else f" ({culprit})"
@@ -313,7 +313,7 @@ def in_model(
 
 def unknown(reason: str) -> str:
     """Returns the message of the rule graph/unknown about a model; `reason` is why the outcome is not known."""
-    return f"what comes of its graph is not known: {reason}"
+    return f"the result of its graph is not known: {reason}"
 
 
 def listed(names: Sequence[str]) -> str:

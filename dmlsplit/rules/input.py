@@ -14,15 +14,15 @@ DXDISPATCH: Final = Source(
 
 MALFORMED: Final = Notice(
     "input/malformed",
-    "The text is not an operator that can be read.",
+    "The text cannot be read as an operator.",
     "The message names the line and column. There is no descriptor to judge, hence no HRESULT.",
     (OURS,),
     basis=Basis.OURS,
 )
 OPERATOR_NOT_JUDGED: Final = Notice(
     "input/operator-not-judged",
-    "The operator is none that DirectML has up to feature level 6_4, or a node of a model other than Split and Concat.",
-    "It is passed over, the rest of the file is judged.",
+    "DirectML up to feature level 6_4 has no such operator, or the node of a model is neither Split nor Concat.",
+    "It is skipped; the rest of the file is judged.",
     (OURS,),
     severity=Severity.NOTE,
     basis=Basis.OURS,
@@ -30,7 +30,7 @@ OPERATOR_NOT_JUDGED: Final = Notice(
 NO_SPLIT: Final = Notice(
     "input/no-split",
     "The model has no Split and no Concat.",
-    "It was read whole, subgraphs and functions included.",
+    "The whole model was read, including subgraphs and functions.",
     (OURS,),
     severity=Severity.NOTE,
     basis=Basis.OURS,
@@ -38,8 +38,7 @@ NO_SPLIT: Final = Notice(
 TOTAL_SIZE_COMPUTED: Final = Notice(
     "input/total-size-computed",
     "A TotalTensorSizeInBytes of 0 in a DxDispatch model was replaced by the implied size.",
-    "DxDispatch computes the size where a model leaves it out or gives 0; a program that passes 0 to DirectML is "
-    "refused.",
+    "DxDispatch computes the size if a model omits it or gives 0. DirectML refuses a program that passes 0.",
     (DXDISPATCH,),
     severity=Severity.NOTE,
     basis=Basis.OURS,

@@ -10,9 +10,9 @@ from dmlsplit.rules._sources import OURS
 
 NO_REWRITING: Final = Notice(
     "legalize/no-rewriting",
-    "No operators that the target takes move the same bits within the same buffers.",
-    "`dmlsplit legalize` looks for other data types, folded dimensions, sub-ranges of the buffers and a temporary "
-    "buffer. The message says what stands in the way of all of them.",
+    "No operators that the target accepts move the same bits within the same buffers.",
+    "`dmlsplit legalize` tries other data types, folded dimensions, sub-ranges of the buffers and a temporary "
+    "buffer. The message says what rules all of them out.",
     (OURS,),
     basis=Basis.OURS,
 )

@@ -10,24 +10,25 @@ from dmlsplit.rules._sources import OBSERVED_DEVICE
 
 REFUSES: Final = Notice(
     "library/refuses",
-    "The library refuses what the verdict finds no fault in.",
-    "Tables hold data types, ranks and what was recorded of values; a build checks more. The message has the call, its "
-    "HRESULT, and what DirectML's debug layer says of it, if that has been added.",
+    "The library refuses an operator in which the verdict finds no fault.",
+    "The verdict's tables have data types, ranks and recorded values; a build checks more than that. The message has "
+    "the call, its HRESULT and, if it was added, the message of DirectML's debug layer.",
     (OBSERVED_DEVICE,),
     basis=Basis.OBSERVED,
 )
 ENDS_THE_PROCESS: Final = Notice(
     "library/ends-the-process",
-    "The library ends the process, which the verdict does not say.",
-    "It reads through a null pointer, past an array, or divides by zero, and CreateOperator does not return.",
+    "The library crashes the process, which the verdict does not predict.",
+    "The library dereferences a null pointer, reads past the end of an array, or divides by zero; CreateOperator "
+    "does not return.",
     (OBSERVED_DEVICE,),
     basis=Basis.OBSERVED,
 )
 ACCEPTS: Final = Notice(
     "library/accepts",
-    "The library accepts what the verdict refuses.",
-    "The verdict holds for the target; the build that was asked is named in the message, and may be another one of its "
-    "feature level.",
+    "The library accepts an operator that the verdict refuses.",
+    "The verdict is for the target. The message names the build that was asked, which may be a different build of "
+    "the same feature level.",
     (OBSERVED_DEVICE,),
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
@@ -35,7 +36,8 @@ ACCEPTS: Final = Notice(
 NOT_ASKED: Final = Notice(
     "library/not-asked",
     "The library was not asked.",
-    "No C struct holds the descriptor, not all of a graph's operators are known, or there was no answer in time.",
+    "The descriptor cannot be represented as a C struct, the graph has unknown operators, or the library did not "
+    "answer in time.",
     (OBSERVED_DEVICE,),
     severity=Severity.NOTE,
     basis=Basis.OURS,

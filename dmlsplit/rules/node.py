@@ -12,9 +12,9 @@ _DML_EP: Final = "https://github.com/microsoft/onnxruntime/tree/main/onnxruntime
 
 RUNTIME_DIFFERS: Final = Notice(
     "node/runtime-differs",
-    "A runtime does otherwise than the framework's specification.",
-    "The verdict follows the specification; the message says which runtimes, in the versions that were looked at, do "
-    "what.",
+    "A runtime deviates from the framework's specification.",
+    "The verdict follows the specification. The message says which runtimes deviate, and how; only the versions "
+    "listed under the sources were observed.",
     (OBSERVED_RUNTIMES,),
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
@@ -22,53 +22,53 @@ RUNTIME_DIFFERS: Final = Notice(
 
 SHAPE_UNKNOWN: Final = Notice(
     "node/shape-unknown",
-    "The shape or a length that DirectML needs is not known from the model.",
-    "DirectML takes sizes, not symbols. The message says what to pass; until then the node is judged by its "
-    "framework's rules as far as they go, and nothing is guessed.",
+    "The model does not determine the shape or a length that DirectML needs.",
+    "DirectML needs numbers, not symbols. The message says what to pass. Until then the node is judged by its "
+    "framework's rules as far as they apply; nothing is guessed.",
     (BUFFER_DESC,),
     severity=Severity.WARNING,
     basis=Basis.OURS,
 )
 SIZES_OPEN: Final = Notice(
     "node/sizes-open",
-    "The model leaves sizes open; the answer is the one for all sizes that it names.",
-    "A dynamic axis is no fault. What the framework's rules and the target's limits ask of a size is said with the "
-    "answer: a number that divides it, sizes that have to be one, the elements of the largest tensor. To ask about "
-    "particular sizes, pass --shape or --dim.",
+    "The model leaves sizes open; the answer holds for all sizes that meet its conditions.",
+    "A dynamic axis is not a fault. The answer includes the conditions that the framework's rules and the target's "
+    "limits put on sizes: a number that divides a size, sizes that must be equal, the number of elements of the "
+    "largest tensor. To ask about particular sizes, pass --shape or --dim.",
     (OURS,),
     severity=Severity.NOTE,
     basis=Basis.OURS,
 )
 TYPE_NOT_LOWERED: Final = Notice(
     "node/type-not-lowered",
-    "No DirectML data type carries the bits of the node's elements.",
-    "A split moves bits, so any type of 8, 16, 32, 64 or 128 bits goes as integers; strings and elements that "
-    "share a byte cannot.",
+    "No DirectML data type can hold the node's elements.",
+    "A split only moves bits, so types of 8, 16, 32, 64 or 128 bits are handled as integers. Strings, and elements "
+    "that share a byte, cannot be.",
     (DATA_TYPE,),
     basis=Basis.OURS,
 )
 NOT_LOWERED: Final = Notice(
     "node/not-lowered",
-    "The node stands for no DirectML operator.",
-    "It has faults by its framework's own rules, which are reported beside this one; or a size that a UINT, "
-    "which has 32 bits, does not hold.",
+    "The node has no equivalent DirectML operator.",
+    "Either it breaks its framework's own rules, which are reported as well, or a size does not fit into a UINT (32 "
+    "bits).",
     (OURS,),
     basis=Basis.OURS,
 )
 EMPTY_TENSOR: Final = Notice(
     "node/empty-tensor",
     "The input or an output has no elements, and ONNX Runtime's DirectML back end skips the whole operator.",
-    "DirectML has no empty tensors. The rewriting leaves empty outputs out of the operator and still makes them; "
-    "ONNX Runtime's DirectML back end does nothing at all, so that the other outputs are never written. Empty inputs "
-    "of a Concat are no such case: both leave them out.",
+    "DirectML has no empty tensors. The rewriting omits empty outputs from the operator and still produces them. "
+    "ONNX Runtime's DirectML back end does nothing at all, so the other outputs are never written. Empty inputs of a "
+    "Concat are not affected: both omit them.",
     (Source("ONNX Runtime, DirectML execution provider", _DML_EP),),
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
 )
 REWRITTEN: Final = Notice(
     "node/rewritten",
-    "The level or release takes the node only after a rewriting.",
-    "The message has the steps; SplitNode.legalize gives the operators.",
+    "The level or release accepts the node only after a rewriting.",
+    "The message lists the steps; SplitNode.legalize returns the operators.",
     (OURS,),
     severity=Severity.NOTE,
     basis=Basis.OURS,

@@ -68,34 +68,34 @@ VERSION_NOT_OBSERVED = _habit(
     "onnxruntime/version-not-observed",
     _N,
     "This version was not observed.",
-    "The wheels up to 1.17.3, and 1.18.1, have no onnxruntime.dll to be asked. 1.18.1 is answered for as 1.18.0, which "
-    "ships the same DirectML; of older versions nothing is predicted.",
+    "The wheels up to 1.17.3, and that of 1.18.1, do not contain an onnxruntime.dll that could be observed. 1.18.1 "
+    "is treated like 1.18.0, which ships the same DirectML; nothing is predicted for older versions.",
 )
 NO_DEVICE = Habit(
     "onnxruntime/no-device",
-    "The DirectML.dll of this Windows is older than ONNX Runtime needs.",
-    "From 1.14 on ONNX Runtime creates its device with feature level 5_0, before that with 2_0. Where the DLL has "
-    "less, the execution provider cannot be added: 887A0004, 'The specified device interface or feature level is not "
-    "supported on this system'. The DirectML.dll beside onnxruntime.dll, which packages bring, is loaded in place of "
-    "the system's.",
+    "The DirectML.dll of this Windows is older than ONNX Runtime requires.",
+    "ONNX Runtime creates its device with feature level 5_0 from version 1.14 on, and with 2_0 before. If the DLL "
+    "supports less, the execution provider cannot be added: 887A0004, 'The specified device interface or feature "
+    "level is not supported on this system'. If a DirectML.dll is in the folder of onnxruntime.dll, as packages "
+    "install it, it is loaded instead of the system's.",
     (NEEDED_LEVEL, VERSION_HISTORY),
     _E,
     Basis.DOCUMENTED,
-    cure="ship the DirectML.dll of the package beside onnxruntime.dll",
+    cure="ship the package's DirectML.dll in the folder of onnxruntime.dll",
 )
 OPSET_TOO_NEW = _habit(
     "onnxruntime/opset-too-new",
     _E,
-    "The model's opset is newer than this version of ONNX Runtime knows.",
-    "The model is not loaded, whatever operators it has.",
+    "The model's opset is newer than this version of ONNX Runtime supports.",
+    "The model is not loaded, whatever its operators are.",
     LOADING,
-    cure="take the model to an older opset with dmlsplit legalize, or use a newer ONNX Runtime",
+    cure="convert the model to an older opset with dmlsplit legalize, or use a newer ONNX Runtime",
 )
 IR_VERSION_TOO_NEW = _habit(
     "onnxruntime/ir-version-too-new",
     _E,
-    "The model's IR version is newer than this version of ONNX Runtime knows.",
-    "The model is not loaded, even where its opset is known.",
+    "The model's IR version is newer than this version of ONNX Runtime supports.",
+    "The model is not loaded, even if its opset is supported.",
     LOADING,
     cure="write the model with an older IR version (onnx.helper.make_model(..., ir_version=)), or use a newer "
     "ONNX Runtime",
@@ -103,8 +103,8 @@ IR_VERSION_TOO_NEW = _habit(
 TYPE_NOT_LOADED = _habit(
     "onnxruntime/type-not-loaded",
     _E,
-    "ONNX Runtime has no such tensors, or the operator does not take them at this opset.",
-    "Complex tensors are not supported at all, BFLOAT16 not before opset 13. The model is not loaded.",
+    "ONNX Runtime does not support the element type, or the operator does not accept it at this opset.",
+    "Complex types are not supported at all, and BFLOAT16 is not supported before opset 13. The model is not loaded.",
     RESOLVING,
     cure="cast to a supported type around the node",
 )
@@ -112,7 +112,7 @@ NO_KERNEL = _habit(
     "onnxruntime/no-kernel",
     _E,
     "No kernel implements this version of the operator.",
-    "Split 1 and Concat 1 are known and not implemented: session creation fails.",
+    "ONNX Runtime knows Split 1 and Concat 1 but does not implement them: session creation fails.",
     KERNELS,
     cure="convert the model to opset 11 or newer (onnx.version_converter)",
 )
@@ -120,20 +120,20 @@ INFERENCE_FAILS = _habit(
     "onnxruntime/inference-fails",
     _E,
     "Shape inference refuses the node.",
-    "Where shapes and lengths are known, ONNX Runtime infers shapes as it loads the model and refuses what "
-    "contradicts itself. The size of the split axis is kept in 32 bits with a sign there.",
+    "ONNX Runtime infers shapes when it loads the model, and refuses a node whose known shapes and lengths "
+    "contradict each other. Shape inference holds the size of the split axis in a signed 32-bit integer.",
     ONNX_BOTH_SHAPES,
     RESOLVING,
-    cure="correct the axis or the lengths; an axis of 2^31 or more has to be split without given lengths",
+    cure="correct the axis or the lengths; an axis of 2^31 or more can only be split without explicit lengths",
 )
 FOLDED = _habit(
     "onnxruntime/folded",
     _N,
-    "The node becomes a constant as the session is made.",
-    "All its inputs are initializers: constant folding runs it on the CPU, from optimization level 1 on. Or a Concat "
-    "puts the shape for one Reshape together: in its place comes a constant with 0 for what the Reshape keeps and -1 "
-    "for what is not known, if that is one size at most. Or Shapes alone read what is static: they become constants, "
-    "and what was computed for them is taken out.",
+    "The node becomes a constant when the session is created.",
+    "This happens in three cases, from optimization level 1 on. All inputs are initializers: constant folding runs "
+    "the node on the CPU. Or a Concat computes the shape for a single Reshape: it is replaced with a constant that "
+    "has 0 for sizes which the Reshape keeps, and -1 for at most one unknown size. Or only Shape nodes read a value "
+    "with static sizes: they become constants, and the nodes that computed the value are removed.",
     FOLDING,
     RESHAPING,
 )
@@ -141,72 +141,73 @@ BRANCH_NOT_TAKEN = _habit(
     "onnxruntime/branch-not-taken",
     _N,
     "The node is removed: the If around it always takes the other branch.",
-    "The condition is a constant. From optimization level 1 on the branch that is taken comes in the place of the If.",
+    "The condition is a constant. From optimization level 1 on, ONNX Runtime replaces the If with the branch that is "
+    "taken.",
     FOLDING,
 )
 TYPE_ON_CPU = _habit(
     "onnxruntime/type-on-cpu",
     _W,
-    "DirectML's kernel does not take this element type: the node runs on the CPU.",
-    "STRING and BFLOAT16 have no kernel of the execution provider.",
+    "DirectML's kernel does not accept this element type: the node runs on the CPU.",
+    "The execution provider has no kernels for STRING and BFLOAT16.",
     KERNELS,
     cure="cast BFLOAT16 to FLOAT16 or FLOAT around the node to keep it on the GPU",
 )
 DOUBLE_ON_CPU = _habit(
     "onnxruntime/double-on-cpu",
     _W,
-    "The device has no doubles: the node runs on the CPU.",
-    "DOUBLE needs Direct3D 12's DoublePrecisionFloatShaderOps.",
+    "The device does not support DOUBLE: the node runs on the CPU.",
+    "DOUBLE requires Direct3D 12's DoublePrecisionFloatShaderOps.",
     PARTITIONER,
     cure="cast to FLOAT around the node to keep it on the GPU",
 )
 PREFERS_CPU = _habit(
     "onnxruntime/prefers-cpu",
     _N,
-    "The node computes with sizes: it runs on the CPU.",
-    "A node whose inputs are all results of Shape or Size, small initializers or the model's inputs is left "
-    "on the CPU, which needs them.",
+    "The node computes sizes: it runs on the CPU.",
+    "ONNX Runtime leaves a node on the CPU if each input is a result of Shape or Size, a small initializer or an "
+    "input of the model, because the CPU needs the result.",
     PREFERENCE,
 )
 CPU_FALLBACK_DISABLED = _habit(
     "onnxruntime/cpu-fallback-disabled",
     _E,
     "The node would run on the CPU, which session.disable_cpu_ep_fallback forbids.",
-    "Session creation fails where any node is left to the CPU.",
+    "Session creation fails if any node is left to the CPU.",
     cure="allow the fallback, or change the node's element type",
 )
 RANK = _habit(
     "onnxruntime/rank",
     _E,
     "A tensor has more than 8 dimensions.",
-    "The execution provider takes the node and cannot make its kernel; there is no fallback to the CPU. "
-    "Session creation fails, or the first Run where sizes or lengths are known only then.",
+    "The execution provider claims the node, cannot create its kernel, and does not fall back to the CPU. Session "
+    "creation fails, or the first Run if sizes or lengths are known only then.",
     HELPER,
-    cure="merge dimensions with Reshape around the node",
+    cure="merge dimensions with a Reshape before the node and one after it",
 )
 OUTPUT_OMITTED = _habit(
     "onnxruntime/output-omitted",
     _E,
-    "An output has no name, and DirectML gets no tensor for it.",
-    "The descriptor holds a tensor of DML_TENSOR_TYPE_INVALID, and CreateOperator refuses it.",
+    "An output has no name, so DirectML gets no tensor for it.",
+    "The descriptor has a tensor of DML_TENSOR_TYPE_INVALID, which CreateOperator refuses.",
     SPLIT,
-    cure="give the output a name, which nothing has to read",
+    cure="give the output a name, even if nothing reads it",
 )
 SECOND_OUTPUT_EMPTY = _habit(
     "onnxruntime/second-output-empty",
     _E,
-    "The second output, and no other, has no elements: session creation fails.",
-    "Looking for empty tensors, the partitioner leaves out the index of the input with the lengths, 1, among "
-    "the outputs as well. The node gets into a fused graph and makes no operator there.",
+    "Only the second output has no elements: session creation fails.",
+    "When the partitioner looks for empty tensors, it skips index 1, the index of the input with the lengths, among "
+    "the outputs as well. The node becomes part of a fused graph, where it creates no operator.",
     PARTITIONER,
-    cure="leave the part out, and give a constant in its place",
+    cure="remove the part, and replace it with a constant",
     faults=(FaultKind.EMPTY_SECOND_PART,),
 )
 EMPTY_TENSOR = _habit(
     "onnxruntime/empty-tensor",
     _N,
     "No tensor has elements: nothing is submitted to DirectML.",
-    "The whole node is skipped, and nothing is lost.",
+    "The whole node is skipped, which is correct.",
     SPLIT,
     ADAPTER,
 )
@@ -214,42 +215,42 @@ EMPTY_PART = _habit(
     "onnxruntime/empty-part",
     _E,
     "A part of a Split has no elements: nothing is submitted to DirectML.",
-    "The whole node is skipped: its other parts are never written, and Run succeeds.",
+    "The whole node is skipped: its other parts are never written, although Run succeeds.",
     SPLIT,
     ADAPTER,
-    cure="leave the part out, and give a constant in its place",
+    cure="remove the part, and replace it with a constant",
     faults=(FaultKind.EMPTY_PART,),
 )
 EMPTY_INPUTS_LEFT_OUT = _habit(
     "onnxruntime/empty-inputs-left-out",
     _N,
-    "Inputs without elements are left out of the JOIN.",
-    "The node is outside of a fused graph then; with no input left nothing is submitted.",
+    "Inputs without elements are omitted from the JOIN.",
+    "The node is then not part of a fused graph; if no input is left, nothing is submitted.",
     CONCAT,
 )
 NEGATIVE_LENGTH = _habit(
     "onnxruntime/negative-length",
     _E,
     "A length is negative.",
-    "num_outputs makes all parts but the last of the size divided and rounded up; what is left for the last "
-    "may be less than nothing. It reaches DirectML modulo 2^32, or fails session creation before.",
+    "With num_outputs, each part except the last has the size of the axis divided by num_outputs and rounded up; the "
+    "rest for the last part may be negative. It reaches DirectML modulo 2^32, unless session creation fails before.",
     HELPER,
     ONNX_BOTH_SHAPES,
-    cure="choose num_outputs so that something is left for the last part, or give the lengths",
+    cure="choose num_outputs so that the last part is not negative, or give the lengths",
 )
 SIZE_BEYOND_32_BITS = _habit(
     "onnxruntime/size-beyond-32-bits",
     _E,
-    "A size does not fit 32 bits: session creation fails.",
-    "Sizes are narrowed to 32 bits, with a check, before any operator is made.",
+    "A size does not fit into 32 bits: session creation fails.",
+    "Sizes are converted to 32 bits, with a check, before any operator is created.",
     PARTITIONER,
-    cure="make the tensor smaller: DirectML has no such sizes",
+    cure="make the tensor smaller: DirectML does not support such sizes",
 )
 LENGTHS_DO_NOT_FIT = _habit(
     "onnxruntime/lengths-do-not-fit",
     _E,
-    "The lengths do not fit the size of the axis as the model runs.",
-    "The kernel checks them against the real sizes.",
+    "The lengths do not add up to the size of the axis at run time.",
+    "The kernel checks them against the actual sizes.",
     HELPER,
     cure="correct the lengths",
 )
@@ -257,29 +258,30 @@ REFUSED_BY_DIRECTML = _habit(
     "onnxruntime/refused-by-directml",
     _E,
     "DirectML refuses the descriptor.",
-    "There is no fallback to the CPU: session creation fails, or the first Run where sizes are known only then.",
-    cure="see the rules that the descriptor breaks; dmlsplit legalize rewrites it where that is possible",
+    "There is no fallback to the CPU: session creation fails, or the first Run if sizes are known only then.",
+    cure="see the rules that the descriptor breaks; dmlsplit legalize rewrites it if possible",
 )
 MADE_AT_RUN = _habit(
     "onnxruntime/made-at-run",
     _N,
-    "The operator is made at the first Run, outside of a fused graph.",
-    "A fused graph needs static shapes, of inputs and outputs, and lengths that are constant.",
+    "The operator is created in the first Run, and is not part of a fused graph.",
+    "A fused graph requires static shapes of inputs and outputs, and constant lengths.",
     PARTITIONER,
     ADAPTER,
 )
 OUTSIDE_GRAPH = _habit(
     "onnxruntime/outside-graph",
     _N,
-    "The operator is compiled alone, as the session is made.",
-    "A fused graph takes no node with an empty tensor or with outputs whose shapes are not static.",
+    "The operator is compiled on its own when the session is created.",
+    "A fused graph has no nodes with an empty tensor or with outputs of dynamic shape.",
     PARTITIONER,
 )
 GRAPH_WITHOUT_OUTPUTS = _habit(
     "onnxruntime/graph-without-outputs",
     _E,
     "Nothing reads what a fused graph computes: session creation fails.",
-    "Nodes that lead to no output are taken out of the DirectML graph. CompileGraph refuses one without nodes.",
+    "Nodes whose results reach no output are removed from the DirectML graph. CompileGraph refuses a graph without "
+    "nodes.",
     GRAPH,
     cure="remove the nodes that nothing reads",
     faults=(FaultKind.DEAD,),
@@ -287,37 +289,37 @@ GRAPH_WITHOUT_OUTPUTS = _habit(
 NOT_READ = _habit(
     "onnxruntime/not-read",
     _N,
-    "Nothing reads the node's outputs: it is taken out of the fused graph before that is compiled.",
-    "Its kernel is made all the same, hence its descriptor judged.",
+    "Nothing reads the node's outputs: the node is removed from the fused graph before the graph is compiled.",
+    "Its kernel is created nevertheless, so its descriptor is judged.",
     GRAPH,
 )
 COMPUTED_ONCE = _habit(
     "onnxruntime/computed-once",
     _N,
-    "Another node computes the same: only one of the two is left.",
-    "Equal small initializers become one, and of nodes with equal operators, inputs and attributes those stay that "
-    "give outputs of the graph, else the one that ONNX Runtime comes to first.",
+    "Another node computes the same result: only one of the two remains.",
+    "Equal small initializers are merged. Of nodes with equal operators, inputs and attributes, those that produce "
+    "graph outputs remain, otherwise the one that ONNX Runtime visits first.",
     SHARING,
     COMMON,
 )
 TWINS_DIFFER = _habit(
     "onnxruntime/twins-differ",
     _E,
-    "Two Splits of one tensor look the same to ONNX Runtime, and have different numbers of outputs.",
-    "The elimination of common subexpressions compares operator, inputs and attributes, not how many outputs "
-    "there are: an output of one Split takes the place of an output of the other, of another size.",
+    "ONNX Runtime treats two Splits of one tensor as equal, although they have different numbers of outputs.",
+    "The elimination of common subexpressions compares operators, inputs and attributes, but not the numbers of "
+    "outputs: it replaces an output of one Split with an output of the other, which has a different size.",
     COMMON,
-    cure="give one of them its lengths explicitly",
+    cure="give the lengths of one of them explicitly",
 )
 GRAPH_REFUSED = _habit(
     "onnxruntime/graph-refused",
     _E,
-    "CompileGraph refuses the fused graph that the node is in, or ends the process.",
-    "Mostly an intermediate is cut into blocks that lie one after another, by Split or Slice, one of them is read, by "
-    "one elementwise operator, and that works in place: all builds of DirectML answer E_INVALIDARG. The message names "
-    "the rule of graphs that is broken, and the node that breaks it.",
+    "CompileGraph refuses the fused graph that contains the node, or crashes the process.",
+    "Most often, a Split or Slice cuts an intermediate tensor into contiguous blocks, only one block is read, by a "
+    "single elementwise operator, and that operator runs in place: all builds of DirectML return E_INVALIDARG. The "
+    "message names the rule of graphs that is broken, and the node that breaks it.",
     GRAPH,
-    cure="do what `dmlsplit check` advises for that node",
+    cure="apply the remedy that `dmlsplit check` reports for that node",
     faults=(
         FaultKind.REFUSED,
         FaultKind.WHOLE_TOO_LARGE,
@@ -332,20 +334,20 @@ SESSION_FAILS_ELSEWHERE = _habit(
     "onnxruntime/session-fails-elsewhere",
     _E,
     "Session creation fails at another node.",
-    "Then this one does not run either.",
+    "Therefore this node does not run either.",
 )
 SIZES_UNKNOWN = _habit(
     "onnxruntime/sizes-unknown",
     _W,
-    "What happens depends on sizes that the model leaves open.",
-    "The session is made; the operator is made at the first Run, for its sizes.",
+    "The outcome depends on sizes that the model leaves open.",
+    "The session is created; the operator is created in the first Run, for the sizes of that Run.",
     cure="give the sizes of the first Run (--shape, --dim)",
 )
 CONTEXT_UNKNOWN = _habit(
     "onnxruntime/context-unknown",
     _W,
-    "What happens depends on what ONNX Runtime makes of the nodes around.",
-    "Optimization may change this node or its graph, in ways that are not followed here.",
+    "The outcome depends on ONNX Runtime's treatment of neighbouring nodes.",
+    "Optimization may change this node or its graph in ways that are not modelled.",
 )
 
 FAULTS: Final = {

@@ -25,10 +25,10 @@ INPUT_ELEMENTS_MAX: Final = 2**31 - 1
 
 @operator_rules(
     "join/dimension-count-differs",
-    summary="The documented number of dimensions and that of the builds of the same feature level differ.",
-    explanation="The page of DML_JOIN_OPERATOR_DESC has 4 dimensions at 2_1 and 4 or 5 up to 4_0; the builds observed "
-    "take 5 at 2_1 and 1 to 8 from 3_1 on, as the release notes of DirectML 1.5.0 say. By feature level the page "
-    "decides.",
+    summary="The documentation and the builds of a feature level differ in the number of dimensions that they accept.",
+    explanation="The page of DML_JOIN_OPERATOR_DESC allows 4 dimensions at 2_1, and 4 or 5 up to 4_0. The observed "
+    "builds accept 5 at 2_1, and 1 to 8 from 3_1 on, as the release notes of DirectML 1.5.0 say. The verdict for a "
+    "feature level follows the page.",
     severity=Severity.NOTE,
     basis=Basis.OBSERVED,
     sources=(OBSERVED, JOIN_DESC),
@@ -43,8 +43,8 @@ def dimension_count_differs(o: OperatorView, parts: Sequence[TensorView]) -> Fin
     observed = o.target.builds[o.type][-1].dimension_counts
     if (count in documented) != (count in observed):
         message = (
-            f"is {count}: the page's table for feature level {level} takes {number_range(documented)}, "
-            f"builds of that level take {number_range(observed)}"
+            f"is {count}: the documented table of feature level {level} allows {number_range(documented)}, "
+            f"builds of that level accept {number_range(observed)}"
         )
         yield Finding("DimensionCount", message, number_range(documented), count, o.whole)
 
@@ -53,7 +53,7 @@ def dimension_count_differs(o: OperatorView, parts: Sequence[TensorView]) -> Fin
     "split/output-count-zero",
     "join/input-count-zero",
     summary="{count} is 0.",
-    explanation="A {operator} has at least one {part}; a single one is a copy of the {whole}.",
+    explanation="A {operator} has at least one {part}; with a single one, the operator is a copy.",
     sources=(THE_PAGE,),
     spoils={Aspect.ARRAY},
     bad=lambda make: eg.with_parts(make(), ()),
@@ -68,8 +68,8 @@ def count_zero(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
     "split/outputs-null",
     "join/inputs-null",
     summary="{array} is a null pointer.",
-    explanation="The member points to {count} tensors, held by value. Every build observed refuses a null "
-    "OutputTensors, and reads through a null InputTensors and ends the process.",
+    explanation="The member points to an array of {count} DML_TENSOR_DESC structs. Every observed build refuses a "
+    "null OutputTensors, but dereferences a null InputTensors and crashes the process.",
     sources=(HEADER, THE_PAGE),
     needs={Aspect.ARRAY},
     spoils={Aspect.ARRAY},
@@ -85,7 +85,7 @@ def array_null(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
     "split/output-count-exceeds-array",
     "join/input-count-exceeds-array",
     summary="{count} is larger than the number of tensors in {array}.",
-    explanation="DirectML would read past the end of the array: undefined behaviour, not a promised error.",
+    explanation="DirectML would read past the end of the array, which is undefined behaviour; no error is guaranteed.",
     sources=(HEADER, THE_PAGE),
     needs={Aspect.ARRAY},
     spoils={Aspect.ARRAY},
@@ -96,7 +96,7 @@ def array_null(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
 def count_exceeds_array(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
     length = len(o.array or ())
     if o.count > length:
-        message = f"is {o.count}, {o.array_name} has {length} entries: the rest would be read past its end"
+        message = f"is {o.count}, {o.array_name} has {length} entries; DirectML would read past its end"
         yield Finding(o.count_name, message, length, o.count)
 
 
@@ -104,7 +104,7 @@ def count_exceeds_array(o: OperatorView, parts: Sequence[TensorView]) -> Finding
     "split/outputs-beyond-count",
     "join/inputs-beyond-count",
     summary="{array} has more tensors than {count} says.",
-    explanation="DirectML does not look at the surplus: there is no {part} to bind for it.",
+    explanation="DirectML ignores the surplus tensors: no {part} can be bound for them.",
     severity=Severity.WARNING,
     basis=Basis.OURS,
     sources=(OURS, OBSERVED),
@@ -115,14 +115,15 @@ def count_exceeds_array(o: OperatorView, parts: Sequence[TensorView]) -> Finding
 def array_exceeds_count(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
     length = len(o.array or ())
     if length > o.count:
-        message = f"has {length} entries, of which DirectML looks at {o.count} ({o.count_name})"
+        message = f"has {length} entries; DirectML reads only {o.count} ({o.count_name})"
         yield Finding(o.array_name, message, o.count, length)
 
 
 @operator_rules(
     "join/input-element-count-too-large",
-    summary="An input of a join holds more than 2^31 - 1 elements.",
-    explanation="Only joins have this bound; the output, and the input of a split, may hold up to 2^32 - 1.",
+    summary="An input of a join has more than 2^31 - 1 elements.",
+    explanation="Only inputs of joins have this limit. The output of a join and the input of a split may have up to "
+    "2^32 - 1 elements.",
     basis=Basis.OBSERVED,
     sources=(OBSERVED,),
     needs_of_parts={Aspect.DESC, Aspect.SIZES, Aspect.COMPLETE, Aspect.ELEMENT_COUNT},
@@ -134,7 +135,7 @@ def input_element_count_too_large(o: OperatorView, parts: Sequence[TensorView]) 
     for part in parts:
         count = math.prod(part.sizes)
         if count > INPUT_ELEMENTS_MAX:
-            message = f"hold {count} elements, at most {INPUT_ELEMENTS_MAX} are taken for one input of a join"
+            message = f"hold {count} elements; the maximum for an input of a join is {INPUT_ELEMENTS_MAX}"
             yield Finding("Sizes", message, INPUT_ELEMENTS_MAX, count, part)
 
 
@@ -142,8 +143,7 @@ def input_element_count_too_large(o: OperatorView, parts: Sequence[TensorView]) 
     "split/axis-out-of-range",
     "join/axis-out-of-range",
     summary="Axis is not a dimension of the {whole}.",
-    explanation="Axis counts from 0 to DimensionCount - 1 and is unsigned: a negative axis of ONNX or numpy has to be "
-    "resolved first.",
+    explanation="Axis is unsigned, from 0 to DimensionCount - 1. Convert a negative axis of ONNX or numpy first.",
     sources=(THE_PAGE,),
     needs_of_whole={Aspect.DESC},
     spoils={Aspect.AXIS},
@@ -153,7 +153,7 @@ def input_element_count_too_large(o: OperatorView, parts: Sequence[TensorView]) 
 def axis_out_of_range(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
     count = o.whole.desc.dimension_count
     if count == 0:
-        yield Finding("Axis", f"is {o.axis}, and there are no dimensions", "a dimension", o.axis)
+        yield Finding("Axis", f"is {o.axis}, but the tensor has no dimensions", "a dimension", o.axis)
     elif o.axis >= count:
         limit = f"0-{count - 1}"
         yield Finding("Axis", f"is {o.axis}, must be in {limit} for {count} dimensions", limit, o.axis)
@@ -163,7 +163,7 @@ def axis_out_of_range(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
     "split/data-type-mismatch",
     "join/data-type-mismatch",
     summary="An {part}'s DataType differs from the {whole}'s.",
-    explanation="A {operator} converts nothing.",
+    explanation="A {operator} does not convert elements.",
     sources=(THE_PAGE,),
     needs_of_whole={Aspect.DESC, Aspect.DATA_TYPE},
     needs_of_parts={Aspect.DESC, Aspect.DATA_TYPE},
@@ -175,7 +175,7 @@ def data_type_mismatch(o: OperatorView, parts: Sequence[TensorView]) -> Findings
     for part in parts:
         actual = part.desc.data_type
         if actual != expected:
-            message = f"is {type_name(actual)}, {o.whole.name} has {type_name(expected)}"
+            message = f"is {type_name(actual)}, but {o.whole.name} has {type_name(expected)}"
             yield Finding("DataType", message, type_name(expected), type_name(actual), part)
 
 
@@ -183,7 +183,7 @@ def data_type_mismatch(o: OperatorView, parts: Sequence[TensorView]) -> Findings
     "split/dimension-count-mismatch",
     "join/dimension-count-mismatch",
     summary="An {part}'s DimensionCount differs from the {whole}'s.",
-    explanation="Leading dimensions of size 1 are not added by themselves.",
+    explanation="DirectML does not add leading dimensions of size 1.",
     sources=(THE_PAGE,),
     needs_of_whole=_RANK,
     needs_of_parts=_RANK,
@@ -196,14 +196,14 @@ def dimension_count_mismatch(o: OperatorView, parts: Sequence[TensorView]) -> Fi
     for part in parts:
         actual = part.desc.dimension_count
         if actual != expected:
-            yield Finding("DimensionCount", f"is {actual}, {o.whole.name} has {expected}", expected, actual, part)
+            yield Finding("DimensionCount", f"is {actual}, but {o.whole.name} has {expected}", expected, actual, part)
 
 
 @operator_rules(
     "split/size-mismatch",
     "join/size-mismatch",
     summary="An {part}'s size differs from the {whole}'s in a dimension other than Axis.",
-    explanation="A size of 1 is not broadcast.",
+    explanation="DirectML does not broadcast sizes of 1.",
     sources=(THE_PAGE,),
     needs={Aspect.AXIS},
     needs_of_whole=_SIZES,
@@ -219,15 +219,15 @@ def size_mismatch(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
             continue
         for i, (actual, expected) in enumerate(zip(part.sizes, sizes, strict=False)):
             if i != axis and actual != expected:
-                message = f"is {actual}, {o.whole.name} has {expected}; only Axis ({axis}) may differ"
+                message = f"is {actual}, but {o.whole.name} has {expected}; only Axis ({axis}) may differ"
                 yield Finding(("Sizes", i), message, expected, actual, part)
 
 
 @operator_rules(
     "split/axis-sizes-sum",
     "join/axis-sizes-sum",
-    summary="The {part}s' sizes on Axis do not sum up to the {whole}'s.",
-    explanation="The {part}s cover the {whole} exactly; the sum does not wrap at 2^32.",
+    summary="The {part}s' sizes on Axis do not add up to the {whole}'s.",
+    explanation="The {part}s must cover the {whole} exactly; the sum does not wrap at 2^32.",
     sources=(THE_PAGE, OBSERVED),
     needs={Aspect.AXIS, Aspect.ARRAY},
     needs_of_whole=_SIZES,
@@ -242,5 +242,5 @@ def axis_sizes_sum(o: OperatorView, parts: Sequence[TensorView]) -> Findings:
         actual = sum([size for part in parts for size in part.sizes[o.axis : o.axis + 1]])
         # Even if some parts of a join are unknown, the others together may already be too large.
         if actual != expected if len(parts) == len(o.parts) else actual > expected:
-            message = f"have sizes on axis {o.axis} that sum up to {actual}, {o.whole.name} has {expected}"
+            message = f"have sizes on axis {o.axis} that add up to {actual}, but {o.whole.name} has {expected}"
             yield Finding(o.array_name, message, expected, actual)

@@ -16,32 +16,32 @@ def _reason(id: str, summary: str, explanation: str) -> Notice:
 REASONS: Final = (
     _reason(
         "placement/opset",
-        "Its operator changed at this opset, and DirectML's kernels are for an older one.",
-        "A kernel is registered for a range of versions of its operator. The model's opset has a newer one, and ONNX "
-        "Runtime takes the CPU's kernel without a word. model/opset-without-kernels says which opset helps.",
+        "The operator changed at this opset, and DirectML's kernels are for an older one.",
+        "A kernel is registered for a range of versions of its operator. The model's opset has a newer version, and "
+        "ONNX Runtime uses the CPU's kernel without a warning. model/opset-without-kernels says which opset helps.",
     ),
     _reason(
         "placement/operator",
-        "DirectML has no kernel for its operator.",
-        "Neither this version of the operator nor an older one is registered, and no function stands for it.",
+        "DirectML has no kernel for the operator.",
+        "Neither this version of the operator nor an older one is registered, and no function replaces it.",
     ),
     _reason(
         "placement/types",
-        "DirectML has no kernel for its element types.",
-        "A kernel names the element types that it takes, of each tensor; for others the CPU's is taken. A Cast in "
-        "front of the node and one behind it may help.",
+        "DirectML has no kernel for the node's element types.",
+        "A kernel is registered with the element types that it accepts for each tensor; for other types the CPU's "
+        "kernel is used. A Cast before the node and one after it may help.",
     ),
     _reason(
         "placement/attributes",
-        "DirectML has no kernel for its attributes, or for so many outputs.",
-        "A kernel asks its own question about attributes: a cubic Resize, a Scatter with a reduction, a MaxPool with "
-        "column-major storage and others are left to the CPU.",
+        "DirectML has no kernel for the node's attributes, or for its number of outputs.",
+        "Some kernels are registered with a check of the node's attributes. A cubic Resize, a Scatter with a "
+        "reduction, a MaxPool with column-major storage and others are left to the CPU.",
     ),
     _reason(
         "placement/sizes",
-        "It computes with sizes, which ONNX Runtime leaves on the CPU.",
-        "What follows a Shape, and small integers that only such nodes read, stays on the CPU: a copy to the device "
-        "and back would take longer than the node. Nothing has to be mended.",
+        "The node computes sizes, which ONNX Runtime leaves on the CPU.",
+        "ONNX Runtime keeps nodes that follow a Shape, and small integers that only such nodes read, on the CPU: a "
+        "copy to the device and back would take longer than the node. Nothing needs to be changed.",
     ),
     _reason(
         "placement/no-kernel",
@@ -50,8 +50,8 @@ REASONS: Final = (
     ),
     _reason(
         "placement/unasked",
-        "It is not known.",
-        "The table of operators does not have this operator, or not with these types, or sizes of the model follow "
-        "from one another over more layers than inference is asked about: where it runs is unknown.",
+        "Where the node runs is not known.",
+        "The table of operators has no row for this operator or for these types, or the sizes depend on each other "
+        "through more layers than shape inference follows.",
     ),
 )

@@ -36,8 +36,8 @@ from dmlsplit.rules._views import DIMENSIONS, Aspect, TensorView
 @TensorRule(
     "tensor/null",
     "A tensor is a null pointer.",
-    "Split and Join have no optional tensors. Every DirectML build observed reads through a null InputTensor and "
-    "ends the process, so this is worth finding before the call.",
+    "Split and Join have no optional tensors. Every observed DirectML build dereferences a null InputTensor and "
+    "crashes the process, so check this before the call.",
     sources=(HEADER, SPLIT_DESC, JOIN_DESC),
     needs={Aspect.READABLE},
     spoils={Aspect.DESC},
@@ -52,7 +52,7 @@ def null(t: TensorView) -> Findings:
 @TensorRule(
     "tensor/type-not-buffer",
     "DML_TENSOR_DESC.Type is not DML_TENSOR_TYPE_BUFFER.",
-    "BUFFER (1) is the only kind of tensor that DirectML has; INVALID (0) is what a zeroed struct holds.",
+    "BUFFER (1) is the only kind of tensor that DirectML has. A struct filled with zeros has INVALID (0).",
     sources=(TENSOR_TYPE, TENSOR_DESC),
     bad=lambda: eg.with_input(TensorDesc(TensorType.INVALID, eg.tensor(eg.WHOLE))),
     good=lambda: eg.with_input(TensorDesc(TensorType.BUFFER, eg.tensor(eg.WHOLE))),
@@ -65,8 +65,8 @@ def type_not_buffer(t: TensorView) -> Findings:
 @TensorRule(
     "tensor/desc-null",
     "DML_TENSOR_DESC.Desc is a null pointer.",
-    "Desc points to the DML_BUFFER_TENSOR_DESC with the tensor's members. DirectML builds read through a null Desc of "
-    "an input and end the process.",
+    "Desc points to the DML_BUFFER_TENSOR_DESC with the tensor's members. DirectML builds dereference a null Desc of "
+    "an input and crash the process.",
     sources=(TENSOR_DESC, HEADER),
     needs={Aspect.READABLE},
     spoils={Aspect.DESC},
@@ -80,7 +80,7 @@ def desc_null(t: TensorView) -> Findings:
 
 @TensorRule(
     "tensor/data-type-unknown",
-    "DataType is UNKNOWN or no value of DML_TENSOR_DATA_TYPE.",
+    "DataType is UNKNOWN or not a value of DML_TENSOR_DATA_TYPE.",
     "UNKNOWN (0) exists for optional attributes of other operators; a tensor always has a type.",
     sources=(DATA_TYPE, BUFFER_DESC),
     needs={Aspect.DESC},
@@ -90,16 +90,17 @@ def desc_null(t: TensorView) -> Findings:
 )
 def data_type_unknown(t: TensorView) -> Findings:
     if not t.bits:
-        message = f"is {type_name(t.desc.data_type)}, which is no tensor data type"
+        message = f"is {type_name(t.desc.data_type)}, which is not a tensor data type"
         yield Finding("DataType", message, "a DML_TENSOR_DATA_TYPE other than UNKNOWN", type_name(t.desc.data_type))
 
 
 @TensorRule(
     "tensor/data-type-not-supported",
-    "The operator does not take this data type at the feature level or release asked about.",
-    "Split and Join took 8-bit integers at feature level 2_1 and 64-bit types at 4_1; they never took the 4-bit types. "
-    "As both only move bits, another type of the same width does the same work where one is supported. FLOAT64 needs a "
-    "device with double-precision operations, and up to DirectML 1.12.0 the 8-bit types need typed UAV loads.",
+    "The operator does not accept this data type at the given feature level or release.",
+    "Split and Join accept 8-bit integers from feature level 2_1 on and 64-bit types from 4_1 on; they never accept "
+    "4-bit types. Because both only move bits, a supported type of the same width does the same work. FLOAT64 "
+    "requires a device with double-precision operations, and up to DirectML 1.12.0 the 8-bit types require typed UAV "
+    "loads.",
     sources=(SPLIT_DESC, JOIN_DESC),
     needs={Aspect.DESC, Aspect.DATA_TYPE},
     limit=True,
@@ -112,8 +113,8 @@ def data_type_not_supported(t: TensorView) -> Findings:
         supported = _type_names(t.support.data_types)
         actual = type_name(t.desc.data_type)
         need = t.target.lacking.get(t.desc.data_type)
-        reason = f", which needs {need}" if need else ""
-        yield Finding("DataType", f"is {actual}{reason}; {t.support.tensor} takes {supported}", supported, actual)
+        reason = f", which requires {need}" if need else ""
+        yield Finding("DataType", f"is {actual}{reason}; {t.support.tensor} accepts {supported}", supported, actual)
 
 
 @TensorRule(
@@ -135,8 +136,8 @@ def flags_unknown(t: TensorView) -> Findings:
 @TensorRule(
     "tensor/output-owned-by-dml",
     "An output has the flag OWNED_BY_DML.",
-    "The flag says that DirectML copies a tensor when the operator is initialised and owns it from then on; only "
-    "inputs can be read then.",
+    "The flag makes DirectML copy a tensor when the operator is initialized and own it from then on; only inputs can "
+    "be read at that time.",
     sources=(TENSOR_FLAGS, OBSERVED),
     needs={Aspect.DESC, Aspect.FLAGS, Aspect.OUTPUT},
     bad=lambda: eg.copy_to(eg.WHOLE, flags=TensorFlags.OWNED_BY_DML),
@@ -144,13 +145,13 @@ def flags_unknown(t: TensorView) -> Findings:
 )
 def output_owned_by_dml(t: TensorView) -> Findings:
     if t.desc.flags:
-        yield Finding("Flags", "is OWNED_BY_DML, which is for inputs only", "NONE", "OWNED_BY_DML")
+        yield Finding("Flags", "is OWNED_BY_DML, which is allowed for inputs only", "NONE", "OWNED_BY_DML")
 
 
 @TensorRule(
     "tensor/dimension-count-out-of-range",
     f"DimensionCount is not in 1 to {TENSOR_DIMENSION_COUNT_MAX1}.",
-    "DML_TENSOR_DIMENSION_COUNT_MAX1 bounds every tensor. A scalar is written with one dimension of size 1.",
+    "DML_TENSOR_DIMENSION_COUNT_MAX1 limits every tensor. A scalar is described with one dimension of size 1.",
     sources=(CONSTANTS, BUFFER_DESC),
     needs={Aspect.DESC},
     spoils={Aspect.DIMENSION_COUNT},
@@ -167,9 +168,9 @@ def dimension_count_out_of_range(t: TensorView) -> Findings:
 
 @TensorRule(
     "tensor/dimension-count-not-supported",
-    "The operator does not take this number of dimensions at the feature level or release asked about.",
-    "Split takes 4 dimensions up to level 2_1 and 1 to 8 from 3_0 on; Join 4, then 4 or 5 at 3_0, then 1 to 8. "
-    "Dimensions of size 1 may be put in front to reach a larger count.",
+    "The operator does not accept this number of dimensions at the given feature level or release.",
+    "Split accepts 4 dimensions up to level 2_1, and 1 to 8 from 3_0 on. Join accepts 4 up to 2_1, 4 or 5 at 3_0, "
+    "and 1 to 8 above. To reach a larger count, add leading dimensions of size 1.",
     sources=(SPLIT_DESC, JOIN_DESC),
     needs={Aspect.DESC, Aspect.DIMENSION_COUNT},
     limit=True,
@@ -181,7 +182,7 @@ def dimension_count_not_supported(t: TensorView) -> Findings:
     count = t.desc.dimension_count
     if count not in t.support.dimension_counts:
         limit = number_range(t.support.dimension_counts)
-        yield Finding("DimensionCount", f"is {count}; {t.support.tensor} takes {limit}", limit, count)
+        yield Finding("DimensionCount", f"is {count}; {t.support.tensor} accepts {limit}", limit, count)
 
 
 @TensorRule(
@@ -202,7 +203,7 @@ def sizes_null(t: TensorView) -> Findings:
 @TensorRule(
     "tensor/sizes-too-few",
     "Sizes has fewer entries than DimensionCount says.",
-    "DirectML would read past the end of the array: undefined behaviour, not a promised error.",
+    "DirectML would read past the end of the array, which is undefined behaviour; no error is guaranteed.",
     undefined=True,
     sources=(HEADER, BUFFER_DESC),
     needs=DIMENSIONS,
@@ -213,13 +214,13 @@ def sizes_null(t: TensorView) -> Findings:
 def sizes_too_few(t: TensorView) -> Findings:
     if len(t.sizes) != t.desc.dimension_count:
         actual, expected = len(t.sizes), t.desc.dimension_count
-        yield Finding("Sizes", f"has {actual} entries, DimensionCount is {expected}", expected, actual)
+        yield Finding("Sizes", f"has {actual} entries, but DimensionCount is {expected}", expected, actual)
 
 
 @TensorRule(
     "tensor/sizes-too-many",
     "Sizes has more entries than DimensionCount says.",
-    "DirectML never looks at the surplus, so the tensor is another one than the array suggests.",
+    "DirectML ignores the surplus entries, so the tensor differs from what the array suggests.",
     severity=Severity.WARNING,
     basis=Basis.OURS,
     sources=(OURS, BUFFER_DESC),
@@ -230,14 +231,14 @@ def sizes_too_few(t: TensorView) -> Findings:
 def sizes_too_many(t: TensorView) -> Findings:
     actual, expected = len(t.desc.sizes or ()), t.desc.dimension_count
     if actual > expected:
-        yield Finding("Sizes", f"has {actual} entries, of which DirectML reads {expected}", expected, actual)
+        yield Finding("Sizes", f"has {actual} entries; DirectML reads only {expected}", expected, actual)
 
 
 @TensorRule(
     "tensor/size-zero",
     "A size is 0.",
-    "DirectML has no empty tensors. An empty piece is left out of the operator; an operator without any element is "
-    "not created at all.",
+    "DirectML has no empty tensors. Omit empty parts from the operator; if no tensor has elements, do not create the "
+    "operator at all.",
     sources=(BUFFER_DESC, OBSERVED),
     needs=DIMENSIONS,
     spoils={Aspect.POSITIVE},
@@ -255,8 +256,8 @@ def size_zero(t: TensorView) -> Findings:
 @TensorRule(
     "tensor/element-count-too-large",
     "The product of Sizes exceeds 2^32 - 1.",
-    "Strides do not matter: a broadcast tensor of 65536 x 65536 is refused although it needs little memory. The page "
-    "bounds the total size only.",
+    "Strides do not matter: a broadcast tensor of 65536 x 65536 is refused although it needs little memory. The "
+    "documentation limits only the total size.",
     basis=Basis.OBSERVED,
     sources=(OBSERVED, BUFFER_DESC),
     needs=DIMENSIONS,
@@ -268,7 +269,7 @@ def size_zero(t: TensorView) -> Findings:
 def element_count_too_large(t: TensorView) -> Findings:
     count = math.prod(t.sizes)
     if count > UINT_MAX:
-        yield Finding("Sizes", f"hold {count} elements, at most {UINT_MAX} are taken", UINT_MAX, count)
+        yield Finding("Sizes", f"hold {count} elements; the maximum is {UINT_MAX}", UINT_MAX, count)
 
 
 def _broadcast(rows: int, columns: int) -> tuple[BufferTensorDesc, list[BufferTensorDesc]]:

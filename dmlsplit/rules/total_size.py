@@ -13,9 +13,9 @@ from dmlsplit.targets.releases import SizeArithmetic
 
 @TensorRule(
     "tensor/implied-size-too-large",
-    "The size that Sizes, Strides and DataType imply does not fit TotalTensorSizeInBytes.",
-    "No value of the UINT64 member can be large enough. Builds of DirectML compute the implied size with fewer bits "
-    "and may accept a wrapped one; the operator then reads or writes outside its buffers.",
+    "The size that Sizes, Strides and DataType imply does not fit into TotalTensorSizeInBytes.",
+    "No value of the UINT64 member is large enough. DirectML builds compute the implied size with fewer bits and may "
+    "accept a wrapped size; the operator then reads or writes outside its buffers.",
     sources=(BUFFER_DESC, HEADER),
     needs=EXTENT | {Aspect.SPAN},
     spoils={Aspect.TOTAL},
@@ -33,8 +33,9 @@ def implied_size_too_large(t: TensorView) -> Findings:
 @TensorRule(
     "tensor/total-size-too-small",
     "TotalTensorSizeInBytes is less than the implied size.",
-    "The implied size is DMLCalcBufferTensorSize's: the bytes up to the last element, rounded up to a multiple of 4 "
-    "(9 FLOAT16 elements need 20). With strides the last element's place counts, not the number of elements.",
+    "The implied size is that of DMLCalcBufferTensorSize: the bytes up to the end of the last element, rounded up to "
+    "a multiple of 4 (9 FLOAT16 elements need 20). With strides, the position of the last element counts, not the "
+    "number of elements.",
     sources=(BUFFER_DESC, OBSERVED),
     needs=EXTENT | {Aspect.TOTAL},
     spoils={Aspect.TOTAL},
@@ -45,16 +46,16 @@ def total_size_too_small(t: TensorView) -> Findings:
     total = t.desc.total_tensor_size_in_bytes
     implied = t.implied_size(t.target.arithmetic)
     if total is not None and total < implied:
-        message = f"is {total}, at least {implied} is implied by DataType, Sizes and Strides"
+        message = f"is {total}; DataType, Sizes and Strides imply at least {implied}"
         yield Finding("TotalTensorSizeInBytes", message, implied, total)
 
 
 @TensorRule(
     "tensor/implied-size-wraps",
-    "TotalTensorSizeInBytes is too small, and the release does not notice because its own computation wraps.",
-    "Releases compute the size that strides imply in too few bits: up to DirectML 1.8.0 in 32 bits of bytes, later in "
-    "32 bits of elements, then in 64 bits of bytes or of bits. The operator is created, and a GPU then reads or writes "
-    "outside the bound buffer; Direct3D returns zeros and drops writes there at best.",
+    "TotalTensorSizeInBytes is too small, but the release accepts it because its own computation wraps.",
+    "Releases compute the size that strides imply with too few bits: up to DirectML 1.8.0 as bytes in 32 bits, later "
+    "as elements in 32 bits, then as bytes or bits in 64 bits. The operator is created, and a GPU then reads or "
+    "writes outside the bound buffer; at best, Direct3D returns zeros and drops writes there.",
     basis=Basis.OURS,
     sources=(OURS, OBSERVED),
     needs=EXTENT | {Aspect.TOTAL, Aspect.SPAN, Aspect.STRIDES_GIVEN},
@@ -66,17 +67,15 @@ def implied_size_wraps(t: TensorView) -> Findings:
     total, exact = t.desc.total_tensor_size_in_bytes, t.exact_implied_size
     if t.target.arithmetic is not SizeArithmetic.EXACT and total is not None and total < exact:
         accepted = f"the release accepts it, because it computes {t.implied_size(t.target.arithmetic)}"
-        message = (
-            f"is {total} where {exact} is implied; {accepted}; a GPU then reads or writes outside the bound buffer"
-        )
+        message = f"is {total}, but {exact} is implied; {accepted}; a GPU then reads or writes outside the bound buffer"
         yield Finding("TotalTensorSizeInBytes", message, exact, total)
 
 
 @TensorRule(
     "tensor/total-size-too-large",
     "TotalTensorSizeInBytes exceeds 2^32 - 1 elements.",
-    "The page's limit is (2^32 - 1) elements, 16 GB for FLOAT32; builds of level 6_4 hold to the byte, older ones "
-    "round down to whole elements and take up to one element more.",
+    "The documented limit is 2^32 - 1 elements, 16 GB for FLOAT32. Builds of level 6_4 enforce it to the byte; older "
+    "builds round the total down to whole elements and accept up to one element more.",
     sources=(BUFFER_DESC, OBSERVED),
     needs={Aspect.DESC, Aspect.DATA_TYPE, Aspect.ELEMENT_COUNT, Aspect.TOTAL},
     spoils={Aspect.TOTAL},
@@ -90,14 +89,15 @@ def total_size_too_large(t: TensorView) -> Findings:
     if t.target.total_counts_whole_elements:
         limit += (t.bits - 1) // 8
     if total is not None and total > limit:
-        message = f"is {total}, at most {limit} is taken (2^32 - 1 elements of {type_name(t.desc.data_type)})"
+        message = f"is {total}; the maximum is {limit} (2^32 - 1 elements of {type_name(t.desc.data_type)})"
         yield Finding("TotalTensorSizeInBytes", message, limit, total)
 
 
 @TensorRule(
     "tensor/total-size-beyond-documentation",
-    "TotalTensorSizeInBytes exceeds 2^32 - 1 elements by a part of an element, which the release takes.",
-    "Releases up to level 6_2 divide the total by the element size and drop the rest; the page, and level 6_4, do not.",
+    "TotalTensorSizeInBytes exceeds 2^32 - 1 elements by a part of an element, which the release accepts.",
+    "Releases up to level 6_2 divide the total by the element size and drop the remainder; the documentation and "
+    "level 6_4 do not.",
     severity=Severity.NOTE,
     basis=Basis.OBSERVED,
     sources=(OBSERVED, BUFFER_DESC),
@@ -110,15 +110,15 @@ def total_size_beyond_documentation(t: TensorView) -> Findings:
     total = t.desc.total_tensor_size_in_bytes
     limit = UINT_MAX * t.bits // 8
     if total is not None and total > limit and t.target.total_counts_whole_elements:
-        message = f"is {total}; the documentation allows {limit}, this release ignores a part of an element"
+        message = f"is {total}; the documentation allows {limit}, but this release ignores a part of an element"
         yield Finding("TotalTensorSizeInBytes", message, limit, total)
 
 
 @TensorRule(
     "tensor/alignment-not-power-of-two",
     "GuaranteedBaseOffsetAlignment is neither 0 nor a power of two.",
-    "The member promises an alignment in bytes of the bound offset; 0 promises nothing beyond the 16 bytes that "
-    "always hold.",
+    "The member guarantees an alignment, in bytes, of the bound offset; 0 guarantees only the 16 bytes that always "
+    "hold.",
     sources=(BUFFER_DESC,),
     needs={Aspect.DESC},
     spoils={Aspect.ALIGNMENT},
@@ -135,7 +135,7 @@ def alignment_not_power_of_two(t: TensorView) -> Findings:
 @TensorRule(
     "tensor/alignment-below-element-size",
     "GuaranteedBaseOffsetAlignment is smaller than an element.",
-    "An element never lies at an offset that is no multiple of its size.",
+    "The offset of an element is always a multiple of its size.",
     sources=(BUFFER_DESC,),
     needs={Aspect.DESC, Aspect.DATA_TYPE, Aspect.ALIGNMENT},
     spoils={Aspect.ALIGNMENT},
@@ -153,8 +153,8 @@ def alignment_below_element_size(t: TensorView) -> Findings:
 @TensorRule(
     "tensor/alignment-below-16",
     "GuaranteedBaseOffsetAlignment is a power of two below 16.",
-    "The page asks for the element size at least, so that 8 would do for FLOAT32; every build observed refuses 1, 2, 4 "
-    "and 8 whatever the data type. 0 says the same and is taken.",
+    "The documentation requires at least the element size, so 8 would be enough for FLOAT32; every observed build "
+    "refuses 1, 2, 4 and 8 whatever the data type. 0 has the same meaning and is accepted.",
     basis=Basis.OBSERVED,
     sources=(OBSERVED, BUFFER_DESC),
     needs={Aspect.DESC, Aspect.ALIGNMENT},
@@ -167,6 +167,6 @@ def alignment_below_16(t: TensorView) -> Findings:
     alignment = t.desc.guaranteed_base_offset_alignment
     if 0 < alignment < MINIMUM_BUFFER_TENSOR_ALIGNMENT:
         limit = MINIMUM_BUFFER_TENSOR_ALIGNMENT
-        message = f"is {alignment}; every build observed takes 0 or at least {limit}"
-        message += ", although the documentation asks for the element size only"
+        message = f"is {alignment}; every observed build accepts 0 or at least {limit}"
+        message += ", although the documentation requires only the element size"
         yield Finding("GuaranteedBaseOffsetAlignment", message, limit, alignment)

@@ -49,15 +49,16 @@ _BETWEEN: Final = (
 
 OPSET_WITHOUT_KERNELS = ModelRule(
     "model/opset-without-kernels",
-    "Operators run on the CPU since the model's opset has new versions of them, for which DirectML has no kernels.",
-    "A kernel is registered for a range of versions. Opset 22 brought new versions of Conv, MaxPool and 40 others, "
-    "opset 23 of Reshape, Transpose, Cast and their like, mostly for new element types; no ONNX Runtime up to 1.30 has "
-    "DirectML kernels for them. It says nothing and runs them on the CPU. An export at the older opset, or legalize "
-    "where every node means the same there by ONNX's schemas, brings them back.",
+    "Operators run on the CPU because DirectML has no kernels for their versions in the model's opset.",
+    "A kernel is registered for a range of versions of its operator. Opset 22 introduced new versions of Conv, "
+    "MaxPool and 40 others, and opset 23 of Reshape, Transpose, Cast and similar operators, mostly to add element "
+    "types. ONNX Runtime up to 1.30 has no DirectML kernels for them and runs them on the CPU without a warning. "
+    "Exporting the model at the older opset moves them back to DirectML; so does legalize, if every node means the "
+    "same at the older opset according to ONNX's schemas.",
     (OBSERVED, KERNELS, VERSIONS),
     Severity.WARNING,
     Basis.OBSERVED,
-    cure="export the model at the older opset, or take it there with dmlsplit legalize",
+    cure="export the model at the older opset, or convert it with dmlsplit legalize",
     bad=ModelText(_BETWEEN, 22),
     good=ModelText(_BETWEEN, 21),
 )
@@ -69,29 +70,30 @@ _RESIZED: Final = (
 
 CPU_ISLAND = ModelRule(
     "model/cpu-island",
-    "Nodes on the CPU stand between nodes on DirectML: tensors are copied to the CPU and back at each Run.",
-    "The GPU waits for the CPU and the CPU for the GPU, however little the nodes compute; the model cannot be captured "
-    "as one graph either. Each tensor that crosses is copied once in each direction. The finding names what brings the "
-    "nodes to DirectML: another opset, a cast, another attribute; of an operator without any kernel nothing does but "
-    "others in its place.",
+    "Nodes on the CPU are between nodes on DirectML: each Run copies tensors to the CPU and back.",
+    "The GPU and the CPU wait for each other, however little the nodes compute, and the model cannot be captured as "
+    "one graph. Each tensor that crosses is copied once in each direction. The finding says what moves the nodes to "
+    "DirectML: another opset, a cast, or another attribute. An operator without any DirectML kernel has to be "
+    "replaced by other operators.",
     (OBSERVED, KERNELS, PREFERENCE, COPIES),
     Severity.WARNING,
     Basis.OBSERVED,
-    cure="move the nodes to DirectML by what the finding names, or in front of or behind all others",
+    cure="move the nodes to DirectML as the finding says, or move them before or after all other nodes",
     bad=ModelText(_RESIZED.replace("MODE", "cubic"), 17),
     good=ModelText(_RESIZED.replace("MODE", "linear"), 17),
 )
 
 OPEN_SIZES = ModelRule(
     "model/open-sizes",
-    "Most nodes on DirectML are in no fused graph, since sizes are open as the session is made.",
-    "A fused graph needs static sizes: it is compiled once, as the session is made. Other nodes run one by one, and "
-    "their operators are made at the first Run and when sizes change. Where a model always runs with the same sizes, "
-    "AddFreeDimensionOverrideByName makes the model's symbols static, a size that has no name has to be in the file.",
+    "Most nodes on DirectML are in no fused graph, because sizes are unknown when the session is created.",
+    "A fused graph needs static sizes, because it is compiled once, when the session is created. The other nodes run "
+    "one by one; their operators are created in the first Run and again when sizes change. If a model always runs "
+    "with the same sizes, AddFreeDimensionOverrideByName makes the model's symbols static; a size without a name has "
+    "to be fixed in the file.",
     (OBSERVED, PARTITIONER),
     Severity.NOTE,
     Basis.OBSERVED,
-    cure="where they are always the same, fix them at session creation (AddFreeDimensionOverrideByName) or in the file",
+    cure="if they are always the same, fix them at session creation (AddFreeDimensionOverrideByName) or in the file",
     bad=ModelText("(float[N,4] x) => (float[N,4] y) { a = Relu(x) y = Sigmoid(a) }", 17),
     good=ModelText("(float[2,4] x) => (float[2,4] y) { a = Relu(x) y = Sigmoid(a) }", 17),
 )
@@ -100,11 +102,12 @@ _PRODUCT: Final = "(float[1,SIZES,4,5] x, float[1,SIZES,5,2] z) => (float[1,SIZE
 
 RANK = ModelRule(
     "model/rank",
-    "A static tensor has more dimensions than the kernel of its node takes: no session is created.",
-    "DirectML's tensors have 8 dimensions, those of a MatMul, Trilu or Resize 4 here, of a convolution or pooling 5. "
-    "The execution provider takes the node whatever its rank and cannot make its kernel; there is no fallback. "
-    "Of a MatMul and a Trilu the dimensions before the last two can become one by Reshapes around it, which computes "
-    "the same, bit for bit. From 9 on a Reshape fails as well.",
+    "A static tensor has more dimensions than its node's kernel accepts: the session is not created.",
+    "DirectML's tensors have at most 8 dimensions. These kernels accept fewer: MatMul, Trilu and Resize 4, "
+    "convolutions and pooling 5. The execution provider claims the node whatever its rank, cannot create its kernel, "
+    "and does not fall back to the CPU. For MatMul and Trilu, a Reshape before the node can merge the dimensions "
+    "before the last two, and a Reshape after it can restore them; the result is the same, bit for bit. With 9 or "
+    "more dimensions the Reshape itself fails as well.",
     (OBSERVED, HELPER),
     Severity.ERROR,
     Basis.OBSERVED,
@@ -120,21 +123,22 @@ _QUANTIZED: Final = (
 
 QUANTIZED = ModelRule(
     "model/quantized",
-    "An operator for quantized elements that takes the place of a node between quantizations fails the session.",
-    "From optimization level 2 on, a node between DequantizeLinears and QuantizeLinears becomes one operator for "
-    "quantized elements. ONNX Runtime 1.21 and newer take into it a Relu or Clip that changes nothing, as its bounds "
-    "are those of the quantized elements, and are left with an invalid model; QLinearAdd and QLinearAveragePool take "
-    "no scales that are vectors of one element; a convolution or product takes as many zero points as scales, and a "
-    "quantization without zero point gets one; it takes scales of the channels, rows or columns that it computes, as "
-    "QLinearSigmoid does of the first dimension; and DirectML has no kernels for some, as for QLinearSoftmax, or none "
-    "for the quantized elements that a node which moves elements is left with, as for a ReduceMax of opset 18. Where a "
-    "size is open, the kernel is made as the model runs, and Run fails. Without the Relu or Clip, and with the same "
-    "zero point for each scale, the model computes the same, bit for bit. A Max of a tensor and itself is that tensor; "
-    "the node in front of it stays as it is, and computes in floating point.",
+    "The session fails because ONNX Runtime replaces a node between quantizations with a quantized operator.",
+    "From optimization level 2 on, ONNX Runtime replaces a node between DequantizeLinear and QuantizeLinear nodes "
+    "with an operator for quantized elements. This fails in several cases. ONNX Runtime 1.21 and newer also absorb a "
+    "Relu or Clip that changes nothing, because its bounds are those of the quantized type, and the resulting model "
+    "is invalid. QLinearAdd and QLinearAveragePool do not accept scales that are vectors of one element. A "
+    "convolution or matrix product needs as many zero points as scales, and a quantization without a zero point gets "
+    "a single one. Kernels accept a vector of scales only along the channels, rows or columns that they compute; "
+    "QLinearSigmoid accepts one along the first dimension. DirectML has no kernels for some operators, for example "
+    "QLinearSoftmax, or none for the quantized elements that a node has to copy, for example a ReduceMax of opset 18. "
+    "If a size is open, the kernel is created at run time, and Run fails. Without the Relu or Clip, and with the same "
+    "zero point for each scale, the model computes the same, bit for bit. The Max of a tensor with itself is that "
+    "tensor; the node before it is then not replaced, and computes in floating point.",
     (OBSERVED, SELECTORS),
     Severity.ERROR,
     Basis.OBSERVED,
-    cure="remove the Relu or Clip, give a tensor as many zero points as scales, or put Max(t, t) behind the node, as "
+    cure="remove the Relu or Clip, give a tensor as many zero points as scales, or put Max(t, t) after the node, as "
     "dmlsplit legalize does",
     bad=ModelText(_QUANTIZED.replace("CLIP", "r = Relu(a)").replace("RESULT", "r"), 17),
     good=ModelText(_QUANTIZED.replace("CLIP", "").replace("RESULT", "a"), 17),
@@ -142,14 +146,15 @@ QUANTIZED = ModelRule(
 
 SESSION_FAILS = ModelRule(
     "model/session-fails",
-    "No session is created, for a reason that has no rule of its own.",
-    "ONNX Runtime does not load the model, or a step of session creation fails at a node other than Split and Concat: "
-    "its opset or its IR version is newer than the version knows, or neither DirectML nor the CPU has a kernel for "
-    "the node. Where an error of a Split or Concat, or of a graph, says it, this is not said as well.",
+    "The session is not created, for a reason that no other rule covers.",
+    "ONNX Runtime does not load the model, or session creation fails at a node other than Split and Concat: its "
+    "opset or IR version is newer than this version of ONNX Runtime supports, or neither DirectML nor the CPU has a "
+    "kernel for the node. This rule reports nothing if an error about a Split, a Concat or a graph already gives the "
+    "reason.",
     (OBSERVED, KERNELS),
     Severity.ERROR,
     Basis.OBSERVED,
-    cure="dmlsplit why reduces the model to the nodes that make it so",
+    cure="run dmlsplit why, which reduces the model to the nodes that cause the failure",
     bad=ModelText("(double[2] x) => (double[2] y) { y = Acos(x) }", 17),
     good=ModelText("(float[2] x) => (float[2] y) { y = Acos(x) }", 17),
 )
@@ -161,13 +166,13 @@ _BY_CHANNEL: Final = (
 
 QUANTIZATION_AXIS = ModelRule(
     "model/quantization-axis",
-    "A quantization has scales along another axis than the last, and its kernel takes them along the last.",
-    "The kernels of QuantizeLinear and DequantizeLinear of opset 21, which came with ONNX Runtime 1.20, describe a "
-    "vector of scales as if it were of the last dimension, whatever the axis; 1.30 corrects it. Where their number "
-    "does not divide the last dimension DirectML refuses the operator: no session is created, or Run fails where sizes "
-    "are open. Else each scale is taken for a block of the last dimension, so that a square matrix by rows, axis 0, is "
-    "computed by columns, without an error. Quantizations that become part of an operator for quantized elements are "
-    "not concerned, nor those at an older opset.",
+    "A quantization has scales along an axis other than the last, but its kernel applies them along the last.",
+    "The kernels of QuantizeLinear and DequantizeLinear for opset 21, introduced in ONNX Runtime 1.20, describe a "
+    "vector of scales as if it belonged to the last dimension, whatever the axis; 1.30 fixes this. If the number of "
+    "scales does not divide the last dimension, DirectML refuses the operator: the session is not created, or Run "
+    "fails if sizes are open. Otherwise each scale is applied to a block of the last dimension: a square matrix that "
+    "is quantized by rows (axis 0) is computed by columns, without an error. Quantizations that become part of an "
+    "operator for quantized elements, and those at an older opset, are not affected.",
     (OBSERVED, KERNELS),
     Severity.ERROR,
     Basis.OBSERVED,

@@ -130,7 +130,7 @@ class AtomicFiles:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         if not self._replace:
-            raise FileExistsError(errno.EEXIST, f"it is there already; --force {cure} it", path)
+            raise FileExistsError(errno.EEXIST, f"it exists already; --force {cure} it", path)
         if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
             raise OSError(errno.EINVAL, "it is not a regular file", path)
         return mode

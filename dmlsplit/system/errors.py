@@ -84,7 +84,7 @@ def fault_of(error: Exception) -> InputError:
     if isinstance(error, MemoryError):
         return InputError("there is not enough memory to judge it")
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):  # this error has no class of its own
-        return InputError("a thread cannot be started: memory, or the number of processes, does not suffice")
+        return InputError("a thread cannot be started: there is not enough memory, or there are too many processes")
     if isinstance(error, ImportError):  # numpy's message ends with the system's, after a page of advice
         lines = str(error).strip().splitlines()
         return InputError(f"a module cannot be loaded: {printable(lines[-1] if lines else 'no reason is given', 300)}")

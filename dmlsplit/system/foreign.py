@@ -137,7 +137,7 @@ def as_array(value: Any) -> np.ndarray:
             device, number = map(int, value.__dlpack_device__())
         if device == CPU:
             if _is_negated(value):
-                raise BufferError("its elements are negated when they are read, use tensor.resolve_neg()")
+                raise BufferError("its elements are negated when they are read; use tensor.resolve_neg()")
             return _view(_of_capsule(*_capsule(value)), value)
     except MemoryError:
         raise
@@ -145,7 +145,7 @@ def as_array(value: Any) -> np.ndarray:
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise TypeError(f"a {name} that its library does not export: {reason}") from None
     where = f"{_DEVICES.get(device, f'DLPack device type {device}')} device {number}"
-    raise TypeError(f"a {name} on {where}; only memory of the CPU is read and written: copy it there first")
+    raise TypeError(f"a {name} on {where}; only CPU memory is supported; copy it there first")
 
 
 def _is_negated(value: Any) -> bool:
@@ -213,7 +213,7 @@ def _of_capsule(capsule: object, knows_read_only: bool) -> _Exported:
         writable = not managed.flags & _READ_ONLY
     tensor: _DLTensor = managed.tensor
     if tensor.device_type != CPU:
-        raise BufferError(f"its tensor lies on DLPack device type {tensor.device_type}")
+        raise BufferError(f"its tensor is on DLPack device type {tensor.device_type}")
     if tensor.lanes != 1 or tensor.bits % 8 or not tensor.bits:
         raise BufferError(f"its elements have {tensor.bits} bits and {tensor.lanes} lanes")
     if tensor.code == _HANDLE:
@@ -255,7 +255,7 @@ def _of_interface(value: Any) -> _Exported:
         return _Exported(operator.index(address), shape, strides, dtype, not read_only, value)
     view = memoryview(value if data is None else data)
     if holds_objects(view):
-        raise BufferError("its memory holds references to Python objects")
+        raise BufferError("its memory has references to Python objects")
     begin, end = _bounds(view)
     exported = _Exported(
         begin + operator.index(interface.get("offset", 0)), shape, strides, dtype, not view.readonly, view
@@ -270,7 +270,7 @@ def _of_struct(value: Any) -> _Exported:
     capsule = value.__array_struct__
     struct = ctypes.cast(_pointer_of(capsule, None), ctypes.POINTER(_ArrayStruct)).contents
     if struct.two != 2:
-        raise BufferError("its __array_struct__ is none")
+        raise BufferError("its __array_struct__ is not one")
     kind = struct.typekind.decode("latin-1")
     size = struct.itemsize // 4 if kind == "U" else struct.itemsize
     order = "=" if struct.flags & _NOT_SWAPPED else (">" if sys.byteorder == "little" else "<")
@@ -328,12 +328,12 @@ def _view(exported: _Exported, value: object) -> np.ndarray:
     if begin < _FIRST_PAGE:
         raise BufferError(f"its data pointer is null, or its strides lead there; its shape is {shape}")
     if end > 1 << 8 * ctypes.sizeof(ctypes.c_void_p) or end - begin > sys.maxsize:
-        raise BufferError(f"its shape is {shape}, its strides are {strides} bytes: more than there is memory")
+        raise BufferError(f"its shape is {shape}, its strides are {strides} bytes: more than the address space")
     for low, high, has_objects in _known_memory(value):
         if begin < high and end > low:
             _check_within(exported, low, high)
             if has_objects:
-                raise BufferError("its memory holds references to Python objects")
+                raise BufferError("its memory has references to Python objects")
     memory: Any = (ctypes.c_char * (end - begin)).from_address(begin)
     memory.exporter = exported.owner  # the array references the memory, and the memory references its owner
     array = np.ndarray(shape, dtype, buffer=memory, offset=exported.address - begin, strides=strides)
@@ -362,7 +362,7 @@ def _check_within(exported: _Exported, low: int, high: int) -> None:
         return
     begin, end = _extent(exported)
     if begin < low or end > high:
-        raise BufferError(f"its elements lie from {begin - low} to {end - low} in a memory of {high - low} bytes")
+        raise BufferError(f"its elements are at bytes {begin - low} to {end - low} of a memory of {high - low} bytes")
 
 
 def _known_memory(value: object) -> Iterator[tuple[int, int, bool]]:

@@ -122,5 +122,5 @@ def _result(future: Future[T] | None, alone: Executor, function: Callable[..., T
     try:
         return alone.submit(function, *call).result()
     except BrokenExecutor:
-        said = "it could not be judged: the process that read it was ended, as it is where memory is short"
+        said = "it could not be judged: the process that read it was killed, probably because memory ran out"
         raise InputError(said) from None

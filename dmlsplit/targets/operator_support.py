@@ -82,7 +82,7 @@ def tensor_support(operator: str | int, by: By | str | int) -> tuple[TensorSuppo
     operator, level or release.
     """
     if not isinstance(operator, (str, int)):
-        raise ValueError(f"{operator!r} is no operator; give its name or its DML_OPERATOR_TYPE")
+        raise ValueError(f"{operator!r} is not an operator; give its name or its DML_OPERATOR_TYPE")
     schema = find_operator(operator)
     target = _target(by)
     kind = _SPLIT_AND_JOIN.get(schema.name)

@@ -47,7 +47,7 @@ def find_release(name: str | Release) -> Release:
     if isinstance(name, Release):
         return name
     if not isinstance(name, str):
-        raise TypeError(f"a release is named by a string, not {type(name).__name__}")
+        raise TypeError(f"the name of a release is a string, not {type(name).__name__}")
     return _release_named(name)
 
 

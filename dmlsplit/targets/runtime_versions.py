@@ -152,7 +152,7 @@ def find_runtime(version: str | Runtime) -> Runtime:
     if isinstance(version, Runtime):
         return version
     if not isinstance(version, str):
-        raise TypeError(f"a version of ONNX Runtime is named by a string, not {type(version).__name__}")
+        raise TypeError(f"a version of ONNX Runtime is a string, not {type(version).__name__}")
     wanted = re.sub(r"^(onnxruntime|ort)([-_](directml|node))?[-@= ]*", "", version.strip().lower())
     of_minor = [runtime for runtime in _RUNTIMES if runtime.version.rpartition(".")[0] == wanted]
     named = [runtime for runtime in _RUNTIMES if runtime.version == wanted] or of_minor

@@ -309,7 +309,7 @@ def _of_windows(
     others = [name for name, value in given.items() if value is not None]
     if windows_ml is not None:
         if windows is not None:
-            raise ValueError("windows and windows_ml exclude each other: Windows ML brings a DirectML.dll of its own")
+            raise ValueError("windows and windows_ml exclude each other: Windows ML has its own DirectML.dll")
         if len(others) > 1:
             raise ValueError(f"{' and '.join(others)} exclude each other")
         return _on_device(find_windows_ml(windows_ml).runtime, assumed)
@@ -321,7 +321,7 @@ def _of_windows(
         return _on_device(over_windows(find_runtime(onnxruntime), found), assumed)
     by = found.release or found.feature_level
     if by is None:
-        raise ValueError(f"{found.title} has no DirectML.dll: {found.remark}; applications bring their own")
+        raise ValueError(f"{found.title} has no DirectML.dll: {found.remark}; applications ship their own")
     return _on_device(by, assumed, found)
 
 

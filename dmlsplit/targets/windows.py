@@ -59,12 +59,19 @@ class Windows:
 _1_0, _1_1 = "1.0.0", "1.1.0"
 _NO_NEWER: Final = "no later version of Windows 10 has a newer one"
 _WINDOWS: Final = (
-    Windows("10-1809", 17763, "", None, _HISTORY, "DirectML came with Windows 10 1903"),
+    Windows("10-1809", 17763, "", None, _HISTORY, "DirectML was introduced with Windows 10 1903"),
     Windows("10-2004", 19041, _1_1, FeatureLevel.FL_2_0, _HISTORY),
     Windows("10-22H2", 19045, _1_1, FeatureLevel.FL_2_0, _HISTORY, _NO_NEWER),
     Windows("11-21H2", 22000, "1.6.0", FeatureLevel.FL_4_0, _HISTORY),
     Windows("11-22H2", 22621, "1.8.0", FeatureLevel.FL_5_0, _HISTORY),
-    Windows("11-24H2", 26100, "1.13.1", FeatureLevel.FL_6_2, _RELEASES, "the version history names no Windows for it"),
+    Windows(
+        "11-24H2",
+        26100,
+        "1.13.1",
+        FeatureLevel.FL_6_2,
+        _RELEASES,
+        "the version history does not say which Windows has it",
+    ),
 )
 
 
@@ -157,12 +164,12 @@ def over_windows(runtime: Runtime, windows: Windows) -> Runtime:
     """
     name = f"over {windows.title}"
     if windows.feature_level is None:
-        failure = f"{windows.title} has no DirectML.dll ({windows.remark}), and the application brings none"
+        failure = f"{windows.title} has no DirectML.dll ({windows.remark}), and the application ships none"
         return replace(runtime, shipped_as=name, no_session=failure)
     if windows.feature_level < runtime.needed_level:
         failure = (
-            f"DMLCreateDevice1 returns DXGI_ERROR_UNSUPPORTED (0x887A0004): ONNX Runtime {runtime.version} asks for "
-            f"feature level {runtime.needed_level}, the DirectML {windows.directml} of {windows.title} has "
+            f"DMLCreateDevice1 returns DXGI_ERROR_UNSUPPORTED (0x887A0004): ONNX Runtime {runtime.version} requires "
+            f"feature level {runtime.needed_level}, but the DirectML {windows.directml} of {windows.title} has "
             f"{windows.feature_level}"
         )
         return replace(runtime, shipped_as=f"{name} (directml {windows.directml})", no_session=failure)

@@ -94,11 +94,11 @@ def test_a_graph_that_cannot_be_read_is_named_by_its_member(cli, newest, tmp_pat
     [
         (["x.json", "--directml", "9.9"], "unknown DirectML release '9.9'"),
         (["x.json", "--directml", "onnxruntime-1.24.4"], "ONNX Runtime, which is asked about models"),
-        (["m.onnx"], "m.onnx: a model is asked of a version of ONNX Runtime: --onnxruntime 1.24.4"),
+        (["m.onnx"], "m.onnx: a model needs a version of ONNX Runtime: --onnxruntime 1.24.4"),
         (["m.onnx", "--onnxruntime", "0.1"], "no build of 'onnxruntime-0.1' can be asked; known: onnxruntime-1.18.0"),
-        (["x.json", "--onnxruntime", "1.24.4"], "x.json: operators are asked of a DirectML release: --directml"),
+        (["x.json", "--onnxruntime", "1.24.4"], "x.json: operators need a DirectML release: --directml"),
         (["."], ". is a folder"),
-        (["m.xml"], "m.xml: an OpenVINO model is no question"),
+        (["m.xml"], "m.xml: an OpenVINO model cannot be asked about"),
     ],
 )
 def test_wrong_usage(cli, tmp_path, arguments, said):

@@ -51,7 +51,7 @@ def test_equal_ones_are_counted(check):
 def test_one_that_is_not_there_yet(check, tmp_path):
     """A project may name its baseline before it has one: the run that writes it needs none."""
     status, _, err = check({"a.json": BAD}, "--baseline", "known.json")
-    assert (status, err) == (2, "dmlsplit: known.json: is not there; check --write-baseline makes it\n")
+    assert (status, err) == (2, "dmlsplit: known.json: does not exist; check --write-baseline writes it\n")
     assert check({}, "a.json", "--baseline", "known.json", "--write-baseline", "other.json")[0] == 2
     assert not (tmp_path / "other.json").exists()
     (tmp_path / "dmlsplit.toml").write_text('baseline = "known.json"')
@@ -117,7 +117,7 @@ ENTRY = {
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (None, "known.json: is not there"),
+        (None, "known.json: does not exist"),
         ("", "known.json:1:1: the text is empty"),
         ("[]", "expected an object, not an array"),
         ("{}", "Field 'schema' is required."),

@@ -229,7 +229,7 @@ class TestDoctor:
         monkeypatch.setenv("DMLSPLIT_PROFILE", "p")
         status, out, _ = cli("doctor")
         assert status == 1
-        assert f"profile      DMLSPLIT_PROFILE=p {said}" in out.replace("is not taken: ", "")
+        assert f"profile      DMLSPLIT_PROFILE=p {said}" in out.replace("is not used: ", "")
 
     def test_missing_extension(self, cli, monkeypatch):
         monkeypatch.setattr(core, "IMPORT_ERROR", "No module named 'dmlsplit._ffi'")
@@ -241,7 +241,7 @@ class TestDoctor:
         monkeypatch.setattr(doctor, "__version__", "99.0")
         status, out, _ = cli("doctor")
         assert status == 1
-        assert "which is not that of the package (99.0); reinstall dmlsplit" in out
+        assert "but the package has 99.0; reinstall dmlsplit" in out
 
     def test_extension_without_a_function(self, cli, monkeypatch):
         def missing():
@@ -250,7 +250,7 @@ class TestDoctor:
         monkeypatch.setattr(core, "cpu_features", missing)
         status, out, _ = cli("doctor")
         assert status == 1
-        assert "left over from another version (dmlsplit_cpu_features)" in out
+        assert "belongs to another version (dmlsplit_cpu_features)" in out
 
     def test_optional_packages(self, cli, monkeypatch):
         monkeypatch.setattr(doctor, "OPTIONAL_PACKAGES", {"click": "none", "no_such_package": "extra"})

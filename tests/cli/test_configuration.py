@@ -119,7 +119,7 @@ def test_shapes_of_models(cli, tmp_path):
 
 WRONG = {
     "feature-level = 3": "feature-level is 3; a text is expected",
-    'featurelevel = "3_0"': "featurelevel is no setting; did you mean feature-level?",
+    'featurelevel = "3_0"': "featurelevel is not a setting; did you mean feature-level?",
     'feature-level = "99"': "99",
     'ignore = "tensor/"': "ignore is 'tensor/'; a list of texts is expected",
     'ignore = ["tensor/sizes"]': "there is no rule 'tensor/sizes'",
@@ -127,23 +127,23 @@ WRONG = {
     "[dims]\nn = -1": "dims is {'n': -1}; a table of sizes",
     "[dims]\nn = true": "a table of sizes",
     '[shapes]\nx = "1,2"': "a table of shapes",
-    '[models."a"]\nshape = 1': "models.'a'.shape is no setting; did you mean shapes?",
+    '[models."a"]\nshape = 1': "models.'a'.shape is not a setting; did you mean shapes?",
     "[models]\na = 1": "a table of tables",
     'baseline = "a\\u0000"': "baseline is 'a\\x00'; a path is expected",
     'fail-on = "note"': '"error", "warning", "unknown" or a list of these is expected',
-    "a = \nb = 1": ":1:5: is no TOML",
-    "a = '\x00'": "is no TOML",
+    "a = \nb = 1": ":1:5: is not TOML",
+    "a = '\x00'": "is not TOML",
     "dims = {batch = 0x8000000000000000}": "a table of sizes",
 }
 
 BEYOND = {
     f"fail-on = 0x{'f' * 10_000}": "fail-on is beyond what can be shown",
     f"dims = {{batch = 0x{'f' * 10_000}}}": "a table of sizes",
-    f"{'long' * 10_000} = 1": "is no setting",
+    f"{'long' * 10_000} = 1": "is not a setting",
     f"ignore = '{'long' * 10_000}'": "a list of texts is expected",
     f"select{'.a' * 15} = 1": "a list of texts is expected",
-    f"{'[' * 2000}": "is no TOML",
-    f"dims = {'{a=' * 2000}": "is no TOML",
+    f"{'[' * 2000}": "is not TOML",
+    f"dims = {'{a=' * 2000}": "is not TOML",
 }
 """Too large, or too deep, for a schema."""
 
@@ -174,7 +174,7 @@ def test_keys_that_tomllib_takes_long_for_are_refused_before(check, text, monkey
     monkeypatch.setattr(tomllib, "loads", lambda text: pytest.fail("it was parsed"))
     result = check(f"\n{text}")
     assert (result.status, result.out) == (2, "")
-    assert "dmlsplit.toml:2: joins more than 16 keys by dots" in result.err
+    assert "dmlsplit.toml:2: joins more than 16 keys with dots" in result.err
 
 
 HARMLESS = {

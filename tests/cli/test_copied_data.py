@@ -141,7 +141,7 @@ def test_it_is_copied_wherever_it_is_named(cli, folder, put, large):
     save(folder, put, large=large)
     refused = cli("legalize", "in/m.onnx", *LEVEL, "-o", "out/fixed.onnx")
     assert refused.status == 2
-    assert "external data (sub/w.bin) is beside in/m.onnx" in refused.err
+    assert "external data (sub/w.bin) is in the folder of in/m.onnx" in refused.err
     assert not (folder / "out").exists()
     assert cli("legalize", "in/m.onnx", *LEVEL, "-o", "out/fixed.onnx", "--copy-data").status == 0
     assert (folder / "out" / "sub" / "w.bin").read_bytes() == b"weights!" * 8
@@ -161,7 +161,11 @@ def test_it_is_never_replaced(cli, folder, put, large, link):
     for more in ((), ("--copy-data",)):
         result = cli("legalize", "in/m.onnx", *LEVEL, "-o", out, *more)
         assert result.status == 2
-        assert "refers to" in result.err or "is beside" in result.err or "the model that is written" in result.err
+        assert (
+            "refers to" in result.err
+            or "is in the folder of" in result.err
+            or "the model that is written" in result.err
+        )
         assert tree(folder) == before
 
 
@@ -253,7 +257,7 @@ def test_data_that_is_called_as_the_model_that_is_written(cli, folder, location)
 
 @pytest.mark.parametrize("missing", [True, False])
 def test_all_is_written_or_nothing(cli, folder, missing):
-    """Of two files the second is not there, or is no regular file."""
+    """Of two files the second is not there, or is not a regular file."""
     found = made()
     found.graph.initializer.extend([external("sub/w.bin", "v"), external("sub/other", "w")])
     (folder / "in" / "m.onnx").write_bytes(found.SerializeToString())

@@ -44,7 +44,7 @@ def test_one_of_them(cli, tmp_path):
     assert cli("draw", "a.jsonl", "--index", "2").status == 2
     status, out, err = cli("draw", "a.jsonl", "--index", "3", "-o", "x.svg")
     assert (status, out) == (2, "")
-    assert err.startswith("dmlsplit: --index: there is no operator 3, a.jsonl has 3")
+    assert err.startswith("dmlsplit: --index: there is no operator 3; a.jsonl has 3")
     assert not (tmp_path / "x.svg").exists()
 
 

@@ -40,7 +40,7 @@ def test_nodes_before_and_after(cli, tmp_path):
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "<h1>1 node changed for feature level 2_0</h1>" in page
     assert "<h3>split <small>merge-dimensions</small></h3>" in page
-    assert "<p>its tensors have 5 dimensions, the target takes 4</p>" in page
+    assert "<p>its tensors have 5 dimensions, but the target accepts 4</p>" in page
     diff = [line for line in result.out.splitlines() if line.startswith("    ")]
     assert nodes(page, "Before") == ["\n".join(line[6:] for line in diff if line[4] == "-")]
     assert nodes(page, "After") == ["\n".join(line[6:] for line in diff if line[4] == "+")]
@@ -58,7 +58,7 @@ def test_without_a_model(cli, tmp_path):
 @pytest.mark.parametrize(
     ("data_type", "target", "status", "said"),
     [
-        (INT64, TARGET, 1, "the target does not take INT64"),
+        (INT64, TARGET, 1, "the target does not accept INT64"),
         (FLOAT, ("--feature-level", "6_0"), 0, "<h1>Nothing to legalize for feature level 6_0</h1>"),
     ],
 )
@@ -129,7 +129,7 @@ def test_copied_data_is_not_replaced(cli, tmp_path):
     options = ("-o", "out/fixed.onnx", "--copy-data", "--page", "out/weights.bin")
     result = cli("legalize", "in/m.onnx", *TARGET, *options)
     assert result.status == 2
-    assert "'out/weights.bin' is there already" in result.err.replace(str(tmp_path) + "/", "")
+    assert "'out/weights.bin' exists already" in result.err.replace(str(tmp_path) + "/", "")
     assert not (tmp_path / "out/fixed.onnx").exists()
 
 

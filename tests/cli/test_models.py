@@ -75,7 +75,7 @@ def test_a_model_without_split(cli, models):
     assert (status, err) == (0, "")
     note, summary = out.splitlines()
     said = "none.onnx: note[input/no-split] there is no Split and no Concat"
-    assert note == f"{said}; --onnxruntime tells what becomes of the other nodes"
+    assert note == f"{said}; --onnxruntime shows where the other nodes run"
     assert summary == "0 operators: none"
     assert said in cli("check", "none.onnx", "--onnxruntime", "1.24.4").out.splitlines()
     assert json.loads(cli("check", "none.onnx", "--format", "json").out) == []
@@ -105,7 +105,7 @@ def test_open_sizes_are_answered_for_all_of_them(cli, models):
     assert "[1] n at least 2, at most 4,294,967,295 elements" in table
     assert "shape-unknown" not in out
     assert out.count("node/sizes-open") == 1
-    assert "2 nodes (u, c): open sizes; rewritten where a size is 0" in out
+    assert "2 nodes (u, c): open sizes; rewritten if a size is 0" in out
     answers = json.loads(cli("check", "several.onnx", "--feature-level", "2_0", "--format", "json").out)
     for answer in answers:
         [diagnostic] = answer["diagnostics"]

@@ -80,7 +80,7 @@ class TestNpy:
         save(array + 1)
         status, out, err = cli(*command)
         shown = os.path.join("d", "x.0.npy")
-        assert (status, out, err) == (2, "", f"dmlsplit: {shown}: it is there already; --force replaces it\n")
+        assert (status, out, err) == (2, "", f"dmlsplit: {shown}: it exists already; --force replaces it\n")
         assert (tmp_path / "d" / "x.1.npy").read_bytes() == old
         assert cli(*command, "--force").status == 0
         assert np.load(tmp_path / "d" / "x.1.npy").tolist() == [3, 4]
@@ -104,7 +104,7 @@ class TestNpy:
         (tmp_path / "x.2.npy").write_text("old")
         status, out, err = cli("split", "x.npy", "--axis", "0", "--sections", "2", "-o", ".")
         shown = os.path.join(".", "x.2.npy")
-        assert (status, out, err) == (2, "", f"dmlsplit: {shown}: it is there already; --force removes it\n")
+        assert (status, out, err) == (2, "", f"dmlsplit: {shown}: it exists already; --force removes it\n")
         assert entries(tmp_path) == ["x.2.npy", "x.npy"]
 
     def test_a_surplus_piece_that_is_the_input(self, cli, save, tmp_path):
@@ -135,17 +135,20 @@ class TestNpy:
             (["x.npy", "--axis", "0", "--lengths", "4", "--sections", "2", "-o", "d"], "exactly one of"),
             (["x.npy", "--axis", "0", "--lengths", "1;3", "-o", "d"], "'1;3' is not a list of integers"),
             (["x.npy", "--axis", "0", "--lengths", "", "-o", "d"], "is not a list of integers"),
-            (["x.npy", "--axis", "0", "--lengths", "1,2", "-o", "d"], "x.npy: lengths (1, 2) sum up to 3"),
+            (["x.npy", "--axis", "0", "--lengths", "1,2", "-o", "d"], "x.npy: lengths (1, 2) add up to 3"),
             (["x.npy", "--axis", "0", "--lengths", "5,-1", "-o", "d"], "has a negative entry"),
             (["x.npy", "--axis", "1", "--sections", "2", "-o", "d"], "x.npy: axis 1 is out of range"),
-            (["x.npy", "--axis", "0", "--sections", "3", "-o", "d"], "does not divide into 3 sections"),
-            (["x.npy", "--axis", "0", "--sections", "0", "-o", "d"], "does not divide into 0 sections"),
+            (["x.npy", "--axis", "0", "--sections", "3", "-o", "d"], "cannot be divided into 3 equal sections"),
+            (["x.npy", "--axis", "0", "--sections", "0", "-o", "d"], "cannot be divided into 0 equal sections"),
             (["x.npy", "--axis", "0", "--sections", "9999999999", "-o", "d"], "more than 100000 files"),
             (["x.npy", "--axis", "0", "--sections", "2", "-o", "d", "--threads", "no"], "neither a positive number"),
-            (["x.npy", "--axis", "0", "--sections", "2", "--descriptor", "a.json", "-o", "d"], "do not go with it"),
+            (["x.npy", "--axis", "0", "--sections", "2", "--descriptor", "a.json", "-o", "d"], "exclude each other"),
             (["none.npy", "--axis", "0", "--sections", "2", "-o", "d"], "none.npy: No such file"),
-            (["text.npy", "--axis", "0", "--sections", "2", "-o", "d"], "text.npy: the header is not that of an .npy"),
-            (["object.npy", "--axis", "0", "--sections", "2", "-o", "d"], "object.npy: dtype object holds Python"),
+            (
+                ["text.npy", "--axis", "0", "--sections", "2", "-o", "d"],
+                "text.npy: the file does not have the header of an .npy",
+            ),
+            (["object.npy", "--axis", "0", "--sections", "2", "-o", "d"], "object.npy: dtype object has Python"),
             (["nested.npy", "--axis", "0", "--sections", "2", "-o", "d"], "is an array itself"),
             (["scalar.npy", "--axis", "0", "--sections", "1", "-o", "d"], "out of range for 0 dimensions"),
             ([".", "--axis", "0", "--sections", "1", "-o", "d"], ".: Is a directory"),
@@ -172,7 +175,7 @@ class TestNpy:
         save(np.zeros(1000))
         monkeypatch.setattr(shutil, "disk_usage", lambda folder: Usage(9000, 1000, 8000))
         status, _, err = cli("split", "x.npy", "--axis", "0", "--sections", "2", "-o", "d")
-        assert (status, err) == (2, "dmlsplit: d: 8256 bytes are needed, 8000 bytes are free\n")
+        assert (status, err) == (2, "dmlsplit: d: 8256 bytes are needed, but only 8000 bytes are free\n")
         assert entries(tmp_path) == ["x.npy"]
 
     def test_threads_of_the_environment(self, cli, save, monkeypatch):
@@ -229,7 +232,8 @@ class TestRaw:
             if status:
                 assert (
                     result.err
-                    == f"dmlsplit: in.bin: has {size} bytes, InputTensor 7, or 8 as it is rounded up or padded\n"
+                    == f"dmlsplit: in.bin: has {size} bytes, but InputTensor has 7, or 8 as it is rounded up or "
+                    "padded\n"
                 )
             else:
                 assert (tmp_path / f"out{size}" / "in.0.bin").read_bytes() == b"\0\1\2\0"
@@ -325,7 +329,7 @@ def test_full_file_system(cli, save, tmp_path, monkeypatch):
         pytest.skip("mounting needs root")
     try:
         command = ("split", "x.npy", "--axis", "0", "--sections", "2", "-o", os.path.join("small", "d"))
-        assert "4 MB are needed, 2.1 MB are free" in cli(*command).err
+        assert "4 MB are needed, but only 2.1 MB are free" in cli(*command).err
         monkeypatch.setattr(shutil, "disk_usage", lambda folder: Usage(9**9, 0, 9**9))
         status, _, err = cli(*command)
         assert status == 2

@@ -60,7 +60,7 @@ def test_all_operators(cli):
 def test_an_operator_that_the_level_lacks(cli):
     status, out, _ = cli("support", "QUANTIZE", "--feature-level", "5_0")
     assert status == 0
-    assert "came with feature level 6_3" in out
+    assert "introduced with feature level 6_3" in out
     assert cli("support", "QUANTIZE", "--feature-level", "5_0", "--format", "webnn").out == "{}\n"
 
 
@@ -73,8 +73,8 @@ def test_webnn(cli):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("GEMN",), "GEMN is no operator; did you mean GEMM?"),
-        (("9999",), "9999 is no operator"),
+        (("GEMN",), "GEMN is not an operator; did you mean GEMM?"),
+        (("9999",), "9999 is not an operator"),
         (("GEMM", "--feature-level", "9_9"), "9_9"),
         (("GEMM", "--directml", "nothing"), "nothing"),
         (("GEMM", "--all", "--directml", "1.15.4"), "exclude each other"),

@@ -115,7 +115,7 @@ def test_what_legalize_leaves_since_too_little_is_known(cli, tmp_path, unknown):
         assert "  not known of open: " in out
         cli("legalize", "m.onnx", *target, "--format", "html", "-o", "page.html")
         assert "Not known of open: " in (tmp_path / "page.html").read_text("utf-8")
-    assert "  not known: what 1.9.0 does" in cli("legalize", "m.onnx", "--onnxruntime", "1.9.0", "--dry-run").out
+    assert "  not known: the behaviour of 1.9.0" in cli("legalize", "m.onnx", "--onnxruntime", "1.9.0", "--dry-run").out
 
 
 def test_many_unknown_nodes_are_one_line(cli, tmp_path):

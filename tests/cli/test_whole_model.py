@@ -33,7 +33,7 @@ def test_the_first_lines(cli, model):
         "onnxruntime 1.24.4: session created; 3 nodes: 2 on DirectML, 1 on the CPU",
         "2 fused graphs of 1, 1 nodes, right; copies: 1 to the CPU, 1 from it; "
         "graph capture: no, 2 tensors are copied between the CPU and the device",
-        "on the CPU: 1 Conv: its operator changed at this opset, and DirectML's kernels are for an older one "
+        "on the CPU: 1 Conv: the operator changed at this opset, and DirectML's kernels are for an older one "
         "(version 22, kernels for 11) (c)",
     ]
     assert lines[-1] == "0 operators: none; 2 warnings; 3 nodes: 2 on DirectML, 1 on the CPU; 2 fused graphs: 2 right"
@@ -59,8 +59,8 @@ def test_of_a_graph_that_ends_the_process_one_error_is_said(cli, model):
     refused = [line for line in lines if line.startswith("error[onnxruntime/graph-refused]")]
     assert len(refused) == 1, lines
     assert refused[0].endswith(
-        "CompileGraph ends the process for a fused graph, at o (graph/fusion-crashes); "
-        "do what `dmlsplit check` advises for that node"
+        "CompileGraph crashes the process for a fused graph, at o (graph/fusion-crashes); "
+        "apply the remedy that `dmlsplit check` reports for that node"
     )
 
 
@@ -77,8 +77,13 @@ def test_a_session_that_fails(cli, model):
     ("body", "opset", "version", "why"),
     [
         (WITHOUT_KERNEL, 13, "1.24.4", "neither DirectML nor the CPU has a kernel for y and its types"),
-        (ISLAND, 22, "1.18.0", "the model has opset 22, 1.18.0 loads 21"),
-        (WITH_SPLIT.replace("Split", "Split<num_outputs=2>"), 22, "1.14.1", "the model has opset 22, 1.14.1 loads 18"),
+        (ISLAND, 22, "1.18.0", "the model has opset 22, but 1.18.0 supports up to 21"),
+        (
+            WITH_SPLIT.replace("Split", "Split<num_outputs=2>"),
+            22,
+            "1.14.1",
+            "the model has opset 22, but 1.14.1 supports up to 18",
+        ),
     ],
     ids=["no kernel", "not loaded", "not observed"],
 )
@@ -87,7 +92,7 @@ def test_a_session_that_fails_is_an_error(cli, model, body, opset, version, why)
     found = cli("check", model(body, opset), "--onnxruntime", version)
     (said,) = [line for line in found.out.splitlines() if "error[" in line]
     assert "error[model/session-fails] " in said
-    assert f"no session is created: {why}; " in said
+    assert f"the session is not created: {why}; " in said
     assert found.status == 1
 
 
@@ -117,7 +122,7 @@ def test_nothing_comes_of_the_graphs_of_a_session_that_fails(cli, model):
     assert "fused graph" not in out
     assert "graph capture" not in out
     found = cli("check", file, *NEW, "--select", "placement/", "--require-capture")
-    assert (found.status, found.err.endswith("wants it: its session fails\n")) == (1, True)
+    assert (found.status, found.err.endswith("demands: its session fails\n")) == (1, True)
     halves = "(float[1,4,4,8] x) => (float[1,2,4,8] a) { v = Tanh(x) p, q = Split<axis=1>(v) a = Sigmoid(p) }"
     out = cli("check", model(halves, 13), *NEW).out
     assert "  1 fused graph of 3 nodes, refused\n" in out
@@ -211,7 +216,7 @@ def test_nodes_that_compute_with_sizes_are_one_line(cli, model):
     }"""
     lines = head(cli, model(body, 17), *NEW)
     assert [line for line in lines if line.startswith("on the CPU")] == [
-        "on the CPU: 2 nodes: they compute with sizes, which ONNX Runtime leaves there (1 Add, 1 ReduceProd)"
+        "on the CPU: 2 nodes: they compute sizes, which ONNX Runtime leaves there (1 Add, 1 ReduceProd)"
     ]
 
 

@@ -74,7 +74,7 @@ def test_what_no_reduction_left_is_kept(cli, glu, tmp_path, name):
     (tmp_path / "mine" / name).write_bytes(b"mine")
     status, out, err = cli("why", "glu.onnx", "--onnxruntime", "1.24.4", "-o", "mine")
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert f"{os.path.join('mine', name)}: it is there already" in err
+    assert f"{os.path.join('mine', name)}: it exists already" in err
     assert os.listdir(tmp_path / "mine") == [name]
     assert (tmp_path / "mine" / name).read_bytes() == b"mine"
 
@@ -242,7 +242,7 @@ def test_assignments_of_another_form(cli, glu, tmp_path, text_, place):
     [
         (("none.onnx",), "none.onnx: No such file"),
         (("text.onnx",), "text.onnx: "),
-        (("right.onnx",), "right.onnx: nothing is known to be wrong"),
+        (("right.onnx",), "right.onnx: it has no known fault"),
         (("glu.onnx", "--rule", "graph/empty"), "glu.onnx: .*graph/empty.*graph/fused-wrongly"),
         (("glu.onnx", "--rule", "graph/nonsense"), "graph/nonsense"),
         (("glu.onnx", "--onnxruntime", "9"), "'9'"),

@@ -26,7 +26,7 @@ def test_a_model_is_written(cli, tmp_path):
     assert result.status == 0
     assert result.out.splitlines() == [
         "m.onnx: 1 node changed for feature level 2_0",
-        "  split: merge-dimensions: its tensors have 5 dimensions, the target takes 4",
+        "  split: merge-dimensions: its tensors have 5 dimensions, but the target accepts 4",
         "fixed.onnx: written",
     ]
     onnx.checker.check_model(str(tmp_path / "fixed.onnx"), full_check=True)
@@ -41,7 +41,7 @@ def test_who_gives_sizes_hears_how_a_file_gets_them(cli, tmp_path, option):
     save(tmp_path / "m.onnx")
     status, _, err = cli("legalize", "m.onnx", "--onnxruntime", "1.24.4", "-o", "fixed.onnx", option)
     assert (status, (tmp_path / "fixed.onnx").exists()) == (2, False)
-    assert "in the file there is python -m onnxruntime.tools.make_dynamic_shape_fixed" in err
+    assert "python -m onnxruntime.tools.make_dynamic_shape_fixed fixes sizes in the file" in err
 
 
 @pytest.mark.parametrize("option", ["--dry-run", "--diff"])
@@ -65,7 +65,7 @@ def test_what_cannot_be_mended_is_not_written(cli, tmp_path):
     onnx.save(model(nodes, types[:1], types[1:], opset=13, initializers=[LENGTHS], ir_version=8), tmp_path / "m.onnx")
     result = cli("legalize", "m.onnx", "--feature-level", "2_0", "-o", "fixed.onnx")
     assert result.status == 1
-    assert "  split: the target does not take INT64; ONNX has no cast" in result.out
+    assert "  split: the target does not accept INT64; ONNX has no lossless cast" in result.out
     assert result.err == "dmlsplit: fixed.onnx: not written, since m.onnx cannot be legalized for feature level 2_0\n"
     assert not (tmp_path / "fixed.onnx").exists()
 
@@ -99,7 +99,7 @@ def test_what_is_no_model_is_named(cli, tmp_path, content):
 def test_only_an_onnx_model_is_written_as_one(cli, tmp_path, name):
     result = cli("legalize", name, "-o", "fixed.onnx")
     assert result.status == 2
-    assert "fixed.onnx: an ONNX model is written only of one" in result.err
+    assert "fixed.onnx: an ONNX model is written only if FILE is one" in result.err
     assert not (tmp_path / "fixed.onnx").exists()
 
 

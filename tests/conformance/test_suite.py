@@ -131,7 +131,7 @@ class TestJudge:
         known = {"created": True, "nodes": {"a": "DML"}}
         assert judge({"id": "m"}, FILES["models"], [recorded], known).values == 2
         wrong = judge({"id": "m"}, FILES["models"], [recorded], {**known, "copies": [1, 2]})
-        assert (wrong.outcome, wrong.reason) == ("failed", "copies[1] is 2, 0 is recorded")
+        assert (wrong.outcome, wrong.reason) == ("failed", "copies[1] is 2, but 0 is recorded")
 
     def test_one_of_several_recorded_answers_suffices(self):
         recorded = [{"accepted": False, "hresult": code} for code in ("0x80000003", "0x80070057")]
@@ -185,7 +185,7 @@ class TestCommands:
             if result.outcome is Outcome.FAILED
         }
         assert left.keys() < wrong
-        assert set(left.values()) <= {"accepted is True, False is recorded"}
+        assert set(left.values()) <= {"accepted is True, but False is recorded"}
 
     @pytest.mark.parametrize(
         ("text", "reason"),
@@ -193,10 +193,10 @@ class TestCommands:
             ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "it ended by SIGKILL without an answer"),
             ("sys.exit(3)", "it ended with status 3 without an answer"),
             ("import time; time.sleep(60)", "no answer within 1 seconds"),
-            ("print('hello')", "an answer that is no JSON object: hello"),
-            ("print('[' * 100000)", "an answer that is no JSON object: ["),
-            ("print('{\"id\": 7}')", "an answer that has another id"),
-            ("print('{\"id\": ' + '[' * 129 + ']' * 129 + '}')", "an answer that is no JSON object: {"),
+            ("print('hello')", "an answer that is not a JSON object: hello"),
+            ("print('[' * 100000)", "an answer that is not a JSON object: ["),
+            ("print('{\"id\": 7}')", "an answer that has a different id"),
+            ("print('{\"id\": ' + '[' * 129 + ']' * 129 + '}')", "an answer that is not a JSON object: {"),
             ("sys.stdout.write('x' * 3_000_000)", "an answer longer than 1,048,576 bytes"),
         ],
     )
@@ -274,7 +274,7 @@ class TestQuestions:
         case = next(FILES["executions"].read(1))
         question = {**case["question"], "id": 1, "target": "directml 1.15.4"}
         question["inputs"] = [{"buffer": 0, "offset": 1 << 40, "size": 10}]
-        assert answering.answer(question, answering.Emulated().answers)["skip"] == "buffer 0 does not reach so far"
+        assert answering.answer(question, answering.Emulated().answers)["skip"] == "buffer 0 is too short"
 
 
 @pytest.fixture(scope="module")
@@ -311,7 +311,7 @@ class TestFiles:
         (tmp_path / "models.jsonl").write_bytes(data.replace(b'"created":true', b'"created":null', 1))
         arguments = ["conformance", "run", "--suite", str(tmp_path), "--only", "models", "--", *HERSELF]
         assert main(arguments) == 2
-        assert "models.jsonl: its SHA-256 is not that of contents.json" in capsys.readouterr().err
+        assert "models.jsonl: its SHA-256 does not match contents.json" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
         "text",
@@ -486,4 +486,4 @@ class TestUsage:
     def test_a_line_that_is_no_question(self):
         done = subprocess.run(HERSELF, input="7\n", capture_output=True, text=True, timeout=60)
         assert (done.returncode, done.stdout) == (2, "")
-        assert "a line of standard input is no question" in done.stderr
+        assert "a line of standard input is not a question" in done.stderr

@@ -29,7 +29,7 @@ MOST_UNKNOWN = 0.1
 def release(made):
     """The release of the build, where it was observed compiling graphs, and a runtime has such graphs."""
     if not is_observed(made):
-        pytest.skip("this build was not observed compiling graphs")
+        pytest.skip("graph compilation was not observed with this build")
     if find_target(directml=made.name).graph_runtime is None:
         pytest.skip("no ONNX Runtime ships it")
     return find_release(made.name)

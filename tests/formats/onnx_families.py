@@ -70,7 +70,7 @@ def glu(read, i):
 
 
 def crash(read, i):
-    """A product that ends the process in CompileGraph, behind a Concat that keeps it apart from the next one."""
+    """A product that crashes the process in CompileGraph, behind a Concat that keeps it apart from the next one."""
     nodes = [
         split(read, f"a{i}", f"b{i}"),
         node("Relu", [f"a{i}"], [f"r{i}"]),

@@ -195,7 +195,7 @@ def test_write_refuses_very_many_tensors():
 
 
 def test_write_refuses_what_is_no_descriptor():
-    with pytest.raises(TypeError, match="int is no descriptor of an operator"):
+    with pytest.raises(TypeError, match="int is not a descriptor of an operator"):
         cstruct.write(7)
 
 
@@ -215,7 +215,7 @@ def input_buffer(memory: cstruct.CStruct) -> int:
 BROKEN = {
     "split desc null": (lambda m: m.operator_desc_address, 8, 0, 8, "Desc: the address is null"),
     "split desc misaligned": (lambda m: m.operator_desc_address, 8, 0x1004, 8, "Desc: the address 0x1004 is not"),
-    "another operator": (lambda m: m.operator_desc_address, 0, 999, 4, "Type: 999 is no operator"),
+    "another operator": (lambda m: m.operator_desc_address, 0, 999, 4, "Type: 999 is not an operator"),
     "input misaligned": (lambda m: m.address, 0, 0x1001, 8, "InputTensor: the address 0x1001 is not a multiple of 8"),
     "outputs misaligned": (lambda m: m.address, 16, 0x1002, 8, "OutputTensors: the address 0x1002 is not"),
     "output count": (lambda m: m.address, 8, 2**32 - 1, 4, "OutputCount: 4294967295 is more than 1048576"),
@@ -241,9 +241,9 @@ def test_read_refuses(case):
         (0, None, "DML_OPERATOR_DESC: the address is null"),
         (0, dml.OperatorType.SPLIT, "DML_SPLIT_OPERATOR_DESC: the address is null"),
         (0x1001, dml.OperatorType.JOIN, "DML_JOIN_OPERATOR_DESC: the address 0x1001 is not a multiple of 8"),
-        (1 << 64, None, "DML_OPERATOR_DESC: 0x10000000000000000 is no 64-bit address"),
-        (-8, None, "DML_OPERATOR_DESC: -0x8 is no 64-bit address"),
-        (8, dml.OperatorType.INVALID, "Type: 0 is no operator"),
+        (1 << 64, None, "DML_OPERATOR_DESC: 0x10000000000000000 is not a 64-bit address"),
+        (-8, None, "DML_OPERATOR_DESC: -0x8 is not a 64-bit address"),
+        (8, dml.OperatorType.INVALID, "Type: 0 is not an operator"),
     ],
     ids=["null", "null split", "misaligned join", "too large", "negative", "no operator"],
 )

@@ -89,17 +89,18 @@ def test_missing_model(tmp_path):
         ({"commands": [{**dispatch(), "bindings": {"InputTensor": "X"}}]}, "nothing is bound to OutputTensors"),
         (
             {"commands": [dispatch(inputs={"name": "X", "elementOffset": 1})]},
-            "BindInputs[0].Offset, resource 'X': is 4, no multiple of the 16 bytes",
+            "BindInputs[0].Offset, resource 'X': is 4, not a multiple of the 16 bytes",
         ),
         ({"commands": [dispatch(inputs={"name": "X", "elementOffset": 4})]}, "is 0, the TotalTensorSizeInBytes"),
-        ({"commands": [dispatch(inputs={"name": "X", "elementOffset": 8})]}, "from offset 32 on wrap at 2^64"),
-        ({"commands": [dispatch(inputs={"name": "X", "elementOffset": 2**63})]}, "does not fit 64 bits"),
+        ({"commands": [dispatch(inputs={"name": "X", "elementOffset": 8})]}, "at offset 32 wrap at 2^64"),
+        ({"commands": [dispatch(inputs={"name": "X", "elementOffset": 2**63})]}, "does not fit into 64 bits"),
         ({"commands": [dispatch(inputs="Y")]}, "resource 'Y': is 8, the TotalTensorSizeInBytes of InputTensor is 16"),
         ({"dispatchables": {"s": split(2, 2, Flags="OWNED_BY_DML")}}, "the dispatchable needs 'bindings' for it"),
         ({"dispatchables": {"s": {**split(2, 2), "bindings": {"InputTensor": "X"}}}}, "not OWNED_BY_DML"),
         (
             {"dispatchables": {"s": {**split(2, 2, Flags="OWNED_BY_DML"), "bindings": {"InputTensor": "X"}}}},
-            "it is OWNED_BY_DML, and bound at initialization [binding/not-wanted]; the device is removed (0x887A0005)",
+            "it is OWNED_BY_DML and is bound at initialization [binding/not-wanted]; "
+            "the device is removed (0x887A0005)",
         ),
         ({"resources": {"X": {"initialValues": "deferred"}, "Y": values(2), "Z": values(2)}}, "'X' is deferred"),
         (
@@ -133,7 +134,7 @@ def test_offset_must_be_a_multiple_of_the_guaranteed_alignment(write_model):
         if outcome:
             assert printed(model)[0] == outcome
         else:
-            with pytest.raises(InputError, match="no multiple of the 64 bytes"):
+            with pytest.raises(InputError, match="not a multiple of the 64 bytes"):
                 run(model, print)
 
 
@@ -241,7 +242,7 @@ def test_write_file(write_model, tmp_path):
     [
         (write_file("taken"), "Is a directory"),
         (write_file("model.json/x.bin"), "Not a directory"),
-        (write_file("x.npy", dimensions=[5]), "need 5 elements, it has 4"),
+        (write_file("x.npy", dimensions=[5]), "need 5 elements, but it has 4"),
         (write_file("x.npy", dimensions=[1] * 40), "40 dimensions"),
         (write_file("t.npy", "T"), "no initialValuesDataType"),
         (write_file("d.bin", "D"), "deferred"),
@@ -309,7 +310,7 @@ def test_an_input_is_not_replaced(write_model, tmp_path, target):
 def test_a_loop_of_links_is_not_replaced(write_model, tmp_path):
     (tmp_path / "loop").symlink_to("loop")
     path = write_model({"X": values(4)}, {}, [write_file("loop")])
-    with pytest.raises(InputError, match="'loop' is no file name"):
+    with pytest.raises(InputError, match="'loop' is not a file name"):
         read(path)
 
 

@@ -101,13 +101,13 @@ def test_size_in_bytes(write_model):
         ({"initialValues": [1]}, "expected an object, not 1"),
         ({"initialValuesDataType": "INT32", "initialValues": [1], "sizeInBytes": 3}, "too small"),
         ({"initialValuesDataType": "INT32", "initialValues": [1], "initialValuesOffsetInBytes": 1}, "too small"),
-        ({"initialValuesDataType": "INT32", "initialValues": [1], "sizeInBytes": 2**60}, "the limit here is"),
+        ({"initialValuesDataType": "INT32", "initialValues": [1], "sizeInBytes": 2**60}, "the limit is"),
         ({"initialValuesDataType": "INT32", "initialValues": [1], "sizeInBytes": -1}, "expected an unsigned integer"),
         ({"initialValues": {"sourcePath": "a.jpg"}}, "images (.jpg) are not supported"),
         ({"initialValues": {"sourcePath": "none.npy"}}, "cannot read 'none.npy': No such file or directory"),
         ({"initialValuesDataType": "INT8", "initialValues": {"sourcePath": "."}}, "Is a directory"),
         ({"initialValues": {"sourcePath": 3}}, "sourcePath: expected a string, not 3"),
-        ({"initialValues": {"sourcePath": "a\0b.npy"}}, "'a\\x00b.npy' is no file name"),
+        ({"initialValues": {"sourcePath": "a\0b.npy"}}, "'a\\x00b.npy' is not a file name"),
         ({"initialValues": {"sourcePath": "\ud800.npy"}}, "'\\ud800.npy'"),
         ("x", "expected an object, not 'x'"),
     ],
@@ -139,21 +139,21 @@ def npy(header, data=b""):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "not that of an .npy file"),
-        (b"\x93NUMPY\x09\x00\x00\x00", "not that of an .npy file"),
-        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }", b"\0" * 12), "promises 16 bytes"),
-        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }", b"\0" * 20), "the file holds 20"),
-        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }"), "promises 3999999"),
-        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }"), "not that of"),
-        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4.0,), }"), "not that of"),
+        (b"", "does not have the header of an .npy file"),
+        (b"\x93NUMPY\x09\x00\x00\x00", "does not have the header of an .npy file"),
+        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }", b"\0" * 12), "declares 16 bytes"),
+        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }", b"\0" * 20), "the file has 20"),
+        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }"), "declares 3999999"),
+        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1,), }"), "does not have the header"),
+        (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (4.0,), }"), "does not have the header"),
         (npy("{'descr': '|O', 'fortran_order': False, 'shape': (1,), }", b"\0" * 8), "no DirectML tensor data type"),
         (npy("{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", b"\0" * 8), "no DirectML tensor data type"),
         (npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", b"\0" * 4), "no DirectML"),
         (npy("{'descr': '<f4', 'fortran_order': True, 'shape': (1, 1), }", b"\0" * 4), "Fortran order"),
-        (npy("(" * 90), "not that of"),
-        (npy("__import__('os')"), "not that of"),
+        (npy("(" * 90), "does not have the header"),
+        (npy("__import__('os')"), "does not have the header"),
         (npy("{'descr': '<f4', 'fortran_order': False, 'shape': (0,), }"), "must be non-empty"),
-        (npy("{'descr': '<i4', 'fortran_order': False, 'shape': (1,), }", b"\0" * 4), "holds INT32"),
+        (npy("{'descr': '<i4', 'fortran_order': False, 'shape': (1,), }", b"\0" * 4), "has INT32"),
     ],
 )
 def test_faulty_npy(write_model, tmp_path, content, message):
@@ -176,7 +176,7 @@ def test_memory_that_cannot_be_had(write_model, monkeypatch):
     with pytest.raises(InputError, match="not enough memory for 16 bytes"):
         run(model, print)
     monkeypatch.setattr(files, "_physical_memory", lambda: 32)
-    with pytest.raises(InputError, match="valueCount asks for 16 bytes of memory; the limit here is 8"):
+    with pytest.raises(InputError, match="valueCount needs 16 bytes of memory; the limit is 8"):
         read(path)
 
 
@@ -185,7 +185,7 @@ def test_resources_are_bounded_together(write_model, monkeypatch):
     monkeypatch.setattr("dmlsplit.formats.files._physical_memory", lambda: 400 << 20)
     megabytes = {"initialValuesDataType": "UINT8", "initialValues": {"valueCount": 60 << 20, "value": 0}}
     path = write_model({f"X{i}": megabytes for i in range(12)}, {}, [])
-    message = "valueCount, with the resources before it, asks for 125829120 bytes"
+    message = "valueCount, with the resources before it, needs 125829120 bytes"
     with pytest.raises(InputError, match=message) as caught:
         read(path)
     assert caught.value.line is not None

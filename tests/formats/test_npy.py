@@ -89,21 +89,21 @@ def test_versions(version):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "not that of an .npy file"),
-        (b"PK\x03\x04 an npz", "not that of an .npy file"),
-        (file(GOOD, 4, bytes(8)), "not that of an .npy file"),
-        *[(file(GOOD, version, b"", 0xFFFF), "not that of an .npy file") for version in (1, 2, 3)],
-        *[(file(GOOD, version, b"", 0xFFFF_FFFF), "not that of an .npy file") for version in (2, 3)],
-        *[(file("[" * 9000, version), "not that of an .npy file") for version in (1, 2, 3)],
-        *[(file("-" * 9000 + "1", version), "not that of an .npy file") for version in (1, 2, 3)],
-        (file(GOOD.replace("(2,)", "(True,)"), 1, bytes(4)), "not that of an .npy file"),
-        (file(GOOD.replace("(2,)", "(-2,)"), 1, bytes(8)), "not that of an .npy file"),
-        (file(GOOD.replace("(2,)", "(2**64,)"), 1, bytes(8)), "not that of an .npy file"),
-        (file(GOOD.replace("(2,)", f"({2**64},)"), 1, bytes(8)), f"promises {2**66} bytes of data, the file holds 8"),
-        (file(GOOD.replace("(2,)", f"({2**63}, 0)"), 1, bytes(8)), "promises 0 bytes of data, the file holds 8"),
-        (file(GOOD, 1, bytes(7)), "promises 8 bytes of data, the file holds 7"),
-        (file(GOOD, 1, bytes(9)), "promises 8 bytes of data, the file holds 9"),
-        (file(GOOD, 3, bytes(8)).replace(b"<f4", b"<\xff4"), "not that of an .npy file"),
+        (b"", "does not have the header of an .npy file"),
+        (b"PK\x03\x04 an npz", "does not have the header of an .npy file"),
+        (file(GOOD, 4, bytes(8)), "does not have the header of an .npy file"),
+        *[(file(GOOD, version, b"", 0xFFFF), "does not have the header of an .npy file") for version in (1, 2, 3)],
+        *[(file(GOOD, version, b"", 0xFFFF_FFFF), "does not have the header of an .npy file") for version in (2, 3)],
+        *[(file("[" * 9000, version), "does not have the header of an .npy file") for version in (1, 2, 3)],
+        *[(file("-" * 9000 + "1", version), "does not have the header of an .npy file") for version in (1, 2, 3)],
+        (file(GOOD.replace("(2,)", "(True,)"), 1, bytes(4)), "does not have the header of an .npy file"),
+        (file(GOOD.replace("(2,)", "(-2,)"), 1, bytes(8)), "does not have the header of an .npy file"),
+        (file(GOOD.replace("(2,)", "(2**64,)"), 1, bytes(8)), "does not have the header of an .npy file"),
+        (file(GOOD.replace("(2,)", f"({2**64},)"), 1, bytes(8)), f"declares {2**66} bytes of data, but the file has 8"),
+        (file(GOOD.replace("(2,)", f"({2**63}, 0)"), 1, bytes(8)), "declares 0 bytes of data, but the file has 8"),
+        (file(GOOD, 1, bytes(7)), "declares 8 bytes of data, but the file has 7"),
+        (file(GOOD, 1, bytes(9)), "declares 8 bytes of data, but the file has 9"),
+        (file(GOOD, 3, bytes(8)).replace(b"<f4", b"<\xff4"), "does not have the header of an .npy file"),
     ],
 )
 def test_hostile(data, message):
@@ -126,5 +126,5 @@ def test_nothing_is_warned():
         if data:
             assert read(file).shape == (2, 3)
         else:
-            with pytest.raises(InputError, match="the header is not that"):
+            with pytest.raises(InputError, match="the file does not have the header"):
                 read(file)

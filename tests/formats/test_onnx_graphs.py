@@ -34,12 +34,12 @@ class TestExternalData:
         ("location", "entries", "message"),
         [
             ("missing.bin", {}, "No such file"),
-            ("data.bin", {"length": 8}, "its dimensions take 16"),
+            ("data.bin", {"length": 8}, "its dimensions need 16"),
             ("data.bin", {"offset": 1}, "ends before"),
             ("data.bin", {"offset": -1}, "offset -1"),
             ("data.bin", {"offset": 2**80}, "data.bin"),
-            ("data.bin", {"offset": "x"}, "no number"),
-            *(("data.bin", {"offset": text}, "no number") for text in (" 0", "1_6", "\u0660", "1" * 5000, "")),
+            ("data.bin", {"offset": "x"}, "not a number"),
+            *(("data.bin", {"offset": text}, "not a number") for text in (" 0", "1_6", "\u0660", "1" * 5000, "")),
             ("../data.bin", {}, "outside the model's folder"),
             ("link.bin", {}, "outside the model's folder"),
             ("", {}, "without a location"),
@@ -142,7 +142,7 @@ class TestFunctions:
             functions.append(self.function(f"F{i}", nodes, attributes=(), domains=["local"]))
         made = model([node("F29", ["x"], ["a", "b"], domain="local")], [value("x", [4])],
                      functions=functions, domains=["local"])  # fmt: skip
-        with pytest.raises(InputError, match="are called over"):
+        with pytest.raises(InputError, match="are called more than"):
             front_end.read(made)
 
 

@@ -26,7 +26,7 @@ def test_an_output_that_a_call_gives_no_name_has_one():
         text('(float[4,6] x) => (float[?,?] y) { y, "" = own.F(x) }', functions=function), VERSION
     )
     assert found.answer.outcome == "DML"
-    with pytest.raises(InputError, match="F leaves out outputs of the function that it calls"):
+    with pytest.raises(InputError, match="F omits outputs of the function that it calls"):
         on_onnxruntime(text("(float[4,6] x) => (float[?,?] y) { y = own.F(x) }", functions=function), VERSION)
 
 
@@ -254,7 +254,7 @@ def test_names_of_nodes(nodes, given, fails):
     found = ask(nodes, [X], ["b", nodes[-1].output[0]], initializers=given)
     assert [str(each.answer.outcome) for each in found] == ["session-fails" if fails else "DML"]
     if fails:
-        assert "two nodes are called" in found[0].answer.diagnostics[-1].message
+        assert "two nodes have the name" in found[0].answer.diagnostics[-1].message
 
 
 @pytest.mark.parametrize("called", [True, False])
@@ -283,7 +283,7 @@ def test_a_sigmoid_of_another_domain_has_any_outputs():
 
 
 def test_a_name_that_nothing_gives():
-    with pytest.raises(InputError, match=r"^nothing gives missing"):
+    with pytest.raises(InputError, match=r"^nothing computes missing"):
         ask([SPLIT, node("Concat", ["a", "missing"], ["y"], axis=1)], [X], ["y"])
 
 
@@ -292,7 +292,7 @@ def test_a_name_that_nothing_gives_within_a_branch():
     one = helper.make_graph([node("Relu", ["a"], ["r"])], "one", [], [onnx.ValueInfoProto(name="r")])
     other = helper.make_graph([node("Relu", ["r"], ["s"])], "other", [], [onnx.ValueInfoProto(name="s")])
     inputs = [X, value("k", [], TensorProto.BOOL)]
-    with pytest.raises(InputError, match=r"^nothing gives r"):
+    with pytest.raises(InputError, match=r"^nothing computes r"):
         ask([SPLIT, node("If", ["k"], ["y"], then_branch=one, else_branch=other)], inputs, ["y"])
     found = ask([SPLIT, node("If", ["k"], ["y"], then_branch=one, else_branch=one)], inputs, ["y"])
     assert [str(each.answer.outcome) for each in found] == ["DML"]

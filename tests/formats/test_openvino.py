@@ -177,12 +177,12 @@ def test_given_shapes_go_through_layers_that_keep_them_and_no_further(tmp_path):
 @pytest.mark.parametrize(
     ("shapes", "message"),
     [
-        ({"x": (5, 6)}, r"\[5, 6\] is given for it, the model has \[4, 6\]"),
-        ({"x": (4, 6, 1)}, "is given"),
+        ({"x": (5, 6)}, r"the given shape is \[5, 6\], but the model has \[4, 6\]"),
+        ({"x": (4, 6, 1)}, "the given shape is"),
         ({"y": (4, 6)}, "no tensor 'y'; the inputs are x"),
-        ({"x": (-1, 6)}, "-1 is no size"),
-        ({"x": ("a", 6)}, "no size"),
-        ({"x": (4.0, 6)}, "no size"),
+        ({"x": (-1, 6)}, "-1 is not a size"),
+        ({"x": ("a", 6)}, "not a size"),
+        ({"x": (4.0, 6)}, "not a size"),
         ({"x": (1,) * 65}, "the limit is 64"),
     ],
 )
@@ -359,12 +359,12 @@ def test_execution_judges_what_the_model_leaves_open(tmp_path):
     (node,) = read(model((None,), 0, (2, 2)), tmp_path)
     assert node.report.ok
     assert [part.tolist() for part in node.execute(np.arange(4, dtype=np.float32))] == [[0, 1], [2, 3]]
-    with pytest.raises(InputError, match="sum up to 4, axis 0 of the data has size 6"):
+    with pytest.raises(InputError, match="add up to 4, but axis 0 of the data has size 6"):
         node.execute(np.arange(6, dtype=np.float32))
     (node,) = read(model(None, -1, 3), tmp_path)
     parts = node.execute(np.arange(12, dtype=np.float32).reshape(2, 6))
     assert [part.tolist() for part in parts] == [[[0, 1], [6, 7]], [[2, 3], [8, 9]], [[4, 5], [10, 11]]]
-    with pytest.raises(InputError, match="not divisible by num_splits, 3"):
+    with pytest.raises(InputError, match="which is not divisible by num_splits, 3"):
         node.execute(np.zeros((2, 5), np.float32))
     with pytest.raises(InputError, match="scalar"):
         node.execute(np.zeros((), np.float32))

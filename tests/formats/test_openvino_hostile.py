@@ -54,7 +54,7 @@ REPLACED = {
     "offset below 0": (b'offset="8"', b'offset="-8"', "bytes -8 to 8 .* has 24"),
     "offset beyond": (b'offset="8"', b'offset="16"', r"bytes 16 to 32 of 'm.bin', which has 24"),
     "offset far beyond": (b'offset="8"', b'offset="18446744073709551608"', "which has 24"),
-    "size": (b'size="16"', b'size="8"', "size is 8, 2 elements of i64 take 16 bytes"),
+    "size": (b'size="16"', b'size="8"', "size is 8, 2 elements of i64 need 16 bytes"),
     "huge size": (b'size="16"', b'size="99999999999999999999"', "take 16 bytes"),
     "huge shape": (b'shape="2" offset', b'shape="4611686018427387904" offset', "elements of i64 take"),
     "two datas": (b"</layer>", b"<data/><data/></layer>", "a second <data> in layer 0"),

@@ -102,18 +102,18 @@ def test_names_that_nobody_asks_for_are_not_put_together(tmp_path):
     [
         (
             f'<layer id="0" name="{LONG}" type="Split" version="opset1"><output>{ports(20_000)}</output></layer>',
-            "the names of its tensors take the model beyond 33554432 characters of names",
+            "the names of the model's tensors exceed 33554432 characters with this one",
         ),
         (
             inside(
                 LONG[:4000],
                 "".join(f'<layer id="{i}" name="" type="If"><then_body/></layer>' for i in range(20_000)),
             ),
-            "the names on the way to bodies are longer than 33554432 characters together",
+            "the names on the paths to bodies are longer than 33554432 characters together",
         ),
         (
             inside(LONG[:4000], inside(LONG[:100], "")),
-            r"layer 0 'n+\.\.\.n+' \(Loop\): the names on the way to its body are longer than 4096 characters",
+            r"layer 0 'n+\.\.\.n+' \(Loop\): the names on the path to its body are longer than 4096 characters",
         ),
     ],
     ids=["outputs", "bodies", "depth"],

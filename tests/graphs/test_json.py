@@ -107,7 +107,7 @@ def test_nodes_of_any_operator():
     assert [d.rule for d in dml.validate(desc).diagnostics] == ["graph/unknown"]
     form = json.loads(dumps(desc))
     form["Desc"]["Nodes"][0]["Desc"]["TransA"] = "TRANSPOSED"
-    with pytest.raises(dml.InputError, match=r"Nodes\[0\]\.Desc\.TransA: TRANSPOSED is no DML_MATRIX_TRANSFORM"):
+    with pytest.raises(dml.InputError, match=r"Nodes\[0\]\.Desc\.TransA: TRANSPOSED is not a DML_MATRIX_TRANSFORM"):
         loads(json.dumps(form))
 
 
@@ -119,7 +119,7 @@ def test_nodes_of_any_operator():
         (lambda d: d["InputEdges"][0].update(ToNodeIndex=-1), "ToNodeIndex: expected an unsigned integer"),
         (
             lambda d: d["Nodes"][2].update(Type="DML_OPERATOR_SIGMOID"),
-            "is no operator; did you mean ACTIVATION_SIGMOID",
+            "is not an operator; did you mean ACTIVATION_SIGMOID",
         ),
         (lambda d: d["Nodes"][2]["Desc"].pop("InputTensor"), r"Nodes\[2\]\.Desc\.InputTensor: is missing"),
         (lambda d: d["Nodes"][0]["Desc"].update(InputWindowOffsets="x"), "expected an array or null"),

@@ -31,7 +31,7 @@ OBSERVED = [release for release in dml.releases() if traits_of(release)]
 def test_examples(rule, release):
     does = DOES.get(rule.id)
     if rule.id == "graph/five-dimensions" and traits_of(release).five_dimensions is FiveDimensions.UNKNOWN:
-        pytest.skip("what it computes was not observed")
+        pytest.skip("its result was not observed")
     broken = dml.validate(graphs.EXAMPLES[rule.id](False), directml=release)
     cured = dml.validate(graphs.EXAMPLES[rule.id](True), directml=release)
     if any("rank" in d.rule or "dimension-count" in d.rule for d in broken.diagnostics):
@@ -78,7 +78,7 @@ def test_a_glu_says_what_it_computes():
     (fault,) = report.diagnostics
     assert report.hresult == 0
     assert str(fault.location) == "Outputs[0]"
-    assert "q * sigmoid(q) of q = output 1 of node 0" in fault.message
+    assert "q * sigmoid(q) with q = output 1 of node 0" in fault.message
     assert report.to_dict()["graph"] == {"compiles": True, "outputs": ["wrong"]}
     assert report.to_dict()["ok"] is False
 

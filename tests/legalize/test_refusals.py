@@ -26,18 +26,18 @@ UINT_MAX = 2**32 - 1
 NUMBER = r"(\d+)"
 
 CLAIMS = {
-    "indivisible": rf"pieces of (\w+) begin or end within {NUMBER} bits, the least that it moves",
-    "dimensions": rf"{NUMBER} dimensions are left after folding, it takes {NUMBER}",
+    "indivisible": rf"pieces of (\w+) begin or end within {NUMBER} bits, the smallest unit that it copies",
+    "dimensions": rf"{NUMBER} dimensions are left after folding, but it accepts {NUMBER}",
     "large": rf"(a size|a stride|the elements of a tensor|the elements of an input|the bytes of a tensor) would be "
-    rf"{NUMBER} in elements of {NUMBER} bits, it takes {NUMBER}",
-    "refused": r"an operator would be refused, as its ((?:In|Out)putTensors?)\S* .*",
+    rf"{NUMBER} in elements of {NUMBER} bits, but it accepts {NUMBER}",
+    "refused": r"an operator would be refused, because its ((?:In|Out)putTensors?)\S* .*",
     "many": rf"(several operators|tensors of several operators) would be more than {NUMBER}",
     "interleave": r"the elements of (\S+) interleave",
 }
 CUT, TOO, PACKED = (
     "cut at multiples of 16 bytes, of a part ",
     ", with a temporary buffer too",
-    "a temporary buffer does not help, since ",
+    "a temporary buffer does not help, because ",
 )
 
 

@@ -192,7 +192,7 @@ def test_a_total_beyond_the_bound_shrinks():
     d = split(T.FLOAT32, (1, 1, 6, 2), 2, (2, 4), total_tensor_size_in_bytes=2**35)
     found = prove_arithmetic(d)
     assert found.operators[0].input_tensor.total_tensor_size_in_bytes == 48
-    assert found.steps == ("TotalTensorSizeInBytes becomes the implied size where it was too large",)
+    assert found.steps == ("TotalTensorSizeInBytes becomes the implied size if it was too large",)
 
 
 def prove_arithmetic(d):
@@ -300,8 +300,8 @@ def test_an_output_whose_elements_interleave():
     found = prove(d, feature_level="2_1")
     assert not found.ok
     message = found.report.diagnostics[-1].message
-    assert "6 dimensions are left after folding, it takes 4" in message
-    assert message.endswith("; a temporary buffer does not help, since the elements of OutputTensors[0] interleave")
+    assert "6 dimensions are left after folding, but it accepts 4" in message
+    assert message.endswith("; a temporary buffer does not help, because the elements of OutputTensors[0] interleave")
 
 
 def test_an_output_that_interleaves_beside_one_that_does_not():

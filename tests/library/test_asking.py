@@ -87,7 +87,7 @@ def test_how_a_process_ended():
 def test_an_operator_newer_than_the_build(newest):
     answer = ask(operator("FOLD"), newest)
     assert answer.hresult == newest.release.invalid_argument
-    assert answer.reason == "DML_OPERATOR_FOLD came with feature level 6_4, the build says 6_2"
+    assert answer.reason == "DML_OPERATOR_FOLD requires feature level 6_4, but the build has 6_2"
 
 
 def test_memory(newest):
@@ -225,7 +225,7 @@ def test_json_of_every_operator():
         (
             {"TransA": "TRANSPOSED"},
             "TransA",
-            "Desc.TransA: TRANSPOSED is no DML_MATRIX_TRANSFORM; did you mean TRANSPOSE?",
+            "Desc.TransA: TRANSPOSED is not a DML_MATRIX_TRANSFORM; did you mean TRANSPOSE?",
         ),
         ({"Atensor": None}, "", "Desc: DML_GEMM_OPERATOR_DESC has no Atensor; did you mean ATensor?"),
         ({"Alpha": "x"}, "Alpha", "Desc.Alpha: expected a number, not 'x'"),
@@ -234,7 +234,11 @@ def test_json_of_every_operator():
             "FusedActivation",
             "Desc.FusedActivation.Desc.Alpha: is missing",
         ),
-        ({"FusedActivation": {"Type": "RELUS"}}, "FusedActivation", "Desc.FusedActivation.Type: RELUS is no operator"),
+        (
+            {"FusedActivation": {"Type": "RELUS"}},
+            "FusedActivation",
+            "Desc.FusedActivation.Type: RELUS is not an operator",
+        ),
     ],
 )
 def test_errors_of_json_name_the_member_and_its_place(change, column, said):

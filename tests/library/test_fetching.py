@@ -169,7 +169,7 @@ def test_wine_that_makes_no_prefix(tmp_path, monkeypatch):
     for name in ("wine", "wineboot", "wineserver"):
         (programs / name).symlink_to("/bin/true")
     monkeypatch.setenv("PATH", str(programs))
-    with pytest.raises(BuildError, match="wine has made no prefix"):
+    with pytest.raises(BuildError, match="wine did not create a prefix"):
         wine.environment(tmp_path / "cache" / "wine")
     assert list((tmp_path / "cache").iterdir()) == []
 

@@ -57,11 +57,11 @@ def test_it_is_put_there_and_taken_away(folder, capsys):
     assert contents(folder) == BEFORE
     shown = capsys.readouterr()
     assert shown.out.splitlines() == [
-        f"{folder / 'libdirectml.so'} is the layer; the real library is libdirectml.real.so beside it",
+        f"{folder / 'libdirectml.so'} is the layer; the real library is libdirectml.real.so next to it",
         f"{folder / 'libdirectml.so'} is the real library again",
     ]
     assert shown.err.splitlines() == [
-        f"dmlsplit: {folder / 'libdirectml.so'}: the layer is there already",
+        f"dmlsplit: {folder / 'libdirectml.so'}: the layer is already installed",
         f"dmlsplit: {folder}: there is no layer in this folder",
     ]
 
@@ -143,19 +143,19 @@ def refused(folder, command, said, capsys):
 
 def test_what_cannot_be_done_is_refused(folder, tmp_path, capsys):
     refused(tmp_path / "absent", "install", "there is no such folder", capsys)
-    refused(folder / "other.so", "remove", "it is no folder", capsys)
+    refused(folder / "other.so", "remove", "this is not a folder", capsys)
     refused(tmp_path, "install", "there is no DirectML.dll or libdirectml.so in this folder", capsys)
     shutil.copy(folder / "libdirectml.so", folder / "libdirectml.so.0123")
-    refused(folder, "install", "which of them is used cannot be known", capsys)
+    refused(folder, "install", "it is not known which of them is used", capsys)
     (folder / "libdirectml.so.0123").unlink()
     (folder / "libdirectml.real.so").write_bytes(b"another one")
-    refused(folder, "install", "libdirectml.real.so: it is there already, and is another library", capsys)
-    refused(folder, "remove", "this is another library than the layer", capsys)  # an update came after the layer
+    refused(folder, "install", "libdirectml.real.so: it exists already, and is not the same library", capsys)
+    refused(folder, "remove", "this library is not the layer", capsys)  # an update came after the layer
     (folder / "libdirectml.real.so").unlink()
     (folder / "libdirectml.so").write_bytes(ARM)
-    refused(folder, "install", "this is no library for x86-64", capsys)
+    refused(folder, "install", "this is not a library for x86-64", capsys)
     (folder / "libdirectml.so").write_bytes(b"")
-    refused(folder, "install", "this is no library for x86-64", capsys)
+    refused(folder, "install", "this is not a library for x86-64", capsys)
     (folder / "libdirectml.so").unlink()
     (folder / "libdirectml.so").symlink_to(folder / "other.so")
     refused(folder, "install", "it is a link to", capsys)
@@ -202,20 +202,20 @@ def test_a_library_s_exports_cannot_keep_us(folder, capsys):
     assert layer.exports(image_with(1 << 16, 15), "a.dll") == {"A" * 15}
     assert layer.exports(image_with(1, 4095), "a.dll") == {"A" * 4095}
     for image in (image_with((1 << 16) + 1, 15), image_with(1, 4096), image_with(1, 15, sections=97)):
-        with pytest.raises(layer.LayerError, match="what the library exports cannot be read"):
+        with pytest.raises(layer.LayerError, match="the library's exports cannot be read"):
             layer.exports(image, "a.dll")
     (folder / "libdirectml.so").unlink()
     (folder / "DirectML.dll").write_bytes(image_with(1, 4096))
-    refused(folder, "install", "DirectML.dll: what the library exports cannot be read", capsys)
+    refused(folder, "install", "DirectML.dll: the library's exports cannot be read", capsys)
 
 
 @pytest.mark.parametrize("command", [" ", "'", 'cc "'])
 def test_a_compiler_that_is_no_command(command, monkeypatch):
     monkeypatch.setenv("CC", command)
     monkeypatch.setenv("CXX", command)
-    with pytest.raises(Unavailable, match=r"^\$CC is no command: "):
+    with pytest.raises(Unavailable, match=r"^\$CC is not a command: "):
         layer._compiler(layer.KINDS["linux"])
-    with pytest.raises(Unavailable, match=r"^\$CXX is no command: "):
+    with pytest.raises(Unavailable, match=r"^\$CXX is not a command: "):
         TOOLCHAINS["linux"].found()
 
 
@@ -251,10 +251,10 @@ def test_a_library_with_other_exports_is_left_alone(folder, tmp_path, monkeypatc
     (folder / "libdirectml.so").unlink()
     (folder / "DirectML.dll").write_bytes(b"MZ" + bytes(58) + b"\x40\0\0\0" + b"PE\0\0\x64\x86")
     monkeypatch.setattr(layer, "exports", lambda image, name: {"DMLCreateDevice", "DMLReflect"})
-    refused(folder, "install", "it exports DMLReflect, which the layer does not pass on", capsys)
+    refused(folder, "install", "it exports DMLReflect, which the layer does not forward", capsys)
     refused(folder, "remove", "there is no layer", capsys)
     monkeypatch.setattr(layer, "exports", lambda image, name: {"DMLCreateDevice"})
-    refused(folder, "install", "made: this is no layer for DirectML.dll", capsys)
+    refused(folder, "install", "made: this is not a layer for DirectML.dll", capsys)
     (tmp_path / "dll").write_bytes(b"MZ" + LAYER)
     assert main(["layer", "install", str(folder), "--layer", str(tmp_path / "dll")]) == 0
     assert set(contents(folder)) == {"DirectML.dll", "DirectML.real.dll", "other.so"}

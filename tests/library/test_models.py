@@ -95,7 +95,7 @@ def test_weights_beside_the_model(onnxruntime, tmp_path):
 
 def test_what_is_no_model(onnxruntime, tmp_path):
     (tmp_path / "x.onnx").write_bytes(b"\xff\xff")
-    with pytest.raises(dml.InputError, match="it is no ONNX model"):
+    with pytest.raises(dml.InputError, match="it is not an ONNX model"):
         ask_model(str(tmp_path / "x.onnx"), "1.24.4")
     with pytest.raises(dml.InputError, match="No such file"):
         ask_model(str(tmp_path / "absent.onnx"), "1.24.4")
@@ -107,5 +107,5 @@ def test_the_command(onnxruntime, mixed, capsys):
     assert (answer["created"], answer["nodes"]["text"], answer["onnxruntime"]) == (True, "CPU", "1.24.4")
     assert main(["ask", str(mixed), str(mixed.with_name("absent.onnx")), "--onnxruntime", "1.24.4"]) == 2
     shown = capsys.readouterr()
-    assert "makes a session" in shown.out
+    assert "creates a session" in shown.out
     assert shown.err.count("\n") == 1

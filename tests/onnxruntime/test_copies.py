@@ -289,7 +289,7 @@ def test_what_stands_for_a_node_prevents_capture():
     found = placed("(float[4] x) => (float[4] y) { a = Relu(x) y = Bernoulli(a) }")
     assert (
         found.capture_prevented_by
-        == "y has no kernel, and what stands for it copies tensors between the CPU and the device"
+        == "y has no kernel, and the nodes that replace it copy tensors between the CPU and the device"
     )
 
 
@@ -301,4 +301,4 @@ def test_control_flow_prevents_capture():
             >
         }"""
     )
-    assert found.capture_prevented_by == "y is control flow"
+    assert found.capture_prevented_by == "y is a control flow operator"

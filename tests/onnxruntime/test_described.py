@@ -170,5 +170,5 @@ def test_a_node_inside_a_node_and_outside_of_fused_graphs_is_not_derived():
         >
     }"""
     found = {each.path: each.why for each in derived(models.text(text))}
-    assert found["If.then_branch/a"] == "it is in a graph of a node, and in no fused graph"
+    assert found["If.then_branch/a"] == "it is in a subgraph of a node, and in no fused graph"
     assert found["If.else_branch/b"] == ""

@@ -299,7 +299,7 @@ def test_one_of_several_nodes_of_a_name():
 
 @pytest.mark.parametrize(
     ("node", "said"),
-    [("gate", "'gate'"), ("Sigmoi", "'Sigmoi'"), (1, "node 1:"), (-1, "node -1:"), ("9" * 30, "'999"), ("#", "'#'")],
+    [("gate", "'gate'"), ("Sigmoi", "'Sigmoi'"), (1, "node 1;"), (-1, "node -1;"), ("9" * 30, "'999"), ("#", "'#'")],
 )
 def test_nodes_that_are_not_there(node, said):
     with pytest.raises(dml.InputError, match=said):

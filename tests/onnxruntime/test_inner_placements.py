@@ -227,7 +227,7 @@ def test_a_split_in_a_node_that_is_removed_with_a_shape(behind, created):
 
 
 def test_what_only_a_graph_inside_a_removed_node_reads_stays():
-    """The session fails: nothing reads what its fused graph computes."""
+    """The session fails: nothing reads the results of its fused graph."""
     found = placed(
         """(float[2,3] x, float[3] w) => (float[2,3] y) {
             a = Exp(w) f = Abs(a)

@@ -86,7 +86,7 @@ def test_the_opset_with_most_nodes_on_directml(text, opset, version, wanted):
         (
             POOL.replace("CEIL", "1"),
             22,
-            "y: MaxPool 12 is not MaxPool 22: its ceil_mode of 1 is defined otherwise before",
+            "y: MaxPool 12 is not MaxPool 22: its ceil_mode of 1 is defined differently in the older version",
         ),
         (
             "(float[2] x, float8e8m0[2] z, int64[1] i) => (float[2] y, float8e8m0[1,2] t) "
@@ -97,7 +97,7 @@ def test_the_opset_with_most_nodes_on_directml(text, opset, version, wanted):
         (
             "(float[1,1,1,1,1,1,1,2,3] x) => (float[?,?,?,?,?,?,?,?,?] y) { y = Transpose(x) }",
             23,
-            "y: DirectML's kernel takes no tensor of rank 9",
+            "y: DirectML's kernel does not accept tensors of rank 9",
         ),
         (
             "(float[2,4] x, float[4] s) => (float[2,4] y, float[2,4] z) { y = Sin(x) z = RMSNormalization(x, s) }",
@@ -152,7 +152,7 @@ def test_the_finding_says_how_many_are_on_the_cpu(text, said):
 @pytest.mark.parametrize(
     ("text", "opset", "found"),
     [
-        (CUBIC, 17, [("r", 2, "2 tensors, 320 bytes; what moves it: Resize: another mode")]),
+        (CUBIC, 17, [("r", 2, "2 tensors, 320 bytes; to move it to DirectML: Resize: another value of mode")]),
         # it is at the end: the output is copied anyway
         ("(float[4] x) => (float[4] y) { a = Relu(x) y = Sin(a) }", 22, []),
         ("(float[4] x) => (float[4] y) { a = Sin(x) y = Relu(a) }", 22, []),
@@ -160,20 +160,20 @@ def test_the_finding_says_how_many_are_on_the_cpu(text, said):
         (
             "(float[4] x) => (float[4] y) { a = Relu(x) s = Sin(a) t = Cos(s) y = Relu(t) }",
             22,
-            [("s", 2, "2 tensors, 32 bytes; what moves them: Cos: opset 21, Sin: opset 21")],
+            [("s", 2, "2 tensors, 32 bytes; to move them to DirectML: Cos: opset 21, Sin: opset 21")],
         ),
         # two islands of the same operators are one finding
         (
             "(float[N] x) => (float[N] y) { a = Relu(x) s = Sin(a) b = Relu(s) t = Sin(b) y = Relu(t) }",
             22,
-            [("s", 4, "4 tensors, all of open sizes; what moves them: Sin: opset 21")],
+            [("s", 4, "4 tensors, all of unknown size; to move them to DirectML: Sin: opset 21")],
         ),
         # one of the tensors has a known size
         (
             "(float[1,1,4,4] x, float[1,1,K,K] w) => (float[?,?,?,?] y) {"
             " a = Relu(x) k = Relu(w) c = Conv(a, k) y = Relu(c) }",
             22,
-            [("c", 3, "3 tensors, 64 bytes and 2 of open sizes; what moves it: Conv: opset 21")],
+            [("c", 3, "3 tensors, 64 bytes and 2 of unknown size; to move it to DirectML: Conv: opset 21")],
         ),
         # a size that a kernel reads on the CPU is no copy
         (
@@ -192,5 +192,6 @@ def test_an_island_without_a_kernel_of_its_type():
     ((path, copies, said),) = island_of(text, 17)
     assert (path, copies) == ("e", 2)
     assert (
-        said == "2 tensors, 64 bytes; what moves it: Relu: a cast of DOUBLE to FLOAT around it, which rounds otherwise"
+        said == "2 tensors, 64 bytes; to move it to DirectML: Relu: a cast of DOUBLE to FLOAT around it, which rounds "
+        "differently"
     )

@@ -121,7 +121,7 @@ def test_what_is_ok_can_be_left_out():
     lines = shown(nodes, how=Shown(only_problems=True))
     assert [line.split()[0] for line in lines[3:5]] == ["/n2", "/n3"]
     assert "4 of 40 nodes" in lines[1]
-    assert "2 that are ok left out" in lines[1]
+    assert "2 that are ok omitted" in lines[1]
     assert not any("note[" in line for line in lines)
     assert lines[-1] == "4 operators: 3 ok, 1 unknown; 1 warning, 1 note"
     assert not any("Verdict" in line for line in shown(nodes[:1], how=Shown(only_problems=True))), "no row, no heading"

@@ -39,8 +39,10 @@ def test_the_examples_of_the_devices_rules(rule):
         assert [d.rule for d in found] == [rule.id]
         assert rule.outcome == {
             "removal": "the device is removed",
-            "a warning": "accepted; a warning here",
-            "no HRESULT": "the process ends" if rule.basis == "observed" else "accepted; the dispatch is refused here",
+            "a warning": "accepted; reported as a warning",
+            "no HRESULT": "the process crashes"
+            if rule.basis == "observed"
+            else "accepted; the emulation refuses the dispatch",
         }.get(how, how)
     assert {d.severity for d in found if d.rule == rule.id} == {rule.severity}
     assert all(d.message and d.reference == str(RULES[d.rule].sources[0]) for d in found)

@@ -153,7 +153,7 @@ class ResourceReader(FieldReader):
         found = DATA_TYPE_OF_NUMPY[data.dtype.kind, data.itemsize]
         if declared not in (TensorDataType.UNKNOWN, found):
             wanted = TensorDataType(declared).name
-            raise self.text.error(path, f"'{printable(name)}' holds {found.name}, initialValuesDataType is {wanted}")
+            raise self.text.error(path, f"'{printable(name)}' has {found.name}, but initialValuesDataType is {wanted}")
         return found, data.reshape(-1)
 
     def _typed_list(self, values: list[object], path: KeyPath) -> np.ndarray:

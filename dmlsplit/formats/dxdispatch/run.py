@@ -272,7 +272,7 @@ class _Runner:
             raise self.model.error(binding.position, f"resource '{name}' is deferred, which only ONNX models can bind")
         offset = binding.element_offset * self._element_size(resource, binding)
         if offset >= 2**64:
-            message = f"the offset of {offset} bytes into '{name}' does not fit 64 bits"
+            message = f"the offset of {offset} bytes into '{name}' does not fit into 64 bits"
             raise self.model.error(binding.position, message)
         return BufferBinding(buffer, offset, (buffer.size_in_bytes - offset) % 2**64)
 
@@ -303,10 +303,10 @@ class _Runner:
         at the end is dropped. Raises InputError for a resource without data or type, and for too many elements."""
         name = printable(resource.name)
         if resource.initial_values is None:
-            raise InputError(f"resource '{name}' is deferred and was never made")
+            raise InputError(f"resource '{name}' is deferred and was never created")
         dtype = NUMPY_DTYPE.get(resource.data_type)
         if dtype is None:
-            raise InputError(f"resource '{name}' has no initialValuesDataType, hence no elements")
+            raise InputError(f"resource '{name}' has no initialValuesDataType, so its elements have no type")
         buffer = self.buffers[resource.name].array[:size]
         count = buffer.size // dtype.itemsize
         if count > UINT_MAX:
@@ -332,7 +332,7 @@ class _Runner:
         resource = self.model.resources[command.resource]
         if not command.file.lower().endswith(".npy"):
             if resource.initial_values is None:
-                raise InputError("the resource is deferred and was never made")
+                raise InputError("the resource is deferred and was never created")
             write_file(command.file, self.buffers[command.resource].array.data)
             return
         values = self._elements(resource, None)
@@ -341,7 +341,9 @@ class _Runner:
             if len(command.dimensions) > MAX_DIMENSIONS:
                 raise InputError(f"{len(command.dimensions)} dimensions; numpy reads at most {MAX_DIMENSIONS}")
             if count > values.size:
-                raise InputError(f"dimensions {list(command.dimensions)} need {count} elements, it has {values.size}")
+                raise InputError(
+                    f"dimensions {list(command.dimensions)} need {count} elements, but it has {values.size}"
+                )
             values = values[:count].reshape(command.dimensions)
         header = io.BytesIO()
         np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(values))

@@ -66,5 +66,5 @@ def _check_order(nodes: Sequence[onnx.NodeProto], inside: Mapping[int, set[str]]
         first = min(error.args[1])
         what = printable(nodes[first].name or next(iter(nodes[first].output), ""), 60)
         raise InputError(
-            f"its nodes have a cycle: {printable(nodes[first].op_type, 60)} '{what}' needs its own output"
+            f"its nodes form a cycle: {printable(nodes[first].op_type, 60)} '{what}' needs its own output"
         ) from None

@@ -65,7 +65,9 @@ def load(path: str | os.PathLike[str]) -> onnx.ModelProto:
     with open_input(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         if size > MAX_FILE_BYTES:
-            raise InputError(f"{size} bytes are more than a protobuf message holds; save it with external data")
+            raise InputError(
+                f"{size} bytes are more than a protobuf message can have; save the model with external data"
+            )
         data = read_at_most(stream, MAX_FILE_BYTES)
     if data is None:
         raise InputError(f"it is longer than {MAX_FILE_BYTES} bytes")

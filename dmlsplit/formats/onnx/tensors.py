@@ -71,7 +71,8 @@ def check_rank(rank: int) -> None:
 
 def type_of(proto: onnx.TypeProto) -> tuple[str | None, Shape | None]:
     """Returns the element type's name and the shape of a tensor type, each None if it is not declared. For any other
-    type, such as a sequence, returns its kind in upper case ("SEQUENCE") and None."""
+    type, such as a sequence, returns its kind in upper case ("SEQUENCE") and None. Raises LimitError if a tensor has
+    more than MAX_RANK dimensions."""
     kind = proto.WhichOneof("value")
     if kind != "tensor_type":
         return (None if kind is None else kind.removesuffix("_type").upper()), None
@@ -106,7 +107,7 @@ def value_of(tensor: onnx.TensorProto, read_external: ReadExternal) -> Array | N
         # onnx raises any of numpy's exceptions if data and dimensions disagree.
         raise InputError(f"is malformed: {printable(str(error))}") from None
     if array.shape != dims:
-        raise InputError(f"has dimensions {list(dims)} and data for {list(array.shape)}")
+        raise InputError(f"has dimensions {list(dims)} but data for {list(array.shape)}")
     return array
 
 
@@ -119,12 +120,12 @@ def _with_external_data(tensor: onnx.TensorProto, count: int, read_external: Rea
     size = count * element.itemsize
     given = keys.get("offset", "0"), keys.get("length", str(size))
     if not all(_DECIMAL.fullmatch(each) for each in given):
-        raise InputError("has external data with an offset or length that is no number")
+        raise InputError("has external data whose offset or length is not a number")
     offset, length = map(int, given)
     if not keys.get("location"):
         raise InputError("has external data without a location")
     if length != size or offset < 0:
-        raise InputError(f"has {length} bytes of external data at offset {offset}; its dimensions take {size}")
+        raise InputError(f"has {length} bytes of external data at offset {offset}; its dimensions need {size}")
     copy = TensorProto(data_type=tensor.data_type, dims=tensor.dims)
     copy.raw_data = read_external(keys["location"], offset, length)
     return copy

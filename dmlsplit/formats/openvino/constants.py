@@ -78,10 +78,10 @@ class Weights:
         offset, size = layer.integer("offset"), layer.integer("size")
         dtype = _DTYPES.get(type or "")
         if type is None or dtype is None:
-            return Value(type, shape, None, f"{layer} holds elements of {type}, which are not read")
+            return Value(type, shape, None, f"{layer} has elements of {type}, which are not read")
         bits = 4 if type in ("i4", "u4") else np.dtype(dtype).itemsize * 8
         if size != (count * bits + 7) // 8:
-            message = f"size is {size}, {count} elements of {type} take {(count * bits + 7) // 8} bytes"
+            message = f"size is {size}, {count} elements of {type} need {(count * bits + 7) // 8} bytes"
             raise layer.error(message)
         if count > MAX_ELEMENTS:
             return Value(type, shape, None, f"{layer} has {count} elements; the limit is {MAX_ELEMENTS}")
@@ -121,7 +121,7 @@ def resolve(graph: Graph, source: PortId, weights: Weights, shape_of: Callable[[
 def _shape_of(layer: Layer, shape: Shape | None) -> Value:
     type = type_name(layer.data.get("output_type", "i64"))
     if shape is None or not all(isinstance(dim, int) for dim in shape):
-        return Value(type, None, None, f"it comes from {layer}, of a shape that is not known")
+        return Value(type, None, None, f"it comes from {layer}, whose shape is not known")
     return Value(type, (len(shape),), tuple([dim for dim in shape if isinstance(dim, int)]))
 
 
@@ -133,7 +133,7 @@ def _converted(layer: Layer, value: Value, numbers: tuple[Number, ...]) -> Value
         return Value(type, value.shape, None, f"it comes from {layer} to {type}")
     limits = np.iinfo(_DTYPES[type])
     if not all(limits.min <= number <= limits.max for number in numbers):  # NaN also fails this test
-        return Value(type, value.shape, None, f"it comes from {layer}, whose input does not fit in {type}")
+        return Value(type, value.shape, None, f"it comes from {layer}, whose input does not fit into {type}")
     return Value(type, value.shape, tuple(map(int, numbers)))
 
 

@@ -128,7 +128,7 @@ class _Handler(ContentHandler):
         if version not in VERSIONS:
             age = "an older format" if version < VERSIONS[0] else "not a known format"
             message = f"IR version {version} is {age}; OpenVINO itself reads {VERSIONS[0]} and {VERSIONS[1]} only"
-            raise self.error(f"{message}: convert the model anew")
+            raise self.error(f"{message}: convert the model again")
         self.graph = Graph("")
         return self.graph
 
@@ -170,9 +170,9 @@ class _Handler(ContentHandler):
         way = "/".join(part for part in (outer.name, layer.name, name) if part)
         self._ways += len(way)
         if len(way) > MAX_NAME:
-            raise self.error(f"{layer}: the names on the way to its {name} are longer than {MAX_NAME} characters")
+            raise self.error(f"{layer}: the names on the path to its {name} are longer than {MAX_NAME} characters")
         if self._ways > MAX_NAMES:
-            raise self.error(f"the names on the way to bodies are longer than {MAX_NAMES} characters together")
+            raise self.error(f"the names on the paths to bodies are longer than {MAX_NAMES} characters together")
         graph = Graph(way)
         layer.bodies.append(graph)
         return graph
@@ -210,7 +210,7 @@ class _Handler(ContentHandler):
     def _natural(self, attributes: Mapping[str, str], name: str, what: str) -> int:
         number = self._integer(attributes, name, what)
         if number < 0:
-            raise self.error(f"{what}: {name} is {number}, and may not be negative")
+            raise self.error(f"{what}: {name} is {number}, but must not be negative")
         return number
 
     def _place(self) -> tuple[int, int]:

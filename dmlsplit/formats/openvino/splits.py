@@ -130,7 +130,7 @@ def _shape_unknown(tensor: PortTensor, place: tuple[Step, ...], path: str) -> Di
     whose shape the caller can give."""
     shape = shape_text(tensor.shape)
     origin = "" if tensor.origin is None else printable(tensor.origin.name, 60)
-    hint = f"--shape gives that of '{origin}', on which it depends"
+    hint = f"to pass it, give the shape of '{origin}' with --shape"
     here = Location(place, path)
     return RULES["node/shape-unknown"].diagnostic(here, f"has the shape {shape}; {hint}", expected=hint, actual=shape)
 

@@ -73,7 +73,7 @@ class Names:
         name = "" if output is None else output.name
         self._left -= len(name)
         if output is not None and self._left < 0:
-            raise output.layer.error(f"the names of its tensors take the model beyond {MAX_NAMES} characters of names")
+            raise output.layer.error(f"the names of the model's tensors exceed {MAX_NAMES} characters with this one")
         return name
 
 
@@ -92,7 +92,7 @@ class GivenShapes:
                 self._used.add(name)
                 if not compatible(shape, self._shapes[name]):
                     given = shape_text(self._shapes[name])
-                    raise output.layer.error(f"the shape {given} is given for it, the model has {shape_text(shape)}")
+                    raise output.layer.error(f"the given shape is {given}, but the model has {shape_text(shape)}")
                 shape = merged(shape, self._shapes[name])
         return shape
 

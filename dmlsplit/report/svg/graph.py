@@ -37,7 +37,7 @@ def picture(graph: GraphDesc, directml: Release | str, title: str) -> str:
     release = find_release(directml)
     traits = traits_of(release)
     if traits is None:
-        raise ValueError(f"{release.judged_by} was not observed compiling graphs")
+        raise ValueError(f"graph compilation was not observed with {release.judged_by}")
     program = Program(graph, traits)
     drawing = _Drawing(compile_program(program, refuses=False), program.buffers, graph)
     return drawing.document(title, f"{release.judged_by}")
@@ -101,7 +101,7 @@ class _Drawing:
         for i, dispatch in enumerate(self.compiled.dispatches):
             for view in (*(view for _, view in dispatch.reads), dispatch.writes):
                 if view.end > self.sizes[view.buffer]:
-                    refused = f"{view.end} bytes do not fit the {self.sizes[view.buffer]} of {view.buffer}"
+                    refused = f"{view.end} bytes do not fit into the {self.sizes[view.buffer]} of {view.buffer}"
                     found.append(f"refused: {i + 1} {dispatch.name}: {refused}")
         return found[:1]
 

@@ -224,7 +224,7 @@ def _layout_text(tensor: DrawnTensor) -> str:
     total = desc.total_tensor_size_in_bytes
     text = f"{type_text(tensor)} {numbers_text(desc.sizes)} {strides}"
     if total is None:
-        return f"{text}, more bytes than a UINT64 counts"
+        return f"{text}, more bytes than fit into a UINT64"
     implied = implied_size(desc.data_type, tensor.sizes, tensor.strides) if tensor.drawable else None
     beyond = f", {total - implied:,} of them after the last element" if implied is not None and total > implied else ""
     return f"{text}, {canvas.counted(total, 'byte')}{beyond}"

@@ -18,6 +18,6 @@ __all__ = ["FUNCTION_RECURSIVE", "VERSIONS", "OnnxConcat", "OnnxSplit"]
 FUNCTION_RECURSIVE: Final = Notice(
     "onnx/function-recursive",
     "A local function calls itself.",
-    "Directly or by way of others; the Splits inside are not judged.",
+    "The function calls itself directly or through others. Its Splits and Concats are not judged.",
     (ONNX_IR,),
 )

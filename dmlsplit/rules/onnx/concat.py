@@ -17,9 +17,9 @@ _PAIR: Final = OnnxConcat(13, ((4, 2), (4, 3)), ("FLOAT", "FLOAT"), axis=1)
 
 @NodeRule(
     "onnx/concat-opset-missing",
-    "The model imports no opset by which the Concat could be judged.",
-    "The version of Concat follows from the one import of domain '' or 'ai.onnx'; a model of an IR version below 3 "
-    "means opset 1. A function has imports of its own.",
+    "The model imports no opset that gives the version of the Concat.",
+    "The version of Concat follows from the single opset import of domain '' or 'ai.onnx'; without one, a model of "
+    "an IR version below 3 has opset 1. A function has its own imports.",
     sources=(ONNX_IR,),
     spoils={Fact.FORM},
     bad=replace(_PAIR, version=0),
@@ -27,13 +27,13 @@ _PAIR: Final = OnnxConcat(13, ((4, 2), (4, 3)), ("FLOAT", "FLOAT"), axis=1)
 )
 def concat_opset_missing(n: OnnxConcat) -> Findings:
     if not n.version:
-        yield Finding("", "no opset is imported for it, or several", "one opset import")
+        yield Finding("", "the model imports no opset for the node, or several", "one opset import")
 
 
 @NodeRule(
     "onnx/concat-opset-unknown",
     "The model imports an opset that is newer than the installed onnx.",
-    "Concat is judged by its newest known version; that a later opset changed it cannot be ruled out.",
+    "Concat is judged by its newest known version; a later opset may have changed it.",
     severity=Severity.NOTE,
     basis=Basis.OURS,
     sources=(ONNX_CONCAT_CHANGES,),
@@ -42,14 +42,14 @@ def concat_opset_missing(n: OnnxConcat) -> Findings:
 )
 def concat_opset_unknown(n: OnnxConcat) -> Findings:
     if n.opset is not None and n.newest_opset is not None and n.opset > n.newest_opset:
-        message = f"opset {n.opset} is newer than the installed onnx, which knows {n.newest_opset}"
-        yield Finding("", f"{message}: judged as Concat {n.version}", n.newest_opset, n.opset)
+        message = f"opset {n.opset} is newer than the installed onnx, which supports up to {n.newest_opset}"
+        yield Finding("", f"{message}; judged as Concat {n.version}", n.newest_opset, n.opset)
 
 
 @NodeRule(
     "onnx/concat-no-inputs",
     "The Concat has no inputs.",
-    "It joins one tensor or more.",
+    "A Concat joins one or more tensors.",
     sources=(ONNX_CONCAT,),
     spoils={Fact.FORM},
     bad=replace(_PAIR, shapes=(), data_types=()),
@@ -63,7 +63,7 @@ def concat_no_inputs(n: OnnxConcat) -> Findings:
 @NodeRule(
     "onnx/concat-input-omitted",
     "An input of the Concat has no name.",
-    "No input of a Concat is optional.",
+    "All inputs of a Concat are required.",
     sources=(ONNX_CONCAT, ONNX_IR),
     spoils={Fact.SHAPE, Fact.TYPE},
     bad=replace(_PAIR, omitted=(1,)),
@@ -77,7 +77,7 @@ def concat_input_omitted(n: OnnxConcat) -> Findings:
 @NodeRule(
     "onnx/concat-output-count",
     "The Concat does not have exactly one output.",
-    "It gives one tensor, which has a name.",
+    "A Concat has one output, which has a name.",
     sources=(ONNX_CONCAT,),
     bad=replace(_PAIR, outputs=2),
     good=_PAIR,
@@ -92,20 +92,20 @@ def concat_output_count(n: OnnxConcat) -> Findings:
 @NodeRule(
     "onnx/concat-attribute-unknown",
     "The node has an attribute that Concat does not.",
-    "`axis` is the only one.",
+    "`axis` is the only attribute of Concat.",
     sources=(ONNX_CONCAT,),
     bad=replace(_PAIR, other_attributes=("new_axis",)),
     good=_PAIR,
 )
 def concat_attribute_unknown(n: OnnxConcat) -> Findings:
     for name in n.other_attributes:
-        yield Finding(name, "is no attribute of Concat, which has axis", "axis", name)
+        yield Finding(name, "is not an attribute of Concat, which has axis", "axis", name)
 
 
 @NodeRule(
     "onnx/concat-attribute-type",
     "The axis is not an INT.",
-    "`axis` is one number.",
+    "`axis` is a single integer.",
     sources=(ONNX_CONCAT,),
     spoils={Fact.AXIS},
     bad=replace(_PAIR, axis=None, mistyped_attributes=("axis",)),
@@ -119,7 +119,7 @@ def concat_attribute_type(n: OnnxConcat) -> Findings:
 @NodeRule(
     "onnx/concat-axis-missing",
     "The axis is missing.",
-    "It is required from version 4 on; version 1 has 1 for a default.",
+    "The axis is required from version 4 on; in version 1 the default is 1.",
     sources=(ONNX_CONCAT, ONNX_CONCAT_CHANGES),
     needs={Fact.FORM, Fact.AXIS},
     spoils={Fact.AXIS},
@@ -133,8 +133,8 @@ def concat_axis_missing(n: OnnxConcat) -> Findings:
 
 @NodeRule(
     "onnx/concat-type-not-allowed",
-    "The element type is not one of this version's.",
-    "Version 1 takes floats only, bfloat16 came with 13, and no version takes 8-bit floats or types below 8 bits.",
+    "This version of Concat does not allow the element type.",
+    "Version 1 accepts only floats. bfloat16 was added in 13. No version accepts 8-bit floats or types below 8 bits.",
     sources=(ONNX_CONCAT, ONNX_CONCAT_CHANGES),
     needs={Fact.FORM, Fact.TYPE},
     spoils={Fact.TYPE},
@@ -145,13 +145,13 @@ def concat_type_not_allowed(n: OnnxConcat) -> Findings:
     allowed = DATA_TYPES.get(n.version, ())
     if n.data_type is not None and n.data_type not in allowed:
         expected = ", ".join(allowed)
-        yield Finding("inputs", f"are {n.data_type}; Concat {n.version} takes {expected}", expected, n.data_type)
+        yield Finding("inputs", f"are {n.data_type}; Concat {n.version} allows {expected}", expected, n.data_type)
 
 
 concat_types_differ = NodeRule(
     "onnx/concat-types-differ",
-    "The inputs are of different element types.",
-    "All inputs and the output are of one type; nothing is converted.",
+    "The inputs have different element types.",
+    "All inputs and the output have the same type; Concat does not convert elements.",
     sources=(ONNX_CONCAT,),
     needs={Fact.FORM, Fact.TYPE},
     spoils={Fact.TYPE},
@@ -164,7 +164,7 @@ concat_types_differ = NodeRule(
 @NodeRule(
     "onnx/concat-scalar",
     "An input has no dimensions.",
-    "There is no axis along which scalars could be joined.",
+    "Scalars have no axis along which they could be joined.",
     sources=(ONNX_CONCAT, ONNX_CONCAT_SHAPES),
     needs={Fact.FORM, Fact.SHAPE},
     spoils={Fact.SHAPE, Fact.AXIS},
@@ -180,7 +180,7 @@ def concat_scalar(n: OnnxConcat) -> Findings:
 concat_rank_differs = NodeRule(
     "onnx/concat-rank-differs",
     "The inputs have different numbers of dimensions.",
-    "All inputs have the same shape, but for the size on the axis.",
+    "All inputs must have the same shape except for the size of the axis.",
     sources=(ONNX_CONCAT, ONNX_CONCAT_SHAPES),
     needs={Fact.FORM, Fact.SHAPE},
     spoils={Fact.SHAPE, Fact.AXIS},
@@ -192,8 +192,8 @@ concat_rank_differs = NodeRule(
 
 @NodeRule(
     "onnx/concat-axis-out-of-range",
-    "The axis is not one of the inputs'.",
-    "It is 0 to rank - 1, or -rank to -1 counted from the end.",
+    "The axis is not a dimension of the inputs.",
+    "The axis must be in 0 to rank - 1, or in -rank to -1 to count from the end.",
     sources=(ONNX_CONCAT, ONNX_CONCAT_SHAPES),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE},
     spoils={Fact.AXIS},
@@ -208,8 +208,8 @@ def concat_axis_out_of_range(n: OnnxConcat) -> Findings:
 
 @NodeRule(
     "onnx/concat-axis-negative",
-    "The axis is negative; the text of this version does not say what that means.",
-    "Axes counted from the end came with version 11.",
+    "The axis is negative, which the text of this version does not define.",
+    "Negative axes, which count from the end, were added in version 11.",
     severity=Severity.WARNING,
     sources=(ONNX_CONCAT_CHANGES,),
     needs={Fact.FORM, Fact.AXIS},
@@ -219,13 +219,15 @@ def concat_axis_out_of_range(n: OnnxConcat) -> Findings:
 def concat_axis_negative(n: OnnxConcat) -> Findings:
     axis = n.given_axis
     if axis is not None and axis < 0 and n.version < 11:
-        yield Finding("axis", f"is {axis}, of which the text of Concat {n.version} is silent", "0 or more", axis)
+        yield Finding(
+            "axis", f"is {axis}; the text of Concat {n.version} does not define negative axes", "0 or more", axis
+        )
 
 
 concat_shape_differs = NodeRule(
     "onnx/concat-shape-differs",
-    "The inputs' sizes differ off the axis.",
-    "All inputs have the same shape, but for the size on the axis.",
+    "The inputs' sizes differ in a dimension other than the axis.",
+    "All inputs must have the same shape except for the size of the axis.",
     sources=(ONNX_CONCAT, ONNX_CONCAT_SHAPES),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE},
     spoils={Fact.SHAPE},
@@ -238,8 +240,8 @@ concat_shape_differs = NodeRule(
 
 @NodeRule(
     "onnx/concat-declared-type-differs",
-    "The model declares another element type for the output than the inputs have.",
-    "A Concat converts nothing.",
+    "The element type that the model declares for the output differs from that of the inputs.",
+    "A Concat does not convert elements.",
     sources=(ONNX_CONCAT,),
     needs={Fact.FORM, Fact.TYPE},
     bad=replace(_PAIR, declared_type="FLOAT16"),
@@ -247,13 +249,13 @@ concat_shape_differs = NodeRule(
 )
 def concat_declared_type_differs(n: OnnxConcat) -> Findings:
     if n.data_type is not None and n.declared_type not in (None, n.data_type):
-        message = f"is declared {n.declared_type}, the inputs are {n.data_type}"
+        message = f"is declared {n.declared_type}, but the inputs are {n.data_type}"
         yield Finding("output", message, n.data_type, n.declared_type)
 
 
 @NodeRule(
     "onnx/concat-declared-shape-differs",
-    "The model declares another shape for the output than it has.",
+    "The shape that the model declares for the output is wrong.",
     "A runtime that trusts the declaration reads or writes outside the tensor, or refuses the model.",
     sources=(ONNX_IR, ONNX_CONCAT_SHAPES),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE},

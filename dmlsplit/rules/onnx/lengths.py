@@ -18,7 +18,7 @@ from dmlsplit.rules.onnx.split_facts import OnnxSplit
 @NodeRule(
     "onnx/split-given-twice",
     "Split 1 has its lengths both as attribute and as input.",
-    "The text of version 1 speaks of one or the other. They agree, so that there is no doubt of what is meant.",
+    "The text of version 1 allows one or the other. They agree, or the input is not known.",
     severity=Severity.WARNING,
     sources=(ONNX_SPLIT_CHANGES,),
     needs={Fact.FORM, Fact.LENGTHS},
@@ -27,14 +27,14 @@ from dmlsplit.rules.onnx.split_facts import OnnxSplit
 )
 def split_given_twice(n: OnnxSplit) -> Findings:
     if n.version == 1 and n.split is not None and n.split_input and n.split_values in (None, n.split):
-        how = "which agree" if n.split_values else "of which the input is not known"
+        how = "which agree" if n.split_values else "but the input is not known"
         yield Finding("split", f"is given as attribute and as input, {how}", "one of the two")
 
 
 @NodeRule(
     "onnx/split-given-twice-differs",
-    "Split 1 has its lengths as attribute and as input, and they differ.",
-    "The text of version 1 speaks of one or the other, and does not say which would win.",
+    "Split 1 has different lengths as attribute and as input.",
+    "The text of version 1 allows one or the other, and does not say which has precedence.",
     sources=(ONNX_SPLIT_CHANGES,),
     needs={Fact.FORM, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
@@ -49,9 +49,9 @@ def split_given_twice_differs(n: OnnxSplit) -> Findings:
 
 @NodeRule(
     "onnx/split-malformed",
-    "The tensor of the lengths contradicts itself, or cannot be read.",
-    "Its data and its dimensions disagree, or its external data is not where the model says, or outside the model's "
-    "folder.",
+    "The tensor of the lengths is inconsistent, or cannot be read.",
+    "Its data and dimensions do not match, or its external data is not where the model says, or is outside the "
+    "model's folder.",
     sources=(ONNX_IR,),
     needs={Fact.FORM, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
@@ -65,13 +65,13 @@ def split_malformed(n: OnnxSplit) -> Findings:
 
 @NodeRule(
     "onnx/split-type",
-    "The lengths are of a wrong element type.",
-    "The input `split` is of the type of the data at version 1, and int64 from version 13 on.",
+    "The lengths have a wrong element type.",
+    "The input `split` has the type of the data in version 1, and is int64 from version 13 on.",
     sources=(ONNX_SPLIT, ONNX_SPLIT_CHANGES),
     needs={Fact.FORM, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
-    runtimes="the reference evaluator takes any integers, and so does OpenVINO, which takes floats, too, and at "
-    "version 1 ignores the input",
+    runtimes="the reference evaluator accepts any integer type; so does OpenVINO, which also accepts floats, but "
+    "ignores the input at version 1",
     bad=replace(GIVEN, split_type="INT32"),
     good=GIVEN,
 )
@@ -79,17 +79,17 @@ def split_type(n: OnnxSplit) -> Findings:
     expected = "INT64" if n.version >= 13 else n.data_type
     if n.split_input and n.split_type is not None and expected is not None and n.split_type != expected:
         message = f"is {n.split_type}, must be {expected}"
-        yield Finding("split", message if n.version >= 13 else f"{message}, as the data is", expected, n.split_type)
+        yield Finding("split", message if n.version >= 13 else f"{message}, like the data", expected, n.split_type)
 
 
 @NodeRule(
     "onnx/split-rank",
-    "The lengths are not a list.",
-    "`split` is of rank 1, one element for each output.",
+    "The lengths are not one-dimensional.",
+    "`split` has rank 1, with one element for each output.",
     sources=(ONNX_SPLIT,),
     needs={Fact.FORM, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
-    runtimes="onnx's shape inference takes the elements of any rank",
+    runtimes="onnx's shape inference accepts any rank",
     bad=replace(GIVEN, split_shape=(1, 2)),
     good=GIVEN,
 )
@@ -102,7 +102,7 @@ def split_rank(n: OnnxSplit) -> Findings:
 @NodeRule(
     "onnx/split-not-whole",
     "A length is not a whole number.",
-    "At version 1 the lengths are of the type of the data, hence floats; a length counts elements all the same.",
+    "In version 1 the lengths have the type of the data and are therefore floats, but they count elements.",
     sources=(ONNX_SPLIT_CHANGES,),
     needs={Fact.FORM, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
@@ -118,13 +118,13 @@ def split_not_whole(n: OnnxSplit) -> Findings:
 
 @NodeRule(
     "onnx/split-count",
-    "There are not as many lengths as outputs.",
-    "One length for each output.",
+    "The number of lengths differs from the number of outputs.",
+    "There must be one length for each output.",
     sources=(ONNX_SPLIT_SHAPES, ONNX_SPLIT),
     needs={Fact.FORM, Fact.LENGTHS, Fact.COUNT},
     spoils={Fact.COUNT},
-    runtimes="OpenVINO and the reference evaluator pass over lengths beyond the outputs, and ONNX Runtime takes no "
-    "lengths, computed as the model runs, for equal parts",
+    runtimes="OpenVINO and the reference evaluator ignore lengths beyond the outputs, and ONNX Runtime makes equal "
+    "parts if a computed tensor of lengths is empty at run time",
     bad=replace(GIVEN, outputs=3),
     good=GIVEN,
 )
@@ -132,18 +132,18 @@ def split_count(n: OnnxSplit) -> Findings:
     lengths, shape = n.given_lengths, n.split_shape or ()
     count: Dim = len(lengths) if lengths is not None else shape[0] if len(shape) == 1 else None
     if not n.equal_parts and isinstance(count, int) and count != n.outputs:
-        yield Finding("split", f"has {count} lengths, the node has {n.outputs} outputs", n.outputs, count)
+        yield Finding("split", f"has {count} lengths, but the node has {n.outputs} outputs", n.outputs, count)
 
 
 @NodeRule(
     "onnx/split-negative",
     "A length is negative.",
-    "Lengths are at least 0; there is no -1 for the rest of the axis in ONNX.",
+    "Lengths must be at least 0; in ONNX, -1 does not stand for the rest of the axis.",
     sources=(ONNX_SPLIT, ONNX_SPLIT_CHANGES),
     needs={Fact.FORM, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
-    runtimes="OpenVINO takes -1 for the rest of the axis, the reference evaluator slices from the end, and "
-    "onnx's shape inference looks at the sum only",
+    runtimes="OpenVINO treats -1 as the rest of the axis, the reference evaluator slices from the end, and onnx's "
+    "shape inference checks only the sum",
     bad=replace(GIVEN, split_values=(7, -1)),
     good=replace(GIVEN, split_values=(6, 0)),
 )
@@ -161,13 +161,13 @@ def _sum_where(n: OnnxSplit) -> Iterator[Condition]:
 
 @NodeRule(
     "onnx/split-sum",
-    "The lengths do not sum up to the size of the axis.",
-    "The parts cover the input exactly.",
+    "The lengths do not add up to the size of the axis.",
+    "The parts must cover the input exactly.",
     sources=(ONNX_SPLIT_SHAPES, ONNX_SPLIT),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},
     spoils={Fact.LENGTHS},
-    runtimes="the reference evaluator slices as far as there is data, and OpenVINO makes empty parts where the lengths "
-    "are computed as the model runs",
+    runtimes="the reference evaluator slices as far as there is data, and OpenVINO makes empty parts if the lengths "
+    "are computed at run time",
     where=_sum_where,
     bad=replace(GIVEN, split_values=(2, 3)),
     good=GIVEN,
@@ -175,13 +175,13 @@ def _sum_where(n: OnnxSplit) -> Iterator[Condition]:
 def split_sum(n: OnnxSplit) -> Findings:
     size, lengths = n.axis_size, n.given_lengths
     if lengths is not None and isinstance(size, int) and sum(lengths) != size:
-        message = f"is {shape_text(lengths)}, whose sum is {sum(lengths)}; axis {n.axis or 0} of the input has {size}"
+        message = f"is {shape_text(lengths)}, with sum {sum(lengths)}; axis {n.axis or 0} of the input has size {size}"
         yield Finding("split", message, size, sum(lengths))
 
 
 @NodeRule(
     "onnx/split-zero",
-    "A length is 0; the text of this version does not say whether it may be.",
+    "A length is 0, which the text of this version does not define.",
     "Lengths of 0 are documented from version 11 on.",
     severity=Severity.NOTE,
     sources=(ONNX_SPLIT_CHANGES,),
@@ -193,7 +193,9 @@ def split_zero(n: OnnxSplit) -> Findings:
     if n.version < 11:
         for i, length in enumerate(n.given_lengths or ()):
             if length == 0:
-                yield Finding(("split", i), f"is 0, of which the text of Split {n.version} is silent", "1 or more", 0)
+                yield Finding(
+                    ("split", i), f"is 0, which the text of Split {n.version} does not define", "1 or more", 0
+                )
 
 
 def _divisible_where(n: OnnxSplit) -> Iterator[Condition]:
@@ -204,12 +206,12 @@ def _divisible_where(n: OnnxSplit) -> Iterator[Condition]:
 
 @NodeRule(
     "onnx/not-divisible",
-    "The axis does not divide into equal parts.",
-    "Before version 18 parts without lengths are equal. From 18 on the last may be smaller.",
+    "The axis cannot be divided into equal parts.",
+    "Before version 18, parts without explicit lengths are equal. From 18 on, the last may be smaller.",
     sources=(ONNX_SPLIT, ONNX_SPLIT_SHAPES),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},
     spoils={Fact.LENGTHS},
-    runtimes="the reference evaluator and OpenVINO round up, so that the last part is smaller",
+    runtimes="the reference evaluator and OpenVINO round up, and make the last part smaller",
     where=_divisible_where,
     bad=replace(EQUAL, outputs=4),
     good=replace(EQUAL, outputs=3),
@@ -217,7 +219,9 @@ def _divisible_where(n: OnnxSplit) -> Iterator[Condition]:
 def not_divisible(n: OnnxSplit) -> Findings:
     size = n.axis_size
     if n.version < 18 and n.equal_parts and isinstance(size, int) and size % n.outputs != 0:
-        message = f"are {n.outputs}; axis {n.axis or 0} of the input has {size}, which is not divisible by that"
+        message = (
+            f"are {n.outputs}; axis {n.axis or 0} of the input has size {size}, which is not divisible by {n.outputs}"
+        )
         yield Finding("outputs", message, f"a divisor of {size}", n.outputs)
 
 
@@ -229,11 +233,12 @@ def _last_chunk_where(n: OnnxSplit) -> Iterator[Condition]:
 @NodeRule(
     "onnx/last-chunk-negative",
     "`num_outputs` leaves a negative size for the last part.",
-    "All parts but the last have the size of the axis over num_outputs, rounded up; the last has what is left.",
+    "All parts except the last have the size of the axis divided by num_outputs, rounded up; the last has the "
+    "remainder.",
     sources=(ONNX_SPLIT_SHAPES, ONNX_SPLIT),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},
     spoils={Fact.LENGTHS},
-    runtimes="onnx's shape inference gives a negative size, the reference evaluator makes the last parts empty",
+    runtimes="onnx's shape inference infers a negative size, and the reference evaluator makes the last parts empty",
     where=_last_chunk_where,
     bad=replace(COUNTED, input_shape=(4, 5), outputs=4, num_outputs=4),
     good=replace(COUNTED, input_shape=(4, 7), outputs=4, num_outputs=4),
@@ -241,15 +246,15 @@ def _last_chunk_where(n: OnnxSplit) -> Iterator[Condition]:
 def last_chunk_negative(n: OnnxSplit) -> Findings:
     last, of = _last_chunk(n), f"of the {n.axis_size} of axis {n.axis or 0}"
     if last is not None and last < 0:
-        message = f"is {n.num_outputs}: {of}, {last} would be left for the last part"
+        message = f"is {n.num_outputs}: {of}, {last} are left for the last part"
         yield Finding("num_outputs", message, "0 or more left", last)
 
 
 @NodeRule(
     "onnx/last-chunk-empty",
     "`num_outputs` leaves nothing for the last part.",
-    "These are the lengths that the rule of version 18 gives. ONNX Runtime and OpenVINO refuse the node; ONNX Runtime "
-    "alone refuses an axis of size 0.",
+    "These lengths follow from the rule of version 18. ONNX Runtime and OpenVINO refuse the node; an axis of size 0 "
+    "is refused only by ONNX Runtime.",
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED_RUNTIMES, ONNX_SPLIT_SHAPES),
@@ -262,7 +267,7 @@ def last_chunk_empty(n: OnnxSplit) -> Findings:
     if _last_chunk(n) == 0 and n.num_outputs != 1:
         who = "ONNX Runtime and OpenVINO refuse" if n.axis_size else "ONNX Runtime refuses"
         of = f"of the {n.axis_size} of axis {n.axis or 0}"
-        message = f"is {n.num_outputs}: {of}, nothing is left for the last part; {who} that"
+        message = f"is {n.num_outputs}: {of}, nothing is left for the last part; {who} this"
         yield Finding("num_outputs", message, "1 or more left", 0)
 
 
@@ -276,8 +281,8 @@ def _last_chunk(n: OnnxSplit) -> int | None:
 
 @NodeRule(
     "onnx/declared-type-differs",
-    "The model declares another element type for an output than the input has.",
-    "A split converts nothing.",
+    "The element type that the model declares for an output differs from that of the input.",
+    "A Split does not convert elements.",
     sources=(ONNX_SPLIT,),
     bad=replace(EQUAL, declared_types=("FLOAT", "FLOAT16")),
     good=replace(EQUAL, declared_types=("FLOAT", "FLOAT")),
@@ -285,12 +290,14 @@ def _last_chunk(n: OnnxSplit) -> int | None:
 def declared_type_differs(n: OnnxSplit) -> Findings:
     for i, declared in enumerate(n.declared_types):
         if n.data_type is not None and declared not in (None, n.data_type):
-            yield Finding(("outputs", i), f"is declared {declared}, the input is {n.data_type}", n.data_type, declared)
+            yield Finding(
+                ("outputs", i), f"is declared {declared}, but the input is {n.data_type}", n.data_type, declared
+            )
 
 
 @NodeRule(
     "onnx/declared-shape-differs",
-    "The model declares another shape for an output than it has.",
+    "The shape that the model declares for an output is wrong.",
     "A runtime that trusts the declaration reads or writes outside the tensor, or refuses the model.",
     sources=(ONNX_IR, ONNX_SPLIT_SHAPES),
     needs={Fact.FORM, Fact.AXIS, Fact.SHAPE, Fact.LENGTHS, Fact.COUNT},

@@ -90,12 +90,13 @@ class OnnxSplit(NodeFacts):
         if self.version == 1:
             yield (
                 "",
-                "ONNX Runtime and onnx's reference evaluator have no Split 1, its shape inference gives ranks only",
+                "ONNX Runtime and onnx's reference evaluator have no Split 1, and onnx's shape inference infers only "
+                "ranks",
             )
             if self.split_input and self.split is None:
-                yield "split", "OpenVINO ignores lengths that are an input of Split 1 and makes equal parts"
+                yield "split", "OpenVINO ignores lengths given as an input of Split 1 and makes equal parts"
         if self._uneven and (self.axis or 0) < 0:
-            yield "num_outputs", "OpenVINO refuses a smaller last part where the axis is negative"
+            yield "num_outputs", "OpenVINO refuses a smaller last part if the axis is negative"
 
     @property
     def rank(self) -> int | None:

@@ -24,8 +24,8 @@ _NOT_RUN: Final = ("u1", "u2", "u3", "u6")
 
 @NodeRule(
     "openvino/concat-inputs",
-    "The Concat has no inputs, or one that nothing feeds.",
-    "It joins one tensor or more.",
+    "The Concat has no inputs, or an input without an edge.",
+    "A Concat joins one or more tensors.",
     sources=(OPENVINO_CONCAT,),
     spoils={Fact.FORM},
     bad=replace(EXAMPLE, missing=(1,)),
@@ -35,13 +35,13 @@ def concat_inputs(n: OpenVinoConcat) -> Findings:
     if not n.shapes:
         yield Finding("input", "has no ports", "one port or more", 0)
     for i in n.missing:
-        yield Finding(("inputs", i), "is missing: no edge leads to it", "a tensor")
+        yield Finding(("inputs", i), "is missing: the port has no edge", "a tensor")
 
 
 @NodeRule(
     "openvino/concat-output-count",
     "The Concat does not have exactly one output port.",
-    "It gives one tensor.",
+    "A Concat has one output.",
     sources=(OPENVINO_CONCAT,),
     needs=NONE,
     bad=replace(EXAMPLE, outputs=2),
@@ -54,8 +54,8 @@ def concat_output_count(n: OpenVinoConcat) -> Findings:
 
 @NodeRule(
     "openvino/concat-type-unknown",
-    "An input's element type is not one of OpenVINO's.",
-    "A type of `dynamic` or `undefined` is taken as not known.",
+    "OpenVINO does not have an input's element type.",
+    "The types `dynamic` and `undefined` count as unknown.",
     sources=(OPENVINO_ELEMENT_TYPE,),
     spoils={Fact.TYPE},
     bad=replace(EXAMPLE, data_types=("f128",) * 3),
@@ -64,14 +64,14 @@ def concat_output_count(n: OpenVinoConcat) -> Findings:
 def concat_type_unknown(n: OpenVinoConcat) -> Findings:
     for i, data_type in enumerate(n.data_types):
         if data_type is not None and data_type not in ELEMENT_TYPES:
-            message = f"has elements of {data_type}, which is no OpenVINO type"
+            message = f"has elements of {data_type}, which is not an OpenVINO type"
             yield Finding(("inputs", i), message, "a known type", data_type)
 
 
 concat_types_differ = NodeRule(
     "openvino/concat-types-differ",
-    "The inputs are of different element types.",
-    "All inputs and the output are of one type; nothing is converted.",
+    "The inputs have different element types.",
+    "All inputs and the output have the same type; Concat does not convert elements.",
     sources=(OPENVINO_CONCAT,),
     needs={Fact.FORM, Fact.TYPE},
     spoils={Fact.TYPE},
@@ -83,8 +83,8 @@ concat_types_differ = NodeRule(
 
 @NodeRule(
     "openvino/concat-type-not-numeric",
-    "The element type is not a numeric one.",
-    "The specification speaks of numeric types. OpenVINO takes boolean and string as well.",
+    "The element type is not numeric.",
+    "The specification allows numeric types. OpenVINO accepts boolean and string as well.",
     severity=Severity.NOTE,
     sources=(OPENVINO_CONCAT, OBSERVED_OPENVINO),
     needs={Fact.FORM, Fact.TYPE},
@@ -94,7 +94,7 @@ concat_types_differ = NodeRule(
 def concat_type_not_numeric(n: OpenVinoConcat) -> Findings:
     if n.data_type in _NOT_NUMERIC:
         yield Finding(
-            "inputs", f"are {n.data_type}; the specification says numeric types", "a numeric type", n.data_type
+            "inputs", f"are {n.data_type}; the specification allows numeric types", "a numeric type", n.data_type
         )
 
 
@@ -111,7 +111,7 @@ def concat_type_not_numeric(n: OpenVinoConcat) -> Findings:
 )
 def concat_type_not_run(n: OpenVinoConcat) -> Findings:
     if n.data_type in _NOT_RUN:
-        yield Finding("inputs", f"have elements of {n.data_type}: OpenVINO gives an error")
+        yield Finding("inputs", f"have elements of {n.data_type}: OpenVINO returns an error")
 
 
 @NodeRule(
@@ -120,7 +120,7 @@ def concat_type_not_run(n: OpenVinoConcat) -> Findings:
     "The attribute `axis` is required.",
     sources=(OPENVINO_CONCAT,),
     spoils={Fact.AXIS},
-    runtimes="OpenVINO takes 0",
+    runtimes="OpenVINO uses 0",
     bad=replace(EXAMPLE, axis=None),
     good=EXAMPLE,
 )
@@ -132,7 +132,7 @@ def concat_axis_missing(n: OpenVinoConcat) -> Findings:
 @NodeRule(
     "openvino/concat-scalar",
     "An input is a scalar.",
-    "There is no axis along which scalars could be joined.",
+    "Scalars have no axis along which they could be joined.",
     sources=(OPENVINO_CONCAT,),
     spoils={Fact.SHAPE, Fact.AXIS},
     bad=replace(EXAMPLE, shapes=((), (), ()), axis=0),
@@ -146,8 +146,8 @@ def concat_scalar(n: OpenVinoConcat) -> Findings:
 
 @NodeRule(
     "openvino/concat-port-shape-differs",
-    "An input port declares another shape than the port that feeds it.",
-    "Both ends of an edge are one tensor. The shape is taken from where the data comes from, as OpenVINO does.",
+    "An input port declares a different shape than the port that it is connected to.",
+    "Both ends of an edge are the same tensor. dmlsplit uses the producer's shape, as OpenVINO does.",
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED_OPENVINO,),
@@ -157,14 +157,14 @@ def concat_scalar(n: OpenVinoConcat) -> Findings:
 def concat_port_shape_differs(n: OpenVinoConcat) -> Findings:
     for i, declared in n.port_shapes:
         fed = shape_text(n.shapes[i])
-        message = f"declares the shape {shape_text(declared)}, what feeds it has {fed}"
+        message = f"declares the shape {shape_text(declared)}, but its producer has {fed}"
         yield Finding(("inputs", i), message, fed, shape_text(declared))
 
 
 concat_rank_differs = NodeRule(
     "openvino/concat-rank-differs",
     "The inputs have different numbers of dimensions.",
-    "All inputs have the same shape, but for the size on the axis.",
+    "All inputs must have the same shape except for the size of the axis.",
     sources=(OPENVINO_CONCAT,),
     needs={Fact.FORM, Fact.SHAPE},
     spoils={Fact.SHAPE, Fact.AXIS},
@@ -177,7 +177,7 @@ concat_rank_differs = NodeRule(
 @NodeRule(
     "openvino/concat-axis-out-of-range",
     "The axis is not a dimension of the inputs.",
-    "It counts from -rank to rank - 1; negative values count from the end.",
+    "The axis must be in -rank to rank - 1; negative values count from the end.",
     sources=(OPENVINO_CONCAT,),
     needs=AXIS_KNOWN,
     spoils={Fact.AXIS},
@@ -192,8 +192,8 @@ def concat_axis_out_of_range(n: OpenVinoConcat) -> Findings:
 
 concat_shape_differs = NodeRule(
     "openvino/concat-shape-differs",
-    "The inputs' sizes differ off the axis.",
-    "All inputs have the same shape, but for the size on the axis.",
+    "The inputs' sizes differ in a dimension other than the axis.",
+    "All inputs must have the same shape except for the size of the axis.",
     sources=(OPENVINO_CONCAT,),
     needs=AXIS_KNOWN,
     spoils={Fact.SHAPE},
@@ -206,28 +206,28 @@ concat_shape_differs = NodeRule(
 
 @NodeRule(
     "openvino/concat-output-type",
-    "The output port declares another element type than the inputs have.",
-    "The output is of the inputs' type.",
+    "The output port declares a different element type than the inputs have.",
+    "The output has the inputs' type.",
     sources=(OPENVINO_CONCAT,),
     needs={Fact.FORM, Fact.TYPE},
-    runtimes="OpenVINO goes by the inputs' type, whatever the port of a Concat declares",
+    runtimes="OpenVINO uses the inputs' type and ignores the type that the port of a Concat declares",
     bad=replace(EXAMPLE, declared_type="f16"),
     good=replace(EXAMPLE, declared_type="f32"),
 )
 def concat_output_type(n: OpenVinoConcat) -> Findings:
     if None not in (n.data_type, n.declared_type) and n.declared_type != n.data_type:
         yield Finding(
-            "output", f"declares {n.declared_type}, the inputs are {n.data_type}", n.data_type, n.declared_type
+            "output", f"declares {n.declared_type}, but the inputs are {n.data_type}", n.data_type, n.declared_type
         )
 
 
 @NodeRule(
     "openvino/concat-output-shape",
-    "The output port declares another shape than the operation gives.",
-    "It has the inputs' sizes, and on the axis their sum.",
+    "The shape that the output port declares is wrong.",
+    "The output has the inputs' sizes, and on the axis their sum.",
     sources=(OPENVINO_CONCAT,),
     needs=AXIS_KNOWN,
-    runtimes="OpenVINO computes the shape itself, whatever the port of a Concat declares",
+    runtimes="OpenVINO computes the shape itself and ignores the shape that the port of a Concat declares",
     where=declared_fits,
     bad=replace(EXAMPLE, declared_shape=(1, 48, 50, 50)),
     good=replace(EXAMPLE, declared_shape=(1, 56, None, 50)),

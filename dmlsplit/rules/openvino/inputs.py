@@ -36,7 +36,7 @@ REST: Final = replace(LENGTHS, outputs=2, split_lengths=(-1, 2), split_lengths_s
 @NodeRule(
     "openvino/inputs",
     "The layer does not have the inputs of its operation.",
-    "Split has data and axis, VariadicSplit data, axis and split_lengths; none of them is optional.",
+    "Split has data and axis; VariadicSplit has data, axis and split_lengths. All of them are required.",
     sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     spoils={Fact.FORM},
     bad=replace(SPLIT, axis=None, axis_type=None, axis_shape=None, missing_inputs=("axis",)),
@@ -45,7 +45,7 @@ REST: Final = replace(LENGTHS, outputs=2, split_lengths=(-1, 2), split_lengths_s
 def inputs(n: OpenVinoSplit) -> Findings:
     expected = ", ".join(INPUTS[n.op])
     for name in n.missing_inputs:
-        yield Finding(name, "is missing: no edge leads to it", expected)
+        yield Finding(name, "is missing: the port has no edge", expected)
     if n.extra_inputs:
         count = len(INPUTS[n.op]) + n.extra_inputs
         yield Finding("input", f"has {count} ports; {n.op} has {expected}", expected, count)
@@ -53,8 +53,8 @@ def inputs(n: OpenVinoSplit) -> Findings:
 
 @NodeRule(
     "openvino/type-unknown",
-    "The data's element type is not one of OpenVINO's.",
-    "The operations take any type that OpenVINO supports. A type of `dynamic` or `undefined` is taken as not known.",
+    "OpenVINO does not have the data's element type.",
+    "The operations accept any type that OpenVINO supports. The types `dynamic` and `undefined` count as unknown.",
     sources=(OPENVINO_ELEMENT_TYPE, OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     needs=NONE,
     spoils={Fact.TYPE},
@@ -63,14 +63,16 @@ def inputs(n: OpenVinoSplit) -> Findings:
 )
 def type_unknown(n: OpenVinoSplit) -> Findings:
     if n.data_type is not None and n.data_type not in ELEMENT_TYPES:
-        yield Finding("data", f"has elements of {n.data_type}, which is no OpenVINO type", "a known type", n.data_type)
+        yield Finding(
+            "data", f"has elements of {n.data_type}, which is not an OpenVINO type", "a known type", n.data_type
+        )
 
 
 @NodeRule(
     "openvino/type-not-run",
     "OpenVINO does not run a split of this element type.",
-    "The specification allows any type. The CPU plugin refuses u1, u3 and u6; with strings, Split gives wrong values "
-    "and VariadicSplit crashes.",
+    "The specification allows any type. The CPU plugin refuses u1, u3 and u6; with strings, Split returns wrong "
+    "values and VariadicSplit crashes.",
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED_OPENVINO,),
@@ -87,7 +89,7 @@ def type_not_run(n: OpenVinoSplit) -> Findings:
 @NodeRule(
     "openvino/data-scalar",
     "The data is a scalar.",
-    "The axis is one of -rank to rank - 1: there is none to split.",
+    "The axis must be in -rank to rank - 1, and a scalar has none.",
     sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     spoils={Fact.SHAPE, Fact.AXIS},
     bad=replace(SPLIT, data_shape=(), axis=0),
@@ -95,13 +97,13 @@ def type_not_run(n: OpenVinoSplit) -> Findings:
 )
 def data_scalar(n: OpenVinoSplit) -> Findings:
     if n.rank == 0:
-        yield Finding("data", "is a scalar: there is no axis to split", "rank 1 or more", 0)
+        yield Finding("data", "is a scalar, which has no axis to split", "rank 1 or more", 0)
 
 
 @NodeRule(
     "openvino/port-shape-differs",
-    "The layer's data port declares another shape than the port that feeds it.",
-    "Both ends of an edge are one tensor. The shape is taken from where the data comes from, as OpenVINO does.",
+    "The layer's data port declares a different shape than the port that it is connected to.",
+    "Both ends of an edge are the same tensor. dmlsplit uses the producer's shape, as OpenVINO does.",
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED_OPENVINO,),
@@ -110,14 +112,14 @@ def data_scalar(n: OpenVinoSplit) -> Findings:
 )
 def port_shape_differs(n: OpenVinoSplit) -> Findings:
     if n.port_shape is not None:
-        message = f"declares the shape {shape_text(n.port_shape)}, what feeds it has {shape_text(n.data_shape)}"
+        message = f"declares the shape {shape_text(n.port_shape)}, but its producer has {shape_text(n.data_shape)}"
         yield Finding("data", message, shape_text(n.data_shape), shape_text(n.port_shape))
 
 
 @NodeRule(
     "openvino/axis-type",
-    "The axis is not of an integer type.",
-    "It may be of any integer type, signed or not.",
+    "The axis does not have an integer type.",
+    "Any integer type is allowed, signed or unsigned.",
     sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     spoils={Fact.AXIS},
     bad=replace(SPLIT, axis=None, axis_type="f32"),
@@ -130,7 +132,7 @@ def axis_type(n: OpenVinoSplit) -> Findings:
 @NodeRule(
     "openvino/axis-shape",
     "The axis is not a scalar.",
-    "VariadicSplit takes a tensor of shape [1], too; Split takes a scalar only.",
+    "VariadicSplit also accepts a tensor of shape [1]; Split accepts only a scalar.",
     sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     spoils={Fact.AXIS},
     bad=replace(SPLIT, axis_shape=(1,)),
@@ -144,9 +146,9 @@ def axis_shape(n: OpenVinoSplit) -> Findings:
 
 @NodeRule(
     "openvino/axis-unknown",
-    "The value of the axis is not in the model.",
-    "It is read from constants, also behind Convert, Reshape, Squeeze, Unsqueeze and the ShapeOf of a known shape. An "
-    "axis that is computed otherwise, or fed in, leaves the outputs' shapes unknown.",
+    "The model does not determine the value of the axis.",
+    "The value is read from constants, also through Convert, Reshape, Squeeze, Unsqueeze and the ShapeOf of a known "
+    "shape. If the axis is computed otherwise, or is an input of the model, the outputs' shapes are unknown.",
     severity=Severity.WARNING,
     basis=Basis.OURS,
     sources=(OURS,),
@@ -162,7 +164,7 @@ def axis_unknown(n: OpenVinoSplit) -> Findings:
 @NodeRule(
     "openvino/axis-out-of-range",
     "The axis is not a dimension of the data.",
-    "It counts from -rank to rank - 1; negative values count from the end.",
+    "The axis must be in -rank to rank - 1; negative values count from the end.",
     sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     needs=AXIS_KNOWN,
     spoils={Fact.AXIS},
@@ -178,4 +180,4 @@ def axis_out_of_range(n: OpenVinoSplit) -> Findings:
 def not_integer(member: str, type: str | None) -> Findings:
     """Yields a finding if the type of an input that must be an integer type is known not to be one."""
     if type is not None and type not in INTEGER_TYPES:
-        yield Finding(member, f"is of {type}, must be of an integer type", "an integer type", type)
+        yield Finding(member, f"is {type}, must be an integer type", "an integer type", type)

@@ -17,8 +17,8 @@ from dmlsplit.rules.openvino.split_facts import AXIS_KNOWN, INTEGER_TYPES, OpenV
 
 @NodeRule(
     "openvino/num-splits-missing",
-    "The attribute num_splits is absent.",
-    "Split requires it.",
+    "The attribute num_splits is missing.",
+    "Split requires the attribute.",
     sources=(OPENVINO_SPLIT,),
     needs=NONE,
     spoils={Fact.COUNT},
@@ -33,7 +33,7 @@ def num_splits_missing(n: OpenVinoSplit) -> Findings:
 @NodeRule(
     "openvino/num-splits-below-one",
     "num_splits is below 1.",
-    "It is a number of outputs.",
+    "num_splits is the number of outputs.",
     sources=(OPENVINO_SPLIT,),
     needs={Fact.COUNT},
     spoils={Fact.COUNT},
@@ -47,8 +47,8 @@ def num_splits_below_one(n: OpenVinoSplit) -> Findings:
 
 @NodeRule(
     "openvino/num-splits-too-large",
-    "num_splits is larger than the axis.",
-    "It is at most the size of the data on the axis. An axis of size 0 is openvino/axis-size-zero.",
+    "num_splits is larger than the size of the axis.",
+    "num_splits must not exceed the size of the data on the axis. openvino/axis-size-zero reports an axis of size 0.",
     sources=(OPENVINO_SPLIT,),
     needs=AXIS_KNOWN | {Fact.COUNT},
     spoils={Fact.LENGTHS},
@@ -57,15 +57,15 @@ def num_splits_below_one(n: OpenVinoSplit) -> Findings:
 )
 def num_splits_too_large(n: OpenVinoSplit) -> Findings:
     if n.too_many_parts:
-        message = f"is {n.num_splits}, axis {n.axis} of the data has size {dim_text(n.axis_size)}"
+        message = f"is {n.num_splits}, but axis {n.axis} of the data has size {dim_text(n.axis_size)}"
         yield Finding("num_splits", message, f"at most {n.axis_bounds.high}", n.num_splits)
 
 
 @NodeRule(
     "openvino/axis-size-zero",
     "The axis of a Split has size 0.",
-    "num_splits is specified to lie between 1 and the size of the axis: for 0 there is no such number. OpenVINO "
-    "accepts it, and all outputs are empty.",
+    "The specification requires num_splits to be between 1 and the size of the axis, which is impossible for size 0. "
+    "OpenVINO accepts the layer, and all outputs are empty.",
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED_OPENVINO, OPENVINO_SPLIT),
@@ -75,7 +75,7 @@ def num_splits_too_large(n: OpenVinoSplit) -> Findings:
 )
 def axis_size_zero(n: OpenVinoSplit) -> Findings:
     if n.op == "Split" and n.axis_size == 0:
-        message = f"has size 0 on axis {n.axis}, for which no num_splits is specified; OpenVINO makes empty outputs"
+        message = f"has size 0 on axis {n.axis}, for which no num_splits is valid; OpenVINO makes empty outputs"
         yield Finding("data", message, "at least 1", 0)
 
 
@@ -88,7 +88,7 @@ def _divisible_where(n: OpenVinoSplit) -> Iterator[Condition]:
 @NodeRule(
     "openvino/not-divisible",
     "The axis cannot be divided evenly by num_splits.",
-    "All outputs of a Split have the same size. Where the size is an interval, no size in it can be divided.",
+    "All outputs of a Split have the same size. If the size is an interval, no size in it is divisible.",
     sources=(OPENVINO_SPLIT,),
     needs=AXIS_KNOWN | {Fact.COUNT, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
@@ -98,14 +98,16 @@ def _divisible_where(n: OpenVinoSplit) -> Iterator[Condition]:
 )
 def not_divisible(n: OpenVinoSplit) -> Findings:
     if n.indivisible:
-        message = f"has size {dim_text(n.axis_size)} on axis {n.axis}, not divisible by num_splits, {n.num_splits}"
+        message = (
+            f"has size {dim_text(n.axis_size)} on axis {n.axis}, which is not divisible by num_splits, {n.num_splits}"
+        )
         yield Finding("data", message, f"a multiple of {n.num_splits}", dim_text(n.axis_size))
 
 
 @NodeRule(
     "openvino/lengths-type",
-    "split_lengths is not of an integer type.",
-    "It may be of any integer type, signed or not.",
+    "split_lengths does not have an integer type.",
+    "Any integer type is allowed, signed or unsigned.",
     sources=(OPENVINO_VARIADIC_SPLIT,),
     spoils={Fact.LENGTHS},
     bad=replace(LENGTHS, split_lengths=None, split_lengths_type="f32"),
@@ -117,8 +119,8 @@ def lengths_type(n: OpenVinoSplit) -> Findings:
 
 @NodeRule(
     "openvino/types-differ",
-    "axis and split_lengths are of different integer types.",
-    "The specification gives both one type, T2. OpenVINO takes them all the same.",
+    "axis and split_lengths have different integer types.",
+    "The specification requires both to have one type, T2. OpenVINO accepts different types.",
     severity=Severity.WARNING,
     sources=(OPENVINO_VARIADIC_SPLIT, OBSERVED_OPENVINO),
     bad=replace(LENGTHS, axis_type="i32"),
@@ -127,15 +129,15 @@ def lengths_type(n: OpenVinoSplit) -> Findings:
 def types_differ(n: OpenVinoSplit) -> Findings:
     types = (n.axis_type, n.split_lengths_type)
     if types[0] != types[1] and not any(t not in INTEGER_TYPES for t in types):
-        message = f"is {types[1]}, axis is {types[0]}; the specification gives both one type, and OpenVINO takes them"
+        message = f"is {types[1]}, axis is {types[0]}; the specification requires one type, but OpenVINO accepts both"
         yield Finding("split_lengths", message, types[0], types[1])
 
 
 @NodeRule(
     "openvino/lengths-misread",
     "OpenVINO misreads lengths of a type below 8 bits.",
-    "It is one of the integer types that the specification allows. OpenVINO takes a whole byte for each length of 4 "
-    "bits, and refuses those of 1, 2, 3 and 6.",
+    "The specification allows these integer types. OpenVINO reads a whole byte for each length of 4 bits, and "
+    "refuses types of 1, 2, 3 and 6 bits.",
     severity=Severity.WARNING,
     basis=Basis.OBSERVED,
     sources=(OBSERVED_OPENVINO,),
@@ -144,14 +146,14 @@ def types_differ(n: OpenVinoSplit) -> Findings:
 )
 def lengths_misread(n: OpenVinoSplit) -> Findings:
     if n.split_lengths_type in ("u1", "u2", "u3", "i4", "u4", "u6"):
-        message = f"is of {n.split_lengths_type}, which OpenVINO misreads or refuses"
+        message = f"is {n.split_lengths_type}, which OpenVINO misreads or refuses"
         yield Finding("split_lengths", message, "8 bits or more", n.split_lengths_type)
 
 
 @NodeRule(
     "openvino/lengths-shape",
     "split_lengths is not one-dimensional.",
-    "It is a list with one entry for each output.",
+    "split_lengths has one dimension, with one entry for each output.",
     sources=(OPENVINO_VARIADIC_SPLIT,),
     spoils={Fact.LENGTHS},
     bad=replace(LENGTHS, split_lengths=None, split_lengths_shape=(1, 3)),
@@ -165,10 +167,10 @@ def lengths_shape(n: OpenVinoSplit) -> Findings:
 
 @NodeRule(
     "openvino/lengths-unknown",
-    "The values of split_lengths are not in the model.",
-    "They are read from constants, also behind Convert, Reshape, Squeeze, Unsqueeze and the ShapeOf of a known shape. "
-    "Lengths that are computed otherwise, or fed in, cannot be checked. OpenVINO does not check them either, and makes "
-    "empty outputs of lengths that do not fit.",
+    "The model does not determine the values of split_lengths.",
+    "The values are read from constants, also through Convert, Reshape, Squeeze, Unsqueeze and the ShapeOf of a "
+    "known shape. Lengths that are computed otherwise, or are an input of the model, cannot be checked. OpenVINO "
+    "does not check them either, and makes empty outputs if they do not fit.",
     severity=Severity.WARNING,
     basis=Basis.OURS,
     sources=(OURS, OBSERVED_OPENVINO),
@@ -184,7 +186,7 @@ def lengths_unknown(n: OpenVinoSplit) -> Findings:
 @NodeRule(
     "openvino/length-negative",
     "A length is below -1.",
-    "-1 stands for what the others leave; no other negative length has a meaning.",
+    "-1 stands for the rest of the axis; no other negative length is defined.",
     sources=(OPENVINO_VARIADIC_SPLIT,),
     needs={Fact.FORM, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
@@ -200,7 +202,7 @@ def length_negative(n: OpenVinoSplit) -> Findings:
 @NodeRule(
     "openvino/lengths-several-rest",
     "More than one length is -1.",
-    "What the others leave can be given to one output only.",
+    "Only one output can have the rest of the axis.",
     sources=(OPENVINO_VARIADIC_SPLIT,),
     needs={Fact.FORM, Fact.LENGTHS},
     spoils={Fact.LENGTHS},
@@ -222,8 +224,8 @@ def _rest_where(n: OpenVinoSplit) -> Iterator[Condition]:
 
 @NodeRule(
     "openvino/rest-negative",
-    "The other lengths exceed the axis, so that -1 would stand for a negative length.",
-    "-1 stands for the items that the others do not consume: there can be none, but not fewer.",
+    "The other lengths exceed the axis, so -1 would stand for a negative length.",
+    "-1 stands for the rest of the axis, which may be empty but not negative.",
     sources=(OPENVINO_VARIADIC_SPLIT,),
     needs=AXIS_KNOWN | {Fact.LENGTHS},
     spoils={Fact.LENGTHS},
@@ -235,7 +237,7 @@ def _rest_where(n: OpenVinoSplit) -> Iterator[Condition]:
 def rest_negative(n: OpenVinoSplit) -> Findings:
     high = n.axis_bounds.high
     if n.has_rest and n.total is not None and high is not None and n.total > high:
-        message = f"sum up to {n.total} without the -1, axis {n.axis} of the data has size {dim_text(n.axis_size)}"
+        message = f"without the -1 add up to {n.total}, but axis {n.axis} of the data has size {dim_text(n.axis_size)}"
         yield Finding("split_lengths", message, f"at most {high}", n.total)
 
 
@@ -247,9 +249,9 @@ def _sum_where(n: OpenVinoSplit) -> Iterator[Condition]:
 
 @NodeRule(
     "openvino/lengths-sum",
-    "The lengths do not sum up to the size of the axis.",
-    "The outputs cover the data exactly. Where the model leaves the size open, OpenVINO does not check the lengths at "
-    "run time, either: outputs then lack data, or read past its end.",
+    "The lengths do not add up to the size of the axis.",
+    "The outputs must cover the data exactly. If the model leaves the size open, OpenVINO does not check the lengths "
+    "at run time either: outputs then lack data, or read past its end.",
     sources=(OPENVINO_VARIADIC_SPLIT,),
     needs=AXIS_KNOWN | {Fact.LENGTHS},
     spoils={Fact.LENGTHS},
@@ -260,14 +262,14 @@ def _sum_where(n: OpenVinoSplit) -> Iterator[Condition]:
 def lengths_sum(n: OpenVinoSplit) -> Findings:
     if n.wrong_sum:
         size = dim_text(n.axis_size)
-        message = f"sum up to {n.total}, axis {n.axis} of the data has size {size}"
+        message = f"add up to {n.total}, but axis {n.axis} of the data has size {size}"
         yield Finding("split_lengths", message, size, n.total)
 
 
 @NodeRule(
     "openvino/output-count",
     "The layer does not have one output port for each part.",
-    "num_splits, or the number of split_lengths, is the number of outputs.",
+    "The number of outputs is num_splits, or the number of split_lengths.",
     sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     needs={Fact.FORM, Fact.COUNT},
     spoils={Fact.COUNT},
@@ -277,32 +279,32 @@ def lengths_sum(n: OpenVinoSplit) -> Findings:
 def output_count(n: OpenVinoSplit) -> Findings:
     if n.count is not None and n.count != n.outputs:
         what = "num_splits is" if n.op == "Split" else "the number of split_lengths is"
-        yield Finding("output", f"has {n.outputs} ports, {what} {n.count}", n.count, n.outputs)
+        yield Finding("output", f"has {n.outputs} ports, but {what} {n.count}", n.count, n.outputs)
 
 
 @NodeRule(
     "openvino/output-type",
-    "An output port declares another element type than the data has.",
-    "The outputs are of the type of the data.",
+    "An output port declares a different element type than the data has.",
+    "The outputs have the data's type.",
     sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     needs={Fact.FORM, Fact.TYPE},
-    runtimes="OpenVINO goes by the data's type, whatever the ports of a Split declare",
+    runtimes="OpenVINO uses the data's type and ignores the types that the ports of a Split declare",
     bad=replace(SPLIT, declared_types=("f32", "f16", "f32")),
     good=replace(SPLIT, declared_types=("f32", "f32", "f32")),
 )
 def output_type(n: OpenVinoSplit) -> Findings:
     for i, declared in enumerate(n.declared_types):
         if declared is not None and n.data_type is not None and declared != n.data_type:
-            yield Finding(("output", i), f"declares {declared}, the data is {n.data_type}", n.data_type, declared)
+            yield Finding(("output", i), f"declares {declared}, but the data is {n.data_type}", n.data_type, declared)
 
 
 @NodeRule(
     "openvino/output-shape",
-    "An output port declares another shape than the operation gives.",
-    "An output has the data's sizes, except on the axis, where it has its part.",
+    "The shape that an output port declares is wrong.",
+    "An output has the data's sizes, except on the axis, where it has the size of its part.",
     sources=(OPENVINO_SPLIT, OPENVINO_VARIADIC_SPLIT),
     needs=AXIS_KNOWN | {Fact.LENGTHS, Fact.COUNT},
-    runtimes="OpenVINO computes the shapes itself, whatever the ports of a Split declare",
+    runtimes="OpenVINO computes the shapes itself and ignores the shapes that the ports of a Split declare",
     where=outputs_fit,
     bad=replace(SPLIT, declared_shapes=((6, 4, 10, 24), (6, 5, 10, 24), (6, 3, 10, 24))),
     good=replace(SPLIT, declared_shapes=((6, 4, 10, 24), (6, None, 10, 24), None)),

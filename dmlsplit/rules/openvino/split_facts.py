@@ -68,14 +68,14 @@ class OpenVinoSplit(NodeFacts):
         if self.op == "VariadicSplit":
             for member, type in (("axis", self.axis_type), ("split_lengths", self.split_lengths_type)):
                 if type in ("f16", "f32", "f64", "bf16"):
-                    yield member, "OpenVINO takes floating-point values and drops what follows the point"
+                    yield member, "OpenVINO accepts floating-point values and drops the fraction"
         if isinstance(self.axis_size, Interval):
             if self.indivisible and not self.too_many_parts:
-                yield "data", "OpenVINO holds num_splits against the upper bound of an interval only"
+                yield "data", "OpenVINO compares num_splits only with the upper bound of an interval"
             if self.wrong_sum:
-                yield "split_lengths", "OpenVINO does not hold lengths against an interval"
+                yield "split_lengths", "OpenVINO does not compare lengths with an interval"
         if self.count is not None and self.outputs < self.count:
-            yield "output", "OpenVINO counts the outputs itself and takes a layer that lists fewer"
+            yield "output", "OpenVINO counts the outputs itself and accepts a layer that lists fewer"
 
     @property
     def rank(self) -> int | None:

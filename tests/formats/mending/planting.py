@@ -170,7 +170,7 @@ GRAPHS = (gate, product, overwritten, state, one_part, dead)
 NODES = (empty, omitted, counted, ranked(5), ranked(6), ranked(8), booleans, bytes_)
 """What a level or a runtime refuses by itself."""
 NINE = ranked(9)
-"""What no target takes, and a runtime not even in a Reshape."""
+"""What no target takes, and a runtime not even for a Reshape."""
 PLANTS: tuple[Callable, ...] = (*GRAPHS, *NODES)
 
 

@@ -187,7 +187,7 @@ def test_levels_are_asked_by_the_runtime_that_stands_for_them(level, monkeypatch
     (node,) = (each for each in onnx_nodes(overwritten("Sigmoid")) if each.op == "Concat")
     report, _ = node_verdicts.judge_node(node, node.descriptor(), find_target(level))
     assert [each.graph_runtime.version for each in targets] == [NEWEST.version]
-    assert any("put Max(v, v) in front of the Concat, or set" in each.message for each in report.diagnostics)
+    assert any("insert Max(v, v) before the Concat, or set" in each.message for each in report.diagnostics)
 
 
 def onnx_nodes(model):

@@ -193,7 +193,7 @@ def _key(number, length):
 
 @pytest.mark.parametrize(
     ("size", "reason"),
-    [((1 << 31) - 100, "it would be"), ((1 << 31) + 100, "more than a protobuf message holds")],
+    [((1 << 31) - 100, "it would have"), ((1 << 31) + 100, "more than a protobuf message can have")],
     ids=["grows", "is"],
 )
 def test_a_file_beyond_what_protobuf_holds_is_refused(tmp_path, size, reason):

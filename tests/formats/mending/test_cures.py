@@ -67,7 +67,7 @@ def test_a_model_that_is_not_loaded_is_not_cured():
     wrong = FAMILIES["gates of one name"](4).SerializeToString()
     with pytest.raises(NotLegalizedError) as raised:
         front_end.legalize(wrong, onnxruntime="1.24.4")
-    assert raised.value.reasons == ("two nodes are called same: the model is not loaded",)
+    assert raised.value.reasons == ("two nodes have the name same: the model is not loaded",)
 
 
 def test_new_nodes_share_constants():

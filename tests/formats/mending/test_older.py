@@ -82,8 +82,8 @@ def test_what_cannot_be_taken_there_is_said_and_stays():
     assert (found.refusals, found.changes, written) == ([], [], model)
     (left,) = found.left
     assert left.reason == (
-        "1 node (1 MaxPool) runs on the CPU, and on DirectML at opset 21: "
-        "y: MaxPool 12 is not MaxPool 22: its ceil_mode of 1 is defined otherwise before"
+        "1 node (1 MaxPool) runs on the CPU, but on DirectML at opset 21: "
+        "y: MaxPool 12 is not MaxPool 22: its ceil_mode of 1 is defined differently in the older version"
     )
 
 

@@ -138,8 +138,8 @@ def test_zero_points_that_are_computed():
     found, written = legalized(models.text(f"{head} {{ {DYNAMIC.replace('qz, b', 'qz, u')} y = Cast<to=2>(c) }}", 19))
     assert written is None
     assert [each.reason for each in found.refusals] == [
-        "a MatMulIntegerToFloat takes the place of c, with another number of zero points than of scales, and no kernel "
-        "is made: 1 and 3 of m"
+        "a MatMulIntegerToFloat replaces c, with a different number of zero points than of scales, and its kernel "
+        "cannot be created: 1 and 3 of m"
     ]
 
 
@@ -169,7 +169,7 @@ def test_operators_for_quantized_elements_of_the_model():
 def test_what_check_says_is_what_legalize_does():
     model = models.text(f"{HEAD} {{ {CONV} r = Relu(c) y = QuantizeLinear(r, s, z) }}", 19)
     (said,) = [each for each in dml.onnxruntime.session(model, NEWEST).diagnostics if each.rule == "model/quantized"]
-    assert said.message.endswith("no session is created; remove the Relu or Clip, as dmlsplit legalize does")
+    assert said.message.endswith("the session is not created; remove the Relu or Clip, as dmlsplit legalize does")
     assert said.location.node == "c"
 
 

@@ -67,16 +67,16 @@ def test_trilu():
     [
         (
             "(float[2,3,4,4,5] x, float[2,1,1,5,2] z) => (float[2,3,4,4,2] y) { y = MatMul(x, z) }",
-            "y reads a static tensor of rank 5, its kernel takes 4, and one of its inputs is repeated along a part of "
-            "the batch",
+            "y reads a static tensor of rank 5, but its kernel accepts at most 4, and one of its inputs is broadcast "
+            "along a part of the batch dimensions",
         ),
         (
             "(float[1,1,1,1,1,1,1,2,3] x) => (float[1,1,1,1,1,1,1,2,3] y) { y = Relu(x) }",
-            "y has a static tensor of rank 9, and a Reshape takes no more",
+            "y has a static tensor of rank 9, and a Reshape does not accept that rank either",
         ),
         (
             "(float[1,2,3,3,3,3] x, float[2,2,1,1,1,1] w) => (float[?,?,?,?,?,?] y) { y = Conv(x, w) }",
-            "y reads a static tensor of rank 6, its kernel takes 5, and its dimensions cannot be merged by a Reshape",
+            "y reads a static tensor of rank 6, but its kernel accepts at most 5, and its dimensions are not a batch",
         ),
     ],
 )

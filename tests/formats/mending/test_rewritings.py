@@ -138,7 +138,7 @@ def test_ranks_whose_open_sizes_no_reshape_can_name():
 
 def test_a_rank_that_the_runtime_has_nowhere():
     made = split([1, 4, 1, 1, 1, 1, 1, 1, 2], [1, 3])
-    assert "not even in a Reshape" in reasons(made, onnxruntime="1.24.4")
+    assert "not even for a Reshape" in reasons(made, onnxruntime="1.24.4")
     found = written(made, feature_level="5_0")
     assert names(found) == ["merge-dimensions"]
 
@@ -172,7 +172,7 @@ def test_booleans_come_back_by_way_of_bytes():
 
 @pytest.mark.parametrize("data_type", [INT64, TensorProto.DOUBLE, TensorProto.UINT64])
 def test_types_that_no_cast_carries(data_type):
-    assert "keeps every bit" in reasons(split([1, 4], [1, 3], data_type), feature_level="4_0")
+    assert "lossless casts" in reasons(split([1, 4], [1, 3], data_type), feature_level="4_0")
     assert written(split([1, 4], [1, 3], data_type), feature_level="4_1").changes == ()
 
 
@@ -320,7 +320,9 @@ def test_a_function_is_mended_once_for_all_its_calls():
 
 
 def test_a_function_whose_calls_need_different_things_is_refused():
-    assert "not the same at all calls" in reasons(function_model([2, 3, 2, 2, 2], [2, 3, 2, 2]), feature_level="2_0")
+    assert "differs between the calls of its function" in reasons(
+        function_model([2, 3, 2, 2, 2], [2, 3, 2, 2]), feature_level="2_0"
+    )
 
 
 def test_a_branch_that_a_function_is_handed_is_not_the_functions():
@@ -340,18 +342,18 @@ def test_a_branch_that_a_function_is_handed_is_not_the_functions():
         domains=["own"],
         ir_version=8,
     )
-    assert "handed to a function" in reasons(made, feature_level="2_0")
+    assert "an attribute of a function call" in reasons(made, feature_level="2_0")
 
 
 def test_a_node_that_is_not_valid_is_refused():
     made = model([node("Split", ["x"], ["a", "b"], axis=7)], [value("x", [2, 4])], ("a",), opset=13, ir_version=8)
-    assert "it is not valid by ONNX: axis: is 7, must be in -2..1" in reasons(made, directml="1.15.4")
+    assert "it is not valid ONNX: axis: is 7, must be in -2..1" in reasons(made, directml="1.15.4")
 
 
 @pytest.mark.parametrize("target", [{"onnxruntime": "1.24.4"}, {"feature_level": "3_0"}])
 def test_a_split_without_outputs_is_refused(target):
     made = model([node("Split", ["x"], [], axis=1)], [value("x", [2, 4])], ("x",), opset=13, ir_version=8)
-    assert "it is not valid by ONNX: outputs: are none" in reasons(made, **target)
+    assert "it is not valid ONNX: outputs: are none" in reasons(made, **target)
 
 
 def test_a_function_of_another_opset_takes_constants_where_the_model_has_them():
@@ -413,5 +415,5 @@ def test_an_opset_beyond_all_measure(opset):
 
 def test_a_split_that_is_not_valid_is_not_converted_either():
     made = model([node("Split", [], ["a", "b"], num_outputs=2)], [value("x", [4, 4])], ["a"], opset=18, ir_version=8)
-    with pytest.raises(NotLegalizedError, match="not valid by ONNX"):
+    with pytest.raises(NotLegalizedError, match="not valid ONNX"):
         front_end.legalize(made.SerializeToString(), onnxruntime="1.10.0")

@@ -89,10 +89,10 @@ def test_versions_are_changed_where_they_are_numbers():
     ("data", "reason"),
     [
         (key(9, 3), "has no end"),
-        (key(9, 3) + key(8, 4), "ends another group"),
-        (key(9, 3) + key(8, 3) + key(9, 4), "ends another group"),
+        (key(9, 3) + key(8, 4), "ends a group other than"),
+        (key(9, 3) + key(8, 3) + key(9, 4), "ends a group other than"),
         (key(9, 4), "has not begun"),
-        (key(9, 6), "begins no field"),
+        (key(9, 6), "does not begin a field"),
         (key(9, 2) + b"\x05abc", "ends after its message"),
         (b"\x80" * 11, "has no end"),
     ],

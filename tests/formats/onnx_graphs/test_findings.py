@@ -349,7 +349,7 @@ def test_an_output_without_elements_at_the_first_run_loses_the_others(tmp_path):
     (report,) = check_files([path], onnxruntime="1.24.4", dims={"n": 0})
     assert {d.rule for d in report.diagnostics if d.rule.startswith("graph/")} == {"graph/empty-output"}
     assert not report.ok
-    assert all("ask Run for the other outputs only" in d.message for d in report.errors)
+    assert all("request only the other outputs from Run" in d.message for d in report.errors)
     assert list(check_files([path], onnxruntime="1.24.4", dims={"n": 3})) == []
 
 

@@ -64,4 +64,4 @@ def test_one_that_a_graph_in_a_node_no_longer_reads_stays(version, condition, br
     )
     assert found.created is created
     assert where(found)["d"] == "DML"
-    assert created or found.failure.message == "nothing reads what the fused graph of d computes"
+    assert created or found.failure.message == "nothing reads the results of the fused graph of d"

@@ -147,4 +147,4 @@ def test_what_a_branch_reads_by_its_name_and_by_that_of_its_input(branch, other,
         13,
     )
     assert found.created is False
-    assert f", and {read}, which" in found.failure.message
+    assert f", but {read}, which" in found.failure.message

@@ -171,7 +171,7 @@ def test_reason_on_hover(small):
     ActionChains(small).move_to_element(cell).perform()
     assert tip.is_displayed()
     assert "runs rewritten" in tip.text
-    assert "INT64 is moved as UINT32" in tip.text
+    assert "INT64 is copied as UINT32" in tip.text
     ActionChains(small).move_to_element(tip).pause(0.4).perform()
     assert tip.is_displayed()  # it stays while it is read
     ActionChains(small).send_keys(Keys.ESCAPE).perform()
@@ -196,7 +196,7 @@ def test_matrix_by_keyboard(small):
     assert active(small) == [3, 1, "refused"]
     tip = small.find_element("id", "tip")
     assert tip.is_displayed()
-    assert "sum up to 3" in tip.text
+    assert "add up to 3" in tip.text
     focused = small.switch_to.active_element
     assert focused.get_attribute("aria-describedby") == "tip"
     assert len(grid.find_elements("css selector", "td[tabindex]")) == 1
@@ -268,7 +268,7 @@ def test_without_script(browser, path):
         show(browser, path)
         assert browser.find_element("css selector", ".operators tbody").is_displayed()
         assert not browser.find_element("id", "tools").is_displayed()
-        assert "INT64 is moved as UINT32" in browser.find_element("css selector", "#op-2 .reasons").text
+        assert "INT64 is copied as UINT32" in browser.find_element("css selector", "#op-2 .reasons").text
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 

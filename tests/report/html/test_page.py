@@ -180,7 +180,7 @@ def test_matrix_of_random_operators():
 def test_reasons(document):
     reasons = document.texts("li")
     assert any(t.startswith("Feature levels 1_0-2_0 ↻ runs rewritten InputTensor.DataType is INT64;") for t in reasons)
-    assert any("rewritten: INT64 is moved as UINT32, 2 for each element" in t for t in reasons)
+    assert any("rewritten: INT64 is copied as UINT32, 2 for each element" in t for t in reasons)
     assert "Feature levels 4_1-6_4 ✓ runs" in reasons
 
 
@@ -189,7 +189,10 @@ def test_reason_names_no_other_target():
     page = view([pages.judged(pages.split((41, 44, 55, 6), 3, (3, 3), dml.TensorDataType.UINT8))])
     (refused,) = [r for r in page.details[0].reasons if r.use is Use.REFUSED]
     assert refused.labels == "feature levels 1_0-2_0"
-    assert refused.lines[-1] == "no rewriting: pieces of UINT8 begin or end within 16 bits, the least that it moves"
+    assert (
+        refused.lines[-1]
+        == "no rewriting: pieces of UINT8 begin or end within 16 bits, the smallest unit that it copies"
+    )
 
 
 def test_rewritten_beside_the_original(document):
@@ -226,7 +229,7 @@ def test_rules_that_are_used_are_explained(document):
 
 def test_findings_name_member_rule_and_place(document):
     (finding,) = [t for t in document.texts("li") if "split/axis-sizes-sum" in t and t.startswith("✕ error")]
-    assert finding.startswith("✕ error OutputTensors have sizes on axis 2 that sum up to 3, InputTensor has 6")
+    assert finding.startswith("✕ error OutputTensors have sizes on axis 2 that add up to 3, but InputTensor has 6")
 
 
 def test_several_judges():

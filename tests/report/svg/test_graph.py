@@ -45,7 +45,7 @@ def test_a_row_for_each_dispatch_and_a_column_for_each_buffer():
         ("graph/memory-overwritten", "1.15.4", "output 1 is wrong"),
         ("graph/fused-wrongly", "1.15.4", "output 0 is wrong"),
         ("graph/place-not-written", "1.10.1", "output 0 is wrong"),
-        ("graph/memory-too-small", "1.15.4", "512 bytes do not fit the 256 of output 0"),
+        ("graph/memory-too-small", "1.15.4", "512 bytes do not fit into the 256 of output 0"),
     ],
 )
 def test_what_is_wrong_is_framed_and_said(rule, directml, says):
