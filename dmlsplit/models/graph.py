@@ -267,6 +267,8 @@ class Graph:
         """The indices of the nodes that have another operator than in the file."""
         self.unresolved: dict[Node, str] = {}
         """Maps each node that reads a tensor which no node computes any more to the first such tensor."""
+        self.unsigned: set[Value] = set()
+        """The INT8 tensors that become UINT8."""
         self._instead: dict[str, str] = {}
         """Maps a name to the name that is read instead."""
         self.values: dict[str, Value] = {name: Value(name, is_output=True) for name in outputs}

@@ -311,12 +311,12 @@ def _is_given(graph: SessionGraph, tensor: Hashable | None) -> bool:
 
 def _cell(graph: SessionGraph, node: Node) -> Cell | None:
     """Returns the table's answer about a node of the optimized graph, None if it is unknown; for a node that
-    optimization created, the answer for its new operator."""
-    made = None
-    if node.op_type != graph.nodes[node.index].op_type:
+    optimization created, the answer for its new operator, unless it stands for one that was left to the CPU."""
+    made, own = None, graph.cell(node.index)
+    if _provider(own) is not Provider.CPU and node.op_type != graph.nodes[node.index].op_type:
         made = find_operator("", node.op_type, graph.opset, graph.runtime)
     if made is None:
-        return graph.cell(node.index)
+        return own
     data_type = graph.data_type(node.inputs[0].known_type)
     return made.ask(made.types((None if data_type is None else data_type.lower(),), ()), graph.opset)
 

@@ -221,7 +221,8 @@ def _is_made(graph: SessionGraph, node: Node) -> bool:
     domain = "" if is_known("", node.op_type) else "com.microsoft"
     operator = find_operator(domain, node.op_type, graph.opset if not domain else 1, graph.runtime)
     read = node.inputs[: 2 * _QUANTIZED_WITH] if node.op_type in _SCALED else node.inputs[:1]
-    known = [graph.data_type(value.known_type) if value.name else "" for value in read]
+    unsigned = optimized(graph).unsigned
+    known = ["UINT8" if v in unsigned else graph.data_type(v.known_type) if v.name else "" for v in read]
     types = tuple([None if each is None else each.lower() for each in known])
     if operator is None or None in types:
         return True

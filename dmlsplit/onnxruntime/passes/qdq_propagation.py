@@ -7,6 +7,7 @@ the original types.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from dmlsplit.models.graph import Graph, Node, Value
@@ -24,12 +25,12 @@ def qdq_propagation(graph: Graph) -> None:
     for node in graph.nodes:
         if node.op_type == QUANTIZE and _is_scalar(graph, node):
             _move_back(graph, node)
-    instead: dict[Node, dict[Value, Value]] = {}
+    instead: dict[Node, dict[Value, list[Value]]] = {}
     for node in graph.nodes:
         if node.op_type == DEQUANTIZE and _is_scalar(graph, node):
             _move_on(graph, node, instead)
     for reader, values in instead.items():
-        graph.redirect(reader, values)
+        _redirect(graph, reader, values)
 
 
 def is_moved_over(graph: Graph, node: Node) -> bool:
@@ -56,7 +57,16 @@ def _move_back(graph: Graph, node: Node) -> None:
         mover = before
 
 
-def _move_on(graph: Graph, node: Node, instead: dict[Node, dict[Value, Value]]) -> None:
+def _redirect(graph: Graph, reader: Node, instead: Mapping[Value, Sequence[Value]]) -> None:
+    """Replaces the inputs of a node that are keys of `instead` by the values there: each time that it reads such an
+    input by the next one, what graphs in it read by the first."""
+    left = {value: iter(values) for value, values in instead.items()}
+    inputs = [next(left[value]) if value in left else value for value in reader.inputs]
+    graph.redirect(reader, {value: values[0] for value, values in instead.items()})
+    graph.read(reader, inputs)
+
+
+def _move_on(graph: Graph, node: Node, instead: dict[Node, dict[Value, list[Value]]]) -> None:
     """Puts a pair with the scale of the DequantizeLinear `node` behind each node that moves its elements and that no
     QuantizeLinear reads. New inputs of the readers are collected in `instead`, so that a node with many inputs is
     changed only once."""
@@ -75,9 +85,10 @@ def _move_on(graph: Graph, node: Node, instead: dict[Node, dict[Value, Value]]) 
         graph.write(mover, [given])
         first = _quantized(graph, given, node, node.inputs[0])
         for reader in readers:
-            behind = _dequantized(graph, first, node).outputs[0]
+            times = max(reader.inputs.count(output), 1)
+            behind = [_dequantized(graph, first, node).outputs[0] for _ in range(times)]
             if is_moved_over(graph, reader):  # few inputs, may be visited again
-                graph.redirect(reader, {output: behind})
+                _redirect(graph, reader, {output: behind})
             else:
                 instead.setdefault(reader, {})[output] = behind
         if output.is_output:

@@ -7,7 +7,7 @@ before that, for the original types. Rules for the CPU alone, and Gemms with pac
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -57,12 +57,12 @@ class _Group(NamedTuple):
 def qdq_selector_action_transformer(graph: Graph) -> None:
     """Merges or replaces, in place, the nodes of groups, then removes quantizations that cancel each other."""
     quantized = graph.facts.quantized
-    unsigned = _made_unsigned(graph)
+    graph.unsigned = _made_unsigned(graph)
     quantizations = [node for node in graph.nodes if node.op_type in (DEQUANTIZE, QUANTIZE)]
     for node in graph.nodes:
         if node.op_type not in quantized.moved | quantized.computed:
             continue
-        group = _group(graph, node, unsigned)
+        group = _group(graph, node)
         if group is None:
             continue
         if node.op_type in quantized.moved:
@@ -90,11 +90,11 @@ def _made_unsigned(graph: Graph) -> set[Value]:
     return found
 
 
-def _group(graph: Graph, node: Node, unsigned: Container[Value]) -> _Group | None:
-    """Returns the group of a node; None if there is none. The tensors in `unsigned` have the type UINT8."""
+def _group(graph: Graph, node: Node) -> _Group | None:
+    """Returns the group of a node; None if there is none."""
 
     def types(values: Iterable[Value]) -> list[str | None]:
-        return ["UINT8" if each in unsigned else graph.facts.data_type(each.known_type) for each in values]
+        return ["UINT8" if each in graph.unsigned else graph.facts.data_type(each.known_type) for each in values]
 
     producers = (value.producer for value in node.inputs)
     before = [each for each in producers if each is not None and each.op_type == DEQUANTIZE]

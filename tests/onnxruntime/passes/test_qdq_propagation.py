@@ -140,6 +140,20 @@ def test_several_readers(version, moved, outputs):
     assert (where(found)["d"] == "folded") is moved
 
 
+def test_a_reader_has_a_pair_for_each_time_that_it_reads():
+    """1.19 has quantizations of opset 21 on the CPU, where INT8 becomes UINT8 if one reads it, and two read it here:
+    the QuantizeLinear behind the Add has another type."""
+    found = placed(
+        f"""(int8[2,6] x) => (uint8[2,6] y) <{SCALED}, int8 i = {{0}}> {{ d = DequantizeLinear(x, s, i)
+            t = Slice(d, none, two) a = Add(t, t) y = QuantizeLinear(a, s, z) }}""".replace(
+            "int8 i", "int64[1] none = {0}, int64[1] two = {2}, int8 i"
+        ),
+        "1.19.2",
+        21,
+    )
+    assert (where(found)["y"], found.copies) == ("CPU", (2, 3))
+
+
 @pytest.mark.parametrize("version", ["1.19.2", "1.20.1", "1.24.4", "1.30.0"])
 @pytest.mark.parametrize(
     ("read", "moved"),

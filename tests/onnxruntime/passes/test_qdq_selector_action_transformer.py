@@ -403,3 +403,33 @@ def test_pairs_on_the_cpu_are_unsigned(version, opset, given, dropped):
         opset,
     )
     assert {name: where(found)[name] == "folded" for name in "dep"} == dict.fromkeys("dep", dropped)
+
+
+CONV = """uint8 z = {3}, int8 n = {3}, uint8 o = {0}, float s = {0.5},
+    uint8[4,4,1,1] k = {1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7}"""
+
+
+@pytest.mark.parametrize("version", ["1.22.0", "1.24.4", "1.30.0"])
+def test_convolutions_on_the_cpu(version):
+    """A Conv of opset 22 is there, and so is the QLinearConv in its place: what DirectML reads, too, is copied."""
+    found = placed(
+        f"""(uint8[1,4,6,6] x) => (uint8[1,4,6,6] y, float[1,4,6,6] f) <{CONV}> {{ {FRONT}
+            e = DequantizeLinear(k, s, o) t = Conv(d, e) {QUANTIZED} f = DequantizeLinear(x, s, z) }}""",
+        version,
+        22,
+    )
+    assert [where(found)[name] for name in "detyf"] == ["folded", "folded", "CPU", "folded", "DML"]
+    assert (found.created, found.copies, found.capture) == (True, (0, 1), False)
+
+
+@pytest.mark.parametrize("version", ["1.24.4", "1.30.0"])
+def test_signed_elements_on_the_cpu(version):
+    """Between quantizations on the CPU they are made unsigned, and a kernel takes them with unsigned weights."""
+    found = placed(
+        f"""(float[1,4,6,6] x) => (float[1,4,6,6] y) <{CONV}> {{ q = QuantizeLinear(x, s, n)
+            d = DequantizeLinear(q, s, n) e = DequantizeLinear(k, s, o) t = Conv(d, e) p = QuantizeLinear(t, s, n)
+            y = DequantizeLinear(p, s, n) }}""",
+        version,
+        23,
+    )
+    assert (found.created, found.copies, where(found)["d"]) == (True, (0, 0), "folded")
