@@ -23,9 +23,9 @@ class Asks(enum.Enum):
 
 
 class Message(NamedTuple):
-    """A message: `pattern` is searched in a line, the line must contain one of the HRESULTs `codes` (if `codes` is
-    empty, it need not contain any). `next` is a command, in which {model} and {version} are the user's; "" if no
-    command of dmlsplit helps. `error`: the message means that something fails."""
+    """A message: `pattern` is searched in a line, in time linear in the line's length; the line must contain one of the
+    HRESULTs `codes` (if `codes` is empty, it need not contain any). `next` is a command, in which {model} and {version}
+    are the user's; "" if no command of dmlsplit helps. `error`: the message means that something fails."""
 
     id: str
     pattern: str
@@ -391,7 +391,7 @@ MESSAGES: Final = (
     ),
     Message(
         "kernel-fails-at-run",
-        r"(?:MLOperatorAuthorImpl|DmlExecutionProvider\\src\\ExecutionProvider|DmlOperator\w*)" + _PLACE,
+        r"(?:MLOperatorAuthorImpl|DmlExecutionProvider\\src\\ExecutionProvider|DmlOperator\w{0,80}+)" + _PLACE,
         (0x80070057,),
         "the kernel of a node on DirectML fails at run time: DirectML refuses the operator with the sizes of this "
         "Run, or an input of the node is not what the kernel expects",
@@ -503,7 +503,7 @@ MESSAGES: Final = (
     ),
     Message(
         "memory-pattern",
-        r"(?i)mem(?:ory)? pattern (?:enabled )?(?:is not supported|should be disabled) .*DML",
+        r"(?i)mem(?:ory)? pattern (?:enabled )?(?:is not supported|should be disabled) .{0,200}DML",
         (),
         "DirectML's provider requires enable_mem_pattern = false and sequential execution; ONNX Runtime sets both "
         "itself and continues",

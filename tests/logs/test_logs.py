@@ -7,12 +7,15 @@ import json
 import re
 import time
 from pathlib import Path
+from re import _constants as codes_of_patterns
+from re import _parser as parser_of_patterns
 
 import pytest
 
 from dmlsplit.cli import main
+from dmlsplit.logs import reading
 from dmlsplit.logs.codes import NAMES, SENTENCES, named
-from dmlsplit.logs.messages import BY_ID, MESSAGES, Asks
+from dmlsplit.logs.messages import BY_ID, MESSAGES, PATTERNS, Asks
 from dmlsplit.logs.reading import MOST_FINDINGS, MOST_LINE, read
 from dmlsplit.targets.runtime_versions import NEWEST
 
@@ -69,6 +72,127 @@ class TestTable:
     )
     def test_names_of_codes(self, code, name):
         assert named(code) == name
+
+
+def unbounded(parsed, before=""):
+    """Yields each repetition without an upper bound in a parsed pattern: what comes before it in a line that it is
+    tried at, the shortest of its kind, and whether a run of what it repeats contains that, too. A search then reads
+    such a run once from each place in it."""
+    for operator, argument in parsed:
+        match operator:
+            case codes_of_patterns.BRANCH:
+                for each in argument[1]:
+                    yield from unbounded(each, before)
+                before += shortest(argument[1][0])
+            case codes_of_patterns.SUBPATTERN:
+                yield from unbounded(argument[-1], before)
+                before += shortest(argument[-1])
+            case codes_of_patterns.MAX_REPEAT | codes_of_patterns.MIN_REPEAT | codes_of_patterns.POSSESSIVE_REPEAT:
+                least, most, repeated = argument
+                inner = list(unbounded(repeated, before))
+                yield from inner
+                if most == codes_of_patterns.MAXREPEAT:
+                    yield before, bool(inner) or all(matching(repeated, character) for character in before)
+                before += shortest(repeated) * least
+            case codes_of_patterns.AT if argument is codes_of_patterns.AT_BOUNDARY:
+                before += EDGE
+            case _:
+                before += shortest([(operator, argument)])
+
+
+EDGE = "\0"
+"""Stands for the start of a word: no run of characters of words has one inside."""
+
+
+def shortest(parsed):
+    """A text that a part of a pattern matches, with the fewest repetitions and the first of alternatives."""
+    made = ""
+    for operator, argument in parsed:
+        match operator:
+            case codes_of_patterns.LITERAL:
+                made += chr(argument)
+            case codes_of_patterns.BRANCH:
+                made += shortest(argument[1][0])
+            case codes_of_patterns.SUBPATTERN:
+                made += shortest(argument[-1])
+            case codes_of_patterns.MAX_REPEAT | codes_of_patterns.MIN_REPEAT | codes_of_patterns.POSSESSIVE_REPEAT:
+                made += shortest(argument[2]) * argument[0]
+            case codes_of_patterns.IN | codes_of_patterns.ANY | codes_of_patterns.NOT_LITERAL:
+                made += next(each for each in map(chr, range(32, 127)) if matching([(operator, argument)], each))
+            case codes_of_patterns.AT | codes_of_patterns.ASSERT | codes_of_patterns.ASSERT_NOT:
+                pass
+            case _:
+                raise NotImplementedError(operator)
+    return made
+
+
+def matching(parsed, character):
+    """Whether a part of a pattern that is one character, or a choice of some, matches `character`."""
+    ((operator, argument),) = parsed
+    match operator:
+        case codes_of_patterns.ANY:
+            return character != EDGE
+        case codes_of_patterns.LITERAL:
+            return character == chr(argument)
+        case codes_of_patterns.NOT_LITERAL:
+            return character != chr(argument)
+        case codes_of_patterns.IN:
+            negated = argument[0][0] is codes_of_patterns.NEGATE
+            return negated != any(is_of_class(each, character) for each in argument[negated:])
+        case _:
+            raise NotImplementedError(operator)
+
+
+CATEGORIES = {
+    codes_of_patterns.CATEGORY_WORD: r"\w",
+    codes_of_patterns.CATEGORY_DIGIT: r"\d",
+    codes_of_patterns.CATEGORY_SPACE: r"\s",
+    codes_of_patterns.CATEGORY_NOT_SPACE: r"\S",
+}
+
+
+def is_of_class(item, character):
+    operator, argument = item
+    match operator:
+        case codes_of_patterns.LITERAL:
+            return character == chr(argument)
+        case codes_of_patterns.RANGE:
+            return argument[0] <= ord(character) <= argument[1]
+        case codes_of_patterns.CATEGORY:
+            return re.fullmatch(CATEGORIES[argument], character) is not None
+        case _:
+            raise NotImplementedError(operator)
+
+
+def repeated_within(pattern):
+    return [before for before, within in unbounded(parser_of_patterns.parse(pattern)) if within]
+
+
+class TestPatterns:
+    @pytest.mark.parametrize(
+        ("pattern", "before"),
+        [
+            (r"(?:Other|Dml\w*)\.cpp", "Dml"),
+            (r"(?i)mem(?:ory)? pattern (?:is|should) .*DML", "mem pattern is "),
+            (r"\w++\.", ""),
+            (r"a[ab]*?c", "a"),
+            (r"\[(?:\w+)*x", "["),
+            *((linear, None) for linear in (r"\b\w++\.", r"a b\w*c", r"ab{0,9}c", r"\[[^\[]*\]", r"\.h\(\d+\)")),
+        ],
+    )
+    def test_what_is_quadratic(self, pattern, before):
+        assert repeated_within(pattern) == ([] if before is None else [before])
+
+    @pytest.mark.parametrize("message", MESSAGES, ids=lambda each: each.id)
+    def test_no_row_reads_a_line_again_from_each_place(self, message):
+        assert not repeated_within(message.pattern)
+
+    def test_nor_do_the_forms_of_codes_places_and_errors(self):
+        forms = [each for each in vars(reading).values() if isinstance(each, re.Pattern) and each not in PATTERNS]
+        assert len(forms) >= 6
+        for form in forms:
+            if form is not reading._HEXADECIMAL:  # it matches wherever it is tried, so its runs are read once
+                assert not repeated_within(form.pattern), form
 
 
 class TestExcerpts:
@@ -166,6 +290,7 @@ class TestLines:
         [
             *("error " * 3000, "'" * 16_000, "while running " * 1100, "(" * 16_000, "8" * 16_000),
             *("Error: " + "a" * 16_000, "Error: " + "z" * 16_000, "[E" * 8000, "E " * 8000, "DmlOperator" * 1500),
+            *("DmlOperator" * 1450 + " 80070057", "memory pattern is not supported " * 500),
         ],
     )
     def test_no_pattern_takes_long(self, text):
