@@ -19,7 +19,7 @@ from dmlsplit.onnxruntime.kernels.table import KERNELS
 from dmlsplit.onnxruntime.kernels.windows import WITH_RESAMPLE3
 from dmlsplit.onnxruntime.operator_traits import FUSED_MATMUL, RESHAPED_GEMM
 from dmlsplit.onnxruntime.passes.unfollowed import may_have_attention
-from dmlsplit.onnxruntime.placing import placed
+from dmlsplit.onnxruntime.placing import cell_after, is_created, placed
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.targets.releases import Release
 from dmlsplit.targets.runtime_versions import Runtime
@@ -58,12 +58,14 @@ def _against(desc: AnyOperatorDesc, release: Release) -> tuple[Diagnostic, ...]:
 
 def operators_in(graph: SessionGraph) -> Sequence[NodeOperators]:
     """Returns what `operators_of` returns, for one graph: its nodes after all optimization passes, in order."""
-    # sessions that place all nodes alike share this cache
-    return graph.once(("operators", graph.runtime.key < WITH_RESAMPLE3), lambda: tuple(_operators_in(graph)))
-
-
-def _operators_in(graph: SessionGraph) -> Iterator[NodeOperators]:
     after = optimized(graph)
+    # sessions that make the same nodes and place all nodes alike share this cache
+    created = tuple([cell_after(graph, node) for node in after.nodes if is_created(graph, node)])
+    key = "operators", graph.fusions, created, graph.runtime.key < WITH_RESAMPLE3
+    return graph.once(key, lambda: tuple(_operators_in(graph, after)))
+
+
+def _operators_in(graph: SessionGraph, after: Graph) -> Iterator[NodeOperators]:
     changed = _changed(after)
     made: dict[object, Sequence[AnyOperatorDesc]] = {}
     for node in after.walk():

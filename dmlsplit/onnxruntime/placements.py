@@ -19,8 +19,9 @@ from dmlsplit.onnxruntime.expansion import Body, body_of
 from dmlsplit.onnxruntime.graph_build import indices_left, optimized, session_graphs
 from dmlsplit.onnxruntime.graph_judging import outcome_of
 from dmlsplit.onnxruntime.operator_traits import row_of
-from dmlsplit.onnxruntime.operators import EXPANDED, ON_BOTH, Cell, Types, asked, find_operator, is_on_dml, operator_of
+from dmlsplit.onnxruntime.operators import EXPANDED, ON_BOTH, Cell, Types, asked, is_on_dml, operator_of
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGED
+from dmlsplit.onnxruntime.placing import cell_after, is_created
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
 from dmlsplit.verdicts.model_placements import Failed, FusedSize, NodePlacement, Provider, SessionAnswer, Why
@@ -169,14 +170,14 @@ def _steps(graph: SessionGraph) -> Iterator[_Step]:
     made = optimized(graph)
     sizes: set[Hashable] = {value for name, value in made.values.items() if name in graph.left_on_cpu}
     for node in made.nodes:
-        cell = _cell(graph, node)
+        cell = cell_after(graph, node)
         read = enumerate(node.inputs)
         inputs = [_read(graph, node, i, v) if v.name and not graph.is_constant(v.name) else None for i, v in read]
         outputs = [
             tensor for value in node.outputs for tensor in (_copied(graph, node, value) if value.name else (None,))
         ]
         body = None
-        if cell in EXPANDED and node.op_type == graph.nodes[node.index].op_type:
+        if cell in EXPANDED and not is_created(graph, node):
             body = graph.once(("body", node), partial(_body, graph, node))
         if body is not None:
             yield from _in_place_of(graph, (node,), inputs, outputs, body, sizes)
@@ -218,7 +219,7 @@ def side(graph: SessionGraph, value: Value) -> Provider:
     node = value.producer
     if node is None:
         return Provider.FOLDED
-    ((_, made),) = _step(node.op_type, _where(graph, node, _cell(graph, node)), (), (value,)).writes
+    ((_, made),) = _step(node.op_type, _where(graph, node, cell_after(graph, node)), (), (value,)).writes
     return made
 
 
@@ -309,6 +310,7 @@ def _is_given(graph: SessionGraph, tensor: Hashable | None) -> bool:
     return tensor is None or (isinstance(tensor, Value) and tensor.name in graph.inputs)
 
 
+<<<<<<< HEAD
 def _cell(graph: SessionGraph, node: Node) -> Cell | None:
     """Returns the table's answer about a node of the optimized graph, None if it is unknown; for a node that
     optimization created, the answer for its new operator, unless it stands for one that was left to the CPU."""
@@ -321,6 +323,8 @@ def _cell(graph: SessionGraph, node: Node) -> Cell | None:
     return made.ask(made.types((None if data_type is None else data_type.lower(),), ()), graph.opset)
 
 
+=======
+>>>>>>> d79e7de5 (ONNX Runtime: nodes that optimization creates are placed by the table of operators at the model's opset)
 def _prevents_capture(graphs: Sequence[SessionGraph], copies: _Copies | None) -> str | None:
     """Returns what prevents graph capture, as text, "" if nothing does; None if it is not known. `copies` are those of
     the graphs, None if unknown; copies that only kernels of DirectML read do not prevent it."""
@@ -336,7 +340,7 @@ def _prevents_capture(graphs: Sequence[SessionGraph], copies: _Copies | None) ->
     if copies is None:
         return None
     if graphs[-1].runtime.traits.captures_no_cpu_alone:
-        places = {_where(graph, node, _cell(graph, node)) for graph in graphs for node in optimized(graph).nodes}
+        places = {_where(graph, node, cell_after(graph, node)) for graph in graphs for node in optimized(graph).nodes}
         if places == {Provider.CPU}:
             return "no node is on DirectML"
     count = copies.to_cpu + copies.from_cpu - copies.for_dml

@@ -18,7 +18,7 @@ from dmlsplit.onnxruntime.expansion import body_of
 from dmlsplit.onnxruntime.facts import RuntimeFacts
 from dmlsplit.onnxruntime.node_facts import facts_in
 from dmlsplit.onnxruntime.operator_traits import row_of
-from dmlsplit.onnxruntime.operators import EXPANDED, Cell, asked, is_fused
+from dmlsplit.onnxruntime.operators import EXPANDED, Cell, asked, find_operator, is_fused, is_on_dml
 from dmlsplit.onnxruntime.predict import placement
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.verdicts.runtime_answers import Outcome
@@ -36,9 +36,25 @@ def placed(graph: SessionGraph, node: Node) -> Placed:
     is of `graph`, or of the same graph after further optimization."""
     if node.op_type in JUDGED:
         return _by_facts(graph, facts_in(graph).get(node.index))
+    cell = cell_after(graph, node)
     # For other operators the node of the file decides; an Identity may read another tensor after optimization.
     asked = node if node.op_type == "Identity" else node.index
-    return graph.once(("placed", asked), lambda: _neighbour(graph, node))
+    return graph.once(("placed", asked, cell), lambda: _neighbour(graph, node, cell))
+
+
+def is_created(graph: SessionGraph, node: Node) -> bool:
+    """True for a node of the optimized graph that has another operator than the node of the file at its place."""
+    return node.op_type != graph.nodes[node.index].op_type
+
+
+def cell_after(graph: SessionGraph, node: Node) -> Cell | None:
+    """Returns the table's answer about a node of the optimized graph, None if it is unknown; for a node that
+    optimization created, the answer for its new operator."""
+    made = find_operator("", node.op_type, graph.opset, graph.runtime) if is_created(graph, node) else None
+    if made is None:
+        return graph.cell(node.index)
+    data_type = graph.data_type(node.inputs[0].known_type)
+    return made.ask(made.types((None if data_type is None else data_type.lower(),), ()), graph.opset)
 
 
 def in_graphs(graph: SessionGraph, nodes: Sequence[Node]) -> list[bool | None]:
@@ -70,10 +86,13 @@ def _by_facts(graph: SessionGraph, facts: RuntimeFacts | None) -> Placed:
     return Placed(found.answer.outcome is not Outcome.CPU, False)
 
 
-def _neighbour(graph: SessionGraph, node: Node) -> Placed:
-    """Returns the place of any other node, by the table of operators, its sizes, and the inputs that the CPU reads."""
-    cell, proto = graph.cell(node.index), graph.nodes[node.index].proto
+def _neighbour(graph: SessionGraph, node: Node, cell: Cell | None) -> Placed:
+    """Returns the place of any other node, by the table's answer about it, its sizes, and the inputs that the CPU
+    reads."""
+    proto = graph.nodes[node.index].proto
     on_dml = graph.on_dml(node.index)
+    if on_dml is not None and cell is not None and is_created(graph, node):
+        on_dml = is_on_dml(cell) and node.index not in graph.preferring_cpu
     if on_dml is False or not graph.fuses:
         return Placed(on_dml, False)
     if node.op_type == "Identity" and graph.options.optimization >= 1:

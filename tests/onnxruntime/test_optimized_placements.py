@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from dmlsplit.onnxruntime.onnx_session import OnnxSessions
+from dmlsplit.targets.runtime_versions import find_runtime
+from dmlsplit.targets.session_options import SessionOptions
+from tests import models
 from tests.onnxruntime.placements import placed, where
 
 NOTHING_READS = {
@@ -310,3 +314,38 @@ def test_an_identity_beside_a_name_that_a_graph_in_a_node_had(shaped, place):
                 h = Shape({shaped}) u = ReduceMax(b) c = ConstantOfShape(h) t = Add(s, u) }}>(w) }}"""
     )
     assert (where(found)["a"], where(found)["b"]) == ("folded", place)
+
+
+PRODUCT = """(float[2,3,4] x) => (float[2,3,2] y) <float[4,2] w = {1,2,3,4,5,6,7,8}, float[2] b = {1,2}> {
+    a = Relu(x) m = MatMul(a, w) n = Add(m, b) y = Sigmoid(n) }"""
+
+
+@pytest.mark.parametrize(
+    ("version", "opset", "sizes", "copies"),
+    [
+        ("1.20.1", 21, [4], (0, 0)),
+        ("1.22.0", 21, [5], (0, 0)),
+        ("1.24.4", 22, [5], (0, 0)),
+        ("1.23.2", 23, [1, 1, 1], (2, 2)),
+        ("1.24.4", 23, [1, 1, 1], (2, 2)),
+        ("1.30.0", 24, [1, 1, 1], (2, 2)),
+    ],
+)
+def test_nodes_that_optimization_creates_run_where_the_opset_has_kernels_of_their_operators(
+    version, opset, sizes, copies
+):
+    """The Reshapes around the Gemm have no kernel of DirectML from opset 23 on."""
+    found = placed(PRODUCT, version, opset)
+    assert [graph.least for graph in found.graphs] == [graph.most for graph in found.graphs] == sizes
+    assert found.copies == copies
+    assert set(where(found).values()) == {"DML"}
+
+
+@pytest.mark.parametrize("versions", [("1.20.1", "1.24.4"), ("1.24.4", "1.20.1")])
+def test_the_operators_of_a_version_are_those_of_the_nodes_that_it_creates(versions):
+    sessions = OnnxSessions(models.text(PRODUCT, 21), lambda *_: None)
+    found = {
+        version: [node.path for node in sessions.of(find_runtime(version), SessionOptions()).placement.operators]
+        for version in versions
+    }
+    assert found == {"1.20.1": ["a", "m", "n", "y"], "1.24.4": ["a", "n", "n", "n", "y"]}
