@@ -72,7 +72,8 @@ class Limit(Enum):
     ONNX_COPIED = (
         32 << 20,
         "bytes of memory",
-        "all copies of functions with a Split or Concat, one for each call (an estimate)",
+        "all copies of functions with a Split or Concat, one for each call, and of constants for graphs that read them "
+        "(an estimate)",
         16,
     )
     ONNX_EXPANDED = (

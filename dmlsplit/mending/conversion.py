@@ -20,7 +20,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, helper, numpy_helper
 
-from dmlsplit.formats.limits import Limit
+from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.onnx.protobuf import (
     Names,
     add_document,
@@ -66,17 +66,18 @@ def convert(
     model: onnx.ModelProto, opsets: Mapping[int, int], wanted: int, original: Original, documentation: str
 ) -> None:
     """Converts the nodes of `model` to opset `wanted`, in place; the opset imports are not changed. Raises CannotMend
-    if onnx's converter fails.
+    if onnx's converter fails, and LimitError if the constants that graphs read of those around them are too large: each
+    graph gets copies of its own.
 
     `opsets` maps the model's graph (-1) and its functions, by index, to the opsets that they are converted from.
     `original` returns a node as the file has it. Each new or changed node gets the line `documentation` in its
     doc_string.
     """
-    asked = []
+    asked, budget = [], Budget(model.ByteSize())
     for index, own in opsets.items():
         body: _Body = model.graph if index < 0 else model.functions[index]
         asked += [each for each in _bodies(body, own, {}) if not _is_unchanged(each.body.node, own, wanted)]
-    sent = [_sent(each, wanted) for each in asked]
+    sent = [_sent(each, wanted, budget) for each in asked]
     taken = names_of(model)
     for each, made in zip(asked, _converted(sent, wanted), strict=True):
         _put(each, made, taken, original, documentation)
@@ -140,9 +141,10 @@ def _is_unchanged(nodes: Iterable[onnx.NodeProto], own: int, wanted: int) -> boo
     return all((first := since(name, own)) is not None and first == since(name, wanted) for name in names)
 
 
-def _sent(asked: _Asked, wanted: int) -> onnx.ModelProto:
+def _sent(asked: _Asked, wanted: int, budget: Budget) -> onnx.ModelProto:
     """Returns a graph or function as a separate model for the converter: nodes that it must not convert are hidden in
-    another domain. Raises CannotMend if one of these has another meaning in opset `wanted`."""
+    another domain. Raises CannotMend if one of these has another meaning in opset `wanted`, and LimitError if the
+    copies of constants are too large."""
     body, graph = asked.body, onnx.GraphProto(name="body")
     if isinstance(body, onnx.GraphProto):
         graph.input.extend(body.input)
@@ -171,6 +173,7 @@ def _sent(asked: _Asked, wanted: int) -> onnx.ModelProto:
             if name and name not in known:
                 known.add(name)
                 if name in asked.around:
+                    budget.spend(Limit.ONNX_COPIED, asked.around[name].ByteSize())
                     graph.initializer.add().CopyFrom(asked.around[name])
                     graph.initializer[-1].name = name
                 else:

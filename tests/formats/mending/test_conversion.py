@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from dmlsplit.formats import onnx as front_end
-from dmlsplit.system.errors import NotLegalizedError
+from dmlsplit.system.errors import InputError, NotLegalizedError
 from tests.models import graph, ints, model, node, value, with_reference
 
 X = np.random.default_rng(0).normal(size=(2, 4)).astype(np.float32)
@@ -158,3 +158,24 @@ def test_operators_that_the_converter_has_no_adapter_for(operator, opset, target
     onnx.checker.check_model(result, full_check=True)
     assert result.opset_import[0].version < opset
     assert made.graph.node[0] in result.graph.node
+
+
+def test_copies_of_a_constant_for_the_graphs_that_read_it_are_counted():
+    """The converter gets each graph by itself, with the constants around it."""
+    constant = helper.make_tensor("k", TensorProto.UINT8, [1_000_000], bytes(1_000_000), raw=True)
+
+    def of(count):
+        def branch(name):
+            return graph([node("Cast", ["k"], [name], to=TensorProto.FLOAT)], [], [value(name, [1_000_000])])
+
+        ifs = [
+            node("If", ["c"], [f"y{i}"], then_branch=branch(f"t{i}"), else_branch=branch(f"e{i}")) for i in range(count)
+        ]
+        inputs = [value("x", [2, 4]), value("c", [], TensorProto.BOOL)]
+        split = node("Split", ["x"], ["a", "b"], axis=1, num_outputs=2)
+        pool = node("Cast", ["x"], ["t"], to=TensorProto.FLOAT16)
+        return model([split, pool, *ifs], inputs, [value("a", [2, 2])], opset=19, initializers=[constant])
+
+    assert front_end.legalize(of(2), onnxruntime="1.10.0").changes
+    with pytest.raises(InputError, match=r"beyond the limit ONNX_COPIED: "):
+        front_end.legalize(of(30), onnxruntime="1.10.0")
