@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import onnx
 
 from dmlsplit.formats.onnx.protobuf import domain_of, has_graphs
-from dmlsplit.models.graph import Node, Value
+from dmlsplit.models.graph import Doubt, Node, Value
 from dmlsplit.onnxruntime.answers import lost_constants
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.expansion import Body, body_of
@@ -141,6 +141,8 @@ class _Copies(NamedTuple):
 def _copies(graphs: Sequence[SessionGraph]) -> _Copies | None:
     """Returns the copies in all graphs; None if it is not known where a tensor is computed or read."""
     to_cpu = from_cpu = for_dml = 0
+    if any(map(_may_transpose_elsewhere, graphs)):
+        return None
     for graph in graphs:
         reads: dict[Hashable, set[Provider]] = {}
         made: dict[Hashable, Provider] = {}
@@ -162,6 +164,18 @@ def _copies(graphs: Sequence[SessionGraph]) -> _Copies | None:
             comes_from_outside = isinstance(tensor, str) or _is_given(graph, tensor)
             from_cpu += Provider.DML in readers and (where is Provider.CPU or (comes_from_outside and len(readers) > 1))
     return _Copies(to_cpu, from_cpu, for_dml)
+
+
+def _may_transpose_elsewhere(graph: SessionGraph) -> bool:
+    """True if a Transpose may be moved to a node on another provider: over one behind it, or into the constant in front
+    of a DequantizeLinear."""
+    nodes = graph.graph.nodes
+    transposes = [node for node in nodes if node.op_type == "Transpose"]
+    if not transposes:
+        return False
+    over = [node for node in nodes if Doubt.TRANSPOSED in node.doubts]
+    over += [each for node in transposes for each in node.producers if each.op_type == UNMERGED]
+    return len({_where(graph, node, _cell(graph, node)) for node in (*transposes, *over)}) > 1 and bool(over)
 
 
 def _steps(graph: SessionGraph) -> Iterator[_Step]:

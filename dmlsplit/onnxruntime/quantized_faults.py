@@ -15,14 +15,14 @@ from dmlsplit.descriptors.dims import is_static, numbers
 from dmlsplit.formats.onnx.tensors import Array
 from dmlsplit.models.graph import Node, Value, attribute
 from dmlsplit.onnxruntime.graph_build import optimized
-from dmlsplit.onnxruntime.operator_traits import MATMUL_INTEGER_TO_FLOAT, QUANTIZED
+from dmlsplit.onnxruntime.operator_traits import MATMUL_INTEGER_TO_FLOAT, PACKED_PRODUCT, QUANTIZED
 from dmlsplit.onnxruntime.operators import Types, asked, find_operator, is_known, is_on_cpu_too, is_on_dml
 from dmlsplit.onnxruntime.passes.patterns import CLIPS
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.system.printable import printable
 
-_QUANTIZED: Final = frozenset({*QUANTIZED.values(), MATMUL_INTEGER_TO_FLOAT})
+_QUANTIZED: Final = frozenset({*QUANTIZED.values(), MATMUL_INTEGER_TO_FLOAT, PACKED_PRODUCT})
 _SOURCES: Final = frozenset({DEQUANTIZE, "MatMulInteger", "QLinearConv", "QLinearMatMul"})
 """The operators of models that become operators for quantized elements, or are such operators."""
 _DEQUANTIZED: Final = frozenset({"Conv", "MatMul"})
@@ -47,6 +47,8 @@ _OF_FIRST_SIZE: Final = frozenset({"QLinearSigmoid"})
 """The operators that do not take a vector of one element either, unless the dimension is 1."""
 _MOST_RANK_OF_POOL: Final = 4
 """With more dimensions, a global pool takes other vectors of scales; which ones is not known."""
+_PACKED_WITHOUT_BIAS: Final = 4
+"""The inputs of a product with packed weights that has no bias."""
 _QUANTIZED_WITH: Final = 3
 """The inputs for each quantized tensor: itself, its scale and its zero point."""
 _SCALARS_ALONE: Final = frozenset({"QLinearAdd", "QLinearAveragePool"})
@@ -66,9 +68,10 @@ class QuantizedFaultKind(enum.Enum):
     KERNEL = "it has no kernel"
     COUNTS = "the numbers of its zero points and scales differ"
     ALONG = "its kernel applies its scales along another dimension"
+    BIAS = "its kernel takes no bias"
 
 
-MADE_LATE: Final = frozenset({QuantizedFaultKind.COUNTS, QuantizedFaultKind.ALONG})
+MADE_LATE: Final = frozenset({QuantizedFaultKind.COUNTS, QuantizedFaultKind.ALONG, QuantizedFaultKind.BIAS})
 """The faults for which the kernel of the node cannot be created."""
 
 
@@ -127,6 +130,8 @@ class QuantizedFault:
                 f"{taken} of zero points than of scales, and its kernel cannot be created: {zero_points} and {scales} "
                 f"of {printable(name, 60)}"
             )
+        if self.kind is QuantizedFaultKind.BIAS:
+            return f"a {op_type} takes the place of {self.path}, whose bias DirectML's kernel does not take"
         if self.kind is QuantizedFaultKind.ALONG:
             (name, scales, takes), *_ = misplaced(self.graph, self.node)
             own = op_type == self.graph.nodes[self.node.index].op_type
@@ -161,6 +166,10 @@ def all_quantized_faults(graphs: Sequence[SessionGraph]) -> Iterator[QuantizedFa
 def _kinds(graph: SessionGraph, node: Node) -> Iterator[QuantizedFaultKind]:
     """Yields the faults of a node of an optimized graph, an operator for quantized elements, that make session creation
     fail."""
+    if node.op_type == PACKED_PRODUCT:
+        if len(node.inputs) > _PACKED_WITHOUT_BIAS and graph.on_dml(node.index):
+            yield QuantizedFaultKind.BIAS
+        return
     if _is_left(graph, node):
         if not _has_kernel(graph, node, _types_left(graph, node)):
             yield QuantizedFaultKind.KERNEL

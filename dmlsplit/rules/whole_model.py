@@ -131,10 +131,12 @@ QUANTIZED = ModelRule(
     "convolution or matrix product needs as many zero points as scales, and a quantization without a zero point gets "
     "a single one. Kernels accept a vector of scales only along the channels, rows or columns that they compute; "
     "QLinearSigmoid accepts one along the first dimension. DirectML has no kernels for some operators, for example "
-    "QLinearSoftmax, or none for the quantized elements that a node has to copy, for example a ReduceMax of opset 18. "
-    "If a size is open, the kernel is created at run time, and Run fails. Without the Relu or Clip, and with the same "
-    "zero point for each scale, the model computes the same, bit for bit. The Max of a tensor with itself is that "
-    "tensor; the node before it is then not replaced, and computes in floating point.",
+    "QLinearSoftmax, or none for the quantized elements that a node has to copy, for example a ReduceMax of opset 18."
+    " ONNX Runtime 1.30 replaces a Gemm, or a MatMul and the Add behind it, that reads a DequantizeLinear of constant"
+    " 8-bit weights with a MatMulNBits, whose kernel accepts no bias. If a size is open, the kernel is created at run"
+    " time, and Run fails. Without the Relu or Clip, and with the same zero point for each scale, the model computes "
+    "the same, bit for bit. The Max of a tensor with itself is that tensor; the node before it is then not replaced, "
+    "and computes in floating point.",
     (OBSERVED, SELECTORS),
     Severity.ERROR,
     Basis.OBSERVED,

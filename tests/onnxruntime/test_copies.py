@@ -302,3 +302,21 @@ def test_control_flow_prevents_capture():
         }"""
     )
     assert found.capture_prevented_by == "y is a control flow operator"
+
+
+@pytest.mark.parametrize(
+    ("body", "version", "opset", "known"),
+    [
+        ("t = Transpose<perm=[1,0]>(x) a = Add(t, t) y = Relu(a)", "1.24.4", 23, False),
+        ("t = Transpose<perm=[1,0]>(x) a = Add(t, t) y = Relu(a)", "1.24.4", 21, True),
+        ("a = Add(x, x) y = Transpose<perm=[1,0]>(a)", "1.24.4", 23, True),
+        ("d = DequantizeLinear(w, s, z) t = Transpose<perm=[1,0]>(d) y = Add(t, x)", "1.20.1", 21, False),
+        ("d = DequantizeLinear(w, s, z) t = Transpose<perm=[1,0]>(d) y = Add(t, x)", "1.24.4", 21, True),
+    ],
+)
+def test_transposes_that_may_be_moved_to_another_provider(body, version, opset, known):
+    """A Transpose of opset 21 is on the CPU in 1.20, one of opset 23 in 1.24; it is moved over an Add on DirectML and
+    into the constant of a DequantizeLinear: so these models were seen to be. What is copied is not known then."""
+    given = "<uint8[4,4] w = {1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8}, float s = {0.5}, uint8 z = {3}>"
+    found = placed(f"(float[4,4] x) => (float[4,4] y) {given} {{ {body} }}", version, opset)
+    assert (found.copies is not None, found.capture is not None) == (known, known)

@@ -2,7 +2,7 @@
 
 Source: qdq_selector_action_transformer.cc, qdq_selectors.cc and qdq_final_cleanup.cc of ONNX Runtime: a node that moves
 elements loses the pair around it; one that computes becomes an operator for quantized elements. The provider was chosen
-before that, for the original types. Rules for the CPU alone, and Gemms with packed weights are not modelled.
+before that, for the original types. Rules for the CPU alone are not modelled.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from dmlsplit.models.graph import Graph, Node, Value, attribute
 from dmlsplit.models.schemas import since
-from dmlsplit.onnxruntime.operator_traits import MATMUL_INTEGER_TO_FLOAT, PACKED_PRODUCT, QUANTIZED
+from dmlsplit.onnxruntime.operator_traits import MATMUL_INTEGER_TO_FLOAT, PACKED_PRODUCT, QUANTIZED, RESHAPED_GEMM
 from dmlsplit.onnxruntime.passes.patterns import CLIPS, keeps_range
 from dmlsplit.onnxruntime.passes.qdq_propagation import DEQUANTIZE, QUANTIZE, is_scalar
 
@@ -34,6 +34,8 @@ _FIRST_POOL: Final = 12
 _TOLERANCE: Final = 0.01
 _LEAST_DIFFERENCE: Final = 1e-7
 """The tolerances, relative and absolute, between the scale of a bias and the product of the other scales. Observed."""
+_PRODUCTS: Final = frozenset({"Gemm", "MatMul", RESHAPED_GEMM})
+"""The products that may take their weights as they are."""
 _MATRIX: Final = 2
 _LEAST_BLOCK: Final = 16
 _SCALED: Final = 3
@@ -59,8 +61,9 @@ def qdq_selector_action_transformer(graph: Graph) -> None:
     quantized = graph.facts.quantized
     graph.unsigned = _made_unsigned(graph)
     quantizations = [node for node in graph.nodes if node.op_type in (DEQUANTIZE, QUANTIZE)]
+    packed = _PRODUCTS if quantized.packs_weights else frozenset()
     for node in graph.nodes:
-        if node.op_type not in quantized.moved | quantized.computed:
+        if node.op_type not in quantized.moved | quantized.computed | packed:
             continue
         group = _group(graph, node)
         if group is None:
@@ -70,9 +73,8 @@ def qdq_selector_action_transformer(graph: Graph) -> None:
                 _merge(graph, group)
         elif _computes(graph, group):
             _replace(graph, group)
-        elif quantized.packs_weights and node.op_type == "MatMul" and _has_packed_weights(graph, group, quantizations):
-            graph.fuse([node], PACKED_PRODUCT, [node.inputs[0], *group.before[0].inputs])
-            graph.remove(group.before[0])
+        elif quantized.packs_weights and _has_packed_weights(graph, group, quantizations):
+            _pack(graph, group)
     for node in graph.nodes:
         _clean_up(graph, node)
 
@@ -189,21 +191,22 @@ def _has_fitting_bias(graph: Graph, group: _Group) -> bool:
 
 
 def _has_packed_weights(graph: Graph, group: _Group, quantizations: list[Node]) -> bool:
-    """True for a MatMul by constant 8-bit weights with one scale, one scale for each column, or one scale for each
-    block of at least 16 rows, if that is the only quantization of the graph (observed). `quantizations` lists all
-    quantizations; those no longer in the graph are removed from its end."""
-    if _has_two(graph, quantizations):
+    """True for a product by constant 8-bit weights with one scale, one scale for each column, or one scale for each
+    block of at least 16 rows, if the graph has no other quantization than that of the bias (observed). `quantizations`
+    lists all quantizations; those no longer in the graph are removed from its end."""
+    node, before = group.node, {each.outputs[0]: each for each in group.before}
+    weighted = before.pop(node.inputs[1], None) if node.op_type in _PRODUCTS else None
+    if weighted is None or not before.keys() <= {*node.inputs[2:]} or group.clip is not None:
         return False
-    if len(group.before) != 1 or group.before[0].outputs[0] is not group.node.inputs[1]:
+    if _has_others(graph, quantizations, group.before):
         return False
-    (before,) = group.before
-    weights, *scales = before.inputs
-    if not all(graph.facts.is_constant(value.name) for value in before.inputs):
+    weights, *scales = weighted.inputs
+    if not all(graph.facts.is_constant(value.name) for value in weighted.inputs):
         return False
     shape, types = graph.facts.shape(weights.known), graph.facts.data_type(weights.known_type)
-    if shape is None or len(shape) != _MATRIX or types not in _BYTES:
+    if shape is None or len(shape) != _MATRIX or types not in _BYTES or not _is_plain(graph, node, shape[1]):
         return False
-    axis, block = [None if (each := attribute(before, name)) is None else each.i for name in ("axis", "block_size")]
+    axis, block = [None if (each := attribute(weighted, name)) is None else each.i for name in ("axis", "block_size")]
     if block:
         return axis == 0 and block >= _LEAST_BLOCK and block & (block - 1) == 0
     by_column = shape[1:] if axis in (None, 1) else ()
@@ -211,16 +214,37 @@ def _has_packed_weights(graph: Graph, group: _Group, quantizations: list[Node]) 
     return given in ({()}, {by_column})
 
 
-def _has_two(graph: Graph, nodes: list[Node]) -> bool:
-    """True if at least two of the nodes are still in the graph; visited nodes that are not are removed from the
+def _is_plain(graph: Graph, node: Node, columns: object) -> bool:
+    """True for a product that is not scaled or transposed, with a bias for each of so many columns or none."""
+    bias = next((value for value in node.inputs[2:] if value.name), None)
+    numbers = {"alpha": 1.0, "transA": 0, "transB": 0} | ({} if bias is None else {"beta": 1.0})
+    for name, number in numbers.items():
+        given = attribute(node, name)
+        if node.op_type == "Gemm" and given is not None and (given.f or given.i) != number:
+            return False
+    return bias is None or graph.facts.shape(bias.known) == (columns,)
+
+
+def _pack(graph: Graph, group: _Group) -> None:
+    """Replaces a product with the operator that takes its weights as they are, in place; its bias, if there is one, is
+    the last input."""
+    node = group.node
+    weighted = next(each for each in group.before if each.outputs[0] is node.inputs[1])
+    bias = [value for value in node.inputs[2:] if value.name]
+    graph.fuse([node], PACKED_PRODUCT, [node.inputs[0], *_with_zero_point(weighted.inputs), *bias])
+    graph.remove(weighted)
+
+
+def _has_others(graph: Graph, nodes: list[Node], own: Sequence[Node]) -> bool:
+    """True if more of the nodes than `own` are still in the graph; visited nodes that are not are removed from the
     list."""
     found: list[Node] = []
-    while nodes and len(found) < 2:
+    while nodes and len(found) <= len(own):
         last = nodes.pop()
         if last in graph:
             found.append(last)
     nodes += reversed(found)
-    return len(found) == 2
+    return any(each not in own for each in found)
 
 
 def _merge(graph: Graph, group: _Group) -> None:

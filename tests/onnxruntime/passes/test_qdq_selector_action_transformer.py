@@ -433,3 +433,35 @@ def test_signed_elements_on_the_cpu(version):
         23,
     )
     assert (found.created, found.copies, where(found)["d"]) == (True, (0, 0), "folded")
+
+
+@pytest.mark.parametrize("version", ["1.24.4", "1.30.0"])
+@pytest.mark.parametrize("scales", ["float s = {1}, int8 z = {0}", "float[4] s = {1,1,1,1}, int8[4] z = {0,0,0,0}"])
+@pytest.mark.parametrize(
+    ("body", "outcome"),
+    [
+        ("y = Gemm(x, d)", "packed"),
+        ("y = Gemm(x, d, b)", "fails"),
+        ("y = Gemm(x, d, m)", "not packed"),
+        ("f = DequantizeLinear(i, u, n) y = Gemm(x, d, f)", "fails"),
+        ("t = MatMul(x, d) y = Add(t, b)", "fails"),
+        ("y = Gemm<alpha=0.5>(x, d, b)", "not packed"),
+        ("y = Gemm<beta=0.5>(x, d, b)", "not packed"),
+        ("y = Gemm<transA=1>(v, d, b)", "not packed"),
+        ("t = Gemm(x, d, b) y = QuantizeLinear(t, u, o)", "not packed"),
+    ],
+)
+def test_packed_weights_of_gemms(body, outcome, scales, version):
+    """DirectML's kernel takes no bias."""
+    found = placed(
+        f"""(float[2,6] x, float[6,2] v) => ({"int8" if body.startswith("t = Gemm") else "float"}[2,4] y)
+            <{scales}, float[4] b = {{1,2,3,4}}, float[1,4] m = {{1,2,3,4}}, int32[4] i = {{1,2,3,4}},
+            float u = {{0.5}}, int32 n = {{0}}, int8 o = {{0}}, int8[6,4] w = {{{WEIGHTS[:47]}}}> {{
+            d = DequantizeLinear(w, s, z) {body} }}""",
+        version,
+    )
+    newest = version == "1.30.0"
+    assert found.created is (outcome != "fails" or not newest)
+    assert (where(found)["d"] == "folded") is (outcome != "not packed" and newest)
+    if not found.created:
+        assert "whose bias DirectML's kernel does not take" in found.failure.message
