@@ -175,7 +175,7 @@ def _may_transpose_elsewhere(graph: SessionGraph) -> bool:
         return False
     over = [node for node in nodes if Doubt.TRANSPOSED in node.doubts]
     over += [each for node in transposes for each in node.producers if each.op_type == UNMERGED]
-    return len({_where(graph, node, _cell(graph, node)) for node in (*transposes, *over)}) > 1 and bool(over)
+    return len({_where(graph, node, cell_after(graph, node)) for node in (*transposes, *over)}) > 1 and bool(over)
 
 
 def _steps(graph: SessionGraph) -> Iterator[_Step]:
@@ -324,21 +324,6 @@ def _is_given(graph: SessionGraph, tensor: Hashable | None) -> bool:
     return tensor is None or (isinstance(tensor, Value) and tensor.name in graph.inputs)
 
 
-<<<<<<< HEAD
-def _cell(graph: SessionGraph, node: Node) -> Cell | None:
-    """Returns the table's answer about a node of the optimized graph, None if it is unknown; for a node that
-    optimization created, the answer for its new operator, unless it stands for one that was left to the CPU."""
-    made, own = None, graph.cell(node.index)
-    if _provider(own) is not Provider.CPU and node.op_type != graph.nodes[node.index].op_type:
-        made = find_operator("", node.op_type, graph.opset, graph.runtime)
-    if made is None:
-        return own
-    data_type = graph.data_type(node.inputs[0].known_type)
-    return made.ask(made.types((None if data_type is None else data_type.lower(),), ()), graph.opset)
-
-
-=======
->>>>>>> d79e7de5 (ONNX Runtime: nodes that optimization creates are placed by the table of operators at the model's opset)
 def _prevents_capture(graphs: Sequence[SessionGraph], copies: _Copies | None) -> str | None:
     """Returns what prevents graph capture, as text, "" if nothing does; None if it is not known. `copies` are those of
     the graphs, None if unknown; copies that only kernels of DirectML read do not prevent it."""

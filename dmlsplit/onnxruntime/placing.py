@@ -6,7 +6,7 @@ Source: GraphPartitioner.cpp and GraphTransformer.cpp of ONNX Runtime's DirectML
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import onnx
 
@@ -22,6 +22,8 @@ from dmlsplit.onnxruntime.operators import EXPANDED, Cell, asked, find_operator,
 from dmlsplit.onnxruntime.predict import placement
 from dmlsplit.onnxruntime.session_graph import SessionGraph
 from dmlsplit.verdicts.runtime_answers import Outcome
+
+_ON_CPU: Final = frozenset({Cell.CPU, Cell.EXPANDED_ON_CPU})
 
 
 class Placed(NamedTuple):
@@ -49,10 +51,13 @@ def is_created(graph: SessionGraph, node: Node) -> bool:
 
 def cell_after(graph: SessionGraph, node: Node) -> Cell | None:
     """Returns the table's answer about a node of the optimized graph, None if it is unknown; for a node that
-    optimization created, the answer for its new operator."""
-    made = find_operator("", node.op_type, graph.opset, graph.runtime) if is_created(graph, node) else None
+    optimization created, the answer for its new operator, unless it stands for one that was left to the CPU."""
+    own = graph.cell(node.index)
+    if own in _ON_CPU or not is_created(graph, node):
+        return own
+    made = find_operator("", node.op_type, graph.opset, graph.runtime)
     if made is None:
-        return graph.cell(node.index)
+        return own
     data_type = graph.data_type(node.inputs[0].known_type)
     return made.ask(made.types((None if data_type is None else data_type.lower(),), ()), graph.opset)
 
