@@ -15,7 +15,7 @@ from dmlsplit.descriptors.diagnostics import Severity
 from dmlsplit.formats.onnx.protobuf import Names
 from dmlsplit.mending.cures import change_of
 from dmlsplit.mending.editing import Original, Replacement, node_text, outputs_of, replace_nodes, show_output
-from dmlsplit.mending.judged import JudgedModel, wrong_graphs
+from dmlsplit.mending.judged import JudgedModel, Step, wrong_graphs
 from dmlsplit.mending.sites import Site
 from dmlsplit.mending.surroundings import Surroundings
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document
@@ -36,13 +36,9 @@ Options: TypeAlias = Callable[[FaultKind, str], Sequence[tuple[Cure, range]]]
 
 
 @dataclass
-class Cured:
+class Cured(Step):
     """A model whose graphs are right if `refusals` is empty; `unknown` lists the nodes whose graphs are not known."""
 
-    judged: JudgedModel
-    changes: list[Change]
-    refusals: list[Refusal]
-    unknown: list[Refusal]
     made_for: dict[Key, Change] = field(default_factory=dict)
     """The change that was made for each fault."""
 
@@ -56,7 +52,7 @@ def cured(model: JudgedModel, original: Original) -> Cured:
     chosen: dict[Key, int] = {}
     asked: dict[Key, GraphFinding] = {}
     work: Work | None = None
-    trial = Cured(model, [], [], [])
+    trial = Cured(model)
     for _ in range(_ROUNDS + len(model.sites)):
         wrong = errors(trial.judged) or wrong_graphs(trial.judged.views)
         if not wrong:
@@ -96,7 +92,7 @@ def keyed(found: Iterable[GraphFinding]) -> dict[Key, GraphFinding]:
 
 
 def _refused(judged: JudgedModel, finding: GraphFinding) -> Cured:
-    return Cured(judged, [], [Refusal(finding.path, f"no cure is known: {finding.diagnostic.message}")], [])
+    return Cured(judged, refusals=[Refusal(finding.path, f"no cure is known: {finding.diagnostic.message}")])
 
 
 class _Changed(NamedTuple):
@@ -155,7 +151,7 @@ class Work:
         owners: dict[Spot, Key] = {}
         done: dict[Key | None, tuple[FaultKind, str]] = {}
         changed: dict[Spot, _Changed] = {}
-        trial = Cured(self._judged, [], [], [])
+        trial = Cured(self._judged)
         for key, finding in asked.items():
             assert finding.fault is not None
             options = self._options(finding.fault.kind, finding.directml)

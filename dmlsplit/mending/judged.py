@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
@@ -22,7 +23,7 @@ from dmlsplit.formats.sessions import Inputs
 from dmlsplit.mending.editing import Replacement, names_of, replace_nodes
 from dmlsplit.mending.sites import Bodies, Site, Sites, sites_of
 from dmlsplit.mending.views import LEAST_RANK, View
-from dmlsplit.mending.words import Refusal, invalid
+from dmlsplit.mending.words import Change, Refusal, invalid
 from dmlsplit.models import given
 from dmlsplit.models.functions import check_references
 from dmlsplit.models.graph import Node
@@ -303,6 +304,20 @@ class JudgedModel:
         model = deepcopy(self.model)
         replace_nodes(model, replaced)
         return self.changed(model)
+
+
+@dataclass
+class Step:
+    """A model after a step of mending, or several, judged again; and the changes."""
+
+    judged: JudgedModel
+    changes: list[Change] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+    """What no change helps, and why."""
+    left: list[Refusal] = field(default_factory=list)
+    """What stays slow although the target accepts it, and why."""
+    unknown: list[Refusal] = field(default_factory=list)
+    """Nodes with unknown facts that a judgement needs."""
 
 
 def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import onnx
@@ -19,7 +19,7 @@ from dmlsplit.mending.editing import Original, node_text, replace_nodes
 from dmlsplit.mending.fields import Part, size_of
 from dmlsplit.mending.forms import Form
 from dmlsplit.mending.graph_cures import cured
-from dmlsplit.mending.judged import JudgedModel, doubts, failing_elsewhere, faults, observed, session_of
+from dmlsplit.mending.judged import JudgedModel, Step, doubts, failing_elsewhere, faults, observed, session_of
 from dmlsplit.mending.quantization_axes import along_axes
 from dmlsplit.mending.quantized import without_quantized_faults
 from dmlsplit.mending.ranks import within_ranks
@@ -40,11 +40,11 @@ class Mending:
     """The result of mending. `parts` are the bytes to write, None if something is refused."""
 
     source: SourceModel
-    changes: list[Change] = field(default_factory=list)
-    refusals: list[Refusal] = field(default_factory=list)
-    unknown: list[Refusal] = field(default_factory=list)
+    changes: list[Change]
+    refusals: list[Refusal]
+    unknown: list[Refusal]
     """Nodes with unknown facts that a judgement needs; the model is still written."""
-    left: list[Refusal] = field(default_factory=list)
+    left: list[Refusal]
     """What stays slow although the target accepts it, and why; the model is still written."""
     parts: list[Part] | None = None
     file: str = ""
@@ -80,85 +80,84 @@ class Mending:
 def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> Mending:
     """Returns the changes that make a target accept the source's model, with the new bytes, or the reasons why no
     changes do. Raises InputError if the source is not a model."""
-    found = Mending(source)
     model = deepcopy(source.model)
     aligned = align_functions(model)
-    judged = _accepted(found, JudgedModel.of(model, target, read_external), source.original)
+    step = _accepted(JudgedModel.of(model, target, read_external), source.original)
+    found = Mending(source, step.changes, step.refusals, step.unknown, step.left)
     if found.refusals:
         return found
-    restore_untouched(judged.model, source.model, aligned)
-    _name_apart(judged)
-    parts = assembled(source, judged.model)
+    restore_untouched(step.judged.model, source.model, aligned)
+    _name_apart(step.judged)
+    parts = assembled(source, step.judged.model)
     size, most = size_of(parts), Limit.ONNX_FILE.most
     if size > most:
         message = f"it would have {size} bytes, but a protobuf message has at most {most}; use external data"
         found.refusals.append(Refusal("", message))
         return found
     found.parts = parts
-    found.unknown += _unknown(found, judged)
+    found.unknown += _unknown(step)
     return found
 
 
-def _accepted(found: Mending, judged: JudgedModel, original: Original) -> JudgedModel:
-    """Returns the model after changes that make the target accept it. Adds the changes to `found`, and to
-    `found.refusals` the reasons why no changes do."""
+def _accepted(judged: JudgedModel, original: Original) -> Step:
+    """Returns the model after the changes that make the target accept it; the reasons in `refusals` if none do."""
+    found = Step(judged)
     try:
         found.changes += converted(judged, original, session_of(judged.target)[0])
     except CannotMend as refused:
         found.refusals.append(Refusal("", str(refused)))
-        return judged
+        return found
     if found.changes:
-        judged = judged.changed(judged.model)
-    judged, changes, found.left = at_older_opset(judged, original)
-    found.changes += changes
-    judged, changes, refusals = within_ranks(judged, original)
-    found.changes += changes
-    found.refusals += refusals
-    for cure in (without_quantized_faults, along_axes) if not refusals else ():
-        judged, changes, refusals = cure(judged, original)
-        found.changes += changes
-        found.refusals += refusals
+        found.judged = judged.changed(judged.model)
+    _add(found, at_older_opset(found.judged, original))
+    _add(found, within_ranks(found.judged, original))
+    for cure in (without_quantized_faults, along_axes) if not found.refusals else ():
+        _add(found, cure(found.judged, original))
     for _ in range(_ROUNDS):
-        replaced, changes, refusals = _rewritten(judged, original)
+        replaced, changes, refusals = _rewritten(found.judged, original)
         found.changes += changes
         found.refusals += refusals
         if not replaced or found.refusals:
             break
-        judged.release()
-        replace_nodes(judged.model, replaced)
-        judged = judged.changed(judged.model)
-    found.refusals += [] if found.refusals else [Refusal("", why) for why in judged.not_loaded]
+        found.judged.release()
+        replace_nodes(found.judged.model, replaced)
+        found.judged = found.judged.changed(found.judged.model)
+    found.refusals += [] if found.refusals else [Refusal("", why) for why in found.judged.not_loaded]
     if found.refusals:
-        return judged
-    right = cured(judged, original)
-    judged = right.judged
-    found.changes += right.changes
-    found.refusals += right.refusals
-    found.unknown += right.unknown
+        return found
+    _add(found, cured(found.judged, original))
     if found.refusals:
-        return judged
+        return found
     if found.changes:
         # new nodes may have operators that the model did not have
-        judged, changes, left = at_older_opset(judged, original)
-        found.changes += changes
-        found.left += [each for each in left if each not in found.left]
-    found.refusals += dict.fromkeys(Refusal(v.site.path, message) for v in judged.views for message in faults(v))
+        _add(found, at_older_opset(found.judged, original))
+    views = found.judged.views
+    found.refusals += dict.fromkeys(Refusal(v.site.path, message) for v in views for message in faults(v))
     if not found.refusals:
-        elsewhere = failing_elsewhere(judged.views) or judged.failure
+        elsewhere = failing_elsewhere(views) or found.judged.failure
         found.refusals += [Refusal("", elsewhere)] if elsewhere else []
-    return judged
+    return found
 
 
-def _unknown(found: Mending, judged: JudgedModel) -> Iterator[Refusal]:
+def _add(found: Step, step: Step) -> None:
+    """Adds to `found`, in place, the next step, which began with its model."""
+    found.judged = step.judged
+    found.changes += step.changes
+    found.refusals += step.refusals
+    found.left += [each for each in step.left if each not in found.left]
+    found.unknown += step.unknown
+
+
+def _unknown(found: Step) -> Iterator[Refusal]:
     """Yields, with the reason, each node of the result that the target may refuse; first the target itself (path "") if
     its behaviour was never recorded."""
-    runtime, in_session = session_of(judged.target)
+    runtime, in_session = session_of(found.judged.target)
     if in_session and not runtime.observed:
         yield Refusal(
             "", f"the behaviour of {runtime.version} was not observed; that of {observed(runtime).version} is assumed"
         )
     named = {each.path for each in found.unknown}
-    yield from (each for each in doubts(judged.views) if each.path not in named)
+    yield from (each for each in doubts(found.judged.views) if each.path not in named)
 
 
 def _name_apart(judged: JudgedModel) -> None:

@@ -16,7 +16,7 @@ from dmlsplit.formats.onnx.protobuf import Names, add_document
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.constants import cast_node, constant_nodes
 from dmlsplit.mending.editing import Original, node_text
-from dmlsplit.mending.judged import JudgedModel
+from dmlsplit.mending.judged import JudgedModel, Step
 from dmlsplit.mending.words import Change, Refusal, document
 from dmlsplit.models.places import Place, Spot
 from dmlsplit.onnxruntime.quantization_axes import OffAxis
@@ -24,7 +24,7 @@ from dmlsplit.onnxruntime.quantization_axes import OffAxis
 _NAME: Final = "dequantize-by-axis"
 
 
-def along_axes(judged: JudgedModel, original: Original) -> tuple[JudgedModel, list[Change], list[Refusal]]:
+def along_axes(judged: JudgedModel, original: Original) -> Step:
     """Returns the model, judged again, with the DequantizeLinears replaced that are not computed along their axis; the
     changes; and the quantizations that no change helps, with the reason. The given model is not changed."""
     calls: dict[Spot, list[OffAxis]] = {}
@@ -50,8 +50,8 @@ def along_axes(judged: JudgedModel, original: Original) -> tuple[JudgedModel, li
         edits.setdefault(place, {})[index] = made
         changes.append(Change(node.path, (_NAME,), node.why, (node_text(whole),), tuple(map(node_text, made))))
     if refusals or not edits:
-        return judged, [], refusals
-    return judged.with_nodes(edits), changes, []
+        return Step(judged, refusals=refusals)
+    return Step(judged.with_nodes(edits), changes)
 
 
 def _computed(original: onnx.NodeProto, node: OffAxis, taken: Names) -> list[onnx.NodeProto]:

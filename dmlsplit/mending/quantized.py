@@ -17,7 +17,7 @@ from dmlsplit.formats.onnx.protobuf import Names, add_document, has_graphs, read
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.constants import constant_nodes
 from dmlsplit.mending.editing import Original, node_text, outputs_of
-from dmlsplit.mending.judged import JudgedModel
+from dmlsplit.mending.judged import JudgedModel, Step
 from dmlsplit.mending.sites import Body
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document
 from dmlsplit.models.places import Place, Spot
@@ -38,9 +38,7 @@ _ROUNDS: Final = 3
 _Edits: TypeAlias = dict[int, Sequence[onnx.NodeProto]]
 
 
-def without_quantized_faults(
-    judged: JudgedModel, original: Original
-) -> tuple[JudgedModel, list[Change], list[Refusal]]:
+def without_quantized_faults(judged: JudgedModel, original: Original) -> Step:
     """Returns the model, judged again, without operators for quantized elements that make session creation fail; the
     changes; and the nodes that no change helps, with the reason. The given model is not changed."""
     changes: list[Change] = []
@@ -53,16 +51,16 @@ def without_quantized_faults(
             else:
                 faults.setdefault(spot, []).append(fault)
         if refusals or not faults:
-            return judged, changes, refusals
+            return Step(judged, changes, refusals)
         edits: dict[Place, _Edits] = {}
         for spot, found in faults.items():
             try:
                 change = _changed(judged, original, spot, found, edits.setdefault(spot[0], {}))
             except CannotMend as refused:
-                return judged, changes, [Refusal(found[0].path, str(refused))]
+                return Step(judged, changes, [Refusal(found[0].path, str(refused))])
             changes += () if change is None else (change,)
         judged = judged.with_nodes(edits)
-    return judged, changes, []
+    return Step(judged, changes)
 
 
 def _changed(

@@ -17,7 +17,7 @@ from dmlsplit.formats.onnx.protobuf import Names, add_document, refill
 from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.constants import constant_nodes
 from dmlsplit.mending.editing import Original, node_text
-from dmlsplit.mending.judged import JudgedModel
+from dmlsplit.mending.judged import JudgedModel, Step
 from dmlsplit.mending.words import Change, Refusal, document
 from dmlsplit.models.places import Place, Spot
 from dmlsplit.onnxruntime.ranks import BeyondRank, Sizes, merged_batch
@@ -27,7 +27,7 @@ _SHAPE_IS_INPUT: Final = 5
 """The first opset in which the shape is an input of Reshape."""
 
 
-def within_ranks(judged: JudgedModel, original: Original) -> tuple[JudgedModel, list[Change], list[Refusal]]:
+def within_ranks(judged: JudgedModel, original: Original) -> Step:
     """Returns the model, judged again, with Reshapes around the nodes whose ranks make session creation fail; the
     changes; and the nodes that Reshapes cannot help, with the reason. The given model is not changed."""
     calls: dict[Spot, list[BeyondRank]] = {}
@@ -56,8 +56,8 @@ def within_ranks(judged: JudgedModel, original: Original) -> tuple[JudgedModel, 
         edits.setdefault(place, {})[index] = made
         changes.append(Change(node.path, (_NAME,), node.why, (node_text(whole),), tuple(map(node_text, made))))
     if not edits:
-        return judged, [], refusals
-    return judged.with_nodes(edits), changes, refusals
+        return Step(judged, refusals=refusals)
+    return Step(judged.with_nodes(edits), changes, refusals)
 
 
 def _with_reshapes(

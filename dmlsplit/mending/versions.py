@@ -20,7 +20,7 @@ from dmlsplit.formats.onnx.tensors import text
 from dmlsplit.mending.conversion import convert
 from dmlsplit.mending.editing import Original, node_text, replace_nodes
 from dmlsplit.mending.forms import Form
-from dmlsplit.mending.judged import JudgedModel
+from dmlsplit.mending.judged import JudgedModel, Step
 from dmlsplit.mending.sites import Site
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document
 from dmlsplit.models.older_schemas import at_older
@@ -152,12 +152,12 @@ def _rewrite_judged(judged: JudgedModel, original: Original, wanted: int, text_o
     replace_nodes(judged.model, replaced)
 
 
-def at_older_opset(judged: JudgedModel, original: Original) -> tuple[JudgedModel, list[Change], list[Refusal]]:
+def at_older_opset(judged: JudgedModel, original: Original) -> Step:
     """Returns the model, judged again, in the opset in which more nodes run on DirectML, and the changes; `judged`
-    itself if there is no such opset, or if the model has another meaning there, which the refusal says."""
+    itself if there is no such opset, or if the model has another meaning there, which `left` says."""
     older = judged.older_opset
     if older is None:
-        return judged, [], []
+        return Step(judged)
     reason = f"{moved_text(older)} on the CPU, but on DirectML at opset {older.opset}"
     model, own = deepcopy(judged.model), opset_of(judged.model)
     why = older.why or different_bodies(model, older.opset)
@@ -167,9 +167,9 @@ def at_older_opset(judged: JudgedModel, original: Original) -> tuple[JudgedModel
         changes += with_older_opset(original, model, older.opset, documentation)
         found = judged.changed(model)
         if judged.failure or not found.failure:
-            return found, changes, []
+            return Step(found, changes)
         why = "the session fails there"
-    return judged, [], [Refusal("", f"{reason}: {why}")]
+    return Step(judged, left=[Refusal("", f"{reason}: {why}")])
 
 
 def different_bodies(model: onnx.ModelProto, opset: int) -> str:
