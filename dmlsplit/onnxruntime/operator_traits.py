@@ -253,8 +253,8 @@ _ROWS: Final = (
     _row("PRelu", 42, broadcasts=True, transposable=True),
     _row("Pad", 155, kind=Kind.WHOLE, cpu_inputs=(1, 2, 3), shaping=(1,), transposable=True),
     _row("Pow", 25, broadcasts=True, transposable=True, followed=True),
-    _row("QLinearConv", followed=True),
-    _row("QLinearMatMul", followed=True),
+    _row("QLinearConv", followed=True, kept=True),
+    _row("QLinearMatMul", followed=True, kept=True),
     _row("QuantizeLinear", transposable=True),
     _row("RandomNormal", random=True),
     _row("RandomNormalLike", random=True),
@@ -321,7 +321,7 @@ _ROWS: Final = (
     _row(SKIP_LAYER_NORMALIZATION, followed=True),
     _row(FUSED_MATMUL_SOFTMAX, kind=Kind.NOT_IN_PLACE),
     _row(RESHAPED_GEMM, 54, kind=Kind.NOT_IN_PLACE),
-    *[_row(name, followed=True) for name in QUANTIZED.values() if name not in ("QLinearConv", "QLinearMatMul")],
+    *[_row(name, followed=True, kept=True) for name in QUANTIZED.values() if name[7:] not in ("Conv", "MatMul")],
     _row(PACKED_PRODUCT, followed=True),
 )
 

@@ -10,6 +10,7 @@ from dmlsplit.models.graph import Graph, Node
 from dmlsplit.onnxruntime.operator_traits import (
     FUSED_MATMUL,
     FUSED_MATMUL_SOFTMAX,
+    RESHAPED_GEMM,
     SKIP_LAYER_NORMALIZATION,
     OperatorTraits,
     row_of,
@@ -23,11 +24,15 @@ _HEADS: Final = 3
 """The query, key and value of an attention."""
 _REACH_OF_MERGED: Final = 4
 """The most edges between an operator that merges and the nodes with which it is fused."""
+_PRODUCTS: Final = frozenset({"Gemm", "MatMul", FUSED_MATMUL, FUSED_MATMUL_SOFTMAX, RESHAPED_GEMM})
+"""Matrix products; only an attention replaces several of them by one node."""
 
 
 def followed(graph: Graph) -> set[Node]:
-    """Returns the nodes that are certainly the same in ONNX Runtime's optimized graph."""
+    """Returns the nodes that certainly remain in ONNX Runtime's optimized graph: unchanged, or as a node into which
+    others are fused."""
     nodes = graph.nodes
+    products = frozenset[str]() if may_have_attention(graph) or _may_normalize(graph) else _PRODUCTS
     patterns = _around((node for node in nodes if row_of(node.op_type).takes_weights), _REACH_OF_WEIGHTS)
     changed = merged(graph)
     alone = {node for node in nodes if not row_of(node.op_type).followed}
@@ -35,7 +40,7 @@ def followed(graph: Graph) -> set[Node]:
     found = set()
     for node in nodes:
         traits = row_of(node.op_type)
-        if traits.kept:
+        if traits.kept or node.op_type in products:
             found.add(node)
         elif node in alone or node in changed or (node in patterns and _reads_weights(graph, node, traits)):
             continue
@@ -74,6 +79,11 @@ def may_have_attention(graph: Graph) -> bool:
         if cuts and read_by["Squeeze"]:
             return True
     return False
+
+
+def _may_normalize(graph: Graph) -> bool:
+    """True if ONNX Runtime may fuse the nodes around a mean into a normalization, which then may start an attention."""
+    return any(node.op_type == "ReduceMean" and _is_core(node) for node in graph.nodes)
 
 
 def fusible(graph: Graph) -> set[Node]:
