@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of, first_output
 from dmlsplit.models.functions import JUDGED
 from dmlsplit.models.schemas import schema_of
 from dmlsplit.models.scope import opset_of
-from dmlsplit.system.errors import InputError
+from dmlsplit.system.errors import InputError, NotLoadedError
 from dmlsplit.system.printable import printable, shortened
 
 _LONGEST_NAME = 60
@@ -27,29 +28,37 @@ class Arity(NamedTuple):
 
 
 def check_arity(model: onnx.ModelProto) -> None:
-    """Raises InputError for a node that ONNX Runtime does not load: its operator is newer than the opset, or the number
-    of its inputs or outputs is wrong.
+    """Raises NotLoadedError for a node that ONNX Runtime does not load: its operator is newer than the opset, or the
+    number of its inputs or outputs is wrong. Raises InputError instead if the opset is newer than the installed onnx,
+    which may then not know the operator as it is.
 
     Split and Concat nodes, which have rules of their own, and operators without a schema are not checked.
     """
     opset = opset_of(model) or _NEWEST  # the newest opset of the domain if the model imports none
+    for why in _faults(model, opset):
+        if _NEWEST > opset > onnx.defs.onnx_opset_version():
+            raise InputError(why)
+        raise NotLoadedError(f"{why}; the model is not loaded")
+
+
+def _faults(model: onnx.ModelProto, opset: int) -> Iterator[str]:
     has_schema = cache(lambda op_type: op_type not in JUDGED and onnx.defs.has(op_type, ""))
     for node in all_nodes(model.graph.node):
         if domain_of(node) != "" or not has_schema(node.op_type):
             continue
         known = _arity(node.op_type, opset)
         if known is None:
-            raise InputError(f"{_called(node)} has an operator that opset {opset} does not have")
+            yield f"{_called(node)} has an operator that opset {opset} does not have"
+            continue
         for verb, count, (least, most) in (
             ("reads", len(node.input), known.inputs),
             ("writes", len(node.output), known.outputs),
         ):
             if not least <= count <= most:
-                raise InputError(f"{_called(node)} {verb} {count} tensors: {_allowed(least, most)}")
-        if "" not in node.input:
-            continue
-        if any(needed and not name for name, needed in zip(node.input, known.needed, strict=False)):
-            raise InputError(f"{_called(node)} lacks an input")
+                tensors = "tensor" if count == 1 else "tensors"
+                yield f"{_called(node)} {verb} {count} {tensors}, not {_allowed(least, most)}"
+        if "" in node.input and any(n and not name for name, n in zip(node.input, known.needed, strict=False)):
+            yield f"{_called(node)} lacks an input"
 
 
 @lru_cache(maxsize=4096)

@@ -264,8 +264,16 @@ class OnnxSession:
         """Returns `places` with the operators that the nodes submit, and the diagnostics of the whole model."""
         from dmlsplit.onnxruntime.described import operators_of, refusals
         from dmlsplit.onnxruntime.model_findings import model_findings, of_failure
+        from dmlsplit.verdicts.model_placements import Failed, SessionAnswer
 
-        found, graphs = self.places, self.graphs
+        try:
+            found, graphs = self.places, self.graphs
+        except NotLoadedError as error:
+            failure = Failed("", error.message)
+            said_by_nodes = bool(self._sessions.judged)
+            return SessionAnswer(
+                self.runtime, False, failure, diagnostics=() if said_by_nodes else (of_failure(failure),)
+            )
         operators = operators_of(graphs) if found.nodes else ()
         said = model_findings(found, graphs, lambda: self.unoptimized.graphs)
         refused = list(refusals(operators, self.runtime))

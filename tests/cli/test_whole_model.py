@@ -96,6 +96,23 @@ def test_a_session_that_fails_is_an_error(cli, model, body, opset, version, why)
     assert found.status == 1
 
 
+@pytest.mark.parametrize(
+    ("body", "rule"),
+    [
+        ("(float[4] x) => (float[?] y) { y = Relu(x, x) }", "model/session-fails"),
+        ("(float[4] x) => (float[?] y, float[?] a, float[?] b) { y = Relu(x, x) a, b = Split(x) }", "graph/not-loaded"),
+    ],
+)
+def test_a_node_that_its_operator_does_not_allow_fails_the_session(cli, model, body, rule):
+    """In no version; a Split of the model says it for a level or a release, too."""
+    path, why = model(body, 13), "Relu y reads 2 tensors, not 1; the model is not loaded"
+    assert head(cli, path, *NEW)[0] == f"onnxruntime 1.24.4: session fails: {why}"
+    said = cli("check", path, *(() if "Split" in body else ("--onnxruntime", "1.24.4")))
+    assert f"error[{rule}]" in said.out
+    assert why in said.out
+    assert said.status == 1
+
+
 def test_a_session_that_fails_at_a_split_is_said_of_the_split(cli, model):
     found = cli("check", model(WITH_SPLIT, 22), "--onnxruntime", "1.18.0")
     assert "error[onnxruntime/opset-too-new]" in found.out

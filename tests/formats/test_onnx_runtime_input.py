@@ -138,9 +138,9 @@ def test_sizes_that_are_computed_are_known_at_the_first_run():
 @pytest.mark.parametrize(
     ("other", "opset", "named"),
     [
-        (node("Identity", ["a"], []), 17, "Identity writes 0 tensors: 1"),
+        (node("Identity", ["a"], []), 17, "Identity writes 0 tensors, not 1"),
         (node("Identity", [], ["y"]), 17, "Identity y reads 0 tensors"),
-        (node("Where", ["a"], ["y"]), 17, "Where y reads 1 tensors: 3"),
+        (node("Where", ["a"], ["y"]), 17, "Where y reads 1 tensor, not 3"),
         (node("Where", ["a"], ["y"]), 1, "Where y has an operator that opset 1 does not have"),
         (node("Slice", ["a", "", ""], ["y"]), 17, "Slice y lacks an input"),
     ],
