@@ -59,7 +59,8 @@ def legalize(file: str, out: str | None, format_: str, target: Target, given: Gi
     written only if every operator has a rewriting; otherwise the exit status is 1.
 
     With -o OUT.onnx, an ONNX model is written back as an ONNX model: it computes the same bit for bit, and differs only
-    around the nodes that the target does not accept. Weights are not changed; external data stays where it is.
+    around the nodes that the target does not accept. Weights are not changed; external data stays where it is. Without
+    -o, --onnxruntime says what would be changed.
 
     \b
     Examples:
@@ -85,7 +86,10 @@ def legalize(file: str, out: str | None, format_: str, target: Target, given: Gi
         _streams.refuse_to_replace(out, [file])
         _streams.refuse_to_replace(written_back.page, [file])
         _streams.refuse_to_replace(written_back.page, [out], "the model that -o writes")
-        if _is_onnx(file) and (written_back.asks if out is None else _is_onnx(out)):
+        # alone, without the nodes around it, an operator may be taken where the session fails or computes wrong results
+        has_sizes = given.shapes or given.dims or given.free_dimensions  # which a file that is written would not have
+        of_model = written_back.asks or (target.runtime is not None and not has_sizes)
+        if _is_onnx(file) and (of_model if out is None else _is_onnx(out)):
             return write_back(file, out, target, given, written_back)
         if written_back.asks or written_back.copy_data:
             raise click.UsageError(

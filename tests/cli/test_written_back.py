@@ -53,6 +53,19 @@ def test_it_can_be_asked_without_writing(cli, tmp_path, option):
     assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
 
 
+def test_a_runtime_is_asked_about_the_model_not_about_its_operators_alone(cli, tmp_path):
+    """Alone, the Split of a GLU is accepted as it is; in its graph the product is computed wrongly."""
+    split = node("Split", ["x"], ["v", "g"], axis=1, name="split")
+    gate = [node("Sigmoid", ["g"], ["s"]), node("Mul", ["v", "s"], ["y"])]
+    onnx.save(model([split, *gate], [value("x", [1, 4])], [value("y", [1, 2])], opset=13, ir_version=8), "m.onnx")
+    result = cli("legalize", "m.onnx", "--onnxruntime", "1.24.4")
+    assert (result.status, result.out) == cli("legalize", "m.onnx", "--onnxruntime", "1.24.4", "--dry-run")[:2]
+    assert result.out.startswith("m.onnx: 1 node changed for onnxruntime 1.24.4\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["m.onnx"]
+    alone = cli("legalize", "m.onnx", "--onnxruntime", "1.24.4", "--shape", "x:1,4")
+    assert (alone.status, "accepted as it is" in alone.out) == (0, True)
+
+
 def test_a_dry_run_writes_nothing(cli, tmp_path):
     save(tmp_path / "m.onnx")
     assert cli("legalize", "m.onnx", "--feature-level", "2_0", "-o", "fixed.onnx", "--dry-run").status == 0
