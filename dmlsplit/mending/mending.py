@@ -25,7 +25,7 @@ from dmlsplit.mending.quantized import without_quantized_faults
 from dmlsplit.mending.ranks import within_ranks
 from dmlsplit.mending.rewritings import REWRITINGS
 from dmlsplit.mending.source import SourceModel, origin
-from dmlsplit.mending.versions import align_functions, at_older_opset, converted, restore_untouched
+from dmlsplit.mending.versions import align_functions, at_older_opset, converted, of_functions, restore_untouched
 from dmlsplit.mending.views import View
 from dmlsplit.mending.words import CannotMend, Change, Refusal, document, invalid, together
 from dmlsplit.models.places import Place
@@ -87,6 +87,7 @@ def mended(source: SourceModel, target: Target, read_external: ReadExternal) -> 
     if found.refusals:
         return found
     restore_untouched(step.judged.model, source.model, aligned)
+    found.changes += of_functions(source.model, step.judged.model, session_of(target)[0])
     _name_apart(step.judged)
     parts = assembled(source, step.judged.model)
     size, most = size_of(parts), Limit.ONNX_FILE.most

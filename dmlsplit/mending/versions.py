@@ -57,7 +57,7 @@ def converted(judged: JudgedModel, original: Original, runtime: Runtime) -> list
         wanted = OLDEST
         reason = f"ONNX Runtime has no kernel for {old.node.op} {old.node.version}"
     if own == 0 or wanted == own:
-        return changes
+        return [*changes, *_with_older_functions(original, model, runtime, target)]
     if own > onnx.defs.onnx_opset_version():
         raise CannotMend(f"{reason}, and onnx {onnx.__version__} does not know it and cannot convert it")
     text_of_change = document([_NAME], "the model", target, reason)
@@ -77,6 +77,43 @@ def converted(judged: JudgedModel, original: Original, runtime: Runtime) -> list
     for entry in changed.values():
         entry.version = wanted
     return [*changes, change]
+
+
+def _with_older_functions(
+    original: Original, model: onnx.ModelProto, runtime: Runtime, target: str
+) -> Iterator[Change]:
+    """Writes the newest opset that `runtime` supports, in place, into functions that import a newer one. Yields the
+    changes of nodes; `of_functions` says those of opsets. Raises CannotMend if a node has another meaning there."""
+    for function in model.functions:
+        if reason := _too_new(function, runtime):
+            part = onnx.ModelProto(functions=[function])
+            if different := different_bodies(part, runtime.newest_opset):
+                raise CannotMend(f"{reason}; {different}")
+            documentation = document([_NAME], "the function", target, reason)
+            yield from with_older_opset(original, part, runtime.newest_opset, documentation)
+            function.CopyFrom(part.functions[0])
+
+
+def of_functions(source: onnx.ModelProto, made: onnx.ModelProto, runtime: Runtime) -> Iterator[Change]:
+    """Yields a change for each function whose opset is newer in `source` than `runtime` supports, and is older in
+    `made`; nothing if that is so of the model, whose change says it."""
+    for function, other in zip(source.functions, made.functions, strict=True):
+        if opset_of(source) <= runtime.newest_opset and (reason := _too_new(function, runtime)):
+            before, after = (f"opset {_version_of(each)}" for each in (function, other))
+            yield Change(text(function.name), (_NAME,), reason, (before,), (after,))
+
+
+def _too_new(function: onnx.FunctionProto, runtime: Runtime) -> str:
+    """Returns, as text, that the function's opset is newer than `runtime` supports; "" if it is not."""
+    own, newest = _version_of(function), runtime.newest_opset
+    if own <= newest:
+        return ""
+    name = f"the function {printable(text(function.name), 60)}"
+    return f"{name} has opset {own}, newer than {newest}, the newest that ONNX Runtime {runtime.version} supports"
+
+
+def _version_of(function: onnx.FunctionProto) -> int:
+    return _version([entry for entry in function.opset_import if domain_of(entry) == ""])
 
 
 def align_functions(model: onnx.ModelProto) -> dict[int, int]:

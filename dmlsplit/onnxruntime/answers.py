@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple
@@ -73,11 +73,14 @@ class Answers(NamedTuple):
     failures: list[Failure]
 
 
-def answers(model: SessionModel, runtime: Runtime, options: SessionOptions) -> Answers:
+def answers(
+    model: SessionModel, runtime: Runtime, options: SessionOptions, not_loaded: Iterable[Failure] = ()
+) -> Answers:
     """Returns the answers about the Split and Concat nodes of all graphs of a model, inner graphs first, and everything
-    that makes, or may make, its session creation fail; the answers take these failures into account."""
+    that makes, or may make, its session creation fail; the answers take these failures into account. `not_loaded` are
+    failures of the file with this version."""
     found: list[tuple[NodeOnRuntime, Place]] = []
-    failures = [Failure(LOADING, why) for why in model.refused]
+    failures = [*not_loaded, *(Failure(LOADING, why) for why in model.refused)]
     graphs = SessionGraph.of_model(model, runtime, options)
     for graph, place in zip(graphs, _places(graphs), strict=True):
         # a graph in a removed node is not compiled

@@ -15,7 +15,7 @@ from dmlsplit.descriptors.diagnostics import Diagnostic, Severity
 from dmlsplit.formats.joins import JoinNode
 from dmlsplit.formats.limits import Budget, Limit
 from dmlsplit.formats.nodes import OtherNode, SplitNode
-from dmlsplit.formats.onnx.protobuf import all_nodes
+from dmlsplit.formats.onnx.protobuf import all_nodes, domain_of
 from dmlsplit.formats.onnx.tensors import ReadExternal
 from dmlsplit.formats.sessions import Advise, Inputs, InSession, NodeKey
 from dmlsplit.models import given, shadowing
@@ -310,7 +310,18 @@ class OnnxSession:
 
     @property
     def _answers(self) -> Answers:
-        return self._once("answers", lambda: answers(self.model, self.runtime, self.options))
+        return self._once(
+            "answers", lambda: answers(self.model, self.runtime, self.options, self._functions_not_loaded())
+        )
+
+    def _functions_not_loaded(self) -> Iterator[Failure]:
+        """Yields a failure for each function, called or not, that imports a newer opset than the version loads."""
+        runtime = self.runtime
+        for function in self._sessions.proto.functions:
+            newest = max((each.version for each in function.opset_import if domain_of(each) == ""), default=0)
+            if newest > runtime.newest_opset:
+                why = f"the function {printable(function.name, 60)} has opset {newest}"
+                yield Failure(LOADING, f"{why}, but {runtime.version} supports up to {runtime.newest_opset}")
 
     def _not_loaded(self) -> Iterator[Failure]:
         """Yields the reasons why the version does not load the file, or may not, regardless of its nodes."""

@@ -8,8 +8,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+import dmlsplit as dml
 from dmlsplit.formats import onnx as front_end
 from dmlsplit.system.errors import InputError, NotLegalizedError
+from tests import models
 from tests.models import graph, ints, model, node, value, with_reference
 
 X = np.random.default_rng(0).normal(size=(2, 4)).astype(np.float32)
@@ -179,3 +181,34 @@ def test_copies_of_a_constant_for_the_graphs_that_read_it_are_counted():
     assert front_end.legalize(of(2), onnxruntime="1.10.0").changes
     with pytest.raises(InputError, match=r"beyond the limit ONNX_COPIED: "):
         front_end.legalize(of(30), onnxruntime="1.10.0")
+
+
+FUNCTION = '<domain: "own", opset_import: ["" : {}]> F (x) => (y) {{ y = {} }}'
+
+
+@pytest.mark.parametrize("body", ["y = own.F(x)", "y = Relu(x)"], ids=["called", "not called"])
+def test_a_function_with_a_newer_opset_than_the_model(body):
+    """ONNX Runtime loads no function that imports a newer opset than it supports, called or not."""
+    text = f"(float[2,4] x) => (float[2,4] y) {{ {body} }}"
+
+    def at(opset):
+        return models.text(text, opset=18, functions=FUNCTION.format(opset, "Tanh(x)"))
+
+    assert dml.onnxruntime.session(at(25), "1.24.4").created is True
+    found = dml.onnxruntime.session(at(26), "1.24.4")
+    assert (found.created, found.failure) == (False, ("", "the function F has opset 26, but 1.24.4 supports up to 25"))
+    written = front_end.legalize(at(26), onnxruntime="1.24.4")
+    assert [(each.path, each.before, each.after) for each in written.changes] == [("F", ("opset 26",), ("opset 18",))]
+    result = onnx.load_from_string(written.model)
+    assert dml.onnxruntime.session(result, "1.24.4").created is True
+    assert [result.opset_import[0].version, result.functions[0].opset_import[0].version] == [18, 18]
+
+
+def test_a_function_with_a_newer_opset_in_which_a_node_has_another_meaning():
+    made = models.text(
+        "(float[2,4] x) => (float[2,4] y) { y = own.F(x) }",
+        opset=18,
+        functions=FUNCTION.format(20, "Gelu(x)"),
+    )
+    with pytest.raises(NotLegalizedError, match=r"the function F has opset 20, newer than 19, .*Gelu"):
+        front_end.legalize(made, onnxruntime="1.15.1")
