@@ -204,10 +204,7 @@ def _failures(
             found.append(Failure(places[part.origins[0][0]].compilation, why, node=part.paths[0]))
     for node, name in graph.graph.unresolved.items() if graph.is_main else ():
         found.append(Failure(OPTIMIZING, _why_unresolved(graph, node, name), node=graph.path(node.index)))
-    for node in clips_that_fail(graph.graph) if graph.options.optimization >= 1 else ():
-        path = graph.path(node.index)
-        why = f"{path} is a Clip before a QuantizeLinear, and its removal fails"
-        found.append(Failure(OPTIMIZING, why, node=path))
+    found += _of_removals(graph)
     for node in ended_by(optimized(graph)):
         path = graph.path(node.index)
         why = f"the process crashes (access violation) when {path} is fused with its MatMulInteger"
@@ -270,6 +267,17 @@ def _with_copies_last(graph: SessionGraph) -> Sequence[Node]:
 
     leaves = [node for node in optimized(graph).nodes if not node.is_read]
     return list(depth_first(sorted(leaves, key=lambda node: node.number), before))
+
+
+def _of_removals(graph: SessionGraph) -> Iterator[Failure]:
+    """Yields the failures of session creation that removed Clips and quantizations cause."""
+    for node, name in optimized(graph).unresolved.items():
+        path = graph.path(node.index)
+        why = f"{path} reads {printable(name, 60)}, whose node computes the output of a removed QuantizeLinear instead"
+        yield Failure(OPTIMIZING, why, node=path)
+    for node in clips_that_fail(graph.graph) if graph.options.optimization >= 1 else ():
+        path = graph.path(node.index)
+        yield Failure(OPTIMIZING, f"{path} is a Clip before a QuantizeLinear, and its removal fails", node=path)
 
 
 def _of_quantized(graph: SessionGraph, node: Node, place: Place) -> Iterator[Failure]:

@@ -7,6 +7,7 @@ import pytest
 from dmlsplit.library.sessions import Query
 from dmlsplit.targets.runtime_versions import find_runtime
 from tests.onnxruntime.conftest import COUNT, FRESH
+from tests.onnxruntime.quantized_models import quantized_model
 from tests.onnxruntime.whole_models import Compared, compare, random_model
 
 pytestmark = pytest.mark.onnxruntime
@@ -37,3 +38,18 @@ def test_nodes_run_where_they_are_predicted_to_run(made, runtime, seed):
     assert len(found.unknown) <= MOST_UNKNOWN * found.nodes, found.unknown
     assert len(found.other) <= max(MOST_OTHER * found.models, 4), found.other
     assert len(found.copies) <= max(MOST_OTHER * found.copied, 4), found.copies
+
+
+@pytest.mark.parametrize("seed", [FIXED_SEED, FRESH])
+def test_quantized_nodes_run_where_they_are_predicted_to_run(made, runtime, seed):
+    """Of 1,050 models, nine differed."""
+    version, found = find_runtime(made.version), Compared()
+
+    def ask(model, config, directml):
+        return runtime.ask(Query(model.SerializeToString(), config=config, directml=directml))
+
+    for index in range(MODELS):
+        compare(quantized_model(seed, index, version.newest_opset), version, ask, found)
+    wrong = [*found.wrong, *found.other, *found.copies]
+    assert len(wrong) <= max(MOST_WRONG * found.models, 4), wrong
+    assert len(found.unknown) <= max(MOST_OTHER * found.models, 4), found.unknown

@@ -301,9 +301,10 @@ def _clean_up(graph: Graph, node: Node) -> None:
     graph.remove(after)
     if not output.is_output:
         graph.redirect_all({output: source})
-    elif source.producer is None or source.is_output or source.readers:
+    elif source.producer is None or source.is_output:
         graph.write(graph.insert(node, "Identity", [source]), [output])
     else:
+        graph.unresolved |= dict.fromkeys(source.readers, source.name)
         values = [output if value is source else value for value in source.producer.outputs]
         graph.write(source.producer, values)
 

@@ -465,3 +465,19 @@ def test_packed_weights_of_gemms(body, outcome, scales, version):
     assert (where(found)["d"] == "folded") is (outcome != "not packed" and newest)
     if not found.created:
         assert "whose bias DirectML's kernel does not take" in found.failure.message
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("more", "created"), [("", True), ("e = DequantizeLinear(n, s, z) r = Neg(e)", False), ("r = Cast<to=1>(n)", False)]
+)
+def test_a_pair_in_front_of_an_output_whose_source_others_read(more, created, version):
+    """The node in front of the pair gets the name of the output: nothing computes what the others read."""
+    found = placed(
+        f"""(float[2,4] x) => (uint8[2,4] y{", float[2,4] r" if more else ""}) <{GIVEN}> {{ n = QuantizeLinear(x, s, z)
+            d = DequantizeLinear(n, s, z) y = QuantizeLinear(d, s, z) {more} }}""",
+        version,
+    )
+    assert found.created is created
+    if not created:
+        assert "computes the output of a removed QuantizeLinear" in found.failure.message
