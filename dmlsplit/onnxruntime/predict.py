@@ -235,10 +235,12 @@ class _Predictor:
         sizes = [shape for shape in run.shapes if shape is not None] if run is not None else []
         if len(sizes) != len(facts.shapes):
             if not all(is_static(shape) for shape in facts.shapes):
+                self._check_rank(facts.rank or 0, RUN)  # for any sizes, also without elements
                 self._unknown("onnxruntime/sizes-unknown", "sizes are unknown until the first Run", RUN)
             sizes = [numbers(shape) for shape in facts.shapes]
         lengths = self._run_lengths(sizes[0])
         if lengths is None:
+            self._check_rank(len(sizes[0]), RUN)
             self._unknown("onnxruntime/sizes-unknown", "the lengths are computed at run time", RUN)
         self._note("onnxruntime/made-at-run", "it is not part of a fused graph")
         self._check_rank(len(sizes[0]), RUN)

@@ -159,6 +159,20 @@ def test_rank_9_fails_the_run_where_sizes_are_open():
     assert (answer.outcome, answer.at, rules(answer)[-1]) == ("run-fails", "run", "rank")
 
 
+@pytest.mark.parametrize("rank", [8, 9])
+@pytest.mark.parametrize("given", [LengthsFrom.CONSTANT, LengthsFrom.COMPUTED])
+@pytest.mark.parametrize("first", ["N", 1])
+def test_rank_9_fails_the_run_whatever_its_sizes_and_lengths_are(rank, given, first):
+    lengths = (2, 4) if given is LengthsFrom.CONSTANT else None
+    facts = replace(SPLIT, shapes=((first, *(1,) * (rank - 2), 6),), axis=rank - 1, given=given, lengths=lengths)
+    answer = ask(facts)
+    known = first == 1 and lengths is not None
+    expected = {8: ("DML", "init") if known else ("unknown", "run")}
+    expected[9] = ("session-fails", "init") if known else ("run-fails", "run")
+    assert (answer.outcome, answer.at) == expected[rank]
+    assert (rules(answer)[-1:] == ["rank"]) is (rank == 9)
+
+
 def test_rank_9_fails_the_run_of_a_split_without_elements():
     """Observed in seven versions: the session is made, and Run ends with 80070057."""
     answer = ask(replace(SPLIT, shapes=((*(1,) * 7, 2, 0),), axis=7, given=LengthsFrom.EQUAL, lengths=None))
