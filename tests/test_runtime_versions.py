@@ -114,6 +114,7 @@ def test_the_release_that_judges_is_the_one_inside(runtime):
         ("follows_axes", "1.30.0"),
         ("compares_all_numbers", "1.30.0"),
         ("keeps_attentions", "1.21.0"),
+        ("merges_reshapes", "1.21.0"),
         ("leaves_large_products", "1.21.0"),
         ("keeps_sizes_of_others", "1.30.0"),
         ("outer_lengths_are_known", "1.30.0"),

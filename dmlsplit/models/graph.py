@@ -231,6 +231,10 @@ class Facts(Protocol):
         a constant."""
 
     @property
+    def merges_reshapes(self) -> bool:
+        """True if the session's version of ONNX Runtime fuses Reshapes in a row."""
+
+    @property
     def merges_shapes(self) -> bool:
         """True if the session's version of ONNX Runtime lets Shape nodes of tensors with equal sizes read one
         tensor."""

@@ -39,9 +39,15 @@ def placed(graph: SessionGraph, node: Node) -> Placed:
     if node.op_type in JUDGED:
         return _by_facts(graph, facts_in(graph).get(node.index))
     cell = cell_after(graph, node)
-    # For other operators the node of the file decides; an Identity may read another tensor after optimization.
-    asked = node if node.op_type == "Identity" else node.index
+    # For other operators the node of the file decides; an Identity may read another tensor after optimization, and so
+    # does what stands for several Reshapes.
+    asked = node if node.op_type == "Identity" or _is_contiguous(node) else node.index
     return graph.once(("placed", asked, cell), lambda: _neighbour(graph, node, cell))
+
+
+def _is_contiguous(node: Node) -> bool:
+    """True for a Reshape to a constant shape in place of several nodes, or in place of one and of what was inserted."""
+    return node.op_type == "Reshape" and len(node.inputs) == 1 and not node.is_inserted
 
 
 def is_created(graph: SessionGraph, node: Node) -> bool:
@@ -104,7 +110,8 @@ def _neighbour(graph: SessionGraph, node: Node, cell: Cell | None) -> Placed:
         # A remaining one computes an output of the graph.
         known = all(is_static(graph.shape(value.name)) for value in (*node.inputs, *node.outputs))
         return Placed(on_dml, on_dml if known else False)
-    names, traits = list(proto.input), row_of(proto.op_type)
+    names = [node.inputs[0].known] if _is_contiguous(node) else list(proto.input)
+    traits = row_of(proto.op_type)
     wrong_count = traits.fused_with not in (None, len(names))
     on_cpu = traits.cpu_inputs
     computed = any(names[i] and not graph.is_initializer(names[i]) for i in on_cpu if i < len(names))

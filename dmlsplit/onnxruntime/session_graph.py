@@ -344,6 +344,11 @@ class SessionGraph:
         return self.opset < _NEW_RESHAPE or self.runtime.traits.fuses_new_reshapes
 
     @property
+    def merges_reshapes(self) -> bool:
+        """True if Reshapes in a row become one."""
+        return self.fuses_reshapes and self.runtime.traits.merges_reshapes
+
+    @property
     def merges_shapes(self) -> bool:
         """True if Shape nodes of tensors with equal sizes read one tensor."""
         return self.runtime.traits.merges_shapes

@@ -52,6 +52,8 @@ class RuntimeTraits:
     """True if a MatMul of more than two dimensions and the Add that follows become a Gemm between two Reshapes."""
     keeps_attentions: bool = False
     """True if that is not done for the products around an attention."""
+    merges_reshapes: bool = False
+    """True if a Reshape and the Reshapes, Squeezes and Unsqueezes that follow become one Reshape."""
     leaves_large_products: bool = False
     """True if a MatMulInteger of a DynamicQuantizeLinear is not fused when its factors take more than 4 GB. The process
     ends if the rank of a factor is unknown."""
@@ -135,6 +137,7 @@ _1_21: Final = replace(
     _1_20,
     reshapes_products=True,
     keeps_attentions=True,
+    merges_reshapes=True,
     leaves_large_products=True,
     quantized=_QUANTIZED_1_21,
 )

@@ -125,6 +125,12 @@ CHANGED = {
     "div_mul_fusion": (f"{CONSTANTS} {{ d = Div(one, x) o = Mul(d, x) u = Abs(x) }}", "d", Fate.FUSED),
     "gemm_sum_fusion": (f"{MATRIX} {{ g = Gemm(x, w) o = Sum(g, y) }}", "g", Fate.FUSED),
     "matmul_add_fusion": (f"{MATRIX} {{ a = MatMul(x, w) o = Add(a, y) }}", "o", Fate.FUSED),
+    "contiguous_reshapes": (
+        "(float[2,6] x) => (float[3,4] o) <int64[2] s = {4,3}, int64[2] u = {3,4}>"
+        "{ a = Reshape(x, s) o = Reshape(a, u) }",
+        "a",
+        Fate.FUSED,
+    ),
     "gemm_transpose_fusion": (f"{MATRIX} {{ t = Transpose(w) o = Gemm(x, t) }}", "t", Fate.FUSED),
     "conv_fusion": (f"{IMAGE} {{ a = Conv(x, w) o = Mul(a, c) }}", "a", Fate.FUSED),
     "relu_clip_fusion": ("(float[2,6] x) => (float[2,6] o) { a = Relu(x) o = Clip(a) }", "a", Fate.FUSED),

@@ -349,3 +349,29 @@ def test_the_operators_of_a_version_are_those_of_the_nodes_that_it_creates(versi
         for version in versions
     }
     assert found == {"1.20.1": ["a", "m", "n", "y"], "1.24.4": ["a", "n", "n", "n", "y"]}
+
+
+ROW = "<int64[2] s = {4,6}, int64[3] t = {2,3,4}>"
+
+
+@pytest.mark.parametrize(
+    ("shape", "version", "opset", "size"),
+    [
+        ("t", "1.20.1", 18, 3),
+        ("t", "1.22.0", 18, 2),
+        ("t", "1.24.4", 19, 3),
+        ("t", "1.30.0", 19, 2),
+        ("k", "1.20.1", 18, 2),
+        ("k", "1.24.4", 18, 2),
+    ],
+)
+def test_the_reshape_in_place_of_a_row_of_reshapes(shape, version, opset, size):
+    """A Reshape whose shape k is computed cannot be in a fused graph; the one in its place can."""
+    found = placed(
+        f"""(float[6,4] x, int64[3] k) => (float[2,3,4] y) {ROW} {{
+            a = Relu(x) b = Reshape(a, s) y = Reshape(b, {shape}) }}""",
+        version,
+        opset,
+    )
+    assert [graph.most for graph in found.graphs] == [size]
+    assert (where(found)["y"], found.nodes["y"].graph) == ("DML", None if (shape, version) == ("k", "1.20.1") else 0)

@@ -48,7 +48,7 @@ from dmlsplit.onnxruntime.passes.qdq_propagation import qdq_propagation
 from dmlsplit.onnxruntime.passes.qdq_selector_action_transformer import qdq_selector_action_transformer
 from dmlsplit.onnxruntime.passes.quick_gelu_fusion import quick_gelu_fusion
 from dmlsplit.onnxruntime.passes.relu_clip_fusion import relu_clip_fusion
-from dmlsplit.onnxruntime.passes.reshape_fusion import reshape_fusion
+from dmlsplit.onnxruntime.passes.reshape_fusion import contiguous_reshapes, reshape_fusion
 from dmlsplit.onnxruntime.passes.rule_based_graph_transformer import (
     noops_of_branches,
     remove_first_noops,
@@ -103,6 +103,7 @@ PASSES: Final = (
     _pass(1, div_mul_fusion, "Div"),
     _pass(1, gemm_sum_fusion, "Gemm"),
     _pass(1, matmul_add_fusion, "MatMul", "reshapes_products keeps_attentions"),
+    _pass(1, contiguous_reshapes, "MatMul Reshape", "merges_reshapes"),
     _pass(1, gemm_transpose_fusion, "Transpose"),
     _pass(1, conv_fusion, "Conv", "fuses_convs"),
     _pass(1, relu_clip_fusion, "Clip"),

@@ -1,4 +1,4 @@
-"""A Concat that computes the shape of a Reshape becomes a constant.
+"""A Concat that computes the shape of a Reshape becomes a constant; Reshapes in a row become one.
 
 Source: reshape_fusion.cc of ONNX Runtime. In the constant, a size that the Reshape keeps is 0 and one unknown size is
 -1; with more unknown sizes the Concat stays. Whether constants of outer graphs count was not observed. Observed with
@@ -24,6 +24,7 @@ class _Fate(enum.Enum):
     UNKNOWN = enum.auto()
 
 
+_CONTIGUOUS: Final = frozenset({"Reshape", "Squeeze", "Unsqueeze"})
 _DOUBTS: Final = {_Fate.UNKNOWN: Doubt.CONSTANT, _Fate.LATER: Doubt.CONSTANT_LATER}
 
 
@@ -59,6 +60,40 @@ def reshape_fusion(graph: Graph) -> None:
                 continue
             waiting += each.producers
             graph.remove(each)
+
+
+def contiguous_reshapes(graph: Graph) -> None:
+    """Fuses, in place, each Reshape with the Reshapes, Squeezes and Unsqueezes of static results that follow it, each
+    the only reader of the one before: one Reshape to a constant shape is left."""
+    if not graph.facts.merges_reshapes:
+        return
+    for node in graph.nodes:
+        allow_zero = attribute(node, "allowzero") if node.op_type == "Reshape" else None
+        if node not in graph or node.op_type != "Reshape" or (allow_zero and allow_zero.i):
+            continue
+        while (after := _next(graph, node)) is not None:
+            _join(graph, node, after)
+
+
+def _next(graph: Graph, node: Node) -> Node | None:
+    """Returns the node that is fused into the Reshape `node`; None if there is none."""
+    after = node.only_reader
+    if after is None or after.op_type not in _CONTIGUOUS or after.inputs[:1] != node.outputs[:1]:
+        return None
+    return after if is_static(graph.facts.shape(after.outputs[0].known)) else None
+
+
+def _join(graph: Graph, node: Node, after: Node) -> None:
+    """Fuses the node behind a Reshape into it, in place. The result does not stand for the nodes of the model beside
+    which optimization inserted one of the two: another node, the product, stands for them."""
+    index, absorbed = node.index, node.absorbed
+    graph.join(node, after)
+    graph.read(node, node.inputs[:1])
+    if after.is_inserted:
+        node.index, node.absorbed = index, absorbed
+    elif node.is_inserted:
+        node.absorbed = after.absorbed
+    node.is_inserted = node.is_inserted and after.is_inserted
 
 
 def _fate(graph: Graph, node: Node, reader: Node) -> tuple[_Fate, bool]:

@@ -6,8 +6,9 @@ import pytest
 
 from dmlsplit.models.graph import Doubt
 from dmlsplit.onnxruntime.passes.constant_folding import constant_folding
-from dmlsplit.onnxruntime.passes.reshape_fusion import reshape_fusion
-from tests.onnxruntime.passes import graph_of
+from dmlsplit.onnxruntime.passes.matmul_add_fusion import matmul_add_fusion
+from dmlsplit.onnxruntime.passes.reshape_fusion import contiguous_reshapes, reshape_fusion
+from tests.onnxruntime.passes import after, graph_of
 
 HEAD = "(float[N,M,K,6] x, float[N,M,K,6] y, int64[1] n) => (float[?,?] o)"
 CONSTANTS = (
@@ -92,3 +93,56 @@ def fused(body: str):
 )
 def test_what_becomes_of_a_concat(body, folded, doubts):
     assert fused(body) == (folded, doubts)
+
+
+RESHAPED = (
+    "(float[6,4] x, int64[2] k) => (float[?,?,?] o) <int64[2] s = {4,6}, int64[3] t = {2,3,4}, int64[1] axes = {0}, "
+    "float[4,2] w = {1,2,3,4,5,6,7,8}, float[2] b = {1,2}>"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "opset", "version", "expected"),
+    [
+        ("a = Reshape(x, s) o = Reshape(a, t)", 18, "1.24.4", ["o = Reshape(x)"]),
+        ("a = Reshape(x, s) o = Reshape(a, t)", 18, "1.20.1", ["a = Reshape(x,s)", "o = Reshape(a,t)"]),
+        ("a = Reshape(x, s) o = Reshape(a, t)", 19, "1.24.4", ["a = Reshape(x,s)", "o = Reshape(a,t)"]),
+        ("a = Reshape(x, s) o = Reshape(a, t)", 19, "1.30.0", ["o = Reshape(x)"]),
+        ("a = Reshape(x, t) c = Unsqueeze(a, axes) d = Squeeze(c, axes) o = Neg(d)", 18, "1.24.4", 2),
+        ("a = Unsqueeze(x, axes) o = Reshape(a, t)", 18, "1.24.4", 2),
+        ("a = Reshape(x, k) o = Reshape(a, t)", 18, "1.24.4", ["o = Reshape(x)"]),
+        ("a = Reshape(x, s) o = Reshape(a, k)", 18, "1.24.4", 2),
+        ("a = Reshape<allowzero=1>(x, s) o = Reshape(a, t)", 18, "1.24.4", 2),
+        ("a = Reshape(x, s) c = Reshape(a, t) o = Add(c, a)", 18, "1.24.4", 3),
+        ("a = Reshape(x, s) o = Flatten(a)", 18, "1.24.4", 2),
+    ],
+    ids=[
+        "two",
+        "an old version",
+        "a new opset",
+        "a new opset in a new version",
+        "other operators",
+        "no Reshape in front",
+        "a computed shape in front",
+        "a computed shape",
+        "zeros that are no sizes",
+        "another reader",
+        "another operator",
+    ],
+)
+def test_reshapes_in_a_row_become_one(body, opset, version, expected):
+    found = after(contiguous_reshapes, f"{RESHAPED} {{ {body} }}", opset, version)
+    assert expected in (found, len(found))
+
+
+def test_a_reshape_is_fused_with_those_around_a_product():
+    def change(graph):
+        matmul_add_fusion(graph)
+        contiguous_reshapes(graph)
+        assert [(node.name, node.index, node.absorbed, node.is_inserted) for node in graph.nodes] == [
+            ("o/Reshape", 0, (), False),
+            ("o/product", 2, (1,), False),
+            ("o", 2, (), True),
+        ]
+
+    after(change, f"{RESHAPED} {{ a = Reshape(x, t) m = MatMul(a, w) o = Add(m, b) }}")
