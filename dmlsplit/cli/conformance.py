@@ -17,7 +17,7 @@ from dmlsplit.cli._arguments import Integer, complete_release, complete_runtime
 NAMES: Final = ("verdicts", "executions", "graphs", "models")
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 def conformance() -> None:
     """Test an implementation of DirectML against the recorded behaviour of DirectML builds.
 

@@ -15,7 +15,7 @@ def _folder(command: Callable[..., int]) -> Callable[..., int]:
     return click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))(command)
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 def layer() -> None:
     """Record a program's calls to DirectML without rebuilding it, through a library that wraps the real one.
 

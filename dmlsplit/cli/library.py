@@ -24,7 +24,7 @@ def _version(command: Callable[..., int]) -> Callable[..., int]:
     return click.argument("version", metavar="VERSION", shell_complete=completing(_names))(command)
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 def library() -> None:
     """Manage the real DirectML and ONNX Runtime libraries on this machine, which 'dmlsplit ask' uses.
 

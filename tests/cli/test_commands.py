@@ -301,3 +301,10 @@ class TestConfig:
         status, out, err = cli("config", "--cflags")
         assert (status, out) == (2, "")
         assert "no headers" in err
+
+
+@pytest.mark.parametrize("group", ["conformance", "layer", "library"])
+def test_a_group_without_a_command_is_one_line(cli, group):
+    result = cli(group)
+    assert (result.status, result.out) == (2, "")
+    assert result.err == f"dmlsplit: Missing command. (try 'dmlsplit {group} --help')\n"
