@@ -111,6 +111,7 @@ def test_the_release_that_judges_is_the_one_inside(runtime):
         ("removes_new_dropouts", "1.30.0"),
         ("removes_new_casts", "1.30.0"),
         ("captures_no_cpu_alone", "1.30.0"),
+        ("gives_graphs_names", "1.30.0"),
         ("follows_axes", "1.30.0"),
         ("compares_all_numbers", "1.30.0"),
         ("keeps_attentions", "1.21.0"),

@@ -60,6 +60,11 @@ class Functions:
     def __getitem__(self, key: Key) -> onnx.FunctionProto:
         return self._functions[key]
 
+    def ends(self, key: Key) -> bool:
+        """True if neither the function, nor one that it calls, calls itself in its own body. Such a function may be
+        called again by a graph that its caller hands to it."""
+        return key in self._costs
+
     def splits(self, nodes: Iterable[onnx.NodeProto]) -> bool:
         """True if the nodes, the graphs in them, or the functions they call contain an operator in LOOKED_FOR, whatever
         its domain."""

@@ -119,7 +119,7 @@ class Reader:
         function = self._functions[key]
         if not self._reads([node]):
             return
-        if key in calls:
+        if key in calls and not self._functions.ends(key):
             message = f"function {printable(':'.join(filter(None, key)))} calls itself"
             found = RULES["onnx/function-recursive"].diagnostic(Location(node=name_of(node, scope)), message)
             yield OtherNode(node.name, node.op_type, found)

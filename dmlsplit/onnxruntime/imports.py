@@ -49,6 +49,22 @@ def not_loaded(model: onnx.ModelProto) -> Iterator[str]:
     yield from (_reason("the model", domain) for domain in sorted(lacking))
 
 
+def read_around_calls(model: onnx.ModelProto) -> Iterator[tuple[str, str]]:
+    """Yields, for each call of a function in the model's graph, the name of the call and the first name that a node of
+    a graph among its attributes reads, and that this graph does not have."""
+    functions = {(function.domain, function.name) for function in model.functions}
+    for node in model.graph.node if functions else ():
+        if node.attribute and (node.domain, node.op_type) in functions:
+            outer = next(chain.from_iterable(map(_read_around, subgraphs(node))), None)
+            if outer is not None:
+                yield node.name or node.op_type, outer
+
+
+def _read_around(graph: onnx.GraphProto) -> Iterator[str]:
+    own = {value.name for value in (*graph.input, *graph.initializer)} | computed(graph.node)
+    return (name for node in graph.node for name in node.input if name and name not in own)
+
+
 def _names_of_two(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
     """Yields the names that several nodes of one graph have. Constant nodes do not count: ONNX Runtime converts them to
     initializers during loading."""

@@ -28,7 +28,7 @@ from dmlsplit.onnxruntime.arity import check_arity
 from dmlsplit.onnxruntime.branches import Taken, without_branches
 from dmlsplit.onnxruntime.creation import LOADING, Failure, first_of
 from dmlsplit.onnxruntime.function_inlining import FunctionInlining, places_of
-from dmlsplit.onnxruntime.imports import not_loaded
+from dmlsplit.onnxruntime.imports import not_loaded, read_around_calls
 from dmlsplit.onnxruntime.inlining import in_order, inlined, with_overloads_as_read
 from dmlsplit.onnxruntime.operators import operator_of
 from dmlsplit.onnxruntime.predict import INIT, diagnostic
@@ -315,8 +315,12 @@ class OnnxSession:
         )
 
     def _functions_not_loaded(self) -> Iterator[Failure]:
-        """Yields a failure for each function, called or not, that imports a newer opset than the version loads."""
+        """Yields a failure for each function, called or not, that imports a newer opset than the version loads, and for
+        each call with a graph whose names the version does not find."""
         runtime = self.runtime
+        for name, outer in () if runtime.traits.gives_graphs_names else read_around_calls(self._sessions.proto):
+            found = f"{printable(name, 60)} hands a graph that reads {printable(outer, 60)}, of the graph around it"
+            yield Failure(LOADING, f"{found}, to a function: {runtime.version} does not load the model")
         for function in self._sessions.proto.functions:
             newest = max((each.version for each in function.opset_import if domain_of(each) == ""), default=0)
             if newest > runtime.newest_opset:

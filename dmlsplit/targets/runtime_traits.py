@@ -94,6 +94,10 @@ class RuntimeTraits:
     """True if a session is created for a model with an input that only graphs in nodes read, of nodes on the CPU and on
     DirectML; False if the process ends."""
 
+    gives_graphs_names: bool = False
+    """True if the graph that a call hands to a function may read the tensors around the call; False if the model is not
+    loaded then, unless only graphs inside it do."""
+
 
 _COMPARISONS: Final = frozenset({"GreaterOrEqual", "LessOrEqual"})
 _QUANTIZED_1_18: Final = Quantized(
@@ -158,6 +162,7 @@ _1_30: Final = replace(
     reads_half_epsilons=True,
     captures_no_cpu_alone=True,
     follows_axes=True,
+    gives_graphs_names=True,
     quantized=_QUANTIZED_1_30,
 )
 _TRAITS: Final = (

@@ -135,6 +135,27 @@ class TestFunctions:
         [other] = [item for item in found.items if item not in splits(found)]
         assert other.diagnostic.rule == "onnx/function-recursive"
 
+    def test_that_a_graph_of_their_caller_calls_are_not_called_by_themselves(self):
+        """The graph that the call hands to F calls F, which ends."""
+        handed = with_reference(node("If", ["c"], ["t"]), "then_branch", "g", onnx.AttributeProto.GRAPH)
+        other = with_reference(node("If", ["c"], ["t"]), "else_branch", "g", onnx.AttributeProto.GRAPH)
+        handed.attribute.append(other.attribute[0])
+        function = self.function("F", [handed, node("Split", ["t"], ["a", "b"])], attributes=["g"])
+        del function.input[:], function.output[:]
+        function.input.append("c")
+        function.output.append("a")
+
+        def call(inner, output):
+            return node("F", ["c"], [output], domain="local", name=output, g=graph([*inner], [], [value("v", [4])]))
+
+        constants = [node("Constant", [], ["v"], value_floats=[1.0] * 4), node("Constant", [], ["c"], value_int=1)]
+        nodes = [call([constants[1], call(constants[:1], "v")], "y")]
+        made = model(nodes, [value("c", [], 9)], opset=13, functions=[function], domains=["local"])
+        found = front_end.read_model(made)
+        places = ["y", "y/If.else_branch/v", "y/If.then_branch/v", "y.g/v"]  # the last in the graph as the call has it
+        assert sorted(split.graph for split in splits(found)) == sorted(places)
+        assert len(found.items) == len(places)
+
     def test_that_multiply_have_an_end(self):
         functions = [self.function("F0", [node("Split", ["x"], ["p", "q"])], attributes=())]
         for i in range(1, 30):

@@ -99,3 +99,29 @@ def test_nodes_are_added_level_by_level():
 
 def test_the_order_of_places():
     assert in_order({"a": (2, 0), "b": (1, 0, 0), "c": (1, 1), "d": (0, 5, 3)}) == ["c", "a", "d", "b"]
+
+
+@pytest.mark.parametrize(
+    ("handed", "loaded"),
+    [
+        ("v = Relu(x)", False),
+        ("v = Constant<value = float[4] {1, 2, 3, 4}>()", True),
+        ("w = Constant<value = float[4] {1, 2, 3, 4}>() v = Relu(w)", True),
+        (
+            """k = Constant<value = bool {1}>() v = If<then_branch: graph = t () => (float[4] a) { a = Relu(x) },
+            else_branch: graph = e () => (float[4] b) { b = Tanh(x) }>(k)""",
+            True,
+        ),
+    ],
+    ids=["outside", "constant", "inside", "in a graph within"],
+)
+def test_a_graph_that_a_call_hands_to_a_function_reads_what_is_around_it(handed, loaded):
+    """Observed in 1.18.0, 1.22.0, 1.24.4 and 1.30.0."""
+    body = "y = If<then_branch: graph = @g, else_branch: graph = @g>(c)"
+    call = f"own.F<g: graph = g0 () => (float[4] v) {{ {handed} }}>(x, c)"
+    called = f'<domain: "own", opset_import: ["" : 18]> F <g>(x, c) => (y) {{ {body} }}'
+    for version in ("1.18.0", "1.24.4", "1.30.0"):
+        found = session(f"(float[4] x, bool c) => (float[4] y) {{ y = {call} }}", called, version).placement
+        fails = not loaded and version != "1.30.0"
+        assert (found.created is False) is fails, version
+        assert not fails or found.failure[1].startswith("F hands a graph that reads x, ")
