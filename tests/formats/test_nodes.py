@@ -59,7 +59,7 @@ def test_execution_fills_in_what_the_array_says():
     array = np.arange(12, dtype=np.float32).reshape(2, 6)
     parts = split_node(shape=("batch", "width"), lengths=(1, 2, None)).execute(array)
     assert [part.shape for part in parts] == [(2, 1), (2, 2), (2, 3)]
-    with pytest.raises(InputError, match="not fit"):
+    with pytest.raises(InputError, match="do not add up"):
         split_node(shape=(2, None), lengths=(5, 4, None)).execute(array)
 
 
