@@ -230,15 +230,29 @@ static void transpose_at(matrices *m, uint64_t row, uint64_t column)
     tile->transpose(tile);
 }
 
-/* Listed rows are at unrelated addresses, so each is read to its end before the next ones. */
+/* Returns the bytes from each row of a stacked tile to that of the next one, which is beside it, or, after the last columns, below it; 0 if there is none, or
+ * its rows are listed. */
+static int64_t find_next(const matrices *m, uint64_t row, uint64_t column)
+{
+    const dms_tile *const tile = m->tile;
+    if (column + tile->columns < m->to->count)
+        return (int64_t)(tile->columns * tile->element_size);
+    const bool is_last = m->from->listed != NULL || row + tile->rows >= m->from->count;
+    return is_last ? 0 : (int64_t)tile->rows * m->from->stride - (int64_t)(column * tile->element_size);
+}
+
+/* Listed rows are at unrelated addresses, so each is read to its end before the next ones. So are rows of stacked tiles of bytes, whose next tile is
+ * prefetched: in the same pages. */
 static void transpose_stored(matrices *m)
 {
     dms_tile *const tile = m->tile;
-    const bool along = m->from->listed != NULL;
+    const bool fetched = tile->sink == DMS_STACKED && tile->element_size == 1, along = fetched || m->from->listed != NULL;
     for (uint64_t row = 0; along && row < m->from->count; row += tile->rows) {
         take_rows(m, row);
         for (uint64_t column = 0; column < m->to->count; column += tile->columns) {
             take_columns(m, column);
+            if (fetched)
+                tile->next = find_next(m, row, column);
             transpose_at(m, row, column);
         }
     }

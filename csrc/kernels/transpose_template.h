@@ -76,6 +76,7 @@ typedef struct square {
     int64_t from_offset, to_offset;
     size_t rows, columns;               /* in the tile, from the square's corner on */
     dms_lines *carries;
+    int64_t next;                       /* of stacked squares of bytes: from each row to that of the next tile */
 } square;
 
 static DMS_TARGET DMS_ALWAYS_INLINE void store_lines(char *to, const vector *lines, size_t count, bool streamed)
@@ -187,7 +188,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE void store_columns(const square *s, const ve
         store_column(s, first + lane * n + k, lines[lane], size, squares, whole, sink);
 }
 
-/* Transposes columns [first, first + VECTOR / size) of squares, one below the other. v: registers for them. */
+/* Transposes columns [first, first + VECTOR / size) of squares one below the other. v: registers for them. Stacked squares have more rows than the hardware
+ * prefetches. The next tile of bytes is prefetched panel by panel: 0.75 to 0.95 of the time, all at once 0.95 to 1.1; of 2 bytes 0.95 to 1.05 (Zen 4). */
 static DMS_TARGET DMS_ALWAYS_INLINE void transpose_columns(const square *s, vector *v, size_t first, size_t size, size_t squares, bool whole, dms_sink sink)
 {
     const size_t n = 16 / size, vectors = squares * LINE_VECTORS;
@@ -195,6 +197,8 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_columns(const square *s, vect
     for (size_t i = 0; i < vectors * PANELS; i++) {
         for (size_t k = 0; k < n; k++)
             v[i * n + k] = load_row(s, i * n + k, first, size, whole);
+        for (size_t k = 0; k < n && size == 1 && squares > 1 && (LINE_VECTORS == 1 || first == 0); k++)     /* first alone is no constant */
+            DMS_PREFETCH_FAR((uintptr_t)s->from[i * n + k] + (uintptr_t)(s->from_offset + s->next));
         transpose_panel(v + i * n, size);
     }
     if ((sink == DMS_CARRIED) == whole) {       /* unrolled: 0.7 of the time; other whole squares up to 1.05 (Zen 5) */
@@ -355,7 +359,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_part(const square *s, size_t 
     for (size_t j = 0; j < VECTOR / size; j++)
         to[j] = staged + j * DMS_LINE;
     for (size_t first = 0, count; first < s->columns; first += count) {         /* as many columns as a vector has elements */
-        const square whole = {from, to, 0, 0, DMS_LINE / size, VECTOR / size, NULL};
+        const square whole = {from, to, 0, 0, DMS_LINE / size, VECTOR / size, NULL, 0};
         count = s->columns - first < VECTOR / size ? s->columns - first : VECTOR / size;
         for (size_t i = 0; i < s->rows; i++)
             dms_copy_short(from[i], s->from[i] + s->from_offset + first * size, count * size);
@@ -402,7 +406,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_square(dms_tile *tile, size_t
 {
     const size_t side = DMS_LINE / size, rows = tile->rows - row;
     const square s = {tile->from + row, tile->to + column, tile->from_offset + (int64_t)(column * size), tile->to_offset + (int64_t)(row * size),
-                      rows < side ? rows : side, columns, tile->sink == DMS_CARRIED ? tile->carries + column : NULL};
+                      rows < side ? rows : side, columns, tile->sink == DMS_CARRIED ? tile->carries + column : NULL, 0};
     prepare_lines(tile, &s);
     if (s.rows < side || s.columns != side || tile->sink == DMS_CARRIED)        /* a constant number of columns: 0.77 of the time for bytes (SSSE3, Zen 5) */
         transpose_some(&s, size, tile->sink);
@@ -430,7 +434,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_inside(const dms_tile *tile, 
         for (size_t row = 0; row < rows; row += side) {
             const size_t top = row + side <= rows ? row : rows - side;
             const square s = {tile->from + top, tile->to + first, tile->from_offset + (int64_t)(first * size), tile->to_offset + (int64_t)(top * size),
-                              side, side, sink == DMS_CARRIED ? tile->carries + first : NULL};
+                              side, side, sink == DMS_CARRIED ? tile->carries + first : NULL, 0};
             if (sink == DMS_STORED && tile->below > 0)
                 prefetch_below(tile, top + tile->below, s.from_offset, side);
             prepare_lines(tile, &s);
@@ -493,7 +497,7 @@ static DMS_TARGET DMS_ALWAYS_INLINE void transpose_tile(dms_tile *tile, size_t s
 /* Transposes a whole stacked tile. Not inlined: its stack frame made other tiles slower. */
 static DMS_TARGET DMS_NEVER_INLINE void transpose_stack(dms_tile *tile)
 {
-    const square s = {tile->from, tile->to, tile->from_offset, tile->to_offset, tile->rows, tile->columns, NULL};
+    const square s = {tile->from, tile->to, tile->from_offset, tile->to_offset, tile->rows, tile->columns, NULL, tile->next};
     vector v[DMS_STACK * DMS_LINE];
     for (size_t first = 0; first < tile->columns; first += VECTOR / tile->element_size)
         if (tile->element_size == 1)
