@@ -60,6 +60,12 @@ static DMS_TARGET DMS_ALWAYS_INLINE void DMS_NAME(copy_piece)(char *to, const ch
     const bool is_long = size >= 8 * VECTOR;
     if (!is_long && claimed == 0 && 2 * VECTOR >= DMS_LINE) {   /* 0.93 to 0.98 of the time; with 16-byte vectors pieces of 120 and 80 bytes took 1.66 */
         const vector end = load(from + size - VECTOR);
+        /* Pairs of 64 bytes: 0.93 to 1 of the time of 320 bytes; of 32 bytes up to 1.04 (Zen 4). */
+        for (; VECTOR == DMS_LINE && last - to > VECTOR; to += 2 * VECTOR, from += 2 * VECTOR) {
+            const vector a = load(from), b = load(from + VECTOR);
+            store(to, a);
+            store(to + VECTOR, b);
+        }
         DMS_ROLLED
         for (; to < last; to += VECTOR, from += VECTOR)
             store(to, load(from));
