@@ -6,6 +6,7 @@
 #include "vector_x86.h"
 
 #include "channels_template.h"
+#include "moves_template.h"
 #include "reverse_template.h"
 #include "rows_template.h"
 #include "shuffle_template.h"
