@@ -514,7 +514,7 @@ static void families(void)
         dmlsplit_profile p = {.struct_size = sizeof p};
         dms_set_defaults_of(cpus[i].vendor, cpus[i].signature, &p);
         CHECK_EQUAL(p.call, cpus[i].is_zen4 ? UINT64_MAX : 0);
-        CHECK_EQUAL(p.ahead, cpus[i].is_zen4 ? 1024 : 0);
+        CHECK_EQUAL(p.ahead, cpus[i].is_zen4 ? DMS_NEAREST_AHEAD : 0);
         CHECK_EQUAL(p.streamed_height, cpus[i].is_zen4 ? DMS_STREAMED_LOWER : 0);
         CHECK_EQUAL(p.cached_height, cpus[i].is_zen4 ? DMS_TILE_LOWER : 0);
         CHECK_EQUAL(p.claim_fills, cpus[i].is_zen4 ? UINT64_MAX : 0);
