@@ -36,7 +36,7 @@ CLAIMS = {
 }
 CUT, TOO, PACKED = (
     "cut at multiples of 16 bytes, of a part ",
-    ", with a temporary buffer too",
+    ", even with a temporary buffer",
     "a temporary buffer does not help, because ",
 )
 
