@@ -32,6 +32,9 @@ class TakenBranches:
     """The numbers of the branches whose Ifs read a tensor, in either branch."""
     names: dict[int, NamesInside] = field(default_factory=dict)
     """The names in both branches of a branch's If."""
+    inside: dict[str, set[str]] = field(default_factory=dict)
+    """The names that the graphs in a node read until their branches were taken, and no longer do, by the node's first
+    output."""
 
     def visit(self, nodes: Iterable[onnx.NodeProto], functions: dict[str, int]) -> list[onnx.NodeProto]:
         """Adds the places of a graph's nodes to `places`, and returns the nodes in that order. `functions` maps the
@@ -53,6 +56,11 @@ class TakenBranches:
             if each not in made:
                 self.readers.setdefault(each, []).append(number)
         self.of |= dict.fromkeys(brought, number)
+
+    def leave(self, node: onnx.NodeProto, before: Iterable[str]) -> None:
+        """Notes what the graphs in a node no longer read, now that branches have been taken in them; `before` are the
+        names that the node read until then."""
+        self.inside.setdefault(first_output(node), set()).update(set(before).difference(reads(node)))
 
     def chain(self, name: str) -> tuple[int, ...]:
         """Returns the numbers of the branches around a tensor, the outermost first; () if there are none."""

@@ -15,7 +15,7 @@ from onnx import helper
 
 from dmlsplit.descriptors.dims import is_static
 from dmlsplit.formats.limits import Budget
-from dmlsplit.formats.onnx.protobuf import Names, all_nodes, domain_of, first_output, operator_of, refill
+from dmlsplit.formats.onnx.protobuf import Names, all_nodes, domain_of, first_output, operator_of, reads, refill
 from dmlsplit.models.scope import Scope, label_of
 from dmlsplit.models.taken_branches import TakenBranches
 from dmlsplit.onnxruntime.inlining import counted, name_in_path, rename, with_prefix
@@ -91,8 +91,11 @@ def _take(graph: onnx.GraphProto, scope: Scope, taken: Taken, budget: Budget) ->
             continue
         branches = {name: graph for name, graph in _branches_of(node).items() if _has_ifs(graph)}
         scopes = _scopes_of(around, place) if branches else {}
-        for name, branch in branches.items():
-            changed |= _take(branch, scopes[name], taken, budget)
+        before = list(reads(node)) if branches else []
+        took = [_take(branch, scopes[name], taken, budget) for name, branch in branches.items()]
+        if any(took):
+            taken.branches.leave(node, before)
+            changed = True
     if found:
         refill(graph.node, [deepcopy(standing.node) for standing in nodes])
     return changed

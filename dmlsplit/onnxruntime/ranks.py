@@ -52,7 +52,8 @@ def beyond_rank(graph: SessionGraph, index: int, opset: int = 0) -> BeyondRank |
     """Returns the rank that makes session creation fail, and the highest that the kernel accepts, for the node with
     this index; None if its ranks are no reason to fail. `opset`: the model's opset to assume, 0 for its own.
 
-    A kernel with an unknown size, or with sizes that it reads from a computed tensor, is created only during a Run.
+    A kernel with an unknown size of an input, or with sizes that it reads from a computed tensor, is created only
+    during a Run; one that makes a sequence has no operator of DirectML.
     """
     node = graph.nodes[index].proto
     operator = operator_of(node, opset or graph.opset, graph.runtime)
@@ -62,10 +63,11 @@ def beyond_rank(graph: SessionGraph, index: int, opset: int = 0) -> BeyondRank |
     names = [*node.input, *node.output]
     shapes = [_static(graph, name) for name in names]
     on_cpu = row_of(node.op_type).cpu_inputs
-    for i, name in enumerate(names):
-        is_open = shapes[i] is None or (i in on_cpu and i < len(node.input))
-        if name and is_open and not graph.is_constant(name):
+    for i, name in enumerate(node.input):
+        if name and (shapes[i] is None or i in on_cpu) and not graph.is_constant(name):
             return None
+    if any(graph.data_type(name) == "SEQUENCE" for name in node.output if name):
+        return None
     rank = max((len(shape) for shape in shapes if shape is not None), default=0)
     if rank > MAX_RANK:
         return BeyondRank(graph, index, rank, MAX_RANK)

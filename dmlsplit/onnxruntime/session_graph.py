@@ -199,8 +199,12 @@ class SessionGraph:
     def before_optimization(self) -> Graph:
         """Returns a new Graph of this graph's nodes as they are in the file."""
         made = Graph(self, (value.name for value in self.scope.graph.output), self.initializers)
-        for index, node in enumerate(self.scope.graph.node):
-            captured = _read_inside(node) if index in self._captured else ()
+        nodes, untaken = self.scope.graph.node, self.branches.inside
+        own = self.inputs | self.initializers.keys() | {name for each in nodes if untaken for name in each.output}
+        for index, node in enumerate(nodes):
+            captured = list(_read_inside(node)) if index in self._captured else []
+            # branches that are never taken are there until the graph is folded
+            captured += sorted(own & untaken.get(first_output(node), set())) if untaken else []
             added = made.add(index, node, self._number(index, node), node.input, node.output, captured)
             if captured:
                 added.names_inside = NamesInside.of(node)

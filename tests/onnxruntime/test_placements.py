@@ -176,6 +176,22 @@ def test_a_rank_that_fails_the_session(rank, session):
     assert (found.created, (found.failure or ("",))[0]) == (session, "" if session else "y")
 
 
+@pytest.mark.parametrize(
+    ("body", "session"),
+    [
+        ("y: int64[?,?] = NonZero(x)", False),
+        ("u = MeanVarianceNormalization<axes = [0, 1]>(x) y: int64[?] = Shape(z)", False),
+        ("s = SequenceConstruct(x) y: int64 = SequenceLength(s)", True),
+        ("s = SequenceConstruct(x) a = SequenceAt(s, i) y: int64[?] = Shape(a)", True),
+    ],
+)
+def test_a_rank_of_a_kernel_whose_results_have_unknown_sizes(body, session):
+    """What it reads decides. One that makes a sequence has no operator of DirectML. Observed with 1.20.1, 1.24.4."""
+    kind = body[body.index("y: ") + 3 : body.rindex(" =")]
+    text = f"(float[2,1,1,1,2,1,3,2,4] x, float[?] z, int64 i) => ({kind} y) {{ {body.replace(f'y: {kind}', 'y')} }}"
+    assert placed(text).created is session
+
+
 @pytest.mark.parametrize(("behind", "session"), [("Tanh(v)", False), ("If(c) <{}, {}>", True)])
 @pytest.mark.parametrize("rank", [5, 9, 10])
 @pytest.mark.parametrize("node", ["Trilu(w)", "Resize(w, , k)"])

@@ -364,3 +364,20 @@ def test_an_if_whose_branch_reads_what_a_branch_in_it_computed(sizes, reshaped, 
     assert where(found)["y"] == ("DML" if on_dml else "CPU")
     removed = "folded" if sizes == "w" else "CPU"
     assert where(found)["If.then_branch/If.else_branch/DequantizeLinear"] == removed
+
+
+SCANS = """y = Scan<num_scan_inputs = 1, body = b (float[3] e) => (float[3] r) {
+    r = If(c) <
+        then_branch = t () => (float[3] a) { q = Shape(v) w = Expand(e, q) a = ReduceMax<axes = [0], keepdims = 0>(w) },
+        else_branch = f () => (float[3] n) { n = Neg(e) }
+    >
+}>(x)"""
+
+
+@pytest.mark.parametrize("order", ["s = Shape(v) {}", "{} s = Shape(v)"])
+def test_what_a_branch_never_taken_reads_in_a_graph_of_a_node_stays(order):
+    """The node that computes it is linked to the branch until everything is folded. Observed with 1.20.1 and 1.24.4."""
+    body = order.format(SCANS)
+    found = placed(f"(float[2,3] x) => (int64[2] s, float[2,3] y) <bool c = {{0}}> {{ v = Sinh(x) {body} }}")
+    assert where(found)["v"] == "DML"
+    assert found.copies == (0, 1)
