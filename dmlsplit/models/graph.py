@@ -151,6 +151,9 @@ class Facts(Protocol):
     def shape(self, name: str) -> Shape | None:
         """Returns the shape of a tensor; None if its rank is unknown."""
 
+    def shape_at_folding(self, name: str) -> Shape | None:
+        """Returns the shape of a tensor as it is known while nodes are folded."""
+
     def data_type(self, name: str) -> str | None:
         """Returns ONNX's name of a tensor's element type, such as "FLOAT"; None if it is unknown."""
 

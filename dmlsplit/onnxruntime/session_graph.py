@@ -237,6 +237,13 @@ class SessionGraph:
             self._shapes[name] = found
         return found
 
+    def shape_at_folding(self, name: str) -> Shape | None:
+        """Returns the shape of a tensor while graphs are folded: an output of a taken branch around this graph still
+        has its own, even if an Identity computes it of another tensor."""
+        found = self.shape(name)
+        given = not is_static(found) and any(name == each for each, _ in self.branches.given)
+        return self.scope.type_of(name)[1] if given else found
+
     @cached_property
     def highest_rank(self) -> int:
         """The highest rank of the tensors that the graph's nodes read and write."""

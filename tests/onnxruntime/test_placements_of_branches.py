@@ -381,3 +381,22 @@ def test_what_a_branch_never_taken_reads_in_a_graph_of_a_node_stays(order):
     found = placed(f"(float[2,3] x) => (int64[2] s, float[2,3] y) <bool c = {{0}}> {{ v = Sinh(x) {body} }}")
     assert where(found)["v"] == "DML"
     assert found.copies == (0, 1)
+
+
+@pytest.mark.parametrize("tail", ["q = ConstantOfShape(s) u = ReduceSum(q)", "u = Cast<to = 1>(s)"])
+def test_an_output_of_a_taken_branch_has_its_own_sizes_while_graphs_in_nodes_are_folded(tail):
+    """Those that are inferred of both branches, also where an Identity computes it of a tensor of open sizes. Observed
+    with 1.20.1 and 1.24.4."""
+    found = placed(
+        f"""(float[N,3] x, float[2,3] w) => (float[2,3] y) <bool c = {{0}}> {{
+            v = If(c) <
+                else_branch = f () => (float[2,3] n) {{ n = Identity(x) }},
+                then_branch = t () => (float[2,3] o) {{ o = Exp(x) }}
+            >
+            y = Scan<num_scan_inputs = 1, body = b (float[3] e) => (float[3] r) {{
+                s = Shape(v) {tail} d = Expand(e, s) k = ReduceMax<axes = [0], keepdims = 0>(d) r = Add(k, e)
+            }}>(w)
+        }}"""
+    )
+    names = {path.rpartition("/")[2]: provider for path, provider in where(found).items()}
+    assert (names["s"], names["u"], names["d"]) == ("folded", "folded", "DML")

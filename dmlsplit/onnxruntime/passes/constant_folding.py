@@ -177,7 +177,7 @@ def _shape_of_input(graph: Graph, node: Node, copies: Container[Node]) -> Shape 
     value = node.inputs[0]
     if node in copies and value.producer is not None and value.producer.inputs:
         value = value.producer.inputs[0]
-    return graph.facts.shape(value.name)
+    return graph.facts.shape_at_folding(value.name)
 
 
 def _folds(graph: Graph, node: Node, copies: Container[Node]) -> bool:
