@@ -375,3 +375,17 @@ def test_the_reshape_in_place_of_a_row_of_reshapes(shape, version, opset, size):
     )
     assert [graph.most for graph in found.graphs] == [size]
     assert (where(found)["y"], found.nodes["y"].graph) == ("DML", None if (shape, version) == ("k", "1.20.1") else 0)
+
+
+@pytest.mark.parametrize(
+    ("body", "left"),
+    [
+        ("e = Expand(r, s) y = Identity(r) z = Neg(x)", False),
+        ("y = Identity(r) e = Expand(r, s) z = Neg(x)", False),
+        ("y = Identity(r) e = Expand(r, s) z = Neg(e)", True),
+    ],
+)
+def test_an_identity_of_an_output_whose_other_readers_are_removed(body, left):
+    """Observed with 1.24.4: an Expand to the sizes that its tensor has is removed after its Shape is folded."""
+    found = placed(f"(float[2,3] x) => (float[2,3] y, float[2,3] z) {{ r = Sinh(x) s = Shape(r) {body} }}")
+    assert where(found)["y"] == ("DML" if left else "folded")

@@ -17,7 +17,6 @@ from dmlsplit.onnxruntime.passes.dropout_elimination import dropout_elimination
 from dmlsplit.onnxruntime.passes.expand_elimination import expand_elimination
 from dmlsplit.onnxruntime.passes.identity_elimination import (
     identity_elimination,
-    write_directly,
     write_outputs,
     write_outputs_of_branches,
 )
@@ -67,11 +66,10 @@ def noops_of_branches(graph: Graph) -> None:
 
 
 def remove_noops(graph: Graph) -> None:
-    """Removes, in place, the nodes that do nothing, unless they compute graph outputs.
-
-    An Identity of a graph output is removed if the node in front of it can compute that output.
-    """
+    """Removes, in place, the nodes that do nothing, unless they compute graph outputs; then the Identities of graph
+    outputs that the nodes in front of them can compute."""
     _remove(graph, RULES, ())
+    write_outputs_of_branches(graph)
 
 
 def _remove(
@@ -82,7 +80,6 @@ def _remove(
     if not any(rule(graph, node) for node in graph.nodes for rule in rules.get(node.op_type, ())):
         return  # the order of the nodes matters only after one is removed
     instead: dict[Value, Value] = {}
-    shared: set[Value] = set()
     undone: list[Node] = []
     for node in list(depth_first(reversed(graph.nodes), lambda node: reversed(node.producers))):
         graph.redirect(node, instead)
@@ -96,20 +93,17 @@ def _remove(
         within = [reader for reader in result.readers if reader.captured and result in reader.captured]
         if not all(reader.names_inside.can_rename(result.name, source.name) for reader in within):
             continue
-        if not any(value.is_output for value in node.outputs):
-            if ifs is not None:
-                if not ifs.can_rename(result.name, source.name, graph.facts.branches.chain(result.name)):
-                    continue
-                ifs.rename(result.name, source.name)
-            instead[result] = source
-            for reader in within:
-                reader.names_inside = reader.names_inside.renamed(result.name, source.name)
-            shared.add(source)
-            undone += [before] if before is not None and node.op_type == "Transpose" else []
-            graph.remove(node)
+        if any(value.is_output for value in node.outputs):
             continue
-        if node.op_type == "Identity" and source not in shared and not result.readers:
-            write_directly(graph, node)
+        if ifs is not None:
+            if not ifs.can_rename(result.name, source.name, graph.facts.branches.chain(result.name)):
+                continue
+            ifs.rename(result.name, source.name)
+        instead[result] = source
+        for reader in within:
+            reader.names_inside = reader.names_inside.renamed(result.name, source.name)
+        undone += [before] if before is not None and node.op_type == "Transpose" else []
+        graph.remove(node)
     graph.redirect_all(instead)
     for node in dict.fromkeys(undone):
         if not node.is_used:
