@@ -349,12 +349,11 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place, is_left: bool) 
 
 
 def _is_made_with_session(graph: SessionGraph, node: Node) -> bool | None:
-    """True if the kernel of a node outside fused graphs is created with the session: all sizes are known, and so is
-    everything that the CPU reads for it. False if it is created at the first Run; None if that is not known. Source:
-    AbiOpKernel of MLOperatorAuthorImpl.cpp."""
+    """True if the kernel of a node outside fused graphs is created with the session: the sizes of all inputs are known,
+    and so is everything that the CPU reads for it. False if it is created at the first Run; None if that is not known.
+    Source: AbiOpKernel of MLOperatorAuthorImpl.cpp."""
     proto = graph.nodes[node.index].proto
-    names = [name for name in (*proto.input, *proto.output) if name]
-    open_sizes = [name for name in names if not is_static(graph.shape(name))]
+    open_sizes = [name for name in proto.input if name and not is_static(graph.shape(name))]
     on_cpu = [name for i, name in enumerate(proto.input) if name and i in row_of(proto.op_type).cpu_inputs]
     is_known = graph.is_constant if graph.runtime.traits.outer_lengths_are_known else graph.is_initializer
     if not all(map(is_known, on_cpu)):

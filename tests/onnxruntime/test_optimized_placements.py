@@ -389,3 +389,26 @@ def test_an_identity_of_an_output_whose_other_readers_are_removed(body, left):
     """Observed with 1.24.4: an Expand to the sizes that its tensor has is removed after its Shape is folded."""
     found = placed(f"(float[2,3] x) => (float[2,3] y, float[2,3] z) {{ r = Sinh(x) s = Shape(r) {body} }}")
     assert where(found)["y"] == ("DML" if left else "folded")
+
+
+@pytest.mark.parametrize(
+    ("axis", "opset", "left"),
+    [
+        ("", 12, False),
+        ("<axis = 1>", 12, False),
+        ("<axis = -2>", 12, False),
+        ("<axis = 2>", 12, True),
+        ("<axis = -1>", 12, True),
+        ("<axis = 2>", 13, False),
+    ],
+)
+def test_transposes_around_a_softmax_that_makes_its_tensor_a_matrix(axis, opset, left):
+    """Up to opset 12 none is moved over it that moves dimensions across the axis. Observed with 1.18.0 to 1.24.4."""
+    found = placed(
+        f"""(double[2,3,4] x) => (double[2,3,4] y) {{
+            t = Transpose<perm = [0, 2, 1]>(x) u = LogSoftmax{axis}(t) y = Transpose<perm = [0, 2, 1]>(u)
+        }}""",
+        opset=opset,
+    )
+    assert where(found) == {"t": "DML" if left else "folded", "u": "CPU", "y": "DML" if left else "folded"}
+    assert found.copies == ((1, 1) if left else (0, 0))

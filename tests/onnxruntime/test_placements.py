@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from onnx import helper
 
 import dmlsplit as dml
 from dmlsplit.formats.sessions import Inputs
@@ -15,7 +16,7 @@ from dmlsplit.targets.runtime_versions import find_runtime
 from dmlsplit.targets.session_options import SessionOptions
 from dmlsplit.verdicts.model_placements import Provider, Why, changes
 from tests import models
-from tests.onnxruntime.placements import placed, reason, where
+from tests.onnxruntime.placements import placed, placed_model, reason, where
 
 SMALL = "(float[2,6] x) => (float[2,6] y) { a = Relu(x) y = Sigmoid(a) }"
 
@@ -393,3 +394,13 @@ def test_an_unread_loss_of_sizes_that_the_labels_say():
             o = NegativeLogLikelihoodLoss<reduction = "none">(x, t) z = Relu(q) }"""
     )
     assert found.created is False
+
+
+@pytest.mark.parametrize(("data_type", "created"), [(10, False), (1, True)])
+def test_a_kernel_that_is_refused_for_known_inputs(data_type, created):
+    """It is made with the session though inference does not know what it makes: DirectML's kernel takes no depth of
+    FLOAT16. Observed with 1.18.0 to 1.30.0."""
+    model = models.text("(int64[2,3] i, float d, float[2] v) => (float[?,?,?] y) { y = OneHot(i, d, v) }", 16)
+    del model.graph.input[1]
+    model.graph.initializer.append(helper.make_tensor("d", data_type, [], [4]))
+    assert placed_model(model).created is created

@@ -71,7 +71,9 @@ def transpose_optimizer(graph: Graph) -> None:
         ranks = {len(graph.facts.shape(value.name) or ()) for value in inputs}
         if len(ranks) > 1 or node.op_type in ("Reshape", "Transpose"):
             others = 0
-        if moved > others and _is_transposable(node) and (node.op_type != "Reshape" or _may_transpose(graph, node)):
+        if node.op_type == "Reshape" and not _may_transpose(graph, node):
+            continue
+        if moved > others and _is_transposable(node) and not _flattens_across(graph, node):
             node.doubts |= {Doubt.TRANSPOSED}
 
 
@@ -96,7 +98,7 @@ def _is_freed(graph: Graph, node: Node) -> bool:
         if not -len(axes) <= axis < len(axes):
             return False
         node.proto = _with_axis(node.proto, axes[axis])
-    elif not row_of(node.op_type).movable:
+    elif not row_of(node.op_type).movable and (node.op_type not in _SOFTMAX or _flattens_across(graph, node)):
         return False
     outputs = second.outputs
     graph.read(node, [source, *node.inputs[1:]])
@@ -104,6 +106,18 @@ def _is_freed(graph: Graph, node: Node) -> bool:
         graph.remove(transpose)
     graph.write(node, outputs)
     return True
+
+
+def _flattens_across(graph: Graph, node: Node) -> bool:
+    """True for a Softmax of an old opset, which makes its tensor a matrix at an axis, behind a Transpose that moves
+    dimensions from one side of that axis to the other."""
+    before = node.inputs[0].producer if node.op_type in _SOFTMAX and node.inputs else None
+    if before is None or before.op_type != "Transpose" or graph.facts.opset >= _SOFTMAX_OF_ONE_AXIS:
+        return False
+    axes, given = permutation(before, len(graph.facts.shape(node.inputs[0].name) or ())), attribute(node, "axis")
+    axis = 1 if given is None else given.i
+    axis += len(axes) if axis < 0 else 0
+    return any((i < axis) != (moved < axis) for i, moved in enumerate(axes))
 
 
 def _with_axis(proto: onnx.NodeProto, axis: int) -> onnx.NodeProto:

@@ -43,14 +43,15 @@ FREED = "a = Transpose<perm=[1,2,0]>(x) b = {}(a) o = Transpose<perm=[2,0,1]>(b)
         (FREED.format("Relu"), 17, ["o = Relu(x)"], None),
         (FREED.format("LogSoftmax"), 13, ["o = LogSoftmax(x)"], 0),
         (FREED.format("Softmax<axis=0>"), 21, ["o = Softmax(x)"], 1),
-        (FREED.format("Softmax<axis=0>"), 12, None, 0),
+        (FREED.format("Softmax<axis=0>"), 12, ["o = Softmax(x)"], 0),
+        (FREED.format("Softmax<axis=1>"), 12, None, 1),
         (FREED.format("Relu").replace("[2,0,1]", "[1,2,0]"), 17, None, None),
         (f"{FREED.format('Relu')} u = Abs(a)", 17, None, None),
         (f"{FREED.format('Relu')} u = Abs(b)", 17, None, None),
         (f"{FREED.format('Relu')} u = Transpose(y)".replace("(x)", "(u)"), 17, None, None),
     ],
     ids=[
-        *("element by element", "the last axis", "another axis", "of all axes behind one", "not inverse"),
+        *("element by element", "the last axis", "another axis", "of a vector", "of a matrix", "not inverse"),
         *("the first is read besides", "what is between is read besides", "behind another Transpose"),
     ],
 )
