@@ -320,3 +320,15 @@ def test_transposes_that_may_be_moved_to_another_provider(body, version, opset, 
     given = "<uint8[4,4] w = {1,2,3,4,5,6,7,8,1,2,3,4,5,6,7,8}, float s = {0.5}, uint8 z = {3}>"
     found = placed(f"(float[4,4] x) => (float[4,4] y) {given} {{ {body} }}", version, opset)
     assert (found.copies is not None, found.capture is not None) == (known, known)
+
+
+def test_a_transpose_that_may_be_moved_over_a_shape():
+    """A Gather behind the Shape takes its place, so that nothing behind it is moved over. Observed with 1.20.1 and
+    1.24.4."""
+    found = placed(
+        """(float[N,3,4] x) => (float[?,?,?] y) {
+            t = Transpose<perm = [0, 2, 1]>(x) a = Sinh(t) s = Shape(a) c = Cast<to = 6>(s) d = Cast<to = 7>(c)
+            r = Reshape(a, d) y = Transpose<perm = [0, 2, 1]>(r)
+        }"""
+    )
+    assert (where(found)["c"], found.copies) == ("CPU", (0, 0))

@@ -130,8 +130,9 @@ def _with_axis(proto: onnx.NodeProto, axis: int) -> onnx.NodeProto:
 
 
 def _gives(node: Node, moved: bool) -> bool:
-    """True for a Transpose and, if `moved`, for a node over which a Transpose may be moved."""
-    return node.op_type == "Transpose" or (moved and _is_transposable(node))
+    """True for a Transpose and, if `moved`, for a node over which a Transpose may be moved; behind a Shape there is a
+    Gather in its place."""
+    return node.op_type == "Transpose" or (moved and node.op_type != "Shape" and _is_transposable(node))
 
 
 def _may_transpose(graph: Graph, reshape: Node) -> bool:
