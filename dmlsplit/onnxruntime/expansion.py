@@ -46,13 +46,9 @@ def body_of(
     """Returns the function body that defines, in onnx, a node of the default domain, for inputs of these element types
     ("" for a missing one) and of these shapes, if given. None if it has no body, if the body or a type is not known, or
     if a node in it has a graph."""
-    known = domain_of(node) == "" and node.op_type not in _CHANGED
-    schema = schema_of(node.op_type, opset) if known else None
-    if schema is None or None in types:
-        return None
-    kinds = [_TYPES.get(each or "", onnx.TensorProto.UNDEFINED) for each in types]
-    found = _function(schema, node, kinds, body_version(schema, opset))
-    if found is None or any(map(has_graphs, found.node)):
+    schema, kinds = _schema_of(node, opset), _kinds(types)
+    found = None if schema is None or kinds is None else _function(schema, node, kinds, body_version(schema, opset))
+    if found is None or kinds is None or any(map(has_graphs, found.node)):
         return None
     given = {attribute.name: attribute for attribute in node.attribute}
     for each in found.node:
@@ -60,6 +56,25 @@ def body_of(
         refill(each.attribute, [attribute for attribute in bound if attribute is not None])
     inferred = _inferred(found, list(zip_longest(kinds, shapes[: len(kinds)])), opset, inference)
     return Body(list(found.input), list(found.output), list(found.node), *inferred)
+
+
+def holds_graphs(node: onnx.NodeProto, types: Sequence[str | None], opset: int) -> bool:
+    """True if nodes with graphs inside are in the function body that defines a node for inputs of these element types;
+    False also if that is not known."""
+    schema, kinds = _schema_of(node, opset), _kinds(types)
+    found = None if schema is None or kinds is None else _function(schema, node, kinds, body_version(schema, opset))
+    return found is not None and any(map(has_graphs, found.node))
+
+
+def _kinds(types: Sequence[str | None]) -> list[int] | None:
+    """Returns the numbers of element types in lower case, UNDEFINED for ""; None if one is not known."""
+    return None if None in types else [_TYPES.get(each or "", onnx.TensorProto.UNDEFINED) for each in types]
+
+
+def _schema_of(node: onnx.NodeProto, opset: int) -> Any:
+    """Returns the schema of a node of the default domain; None if it is not known, or is not that of all versions."""
+    known = domain_of(node) == "" and node.op_type not in _CHANGED
+    return schema_of(node.op_type, opset) if known else None
 
 
 def _function(

@@ -20,6 +20,7 @@ from dmlsplit.models.once import Once
 from dmlsplit.models.onnx_nodes import name_of
 from dmlsplit.models.scope import Scope
 from dmlsplit.models.taken_branches import TakenBranches
+from dmlsplit.onnxruntime.expansion import holds_graphs
 from dmlsplit.onnxruntime.fused import SessionGraphs
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.operators import EXPANDED, Cell, Operator, Types, asked, is_on_cpu_too, is_on_dml, operator_of
@@ -95,7 +96,6 @@ class SessionGraph:
         self.order = self.graph.walk()
         """The indices of the remaining nodes, in the order in which ONNX Runtime visits them."""
         self._open = self._open_names()
-        self.has_subgraphs = bool(self._inside) and any(has_graphs(node.proto) for node in self.order)
         self.preferring_cpu, self.left_on_cpu = self._preferring_cpu()
         """The indices of the nodes that are left on the CPU because they compute with sizes, and the names of the
         tensors that are made on the CPU of sizes."""
@@ -166,7 +166,8 @@ class SessionGraph:
         model's own."""
         other = copy.copy(self)
         other.runtime, other.parent = runtime, parent
-        vars(other).pop("fusions", None)  # it belongs to the other runtime
+        for known in ("fusions", "has_subgraphs"):  # they belong to the other runtime
+            vars(other).pop(known, None)
         other._implemented = other._all_implemented()
         if other._optimized_otherwise(self):
             return SessionGraph(self.model, runtime, self.options, self.scope, self.run_scope, parent)
@@ -621,6 +622,14 @@ class SessionGraph:
         if self.is_unsettled(index):
             return None
         return False if index in self.preferring_cpu else self.implemented(index)
+
+    @cached_property
+    def has_subgraphs(self) -> bool:
+        """True if a node that is left has a graph inside, or is replaced by nodes of which one has."""
+        if self._inside and any(has_graphs(node.proto) for node in self.order):
+            return True
+        expanded = (node for node in self.order if self.is_expanded(node.index))
+        return any(holds_graphs(node.proto, self.types_of_tensors(node.index)[0], self.opset) for node in expanded)
 
     @property
     def fuses(self) -> bool:

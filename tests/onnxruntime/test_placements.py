@@ -404,3 +404,28 @@ def test_a_kernel_that_is_refused_for_known_inputs(data_type, created):
     del model.graph.input[1]
     model.graph.initializer.append(helper.make_tensor("d", data_type, [], [4]))
     assert placed_model(model).created is created
+
+
+@pytest.mark.parametrize(("data_type", "graphs"), [("float", 1), ("float16", 0)])
+def test_a_function_with_ifs_in_place_of_a_node(data_type, graphs):
+    """Nothing is fused beside it, as beside any node with a graph inside; for FLOAT the CPU has a kernel. Observed with
+    1.18.0 to 1.30.0."""
+    found = placed(
+        f"""({data_type}[2,2,3] t, float[2,3] x) => ({data_type}[?,?,?,?] g, float[2,3] y) <int64[4] s = {{2,3,4,5}}> {{
+            g = AffineGrid(t, s) a = Sinh(x) y = Neg(a)
+        }}""",
+        opset=20,
+    )
+    assert len(found.graphs) == graphs
+
+
+@pytest.mark.parametrize("version", ["1.18.0", "1.24.4"])
+def test_shapes_of_a_copy_of_a_dequantization_and_of_a_tensor_with_the_sizes_of_its_output(version):
+    """The sizes that the output is declared with are not the copy's. Observed."""
+    found = placed(
+        """(int8[N,3] q, float[2,3] x) => (float[2,3] y, int64[2] a, int64[2] b) <float s = {1}, int8 z = {0}> {
+            y = DequantizeLinear(q, s, z) a = Shape(y) b = Shape(x)
+        }""",
+        version,
+    )
+    assert where(found) == {"y": "DML", "a": "DML", "b": "folded"}

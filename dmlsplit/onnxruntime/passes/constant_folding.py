@@ -59,7 +59,7 @@ def folding_behind_branches(graph: Graph) -> None:
 
 
 def _fold(graph: Graph, nodes: Iterable[Node], links: _Links) -> None:
-    copies = _reading_copies(graph)
+    copies = reading_copies(graph)
     for node in nodes:
         if node.index not in graph.folded and _folds(graph, node, copies):
             _fold_producers(graph, node, links)
@@ -158,7 +158,7 @@ class _Links:
         return False
 
 
-def _reading_copies(graph: Graph) -> set[Node]:
+def reading_copies(graph: Graph) -> set[Node]:
     """Returns the nodes that read a DequantizeLinear added by ONNX Runtime: each reader except the first has a copy of
     its own; the first also has one if the output is a graph output or is read by a graph in a node."""
     found: set[Node] = set()
@@ -171,7 +171,7 @@ def _reading_copies(graph: Graph) -> set[Node]:
     return found
 
 
-def _shape_of_input(graph: Graph, node: Node, copies: Container[Node]) -> Shape | None:
+def shape_of_input(graph: Graph, node: Node, copies: Container[Node]) -> Shape | None:
     """Returns the shape of the first input, None if it is unknown. A node in `copies` reads a DequantizeLinear that is
     not in the file: the shape of that DequantizeLinear's first input is used instead."""
     value = node.inputs[0]
@@ -187,7 +187,7 @@ def _folds(graph: Graph, node: Node, copies: Container[Node]) -> bool:
         return reader is not None and _is_between_quantizations(graph, reader)
     if not node.op_type or traits.random or traits.computed:
         return False
-    if node.op_type == "Shape" and node.inputs and is_static(_shape_of_input(graph, node, copies)):
+    if node.op_type == "Shape" and node.inputs and is_static(shape_of_input(graph, node, copies)):
         return True
     names = [value.name for value in node.inputs if value.name]
     constant = bool(names) and (all(map(graph.facts.is_constant, names)) or _is_between_quantizations(graph, node))

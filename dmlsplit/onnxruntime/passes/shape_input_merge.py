@@ -12,6 +12,7 @@ from dmlsplit.descriptors.dims import Shape
 from dmlsplit.models.graph import Graph, Value
 from dmlsplit.onnxruntime.operator_traits import row_of
 from dmlsplit.onnxruntime.passes.common_subexpression_elimination import UNMERGED
+from dmlsplit.onnxruntime.passes.constant_folding import reading_copies, shape_of_input
 
 
 def shape_input_merge(graph: Graph) -> None:
@@ -33,6 +34,7 @@ def _merge(graph: Graph, apart: Callable[[str], object]) -> None:
         return
     first: dict[tuple[object, Shape], Value] = {}
     late: set[Value] = set()
+    copies = reading_copies(graph)
     for node in graph.walk():
         shaping = [node.inputs[i] for i in row_of(node.op_type).shaping if i < len(node.inputs)]
         if not late.isdisjoint(node.inputs) or any(map(_is_computed, shaping)):
@@ -40,7 +42,7 @@ def _merge(graph: Graph, apart: Callable[[str], object]) -> None:
         if node.op_type != "Shape" or not node.inputs:
             continue
         read = node.inputs[0]
-        shape = graph.facts.shape(read.name)
+        shape = shape_of_input(graph, node, copies)
         if shape is not None and None not in shape and read not in late:
             key = apart(node.name), shape
             read.has_spare |= key in first and read.producer is not None and read.producer.op_type == UNMERGED
