@@ -13,7 +13,7 @@ from dmlsplit.formats.onnx.protobuf import domain_of
 from dmlsplit.formats.onnx.tensors import element_type
 from dmlsplit.formats.onnx.walking import depth_first
 from dmlsplit.graphs.traits import traits_of
-from dmlsplit.models.graph import Node
+from dmlsplit.models.graph import Node, attribute
 from dmlsplit.onnxruntime.context import in_context
 from dmlsplit.onnxruntime.creation import (
     CHECKING,
@@ -53,6 +53,17 @@ _LEAST_LOST: Final = 128
 """Constants of this many bytes and more are stored outside their proto."""
 _FOUR_BITS: Final = frozenset({"INT4", "UINT4", "FLOAT4E2M1"})
 """Types for which only a few operators and versions have kernels."""
+
+
+class _Blocks(NamedTuple):
+    """The dimensions that blocks divide, and the power of their size by which they do."""
+
+    axes: tuple[int, ...]
+    power: int
+
+
+_BLOCKS: Final = {"DepthToSpace": _Blocks((1,), 2), "SpaceToDepth": _Blocks((2, 3), 1)}
+_RANK_OF_BLOCKS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,11 +352,27 @@ def _of_neighbour(graph: SessionGraph, node: Node, place: Place, is_left: bool) 
     if cell is Cell.NO_KERNEL:
         why = f"neither DirectML nor the CPU has a kernel for {path} and its types"
         yield Failure(CHECKING, why, node=path)
-    elif cell in (Cell.FAILS, Cell.FAILS_WITH_CPU) and neighbour.on_dml and is_left:
-        why = f"DirectML's kernel for {path} cannot be created: {graph.message(node.index) or 'no reason is known'}"
+    elif neighbour.on_dml and is_left and (reason := _refusal_of_kernel(graph, node, cell)):
+        why = f"DirectML's kernel for {path} cannot be created: {reason}"
         with_session = neighbour.in_graph or _is_made_with_session(graph, node)
         if with_session is not False:
             yield Failure(place.kernel, why, certain=with_session is True, node=path)
+
+
+def _refusal_of_kernel(graph: SessionGraph, node: Node, cell: Cell | None) -> str:
+    """Returns why DirectML's kernel for a node is refused; "" if it is not. The CPU takes blocks that do not divide
+    their tensor, and leaves the rest out."""
+    if cell in (Cell.FAILS, Cell.FAILS_WITH_CPU):
+        return graph.message(node.index) or "no reason is known"
+    divided = _BLOCKS.get(node.op_type)
+    given = attribute(node, "blocksize") if divided is not None else None
+    shape = graph.shape(node.inputs[0].name) if given is not None else None
+    if divided is None or given is None or given.i < 1 or shape is None or len(shape) != _RANK_OF_BLOCKS:
+        return ""
+    sizes = [shape[axis] for axis in divided.axes]
+    by = given.i**divided.power
+    rest = any(isinstance(size, int) and size % by for size in sizes)
+    return f"sizes {sizes} are not divisible by {by}" if rest else ""
 
 
 def _is_made_with_session(graph: SessionGraph, node: Node) -> bool | None:
